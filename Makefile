@@ -1,14 +1,19 @@
 # make lab: set up and open the course. make test: set up and run every test. The rest: make help.
 # Another Python: make lab PYTHON=python3.12. Another place for the environment: make lab VENV=/tmp/venv.
-# torch's build for this computer, or the small one without a GPU, in place of what pip takes: make lab TORCH=auto, TORCH=cpu.
-# A copy of the notebooks that `git pull` leaves alone: make lab FOLDER=mine; FOLDER goes with every target for learners.
+# On Linux, uv picks torch's build for this computer. Another one: make lab TORCH=cpu; what pip takes by itself: TORCH=pip.
+# Learners work in a copy of the notebooks that `git pull` leaves alone, in mine/; FOLDER=other names another, for every such target.
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 LESSON ?= 00_start_here
-FOLDER ?= notebooks
+FOLDER ?= mine
+TORCH ?= $(if $(filter Linux,$(shell uname -s)),auto,pip)
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
+# pip alone takes torch's CUDA build on Linux, gigabytes of it, on a computer without a GPU, too. Where uv cannot reach PyTorch's
+# index, as behind a company's mirror, pip takes what it is given there; a build that was asked for by name must be had.
+UV_TORCH = $(BIN)/python -m uv pip install --torch-backend $(TORCH) -c constraints.txt torch$(if $(filter auto,$(TORCH)), || \
+	  echo "PyTorch's own package index cannot be reached: pip takes torch from where it takes everything else.")
 # JupyterLab's own terminals are login shells, which set the path anew; this one is none, and so finds `grader`.
 TERMINAL := --ServerApp.terminado_settings="shell_command=['$(or $(shell echo $$SHELL),/bin/sh)']"
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# as in a container, where there is no one else
@@ -19,11 +24,11 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# as in a container, whe
 help:
 	@echo "make lab     set up, then open the course in JupyterLab"
 	@echo "make test    set up, then run every test"
-	@echo "make grade   grade notebooks/ and print the report card"
+	@echo "make grade   grade your notebooks, in mine/, and print the report card"
 	@echo "make watch   grade again what is saved, until Ctrl-C"
 	@echo "make progress   show what passed, and what comes next"
 	@echo "make reset WHAT=softmax_rows   put one exercise back as it was; WHAT=01: a whole lesson; a copy is kept"
-	@echo "make update FOLDER=mine   lay the work in a folder over this version of the lessons"
+	@echo "make update  put your work into this version of the lessons"
 	@echo "make model   bring a real model of 135 million numbers (100 MB) for lessons 16 and 17"
 	@echo "make doctor  say what this computer lacks for the course"
 	@echo "make build   make the notebooks from solutions/*.py"
@@ -33,26 +38,25 @@ help:
 	@echo "make bench   measure the grader"
 	@echo "make clean   remove the environment and all that tests left"
 
-lab: $(VENV)/.lab
-	@[ -d "$(FOLDER)" ] || cp -R notebooks "$(FOLDER)"
+lab: $(VENV)/.lab | $(FOLDER)
 	@echo "Starting JupyterLab; a browser opens by itself, or follow the address below. Ctrl-C stops it."
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/jupyter lab $(AS_ROOT) --notebook-dir=. $(TERMINAL) \
+	PATH="$(abspath $(BIN)):$$PATH" ATTENTION_COURSE_FOLDER="$(abspath $(FOLDER))" $(BIN)/jupyter lab $(AS_ROOT) --notebook-dir=. $(TERMINAL) \
 	  --LabApp.default_url=/lab/tree/$(FOLDER)/$(LESSON).ipynb
 
-grade: $(VENV)/.lab
+grade: $(VENV)/.lab | $(FOLDER)
 	$(BIN)/grader grade $(FOLDER)
 
-watch: $(VENV)/.lab
+watch: $(VENV)/.lab | $(FOLDER)
 	$(BIN)/grader watch $(FOLDER)
 
-progress: $(VENV)/.lab
+progress: $(VENV)/.lab | $(FOLDER)
 	@$(BIN)/grader progress --folder $(FOLDER)
 
-reset: $(VENV)/.lab
+reset: $(VENV)/.lab | $(FOLDER)
 	@$(if $(WHAT),,echo "make reset WHAT=softmax_rows puts one exercise back, WHAT=01 a whole lesson."; exit 2)
-	@$(BIN)/grader reset $(WHAT) --folder $(FOLDER)
+	@$(BIN)/grader reset $(WHAT) --folder $(FOLDER) $(if $(CONFIRM),--confirm $(CONFIRM))
 
-update: $(VENV)/.lab
+update: $(VENV)/.lab | $(FOLDER)
 	@$(BIN)/grader update --folder $(FOLDER)
 
 doctor: $(VENV)/.lab
@@ -60,6 +64,9 @@ doctor: $(VENV)/.lab
 
 model: $(VENV)/.model
 	@echo "The weights are here: lessons 16 and 17 run the real model from now on."
+
+$(FOLDER):
+	cp -R notebooks "$@"
 
 test: $(VENV)/.dev $(VENV)/.model
 	@$(BIN)/python tests/find_chromium.py
@@ -90,8 +97,9 @@ clean:
 # The stamps keep a second run quick: pip runs again only where these files changed.
 $(VENV)/.lab: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Setting up the course in $(VENV), once. What is missing is downloaded now; pip reports each package as it comes."
-	$(if $(TORCH),$(PIP) uv)
-	$(if $(TORCH),$(BIN)/python -m uv pip install --torch-backend $(TORCH) -c constraints.txt,$(PIP)) -e ".[lab,torch]"
+	$(if $(filter pip,$(TORCH)),,$(PIP) --quiet uv)
+	$(if $(filter pip,$(TORCH)),,$(UV_TORCH))
+	$(PIP) -e ".[lab,torch]"
 	@echo "Settling JupyterLab ..."
 	@$(BIN)/jupyter labextension disable "@jupyterlab/apputils-extension:announcements" >/dev/null 2>&1
 	@touch $@

@@ -35,8 +35,11 @@
 # | `explain("HL3")` | more about a known mistake, by the id that a verdict shows |
 # | `replay(hard_lookup)` | the inputs on which the last check failed, as variables, and a cell that runs your code on them |
 # | `solution(hard_lookup)` | the course's version, once you have passed, seen three hints or made three different attempts |
-# | `reset("hard_lookup")` | the exercise's cell as it was at the start; your notebook is backed up first |
+# | `reset("hard_lookup")` | a question first, then the exercise's cell as it was at the start; your code is kept as a copy |
 # | `progress()` | how far you are in this lesson, and one line for each of the others |
+#
+# Below each verdict, buttons do what fits it, and show the result right there: **Hint**, **Replay**, **Explain**, **Solution**,
+# **Reset**.
 #
 # Your progress is kept in a small file next to the notebook. Nothing is sent anywhere unless you join a room in a
 # workshop.
@@ -166,15 +169,37 @@ check(hard_lookup)
 # A hard look-up takes one entry and ignores the rest. A **soft look-up** blends all the values: the better a key
 # fits, the more its value counts. For that, the scores have to become shares of a whole, that is, positive numbers
 # that sum to 1. The exponential makes every score positive, and dividing by the sum makes the results sum to 1. This
-# recipe is called softmax; lessons 01 and 02 take it apart.
+# recipe is called **softmax**; lessons 01 and 02 take it apart. The shares are called **weights**: the weight of entry
+# i is
+#
+# $$w_i = \frac{e^{s_i}}{\sum_j e^{s_j}}, \qquad s_i = \text{sharpness} \cdot (\text{key}_i \cdot \text{query})$$
+#
+# The *sharpness* is a number that we choose. It says how much a better fit counts; what it does, you will see below.
 
-# %% role="given"
-def soft_lookup(query, keys, values, sharpness=1.0):
-    """All values, each weighted by how well its key fits the query."""
+# %% [markdown]
+# @exercise soft_lookup
+#
+# `query` (d,), `keys` (n, d), `values` (n, d_v), `sharpness` a number ≥ 0 → (d_v,): the sum of all values, each times
+# its weight
+#
+# No score times the sharpness is beyond ±50 here, so `np.exp` never overflows; lesson 02 takes care of larger ones. If
+# you are stuck, type `hint(soft_lookup)` in a new cell.
+
+# %% role="exercise" exercise="soft_lookup"
+def soft_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray, sharpness: float = 1.0) -> np.ndarray:
+    """Return all values, each weighted by how well its key fits the query.
+
+    query: (d,). keys: (n, d). values: (n, d_v). sharpness: what the scores are multiplied by, at least 0. Returns: (d_v,).
+    """
+    # region solution
     scores = sharpness * (keys @ query)
     fits = np.exp(scores - scores.max())  # why the largest is subtracted: lesson 02
     weights = fits / fits.sum()
     return weights @ values
+    # endregion
+
+# %% role="check" exercise="soft_lookup"
+check(soft_lookup)
 
 # %% [markdown]
 # @predict
@@ -193,8 +218,8 @@ def soft_lookup(query, keys, values, sharpness=1.0):
 # row of `values`. If your staircase had a step for the bread, note that in each of these directions some other dish reaches
 # further.
 
-# %% role="payoff" exercise="hard_lookup"
-if passed(hard_lookup):
+# %% role="payoff" exercise="soft_lookup"
+if passed(soft_lookup) and passed(hard_lookup):
     degrees = np.linspace(0, 90, 9001)
     queries = np.stack([np.cos(np.radians(degrees)), np.sin(np.radians(degrees))], axis=1)
     hard = np.array([hard_lookup(query, keys, values)[0] for query in queries])
@@ -210,8 +235,8 @@ if passed(hard_lookup):
 # in the answer, there is no direction to move in. The next cell measures this: the query moves by a thousandth, and
 # we see how far each answer moves.
 
-# %% role="payoff" exercise="hard_lookup" tags=["nbval-check-output"]
-if passed(hard_lookup):
+# %% role="payoff" exercise="soft_lookup" tags=["nbval-check-output"]
+if passed(soft_lookup) and passed(hard_lookup):
     before, after = np.array([1.0, 0.6]), np.array([1.0, 0.601])
     for lookup in (hard_lookup, soft_lookup):
         moved = lookup(after, keys, values) - lookup(before, keys, values)
@@ -239,11 +264,12 @@ if passed(hard_lookup):
 # If you expected 0 g at sharpness 0, you took the weights to be 0. They are e⁰ = 1 each before the division, and ¼ after it. If
 # you expected the two look-ups to be equal at 100, remember that an exponential is never 0.
 
-# %% role="demo" tags=["nbval-check-output"]
-query = np.array([1.0, 0.6])
-for sharpness in (0, 0.1, 1, 10, 100):
-    sugar, chili, price = soft_lookup(query, keys, values, sharpness)
-    print(f"sharpness {sharpness:5}: {sugar:5.2f} g sugar, {chili:.2f} g chili, {price:.2f} euros")
+# %% role="payoff" exercise="soft_lookup" tags=["nbval-check-output"]
+if passed(soft_lookup):
+    query = np.array([1.0, 0.6])
+    for sharpness in (0, 0.1, 1, 10, 100):
+        sugar, chili, price = soft_lookup(query, keys, values, sharpness)
+        print(f"sharpness {sharpness:5}: {sugar:5.2f} g sugar, {chili:.2f} g chili, {price:.2f} euros")
 
 # %% [markdown]
 # Attention works between these two extremes, and the size of the scores decides where. This is why lesson 01 divides
@@ -296,8 +322,8 @@ def speed_keys(speed):
 # If you said an average for the hard look-up, remember that it returns one row. If you said 66, remember the tie. A single stop
 # says how one driver braked on one day; the blend of many says what to expect.
 
-# %% role="payoff" exercise="hard_lookup"
-if passed(hard_lookup):
+# %% role="payoff" exercise="soft_lookup"
+if passed(soft_lookup) and passed(hard_lookup):
     asked = np.linspace(3, 26, 231)
     filed, feet = speed_keys(speeds), distances[:, None]
     hard_feet = np.array([hard_lookup(np.array([q, 1.0]), filed, feet)[0] for q in asked])
@@ -309,11 +335,17 @@ if passed(hard_lookup):
 # %% [markdown]
 # Which of the two predicts better? We leave out one stop, predict it from the other 49, note how many feet we are off
 # by, and do this for all 50. The hard look-up depends on the order in which the stops are listed, since on a tie the
-# first counts. So we try it in 20 random orders. Change the sharpness of the soft look-up and see what happens at
-# both ends.
+# first counts. So we try it in 20 random orders. To be fair to the hard one, we also try its best version, which takes
+# the mean of all stops that are equally near; and as a yardstick, a straight line through all the stops.
 
-# %% role="payoff" exercise="hard_lookup" tags=["nbval-check-output"]
-if passed(hard_lookup):
+# %% role="payoff" exercise="soft_lookup" tags=["nbval-check-output"]
+if passed(soft_lookup) and passed(hard_lookup):
+    def nearest_mean(query, keys, values):
+        return values[keys @ query == (keys @ query).max()].mean(axis=0)
+
+    def line(query, keys, values):
+        return np.polyval(np.polyfit(keys[:, 0] / 2, values[:, 0], 1), query[:1])
+
     def mean_miss(lookup, order, **more):
         speed, distance, misses = speeds[order], distances[order], []
         for left_out in range(50):
@@ -329,13 +361,19 @@ if passed(hard_lookup):
     missed_soft = {s: mean_miss(soft_lookup, orders[0], sharpness=s) for s in (0, 0.01, 0.1, 1, 10)}
     for sharpness, missed in missed_soft.items():
         print(f"soft, sharpness {sharpness:4}: {missed:.1f} feet")
+    missed_mean, missed_line = mean_miss(nearest_mean, orders[0]), mean_miss(line, orders[0])
+    print(f"mean of the nearest: {missed_mean:.1f} feet, a straight line: {missed_line:.1f} feet")
     assert min(missed_soft, key=missed_soft.get) == 0.1 and missed_soft[0.1] < min(missed_hard)
+    assert np.mean(missed_hard) - missed_mean > missed_mean - missed_soft[0.1] > 0
+    assert abs(missed_line - missed_soft[0.1]) < 0.2
 
 # %% [markdown]
-# The hard look-up misses by {{ np.mean(missed_hard):.1f }} feet on average. The soft one at sharpness 0.1 misses by
-# {{ missed_soft[0.1]:.1f }}, less than the hard one in the luckiest of its orders. At sharpness 0 the blend is the
-# average of all stops and ignores the speed; at 10 it relies on the nearest stops alone. The best of the values tried
-# lies in between. This way of predicting is known as *kernel regression* (Nadaraya 1964; Watson 1964), and it has
+# The hard look-up misses by {{ np.mean(missed_hard):.1f }} feet on average, and by {{ missed_mean:.1f }} where it takes the
+# mean of equally near stops: more than half of its disadvantage was that single stops are noisy. The soft one at sharpness 0.1
+# misses by {{ missed_soft[0.1]:.1f }}. At sharpness 0 the blend is the average of all stops and ignores the speed; at 10
+# it relies on the nearest stops alone. The best of the values tried lies in between. It is no better than a straight
+# line here ({{ missed_line:.1f }}), because these stops lie close to one; but nobody had to tell it so. This way of
+# predicting is known as *kernel regression* (Nadaraya 1964; Watson 1964), and it has
 # everything that attention has, a query, keys, values and weights, except learning. Here we chose the keys. In a
 # language model the queries, keys and values come out of training.
 
@@ -345,7 +383,8 @@ if passed(hard_lookup):
 # - A **query** is compared with every **key**. The fit is a dot product, called the **score**.
 # - A hard look-up returns one **value**. A soft one returns a blend of all values, by **weights** that are positive and sum to
 #   1.
-# - Only the soft answer moves with every small change of the query, so only the soft one can be learned by small steps.
+# - The soft answer changes smoothly with the query, and so it can be learned by small steps. The hard one is constant between
+#   its jumps: a small step changes nothing.
 # - Attention is the soft one: "mapping a query and a set of key-value pairs to an output", where the output is a weighted sum
 #   of the values (Vaswani et al. 2017, *Attention is all you need*, section 3.2).
 #
@@ -392,6 +431,9 @@ progress()
 # - hard_lookup HL2: Two keys have the same largest score. Which of the two does your loop end with, and why?
 # - hard_lookup HL12: `query @ keys` runs without an error here. Over which axis does it add up?
 # - hard_lookup HL4: Which key is nearest to (1, 0.6), and which has the largest dot product?
+# - soft_lookup SL1: What does your answer become at sharpness 0, and what should it become?
+# - soft_lookup SL2: What do your weights sum to?
+# - soft_lookup SL6: What is the weight of an entry whose score is −1?
 #
 # ## To discuss
 #

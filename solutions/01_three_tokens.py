@@ -33,7 +33,7 @@ d_k = 2  # how many numbers a query or a key has
 # - A **query** says what the token looks for. The query of *it* is [1, 1]: a thing (first number) that can be tired (second
 #   number).
 # - A **key** says what the token can be found by. The animal is a thing that can be tired, [1, 1]. The street is a thing, [1,
-#   0]. The word *it* names no thing itself, but the sentence says that it is tired, [0, 1].
+#   0]. The word *it* names no thing itself, but it can stand for something tired, [0, 1].
 # - A **value** says what the token hands over. The value of *animal* speaks only of the animal, [10, 0], and that of
 #   *street* only of the street, [0, 10]. The word *it* is undecided: [5, 5].
 #

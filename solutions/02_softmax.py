@@ -284,6 +284,67 @@ if passed(softmax_with_temperature):
     figures.lesson_02.temperature_slider(softmax_with_temperature)
 
 # %% [markdown]
+# ## Would you notice?
+#
+# You have now seen softmax go wrong in several ways, and each wrong version looked right on *some* scores. A test of your
+# own has to choose scores on which it shows. The function below gets a stranger's softmax and has to say whether it can
+# be trusted. Nobody tells it what may be wrong.
+
+# %% [markdown]
+# @exercise find_failure
+#
+# `candidate`, a function of one array `scores` (m, n) that should return the softmax of each row → an array of scores for
+# which it is wrong, or `None` where it is right
+#
+# - *Wrong* means: it raises, or returns another shape, or a NaN, or numbers that differ from the softmax by more than 1e-6.
+# - The array has m ≥ 1 rows and n ≥ 1 columns, at most 10,000 entries, and finite scores up to ±10,000.
+# - The candidate may be called 1,000 times. It gives the same answer each time and does not change its input. A result in
+#   float32 is right, and so is every way of computing that ends within 1e-6.
+#
+# You may use your own `softmax`. The candidates that the check tries have the mistakes of lessons 01 and 02, and some have
+# none.
+
+# %% role="exercise" exercise="find_failure"
+def find_failure(candidate) -> np.ndarray | None:
+    """Scores (m, n) for which a function is not the softmax of each row; None where it is.
+
+    candidate: takes scores (m, n), returns weights (m, n).
+    """
+    # region solution
+    tables = [[[1.0, 2.0, 4.0]], [[0.5, -2.0, 1.0], [3.0, 1.0, -1.0]], [[1.0, 5.0], [2.0, 0.4], [0.0, -3.0]],
+              [[1000.0, 0.0, 999.0]], [[-1000.0, -1001.0]], [[0.0, 1.0], [2000.0, 2001.0]], [[0.0, 0.0, 0.0, 9000.0]]]
+    for table in tables:
+        scores = np.array(table)
+        fits = np.exp(scores - scores.max(axis=1, keepdims=True))
+        right = fits / fits.sum(axis=1, keepdims=True)
+        try:
+            out = np.asarray(candidate(scores.copy()))
+        except Exception:
+            return scores
+        wrong = out.shape != right.shape or not np.all(np.abs(out - right) <= 1e-6)  # False for NaN, too
+        if wrong:
+            return scores
+    return None
+    # endregion
+
+# %% role="check" exercise="find_failure"
+check(find_failure)
+
+# %% role="payoff" exercise="find_failure" tags=["nbval-check-output"]
+if passed(find_failure):
+    def hidden_slip(scores):
+        fits = np.exp(scores - scores.mean(axis=1, keepdims=True))
+        return fits / fits.sum(axis=1, keepdims=True)
+
+    print("looks right:", hidden_slip(np.array([[0.0, 1.0], [5.0, 5.0]])).round(3).tolist())
+    with np.errstate(all="ignore"):
+        found = find_failure(hidden_slip)
+        print("wrong for:  ", found.tolist(), "where it returns", hidden_slip(found).tolist())
+
+# %% [markdown]
+# A function that is right on every example you happened to try is not yet right. The scores that tell are seldom the ones
+# that come to mind first: extreme ones, rows that differ, shapes that are not square.
+#
 # ## In logarithms
 #
 # At T = 0.2, *purple* was left with hardly any weight. The next section judges a model by the logarithm of such a
@@ -370,8 +431,9 @@ if passed(log_softmax) and passed(softmax):
     figures.lesson_02.logarithms(gaps, errors)
 
 # %% [markdown]
-# Taken afterward, the logarithm is −∞ for differences beyond {{ last["float32"]:.0f }} in float32 and beyond
-# {{ last["float64"]:.0f }} in float64. Shortly before, it is already wrong, because the smallest floats have few digits left.
+# Taken afterward, the logarithm is −∞ for differences beyond {{ last["float32"]:.0f; 103 <= it < 105 }} in float32 and beyond
+# {{ last["float64"]:.0f; 744 <= it < 746 }} in float64. Shortly before, it is already wrong, because the smallest floats
+# have few digits left.
 # Yours stays exact to rounding.
 
 # %% [markdown]
@@ -485,7 +547,7 @@ for j in range(3):
 #
 # The gradient of the *sum* of all losses with respect to every score. A score belongs to one row, and so to one loss
 # only. The same functions are forbidden as in `cross_entropy`. Put the two terms above together into the formula for a
-# row before you write it.
+# row before you write it; a finite difference is not accepted.
 
 # %% role="exercise" exercise="cross_entropy_gradient"
 def cross_entropy_gradient(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -559,7 +621,7 @@ for name, moved in (("first score", x + np.array([step, 0, 0])), ("all scores ",
 # %% [markdown]
 # @exercise softmax_jacobian
 #
-# `p` (n,), what softmax returned → (n, n), entry (i, j) is ∂p_i/∂x_j
+# `p` (n,), what softmax returned → (n, n), entry (i, j) is ∂p_i/∂x_j, by the formula and not by a finite difference
 #
 # ```text
 # for i, for j:  p[i] · ((1 if i is j else 0) − p[j])
@@ -638,6 +700,8 @@ if passed(softmax_jacobian) and passed(softmax):
 # - softmax SX3: Which dtype came in, and which went out?
 # - softmax_with_temperature SX11: Which of the two makes differences larger, a small temperature or a large one?
 # - softmax_with_temperature SM5: You divided first. Can x / T still be too large for exp?
+# - find_failure FF4: What is `float("nan") > 1e-6`?
+# - find_failure FF2: With one row, what is the difference between a softmax of the row and one of the table?
 # - log_softmax SX30: What was the weight before you took its logarithm?
 # - log_softmax SX35: You took the maximum out of the sum. Where does it have to come back?
 # - cross_entropy CE2: How many losses were asked for, and how many came back?

@@ -262,7 +262,7 @@ print("it before:", x[2])
 print("it after: ", informed[2].round(2))
 
 # %% [markdown]
-# "it" has read the last word: in place of the 0 for "tired" its vector has {{ informed[2, 4]:.2f }}. The query of step 2
+# "it" has read the last word: in place of the 0 for "tired" its vector has {{ informed[2, 4]:.2f; it > 0.9 }}. The query of step 2
 # is made from this new vector, so "it" can now ask for something living.
 
 # %% role="demo"

@@ -292,7 +292,8 @@ for p in (np.array([0.5, 0.5]), np.array([1.0, 0.0])):
 #     the result is √( sum over i and j of J[i, j]² ),   J[i, j] = p[i] · ((1 if i is j else 0) − p[j])
 # ```
 #
-# Stable: scores of ten thousand give a norm of 0 and not NaN. The given `softmax` may be used.
+# Stable: scores of ten thousand give a norm of 0 and not NaN. The given `softmax` may be used; a finite difference is not
+# accepted.
 
 # %% role="exercise" exercise="softmax_gradient_norm"
 def softmax_gradient_norm(scores: np.ndarray) -> np.ndarray:
@@ -339,7 +340,8 @@ if passed(softmax_gradient_norm):
 # `q` (d,), `keys` (n, d), `scale` a positive float → a float
 #
 # The Frobenius norm of ∂p/∂q, an (n, d) matrix, where p = softmax(scale · keys q). Find ∂s/∂q yourself: score j is scale
-# times the dot product of `keys[j]` with q. The result is right for scores of ±10,000.
+# times the dot product of `keys[j]` with q. The result is right for scores of ±10,000, and for entries of q and the keys that
+# are very small or large, which no finite difference is.
 #
 # By hand: for q = (0), the keys (1) and (−1) and the scale 1, the weights are (½, ½), and a small step ε of q makes the
 # scores ε and −ε. The weights change by ε/2 and −ε/2, so ∂p/∂q is (½, −½) and its norm √½ ≈ 0.707.
@@ -415,7 +417,7 @@ if passed(query_gradient_norm):
 #   median.
 # - **Divided by d_k:** the rows are undecided and J is not small, but the factor 1/d_k in ∂s/∂q makes the gradient
 #   tiny: at 4096 its norm is {{ mean["divided by d_k"][-1]:.4f }}. The root is the only power of d_k that keeps the
-#   gradient the same at every width.
+#   gradient the same at every width before training.
 # - **Undivided:** the *mean* even grows, to {{ mean["undivided"][-1]:.1f }}, while the *median* falls to
 #   {{ median["undivided"][-1]:.0e }}. So "extremely small gradients" is only half of the story. The typical row
 #   passes next to nothing. A few rows, in which the two highest scores happen to be nearly equal, pass a great deal,
@@ -450,14 +452,14 @@ assert stuck["undivided"] > 0.5 and stuck["divided by √d_k"] == 0
 # not follow them now, because lesson 08 derives them step by step.
 
 # %% role="given"
-def train_head(scale: float, step: float, d_k: int, steps: int = 300) -> list[float]:
-    """The loss at each step of plain gradient descent; scale: what the scores are multiplied with."""
-    rng = np.random.default_rng(0)
+def train_head(scale: float, step: float, d_k: int, seed: int = 0, gain: float = 1.0) -> list[float]:
+    """The loss at each of 300 steps of plain gradient descent; scale, gain: what the scores, the first weights are multiplied with."""
+    rng = np.random.default_rng(seed)
     x, entries, values = (rng.standard_normal(shape) for shape in ((64, 32), (16, 32), (16, 8)))
-    w_q, w_k = (rng.standard_normal((32, d_k)) / np.sqrt(32) for _ in range(2))
+    w_q, w_k = (gain * rng.standard_normal((32, d_k)) / np.sqrt(32) for _ in range(2))
     wanted = values[rng.integers(16, size=64)]
     losses = []
-    for _ in range(steps):
+    for _ in range(300):
         q, k = x @ w_q, entries @ w_k
         p = softmax(scale * (q @ k.T))
         error = p @ values - wanted
@@ -516,10 +518,35 @@ figures.lesson_04.losses(runs, steps)
 # is still worse than the other two were before their first. Divided by √d_k, the head ends at
 # {{ ends["divided by √d_k"]:.3f }}.
 #
-# Dividing by d_k works too, here even a little better, with steps
-# {{ steps["divided by d_k"] / steps["divided by √d_k"]:.0f }} times as long. Its drawback is practical. The gradient
-# that reaches the query shrinks as the width grows, so each width needs a step size of its own. With √d_k that
-# gradient has the same size at every width.
+# Dividing by d_k works too, with steps {{ steps["divided by d_k"] / steps["divided by √d_k"]:.0f; 5 < it < 20 }} times as
+# long. Is √d_k then the best scale? One draw of the task cannot say, so we take five. We also add a head that has no
+# scale at all, and begins with smaller weights instead, so that its scores begin as small as those of √d_k.
+
+# %% role="demo"
+def best_end(scale, gain, seed, d_k=64):
+    """The last loss with the best of eight step sizes."""
+    with np.errstate(all="ignore"):
+        ends = [train_head(scale, step, d_k, seed, gain)[-1] for step in 10.0 ** np.arange(-1.5, 2.5, 0.5)]
+    return np.nanmin(ends)
+
+heads = {"undivided": (1, 1), "divided by √d_k": (64**-0.5, 1), "divided by d_k": (1 / 64, 1), "smaller weights": (1, 64**-0.25)}
+five = {name: [best_end(*head, seed) for seed in range(5)] for name, head in heads.items()}
+for name, ends_of in five.items():
+    print(f"{name:15}", "  ".join(f"{end:.3f}" for end in ends_of))
+lower = sum(d < root for d, root in zip(five["divided by d_k"], five["divided by √d_k"]))
+assert min(five["undivided"]) > 2 * max(five["divided by √d_k"]) and lower >= 4
+assert 0.5 < np.mean(five["smaller weights"]) / np.mean(five["divided by √d_k"]) < 1.5
+
+# %% [markdown]
+# In all five draws the undivided head ends far above the others. Dividing by d_k ends *lower* than dividing by √d_k in
+# {{ lower; it >= 4 }} of the five, and the head with smaller weights does about as well as √d_k without any scale.
+#
+# So the scale is about the **start**. It gives the scores a variance of 1 at initialization, whatever the width, and
+# smaller initial weights could do the same work. What training does after that depends on the optimizer and on the
+# width. With plain gradient descent each scale needs its own step size; Adam divides by the gradient's own size, so a
+# common factor hardly matters to it. In training, queries and keys become correlated, and then a dot product grows like
+# d_k and not like √d_k. For this reason μP, a recipe for carrying settings from narrow to wide models, divides by d_k
+# (Yang et al. 2022, section 4). √d_k has remained the common choice because it is a good start at every width.
 #
 # Is the width really the cause? Then a narrow head should not need the scale. We give the same comparison d_k = 4:
 
@@ -569,8 +596,10 @@ figures.lesson_04.side_by_side(maps)
 #   then passes next to no gradient.
 # - Look at the mean *and* the median: without the scale, a few rows whose two highest scores nearly tie pass so much
 #   gradient that the mean hides all the other rows.
+# - The scale sets the *start*: scores with a variance of 1 at every width. Smaller initial weights could do that, too.
+#   What training makes of it depends on the optimizer and the width.
 # - Measure at the thing that learns. At the scores, dividing by d_k looks almost as good as dividing by √d_k; at the
-#   query it does not.
+#   query, at the start, it does not.
 #
 # | what | shape |
 # |---|---|
@@ -584,8 +613,10 @@ figures.lesson_04.side_by_side(maps)
 # Normalization for Transformers*).
 #
 # **Sources.** Vaswani et al. 2017, *Attention is all you need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762),
-# section 3.2.1 with footnote 4. Shannon 1948, *A Mathematical Theory of Communication*, section 6. Zhang, Lipton, Li and
-# Smola 2023, *Dive into Deep Learning*, [section 11.1](https://d2l.ai/chapter_attention-mechanisms-and-transformers/queries-keys-values.html).
+# section 3.2.1 with footnote 4. Shannon 1948, *A Mathematical Theory of Communication*, section 6. Yang et al. 2022, *Tensor
+# Programs V*, [arXiv:2203.03466](https://arxiv.org/abs/2203.03466) (μP). Zhang, Lipton, Li and
+# Smola 2023, *Dive into Deep Learning*,
+# [section 11.1](https://d2l.ai/chapter_attention-mechanisms-and-transformers/queries-keys-values.html).
 
 # %% [markdown]
 # @teaching
@@ -624,9 +655,10 @@ figures.lesson_04.side_by_side(maps)
 # **The undivided mean of ‖∂p/∂q‖ grows with d_k. Why does the head not learn better?** A good answer separates typical rows
 # from rare ones, says that one step size has to suit all rows, and points to the median or to the loss curves.
 #
-# **If dividing by d_k works with larger steps, is √d_k a matter of taste?** A good answer says what is gained: one step size
-# for every width, and rows that are neither decided nor all alike at the start. It may mention that optimizers such as Adam
-# choose step lengths for each parameter, and so hide a common factor, but not a gradient that is 0.
+# **If dividing by d_k works with larger steps, is √d_k a matter of taste?** A good answer separates the start from what follows:
+# √d_k gives rows that are neither decided nor all alike at initialization, at every width; later the best scale depends on the
+# optimizer, and μP divides by d_k. It may mention that optimizers such as Adam choose step lengths for each parameter, and so
+# hide a common factor, but not a gradient that is 0.
 #
 # ## On paper
 #

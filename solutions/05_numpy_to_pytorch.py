@@ -30,15 +30,19 @@ figures.machine.draw(lit=("query", "key", "value"), title="What learns: how toke
 # %% [markdown]
 # ## A record alongside the numbers
 #
-# A tensor is PyTorch's array. It has the same numbers, shapes, slices and `@` as an array in NumPy. What is new is
-# the record. A tensor that *requires grad* (short for gradient) remembers how it was made: every operation notes
+# A tensor is PyTorch's array. It has the same numbers, shapes, indices and `@` as an array in NumPy (only slices with
+# a negative step are missing). What is new is the record. A tensor that *requires grad* (short for gradient) remembers how
+# it was made: every operation notes
 # which tensors went in and which came out. These notes form a graph, and `backward()` walks through the graph from
 # its end to its beginning, applying the chain rule at each step.
 #
-# The principle fits into ten lines. The class below does it for plain numbers and a single operation, the product. A
+# The principle fits into twenty lines. The class below does it for plain numbers and a single operation, the product. A
 # product y = a · b notes its two factors, each with the derivative of y by it: ∂y/∂a = b and ∂y/∂b = a. `backward`
-# takes the gradient that arrives at a number, *adds* it to what has arrived so far, and passes it on to the factors,
-# multiplied by the derivatives in the note.
+# first puts the numbers into **topological order**: each one after those it was made from. Then it goes through them
+# from the last to the first. It passes on the gradient that has arrived at a number, multiplied by the derivatives in
+# the note, and what arrives at a factor by several ways is *added*. The order matters: a number passes its gradient on
+# once, when all of it has arrived. Passing on each part at once would follow every path through the graph, and twenty
+# squarings in a row have more than a million of them.
 
 # %% role="given"
 class Number:
@@ -50,10 +54,20 @@ class Number:
     def __mul__(self, other):
         return Number(self.value * other.value, made_from=[(self, other.value), (other, self.value)])
 
-    def backward(self, arriving=1.0):
-        self.grad += arriving
-        for factor, derivative in self.made_from:
-            factor.backward(arriving * derivative)
+    def backward(self):
+        order, arriving = [], {self: 1.0}
+
+        def visit(number):
+            if number not in order:
+                for factor, _ in number.made_from:
+                    visit(factor)
+                order.append(number)  # after all that it was made from
+
+        visit(self)
+        for number in reversed(order):
+            number.grad += arriving[number]
+            for factor, derivative in number.made_from:
+                arriving[factor] = arriving.get(factor, 0.0) + arriving[number] * derivative
 
 # %% [markdown]
 # @predict
@@ -466,7 +480,7 @@ if passed(as_numpy):
     figures.lesson_05.staircase(as_numpy(fine), rounded)
 
 # %% [markdown]
-# Of {{ len(fine) }} different numbers, {{ kept[torch.bfloat16] }} are still different after rounding to bfloat16. It
+# Of {{ len(fine); it > 400 }} different numbers, {{ kept[torch.bfloat16]; it < 20 }} are still different after rounding to bfloat16. It
 # spends its 16 bits on a range as wide as that of float32, which leaves it only about two digits. Large models
 # compute in it all the same. But it cannot add up many small steps: 1 plus 0.001 rounds back to 1. So training
 # usually keeps the weights that the optimizer moves, or the optimizer's own state, in float32 (Micikevicius et al.

@@ -73,7 +73,7 @@ figures.lesson_06.shifted("The animal didn't cross the street".split())
 # for. If you said B, you took it to be causal already: nothing in its equation makes it so.
 
 # %% role="given"
-def leaks(attend, x):
+def influence(attend, x):
     """How far output i moves when token j changes, as a matrix (i, j). attend: from tokens (T, d) to outputs (T, d)."""
     generator = torch.Generator().manual_seed(0)
     moved = torch.zeros(len(x), len(x))
@@ -86,7 +86,7 @@ def leaks(attend, x):
 # %% role="demo"
 torch.manual_seed(6)
 x = torch.randn(5, 4)
-without_mask = leaks(lambda y: plain_attention(y, y, y)[0], x)
+without_mask = influence(lambda y: plain_attention(y, y, y)[0], x)
 print("token 3 changes; the outputs move by", [round(by, 3) for by in without_mask[:, 3].tolist()])
 assert (without_mask > 0).all()
 
@@ -383,8 +383,8 @@ check(masked_attention)
 if passed(masked_attention) and passed(causal_mask):
     torch.manual_seed(6)
     x = torch.randn(6, 4)
-    open_matrix = leaks(lambda y: plain_attention(y, y, y)[0], x)
-    causal_matrix = leaks(lambda y: masked_attention(y, y, y, causal_mask(6))[0], x)
+    open_matrix = influence(lambda y: plain_attention(y, y, y)[0], x)
+    causal_matrix = influence(lambda y: masked_attention(y, y, y, causal_mask(6))[0], x)
     figures.lesson_06.leaks(open_matrix, causal_matrix)
     assert (open_matrix > 0).all() and (causal_matrix.triu(1) == 0).all() and (causal_matrix.tril() > 0).sum() == 21
 
@@ -406,10 +406,52 @@ torch.manual_seed(6)
 x = torch.randn(5, 4)
 plus_one = x + torch.eye(5)[:, [3]]  # 1 in every feature of token 3
 blind = (normalized_first(plus_one) - normalized_first(x)).abs().max()
-moved = leaks(normalized_first, x)
+moved = influence(normalized_first, x)
 print(f"1 added to each feature of token 3: no output moves by more than {blind:.0e}, which is rounding")
 print(f"random numbers added to token 3: every output moves, by {moved[:, 3].min():.2f} or more")
 assert blind < 1e-5 and (moved > 1e-3).all()
+
+# %% [markdown]
+# @exercise leaks
+#
+# `attention`, a function from tokens (T, d) to outputs (T, d_out), and `x` (T, d), an example of its input → True or False: does
+# any output depend on a later token?
+#
+# - x is float64, with 2 to 64 tokens. Differences up to 1e-9 are rounding, and no leak.
+# - You may call `attention` 2,000 times. It gives the same answer each time. Leave x and its results as they are.
+# - A leak may hide: it may come from a few tokens alone, reach a few outputs alone, be small, or show only for large changes
+#   (try some whose largest entry is near 10) or in some directions.
+#
+# The attentions that the check tries are not those of this lesson.
+
+# %% role="exercise" exercise="leaks"
+def leaks(attention, x: torch.Tensor) -> bool:
+    """Whether any output of attention depends on a later token.
+
+    attention: from tokens (T, d) to outputs (T, d_out), float64. x: (T, d), an example.
+    """
+    # region solution
+    generator = torch.Generator().manual_seed(0)
+    base = attention(x)
+    for t in range(1, len(x)):
+        for size in (2.0, 10.0):
+            change = torch.randn(x.shape[-1], dtype=x.dtype, generator=generator)
+            changed = x.clone()
+            changed[t] += size * change / change.abs().max()
+            if (attention(changed)[:t] - base[:t]).abs().max() > 1e-7:
+                return True
+    return False
+    # endregion
+
+# %% role="check" exercise="leaks"
+check(leaks)
+
+# %% role="payoff" exercise="leaks" tags=["nbval-check-output"]
+if passed(leaks) and passed(masked_attention) and passed(causal_mask):
+    torch.manual_seed(6)
+    x = torch.randn(6, 4, dtype=torch.float64)
+    print("no mask:", leaks(lambda y: plain_attention(y, y, y)[0], x))
+    print("yours:  ", leaks(lambda y: masked_attention(y, y, y, causal_mask(len(y)))[0], x))
 
 # %% [markdown]
 # ### What a leak does to a loss
@@ -577,53 +619,68 @@ if passed(CausalSelfAttention):
 # ## Break it on purpose: a NaN that hides
 #
 # A quick repair is popular. Let softmax divide 0 by 0 in an empty row, and turn the NaN into 0 with `nan_to_num`. The output is right.
-# Is the training? We give a small attention layer a left-padded item, add the mask as 0 and −∞, and train six steps.
+# Is the training? We give a small attention layer a left-padded item, hide scores in both ways that are in use, and
+# train six steps with each.
 
 # %% [markdown]
 # @predict
 #
-# Only the first row of four is empty, and `nan_to_num` repairs its weights. What does training look like?
+# Only the first row of four is empty, and `nan_to_num` repairs its weights. One layer *adds* a mask of 0 and −∞ to its
+# scores, the other *fills* the hidden scores with −∞ by `masked_fill`. Which of them trains?
 #
-# - **A** Fine: the loss falls as usual.
-# - **B** The loss is NaN from the first or second step on.
-# - **C** The loss stays finite, and the layer is ruined all the same.
+# - **A** Both: the weights are repaired before anything uses them.
+# - **B** Neither: the backward pass meets the NaN in both.
+# - **C** Only the one that fills.
 #
 # @answer
 #
-# **C.** The backward pass through the empty row multiplies by the NaN that softmax computed, so every gradient of w_q
-# and w_k is NaN. One step of the optimizer writes NaN into all of their weights. From then on every row of scores is
-# NaN, and `nan_to_num` turns *all* attention into 0. The outputs are zeros, so the loss is finite and constant, and
-# nothing reports an error.
+# **C.** In both, the backward pass of softmax multiplies by the NaN that it computed, so the gradient of the empty
+# row's scores is NaN. An addition hands this gradient on to the scores, and from there it reaches every number in w_q
+# and w_k. `masked_fill` does not hand it on: a score that was replaced had no influence, so its gradient is 0.
 #
 # @wrong
 #
-# If you said A, you thought of the repaired output. The gradient still has to pass through the softmax that made the
-# NaN. If you said B, you were right to expect NaN, and the weights of the layer do become NaN. But the repair hides
-# this from the loss.
+# If you said A, you thought of the forward pass alone: `nan_to_num` repairs the value, and the gradient still has to
+# pass through the softmax that made the NaN. If you said B, you were right about softmax, and one step short.
 
 # %% role="demo"
-torch.manual_seed(0)
-x, target = torch.randn(4, 8), torch.randn(4, 8)
-added = torch.zeros(4, 4).masked_fill(torch.ones(4, 4).triu(1).bool(), -torch.inf)
-added[:, 0] = -torch.inf  # token 0 is <pad>, so row 0 is empty
-w_q, w_k, w_v = (nn.Linear(8, 8, bias=False) for _ in range(3))
-optimizer = torch.optim.SGD([*w_q.parameters(), *w_k.parameters(), *w_v.parameters()], lr=0.1)
-losses = []
-for step in range(6):
-    weights = torch.softmax(w_q(x) @ w_k(x).mT / math.sqrt(8) + added, dim=-1).nan_to_num(0.0)
-    loss = ((weights @ w_v(x) - target) ** 2).mean()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    losses.append(loss.item())
-    print(f"step {step}: loss {loss:.4f}, row sums {weights.sum(-1).tolist()}, NaN in w_q: {w_q.weight.isnan().sum()} of 64")
-assert w_q.weight.isnan().all() and losses[1] == losses[-1] < losses[0] and weights.sum() == 0
+hidden = torch.ones(4, 4).triu(1).bool()
+hidden[:, 0] = True  # token 0 is <pad>, so row 0 is empty
+HIDE = {
+    "added": lambda scores: scores + torch.zeros(4, 4).masked_fill(hidden, -torch.inf),
+    "filled": lambda scores: scores.masked_fill(hidden, -torch.inf),
+}
+
+def six_steps(hide, seed=0):
+    """The loss before each step, and how many numbers of w_q are NaN at the end."""
+    torch.manual_seed(seed)
+    x, target = torch.randn(4, 8), torch.randn(4, 8)
+    w_q, w_k, w_v = (nn.Linear(8, 8, bias=False) for _ in range(3))
+    optimizer = torch.optim.SGD([*w_q.parameters(), *w_k.parameters(), *w_v.parameters()], lr=0.1)
+    losses = []
+    for _ in range(6):
+        weights = torch.softmax(hide(w_q(x) @ w_k(x).mT / math.sqrt(8)), dim=-1).nan_to_num(0.0)
+        loss = ((weights @ w_v(x) - target) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, w_q.weight.isnan().sum().item()
+
+# %% role="demo"
+for name, hide in HIDE.items():
+    losses, nans = six_steps(hide)
+    print(f"{name:6}", " ".join(f"{loss:.3f}" for loss in losses), f"  NaN in w_q: {nans} of 64")
+for losses, nans in (six_steps(HIDE["added"], seed) for seed in range(5)):
+    assert nans == 64 and losses[1] == losses[-1]  # from the second step on nothing changes
+for losses, nans in (six_steps(HIDE["filled"], seed) for seed in range(5)):
+    assert nans == 0 and losses[-1] < losses[0]
 
 # %% [markdown]
-# In this run the loss even *falls* once, from {{ losses[0]:.2f }} to {{ losses[1]:.2f }}, because zeros happen to be
-# a better guess than the output of the untrained layer. Then it stays there forever. This is why the exercise asks
-# for finite gradients. The remedy is to fill with a finite number, so that no NaN ever arises, and to set the weights
-# of hidden keys to 0 after softmax.
+# The added mask ruins the layer at the first step, with each of five seeds. Every row of scores is NaN from then on,
+# `nan_to_num` turns *all* attention into 0, and the loss is finite and constant, so nothing reports an error. The
+# filled mask trains. This is why the exercise asks for finite gradients, and not for a certain spelling. A finite fill
+# (then zeros for the weights of hidden keys) is safe in both: no NaN ever arises.
 #
 # ## Where this leads
 #
@@ -639,8 +696,10 @@ assert w_q.weight.isnan().all() and losses[1] == losses[-1] < losses[0] and weig
 # - The mask acts on the scores, before softmax. Weights that are cut afterward no longer sum to 1, and a score of 0
 #   hides nothing.
 # - A query that sees nothing gets zeros. −∞ would give NaN there, −1e9 a uniform row.
-# - To test a model for leaks, change a token and check that no earlier output moves.
-# - Replacing NaN in the output does not repair the gradient. Make sure that no NaN arises.
+# - To test a model for leaks, change each token in turn, by random numbers of several sizes, and check that no earlier output
+#   moves.
+# - Where −∞ is *added*, replacing NaN in the output does not repair the gradient. Fill, best with a finite number, so
+#   that no NaN arises.
 #
 # | built | shape |
 # |---|---|
@@ -682,6 +741,8 @@ assert w_q.weight.isnan().all() and losses[1] == losses[-1] < losses[0] and weig
 # - masked_attention MK2: What does a row of your weights sum to when a key is hidden?
 # - masked_attention MK3: What is e to the power of 0?
 # - masked_attention MK9: What does softmax make of a row in which nothing is left?
+# - leaks LK4: What does a LayerNorm make of a token to which 1 was added everywhere?
+# - leaks LK8: May output 3 move when token 3 changes?
 # - CausalSelfAttention DT3: Your mask is an attribute. Who tells it that the module has moved?
 # - CausalSelfAttention MA15: The sentence has 3 tokens and the mask is 10 by 10. Which part of it do you need?
 #

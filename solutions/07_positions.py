@@ -221,6 +221,56 @@ if passed(sinusoidal_positions):
     figures.lesson_07.sinusoids(rows, rows @ rows.mT)
 
 # %% [markdown]
+# ### What a step does to a row
+#
+# The paper gives one reason for its choice of sines: "for any fixed offset k, $PE_{pos+k}$ can be represented as a linear
+# function of $PE_{pos}$" (section 3.5). So there should be one matrix that moves *every* row by k positions, from 3 to 3 + k
+# as well as from 4,000 to 4,000 + k. A head could hold such a matrix in its projections, and look k places back wherever
+# it is. Think of a pair of columns as a hand on a clock, and find the matrix.
+
+# %% [markdown]
+# @exercise shift_matrix
+#
+# `d_model` even, `offset` an integer of either sign, `base` → float tensor M (d_model, d_model) with PE(p + offset) = M @ PE(p)
+# for every position p, where PE(p) is row p of `sinusoidal_positions` as a column
+#
+# Offsets and positions go up to 5,000, and an error of 0.001 is allowed. An odd `d_model` raises ValueError.
+
+# %% role="exercise" exercise="shift_matrix"
+def shift_matrix(d_model: int, offset: int, base: float = 10000.0) -> torch.Tensor:
+    """The matrix M with PE(p + offset) = M @ PE(p) for every position p.
+
+    Returns: (d_model, d_model).
+    Raises:  ValueError where d_model is odd.
+    Source:  Vaswani et al. 2017, section 3.5, says that it exists.
+    """
+    # region solution
+    if d_model % 2:
+        raise ValueError(f"sine and cosine come in pairs, so d_model must be even; got {d_model}")
+    two_i = torch.arange(0, d_model, 2, dtype=torch.float64)
+    frequencies = base ** (-two_i / d_model)
+    angles = offset * frequencies
+    even, shift = torch.arange(0, d_model, 2), torch.zeros(d_model, d_model).double()
+    shift[even, even] = shift[even + 1, even + 1] = angles.cos()
+    shift[even, even + 1] = angles.sin()
+    shift[even + 1, even] = -angles.sin()
+    return shift
+    # endregion
+
+# %% role="check" exercise="shift_matrix"
+check(shift_matrix)
+
+# %% role="payoff" exercise="shift_matrix" tags=["nbval-check-output"]
+if passed(shift_matrix) and passed(sinusoidal_positions):
+    table, five_on = sinusoidal_positions(4006, 8).double(), shift_matrix(8, 5).double()
+    for p in (3, 4000):
+        print(f"row {p} moved by 5, against row {p + 5}: off by {(five_on @ table[p] - table[p + 5]).abs().max():.0e}")
+    print("the same matrix turns back:", torch.allclose(five_on.T @ five_on, torch.eye(8, dtype=torch.float64), atol=1e-6))
+
+# %% [markdown]
+# A step of k positions is a **rotation**: each pair of columns is turned by the angle k · ω, and nothing changes its length.
+# Two rows that lie k apart are the same row, turned. This is the idea that the second remedy builds on.
+#
 # Do computed rows make the order count as well? We add the rows to our three words and look at *bites* again.
 
 # %% role="payoff" exercise="sinusoidal_positions"
@@ -240,7 +290,8 @@ if passed(sinusoidal_positions):
 # of them involves positions alone. Even in that one, $W_Q$ and $W_K$ come between the two rows, so the identity does
 # not hold in general. A model has to learn to make use of it.
 #
-# RoPE (*rotary position embedding*, Su et al. 2021, section 3.2) builds the identity into the score itself. It adds
+# RoPE (*rotary position embedding*, Su et al. 2021, section 3.2) builds the identity into the score itself. If a step is
+# a rotation, why not rotate the queries and keys themselves? It adds
 # nothing, and it leaves the values alone. It *turns* each pair of numbers in a query or key by an angle in proportion
 # to its position, with the same frequencies ω as before:
 #
@@ -492,6 +543,9 @@ if passed(alibi_bias):
 # | beyond the trained length | no rows | can be computed | can be computed | can be computed |
 # | used by | BERT, GPT-2 | the first Transformer | LLaMA (Touvron et al. 2023) | BLOOM (Le Scao et al. 2022) |
 #
+# BLOOM has 112 heads, which is no power of two. Its code takes the slopes of 64 heads and fills them up with every second
+# slope of 128, so not all of them follow the formula above.
+#
 # "Can be computed" is not "can be used". Whether a model makes sense of positions that it never met in training is a question for
 # an experiment.
 #
@@ -705,6 +759,8 @@ explain("PE1")
 # - sinusoidal_positions PE1: In your loop, does i count columns or pairs?
 # - sinusoidal_positions PE4: Which number stands beside sin of the first angle?
 # - sinusoidal_positions PE2: Which frequency does the cosine in column 1 have?
+# - shift_matrix SH1: Where does the hand stand after a step, further on or further back?
+# - shift_matrix SH2: How long is (sin p, cos p), and how long is what your block makes of it?
 # - apply_rope RO1: Which number is turned together with x[0]?
 # - apply_rope RO3: How long is (1, 1), and how long is it after your rotation?
 # - alibi_bias PO20: Should a key far away get a larger or a smaller score?

@@ -503,6 +503,59 @@ if passed(attention_backward) and passed(numerical_gradient):
         assert np.abs(one - tensor.grad.numpy()).max() < 1e-13
 
 # %% [markdown]
+# ## Which gradient is wrong?
+#
+# You can now check a backward pass that somebody else wrote, without reading it. Suppose a stranger hands you a function and
+# the code that claims to be its backward pass. Which of its gradients would you trust?
+
+# %% [markdown]
+# @exercise wrong_gradients
+#
+# `forward`, `backward`, `inputs` (a tuple of float64 arrays), `grad_output` → the list of the positions in `inputs` whose claimed
+# gradient is wrong, in ascending order; `[]` where all are right
+#
+# `forward(*inputs)` returns an array. `backward(*inputs, grad_output)` returns one array for each input: what it claims to be
+# the gradients of `(forward(*inputs) * grad_output).sum()`. A gradient is *wrong* if it has another shape than its input, or
+# holds a NaN, or is off anywhere by more than 1e-4 · (1 + the largest entry of the true one). Leave the inputs as they are.
+#
+# Finite differences are allowed here, with your own `numerical_gradient` or without it.
+
+# %% role="exercise" exercise="wrong_gradients"
+def wrong_gradients(forward, backward, inputs: tuple[np.ndarray, ...], grad_output: np.ndarray) -> list[int]:
+    """The positions of the inputs whose claimed gradient is wrong.
+
+    forward: (*inputs) → an array. backward: (*inputs, grad_output) → claimed gradients, one for each input.
+    """
+    # region solution
+    claimed = backward(*inputs, grad_output)
+    wrong = []
+    for i, x in enumerate(inputs):
+        def loss(moved, i=i):
+            return (forward(*inputs[:i], moved, *inputs[i + 1 :]) * grad_output).sum()
+
+        true = numerical_gradient(loss, x)
+        given = np.asarray(claimed[i])
+        if given.shape != x.shape or not (np.abs(given - true) <= 1e-4 * (1 + np.abs(true).max())).all():
+            wrong.append(i)
+    return wrong
+    # endregion
+
+# %% role="check" exercise="wrong_gradients"
+check(wrong_gradients)
+
+# %% role="payoff" exercise="wrong_gradients" tags=["nbval-check-output"]
+if passed(wrong_gradients) and passed(numerical_gradient) and passed(attention_backward):
+    rng = np.random.default_rng(3)
+    inputs = rng.normal(size=(5, 4)), rng.normal(size=(7, 4)), rng.normal(size=(7, 6))
+
+    def without_scale(q, k, v, grad_output):
+        grad_q, grad_k, grad_v = attention_backward(q, k, v, grad_output)
+        return grad_q * 2, grad_k * 2, grad_v  # √d_k = 2 was forgotten
+
+    for backward in (attention_backward, without_scale):
+        print(f"{backward.__name__:18}", wrong_gradients(lambda q, k, v: attention(q, k, v)[0], backward, inputs, rng.normal(size=(5, 6))))
+
+# %% [markdown]
 # ## On to the projections
 #
 # In a model q, k and v are not given but computed from the tokens: $Q = X W_Q$, $K = X W_K$, $V = X W_V$. What is trained are the
@@ -606,6 +659,8 @@ if passed(softmax_backward):
     figures.lesson_08.descents(right, wrong, own, mean)
     print("weights of row 2 in the end:", p[-1].round(3))
     starts = np.array([descend(no_mean, seed)[0].mean(axis=-1) for seed in range(40)])  # (start, step)
+    sound = np.array([descend(softmax_backward, seed)[0].mean(axis=-1) for seed in range(40)])
+    ahead = (starts[:, -1] < sound[:, -1]).sum()
     turned = (starts[:, -1] > 1.05 * starts.min(axis=-1) + 1e-6).sum()
 
 # %% [markdown]
@@ -618,10 +673,12 @@ if passed(softmax_backward):
 # rule makes no such comparison. It raises the score at every step, and faster than any other, because this key has the
 # largest weight. In the end that key has all the weight. Its score goes on rising, but the weights no longer change.
 #
-# We chose this start because it shows the turn so clearly. The loss rises again from {{ turned }} of 40 random starts,
-# this one among them; from the others it keeps falling or levels off.
+# We chose this start because it shows the turn so clearly. The loss rises again from {{ turned; 1 <= it <= 10 }} of 40 random starts,
+# this one among them; from the others it keeps falling or levels off. From {{ ahead; 5 <= it <= 20 }} of the 40 the wrong rule even
+# ends *lower* after these 400 steps than the right one, because where its direction happens to be good its steps are
+# longer.
 #
-# So a falling loss does not show that a gradient is right, because a wrong one can point downhill for a while. Compare your
+# So neither a falling loss nor a lower one shows that a gradient is right. Compare your
 # gradient with one that was found in another way, as you did with the two witnesses.
 
 # %% role="demo"
@@ -686,6 +743,8 @@ explain("BW1")
 # - attention_backward GB7: Row j of ∂K belongs to key j. Does row j of what you multiply belong to a key or to a query?
 # - attention_backward BW2: Through which factor does a score depend on q?
 # - attention_backward GB10: With as many queries as keys, what could tell you that two results are exchanged?
+# - wrong_gradients WG2: What is `float("nan") > 1e-4`?
+# - wrong_gradients WG1: For which grad_output is a backward pass right that ignores it?
 #
 # ## To discuss
 #

@@ -324,8 +324,8 @@ assert leak["tril(0): past and present"][-1] > 2.6 and leak["tril(1): one future
 #
 # ## From a layer to a stack
 #
-# Attention moves information between tokens, and it does little else. Once its weights are given, each output is a
-# weighted mean of the values, and a value is linear in x. Such a mixture can bring an *a* and a *b* into one vector,
+# Attention moves information between tokens. What it does with that information is limited: once its weights are given,
+# each output is a weighted mean of the values, and a value is linear in x. Such a mixture can bring an *a* and a *b* into one vector,
 # but it can't tell whether *exactly one* of the two was there, because that is no linear function of them. So a small
 # network follows, the same for every token, and works on each token separately. It widens the vector to four times
 # its width, applies a nonlinear function and narrows it again (Vaswani et al. 2017, section 3.3).
@@ -652,7 +652,7 @@ if passed(TransformerBlock):
 # - LayerNorm treats each token separately: mean 0, variance 1 (dividing by d, not d − 1), then a scale and a shift
 #   for each feature.
 # - The residual path carries a token and its gradient past each part; normalization before each part keeps the scale
-#   of its input constant. Deep stacks need both.
+#   of its input constant. With both, a deep stack learns at learning rates at which neither alone does.
 #
 # | what | shape |
 # |---|---|

@@ -526,8 +526,9 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 #
 # @answer
 #
-# {{ state['history'][-1][2]:.2f }} nats after the {{ state['step']:,d }} steps of the course's own run, far below the
-# table: like a choice among {{ math.exp(state['history'][-1][2]):.1f }} equally likely characters. The text has words,
+# {{ state['history'][-1][2]:.2f; it < bigram - 0.5 }} nats after the {{ state['step']:,d; it > 200 }} steps of the
+# course's own run, far below the
+# table: like a choice among {{ math.exp(state['history'][-1][2]):.1f; it < 7 }} equally likely characters. The text has words,
 # mostly real ones, and the look of sentences and of code. It means nothing, and no line of its Python is likely to run.
 #
 # @wrong
@@ -631,7 +632,7 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 # %% [markdown]
 # A window of 64 characters asks 63 questions: nobody asks what follows the last one. So the gradient of the last row
 # of `position` was always zero, and apart from a little weight decay the row is still the random vector it started
-# as. At position 63 the surprise is {{ surprise[63]:.2f }} nats instead of {{ surprise[62]:.2f }}. With 64 in
+# as. At position 63 the surprise is {{ surprise[63]:.2f; it > surprise[62] + 0.5 }} nats instead of {{ surprise[62]:.2f }}. With 64 in
 # `write`, the first 64 characters would read well, and every later one would be drawn at that untrained position. Try
 # it. Published code avoids this by cutting windows that are one token longer than what the model reads.
 

@@ -267,8 +267,9 @@ if passed(time_ms):
     print(f"a call costs {call_us:.1f} µs, memory moves {bandwidth:.1f} GB/s, products reach {rate:.0f} GFLOP/s")
 
 # %% [markdown]
-# On the machine of this copy a call costs {{ call_us:.1f }} µs, memory moves {{ bandwidth:.0f }} GB/s, and products reach
-# {{ rate:.0f }} GFLOP/s, billions of operations a second. So this machine can do about {{ rate / bandwidth:.0f }} operations in the
+# On the machine of this copy a call costs {{ call_us:.1f; it < 100 }} µs, memory moves {{ bandwidth:.0f; it > 1 }} GB/s, and products reach
+# {{ rate:.0f; it > bandwidth }} GFLOP/s, billions of operations a second. So this machine can do about
+# {{ rate / bandwidth:.0f }} operations in the
 # time in which it moves one byte. Work with fewer operations a byte is **memory bound**, work with more is **compute bound**, and work
 # so small that the call itself takes longest is **overhead bound** (Williams et al. 2009; He 2022, "Making deep learning go brrrr").
 #
@@ -291,6 +292,70 @@ figures.lesson_13.numbers_in_memory()
 figures.lesson_13.hierarchy()
 
 # %% [markdown]
+# How much does that save? Count it before anything is measured. Good code needs three kernels and not eight passes: one
+# for the scores, scaled and masked on the way; one for softmax; one for the sum of the values. Each kernel reads its
+# inputs from the large memory and writes its result there.
+
+# %% [markdown]
+# @exercise attention_bytes
+#
+# `batch`, `num_heads`, `t_q`, `t_k`, `d_head`, `bytes_per_number` integers, `fused` a bool → int: the bytes that are read and
+# written. Not fused, the three kernels above; fused, one kernel that reads q, k and v once and writes the output once.
+#
+# Values and output are d_head wide, as q and k are. Every number counts as often as it is read or written.
+
+# %% role="exercise" exercise="attention_bytes"
+def attention_bytes(batch: int, num_heads: int, t_q: int, t_k: int, d_head: int, bytes_per_number: int = 2, fused: bool = False) -> int:
+    """Bytes that attention moves between the large memory and the chip.
+
+    fused: in one kernel, in place of three (scores, softmax, sum).
+    Returns: a whole number.
+    """
+    # region solution
+    vectors = 2 * t_q + 2 * t_k  # q and the output, k and v
+    table = 0 if fused else 4 * t_q * t_k  # scores and weights, each written once and read once
+    return batch * num_heads * (vectors * d_head + table) * bytes_per_number
+    # endregion
+
+# %% role="check" exercise="attention_bytes"
+check(attention_bytes)
+
+# %% [markdown]
+# Operations divided by bytes are the **arithmetic intensity**: how much work is done with each byte that was fetched.
+
+# %% [markdown]
+# @predict
+#
+# T grows from 512 to 8,192, with heads of 64 numbers in 16 bits. What does the arithmetic intensity of attention do, in three
+# kernels and fused?
+#
+# - **A** It grows with T in both.
+# - **B** In three kernels it stays near 32, fused it grows with T.
+# - **C** It stays the same in both, since T² appears in the operations and in the bytes.
+#
+# @answer
+#
+# **B.** In three kernels the tables are most of the bytes, and each of their numbers serves d_head operations, whatever T is:
+# 4 · T² · d_head operations for about 4 · T² · 2 bytes are d_head / 2. Fused, T² is left in the operations alone, and the
+# intensity is T / 2.
+#
+# @wrong
+#
+# If you said A, you forgot that the tables grow as fast as the operations. If you said C, you forgot that the fused kernel
+# has no tables in memory.
+
+# %% role="payoff" exercise="attention_bytes" tags=["nbval-check-output"]
+if passed(attention_bytes) and passed(attention_flops):
+    for t in (512, 2048, 8192):
+        flops = attention_flops(1, 1, t, t, 64)
+        three, one = (flops / attention_bytes(1, 1, t, t, 64, fused=fused) for fused in (False, True))
+        print(f"T = {t:4}: {three:5.1f} operations a byte in three kernels, {one:6.1f} fused")
+
+# %% [markdown]
+# An A100 can do 153 operations in 16 bits in the time in which it fetches one byte (312 TFLOP/s and 2,039 GB/s). Three
+# kernels stay below that at every T: they are memory bound, however long the text. The fused kernel passes it at some 300
+# tokens, and is compute bound from there on.
+#
 # Softmax needs a whole row of scores, and a tile holds only a piece of it. So for each query FlashAttention keeps
 # three things: the largest score so far, the sum of the exponentials so far and the output so far. When a larger
 # score comes, it rescales the last two (Milakov and Gimelshein 2018). The result is that of lesson 03, up to
@@ -480,13 +545,13 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
         assert slopes["memory"]["explicit"] > 1.7 > 1.2 > slopes["memory"]["fused"]
 
 # %% [markdown]
-# On the machine of this copy, at {{ longest }} tokens, the fused way was {{ speed:.1f }} times as fast, and the
+# On the machine of this copy, at {{ longest }} tokens, the fused way was {{ speed:.1f; it > 2 }} times as fast, and the
 # explicit way kept {{ space:.0f }} times as much for the backward pass. The cross marks the length at which the
-# explicit way ran out of memory. On a GPU that limit is real; on a CPU it is one of {{ room >> 20 }} MiB, set in the
+# explicit way ran out of memory. On a GPU that limit is real; on a CPU it is one of {{ room >> 20; it == 512 }} MiB, set in the
 # cell. Two things in the left panel were not in the count:
 #
 # - At 512 tokens, where attention and the projections do equally many operations, attention took
-#   {{ attending[512]:.1f }} times as long, and it was the larger part from {{ crossed }} tokens on. Equal counts are not
+#   {{ attending[512]:.1f }} times as long, and it was the larger part from {{ crossed; it <= 1024 }} tokens on. Equal counts are not
 #   equal times: the exponentials of softmax, for one, are in no count.
 # - The explicit way has a step, steeper than slope 2, between 512 and 2,048 tokens. Tables of that size come from the
 #   operating system anew in every call, and it clears each page first. On the course's CPU, explicit attention took
@@ -711,8 +776,8 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
     print("" if kept.is_file() else "No checkpoint of lesson 12 is here: the weights are random, and so is the text.")
 
 # %% [markdown]
-# In this copy {{ same:.1% }} of the characters are the same. (A difference in the seventh digit can change a draw, and
-# from there on two texts differ.) Your model writes {{ ratio:.2f }} times as fast, which is hardly a gain, and a model of
+# In this copy {{ same:.1%; it > 0.9 }} of the characters are the same. (A difference in the seventh digit can change a draw, and
+# from there on two texts differ.) Your model writes {{ ratio:.2f; 0.8 < it < 1.4 }} times as fast, which is hardly a gain, and a model of
 # its shape reads 2,048 tokens {{ gains[2048]:.1f }} times as fast. At 64 tokens the projections, the feed-forward network
 # and the overhead of the calls dominate, as the count predicts. (On the course's CPU, a pass with attention left out
 # altogether still took 76 to 86 % of the time.)
@@ -759,6 +824,8 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 # - pick_device GP3: On which machines is torch built for CUDA, and on which of those is there a GPU?
 # - pick_device GP5: What is the truth value of a function that is not called?
 # - attention_flops GP11: How many matrix products does attention have, and how many operations is one multiply-add?
+# - attention_bytes BY1: Who writes the scores, and who reads them?
+# - attention_bytes BY4: Which tensors does the fused kernel never write?
 # - attention_flops GP14: Which two numbers say how many scores there are when queries and keys differ in number?
 # - time_ms GP26: What has the device done when `fn()` returns?
 # - time_ms GP21: How long did your first reading take, and how long the tenth?

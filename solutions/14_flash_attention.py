@@ -249,8 +249,9 @@ assert (computed, masked) == (36, 8)
 #
 # T_q and T_k need not be multiples of `block_size`, which may also be larger than both. With a causal mask T_k ≥ T_q;
 # without one, T_q > T_k is allowed. **No tensor that your code makes, masks included, may ever have T_q · T_k numbers
-# or more per item and head.** The check watches every tensor that is made, and names the line. (A view, such as the
-# result of `expand`, takes no memory and does not count.) You may use `merge_partial`, but you need not.
+# or more per item and head, and keys are taken tile by tile.** The check watches every tensor that is made, and names
+# the line. (A view, such as the result of `expand`, takes no memory and does not count.) You may use `merge_partial`,
+# but you need not.
 # `F.scaled_dot_product_attention` and its relatives are not allowed, and the work stays in PyTorch.
 
 # %% role="exercise" exercise="tiled_attention"
@@ -462,7 +463,8 @@ print("8 · ∂S =", [round(8 * number, 4) for number in scores.grad.tolist()])
 #     add the tile's share to grad_q, grad_k and grad_v
 # ```
 #
-# The scores reach ±100. Small memory as before, no autograd, and no ready-made attention.
+# The scores reach ±100. Small memory as before, no autograd, no finite differences, and no
+# ready-made attention.
 
 # %% role="exercise" exercise="tiled_attention_backward"
 def tiled_attention_backward(
@@ -554,7 +556,7 @@ if passed(tiled_attention) and passed(tiled_attention_backward):
     print(f"kept for the backward pass: {table_bytes / 2**20:.2f} MiB by the table, {flash_bytes / 2**20:.2f} MiB by your functions")
 
 # %% [markdown]
-# The gradients agree. At 512 tokens the table keeps {{ table_bytes / flash_bytes:.0f }} times as much for the
+# The gradients agree. At 512 tokens the table keeps {{ table_bytes / flash_bytes:.0f; it > 3 }} times as much for the
 # backward pass as your functions do, and the ratio about doubles each time T doubles. The price is arithmetic,
 # because the scores are computed twice.
 #
@@ -693,9 +695,10 @@ assert (table / whole, by_table / whole, by_tiles / whole) == (16, 132, 18)
 # @answer
 #
 # It does 13 % more operations (75.2 against 66.6 GFLOP), moves about one ninth of the bytes (4.4 against 40.3 GB),
-# and is 5.7 times as fast (7.3 against 41.7 ms). The count above, {{ by_table / by_tiles:.1f }} times fewer, explains
-# most of the drop, although it leaves out the backward pass and takes tiles of one size. The standard implementation
-# spends most of its time waiting for memory.
+# and is 5.7 times as fast (7.3 against 41.7 ms). The count above said {{ by_table / by_tiles:.1f }} times fewer,
+# for the forward pass alone and for tiles of one size, so the two numbers cannot be compared digit by digit. Their cause
+# is the same: scores that never reach the main memory. The standard implementation spends most of its time waiting for
+# memory.
 #
 # @wrong
 #

@@ -569,8 +569,8 @@ if passed(LlamaBlock) and passed(rms_norm) and smol:
     assert rounding < 1e-3 and word == likely[0][0]
 
 # %% [markdown]
-# In this copy {{ replaced.count("scaled_dot_product_attention") }} calls of torch's attention were replaced, one in
-# each block, and {{ replaced.count("rms_norm") }} of its norm: two in each block, and the last one. Your numbers may
+# In this copy {{ replaced.count("scaled_dot_product_attention"); it == 30 }} calls of torch's attention were replaced, one in
+# each block, and {{ replaced.count("rms_norm"); it == 61 }} of its norm: two in each block, and the last one. Your numbers may
 # differ: what you wrote out yourself needs no replacing. The next word is again `{{ word }}`, and the logits differ by
 # {{ rounding:.0e }} at most, which is float32's rounding.
 #
@@ -626,7 +626,7 @@ if passed(LlamaBlock) and smol:
     assert gap < 1e-3
 
 # %% [markdown]
-# In this copy the largest of all these differences was {{ gap:.0e }}, on logits of up to {{ reach:.0f }}: float32's
+# In this copy the largest of all these differences was {{ gap:.0e }}, on logits of up to {{ reach:.0f; 10 < it < 100 }}: float32's
 # rounding. This confirms your blocks. It says nothing about the loading, which both computations share.
 #
 # And the float16 trap? For the first and the last token, here is the largest number after each block (its absolute
@@ -670,7 +670,7 @@ if passed(LlamaBlock) and smol:
     print(answered)
 
 # %% [markdown]
-# In this copy it answered: "{{ answered.removeprefix(asked).removesuffix("<|im_end|>") }}" Ask it something else, and
+# In this copy it answered: "{{ answered.removeprefix(asked).removesuffix("<|im_end|>"); "Paris" in it }}" Ask it something else, and
 # let it write more tokens. It is a small model: its sentences are good, and its facts are often wrong.
 #
 # And the sentence of this course? We stop it after "because it was too" and see how the model goes on.
@@ -684,8 +684,9 @@ if passed(LlamaBlock) and smol:
     print("  ".join(f"{word.strip()} {both[word]:.4f}" for word in (" far", " tired", " wide")))
 
 # %% [markdown]
-# Its first choice is `{{ crossing[0][0] }}` ({{ crossing[0][1]:.2f }}). *Tired* gets {{ both[" tired"]:.4f }}, and
-# *wide* {{ both[" wide"]:.4f }}. What its heads look at in this sentence is the subject of lesson 17.
+# Its first choice is `{{ crossing[0][0]; it not in (" tired", " wide") }}` ({{ crossing[0][1]:.2f }}). *Tired* gets
+# {{ both[" tired"]:.4f; it < 0.01 }}, and
+# *wide* {{ both[" wide"]:.4f; it > both[" tired"] }}. What its heads look at in this sentence is the subject of lesson 17.
 #
 # ## The same weights in another order
 #

@@ -222,7 +222,8 @@ if passed(previous_token_score):
     figures.lesson_17.grid([each[0].numpy() for each in maps], list(passage), back)
 
 # %% [markdown]
-# In the course's copy, head {{ head }} of block {{ block }} gives {{ back.max():.0% }} of its weight to the character
+# In the course's copy, head {{ head; back[block, it] == back.max() }} of block {{ block }} gives
+# {{ back.max():.0%; it > 0.5 }} of its weight to the character
 # before: a diagonal line below the main one. Which head takes this role differs from training to training.
 #
 # Now the real model. It reads the three sentences of the course (`maps_of` keeps the maps of all 270 heads) and, for
@@ -285,7 +286,7 @@ if passed(previous_token_score):
 #
 # @wrong
 #
-# If you said B, you thought of weights spread evenly over what can be seen. That gives {{ even:.0% }}. If you said A, you
+# If you said B, you thought of weights spread evenly over what can be seen. That gives {{ even:.0%; it < sink.mean() }}. If you said A, you
 # took weight for importance, and that is the mistake that this lesson is about.
 
 # %% role="payoff" exercise="previous_token_score"
@@ -451,8 +452,10 @@ if passed(induction_score):
 #
 # How can a head know what *followed*? A head finds a token by its key. If the key at *window* were made from that
 # token alone, it could not say that *cold* came before it. An earlier head has to bring that in, and this is the job
-# of a previous-token head. In layer 16 it copies *cold* into the vector at *window*. In layer 17 the second *cold*
-# asks "who has *cold* before it?", and *window* answers (Elhage et al. 2021; Olsson et al. 2022). To find
+# of a previous-token head. In the account of
+# Elhage et al. (2021) and Olsson et al. (2022), a head of layer 16 writes something of *cold* into the vector at *window*,
+# and in layer 17 the second *cold* asks "who has *cold* before it?", and *window* answers. What the head writes we do
+# not test here; whether it is needed, we do. To find
 # the place by its content takes two heads in two layers, and the trap's model had one layer.
 
 # %% role="demo"
@@ -582,12 +585,14 @@ if passed(head_contributions):
     worst = max(needed, key=needed.get)
 
 # %% [markdown]
-# In the course's copy the loss rises from {{ all_there:.2f }} to {{ needed[worst]:.2f }} nats without head
-# {{ worst[0] }}.{{ worst[1] }}, which gives {{ back[worst]:.0% }} of its weight to the character before. Most of the
+# In the course's copy the loss rises from {{ all_there:.2f; it < needed[worst] - 0.3 }} to
+# {{ needed[worst]:.2f; it > all_there + 0.3 }} nats without head
+# {{ worst[0]; needed[worst] == max(needed.values()) }}.{{ worst[1] }}, which gives {{ back[worst]:.0%; it > 0.5 }} of its
+# weight to the character before. Most of the
 # others can be removed at a small cost, as Michel et al. (2019) found for far larger models. Length hints at that cost
-# and does not measure it: the longest contribution is {{ max(added.values()) / min(added.values()):.1f }} times as long
+# and does not measure it: the longest contribution is {{ max(added.values()) / min(added.values()):.1f; it < 5 }} times as long
 # as the shortest, but the largest cost is
-# {{ (needed[worst] - all_there) / (min(needed.values()) - all_there):.0f }} times the smallest.
+# {{ (needed[worst] - all_there) / (min(needed.values()) - all_there):.0f; it > 10 }} times the smallest.
 #
 # A warning: a model without one of its heads is a model that nobody trained. The loss can rise by more than the head's
 # own work was worth, since later layers have never seen such vectors. It can also rise by less, since other heads can
@@ -651,7 +656,8 @@ if passed(head_contributions):
     assert left.argmin(axis=0).tolist() == [4] * 5 and left[4].max() < 0.6 and np.delete(left, 4, axis=0).min() > 0.75
 
 # %% [markdown]
-# Without 23.4 the probability of *Paris* falls from {{ kept["whole"][0]:.2f }} to {{ kept["without"][4, 0]:.2f }}. On
+# Without 23.4 the probability of *Paris* falls from {{ kept["whole"][0]:.2f }} to
+# {{ kept["without"][4, 0]:.2f; it < kept["whole"][0] / 2 }}. On
 # the other four, between {{ left[4, 1:].min():.0% }} and {{ left[4, 1:].max():.0% }} of the capital's probability is
 # left. Without any other head of the layer it is at least {{ np.delete(left, 4, axis=0).min():.0% }}, on every prompt.
 # Map, contribution and ablation agree, on prompts that had no say in the choice. Only then may we say what a head does:

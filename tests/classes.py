@@ -35,7 +35,7 @@ def without_processes(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
             if entry.key in failing:
                 verdicts[0] = ours(verdicts[0].exercise, "out of memory")
             lessons.append(LessonReport(lesson, tuple(verdicts), {verdict.exercise: 2 for verdict in verdicts}))
-        return to_line(JournalEntry(entry.key, packed.digest, "process", SubmissionReport(entry.name, entry.key, tuple(lessons))))
+        return to_line(JournalEntry(entry.key, packed.digest, "process", SubmissionReport(entry.name, entry.key, tuple(lessons), attention=packed.attention)))
 
     monkeypatch.setattr(classroom, "_pool", lambda options, settings: type("Pool", (), {"close": lambda self: None})())
     monkeypatch.setattr(batch, "isolation_of", lambda pool, settings: "process")

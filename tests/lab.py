@@ -195,7 +195,7 @@ def run(page: Page, one: Locator) -> None:
 
 def output(one: Locator) -> Locator:
     """What a cell shows below it."""
-    return one.locator(".jp-OutputArea-output")
+    return one.locator(".jp-OutputArea").first
 
 
 def picture(page: Page, one: Locator, path: Path) -> None:
@@ -213,7 +213,7 @@ def _main(place: Path) -> None:
         run(page, check)
         output(check).locator("img").first.wait_for()
         page.wait_for_timeout(500)
-        output(check).first.screenshot(path=str(ROOT / "docs" / "verdict.png"))
+        output(check).screenshot(path=str(ROOT / "docs" / "verdict.png"))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""What README shows and must not be typed: the lessons, their road, and a failing check as it really reads.
+"""What README and docs/learners.md show and must not be typed: the lessons, their road, and a failing check as it really reads.
 
-`python -m tests.readme` writes them into README.md and docs/road.svg; tests/test_readme.py fails where they have become stale.
+`python -m tests.readme` writes them, and docs/road.svg; tests/test_readme.py fails where they have become stale.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from pathlib import Path
 from grader.authoring import reading
 from grader.course import registry
 from grader.judging.judge import judge
-from grader.reports import text
+from grader.reports import text as text_report
 from grader.util.files import write_whole
 from tests import road
 from tests.live import from_cells
 
-README = Path(__file__).resolve().parent.parent / "README.md"
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+PAGES = {README: ("failing code", "lessons"), ROOT / "docs" / "learners.md": ("failing check",)}  # and the blocks of each
 EXERCISE = "softmax_rows"
 WRONG = '''def softmax_rows(scores):
     exps = np.exp(scores - scores.max(axis=0))
@@ -24,10 +26,10 @@ WRONG = '''def softmax_rows(scores):
 
 
 def blocks() -> dict[str, str]:
-    """The text between README's markers `<!-- name -->` and `<!-- end -->`, by name."""
+    """The text between the markers `<!-- name -->` and `<!-- end -->`, by name."""
     verdict = judge(registry.exercise(EXERCISE), from_cells(EXERCISE, WRONG))
     assert verdict.mistakes, "README promises that this mistake is named"
-    said = "\n".join(line.rstrip() for line in text.verdict(verdict).strip().splitlines())
+    said = "\n".join(line.rstrip() for line in text_report.verdict(verdict).strip().splitlines())
     return {
         "failing code": f"```python\n{WRONG}\n```",
         "failing check": f"```text\n{said}\n```",
@@ -68,16 +70,19 @@ def lessons() -> str:
     return "\n".join([*rows, "", f"That is {together}: {working} minutes for the exercises, and {read} of reading at {speed}.{to_come}"])
 
 
-def filled(page: str) -> str:
-    """README with its generated parts as they are now."""
-    for name, content in blocks().items():
+def filled(page: Path) -> str:
+    """The text of a page with its generated parts as they are now."""
+    text, contents = page.read_text(encoding="utf-8"), blocks()
+    for name in PAGES[page]:
+        content = contents[name]
         pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-        page, count = pattern.subn(lambda found, content=content: f"{found[1]}{content}\n{found[2]}", page)
-        assert count == 1, f"README has no place for {name!r}"
-    return page
+        text, count = pattern.subn(lambda found, content=content: f"{found[1]}{content}\n{found[2]}", text)
+        assert count == 1, f"{page.name} has no place for {name!r}"
+    return text
 
 
 if __name__ == "__main__":
     road.FILE.parent.mkdir(exist_ok=True)
     write_whole(road.FILE, road.picture())
-    write_whole(README, filled(README.read_text(encoding="utf-8")))
+    for page in PAGES:
+        write_whole(page, filled(page))

@@ -65,9 +65,9 @@ def test_the_core_leaves_a_hosted_notebook_s_libraries_as_they_are():
     assert all(one.specifier.contains(HOSTED[one.name]) for one in asked)
 
 
-def test_readme_says_which_lessons_the_core_judges():
+def test_the_page_on_setting_up_says_which_lessons_the_core_judges():
     assert [name[:2] for name in LESSONS] == ["00", "01", "02", "03", "04", "08"]
-    assert "It judges lessons 00 to 04 and 08" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "It judges lessons 00 to 04 and 08" in (ROOT / "docs" / "setup.md").read_text(encoding="utf-8")
 
 
 def test_a_browser_is_asked_for_nothing_that_needs_processes(browser, seen):

@@ -1,4 +1,4 @@
-"""The house as README and CONTRIBUTING show it: rooms that data passes, one above the other, and imports that point down."""
+"""The house as CONTRIBUTING shows it: rooms that data passes, one above the other, and imports that point down."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def test_the_drawing_shows_every_room_and_no_other():
     assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py"}, "a module has a room"
 
 
-def test_readme_says_of_every_room_what_the_room_says_of_itself():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_contributing_says_of_every_room_what_the_room_says_of_itself():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     for room in FLOOR:
         said = importlib.import_module(f"grader.{room}").__doc__.splitlines()[0]
         line = re.search(rf"^  {room}/ +(.+)$", text, re.MULTILINE)
-        assert line and line[1] == said.rstrip("."), f"README's line for {room}/ is {said!r}"
+        assert line and line[1] == said.rstrip("."), f"CONTRIBUTING's line for {room}/ is {said!r}"
 
 
 @pytest.mark.parametrize("name", sorted(FILES))

@@ -5,6 +5,7 @@ Screenshots are kept in artefacts/. A browser is needed, not skipped: see tests/
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 
@@ -23,6 +24,8 @@ WRONG = '''def softmax_rows(scores):
     exps = np.exp(scores - scores.max())
     return exps / exps.sum()'''
 PREDICTION = "prediction"
+BUTTONS = "buttons"
+RECORD = 'import os\nos.environ["ATTENTION_COURSE_PROGRESS"] = "buttons.json"'  # of its own: other tests pass the exercise
 ASKED = prose.Prediction(
     "Which weight is the largest?\n\n- **A** the first\n- **B** the last",
     "**A**, since $e^{2} > e^{1}$:\n\n- the first key scores 2;\n- the last one 1.\n\n```python\nweights.argmax()\n```",
@@ -38,6 +41,9 @@ def address(tmp_path_factory) -> Iterator[str]:
     place = tmp_path_factory.mktemp("lab") / "lab"
     with lab.jupyterlab(place, LESSON) as found:
         cells = [code_or_prose("p", prose.folded(ASKED), {}, True), code_or_prose("w", registry.way(LESSON), {}, True)]
+        mine = {"def": WRONG, "imports": f"{RECORD}\nimport numpy as np\nfrom grader import check", "check": "check(softmax_rows)"}
+        order = [code_or_prose(id, mine[id], {}, False) for id in ("imports", "def", "check")]
+        (place / "work" / f"{BUTTONS}.ipynb").write_text(encode(notebook(order, {})))
         (place / "work" / f"{PREDICTION}.ipynb").write_text(encode(notebook(cells, {})))
         shutil.copy(registry.glossary_path(), place / "work")
         yield found
@@ -66,7 +72,7 @@ def test_lesson_01_untouched_then_wrong_then_right(lesson_page, artefacts):
     lab.run_all(page)
     assert page.locator('.jp-RenderedText[data-mime-type="application/vnd.jupyter.stderr"]').count() == 0
     check = lab.cell(page, "check(softmax_rows)")
-    expect(check.locator(".jp-OutputArea-output")).to_contain_text("not started", ignore_case=True)
+    expect(lab.output(check)).to_contain_text("not started", ignore_case=True)
     lab.picture(page, check, artefacts / "1-untouched.png")
 
     verdict = judge(registry.exercise("softmax_rows"), from_cells("softmax_rows", WRONG))
@@ -116,14 +122,64 @@ def test_lesson_01_untouched_then_wrong_then_right(lesson_page, artefacts):
     lab.picture(page, check, artefacts / "6-restarted.png")
 
     lab.rewrite(page, replayed, 'reset("softmax_rows")')
-    expect(lab.output(replayed)).to_contain_text("Save the notebook first")
-    page.keyboard.press("Control+s")
-    page.wait_for_timeout(1500)
-    lab.run(page, replayed)
-    expect(lab.output(replayed)).to_contain_text("softmax_rows is the course's original again")
-    lab.menu(page, "File", "Reload Notebook from Disk")
-    page.locator("dialog.jp-Dialog .jp-mod-accept").first.click()
-    expect(lab.cell(page, "def softmax_rows").locator(".cm-content")).to_contain_text("softmax_rows is not written yet")
+    lab.run(page, replayed)  # as Run All would: it only asks again
+    expect(lab.output(replayed)).to_contain_text("Restore the original cell of softmax_rows?")
+    written = lab.cell(page, "def softmax_rows").locator(".cm-content")
+    expect(written).to_contain_text("return exps / exps.sum()")
+    replayed.get_by_role("button", name="Restore the original cell").click()
+    expect(written).to_contain_text("softmax_rows is not written yet")
+
+
+def test_every_button_shows_its_result_below_the_verdict(address, artefacts):
+    """By mouse and by keyboard; the cell is reset where it stands, Ctrl+Z brings it back, and nothing is left behind."""
+    with lab.notebook(address, BUTTONS, 1400) as page:
+        lab.run_all(page)
+        mine, check = lab.cell(page, "def softmax_rows"), lab.cell(page, "check(softmax_rows)")
+        bar, result = check.locator(".attn-bar").first, check.locator("section")
+        bar.wait_for()
+        lab.run_all(page)  # again: other buttons take the place of the first ones
+        expect(bar.get_by_role("button")).to_have_text(["Hint 1 of 3", "Replay", "Explain SM3", "Solution", "Reset"])
+        expect(bar).to_contain_text(re.compile(r"1 attempt.*lesson 01: 0 of 7 passed", re.S))
+        expect(check).not_to_contain_text("Where to look")
+        said = {"Replay": "They gave:", "Explain SM3": "each row needs its own sum", "Solution": "opens after a pass"}
+        for label, text in said.items():
+            bar.get_by_role("button", name=label).click()
+            expect(result).to_contain_text(text)
+            expect(check.get_by_role("alert")).to_have_text(f"{label}: the result is below the buttons.")
+        bar.get_by_role("button", name="Hint 1 of 3").focus()
+        for key, level in (("Enter", 1), ("Space", 2)):  # the notebook's own shortcuts don't take them
+            page.keyboard.press(key)
+            expect(result).to_contain_text(f"Hint {level} of 3 for softmax_rows")
+        page.keyboard.press("Tab")
+        expect(bar.get_by_role("button", name="Replay")).to_be_focused()
+        lab.picture(page, check, artefacts / "buttons.png")
+
+        bar.get_by_role("button", name="Reset").click()
+        expect(result).to_contain_text("Restore the original cell of softmax_rows?")
+        check.get_by_role("button", name="Restore the original cell").click()
+        expect(check).to_contain_text("softmax_rows is the course's original again.")
+        expect(check.locator("details pre").last).to_have_text(WRONG)
+        expect(mine.locator(".cm-content")).to_contain_text("softmax_rows is not written yet")
+        expect(mine.locator(".cm-content")).to_be_focused()
+        page.keyboard.press("Control+z")
+        expect(mine.locator(".cm-content")).to_contain_text("return exps / exps.sum()")
+        assert page.locator(".jp-Notebook .jp-CodeCell").count() == 3
+        assert page.locator('[data-mime-type="application/vnd.jupyter.error"], [data-mime-type="application/vnd.jupyter.stderr"]').count() == 0
+
+        lab.restart(page)  # no kernel answers the buttons any more
+        expect(check.get_by_role("button")).to_have_count(0)
+        menu_saved(page)
+        page.reload()
+        stored = lab.cell(page, "check(softmax_rows)").locator(".jp-OutputArea-output.jupyter-widgets")
+        expect(stored).to_have_text("Error displaying widget: model not found")
+        assert stored.evaluate("e => getComputedStyle(e).fontSize") == "0px"  # not seen; a sentence takes its place
+        assert "Run the check again" in stored.evaluate("e => getComputedStyle(e, '::after').content")
+
+
+def menu_saved(page: Page) -> None:
+    """File > Save Notebook, and waits until it is."""
+    with page.expect_response(lambda answer: answer.request.method == "PUT" and "/api/contents/" in answer.url):
+        lab.menu(page, "File", "Save Notebook")
 
 
 def test_a_prediction_is_clicked_and_its_answer_stays(lesson_page, artefacts):

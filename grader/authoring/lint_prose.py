@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,8 +24,9 @@ def proofread_prose(file: str, cells: Sequence[Cell], lesson: Lesson) -> Iterato
     written = [cell for cell in cells if cell.role == "prose"]
     predictions = [cell for cell in written if prose.is_prediction(cell.text)]
     notes = [cell for cell in written if prose.is_teaching(cell.text)]
+    asserted = _asserted(cells)
     for cell in written:
-        yield from _quotes(file, cell)
+        yield from _quotes(file, cell, asserted)
     for cell in predictions:
         yield from _prediction(file, cell)
     for cell in predictions[MOST_PREDICTIONS:]:
@@ -39,11 +42,29 @@ def proofread_prose(file: str, cells: Sequence[Cell], lesson: Lesson) -> Iterato
         yield from _notes(file, cell, lesson)
 
 
-def _quotes(file: str, cell: Cell) -> Iterator[LintError]:
+def _asserted(cells: Sequence[Cell]) -> frozenset[str]:
+    """The names of which a cell's assert or a claim of prose says something. What is not Python is another's to report."""
+    names: set[str] = set()
+    for cell in cells:
+        claims = [prose.code_of(asked.text) for asked in prose.asked_in(cell.text) if "; " in asked.text and not prose.amiss(asked.text)]
+        with contextlib.suppress(SyntaxError):
+            for node in ast.walk(ast.parse("\n".join(claims) if cell.role == "prose" else cell.text)):
+                if isinstance(node, ast.If if cell.role == "prose" else ast.Assert):
+                    names |= {part.id for part in ast.walk(node.test) if isinstance(part, ast.Name)}
+    return frozenset(names)
+
+
+def _quotes(file: str, cell: Cell, asserted: frozenset[str]) -> Iterator[LintError]:
     for asked in prose.asked_in(cell.text):
         wrong = prose.amiss(asked.text)
         if wrong:
             sentence = f"{{{{ {asked.text} }}}} is not an expression with a format, as in {{{{ spread:.2f }}}}: {wrong}."
+            yield LintError(file, cell.line + asked.line, sentence)
+        elif "; " not in asked.text and (names := prose.names_in(asked.text)) and not names & asserted:
+            sentence = (
+                f"the text reads something into {{{{ {asked.text} }}}} that nothing asserts, so a run that gives another number "
+                f"would make it untrue: write {{{{ {asked.text}; 0.2 < it < 0.5 }}}}, or assert it in a cell."
+            )
             yield LintError(file, cell.line + asked.line, sentence)
     for line in prose.half_open(cell.text):
         sentence = "a number that prose quotes begins with '{{ ' and ends with ' }}' on the same line."

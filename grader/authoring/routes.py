@@ -43,7 +43,7 @@ ROUTES = (
         "For people who have heard of attention and want to compute it once themselves. Learners need matrix products and some NumPy. "
         "It ends with the learners' own attention on three tokens, and with a proof that published numbers for it are wrong.",
         (
-            Stop("00_start_here", without=("Break it on purpose: how sharp?", "What a soft look-up is good for")),
+            Stop("00_start_here", work=("hard_lookup",), without=("Break it on purpose: how sharp?", "What a soft look-up is good for")),
             Stop("01_three_tokens", "three_token_attention", ("attention_scores", "softmax_rows", "three_token_attention")),
         ),
     ),
@@ -67,7 +67,7 @@ ROUTES = (
         "Two days of six hours, not counting breaks: lessons 00 to 05 on the first day, the others on the second. Learners need classes "
         "in Python and the chain rule. It ends with a small language model that the learners wrote and trained.",
         (
-            Stop("00_start_here", without=("What a soft look-up is good for",)),
+            Stop("00_start_here", work=("hard_lookup",), without=("Break it on purpose: how sharp?", "What a soft look-up is good for")),
             Stop("01_three_tokens", "three_token_attention"),
             Stop("02_softmax", "softmax"),
             Stop(

@@ -6,6 +6,7 @@ import argparse
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 from grader.course import own, registry
 from grader.course.moved import current
 from grader.util.errors import InputError
+
+NONE = "none"
 
 
 def command(commands: Any, name: str, run: Callable, what: str) -> argparse.ArgumentParser:
@@ -85,6 +88,11 @@ def threshold(text: str) -> tuple[float, bool]:
     return number, percent
 
 
+def or_none(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """The kind of argument that `read` reads, or the word 'none', which takes back an earlier one."""
+    return lambda text: text if text == NONE else read(text)
+
+
 def natural(text: str) -> int:
     return int(_checked(text, text.isdecimal(), "not a whole number of 0 or more"))
 
@@ -100,6 +108,14 @@ def port(text: str) -> int:
 def web_address(text: str) -> str:
     right = re.fullmatch(r"https?://[A-Za-z0-9._\-\[\]:]+(/[\w./-]*)?", text) is not None
     return _checked(text, right, "not an address such as https://room.example.org").rstrip("/")
+
+
+def moment(text: str) -> str:
+    """A time in UTC, as '2026-11-20T22:59:00+00:00'; one without a zone is of this machine's."""
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as '2026-11-20 23:59'") from None
 
 
 def positive(text: str) -> float:

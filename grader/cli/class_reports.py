@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from grader.cli.exits import say
 from grader.util.words import counted
 
 
-def written(report: Any, options: argparse.Namespace) -> Any:
+def written(report: Any, scheme: Any, out: Path) -> Any:
     """Puts the points on, writes every report, and returns the one that they show."""
     from grader.cli.out import copied
     from grader.grading import pseudonyms
@@ -20,26 +19,26 @@ def written(report: Any, options: argparse.Namespace) -> Any:
     from grader.reports.books import Books
     from grader.reports.room import ClassSummary, ungraded
 
-    report = valued(report, options.weights, options.partial)
-    books = Books(options.max_points, options.assignment, options.roster)
+    report = valued(report, scheme.weights, scheme.partial)
+    books = Books(scheme.max_points, scheme.assignment, None if scheme.anonymous else scheme.roster)
     room = ClassSummary(report)
     told = [*books.remarks(room), ungraded(room)]
-    told += [] if options.anonymous else [canvas.remark(room, books), moodle.remark(room, books)]
+    told += [] if scheme.anonymous else [canvas.remark(room, books), moodle.remark(room, books)]
     for sentence in filter(None, told):
         say(sentence)
     report = replace(report, notes=(*report.notes, *books.remarks(room)))
-    if options.anonymous:
-        report = pseudonyms.anonymous(report, pseudonyms.chosen(options.out, [one.name for one in report.submissions]))
+    if scheme.anonymous:
+        report = pseudonyms.anonymous(report, pseudonyms.chosen(out, [one.name for one in report.submissions]))
     folder.write_all(
-        report, options.out, books=books, named=not options.anonymous,
-        before_change=lambda: say(copied(options.out)),
+        report, out, books=books, named=not scheme.anonymous,
+        before_change=lambda: say(copied(out)),
     )  # fmt: skip
     return report
 
 
 def summary(report: Any, out: Path) -> str:
     """What the terminal shows at the end: how many, how well, and what the room gets wrong."""
-    from grader.reports import text
+    from grader.reports import attention, text
     from grader.reports.room import ClassSummary, remarks, told
 
     room = ClassSummary(report)
@@ -50,4 +49,5 @@ def summary(report: Any, out: Path) -> str:
     for met in room.mistakes[:5]:
         where = ", ".join(met.exercises)
         lines.append(f"  {len(met.learners):>4} × {met.id} ({where}): {text.one_line(told(met).sentence)}".rstrip(": "))
+    lines += ["", *attention.lines(report)]
     return text.defuse("\n".join([*lines, "", f"The reports are in {text.one_line(str(out))}: open report.html."]))

@@ -13,19 +13,32 @@ from grader.cli.arguments import (
     command,
     exercise_list,
     lesson_list,
+    moment,
     name_list,
     natural,
+    or_none,
     positive,
     seconds,
     threshold,
     whole,
 )
 from grader.cli.exits import NOT_GRADED, STOPPED, complain, say
-from grader.cli.grade import outcome
+from grader.cli.grade import below, outcome
 from grader.course import registry
+from grader.util import lacking
 from grader.util.errors import InputError
 
-HALF = "half of the learners"  # who chose the lessons, in the journal's head
+# Each option changes marks or files, and the journal keeps it under this name, or it is about this call alone, for this reason.
+OF_THE_RUN = {
+    "course": "course", "seed": "seed", "timeout": "timeout_s", "lessons": "lessons", "exercises": "exercises", "weights": "weights",
+    "partial": "partial", "max_points": "max_points", "assignment": "assignment", "roster": "roster", "by": "roster",
+    "anonymous": "anonymous", "due": "due", "require_isolation": "isolation",
+}  # fmt: skip
+OF_THE_CALL = {
+    "folder": "each result has the digest of what was handed in, and what changed is graded again", "out": "the journal is in it",
+    "jobs": "verdicts are the same on any number of processes", "scheduler": "verdicts are the same on any machine",
+    "resume": "continues", "regrade": "continues", "rescore": "continues", "min_score": "decides the exit code and what the terminal shows",
+}  # fmt: skip
 
 
 def add(commands: Any) -> None:
@@ -37,26 +50,29 @@ def add(commands: Any) -> None:
     made.add_argument("--scheduler", metavar="ADDRESS", help="a Dask scheduler, such as tcp://10.0.0.1:8786, instead of --jobs")
     made.add_argument("--timeout", type=seconds, default=None, metavar="S",
                       help="wall-clock seconds for each exercise and each cell")  # fmt: skip
-    made.add_argument("--seed", type=natural, default=registry.SEED, help="seed of the inputs, one for everybody (default: %(default)s)")
+    made.add_argument("--seed", type=natural, help=f"seed of the inputs, one for everybody (default: {registry.SEED})")
     made.add_argument(
         "--lessons", type=lesson_list, metavar="A,B",
         help="grade these; a lesson not handed in counts as missing (default: those that at least half of the learners handed in)",
     )
     made.add_argument("--exercises", type=exercise_list, metavar="A,B", help="only these exercises count; their lessons are graded")
-    made.add_argument("--weights", type=Path, metavar="FILE",
+    made.add_argument("--weights", type=or_none(Path), metavar="FILE",
                       help="your own points: lines such as 'softmax_rows,3'; other exercises keep the course's")  # fmt: skip
-    made.add_argument("--partial", action="store_true",
+    made.add_argument("--partial", action=argparse.BooleanOptionalAction,
                       help="a failed exercise earns the share of its cases that agree (default: nothing)")  # fmt: skip
-    made.add_argument("--anonymous", action="store_true",
+    made.add_argument("--anonymous", action=argparse.BooleanOptionalAction,
                       help="use pseudonyms in every report and write no grade book; REPORTS/names.csv says who is who")  # fmt: skip
     made.add_argument("--regrade", type=name_list, metavar="A,B", default=(),
                       help="grade these learners again and keep all other results; implies --resume")  # fmt: skip
-    made.add_argument("--roster", type=Path, metavar="FILE", help="CSV of the enrolled learners, exported from the grade book")
+    made.add_argument("--rescore", action="store_true",
+                      help="change the marking scheme of the run in REPORTS to what is given here (--weights, --partial, --anonymous, "
+                      "--roster, --assignment, --max-points; 'none' takes one back), without grading again; implies --resume")  # fmt: skip
+    made.add_argument("--roster", type=or_none(Path), metavar="FILE", help="CSV of the enrolled learners, exported from the grade book")
     made.add_argument("--by", default="", metavar="COLUMN", help="the roster's column that names the folders")
-    made.add_argument("--assignment", default="", metavar="TITLE", help="the assignment's name in the grade book; in Canvas 'Title (1234)'")
-    made.add_argument(
-        "--max-points", type=positive, default=None, metavar="N", help="points for full marks in grade books"
-    )
+    made.add_argument("--assignment", metavar="TITLE", help="the assignment's name in the grade book; in Canvas 'Title (1234)'")
+    made.add_argument("--max-points", type=or_none(positive), metavar="N", help="points for full marks in grade books")
+    made.add_argument("--due", type=or_none(moment), metavar="TIME",
+                      help="when the work was due, such as '2026-11-20 23:59': what Gradescope got later is late")  # fmt: skip
     made.add_argument("--min-score", type=threshold, metavar="N",
                       help="succeed if every learner has at least N points, or N%% of them")  # fmt: skip
     made.add_argument("--require-isolation", choices=("process", "full"), default="process", metavar="LEVEL",
@@ -64,34 +80,39 @@ def add(commands: Any) -> None:
 
 
 def _class(options: argparse.Namespace) -> int:
-    from grader.cli.out import prepared
+    from grader.cli import class_settings
+    from grader.cli.out import JOURNAL, prepared
     from grader.grading import batch
     from grader.grading.grade import asked
+    from grader.grading.journal import begun_with
     from grader.grading.kept import keys_of
-    from grader.grading.marks import checked, read_weights
+    from grader.grading.marks import checked
     from grader.grading.roster import entries, same_names, shown
     from grader.sandbox.sandbox import SandboxError
 
-    options.resume = options.resume or bool(options.regrade)
+    options.resume = options.resume or options.rescore or bool(options.regrade)
     found, passed_over = entries(options.folder)
     options.regrade = keys_of(options.regrade, found)
-    options.weights = read_weights(options.weights) if options.weights else None
-    options.roster = _roster(options)
-    options.lessons = _lessons(options.lessons, options.exercises)
+    journal = options.out / JOURNAL
+    begun = begun_with(journal) if options.resume and journal.is_file() else {}
+    about, chosen = class_settings.resolved(options, found, begun)
     if passed_over:
         say(f"not graded, because they are neither a learner's folder nor a notebook: {shown(passed_over)}.")
     for sentence in same_names(found):
         say(sentence)
-    chosen = None if options.lessons else _chosen(options, found)
-    settings = _settings(options, chosen)
-    checked(options.weights, [name for lesson in settings.lessons for name in asked(lesson, settings.exercises)])
+    checked(about["weights"], [name for lesson in about["lessons"] for name in asked(lesson, about["exercises"])])
+    for sentence in class_settings.continued(options, begun, about) if begun else ():
+        say(sentence)
+    _with_torch(about["lessons"])
     for sentence in prepared(options.out, options.folder, options.resume):
         say(sentence)
     for sentence in chosen.sentences() if chosen else ():
         say(sentence)
+    lessons, exercises = (about[key] and tuple(about[key]) for key in ("lessons", "exercises"))
+    settings = batch.Settings(lessons, exercises, about["seed"], about["timeout_s"], options.require_isolation)
     try:
         with closing(_pool(options, settings)) as pool:
-            return _graded(options, found, settings, pool, chosen)
+            return _graded(options, found, settings, pool, chosen, about, passed_over)
     except (batch.TooOpen, SandboxError) as error:
         return complain(
             f"{error}; nothing was graded below it." if isinstance(error, batch.TooOpen) else f"{error}.", NOT_GRADED
@@ -105,47 +126,12 @@ def _class(options: argparse.Namespace) -> int:
                          f"{options.out}; fix that, then run the same command with --resume.") from None  # fmt: skip
 
 
-def _roster(options: argparse.Namespace) -> Any:
-    from grader.submission import enrolled
-
-    if options.anonymous and (options.roster or options.assignment):
-        raise InputError("--anonymous writes no grade book, so --roster and --assignment have no use; leave one of them out.")
-    if options.by and not options.roster:
-        raise InputError("--by names a column of the roster, so it needs --roster FILE.")
-    roster = enrolled.read(options.roster, options.by) if options.roster else None
-    for sentence in roster.notes if roster else ():
-        say(sentence)
-    return roster
-
-
-def _lessons(lessons: tuple[str, ...] | None, exercises: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """The lessons to grade: those named, else those of the exercises named. Raises: InputError where these are in none of those."""
-    theirs = {name: registry.lesson_of(name) for name in exercises or ()}
-    outside = [name for name, lesson in theirs.items() if lessons and lesson not in lessons]
-    if outside:
-        raise InputError(f"{outside[0]} belongs to lesson {theirs[outside[0]][:2]}, which --lessons leaves out; name it there, too, "
-                         "or leave --lessons out.")  # fmt: skip
-    # A lesson without an exercise that counts would be an empty column.
-    return tuple(sorted(set(theirs.values()))) if theirs else lessons
-
-
-def _chosen(options: argparse.Namespace, found: list) -> Any:
-    """The lessons that at least half of the learners handed in; those of the run that goes on where one does."""
-    from grader.cli.out import JOURNAL
-    from grader.grading.handed_in import choice
-    from grader.grading.journal import begun_with
-
-    journal = options.out / JOURNAL
-    begun = begun_with(journal) if options.resume and journal.is_file() else {}
-    return choice(found, begun["lessons"] if begun.get("lessons_chosen_by") == HALF else None)
-
-
-def _settings(options: argparse.Namespace, chosen: Any) -> Any:
-    from grader.grading.batch import Settings
-
-    limits = {} if options.timeout is None else {"timeout_s": options.timeout}
-    lessons = chosen.lessons if chosen else options.lessons
-    return Settings(lessons, options.exercises, options.seed, require=options.require_isolation, **limits)
+def _with_torch(lessons: list[str]) -> None:
+    """Raises: InputError where a lesson needs torch and there is none: it would be said of every learner."""
+    needed = [lesson[:2] for lesson in lessons if registry.needs_torch(lesson)]
+    if needed and not lacking.installed("torch"):
+        few = f"lesson {needed[0]} needs" if len(needed) == 1 else f"lessons {', '.join(needed)} need"
+        raise InputError(f"{few} torch, and nothing was graded: {lacking.sentence('torch')}")
 
 
 def _pool(options: argparse.Namespace, settings: Any) -> Any:
@@ -159,23 +145,18 @@ def _pool(options: argparse.Namespace, settings: Any) -> Any:
     return Local(options.jobs or cores, settings.torch)
 
 
-def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any, chosen: Any) -> int:
+def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any, chosen: Any, about: dict, beside: list[str]) -> int:
     """Grades what the journal doesn't have, then writes all reports from it."""
     from grader.cli import class_reports
     from grader.cli.out import JOURNAL
     from grader.cli.progress import Progress
-    from grader.grading import batch
-    from grader.grading.dask_pool import course_digest
+    from grader.grading import batch, collected
     from grader.grading.journal import Journal
     from grader.grading.kept import kept
+    from grader.grading.scheme import MarkingScheme
 
-    held = batch.isolation_of(pool, settings)
-    about = {
-        "course": course_digest(), "seed": settings.seed, "timeout_s": settings.timeout_s, "isolation": held,
-        "lessons": list(settings.lessons), "lessons_chosen_by": HALF if chosen else "--exercises" if settings.exercises else "--lessons",
-        "exercises": sorted(settings.exercises or ()) or None,
-    }  # fmt: skip
-    with Journal(options.out / JOURNAL, about) as journal:
+    about["isolation"] = batch.isolation_of(pool, settings)
+    with Journal(options.out / JOURNAL, about, options.rescore) as journal:
         if journal.dropped:
             say(f"{journal.dropped} lines of {journal.path} can't be read; those submissions are graded again.")
         before = kept(found, journal.results, options.regrade)
@@ -190,8 +171,17 @@ def _graded(options: argparse.Namespace, found: list, settings: Any, pool: Any, 
                 progress.tell(result.report)
         pool.close()  # before the reports, for which this process imports the lessons
         report = batch.report_of([results[one.key] for one in found], settings)
-        report = class_reports.written(replace(report, notes=chosen.sentences() if chosen else ()), options)
+        submissions, sentences = collected.noted(options.folder, found, report.submissions, about["due"])
+        for sentence in sentences:
+            say(sentence)
+        report = replace(
+            report, submissions=submissions, notes=chosen.sentences() if chosen else (),
+            not_graded=tuple((name, "Not graded, because it is neither a learner's folder nor a notebook.") for name in beside),
+        )  # fmt: skip
+        report = class_reports.written(report, MarkingScheme.of(about), options.out)
         journal.finish()
     print(class_reports.summary(report, options.out))
+    for sentence in filter(None, [below(report, options.min_score)]):
+        say(sentence)
     code = outcome(report, options.min_score, everything=False)
     return complain("to grade these again, run the same command with --resume.", code) if code == NOT_GRADED else code

@@ -18,7 +18,7 @@ def add(commands: Any) -> None:
     made = command(commands, "collect", _collect, "sort a learning platform's download into one folder per learner")
     made.add_argument("sources", type=Path, nargs="+", metavar="SOURCE",
                       help="an archive or a folder from Canvas, Moodle, Gradescope or GitHub Classroom")  # fmt: skip
-    made.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="one subfolder per learner; nothing in it is overwritten")
+    made.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="one subfolder per learner; older attempts go to backups/")
     made.add_argument("--roster", type=Path, metavar="FILE", help="CSV of the enrolled learners: folders get the grade book's names")
     made.add_argument("--by", default="", metavar="COLUMN", help="the roster's column that names the folders")
 
@@ -43,7 +43,7 @@ def _collect(options: argparse.Namespace) -> int:
     placed.room(options.to, sum(one.member.size for each in known for one in each.handed))
     for sentence in roster.notes if roster else ():
         say(sentence)
-    outcome = placed.Outcome()
+    outcome = placed.Outcome(before=placed.recorded(options.to))
     try:
         for each, contained in zip(known, found, strict=True):
             placed.place(each, contained, options.to, roster, outcome)
@@ -51,7 +51,7 @@ def _collect(options: argparse.Namespace) -> int:
         raise InputError(f"{error.filename or options.to}: {error.strerror or error}. All files copied so far are complete and stay; fix "
                          "that, and run the same command again.") from None  # fmt: skip
     finally:
-        placed.record(options.to, outcome.rows)
+        placed.record(options.to, outcome)
     print(_table(outcome, sorted({each.form for each in known if each.handed}), options.to, roster))
     if outcome.others:
         left = counted(len(set(outcome.others)), "file")
@@ -91,8 +91,7 @@ def _learner(one: Any) -> str:
     said = [counted(len(one.placed), "new file")] if one.placed else []
     said += [f"{len(one.same)} unchanged"] if one.same else []
     if one.replaced:
-        said.append(f"{len(one.replaced)} newer than the file that was there, which is kept in backups/{one.name}/")
+        said.append(f"in place of an older attempt, which is kept in {' and '.join(f'{place}/' for place in one.replaced)}")
     if one.kept:
-        kept = ", ".join(sorted(set(one.kept)))
-        said.append(f"{len(one.kept)} older than the one that counts, kept in backups/{one.name}/ ({kept})")
+        said.append(f"{len(one.kept)} older than what counts, kept as {', '.join(sorted(one.kept))}")
     return ", ".join([*said, *(["late"] if one.late else [])])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.cli.arguments import command, lesson_list, natural, seconds, threshold
-from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain, harmless
+from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain, harmless, say
 from grader.course import registry
 from grader.submission import platforms
 from grader.util.errors import InputError
@@ -23,7 +23,8 @@ RENDERERS = {  # an option of `grader grade` -> the module of grader/reports tha
 
 def add(commands: Any) -> None:
     grade = command(commands, "grade", _grade, "grade notebooks in a process of their own")
-    grade.add_argument("paths", nargs="+", metavar="PATH", help="a notebook, or one learner's folder of notebooks")
+    grade.add_argument("paths", nargs="*", metavar="PATH", help="a notebook, or one learner's folder of notebooks "
+                       "(default, in a session of `make lab`: its folder)")  # fmt: skip
     grade.add_argument("--json", metavar="FILE", help="write the results as JSON; '-' for standard output")
     grade.add_argument("--junit", metavar="FILE", help="write JUnit XML, for a CI's test view")
     grade.add_argument("--markdown", metavar="FILE", help="write a Markdown summary")
@@ -61,9 +62,15 @@ def add(commands: Any) -> None:
 
 def _grade(options: argparse.Namespace) -> int:
     from grader.grading.grade import grade
+    from grader.notebook.workspace import session_folder
     from grader.sandbox.sandbox import TooOpen
     from grader.submission.submission import SubmissionError
 
+    if not options.paths:
+        own = session_folder()
+        if own is None:
+            raise InputError("grade needs a PATH: a notebook, or one learner's folder of notebooks.")
+        options.paths = [str(own)]
     for path in filter(os.path.isdir, options.paths):
         refused = platforms.refusal(os.listdir(path), least=2)
         if refused:
@@ -91,6 +98,8 @@ def _grade(options: argparse.Namespace) -> int:
     written = [write_report(form, file, report, options.visibility) for form, file in files.items()]  # each, whatever became of another
     if not all(written):
         return BAD_INPUT
+    for sentence in filter(None, [below(report, options.min_score)]):
+        say(sentence)
     code = outcome(report, options.min_score, everything=True)
     return complain(_without_score(report), code) if code == NOT_GRADED else code
 
@@ -178,9 +187,22 @@ def outcome(report: Any, threshold: tuple[float, bool] | None, *, everything: bo
     if threshold is None:
         verdicts = [verdict for one in report.submissions for verdict in one.verdicts]
         return NOT_PASSED if everything and not (verdicts and all(verdicts)) else PASSED
+    return NOT_PASSED if _below(report, threshold) else PASSED
+
+
+def below(report: Any, threshold: tuple[float, bool] | None) -> str:
+    """A sentence on who does not reach --min-score; '' where everybody who has a score does."""
+    from grader.reports import text
+
+    found = _below(report, threshold) if threshold else []
+    if not found:
+        return ""
     number, percent = threshold
-    for one in report.submissions:
-        needed = number * one.max_score / 100 if percent else number
-        if one.score < needed - 1e-9:
-            return NOT_PASSED
-    return PASSED
+    who = [f"{text.one_line(one.name, 60)} ({text.points(one)})" for one in found]
+    return f"below --min-score {number:g}{'%' if percent else ''}: {text.listed(who, 20)}."
+
+
+def _below(report: Any, threshold: tuple[float, bool]) -> list[Any]:
+    number, percent = threshold
+    scored = [one for one in report.submissions if not one.ungraded]
+    return [one for one in scored if one.score < (number * one.max_score / 100 if percent else number) - 1e-9]

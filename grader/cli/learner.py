@@ -13,14 +13,17 @@ from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain
 from grader.course import references, registry
 from grader.util.errors import InputError
 
+_RELOAD = "In a tab that is open, the menu File › Reload Notebook from Disk shows it."
+
 
 def add(commands: Any) -> None:
-    explain = command(commands, "explain", _explain, "explain a mistake at length")
-    explain.add_argument("id", metavar="ID", help="the id of a mistake, as a verdict shows it, such as SM1")
+    explain = command(commands, "explain", _explain, "explain a mistake at length, or list those of an exercise")
+    explain.add_argument("id", metavar="ID", help="the id of a mistake, as a verdict shows it, such as SM1, or an exercise")
 
     progress = command(commands, "progress", _progress, "show what has passed, and what comes next")
     reset = command(commands, "reset", _reset, "restore a lesson, or the cell of one exercise; the old notebook is kept")
     reset.add_argument("what", metavar="WHAT", help="a lesson, such as 01, or an exercise, such as softmax_rows")
+    reset.add_argument("--confirm", metavar="CODE", help="the code that the command gave when it asked; it counts once")
     update = command(commands, "update", _update, "put your cells into this version of the lessons")
     update.add_argument("lessons", nargs="*", metavar="LESSON", help="which lessons (default: all that are in the folder)")
     for each in (progress, reset, update):
@@ -33,6 +36,11 @@ def add(commands: Any) -> None:
 def _explain(options: argparse.Namespace) -> int:
     from grader.reports.text import explanation
 
+    if options.id in registry.exercise_names():
+        from grader.notebook.catalogue import shown
+
+        print(shown(options.id))
+        return PASSED
     ids = registry.mistake_ids()
     id = next((known for known in ids if known.lower() == options.id.lower()), None)
     if id is None:
@@ -44,11 +52,15 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _reset(options: argparse.Namespace) -> int:
+    from grader.notebook.confirmation import demand
     from grader.notebook.workspace import folder, reset_exercise
 
-    if options.what not in registry.exercise_names():
-        return _change("reset", [_lesson(options.what)], options.folder)
-    print(harmless(reset_exercise(options.what, folder(options.folder))))
+    what = options.what if options.what in registry.exercise_names() else _lesson(options.what)
+    place = folder(options.folder)
+    demand(what, place, options.confirm, "the same command with `--confirm CODE`")
+    if what in registry.lessons():
+        return _change("reset", [what], options.folder)
+    print(harmless(f"{reset_exercise(what, place)} {_RELOAD}"))
     return PASSED
 
 
@@ -89,11 +101,14 @@ def _update(options: argparse.Namespace) -> int:
 
 def _change(what: str, names: Sequence[str], asked: Path | None) -> int:
     from grader.notebook import workspace
+    from grader.reports.text import listed
 
-    failed = False
+    failed, reload = False, []
     for name in names:  # one notebook that can't be read keeps none of the others back
         try:
-            print(harmless(getattr(workspace, what)(name, workspace.folder(asked))))
+            change = getattr(workspace, what)(name, workspace.folder(asked))
+            print(harmless(str(change)))
+            reload += [change.path.name] * change.changed
         except InputError as error:
             failed = bool(complain(str(error), BAD_INPUT))
     try:
@@ -102,6 +117,8 @@ def _change(what: str, names: Sequence[str], asked: Path | None) -> int:
             print(harmless(f"The glossary is the one of this version; the earlier one is kept: {kept}."))
     except InputError as error:
         failed = bool(complain(str(error), BAD_INPUT))
+    if reload:
+        print(harmless(f"Where a tab shows {listed(reload, 20)}, reload it before you go on: the menu File › Reload Notebook from Disk."))
     return BAD_INPUT if failed else PASSED
 
 

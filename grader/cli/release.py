@@ -9,13 +9,16 @@ from typing import Any
 from grader.cli.arguments import command, lesson_list
 from grader.cli.exits import harmless
 from grader.course import registry
+from grader.util.errors import InputError
 
 
 def add(commands: Any) -> None:
     """Adds the command to the parser."""
     release = command(commands, "release", run, "write a folder to hand out to learners, checked for solutions")
     release.add_argument("place", type=Path, metavar="DIR", help="a new or an empty folder")
-    release.add_argument("--lessons", type=lesson_list, metavar="A,B", help="only these, such as 01,05 (default: all)")
+    release.add_argument("--lessons", type=lesson_list, metavar="A,B",
+                         help="these, such as 05, and all lessons before them (default: all)")  # fmt: skip
+    release.add_argument("--only", action="store_true", help="leave out the lessons before those that --lessons names")
     release.add_argument(
         "--without-solutions",
         action="store_true",
@@ -41,10 +44,13 @@ def run(options: argparse.Namespace) -> int:
     """Writes the hand-out and tells what was written."""
     from grader.authoring.release import release
 
+    if options.only and not options.lessons:
+        raise InputError("--only leaves out the lessons before those that --lessons names, so it needs --lessons.")
     lessons = options.lessons or registry.lessons()
     made = release(
         options.place,
         tuple(name for name in registry.lessons() if name in lessons),
+        earlier=() if options.only else tuple(name for name in registry.lessons() if name < max(lessons) and name not in lessons),
         without_solutions=options.without_solutions,
         gradescope_bundle=options.gradescope,
         grader=options.grader or "",

@@ -2,6 +2,7 @@
 
     @predict … @answer … @wrong …   a prediction: its question, its answer, and what a wrong guess shows
     {{ spread:.2f }}                a number that the prose quotes from the run, written as in Python's f-strings
+    {{ spread:.2f; it < 0.5 }}      the same; the build fails unless the text's reading of it holds
     @teaching                       notes for instructors, in no notebook: the last cell of a source
 
 Numbers are evaluated while the solved notebook is built and stored in its metadata; whoever makes a learner's notebook
@@ -23,6 +24,8 @@ PREDICT, ANSWER, WRONG, TEACHING = "@predict", "@answer", "@wrong", "@teaching" 
 # Braces that follow a letter, a brace, ^, _ or a backslash are LaTeX's, as in \frac{{ a }}{{ b }}.
 _ALONE = r"(?<![\w{}^_\\])"
 _QUOTE = re.compile(_ALONE + r"\{\{ +(?P<asked>[^\n]+?) +\}\}")
+
+_MODULES = frozenset({"math", "np", "torch"})
 
 Said = Sequence[Sequence[str]]  # (expression, value) of every quoted number of a lesson, in the order of its source
 
@@ -98,19 +101,45 @@ def asked_in(text: str) -> list[Asked]:
 
 
 def code_of(asked: str) -> str:
-    """Python that prints a quoted number."""
-    return f'print(f"""{{ {asked}}}""", end="")'
+    """Python that prints a quoted number, and raises AssertionError where its claim does not hold."""
+    written, _, claim = asked.partition("; ")
+    printed = f'print(f"""{{ {written}}}""", end="")'
+    expression = _expression(printed)
+    if not claim:
+        return printed
+    return (
+        f"if not (lambda it: {claim})({ast.unparse(expression)}):\n"
+        f"    raise AssertionError({f'the text relies on {claim}'!r})\n{printed}"
+    )
 
 
 def amiss(asked: str) -> str:
-    """What is wrong with a quoted number's expression or format, '' for nothing."""
+    """What is wrong with a quoted number's expression, format or claim, '' for nothing."""
     try:
-        (statement,) = ast.parse(code_of(asked)).body
+        ast.parse(code_of(asked))
     except SyntaxError as error:
         return error.msg
+    return ""
+
+
+def names_in(asked: str) -> frozenset[str]:
+    """The names of the run from which a quoted number is computed: neither functions, modules nor CONSTANTS."""
+    tree = ast.parse(code_of(asked.partition("; ")[0]))
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    return frozenset(
+        node.id for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and id(node) not in called and not node.id.isupper() and node.id not in _MODULES
+    )
+
+
+def _expression(printed: str) -> ast.expr:
+    """Raises: SyntaxError where a print() of `code_of` prints more or less than one expression."""
+    (statement,) = ast.parse(printed).body
     (written,) = statement.value.args  # type: ignore[attr-defined]
     parts = getattr(written, "values", [])
-    return "" if len(parts) == 1 and isinstance(parts[0], ast.FormattedValue) else "one expression is expected"
+    if len(parts) != 1 or not isinstance(parts[0], ast.FormattedValue):
+        raise SyntaxError("one expression is expected")
+    return parts[0].value
 
 
 def filled(text: str, values: Iterator[Sequence[str]]) -> str:

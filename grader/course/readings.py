@@ -16,7 +16,7 @@ from grader.worker.observe import observe
 from grader.worker.probes import ContractError
 from grader.worker.values import Failure, Observation, Part
 
-__all__ = ["ContractError", "flag", "inputs", "numbers", "said", "seen"]
+__all__ = ["ContractError", "flag", "inputs", "meet", "numbers", "said", "seen"]
 
 
 def inputs(case: Case) -> Mapping[str, Part]:
@@ -55,6 +55,17 @@ def numbers(part: Part, shape: tuple[int, ...] | None = None) -> np.ndarray:
     if part.array is None or (shape is not None and part.array.shape != shape):
         raise ContractError(f"A part of kind {part.kind} and shape {part.shape} came back; expected {shape or 'numbers'}.")
     return part.array
+
+
+def meet(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two stretches of memory, each the addresses at which it begins and ends, have a byte in common."""
+    return bool(one[0] < other[1] and other[0] < one[1])
+
+
+def same(parts: Mapping[str, Part], one: str, other: str) -> bool:
+    """Whether two sequences of parts hold the same numbers, bit by bit."""
+    first, second = ([(part.kind, part.dtype, part.shape, numbers(part).tobytes()) for part in parts[name].items] for name in (one, other))
+    return first == second
 
 
 def said(part: Part) -> str:

@@ -156,6 +156,15 @@ def lesson_of(exercise_name: str) -> str:
     raise KeyError(exercise_name)
 
 
+def other_handout(lesson: str) -> str:
+    """A sentence for what belongs to a lesson of the course that this installation lacks; '' for every other lesson."""
+    if lesson in lessons() or lesson not in CONTRACT:
+        return ""
+    known = ", ".join(name[:2] for name in lessons())
+    return (f"This notebook belongs to another hand-out: it is of lesson {lesson}, and the grader installed here knows {known} alone. "
+            "Use the environment of that hand-out, or ask for one that has both.")  # fmt: skip
+
+
 def known_exercise(name: str) -> str:
     """The name itself. Raises: InputError, naming the nearest, where no lesson that exists has one of that name."""
     names = exercise_names()

@@ -107,7 +107,8 @@ class Exercise:
     cases:     draws the cases from a seeded generator, smallest first.
     mistakes:  at least three; one that may be made in several ways stands here several times.
     hints:     a question; where to look; code with a blank.
-    forbids:   names of groups in grader/source/policy.py, or dotted names that may not be called.
+    forbids:   names of groups in grader/source/policy.py. Whatever it is, no cell may reach what looks on; 'tampering' asks for that
+               alone, and an exercise with a probe of its own that forbids nothing else has it.
     requires:  names of rules in grader/source/policy.py that must hold.
     texts:     what is said of those mistakes that only this exercise knows.
     difficulty: 1 for practice, whose formula stands above it, to 3 for what makes one think.

@@ -57,6 +57,7 @@ def __getattr__(name: str) -> Any:
         except ModuleNotFoundError as error:
             if error.name != f"{__name__}.{name}":
                 raise
+        raise AttributeError(f"{name} is not in this installation: this notebook belongs to another hand-out, or the name is mistyped.")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -83,7 +83,7 @@ def stopping(speeds: Array, distances: Array, asked: Array, hard: Array, soft: A
     ax.axvline(21, color=COLOURS["grey"], linewidth=1, linestyle=":")
     ax.annotate("21 mph:\nno stop recorded", (21, ax.get_ylim()[1]), (-6, -2), textcoords="offset points", ha="right", va="top",
                 color="#555555", fontsize=9)
-    ax.set_title("One nearest stop is noisy, a blend of stops is not")
+    ax.set_title("A single nearest stop jumps, a blend of stops changes smoothly")
     ax.set_xlabel("speed, miles per hour")
     ax.set_ylabel("stopping distance, feet")
     at = int(np.abs(asked - 21).argmin())

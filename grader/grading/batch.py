@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from grader.course import own, registry
-from grader.grading.grade import asked, grade_submission, ours
+from grader.grading.grade import ENVIRONMENT, asked, grade_submission, ours
 from grader.grading.journal import JournalEntry, from_line, to_line
 from grader.grading.roster import PackedSubmission, RosterEntry, pack, unpack
 from grader.judging.verdict import LessonReport, Report, SubmissionReport
@@ -150,9 +150,10 @@ def _attempt(packed: PackedSubmission, settings: Settings) -> tuple[bytes, bool]
         )
     finally:
         remove_folder(str(place))
-    report = _noted(replace(report, path=packed.path), packed.notes)
+    report = replace(report, path=packed.path, attention=(*packed.attention, *report.attention))
+    report = _noted(report, packed.notes)
     line = to_line(JournalEntry(packed.key, packed.digest, warm.isolation, report))
-    return line, not any(verdict.status == "could_not_grade" for verdict in report.verdicts)
+    return line, not any(verdict.status == "could_not_grade" and verdict.stage != ENVIRONMENT for verdict in report.verdicts)
 
 
 def _noted(report: SubmissionReport, notes: Sequence[str]) -> SubmissionReport:
@@ -301,7 +302,7 @@ def _ours(packed: PackedSubmission, settings: Settings, why: str) -> bytes:
         judged = tuple(ours(name, why) for name in asked(lesson, settings.exercises))
         points = {verdict.exercise: registry.exercise(verdict.exercise).points for verdict in judged}
         lessons.append(LessonReport(lesson, judged, points, packed.notes if not lessons else ()))
-    report = SubmissionReport(packed.name, packed.path, tuple(lessons))
+    report = SubmissionReport(packed.name, packed.path, tuple(lessons), attention=packed.attention)
     return to_line(JournalEntry(packed.key, packed.digest, settings.require, report))
 
 

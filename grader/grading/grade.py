@@ -12,13 +12,16 @@ from typing import Any
 from grader.course import registry
 from grader.course.spec import Exercise
 from grader.grading.deadline import Deadline
+from grader.grading.resemblance import Resemblance
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.sandbox.reader import Reader, SourcesApart
 from grader.sandbox.sandbox import TIMEOUT_S, Sandbox
+from grader.source import requirements
 from grader.submission.submission import Plan, Submission, read_submission
 from grader.util import lacking
 from grader.worker.values import Failure, Observation
 
+ENVIRONMENT = "environment"  # the stage of what could not be graded because this machine lacks something
 MAX_TEXT = 20_000  # characters of one verdict: a learner's messages are part of it
 
 __all__ = ["grade", "grade_submission", "ours"]
@@ -62,11 +65,14 @@ def grade_submission(
         stack.callback(sandbox.end_submission)
         seed = registry.SEED if seed is None else seed
         reports: list[LessonReport] = []
+        solutions = Resemblance()
         for lesson in submission.lessons:
             if reports:
                 done(_so_far(submission, reports))
-            reports.append(_grade_lesson(submission, lesson, asked(lesson, exercises), sandbox, seed, deadline or Deadline()))
-    return SubmissionReport(submission.name, submission.path, tuple(reports), submission.message)
+            names = asked(lesson, exercises)
+            reports.append(_grade_lesson(submission, lesson, names, sandbox, seed, deadline or Deadline(), solutions))
+    attention = (*submission.attention, *filter(None, [solutions.sentence()]))
+    return SubmissionReport(submission.name, submission.path, tuple(reports), submission.message, attention)
 
 
 def _so_far(submission: Submission, reports: Sequence[LessonReport]) -> SubmissionReport:
@@ -139,7 +145,7 @@ def asked(lesson: str, exercises: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _grade_lesson(
-    submission: Submission, lesson: str, names: Sequence[str], sandbox: Sandbox, seed: int, deadline: Deadline
+    submission: Submission, lesson: str, names: Sequence[str], sandbox: Sandbox, seed: int, deadline: Deadline, solutions: Resemblance
 ) -> LessonReport:
     try:
         exercises = {exercise.name: exercise for exercise in registry.lesson(lesson).exercises}
@@ -149,10 +155,12 @@ def _grade_lesson(
         if deadline.over:
             return LessonReport(lesson, tuple(map(deadline.verdict, names)), points)
         plan = submission.plan(lesson)
+        solutions.add({name: plan.cells[at].text for name, at in plan.owners.items() if name in names})
         candidates = _candidates(plan, sandbox, submission, exercises)
     except Exception as error:
         return LessonReport(lesson, tuple(ours(name, _words(error)) for name in names), dict.fromkeys(names, 0))
     verdicts = _led_back([_verdict(exercises[name], candidates[name], seed, deadline) for name in names], candidates)
+    verdicts = tuple(_unless_it_lacks(verdict, plan) for verdict in verdicts)
     return LessonReport(lesson, verdicts, points, plan.notes + (sandbox.notes if plan.own_texts else ()))
 
 
@@ -183,6 +191,16 @@ def _verdict(exercise: Exercise, candidate: Any, seed: int, deadline: Deadline) 
         return limited(deadline.timed(lambda: judge(exercise, candidate, seed)))
     except Exception as error:  # ours, never the learner's: the other exercises go on
         return ours(exercise.name, _words(error))
+
+
+def _unless_it_lacks(verdict: Verdict, plan: Plan) -> Verdict:
+    """An error in code that needs what this machine lacks is not the learner's."""
+    owner = plan.owners.get(verdict.exercise)
+    cell = plan.cells[owner] if owner is not None else None
+    if verdict.status != "error" or cell is None or not cell.requires:
+        return verdict
+    headline = f"{verdict.exercise} could not be graded here: {cell.label} {requirements.reason(cell.requires)}."
+    return Verdict(verdict.exercise, "could_not_grade", headline, stage=ENVIRONMENT, details=(requirements.advice(cell.requires),))
 
 
 def ours(name: str, why: str) -> Verdict:

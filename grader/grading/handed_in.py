@@ -46,7 +46,7 @@ def choice(found: Sequence[RosterEntry], kept: Sequence[str] | None = None) -> C
 
     Raises: InputError where no lesson was handed in by half of them: any choice would be a guess that decides the marks.
     """
-    names = _defining()
+    names = defining()
     counts = Counter(lesson for one in found for lesson in _lessons(pack(one).files, names))
     taken = kept or sorted(lesson for lesson, count in counts.items() if 2 * count >= len(found))
     if not taken:
@@ -58,7 +58,7 @@ def choice(found: Sequence[RosterEntry], kept: Sequence[str] | None = None) -> C
 
 
 def _lessons(files: Sequence[Packed], names: Mapping[bytes, str]) -> set[str]:
-    found = {lesson for file in files if (lesson := _lesson(file, names))}
+    found = {lesson for file in files if (lesson := lesson_of(file.place[-1], file.data or b"", names))}
     return found | {names[name.encode()] for name, before in MOVED.items() if before in found and _has_cell_of(name, files)}
 
 
@@ -68,20 +68,19 @@ def _has_cell_of(name: str, files: Sequence[Packed]) -> bool:
     return any(told.search(file.data or b"") for file in files)
 
 
-def _lesson(file: Packed, names: Mapping[bytes, str]) -> str:
-    """By its metadata, else by its name, else by the exercises that it seems to define; '' for none."""
-    data = file.data or b""
+def lesson_of(file: str, data: bytes, names: Mapping[bytes, str]) -> str:
+    """By its metadata, else by its name, else by the exercises that it seems to define; '' for none. names: as defining() has them."""
     said = current(next((found[1].decode("ascii", "replace") for found in _LESSON.finditer(data)), ""))
     if said in registry.lessons():
         return said
-    if told := lesson_of_name(Path(file.place[-1])):
+    if told := lesson_of_name(Path(file)):
         return told
     defined = re.findall(rb'(?:\bdef |\bclass |")(\w+) ?[(:=]', data[:MAX_TOLD_BY])
     met = Counter(names[name] for name in set(defined) if name in names)
     return max(sorted(met), key=met.__getitem__, default="")
 
 
-def _defining() -> dict[bytes, str]:
+def defining() -> dict[bytes, str]:
     """The lesson of each exercise."""
     return {name.encode(): lesson for lesson in registry.lessons() for name in registry.CONTRACT[lesson]}
 

@@ -1,8 +1,9 @@
 """The journal of a batch: every result is on the disk before the next one counts, so that a killed batch loses none.
 
-A text file of JSON lines in UTF-8. The first tells the settings; each further one is a whole SubmissionReport with
-the digest of what was graded; 'finished' ends a run whose reports were written. A line that a kill tore has no end
-and is dropped: that submission is graded again.
+A text file of JSON lines in UTF-8. The first has every setting that changes a mark or a file of the run, contents of files (weights,
+roster) included; 'rescored' has those of the marking scheme that were changed on purpose since. Each further line is a whole
+SubmissionReport with the digest of what was graded; 'finished' ends a run whose reports were written. A line that a kill tore has no
+end and is dropped: that submission is graded again.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from grader.grading import scheme
 from grader.judging.verdict import Cut, LessonReport, Line, Statuses, SubmissionReport, Table, Verdict
 from grader.util.errors import InputError
 from grader.util.files import only_writer
 
-FORMAT = 2
+FORMAT = 3
+FINISHED, RESCORED = b'{"finished"', b'{"rescored"'  # how these lines begin
 _TEXTS = ("exercise", "status", "headline", "stage", "experiment", "look", "following", "case", "slip", "printed")
 _LISTS = ("details", "mistakes", "sentences", "verified", "warned")
 
@@ -63,9 +66,11 @@ class Journal:
     dropped: how many lines could not be read; what they told is graded again.
     """
 
-    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
-        """Opens or begins it. Raises: InputError where it belongs to other settings, to no journal at all, or to
-        another process at this moment; OSError where the file can't be written."""
+    def __init__(self, path: Path, settings: Mapping[str, Any], rescore: bool = False) -> None:
+        """Opens or begins it. rescore: whether the marking scheme of `settings` replaces the journal's.
+
+        Raises: InputError where it belongs to other settings, to no journal at all, or to another process at this moment;
+        OSError where the file can't be written."""
         self.path = path
         self.results: dict[str, JournalEntry] = {}
         self.finished = False
@@ -75,27 +80,23 @@ class Journal:
         try:
             if not only_writer(self._file):  # two runs in one folder would lose each other's results
                 raise InputError(f"another run is writing to {path.parent}; wait until it ends, or name another folder.")
-            self._open(dict(settings))
+            self._open(dict(settings), rescore)
         except BaseException:
             self._file.close()
             raise
 
-    def _open(self, settings: dict[str, Any]) -> None:
+    def _open(self, settings: dict[str, Any], rescore: bool) -> None:
         found = load(self.path)
         if found.settings is None:  # new, or killed within its first line
             self._file.truncate(0)
             self._write(_line({"grader_journal": FORMAT, "settings": settings}))
             _sync_folder(self.path.parent)
             return
-        differing = [key for key in settings if found.settings.get(key) != settings[key]]
-        if differing:
-            was = ", ".join(
-                f"{key} {_shown(found.settings.get(key))} (now {_shown(settings[key])})" for key in differing
-            )
-            raise InputError(f"{self.path} was begun with other settings: {was}. Give the same settings to continue it, "
-                             "or another folder to start a new run.")  # fmt: skip
+        changed = compatible(self.path, found.settings, settings, rescore)
         self._file.truncate(found.length)
         self.results, self.finished, self.dropped = found.results, found.finished, found.dropped
+        if changed:
+            self._write(_line({"rescored": {key: settings[key] for key in changed}}))
 
     def add(self, line: bytes) -> None:
         """Appends a result's line; it is on the disk when this returns. Raises: OSError, for a full disk too."""
@@ -133,10 +134,28 @@ class Found:
 
 
 def begun_with(path: Path) -> dict[str, Any]:
-    """The settings in a journal's first line; none where that is not whole. Raises: as load()."""
+    """The settings of a journal, rescored or not; none where its first line is not whole. Raises: as load()."""
     with open(path, "rb") as file:
         line = file.readline()
-    return _settings(line, path) if line.endswith(b"\n") else {}
+        settings = _settings(line, path) if line.endswith(b"\n") else {}
+        for line in file if settings else ():
+            if line.startswith(RESCORED) and line.endswith(b"\n"):
+                settings |= _read(line)["rescored"]
+    return settings
+
+
+def compatible(path: Path, begun: Mapping[str, Any], settings: Mapping[str, Any], rescore: bool) -> dict[str, str]:
+    """What changes of the marking scheme, in words, where a run continues. Raises: InputError where it may not continue so."""
+    found = scheme.differences(begun, settings, settings)
+    refused = {key: said for key, said in found.items() if not (rescore and key in scheme.KEYS)}
+    if refused:
+        advice = ["Leave these options out to continue with the journal's, or name another folder to start a new run."]
+        if not set(refused) - {"course", "isolation"}:  # no options
+            advice = ["Continue it as it was begun, or name another folder to start a new run."]
+        elif not rescore and set(refused) <= set(scheme.KEYS):
+            advice.append("To change the marking scheme of this run on purpose, add --rescore: nothing is graded again for it.")
+        raise InputError(f"{path} was begun with other settings: {', '.join(refused.values())}. {' '.join(advice)}")
+    return found
 
 
 def load(path: Path) -> Found:
@@ -158,8 +177,13 @@ def load(path: Path) -> Found:
 
 def _take(found: Found, line: bytes) -> None:
     try:
-        if _read(line) == {"finished": True}:
+        if line.startswith(FINISHED):
             found.finished = True
+            return
+        if line.startswith(RESCORED):
+            assert found.settings is not None
+            found.settings |= _read(line)["rescored"]
+            found.finished = False
             return
         result = from_line(line)
     except ValueError:
@@ -198,10 +222,6 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _shown(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else "all" if value is None else str(value)
-
-
 # --- a report as JSON ------------------------------------------------------------------------
 
 
@@ -220,7 +240,7 @@ def _from_report(report: SubmissionReport) -> dict[str, Any]:
          "verdicts": [_from_verdict(verdict) for verdict in lesson.verdicts]}
         for lesson in report.lessons
     ]  # fmt: skip
-    return {"name": report.name, "path": report.path, "message": report.message, "lessons": lessons}
+    return {"name": report.name, "path": report.path, "message": report.message, "lessons": lessons, "attention": list(report.attention)}
 
 
 def _to_report(data: Mapping[str, Any]) -> SubmissionReport:
@@ -235,7 +255,7 @@ def _to_report(data: Mapping[str, Any]) -> SubmissionReport:
     for lesson in lessons:
         for verdict in lesson.verdicts:
             lesson.points[verdict.exercise]  # or the line isn't whole: KeyError
-    return SubmissionReport(_text(data["name"]), _text(data["path"]), lessons, _text(data["message"]))
+    return SubmissionReport(_text(data["name"]), _text(data["path"]), lessons, _text(data["message"]), tuple(map(_text, data["attention"])))
 
 
 def _from_verdict(verdict: Verdict) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def anonymous(report: Report, aliases: dict[str, str]) -> Report:
     What a learner wrote (code, what it prints, names of files) stays as it is.
     """
     made = [_hidden(one, aliases[one.name]) for one in report.submissions]
-    return replace(report, submissions=tuple(sorted(made, key=lambda one: one.name)))
+    return replace(report, submissions=tuple(sorted(made, key=lambda one: one.name)), not_graded=())
 
 
 def _hidden(one: SubmissionReport, alias: str) -> SubmissionReport:
@@ -67,4 +67,5 @@ def _hidden(one: SubmissionReport, alias: str) -> SubmissionReport:
     def of(lesson: LessonReport) -> LessonReport:
         return replace(lesson, notes=tuple(map(without, lesson.notes)))
 
-    return replace(one, name=alias, path=alias, message=without(one.message), lessons=tuple(map(of, one.lessons)))
+    attention = tuple(map(without, one.attention))
+    return replace(one, name=alias, path=alias, message=without(one.message), lessons=tuple(map(of, one.lessons)), attention=attention)

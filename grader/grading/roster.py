@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.submission import platforms
-from grader.submission.discover import COLLECTED, MACHINES, find, in_place_of_notebooks
-from grader.submission.ipynb import MAX_BYTES
+from grader.submission.discover import COLLECTED, MACHINES, find, in_place_of_notebooks, save_order
+from grader.submission.ipynb import MAX_FILE_BYTES
 from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import BACKUPS, NOBODYS, alike, labels, of_learner, printable
@@ -46,7 +46,10 @@ class Packed:
 
 @dataclass(frozen=True)
 class PackedSubmission:
-    """A whole submission. alone: one notebook, no folder; digest: changes with whatever a result could depend on."""
+    """A whole submission. alone: one notebook, no folder; digest: changes with whatever a result could depend on.
+
+    notes: on what was not read; attention: those of them that whoever grades should look at.
+    """
 
     key: str
     name: str
@@ -54,13 +57,14 @@ class PackedSubmission:
     alone: bool
     files: tuple[Packed, ...]
     notes: tuple[str, ...] = ()
+    attention: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
         made = hashlib.sha256()
-        order = sorted({file.changed_ns for file in self.files})  # which was saved last, not when
+        order = save_order(file.changed_ns for file in self.files)  # which was saved last, not when
         for file in self.files:
-            about = ("/".join(file.place), file.size, file.data is None, order.index(file.changed_ns))
+            about = ("/".join(file.place), file.size, file.data is None, order[file.changed_ns])
             made.update(repr(about).encode() + hashlib.sha256(file.data or b"").digest())
         made.update(repr((self.name, self.alone, self.notes)).encode())
         return made.hexdigest()[:32]
@@ -121,11 +125,11 @@ def same_names(found: Sequence[RosterEntry]) -> list[str]:
 
 def pack(entry: RosterEntry) -> PackedSubmission:
     """Reads what an entry holds; whatever can't be read is a note. Never raises for what lies there."""
-    files, notes = [], []
+    files, notes, expected = [], [], []
     if entry.note:
-        return PackedSubmission(entry.key, entry.name, str(entry.path), False, (), (entry.note,))
+        return PackedSubmission(entry.key, entry.name, str(entry.path), False, (), (entry.note,), (entry.note,))
     try:
-        paths, notes = _notebooks(entry.path)
+        paths, notes, expected = _notebooks(entry.path)
     except OSError as error:
         paths, notes = [], [f"{printable(entry.name)} cannot be opened ({error.strerror}); it was not read."]
     left = MOST_BYTES
@@ -146,24 +150,26 @@ def pack(entry: RosterEntry) -> PackedSubmission:
         files.append(file[0])
         notes = [*notes, *links.hard(said, file[1])]
     alone = paths == [entry.path] and any(file.size >= 0 for file in files)
-    return PackedSubmission(entry.key, entry.name, str(entry.path), alone, tuple(files), tuple(notes))
+    attention = tuple(note for note in notes if note not in expected)
+    return PackedSubmission(entry.key, entry.name, str(entry.path), alone, tuple(files), tuple(notes), attention)
 
 
-def _notebooks(path: Path) -> tuple[list[Path], list[str]]:
+def _notebooks(path: Path) -> tuple[list[Path], list[str], list[str]]:
+    """Those of an entry, the notes on what was passed over, and which of these were to be expected."""
     if not os.path.isdir(path):
-        return [path], []
+        return [path], [], []
     found = find(path)
-    instead = "" if found.files else in_place_of_notebooks(path)
-    return found.files, [*found.notes, *([instead] if instead else [])]
+    instead = "" if found.files or found.notes else in_place_of_notebooks(path)
+    return found.files, [*found.notes, *([instead] if instead else [])], found.expected
 
 
 def _packed(path: Path, base: Path, place: tuple[str, ...], left: int) -> tuple[Packed, os.stat_result] | None:
     """One file and what the system says of it; None where there is no room left for it."""
-    found = links.read(path, base, min(MAX_BYTES, left))
+    found = links.read(path, base, min(MAX_FILE_BYTES, left))
     about = found.status
     if not stat.S_ISREG(about.st_mode):
         return Packed(place, None, -1, about.st_mtime_ns), about
-    if about.st_size > MAX_BYTES:  # said so where it is read; its bytes need not travel
+    if about.st_size > MAX_FILE_BYTES:  # said so where it is read; its bytes need not travel
         return Packed(place, None, about.st_size, about.st_mtime_ns), about
     if found.data is None:
         return None

@@ -1,7 +1,7 @@
 """Judges one candidate of one exercise: the only place where a verdict is made.
 
 The order is fixed and the first failure is the headline: attempted, allowed, runs, type, shape and dtype,
-finite, properties, values, extremes, inputs left alone.
+finite, properties, values, extremes, keys taken in tiles, inputs left alone.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class _Judging:
         observed = dict(self.actual)  # a stage may look at a part of it
         stages = (
             self._not_started, self._forbidden_while_running, lambda: self._stage("values"),
-            lambda: self._stage("extremes"), self._inputs_left_alone,
+            lambda: self._stage("extremes"), self._works_in_tiles, self._inputs_left_alone,
         )  # fmt: skip
         for stage in stages:
             verdict = stage()
@@ -285,6 +285,11 @@ class _Judging:
             # The expected numbers, or how far off these are, would be the answer.
             tables = tuple(table for table in tables if table.role == "actual")
         return self._fail(i, finding, (), tables)
+
+    def _works_in_tiles(self) -> Verdict | None:
+        """Asked of right numbers alone: what drops tiles does less, too."""
+        offences = (runtime_policy.all_keys(self.baseline.cases[i], observation) for i, observation in self.actual.items())
+        return next((self._forbidden(offence) for offence in offences if offence), None)
 
     def _inputs_left_alone(self) -> Verdict | None:
         for i, observation in self.actual.items():

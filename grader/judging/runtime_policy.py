@@ -13,15 +13,20 @@ import numpy as np
 
 from grader.course.spec import Case
 from grader.source.policy import WORDS, Offence
-from grader.worker.operations import GROUPS
+from grader.worker.integrity import REBOUND
+from grader.worker.operations import GROUPS, OPERATIONS
 from grader.worker.values import Observation
 from grader.worker.watch import UNWATCHED
 
+PER_TILE = 3  # operations at the least: two products and a sum; right answers need four times as many
+_OPERATIONS = re.compile(rf"{OPERATIONS} (\d{{1,12}})")
 _EINSUM = re.compile(r"einsum (\d{1,12}) (\d{1,12})")
 
 
 def forbidden(forbids: tuple[str, ...], case: Case, observation: Observation) -> Offence | None:
     """The first forbidden operation that ran, whatever the source looked like; then a table, where there may be none."""
+    if REBOUND in observation.calls:
+        return Offence("While it ran, the grader's own functions were replaced by others; your own answer has no need to do that.")
     if forbids and UNWATCHED in observation.calls:
         return Offence("While it ran, it switched off the watch for forbidden operators; your own answer has no need to do that.")
     for group in forbids:
@@ -45,6 +50,21 @@ def _table(case: Case, observation: Observation) -> Offence | None:
         f"The T × T table stands in memory: with {t_q:,} queries and {t_k:,} keys, {made} was made, and {t_q} · {t_k} = {t_q * t_k:,} "
         "numbers for each item and head are the whole table. Every tensor has to stay smaller than that.", largest.line,
     )  # fmt: skip
+
+
+def all_keys(case: Case, observation: Observation) -> Offence | None:
+    """Fewer operations than tiles of keys need. The case's option `tiles` is (keys, block_size), with queries for a single tile. That
+    the operations work on so many keys, and on no more, is not seen."""
+    keys, block = case.options.get("tiles", (0, 1))
+    counted = [match for match in map(_OPERATIONS.fullmatch, observation.calls) if match]
+    ran, tiles = int(counted[0][1]) if counted else 0, -(-keys // block)
+    if observation.failure is not None or ran >= PER_TILE * tiles:
+        return None
+    return Offence(
+        f"The keys were not taken tile by tile: {keys} keys and a block_size of {block} make {tiles} tiles of keys for each tile of "
+        f"queries, too many for the {ran} operations of PyTorch that ran. Let block_size keys at a time meet the queries, in a loop over "
+        "the tiles.",
+    )
 
 
 def einsum_missing(case: Case, observation: Observation) -> Offence | None:

@@ -159,13 +159,16 @@ class LessonReport:
 class SubmissionReport:
     """One learner's result. message: what to fix where a notebook could not be read, else ''.
 
-    score: None where an exercise could not be graded.
+    attention: sentences for whoever grades, on what to look at before the marks are used. late: what the platform says of the time
+    when it was handed in, where that was too late; else ''. score: None where an exercise could not be graded.
     """
 
     name: str
     path: str
     lessons: tuple[LessonReport, ...]
     message: str = ""
+    attention: tuple[str, ...] = ()
+    late: str = ""
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -190,7 +193,7 @@ class SubmissionReport:
 class Report:
     """What every renderer starts from. isolation: 'process', the level that held while grading.
 
-    notes: sentences on all of them, such as which lessons were taken.
+    notes: sentences on all of them, such as which lessons were taken. not_graded: (name, why) of what lies beside the learners' work.
     """
 
     submissions: tuple[SubmissionReport, ...]
@@ -198,3 +201,4 @@ class Report:
     course: str = "attention"
     isolation: str = "process"
     notes: tuple[str, ...] = ()
+    not_graded: tuple[tuple[str, str], ...] = ()

@@ -11,15 +11,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from grader.course import own, references
+from grader.course import own
 from grader.notebook.showing import Shown, printed, said, verdict_shown
 from grader.notebook.target import MISSING, Refusal, find, names_at
-from grader.util.words import counted
 
 own.enter_beside(Path.cwd())
-
-HINTS = 3
-ATTEMPTS = 3  # different states of the code, after which the solution opens
 
 
 def check(target: Any = MISSING, answer: Any = MISSING) -> Shown:
@@ -28,7 +24,7 @@ def check(target: Any = MISSING, answer: Any = MISSING) -> Shown:
     Returns: an object that displays the verdict and is true when the exercise passed. A loop in the
     code that never ends is stopped by interrupting the kernel (the square in the toolbar).
     """
-    from grader.notebook import judged
+    from grader.notebook import judged, toolbar
 
     namespace = names_at(sys._getframe(1))
     try:
@@ -40,7 +36,8 @@ def check(target: Any = MISSING, answer: Any = MISSING) -> Shown:
     if judged.is_attempt(verdict):
         record.attempted(wanted.name, judged.attempt_key(wanted, namespace), verdict.status)
     room = _room()
-    return verdict_shown(verdict, (*record.take_notes(), *(room.told(verdict) if room else ())))
+    notes = (*record.take_notes(), *(room.told(verdict) if room else ()))
+    return toolbar.shown(wanted, verdict, notes, record) if toolbar.possible() else verdict_shown(verdict, notes)
 
 
 def passed(target: Any = MISSING, answer: Any = MISSING) -> bool:
@@ -78,48 +75,36 @@ def hint(target: Any = MISSING, level: int | None = None) -> Shown:
         wanted = find(target, MISSING, names_at(sys._getframe(1)), "hint")
     except Refusal as refusal:
         return said(str(refusal))
-    if level is not None and (not isinstance(level, int) or not 1 <= level <= HINTS):
-        return said(f"Hints have the levels 1 to {HINTS}; {level!r} is none of them.")
+    if level is not None and (not isinstance(level, int) or not 1 <= level <= hints.HINTS):
+        return said(f"Hints have the levels 1 to {hints.HINTS}; {level!r} is none of them.")
     record = _record()
-    level = level or min(record.entry(wanted.name).hints + 1, HINTS)
-    record.hinted(wanted.name, level)
+    level = level or hints.following(wanted.name, record)
     argument = wanted.argument
-    more = f"hint({argument}) gives the next hint." if level < HINTS else f"solution({argument}) is open now."
-    told = hints.told(wanted, level)
-    is_code = level == HINTS and "```" not in told  # the third may be bare code, or prose with a fenced block
-    title = f"Hint {level} of {HINTS} for {wanted.name}"
-    return said(told, title, code=is_code, more=(more, *record.take_notes()))
+    more = f"hint({argument}) gives the next hint." if level < hints.HINTS else f"solution({argument}) is open now."
+    return printed(hints.shown(wanted, level, record, (more,)))
 
 
 def solution(target: Any = MISSING) -> Shown:
     """The course's solution: after a pass, after hint 3, or after three different attempts. After a pass, beside the learner's own."""
-    from grader.notebook import beside, judged
+    from grader.notebook import beside
 
     namespace = names_at(sys._getframe(1))
     try:
         wanted = find(target, MISSING, namespace, "solution")
     except Refusal as refusal:
         return said(str(refusal))
-    record = _record()
-    entry = record.entry(wanted.name)
-    if not (entry.passed or entry.hints >= HINTS or entry.attempts >= ATTEMPTS):
-        so_far = f"{counted(entry.hints, 'hint')} and {counted(entry.attempts, 'different attempt')}"
-        closed = (
-            f"The solution of {wanted.name} opens after a pass, after hint {HINTS}, or after {ATTEMPTS} different "
-            f"attempts. So far: {so_far}. hint({wanted.argument}) gives the next hint."
-        )
-        return said(closed, more=record.take_notes())
-    theirs = beside.own_code(wanted, namespace) if entry.passed and judged.last_passed(wanted) else ""
-    ours = references.solution_text(wanted.name)
-    if not theirs:
-        return said(ours, f"The course's solution of {wanted.name}", code=True, more=record.take_notes())
-    return printed(beside.shown(wanted.name, theirs, ours, record.take_notes()))
+    return printed(beside.solution(wanted, namespace, _record()))
 
 
-def explain(mistake: str | None = None) -> Shown:
-    """A mistake at length, by its id: explain("SM1"). Without an id, all of them, lesson by lesson; of one lesson: explain("02")."""
+def explain(mistake: Any = None) -> Shown:
+    """A mistake at length, by its id: explain("SM1"). Those of an exercise: explain(softmax_rows); of a lesson: explain("02"); of all."""
     from grader.notebook import catalogue, judged
 
+    if callable(mistake):
+        try:
+            mistake = find(mistake, MISSING, names_at(sys._getframe(1)), "explain").name
+        except Refusal as refusal:
+            return said(str(refusal))
     return printed(catalogue.shown(mistake, current=judged.current_lesson()))
 
 
@@ -154,16 +139,21 @@ def predict(number: Any = "", options: Any = "", choice: Any = "") -> Shown:
     return printed(predictions.shown(number, options, choice, _record()))
 
 
-def reset(target: Any = MISSING) -> Shown:
-    """Puts one exercise's cell in the notebook's file back as the course has it; the notebook as it was is kept as a backup."""
-    from grader.notebook import resetting
+def reset(target: Any = MISSING, code: str | None = None) -> Shown:
+    """Asks, then puts one exercise's cell back as the course has it; the learner's code is kept as a copy.
+
+    code: what the question gave; it counts once, so that Run All never resets anything.
+    """
+    from grader.notebook import resetting, toolbar
 
     frame = sys._getframe(1)
     try:
         wanted = find(target, MISSING, names_at(frame), "reset")
     except Refusal as refusal:
         return said(str(refusal))
-    return resetting.shown(wanted, frame.f_globals)
+    if code is None and toolbar.possible():
+        return toolbar.reset_question(wanted, _record())
+    return resetting.shown(wanted, code, frame.f_globals)
 
 
 def _room() -> Any:

@@ -1,4 +1,4 @@
-"""After a pass: the learner's code beside the course's, and one line on what to notice."""
+"""The course's solution, once it is open; after a pass the learner's code beside it, and one line on what to notice."""
 
 from __future__ import annotations
 
@@ -7,15 +7,38 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from grader.course import references
+from grader.notebook import judged
 from grader.notebook.highlight import colored
+from grader.notebook.hints import HINTS
 from grader.notebook.live import sources
-from grader.notebook.showing import Shown
+from grader.notebook.record import Record
+from grader.notebook.showing import Shown, sentence
 from grader.notebook.target import Target
 from grader.reports import html, text
 from grader.reports.templating import render
 from grader.source.definitions import parse
+from grader.util.words import counted
 
+ATTEMPTS = 3  # different states of the code, after which the solution opens
 _LOOPS = (ast.For, ast.While, ast.comprehension)
+
+
+def solution(wanted: Target, namespace: Mapping[str, Any], record: Record) -> Shown:
+    """The course's solution, after a pass beside the learner's own; while it is closed, what opens it."""
+    name, entry = wanted.name, record.entry(wanted.name)
+    if not (entry.passed or entry.hints >= HINTS or entry.attempts >= ATTEMPTS):
+        so_far = f"{counted(entry.hints, 'hint')} and {counted(entry.attempts, 'different attempt')}"
+        closed = (
+            f"The solution of {name} opens after a pass, after hint {HINTS}, or after {ATTEMPTS} different "
+            f"attempts. So far: {so_far}. hint({wanted.argument}) gives the next hint."
+        )
+        return sentence(closed, more=record.take_notes())
+    theirs = own_code(wanted, namespace) if entry.passed and judged.last_passed(wanted) else ""
+    ours = references.solution_text(name)
+    if theirs:
+        return shown(name, theirs, ours, record.take_notes())
+    return sentence(ours, f"The course's solution of {name}", code=True, more=record.take_notes())
 
 
 def own_code(wanted: Target, namespace: Mapping[str, Any]) -> str:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from grader.course import references, registry
+from grader.course.spec import Exercise
 from grader.notebook.showing import Shown, sentence
 from grader.reports import html, text
 
 
 def shown(asked: str | None, current: str | None = None) -> Shown:
-    """asked: an id, two with a plus, a lesson's number or name, None for everything. current: the lesson that is shown unfolded."""
+    """asked: an id, two with a plus, an exercise, a lesson's number or name, None for everything. current: the lesson that is unfolded."""
     if asked is None:
-        return _all(registry.lessons(), current)
+        return _all(by_lesson(registry.lessons()), current)
+    if asked in registry.exercise_names():
+        return _of_exercise(asked)
     lesson = next((name for name in registry.lessons() if str(asked) in (name, name[:2], name[:2].lstrip("0"))), None)
     if lesson:
-        return _all((lesson,), lesson)
+        return _all(by_lesson((lesson,)), lesson)
     ids = [id.strip() for id in str(asked).split("+")]
     known = {id.upper(): id for id in _mistake_ids(ids)}
     unknown = [id for id in ids if id.upper() not in known]
@@ -30,22 +33,31 @@ def shown(asked: str | None, current: str | None = None) -> Shown:
 
 def by_lesson(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """The ids of the mistakes of each lesson's exercises, in the order of the exercises; of a pair both."""
-    return {
-        name: tuple(dict.fromkeys(
-            id for one in registry.lesson(name).exercises for mistake in one.mistakes for id in mistake.id.split("+")))
-        for name in names
-    }  # fmt: skip
+    return {name: tuple(dict.fromkeys(id for one in registry.lesson(name).exercises for id in _ids(one))) for name in names}
 
 
-def _all(names: tuple[str, ...], current: str | None) -> Shown:
-    plain, lessons, opened = ['Known mistakes; explain("SM1") explains one at length.'], [], ""
-    for name, ids in by_lesson(names).items():
-        told = [registry.mistake_text(id) for id in ids]
-        title = f"{name[:2]} · {registry.lesson(name).title}"
-        plain += ["", title, *(f"  {one.id:<5} {one.sentence}" for one in told)]
-        lessons.append((title, told))
-        opened = title if name == current else opened
-    return Shown("\n".join(plain), html.explanations(lessons, opened))
+def _ids(exercise: Exercise) -> tuple[str, ...]:
+    """The ids of an exercise's mistakes; of a pair both."""
+    return tuple(dict.fromkeys(id for mistake in exercise.mistakes for id in mistake.id.split("+")))
+
+
+def _of_exercise(name: str) -> Shown:
+    """The mistakes that a check of an exercise can name, in the course's order: which of them applies, the check says."""
+    return _listed([(name, _ids(registry.exercise(name)))], name)
+
+
+def _all(ids: Mapping[str, tuple[str, ...]], current: str | None) -> Shown:
+    titles = {name: f"{name[:2]} · {registry.lesson(name).title}" for name in ids}
+    return _listed([(titles[name], each) for name, each in ids.items()], titles.get(current or "", ""))
+
+
+def _listed(groups: Sequence[tuple[str, tuple[str, ...]]], opened: str) -> Shown:
+    """Mistakes in a line each, under the titles of their groups."""
+    told = [(title, [registry.mistake_text(id) for id in ids]) for title, ids in groups]
+    plain = ['Known mistakes; explain("SM1") explains one at length.']
+    for title, mistakes in told:
+        plain += ["", title, *(f"  {one.id:<5} {one.sentence}" for one in mistakes)]
+    return Shown("\n".join(plain), html.explanations(told, opened))
 
 
 def _near_ids(asked: str, known: Mapping[str, str]) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,13 +12,16 @@ from grader.source.definitions import defined_names
 from grader.submission.ipynb import ROLES
 
 Cell = dict[str, Any]
+_BY_TEXT = re.compile(r"^[a-z]+-[0-9a-f]{12}(-\d+)?$")  # an id made of what the cell was
+_NUMBER = re.compile(r"[-−]?\d[\d.,]*")
 
 
-def merge(theirs: Sequence[Cell], ours: Sequence[Cell]) -> tuple[list[Cell], tuple[str, ...]]:
-    """The cells of `ours` with the work in `theirs`; and the exercises that have some.
+def merge(theirs: Sequence[Cell], ours: Sequence[Cell]) -> tuple[list[Cell], tuple[str, ...], tuple[str, ...]]:
+    """The cells of `ours` with the work in `theirs`; the exercises that have some; how the cells begin that were changed.
 
     An exercise's cells stand where its stub stood. A cell that the learner added follows the cell of the
-    course that it followed before. A cell of the course that the learner changed is the course's again.
+    course that it followed before. A cell of the course that the learner changed is the course's again, and what they
+    wrote follows it as a cell of theirs, which grading does not run.
     """
     stubs = stubs_of(ours)
     known = {cell["id"]: cell for cell in ours}
@@ -24,15 +29,23 @@ def merge(theirs: Sequence[Cell], ours: Sequence[Cell]) -> tuple[list[Cell], tup
     added: dict[str | None, list[Cell]] = {None: []}
     last: str | None = None  # the id, in `ours`, of the cell of the course that we passed
     outputs: dict[str, Cell] = {}
+    changed: list[str] = []
+    marked = any(_said(cell, "text") for cell in theirs)  # by a course that notes what each cell was
     for cell in theirs:
         exercise = exercise_of(cell, stubs)
         if exercise:
             last = stubs[exercise]["id"]
             if not _untouched(cell, stubs[exercise]):
                 answers.setdefault(exercise, []).append(cell)
-        elif (same := _counterpart(cell, ours, known)) is not None:
-            last = same["id"]
-            outputs[last] = cell
+        elif _said(cell, "yours"):
+            added.setdefault(last, []).append(cell)
+        elif (same := _counterpart(cell, ours, known)) is not None or _role(cell) not in ("", "exercise"):
+            last = same["id"] if same is not None else last
+            if same is not None:
+                outputs[last] = cell
+            if _is_changed(cell, same, marked) and (mine := _as_own(cell, same)) is not None:
+                added.setdefault(last, []).append(mine)
+                changed.append(_beginning(mine))
         elif _role(cell) in ("", "exercise") and digest(text_of(cell)) != _said(cell, "stub"):
             added.setdefault(last, []).append(cell)
     merged: list[Cell] = list(added[None])
@@ -41,7 +54,7 @@ def merge(theirs: Sequence[Cell], ours: Sequence[Cell]) -> tuple[list[Cell], tup
         work = answers.get(exercise, []) if exercise else []
         merged += _as_answers(work, cell) if work else [_with_outputs(cell, outputs.get(cell["id"]))]
         merged += added.get(cell["id"], [])
-    return _with_unique_ids(merged, known), tuple(name for name in stubs if name in answers)
+    return _with_unique_ids(merged, known), tuple(name for name in stubs if name in answers), tuple(changed)
 
 
 def exercise_of(cell: Cell, stubs: Mapping[str, Cell]) -> str | None:
@@ -72,6 +85,54 @@ def _counterpart(cell: Cell, ours: Sequence[Cell], known: Mapping[str, Cell]) ->
         if candidate["cell_type"] == cell["cell_type"] and text_of(candidate) == text_of(cell):
             return candidate
     return None
+
+
+def _is_changed(cell: Cell, same: Cell | None, marked: bool) -> bool:
+    """Whether the learner, and not the course, changed a cell of the course. same: what it is now.
+
+    marked: whether the notebook notes what its cells were. In an older one an id may tell, if the cell quotes no numbers; else what
+    stands around all that the course says now is the learner's.
+    """
+    text = text_of(cell)
+    if same is not None and text.strip() == text_of(same).strip():
+        return False
+    noted = _said(cell, "text")
+    if marked and noted:
+        return digest(text) != noted
+    if digest(text) in cell.get("id", ""):
+        return False
+    if cell["cell_type"] == "code" and _BY_TEXT.search(cell.get("id", "")):
+        return True
+    return same is not None and _own_lines(text, same) is not None
+
+
+def _own_lines(text: str, same: Cell) -> list[str] | None:
+    """The lines of a text that the course's cell does not have, None where a line of the course's is missing; numbers may differ."""
+    theirs, rest = text.splitlines(), Counter(_NUMBER.sub("0", line) for line in text_of(same).splitlines())
+    own = []
+    for line in theirs:
+        plain = _NUMBER.sub("0", line)
+        if rest[plain] > 0:
+            rest[plain] -= 1
+        else:
+            own.append(line)
+    return own if not +rest and any(line.strip() for line in own) else None
+
+
+def _as_own(cell: Cell, same: Cell | None) -> Cell | None:
+    """What the learner wrote in a cell of the course as a cell of theirs; of prose their own lines, where these can be told."""
+    text = text_of(cell)
+    if cell["cell_type"] != "code" and same is not None and (own := _own_lines(text, same)) is not None:
+        text = "\n".join(own).strip("\n")
+    if not text.strip():
+        return None
+    role = "demo" if cell["cell_type"] == "code" else "prose"
+    return {**cell, "id": f"yours-{digest(text)}", "metadata": {"grader": {"role": role, "yours": "yes"}}, "source": text.splitlines(True)}
+
+
+def _beginning(cell: Cell) -> str:
+    line = next(line.strip(" #*>-") for line in text_of(cell).splitlines() if line.strip(" #*>-"))
+    return f"“{line[:40]}…”" if len(line) > 40 else f"“{line}”"
 
 
 def _as_answers(work: Sequence[Cell], stub: Cell) -> Iterator[Cell]:

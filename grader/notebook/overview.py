@@ -22,10 +22,10 @@ class Line:
     attempts: int
 
 
-def table(record: Record) -> tuple[Line, ...]:
-    """One line for each exercise, in the course's order. What passed once stays passed."""
+def table(record: Record, lessons: Sequence[str] | None = None) -> tuple[Line, ...]:
+    """One line for each exercise of these lessons, by default of all, in the course's order. What passed once stays passed."""
     lines = []
-    for lesson in registry.lessons():
+    for lesson in registry.lessons() if lessons is None else lessons:
         points = _points(lesson)
         for name in registry.CONTRACT[lesson]:
             entry = record.entry(name)

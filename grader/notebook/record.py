@@ -57,8 +57,8 @@ def default_path(here: Path | None = None) -> Path:
     if named:
         return Path(named).expanduser()
     here = here or Path.cwd()
-    if not _has_lessons(here):
-        if _has_lessons(here / "notebooks"):
+    if not has_lessons(here):
+        if has_lessons(here / "notebooks"):
             here = here / "notebooks"
         elif HOSTED.is_dir():
             here = HOSTED
@@ -67,7 +67,7 @@ def default_path(here: Path | None = None) -> Path:
     return here / FOLDER / "progress.json"
 
 
-def _has_lessons(folder: Path) -> bool:
+def has_lessons(folder: Path) -> bool:
     """Whether a notebook of the course lies in a folder, also renamed: 'Copy of 01_three_tokens.ipynb', '01_three_tokens (1).ipynb'."""
     try:
         names = [entry.name for entry in os.scandir(folder) if entry.name.endswith(".ipynb") and entry.is_file()]

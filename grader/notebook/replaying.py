@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import inspect
+import io
 from collections.abc import Mapping
 from typing import Any
 
 from grader.course import registry
 from grader.course.spec import Case, Exercise
-from grader.notebook.showing import Shown, ipython, said
+from grader.notebook.runs import ended_by
+from grader.notebook.showing import Shown, ipython, said, sentence
 from grader.notebook.target import Target
-from grader.worker.observe import materialise
+from grader.reports.text import clean
+from grader.worker.observe import failure_from, materialise
 from grader.worker.values import Part
 
 _DIRECT = ("call", "lesson_06.attend")  # probes that call the function once, with the inputs as they are
@@ -19,16 +24,42 @@ _put: dict[str, Any] = {}  # what earlier replays put into the notebook, by name
 
 def shown(wanted: Target, verdict: Any, names: dict[str, Any]) -> Shown:
     """Says what was set, and offers the lines as the next cell. names: the notebook's, where the variables go."""
+    title, told, code = _prepared(wanted, verdict, names)
+    if not code:
+        return said(told, title)
+    shell = ipython()
+    if shell is not None:
+        shell.set_next_input(code, replace=False)
+    below = "The cell below runs" if shell is not None else "These lines run"
+    return said(f"{told}\n\n{below} `{wanted.name}` on them, without the grader.\n\n```python\n{code}\n```", title)
+
+
+def ran(wanted: Target, verdict: Any, names: dict[str, Any]) -> Shown:
+    """The same with the lines run at once, and what they gave."""
+    title, told, code = _prepared(wanted, verdict, names)
+    if not code:
+        return sentence(told, title)
+    told += f"\n\nThese lines run `{wanted.name}` on them, without the grader; they work in any cell.\n\n```python\n{code}\n```"
+    return sentence(f"{told}\n\n{_outcome(code, names)}", title)
+
+
+def possible(wanted: Target, verdict: Any) -> bool:
+    """Whether there is a failed input to replay."""
+    return not verdict.passed and bool(verdict.case) and registry.exercise(wanted.name).kind != "answer"
+
+
+def _prepared(wanted: Target, verdict: Any, names: dict[str, Any]) -> tuple[str, str, str]:
+    """A title, what was set, and the lines that use it; '' for lines: the text says why there are none."""
     from grader.judging.baseline import baseline_of
 
     name = wanted.name
     if verdict.passed:
-        return said(f"The last check of {name} passed, so there is no failed input to replay.")
+        return "", f"The last check of {name} passed, so there is no failed input to replay.", ""
     exercise = registry.exercise(name)
     if exercise.kind == "answer":
-        return said(f"{name} is an answer and takes no input, so there is nothing to replay.")
+        return "", f"{name} is an answer and takes no input, so there is nothing to replay.", ""
     if not verdict.case:
-        return said(f"Nothing can be replayed: the check of {name} ended before anything was tried. {verdict.headline}")
+        return "", f"Nothing can be replayed: the check of {name} ended before anything was tried. {verdict.headline}", ""
     baseline = baseline_of(exercise, registry.SEED)
     at = next(i for i, one in enumerate(baseline.cases) if one.key == verdict.case)
     case = baseline.cases[at]
@@ -37,14 +68,23 @@ def shown(wanted: Target, verdict: Any, names: dict[str, Any]) -> Shown:
         made.compares_with(baseline.parts[at], any(table.role == "difference" for table in verdict.tables))
     title = f"The last check of {name} failed here: {case.title}"
     if not made.fits(wanted.obj):
-        return said(f"{made.told()}\n\nThis check does more than call `{name}` with these inputs, so no single call can show it.", title)
-    code = "\n".join(made.lines())
-    shell = ipython()
-    if shell is not None:
-        shell.set_next_input(code, replace=False)
-    below = "The cell below runs" if shell is not None else "These lines run"
-    told = f"{made.told()}\n\n{below} `{name}` on them, without the grader.\n\n```python\n{code}\n```"
-    return said(told, title)
+        return title, f"{made.told()}\n\nThis check does more than call `{name}` with these inputs, so no single call can show it.", ""
+    return title, made.told(), "\n".join(made.lines())
+
+
+def _outcome(code: str, names: dict[str, Any]) -> str:
+    """What the lines give when they run here: what they print and the value of the last one, or what was raised."""
+    printed = io.StringIO()
+    *first, last = ast.parse(code).body
+    try:
+        with contextlib.redirect_stdout(printed):
+            exec(compile(ast.Module(first, []), "<replay>", "exec"), names)
+            shown = repr(eval(compile(ast.Expression(last.value), "<replay>", "eval"), names))
+    except (Exception, KeyboardInterrupt) as error:
+        failure = failure_from(error)
+        message, line = ended_by(failure)
+        return f"They ended here: {message}" + (f", in line {failure.line_number} of your cell: `{line}`" if line else "")
+    return f"They gave:\n\n```text\n{clean(printed.getvalue() + shown)}\n```"
 
 
 class _Cell:

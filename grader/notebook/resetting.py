@@ -1,4 +1,4 @@
-"""reset(): one exercise's cell of the notebook's file is the stub again; the notebook as it was is kept."""
+"""reset(): one exercise's cell is the stub again, in the open notebook or in its file; the learner's code is kept."""
 
 from __future__ import annotations
 
@@ -6,36 +6,60 @@ from pathlib import Path
 from typing import Any
 
 from grader.course import registry
-from grader.notebook import workspace
-from grader.notebook.showing import Shown, ipython, said
+from grader.notebook import confirmation, workspace
+from grader.notebook.beside import own_code
+from grader.notebook.record import Record
+from grader.notebook.showing import Shown, ipython, said, sentence
 from grader.notebook.target import Target
+from grader.reports.templating import render
+from grader.reports.text import plain
 from grader.util.errors import InputError
 
 
-def shown(wanted: Target, names: dict[str, Any]) -> Shown:
-    """Does it and says what to do next. names: the notebook's; the old definition goes, so that no check judges it.
+def shown(wanted: Target, code: str | None, names: dict[str, Any]) -> Shown:
+    """Asks, and with the code that it gave does it once. names: the notebook's; the old definition goes, so that no check judges it.
 
     The file is changed, and what the browser shows is read from it anew: where the file is older than this very call,
     what was typed since the last saving would be lost, so that nothing is done until the notebook is saved.
     """
     name, lesson = wanted.name, registry.lesson_of(wanted.name)
     place = Path(".")
-    path = place / f"{lesson}.ipynb"
-    if not path.is_file():
+    if not (place / f"{lesson}.ipynb").is_file():
         return _below(name, lesson)
-    shell = ipython()
-    if shell is not None and not workspace.holds(path, shell.user_ns.get("In", [""])[-1]):
-        return said("Save the notebook first (Ctrl+S, on a Mac ⌘S), then run this cell again: `reset` works on the file, "
-                    "and unsaved work would be lost.", f"{name} was not changed")  # fmt: skip
     try:
+        if code is not None and (first := unsaved(lesson)):
+            return said(first, f"{name} was not changed")
+        _demand(name, code)
         change = workspace.reset_exercise(name, place)
     except InputError as error:
-        return said(str(error))
+        return said(str(error), f"Reset {name}")
     names.pop(name, None)
     return said(
         f"{change} The menu File › Reload Notebook from Disk shows it. The old definition is gone from this kernel, too: "
         f"run the cell once you have written it.", f"{name} is the course's original again"
     )  # fmt: skip
+
+
+def _demand(name: str, code: str | None) -> None:
+    confirmation.demand(name, Path("."), code, f'`reset("{name}", "CODE")`')
+
+
+def by_code(name: str) -> str:
+    """How to reset where no buttons are; '' where there is nothing to reset."""
+    try:
+        _demand(name, None)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def unsaved(lesson: str) -> str:
+    """What to do first where a lesson's file does not hold the cell that runs now; '' where it does, and outside of a notebook."""
+    path, shell = Path(f"{lesson}.ipynb"), ipython()
+    if shell is None or not path.is_file() or workspace.holds(path, shell.history_manager.input_hist_raw[-1]):
+        return ""
+    return (f"Save the notebook first (Ctrl+S, on a Mac ⌘S), then run this cell again, in {path}: `reset` works on the file, "
+            "and unsaved work would be lost.")  # fmt: skip
 
 
 def _below(name: str, lesson: str) -> Shown:
@@ -47,3 +71,28 @@ def _below(name: str, lesson: str) -> Shown:
     where = "The cell below contains it" if shell is not None else "This is it"
     return said(f"{lesson}.ipynb is not in this folder, so nothing was changed. Replace your cell by the exercise's original "
                 f"cell. {where}.\n\n```python\n{stub}\n```", name)  # fmt: skip
+
+
+def question(name: str, record: Record) -> Shown:
+    """What is asked before the course's original cell takes the place of the learner's."""
+    passed = " This exercise has passed; the original cell is not a solution." if record.entry(name).passed else ""
+    return sentence(f"Restore the original cell of `{name}`? Your code is kept as a copy in backups/, and Ctrl+Z in the cell "
+                    f"(on a Mac ⌘Z) brings it back.{passed}", f"Reset {name}")  # fmt: skip
+
+
+def in_the_cell(wanted: Target, names: dict[str, Any]) -> Shown:
+    """Restores the cell in the open notebook itself, so that nothing has to be saved before or loaded after; the file stays as it is.
+
+    Where the front end lets no script of ours reach the cell (any but JupyterLab and Notebook 7), the original is shown for pasting.
+    """
+    name = wanted.name
+    theirs = own_code(wanted, names)
+    copy = workspace.keep(Path("."), registry.lesson_of(name), name, theirs)
+    names.pop(name, None)
+    kept = f" Your code is kept in {copy}." if copy else ""
+    done = f"`{name}` is the course's original again. Ctrl+Z in its cell (on a Mac ⌘Z) brings your code back.{kept}"
+    by_hand = f"Replace your cell by the original, and run it once you have written it.{kept}\n\n```python\n{workspace.stub(name)}\n```"
+    return Shown(plain(by_hand), render(
+        "restored.html", done=sentence(done).html, by_hand=sentence(by_hand, name).html, stub=workspace.stub(name),
+        defines=rf"^(?:def|class)\s+{name}\b|^{name}\s*(?::[^=\n]+)?=(?!=)",
+    ))  # fmt: skip

@@ -85,15 +85,15 @@ def leave() -> Shown:
     return said("You have left the room; nothing more is sent.", more=(*unheard, *note))
 
 
-def stuck() -> Shown:
-    """The red note on the laptop: asks for help."""
+def stuck(*words: object) -> Shown:
+    """The red note on the laptop: asks for help. words: are not sent, and the answer says so."""
     shows = "The room's page shows that somebody is stuck where you are."
-    return _noted("stuck", f"{shows} `fine()` takes this back, and so does a check that passes.")
+    return _noted("stuck", f"{shows} `fine()` takes this back, and so does a check that passes.", words)
 
 
-def fine() -> Shown:
-    """The green note on the laptop: all is well."""
-    return _noted("fine", "The room's page shows that you are fine.")
+def fine(*words: object) -> Shown:
+    """The green note on the laptop: all is well. words: as of stuck()."""
+    return _noted("fine", "The room's page shows that you are fine.", words)
 
 
 def told(verdict: Any) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ def told_of() -> tuple[str, ...]:
 # --- in parts -----------------------------------------------------------------------------------
 
 
-def _noted(note: str, done: str) -> Shown:
+def _noted(note: str, done: str, words: tuple[object, ...]) -> Shown:
     mine = _read()
     if mine is None or not mine.on:
         return said(f"{note}() needs a room, and you are not in one; join it like this: `{EXAMPLE}`.")
@@ -137,7 +137,7 @@ def _noted(note: str, done: str) -> Shown:
         return said(" ".join(trouble))
     if not _put(mine, Event(now(), note=note)):
         return said("This Python cannot start threads, so nothing can be sent to the room.")
-    return said(done, more=trouble)
+    return said(done, more=(*["Your words were not sent: a note carries none. Ask whoever leads the room."] * bool(words), *trouble))
 
 
 def _put(mine: Membership, event: Event) -> bool:

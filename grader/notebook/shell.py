@@ -81,6 +81,9 @@ def _grader(line: str) -> None:
     import shlex
 
     words = shlex.split(line)
+    if (first := _first(words)):
+        print(first)
+        return
     command = [sys.executable, "-m", "grader", *words]
     try:
         running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
@@ -95,6 +98,17 @@ def _grader(line: str) -> None:
         print("stopped.")
     finally:
         running.wait()
+
+
+def _first(words: list[str]) -> str:
+    """What is to be done before `%grader reset`, as before reset(); '' for nothing."""
+    from grader.course.registry import CONTRACT
+    from grader.notebook.resetting import unsaved
+
+    if words[:1] != ["reset"] or "--confirm" not in words:
+        return ""
+    lesson = next((name for name, exercises in CONTRACT.items() if words[1] in (name, name[:2], *exercises)), None)
+    return unsaved(lesson) if lesson else ""
 
 
 def _grader_here(words: list[str]) -> None:

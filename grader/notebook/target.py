@@ -70,6 +70,7 @@ def names_at(frame: FrameType) -> dict[str, Any]:
 def _known(name: str) -> str:
     if name in registry.exercise_names():
         return name
+    _refuse_other_handout(name)
     raise Refusal(f"No exercise is called {name[:80]!r}. {_nearest(name)}")
 
 
@@ -83,7 +84,16 @@ def _name_of(obj: Any, namespace: Mapping[str, Any], caller: str) -> str:
         for name in names:
             if namespace.get(name, MISSING) is obj:
                 return name
+    if own and callable(obj):
+        _refuse_other_handout(own)
     raise Refusal(_why_not(obj, own, names, caller))
+
+
+def _refuse_other_handout(name: str) -> None:
+    """Raises: Refusal where the exercise is of a lesson that this installation lacks."""
+    said = next((registry.other_handout(lesson) for lesson, exercises in registry.CONTRACT.items() if name in exercises), "")
+    if said:
+        raise Refusal(said)
 
 
 def _why_not(obj: Any, own: str | None, names: tuple[str, ...], caller: str) -> str:

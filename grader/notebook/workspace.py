@@ -18,10 +18,13 @@ from grader.course import registry
 from grader.course.moved import MOVED, former
 from grader.course.stubs import encode
 from grader.notebook.laid_over import Cell, exercise_of, merge, stubs_of, text_of, work_on
+from grader.notebook.record import has_lessons
 from grader.util import links
 from grader.util.command import called
 from grader.util.errors import WorkspaceError
 from grader.util.names import BACKUPS
+
+VARIABLE = "ATTENTION_COURSE_FOLDER"
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Change:
     """What was done to a lesson.
 
     kept: names of exercises whose cells are the learner's; left: those that are another lesson's now; exercise: the only one that
-    was put back, '' for a whole lesson.
+    was put back, '' for a whole lesson; noted: how the cells begin that hold what the learner wrote in the course's own.
     """
 
     lesson: str
@@ -39,6 +42,7 @@ class Change:
     changed: bool = True
     left: tuple[str, ...] = ()
     exercise: str = ""
+    noted: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if self.exercise:
@@ -48,7 +52,9 @@ class Change:
         before = f"; the earlier notebook is kept: {self.backup}" if self.backup else ""
         kept = f", with your work on {', '.join(self.kept)}" if self.kept else ""
         left = "".join(f" Your work on {name} went to {registry.lesson_of(name)}.ipynb." for name in self.left)
-        return f"{self.path} is the lesson of this version{kept}{before}.{left}"
+        own = " What you wrote in the course's cells stands below them, in cells of your own:"
+        noted = f"{own} {', '.join(self.noted)}." if self.noted else ""
+        return f"{self.path} is the lesson of this version{kept}{before}.{noted}{left}"
 
     def _of_exercise(self) -> str:
         if not self.changed:
@@ -57,10 +63,12 @@ class Change:
 
 
 def folder(asked: Path | None) -> Path:
-    """The folder of notebooks: the one asked for, else notebooks/ here, else this one.
+    """The folder of notebooks: the one asked for, else the session's own, else notebooks/ here, else this one.
 
     Raises: WorkspaceError where the one asked for is not a folder, and where notebooks/ is a link, which nobody asked for.
     """
+    if asked is None and (own := session_folder()) is not None:
+        return own
     if asked is None:
         if links.is_link(Path("notebooks")):
             raise WorkspaceError(f"{links.sentence(Path('notebooks'))}; links are not followed: name the folder itself.")
@@ -68,6 +76,21 @@ def folder(asked: Path | None) -> Path:
     if not asked.is_dir():
         raise WorkspaceError(f"{asked} is not a folder; name the folder of your notebooks with --folder.")
     return asked
+
+
+def session_folder() -> Path | None:
+    """The folder that `make lab` was started for, by the environment that its terminals and kernels inherit; None elsewhere.
+
+    Whoever is in another folder of lessons means that one.
+    """
+    named = os.environ.get(VARIABLE)
+    if not named or not os.path.isdir(named) or has_lessons(Path()) and not os.path.samefile(named, "."):
+        return None
+    try:
+        near = os.path.relpath(named)
+    except ValueError:  # another drive
+        return Path(named)
+    return Path(named if near.startswith("..") else near)
 
 
 def reset(lesson: str, place: Path) -> Change:
@@ -88,7 +111,7 @@ def reset_exercise(name: str, place: Path) -> Change:
     """
     lesson = registry.lesson_of(name)
     path = place / f"{lesson}.ipynb"
-    theirs, ours = _read(path), registry.pristine(lesson)
+    theirs, ours = _read(path), registry.handed_out(lesson)
     stubs = stubs_of(ours["cells"])
     answers = [at for at, cell in enumerate(theirs["cells"]) if exercise_of(cell, stubs) == name]
     if not answers:  # its cell was deleted: merging puts it where it belongs
@@ -102,6 +125,19 @@ def reset_exercise(name: str, place: Path) -> Change:
     return Change(lesson, path, backup, exercise=name)
 
 
+def has_work(lesson: str, exercises: Sequence[str] | None, place: Path) -> bool:
+    """Whether a lesson's notebook holds a learner's work on these exercises; None: or any cell that is not the course's."""
+    path = place / f"{lesson}.ipynb"
+    try:
+        theirs, ours = _read(path)["cells"], registry.handed_out(lesson)["cells"]
+    except WorkspaceError:
+        return os.path.lexists(path)  # what cannot be read may be anything
+    if exercises is None:
+        return [text_of(cell) for cell in theirs] != [text_of(cell) for cell in ours]
+    stubs = stubs_of(ours)
+    return any(work_on(name, stubs[name], theirs) for name in exercises)
+
+
 def stub(name: str) -> str:
     """The text of an exercise's cell as the course has it."""
     return text_of(stubs_of(registry.pristine(registry.lesson_of(name))["cells"])[name])
@@ -110,6 +146,20 @@ def stub(name: str) -> str:
 def holds(path: Path, text: str) -> bool:
     """Whether some cell of a notebook's file has exactly this text. Raises: WorkspaceError."""
     return any(text_of(cell).strip() == text.strip() for cell in _read(path)["cells"])
+
+
+def keep(place: Path, lesson: str, name: str, code: str) -> Path | None:
+    """Copies a lesson's notebook to backups/, or the code of an exercise where the file does not hold it as it ran.
+
+    Returns: the copy, None where there is nothing to copy.
+    """
+    path = place / f"{lesson}.ipynb"
+    try:
+        if not code or os.path.lexists(path) and holds(path, code):
+            return _back_up(path)
+    except WorkspaceError:  # a file that can't be read as a notebook: then the code itself
+        pass
+    return _dated(place, name, ".py", code.encode("utf-8", "replace"))
 
 
 def lay_glossary(place: Path) -> Path | None:
@@ -143,14 +193,14 @@ def update(lesson: str, place: Path) -> Change:
     left = _moved_away(lesson, theirs["cells"], place)
     staying = [cell for cell in theirs["cells"] if exercise_of(cell, left) is None]
     ours = registry.handed_out(lesson)
-    merged, kept = merge([*staying, *came], ours["cells"])
+    merged, kept, noted = merge([*staying, *came], ours["cells"])
     if found == path and merged == theirs["cells"] and theirs["metadata"].get("grader") == ours["metadata"]["grader"]:
         return Change(lesson, path, None, changed=False)
     backup = _back_up(found)
     _write(path, place, encode({**ours, "cells": merged}).encode())
     if found != path:
         found.unlink()  # its copy is in backups/
-    return Change(lesson, path, backup, kept, left=tuple(left))
+    return Change(lesson, path, backup, kept, left=tuple(left), noted=noted)
 
 
 def _moved_here(lesson: str, place: Path) -> list[Cell]:
@@ -217,16 +267,19 @@ def _bytes(path: Path) -> bytes | None:
 def _back_up(path: Path) -> Path | None:
     """Copies a file, dated to the second, into backups/ beside it. Returns: the copy; None for no file."""
     data = _bytes(path)
-    if data is None:
-        return None
+    return None if data is None else _dated(path.parent, path.stem, path.suffix, data, like=path)
+
+
+def _dated(place: Path, stem: str, suffix: str, data: bytes, like: Path | None = None) -> Path:
+    """Writes a file to backups/ under a name with the time in it."""
     stamp = datetime.now().strftime("%Y-%m-%d-%H%M%S")
     for number in range(1, 1000):
         again = f"-{number}" if number > 1 else ""
-        copy = path.parent / BACKUPS / f"{path.stem}-{stamp}{again}{path.suffix}"
+        copy = place / BACKUPS / f"{stem}-{stamp}{again}{suffix}"
         if not os.path.lexists(copy):
-            _write(copy, path.parent, data, like=path)
+            _write(copy, place, data, like=like)
             return copy
-    raise WorkspaceError(f"{path.parent / BACKUPS} already has many copies made in this same second; try again in a moment.")
+    raise WorkspaceError(f"{place / BACKUPS} already has many copies made in this same second; try again in a moment.")
 
 
 def _write(path: Path, place: Path, data: bytes, like: Path | None = None) -> None:

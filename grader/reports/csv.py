@@ -19,14 +19,14 @@ def render(report: Report) -> str:
 
 
 def rows(room: ClassSummary) -> Iterator[list[sheet.Cell]]:
-    """learner, each lesson's score, total, max, each exercise's status, message."""
-    yield ["learner", *room.lessons, "total", "max", *(column.exercise for column in room.columns), "message"]
+    """learner, each lesson's score, total, max, each exercise's status, late, message."""
+    yield ["learner", *room.lessons, "total", "max", *(column.exercise for column in room.columns), "late", "message"]
     for label, one, mine in zip(room.labels, room.report.submissions, room.verdicts, strict=True):
         scores = {lesson.name: lesson.score for lesson in one.lessons}
         judged = [mine.get((column.lesson, column.exercise)) for column in room.columns]
         yield [
             label, *(scores.get(name) for name in room.lessons), one.score, one.max_score,
-            *(None if found is None else found.status for found in judged), message(one),
+            *(None if found is None else found.status for found in judged), "late" if one.late else "", message(one),
         ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from grader.judging.verdict import Report
-from grader.reports import canvas, csv, feedback, gradescope, json, junit, markdown, moodle, nbgrader, page
+from grader.reports import attention, canvas, csv, feedback, gradescope, json, junit, markdown, moodle, nbgrader, page
 from grader.reports.books import Books
 from grader.reports.figures import Pictures
 from grader.reports.room import ClassSummary
@@ -26,7 +26,7 @@ RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", 
 def write_all(
     report: Report, folder: Path, *, books: Books = ALONE, named: bool = True, before_change: Callable[[], None] | None = None
 ) -> list[Path]:
-    """Writes report.html, grades.csv, canvas.csv, moodle.csv, nbgrader.csv, report.json, summary.md, and for each learner
+    """Writes report.html, grades.csv, attention.csv, canvas.csv, moodle.csv, nbgrader.csv, report.json, summary.md, and for each learner
     feedback/NAME.html, junit/NAME.xml and, where everything could be graded, gradescope/NAME.json. Files of these names are
     replaced, each in one step; those of learners that the report doesn't have, or has no score of, are removed.
 
@@ -66,6 +66,7 @@ def files(report: Report, books: Books = ALONE, named: bool = True) -> Iterator[
     """
     yield "report.html", page.render(report)
     yield "grades.csv", csv.render(report)
+    yield "attention.csv", attention.render(report)
     if named:
         yield "canvas.csv", canvas.render(report, books)
         yield "moodle.csv", moodle.render(report, books)

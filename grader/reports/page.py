@@ -6,7 +6,7 @@ From what concerns the room to what concerns one learner: figures, scores, mista
 from __future__ import annotations
 
 from grader.judging.verdict import Report
-from grader.reports import feedback, frequent, matrix, scores
+from grader.reports import attention, feedback, frequent, matrix, scores
 from grader.reports.figures import Pictures
 from grader.reports.html import STYLE
 from grader.reports.room import ClassSummary, plain, remarks
@@ -20,6 +20,7 @@ def render(report: Report) -> str:
         return feedback.page(report.submissions[0], room.labels[0], report.course, report=report)
     pictures = Pictures(shared=True)
     parts = [
+        *([("attention", attention.TITLE, attention.section(room))] if attention.entries(room) else []),
         ("scores", "Scores", scores.svg(room)),
         ("mistakes", "What the class got wrong", frequent.mistakes(room) + frequent.others(room)),
         ("exercises", "Exercises, hardest first", frequent.exercises(room)),

@@ -58,6 +58,7 @@ WORDS = {
     "autograd": "a derivative that the library takes by itself; this exercise writes the backward pass out",
     "table": "what is computed outside of PyTorch is not on the tensors' device, and nobody sees how large it is",
 }
+TAMPERING = "tampering"  # alone, where nothing is forbidden but to reach what looks on (tampering.py)
 _TORCH_TEXT = frozenset({"CompilationUnit", "_jit_get_operation"})
 
 
@@ -88,7 +89,7 @@ class Offence:
 def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sources: Sources | None) -> Offence | None:
     """The first offence in the code that `name` reaches; None where there is none or no source is known.
 
-    forbids: keys of WORDS. requires: 'einsum_products'.
+    forbids: keys of WORDS, and TAMPERING. requires: 'einsum_products'.
     """
     if sources is None:
         return None
@@ -102,8 +103,8 @@ def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sour
     except TooMuch:
         return _TOO_LONG if ruled else None
     if way:
-        return Offence(f"A cell reaches into the running program by `{way}`, so that what this exercise forbids "
-                       "cannot be checked; take it out, and restart the kernel where it has run.", line, way)  # fmt: skip
+        return Offence(f"A cell reaches into the running program by `{way}`, so that this exercise cannot be checked; take it out, "
+                       "and restart the kernel where it has run.", line, way)  # fmt: skip
     for into, mention in mentions:
         found = _foreign(mention) or _forbidden(mention, forbids, reading.members, into)
         if found is None and "einsum_products" in requires:
@@ -147,6 +148,8 @@ def _forbidden(mention: Mention, forbids: tuple[str, ...], members: set[str], in
     base, _, last = called.rpartition(".")
     top = called.partition(".")[0]
     for group in forbids:
+        if group == TAMPERING:  # which is read of the whole notebook
+            continue
         if group in NAMES and last in NAMES[group] and (
             mention.whose == "library" or (mention.whose == "value" and last not in members)
         ):

@@ -1,6 +1,7 @@
 """What no cell of a notebook may do where one of its exercises forbids or requires something: reach or change what watches it.
 
-The rule is against shortcuts, not against a determined cheat, and it is read without running anything. It has three parts.
+The rule is against shortcuts, not against a determined cheat, and it is read without running anything; docs/instructors.md lists
+what remains open to such a cheat. What is changed all the same is noticed by worker/integrity.py. The rule has three parts.
 Refused wherever it stands is what serves only to change or to reach the watch: the names in NAMES, torch's modules in PARTS,
 `sys` as anything but `sys.name`, text that is run, and a look-up by a name that cannot be computed on something unknown.
 What finds any object of the process (FINDING) may be looked at: it is refused where the exercise is made of what was found,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from grader.util.words import counted
 MAX_FILES = 200  # notebooks of one learner that are read
 MAX_FOLDERS = 1000  # that are looked into
 MAX_NOTES = 20
+SAME_TIME_NS = 2_000_000_000  # zip and FAT count in steps of two seconds
 DEPTH = 4  # folders below the learner's own
 MACHINES = ("__pycache__", "__macosx", "site-packages", "node_modules")  # in lower case; no learner writes there
 COLLECTED = "collected.csv"  # in a class's folder: where `grader collect` took each file from
@@ -27,12 +28,13 @@ _MOST_BYTES, _END = 64 << 20, 1 << 16  # of a solution's notebook, and at its en
 class Found:
     """What a learner's folder holds. files: those nearest to the top first; notes: sentences on what was passed over.
 
-    links: those of the notes that name a link.
+    links: those of the notes that name a link; expected: those on the course's own notebooks, which are nobody's answers.
     """
 
     files: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
     folders: int = 0
 
 
@@ -63,7 +65,8 @@ def find(top: Path, base: Path | None = None, deepest: int = DEPTH) -> Found:
                     level.insert(0, path)
         level = below
     search.notes += [f"{search.name(path)} was not read: at most {MAX_FILES} notebooks are read." for path in found.files[MAX_FILES:]]
-    found.files, found.links, found.notes = found.files[:MAX_FILES], some(search.links), some(search.links + search.notes)
+    found.files, found.links, found.notes = found.files[:MAX_FILES], some(search.links), some(search.links + search.notes + search.expected)
+    found.expected = search.expected
     return found
 
 
@@ -71,6 +74,16 @@ def level_of(file: Path, top: Path) -> int:
     """How many folders lie between; a notebooks/ is as near as the folder that it is in, which says nothing of its own."""
     parts = file.relative_to(top).parts[:-1]
     return len(parts) - sum(part == "notebooks" and parts[at - 1 : at] != ("notebooks",) for at, part in enumerate(parts))
+
+
+def save_order(times_ns: Iterable[int]) -> dict[int, int]:
+    """The rank of each time, the earliest 0. Those less than two seconds apart agree: unpacking or copying a folder makes such times."""
+    ranks: dict[int, int] = {}
+    before, rank = None, 0
+    for time in sorted(set(times_ns)):
+        rank += before is not None and time - before > SAME_TIME_NS
+        ranks[time], before = rank, time
+    return ranks
 
 
 def in_place_of_notebooks(top: Path) -> str:
@@ -92,6 +105,7 @@ class _Search:
         self.top, self.base = top, base
         self.notes: list[str] = []
         self.links: list[str] = []
+        self.expected: list[str] = []
 
     def name(self, path: Path) -> str:
         return printable(path.relative_to(self.top).as_posix())
@@ -110,6 +124,9 @@ class _Search:
                     self.links.append(f"{links.sentence(path, self.name(path))}; links are not followed, so it was not read.")
             elif path.name.lower().endswith(ARCHIVES) and not os.path.isdir(path):
                 self.notes.append(f"{self.name(path)} is an archive; it was not opened. Unpack {printable(path.name)} first.")
+            elif ".ipynb." in path.name.lower() and not _is_notebook(path) and not os.path.isdir(path):
+                right = printable(path.name[: path.name.lower().index(".ipynb.") + len(".ipynb")])
+                self.notes.append(f"{self.name(path)} does not end in .ipynb; it was not read. Rename it to {right}.")
             elif self._is_the_grader_s(path):
                 left += 1
             else:
@@ -117,7 +134,7 @@ class _Search:
         if left:
             what = {"solutions": "of the course's own solutions", BACKUPS: "dated by `grader reset` or `update`"}
             number = f"{counted(left, 'notebook')} {what[folder.name.lower()]}"
-            self.notes.append(f"Not read in {self.name(folder)}/: {number}; they are not a learner's answers.")
+            self.expected.append(f"Not read in {self.name(folder)}/: {number}; they are not a learner's answers.")
 
     def _is_the_grader_s(self, path: Path) -> bool:
         """Whether a notebook is one of the course's solutions, by what their metadata alone say, or a dated backup."""

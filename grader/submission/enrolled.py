@@ -68,7 +68,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Enrolled:
-    """The learners of a roster. field: of which kind the key is; notes: sentences on rows without one.
+    """The learners of a roster. field: of which kind the key is; column: its heading; notes: sentences on rows without one.
 
     possible: of Canvas' export the points of each assignment, by its heading; '' where it doesn't tell them.
     """
@@ -76,6 +76,7 @@ class Enrolled:
     path: str
     people: tuple[Person, ...]
     field: str
+    column: str = ""
     notes: tuple[str, ...] = ()
     possible: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -87,6 +88,10 @@ class Enrolled:
         """The only learner who has this in a column; None where none or several have."""
         return self._only(f"column {field}", value)
 
+    def has(self, field: str) -> bool:
+        """Whether it has such a column, and something in it."""
+        return f"column {field}" in self._columns
+
     def named(self, name: str) -> Person | None:
         """The only learner of a name in any order of its parts; None where none or several have it."""
         return self._only("name", name)
@@ -94,6 +99,10 @@ class Enrolled:
     def _only(self, what: str, said: str) -> Person | None:
         found = self._known.get((what, folded(said)), ())
         return found[0] if len(found) == 1 and folded(said) else None
+
+    @cached_property
+    def _columns(self) -> frozenset[str]:
+        return frozenset(what for what, value in self._known if value)
 
     @cached_property
     def _known(self) -> Mapping[tuple[str, str], list[Person]]:
@@ -129,11 +138,13 @@ def read(path: Path, by: str = "") -> Enrolled:
             people.append(Person(_usable(key, path, line), line, values))
         else:
             blank.append(line)
+    if blank and not people:
+        raise InputError(f"{path} has nothing in its column {heading[1][at]!r}; name another column with --by: {_titles(heading[1])}.")
     if not people:
         raise InputError(f"{path} has no learner below its header row.")
     _no_two_alike(path, people, heading[1][at])
     notes = (f"{path}: no {heading[1][at]} in line{'s' * (len(blank) > 1)} {', '.join(map(str, blank[:8]))}; left out.",) if blank else ()
-    return Enrolled(str(path), tuple(people), field, notes, possible)
+    return Enrolled(str(path), tuple(people), field, heading[1][at], notes, possible)
 
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:
@@ -171,7 +182,7 @@ def _columns(heading: Sequence[str]) -> dict[str, int]:
 
 
 def _key(path: Path, heading: Sequence[str], columns: Mapping[str, int], by: str) -> tuple[int, str]:
-    has = f"it has {', '.join(printable(cell) for cell in heading if cell) or 'none'}"
+    has = f"it has {_titles(heading)}"
     if by:
         lower = [cell.lower() for cell in heading]
         if by.lower().strip() not in lower:
@@ -183,6 +194,10 @@ def _key(path: Path, heading: Sequence[str], columns: Mapping[str, int], by: str
         raise InputError(f"{path} has no column that identifies learners, such as SIS Login ID, Username or Email; {has}. "
                          "Name one with --by, or download the roster anew.")  # fmt: skip
     return columns[field], field
+
+
+def _titles(heading: Sequence[str]) -> str:
+    return ", ".join(printable(cell) for cell in heading if cell) or "none"
 
 
 def _usable(key: str, path: Path, line: int) -> str:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from grader.source.requirements import unmet
+from grader.submission.outputs import without_outputs
 from grader.util import links
 from grader.util.names import printable
 
-MAX_BYTES = 32 << 20
+MAX_BYTES = 32 << 20  # without outputs, which are left out where it has more
+MAX_FILE_BYTES = 128 << 20  # with them
 MAX_MARKS = 2_000_000  # commas, brackets and braces: each may take a hundred times its byte once it is read
 MAX_CELLS = 20_000
 MAX_CODE = 300_000  # characters of all code cells together; the longest solved lesson has about 10,000
 MAX_NAME = 64  # characters of an id, as the format has it, and of an exercise's name
 ROLES = ("given", "demo", "exercise", "check", "payoff")
+CLEAR = "Clear its outputs (Edit, Clear Outputs of All Cells) and save it."
 EXPECTED = (
     "A notebook as JupyterLab saves it is expected (.ipynb: JSON in UTF-8). Where JupyterLab cannot open it either, "
     "`grader reset` restores the lesson and keeps a backup; the cells can then be pasted into it."
@@ -34,13 +39,17 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class NotebookCell:
-    """A code cell. number: its position among all cells of the notebook, from 1."""
+    """A code cell. number: its position among all cells of the notebook, from 1.
+
+    requires: what it needs and this machine lacks, as source/requirements.py has it; '' for nothing.
+    """
 
     number: int
     text: str
     id: str = ""
     role: str = ""
     exercise: str = ""
+    requires: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,11 +69,9 @@ def read_notebook(path: Path, base: Path | None = None) -> Notebook:
     Raises: Unreadable for everything that is none.
     """
     file = printable(path.name)
-    text, notes = _text(path, base or path.parent, file)
-    marks = sum(text.count(mark) for mark in ",[{")
-    if marks > MAX_MARKS:
-        what = f"{file} holds {marks:,} separate values; at most {MAX_MARKS:,} are read."
-        raise Unreadable(what, "Clear its outputs (Edit, Clear Outputs of All Cells) and save it.")
+    data, notes = _bytes(path, base or path.parent, file)
+    text, more = _text(data, file)
+    notes = [*notes, *more]
     try:
         content = json.loads(text)
     except RecursionError:
@@ -99,27 +106,48 @@ def within(cells: Sequence[NotebookCell], room: int) -> tuple[list[NotebookCell]
     return [cells[at] for at in sorted(taken)], [cell for at, cell in enumerate(cells) if at not in taken]
 
 
-def _text(path: Path, base: Path, file: str) -> tuple[str, list[str]]:
+def _bytes(path: Path, base: Path, file: str) -> tuple[bytes, list[str]]:
     try:
-        found = links.read(path, base, MAX_BYTES)
+        found = links.read(path, base, MAX_FILE_BYTES)
     except links.Linked as error:
         raise Unreadable(str(error), "Hand in the notebook itself.") from None
     except OSError as error:
         raise Unreadable(f"{file} cannot be opened ({error.strerror}).") from None
-    data, size = found.data, found.status.st_size
     if not stat.S_ISREG(found.status.st_mode):
         raise Unreadable(f"{file} is not a regular file.")
-    if data is None:
-        more = f"{size / 2**20:.0f} MB, more than the {MAX_BYTES >> 20} MB that are read"
-        raise Unreadable(f"{file} has {more}.", "Clear its outputs (Edit, Clear Outputs of All Cells) and save it.")
-    notes = links.hard(file, found.status)
-    if not data.strip():
+    if found.data is None:
+        raise Unreadable(f"{file} has {_mb(found.status.st_size)}, more than the {_mb(MAX_FILE_BYTES)} that are read.", CLEAR)
+    if not found.data.strip():
         raise Unreadable(f"{file} is empty.")
+    return found.data, links.hard(file, found.status)
+
+
+def _text(data: bytes, file: str) -> tuple[str, list[str]]:
+    """What is parsed. Of a file that is too large with its outputs, it has none."""
     encoding = json.detect_encoding(data)  # by the byte-order mark, or by where the zeros are
+    notes = []
+    if encoding.startswith("utf-8") and (len(data) > MAX_BYTES or _marks(data) > MAX_MARKS):
+        large, data = _mb(len(data)), without_outputs(data)
+        notes = [f"{file} has {large}, most of it in outputs; it was read without them. Clear them (Edit, Clear Outputs of All Cells) "
+                 "before handing it in."]  # fmt: skip
+    if len(data) > MAX_BYTES:
+        raise Unreadable(f"{file} has {_mb(len(data))} without its outputs, more than the {_mb(MAX_BYTES)} that are read.",
+                         "Keep data in files, and delete cells that you do not need.")  # fmt: skip
+    if (marks := _marks(data)) > MAX_MARKS:
+        raise Unreadable(f"{file} holds {marks:,} separate values without its outputs; at most {MAX_MARKS:,} are read.",
+                         "Keep data in files, and delete cells that you do not need.")  # fmt: skip
     try:
         return data.decode(encoding), notes
     except UnicodeDecodeError:
         return data.decode("latin-1"), [*notes, f"{file} is not UTF-8 and was read as Latin-1; save it as UTF-8."]
+
+
+def _marks(data: bytes) -> int:
+    return sum(map(data.count, (b",", b"[", b"{")))
+
+
+def _mb(size: int) -> str:
+    return f"{size / 2**20:.0f} MB"
 
 
 def _notebook(file: str, content: Any, notes: list[str]) -> Notebook:
@@ -133,6 +161,8 @@ def _notebook(file: str, content: Any, notes: list[str]) -> Notebook:
         numbers = ", ".join(str(cell.number) for cell in left[:20]) + (", …" if len(left) > 20 else "")
         what = f"{file} has more code than the {MAX_CODE:,} characters that are read; not read and not run: cell {numbers}."
         notes = [*notes, f"{what} Keep data in files, and delete cells that you do not need."]
+    version = _version(content)
+    cells = [replace(cell, requires=unmet(cell.text, version)) for cell in cells]
     lesson = _metadata(content).get("lesson")
     return Notebook(file, tuple(cells), lesson if isinstance(lesson, str) else "", tuple(notes))
 
@@ -153,6 +183,15 @@ def _cell(number: int, cell: dict[str, Any]) -> NotebookCell:
         number, text, id if isinstance(id, str) and len(id) <= MAX_NAME else "", role if role in ROLES else "",
         exercise if isinstance(exercise, str) and len(exercise) <= MAX_NAME else "",
     )  # fmt: skip
+
+
+def _version(content: dict[str, Any]) -> tuple[int, ...] | None:
+    """Of the Python that ran the notebook, as it says."""
+    about: Any = content
+    for key in ("metadata", "language_info", "version"):
+        about = about.get(key) if isinstance(about, dict) else None
+    said = re.match(r"(\d{1,3})\.(\d{1,3})", about) if isinstance(about, str) else None
+    return (int(said[1]), int(said[2])) if said else None
 
 
 def _metadata(holder: dict[str, Any]) -> dict[str, Any]:

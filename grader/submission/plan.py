@@ -8,8 +8,9 @@ and what another cell needs.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
@@ -25,11 +26,15 @@ MAX_NOTES = 20  # of one notebook; nobody reads more
 
 @dataclass(frozen=True)
 class RunCell:
-    """A cell that runs while grading. own: the learner's; else the course's."""
+    """A cell that runs while grading. own: the learner's; else the course's.
+
+    requires: what it, or a cell whose names it uses, needs and this machine lacks; see NotebookCell.
+    """
 
     label: str
     text: str
     own: bool
+    requires: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,15 @@ class Pristine(NamedTuple):
             frozenset(name for cell in made if cell.role == "given" for name in defined_names(cell.text)),
         )  # fmt: skip
 
+    def attempts(self, notebook: Notebook) -> int:
+        """In how many cells something was written for an exercise, beyond comments and spaces. No code is parsed for it."""
+        stubs = {_bare(self.cells[at].text) for at in self.by_exercise.values()} | {""}
+        binds = re.compile(rf"^(?:def |class |)(?:{'|'.join(map(re.escape, self.exercises)) or '(?!)'})[ \t]*[(:=]", re.MULTILINE)
+        return sum(
+            _bare(cell.text) not in stubs and (cell.role == "exercise" or not cell.role and binds.search(cell.text) is not None)
+            for cell in notebook.cells
+        )
+
     def plain(self) -> list[Any]:
         """What it was made of, in lists and texts."""
         return [self.lesson, self.exercises, [astuple(cell) for cell in self.cells]]
@@ -117,6 +131,7 @@ class _Overlay:
         for cell, text in self.plain:
             self._lay(cell, text)
         self._lay_given(len(self.pristine))
+        self._pass_on_requirements()
         owners = self._owners()
         absent = {name: self._absent(name) for name in self.exercises}
         return Plan(self.lesson, self.exercises, tuple(self.cells), owners, absent, _first(self.notes))
@@ -162,7 +177,7 @@ class _Overlay:
 
     def _own(self, cell: NotebookCell, text: str) -> None:
         if text.strip():
-            self.cells.append(RunCell(f"cell {cell.number}", text, True))
+            self.cells.append(RunCell(f"cell {cell.number}", text, True, cell.requires))
             self.sources.append(cell)
 
     def _lay_given(self, end: int) -> None:
@@ -231,6 +246,18 @@ class _Overlay:
                 self.notes.append(f"{name} is defined in cells {said}; the last of them, cell {numbers[-1]}, counts.")
         return owners
 
+    def _pass_on_requirements(self) -> None:
+        """A cell that uses a name of one that cannot run here cannot run either."""
+        spread = any(cell.requires for cell in self.cells)
+        while spread:
+            lacking = {name: cell.requires for cell in self.cells if cell.requires for name in self.defined_names(cell.text)}
+            spread = False
+            for at, cell in enumerate(self.cells):
+                names = lacking.keys() & used_names(cell.text) if cell.own and not cell.requires else set()
+                if names:
+                    self.cells[at] = replace(cell, requires=lacking[min(names)])
+                    spread = True
+
     def _meant_for(self, name: str) -> Iterator[int]:
         for at, cell in enumerate(self.sources):
             if cell is not None and cell.role == "exercise" and cell.exercise == name:
@@ -264,6 +291,10 @@ def _first(notes: list[str]) -> tuple[str, ...]:
 
 def _with_names(statement: ast.Import | ast.ImportFrom, names: list[ast.alias]) -> ast.stmt:
     return ast.Import(names) if isinstance(statement, ast.Import) else ast.ImportFrom(statement.module, names, statement.level)
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"#.*|\s+", "", text)
 
 
 def _normal(text: str) -> str:

@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from grader.course import registry
 from grader.course.moved import MOVED, RENAMED, current
 from grader.submission import platforms
-from grader.submission.discover import find, in_place_of_notebooks, level_of
+from grader.submission.discover import find, in_place_of_notebooks, level_of, save_order
 from grader.submission.ipynb import Notebook, Unreadable, code_cells
 from grader.submission.plan import Plan, Pristine, empty_plan
 from grader.submission.reads import Here, Reads
@@ -48,6 +49,14 @@ class Submission:
     def unreadable(self) -> str:
         """What is the trouble with the first file that cannot be read; '' where all can."""
         return next((file.what for file in self.found.read if file.notebook is None), "")
+
+    @property
+    def attention(self) -> tuple[str, ...]:
+        """What whoever grades should look at: what cannot be read, or belongs to no lesson, and where one of several copies counts."""
+        said = [file.problem for file in self.found.read if file.problem]
+        for lesson in self.lessons:
+            said += [*self.found.notes.get(lesson, ()), *self.found.doubts.get(lesson, ())]
+        return tuple(dict.fromkeys(said))
 
     def plan(self, lesson: str) -> Plan:
         """What to run of one of its lessons."""
@@ -220,11 +229,16 @@ def _read(path: Path, top: Path, base: Path, asked: tuple[str, ...] | None, read
     except Unreadable as error:
         return _Read(*about, None, lesson_of_name(path), error.what, str(error))
     lesson = current(notebook.lesson) if current(notebook.lesson) in registry.lessons() else ""
-    lesson = lesson or lesson_of_name(path) or _lesson_of_cells(notebook)
-    if not lesson and asked is not None and len(asked) == 1:
+    elsewhere = current(notebook.lesson) in registry.CONTRACT and not lesson  # its name or its cells may resemble another lesson's
+    lesson = lesson or ("" if elsewhere else lesson_of_name(path) or _lesson_of_cells(notebook))
+    if not lesson and not elsewhere and asked is not None and len(asked) == 1:
         lesson = asked[0]
     if lesson:
         return _Read(*about, notebook, lesson)
+    other = registry.other_handout(current(notebook.lesson))
+    if other:
+        what = f"{place} was not graded."
+        return _Read(*about, notebook, "", what, f"{what} {other}")
     what = f"{place} belongs to no lesson of this course."
     advice = "Neither its name nor the functions that it defines say which; a name such as 01_three_tokens.ipynb does."
     return _Read(*about, notebook, "", what, f"{what} {advice}")
@@ -247,22 +261,70 @@ def _lesson_of_cells(notebook: Notebook) -> str:
 
 
 def _choose(read: list[_Read]) -> tuple[dict[str, _Read], dict[str, list[str]], dict[str, list[str]]]:
-    """One file a lesson: the one nearest to the top; of several the one that has the lesson's own name, else the one
-    last changed. Also the notes on the others, and what to fix where one of those was changed later."""
+    """One file a lesson. Also a sentence on what else there was: on copies of the same work in the lesson's notes, else in what to fix.
+
+    One in which nothing was attempted never counts before one in which something was. Of several with work the one saved last counts;
+    where the times agree the one with the most in it, then the one with the lesson's own name, then the one nearest to the top.
+    """
     chosen: dict[str, _Read] = {}
     notes: dict[str, list[str]] = {}
     doubts: dict[str, list[str]] = {}
     for lesson in {file.lesson for file in read if file.lesson}:
-        order = [file for file in read if file.lesson == lesson]
-        order.sort(key=lambda file: (-file.level, file.named, file.notebook is not None, file.changed, file.place), reverse=True)
-        best, *others = order
-        chosen[lesson] = best
-        if others:
-            first = f"{best.place} counts, because it {_why(best, others[0])}"
-            rest = ", ".join(file.place for file in others[:10]) + (", …" if len(others) > 10 else "")
-            notes[lesson] = [f"More than one notebook of this lesson: {first}; not read: {rest}."]
-            doubts[lesson] = [_doubt(best, file) for file in others if _differs_and_is_later(file, best)][:3]
+        files = [file for file in read if file.lesson == lesson]
+        if len(files) > 1:
+            saved = save_order(file.changed for file in files)
+            ranks = {file.place: _rank(file, saved[file.changed]) for file in files}
+            files.sort(key=lambda file: ranks[file.place], reverse=True)
+            said = _set_aside(files, ranks)
+            if any(_texts(file) != _texts(files[0]) for file in files):
+                doubts[lesson] = [f"{said} Hand in one notebook of each lesson, as {lesson}.ipynb."]
+            else:
+                notes[lesson] = [said]
+        chosen[lesson] = files[0]
     return chosen, notes, doubts
+
+
+class _Rank(NamedTuple):
+    """What decides which of a lesson's notebooks counts, the first that differs. worth: 2 with work, 1 unreadable, 0 without."""
+
+    worth: int
+    saved: int
+    attempts: int
+    named: bool
+    nearness: int
+    place: str
+
+
+def _rank(file: _Read, saved: int) -> _Rank:
+    attempts = _pristine(file.lesson).attempts(file.notebook) if file.notebook else 0
+    worth = 1 if file.notebook is None else 2 if attempts else 0
+    return _Rank(worth, saved, attempts, file.named, -file.level, file.place)
+
+
+def _set_aside(files: Sequence[_Read], ranks: dict[str, _Rank]) -> str:
+    """Which of a lesson's notebooks counts, the first, and why each of the others does not."""
+    best, *others = files
+    said = [f"{file.place} ({_reason(ranks[file.place], ranks[best.place], _texts(file) == _texts(best))})" for file in others[:10]]
+    more = [f"and {len(others) - 10} more"] if len(others) > 10 else []
+    return f"There is more than one notebook of lesson {best.lesson}: {best.place} counts. Set aside: {', '.join([*said, *more])}."
+
+
+def _reason(mine: _Rank, best: _Rank, same: bool) -> str:
+    if same:
+        return "the same code"
+    if mine.worth != best.worth:
+        return "cannot be read" if mine.worth == 1 else "nothing was attempted in it"
+    if mine.saved != best.saved:
+        return "saved earlier"
+    if mine.attempts != best.attempts:
+        return "saved at the same time, with fewer exercises attempted"
+    if mine.named != best.named:
+        return "saved at the same time, but without the lesson's own name"
+    return f"saved at the same time{', but deeper in the folders' if mine.nearness != best.nearness else ''}"
+
+
+def _texts(file: _Read) -> list[str] | None:
+    return [cell.text for cell in file.notebook.cells] if file.notebook else None
 
 
 def _with_moved(chosen: dict[str, _Read]) -> dict[str, _Read]:
@@ -279,22 +341,6 @@ def _holds(notebook: Notebook, name: str) -> bool:
     """Whether it has that exercise's cell; a notebook without our metadata: whether it defines the name."""
     roles = {cell.role for cell in notebook.cells} - {""}
     return any(cell.exercise == name for cell in notebook.cells) if roles else name in notebook.defines
-
-
-def _why(best: _Read, other: _Read) -> str:
-    if best.level != other.level:
-        return "is nearest to the top"
-    return "has the lesson's own name" if best.named else "was changed last"
-
-
-def _differs_and_is_later(file: _Read, best: _Read) -> bool:
-    mine, theirs = ([cell.text for cell in one.notebook.cells] if one.notebook else [] for one in (best, file))
-    return file.changed > best.changed and file.notebook is not None and mine != theirs
-
-
-def _doubt(best: _Read, later: _Read) -> str:
-    return (f"{later.place} was changed later than {best.place}, but it does not count, because the other one {_why(best, later)}. "
-            f"Hand in one notebook of each lesson, as {best.lesson}.ipynb.")  # fmt: skip
 
 
 def _changed(path: Path) -> int:

@@ -15,6 +15,8 @@ import time
 import warnings
 from typing import Any
 
+from .integrity import intact
+
 try:
     import resource
 except ImportError:  # Windows has none
@@ -36,8 +38,11 @@ class ProcessState:
         self._settings = _settings()
 
     def changed(self) -> bool:
-        """Whether a name is bound to something else by now, is gone, or a setting differs. New names are no change."""
-        if _settings() != self._settings:
+        """Whether a name is bound to something else by now, of the libraries or of this package, or is gone, or a setting differs.
+
+        New names are no change.
+        """
+        if _settings() != self._settings or not intact():
             return True
         for place, owner in _owners():
             before, now = self._values.get(place, ()), vars(owner)

@@ -21,9 +21,10 @@ from numpy import array, errstate, ndarray
 from numpy.random import Generator
 
 from . import output
-from .operations import LIBRARY_FILES, SIZED
+from .integrity import REBOUND, intact, keep
+from .operations import LIBRARY_FILES, OPERATIONS, SIZED
 from .originals import BUILTINS, of_torch
-from .probes import BASIC, ContractError, Run, __file__ as _probes_file, find
+from .probes import BASIC, ContractError, Run, __file__ as _probes_file, __name__ as _probes, find
 from .values import MAX_TEXT, AtHand, Failure, Marked, Observation, Part, Tensor, describe, is_plain, is_tensor, leaves
 from .watch import Seen, watching
 
@@ -62,6 +63,10 @@ def observe(candidate: Any, case: Any) -> Observation:
     except BaseException as error:
         return Observation(failure=failure_from(error), printed=output.kept(), warned=_warned(raised))
     calls = tuple(dict.fromkeys(run.seen) if len(run.seen) > 200 else run.seen)
+    if not SIZED.isdisjoint(groups):
+        calls += (f"{OPERATIONS} {run.seen.operations}",)
+    if not intact(__name__, f"{_probes}.{case.probe.partition('.')[0]}"):
+        calls += (REBOUND,)
     return Observation(parts, after=after, calls=calls, printed=output.kept(), warned=_warned(raised), largest=run.seen.largest)
 
 
@@ -230,3 +235,6 @@ def _shapes(frame: FrameType, line: str) -> tuple[AtHand, ...]:
         elif type(value) in (tuple, list) and all(type(item) is int for item in value[:8]):
             found.append(AtHand(name, repr(value[:8])))
     return tuple(found[:8])
+
+
+keep(sys.modules[__name__])

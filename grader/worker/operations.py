@@ -34,6 +34,7 @@ SOFTMAX = frozenset({
 })  # fmt: skip
 LOSSES = frozenset({
     "logsumexp", "logsumexp_out", "special_logsumexp", "_logsumexp", "reduce_logsumexp", "logaddexp", "logaddexp2",
+    "logcumsumexp", "_logcumsumexp", "cumlogsumexp", "cumulative_logsumexp",
     "cross_entropy", "cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss_forward", "nll_loss2d", "nll_loss2d_forward", "log_loss",
     "sparse_categorical_crossentropy", "sparse_softmax_cross_entropy_with_logits", "softmax_cross_entropy_with_integer_labels",
 })  # fmt: skip
@@ -55,6 +56,7 @@ GROUPS = {
     "recurrent": RECURRENT, "autograd": AUTOGRAD, "table": OUT_OF_TORCH,
 }  # fmt: skip
 SIZED = frozenset({"table"})  # the groups with which sizes are looked at, too
+OPERATIONS = "operations"  # before their number, among the calls: how many of torch's ran, where sizes are looked at
 # Operations of torch's that contain no other: an operator that is looked for cannot hide in them, unless it is one of them.
 ELEMENTARY = frozenset("""
     add sub rsub mul div true_divide floor_divide remainder neg pow square sqrt rsqrt exp expm1 log log1p sin cos tanh sigmoid abs sign

@@ -45,7 +45,7 @@ MAX_HEADER_BYTES = 1_000_000  # of the arrays' names and shapes, whose reading t
 _HEADER = struct.Struct("<Q")  # its length, with which safetensors begin
 MAX_NESTING = 24
 _PLAIN = frozenset({type(None), bool, int, float, str})  # what JSON has
-_CALL = re.compile(r"[\w.]+( \d{1,15} \d{1,15})?", re.ASCII)  # see worker/watch.py
+_CALL = re.compile(r"[\w.]+( \d{1,15}){0,2}", re.ASCII)  # see worker/watch.py
 _to_json = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode  # what is encoded has been gone through
 PART_KINDS = ("ndarray", "tensor", "number", "bool", "none", "text", "sequence", "other")
 FAILURE_KINDS = ("exception", "call", "no function", "not_started", "contract", "timeout", "memory", "died", "invalid")

@@ -51,10 +51,12 @@ class Seen(list[str]):
     """What ran, in order.
 
     largest: of all tensors that were made the first of the largest ones, where sizes are looked at. most: how many elements it has.
+    operations: how many of torch's ran, where sizes are looked at; one that is made of others may count with them.
     """
 
     largest: Created | None = None
     most = -1
+    operations = 0
 
 
 class _Watch:
@@ -97,7 +99,8 @@ class watching:
 
     groups: keys of GROUPS; with none, nothing is watched. seen: a list to fill; by default a new one. The block gets it:
     names, for each einsum 'einsum ADDS LARGEST', its multiply-adds and the elements of its largest operand, and
-    UNWATCHED where the code inside switches the watching off. With a group of SIZED, `seen.largest` is filled as well.
+    UNWATCHED where the code inside switches the watching off. With a group of SIZED, `seen.largest` is filled as well, and
+    `seen.operations` counts.
     """
 
     def __init__(self, groups: tuple[str, ...], seen: Seen | None = None) -> None:
@@ -355,6 +358,7 @@ def _mode_classes() -> tuple[type, type]:
                 if aside is not None:
                     push(aside)
             if now.sized:
+                now.seen.operations += 1
                 try:  # after each call: without a call of ours where there is nothing to note
                     if type(made) is not Tensor or nbytes(storage(made)) // size(made) > now.seen.most:
                         _note_sizes(made)
@@ -374,6 +378,7 @@ def _mode_classes() -> tuple[type, type]:
                 now.seen.append(name)
             made = func(*args, **kwargs) if kwargs else func(*args)
             if now.sized:
+                now.seen.operations += 1
                 _note_sizes(made)
             return made
 

@@ -134,7 +134,7 @@ def test_every_combination_of_lessons_and_flags_is_released(lessons, without_sol
     if lessons != ALL and not WHOLE_GRID:
         ways = [ways[(COMBINATIONS.index(lessons) + without_solutions) % 2]]
     for place, more in ways:
-        assert main(["release", str(place), "--lessons", numbers, *flags, *more]) == 0
+        assert main(["release", str(place), "--lessons", numbers, "--only", *flags, *more]) == 0
         assert sorted(path.name for path in (place / "notebooks").iterdir()) == sorted([*(f"{name}.ipynb" for name in lessons), "glossary.md"])
         assert (place / ".github").exists() != without_solutions
         assert place.with_name(f"{place.name}-gradescope.zip").exists() == bool(more)
@@ -147,6 +147,82 @@ def test_the_wheel_that_is_handed_out_restores_the_lessons_as_they_were_handed_o
         assert done.returncode == 0, done.stderr
         assert (tmp_path / f"{name}.ipynb").read_bytes() == (released / f"notebooks/{name}.ipynb").read_bytes()
     assert (tmp_path / "glossary.md").read_bytes() == (released / "notebooks/glossary.md").read_bytes()
+
+
+# --- one hand-out after another --------------------------------------------------------------
+
+def test_the_lessons_before_come_along_and_only_those_named_are_graded(tmp_path, capsys):
+    """Next week's hand-out replaces this week's without taking anything away."""
+    place = tmp_path / "course"
+    assert main(["release", str(place), "--lessons", "02", "--gradescope"]) == 0
+    assert sorted(path.stem for path in (place / "notebooks").glob("*.ipynb")) == list(ALL[:3])
+    said = capsys.readouterr().out
+    assert "3 lessons in" in said and "Lessons that come before are in it, too: 00, 01; --only leaves them out." in said
+    points = sum(exercise.points for exercise in registry.lesson(ALL[2]).exercises)
+    assert f"autograder points to {points}." in said
+    (job,) = yaml.safe_load((place / ".github/workflows/grade.yml").read_text())["jobs"].values()
+    assert job["env"]["LESSONS"] == "02" and "02" in (place / ".gitlab-ci.yml").read_text()
+    with zipfile.ZipFile(tmp_path / "course-gradescope.zip") as bundle:
+        assert '--lessons "02" ' in bundle.read("run_autograder").decode()
+    (wheel,) = (path for path in (place / "wheels").iterdir())
+    assert all(any(name.endswith(f"solutions/{lesson}.py") for name in zipfile.ZipFile(wheel).namelist()) for lesson in ALL[:3])
+    page = (place / "README.md").read_text()
+    assert "If you have worked in an earlier hand-out, copy the notebooks" in page and "`.venv/bin/grader update`" in page
+
+
+def test_only_needs_the_lessons_that_it_is_about(tmp_path, capsys):
+    assert main(["release", str(tmp_path / "a"), "--only"]) == 2
+    assert "so it needs --lessons" in capsys.readouterr().err and not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("flags, said, unsaid", [
+    ([], "contains the solutions of these lessons, and whoever unpacks it can read them", "No file of it holds a solution."),
+    (["--without-solutions"], "No file of it holds a solution.", "contains the solutions"),
+])  # fmt: skip
+def test_the_command_says_what_the_hand_out_shows(tmp_path, capsys, flags, said, unsaid):
+    assert main(["release", str(tmp_path / "a"), "--lessons", "03", *flags]) == 0
+    told = capsys.readouterr().out
+    assert said in told and unsaid not in told
+    assert "Later lessons define what earlier exercises ask for, in cells of their own: softmax of lesson 02 in 03." in told
+    assert main(["release", str(tmp_path / "b"), "--lessons", "02", *flags]) == 0
+    assert "Later lessons define" not in capsys.readouterr().out
+    page = (tmp_path / "a" / "README.md").read_text()
+    assert ("grader update" in page) == (flags == []), "without solutions there is no such command"
+
+
+def test_work_from_an_earlier_hand_out_is_brought_along_as_the_readme_says(released, from_release, tmp_path):
+    solved(shutil.copytree(released, tmp_path / "first") / "notebooks" / f"{CHOSEN[0]}.ipynb")
+    release(tmp_path / "second", ALL[2:3], earlier=CHOSEN)
+    python = install(next((tmp_path / "second").glob("wheels/*.whl")), tmp_path / "env")
+    for name in CHOSEN:
+        shutil.copy(tmp_path / "first" / "notebooks" / f"{name}.ipynb", tmp_path / "second" / "notebooks")
+    done = run(python.with_name("grader"), "update", cwd=tmp_path / "second")
+    assert done.returncode == 0 and "backups" in done.stdout, done.stderr
+    report = grade_submission(tmp_path / "second", lessons=["00"])
+    assert report.score == report.max_score > 0
+    assert "02_softmax.ipynb" in (tmp_path / "second" / "notebooks" / f"{CHOSEN[1]}.ipynb").read_text(), "the next lesson is linked now"
+
+
+OTHER = "This notebook belongs to another hand-out: it is of lesson 02_softmax, and the grader installed here knows 00, 01 alone."
+
+
+def test_in_another_hand_out_s_notebook_check_hint_and_figures_say_so(from_release, tmp_path):
+    calls = ("def softmax(x): return x\ncheck(softmax)", "check('softmax')", "print(passed('softmax'))", "hint('softmax')", "figures.lesson_02")
+    program = "\n".join(("from grader import check, figures, hint, passed", *(f"print('---')\n{call}" for call in calls)))
+    done = run(from_release.with_name("python"), "-c", program, cwd=tmp_path)
+    said = [" ".join(part.split()) for part in done.stdout.split("---")[1:]]
+    assert [OTHER in each for each in said] == [True, True, True, True, False], done.stderr
+    assert done.stderr.splitlines()[-1].startswith("AttributeError: lesson_02 is not in this installation: this notebook belongs to another hand-out")
+
+
+def test_another_hand_out_s_notebook_is_not_graded_as_a_lesson_of_this_one(from_release, tmp_path):
+    """Whatever it is called, and whatever it defines."""
+    names = ("02_softmax.ipynb", "01_three_tokens.ipynb", "mine.ipynb")
+    for name in names:
+        (tmp_path / name[:4]).mkdir()
+        (tmp_path / name[:4] / name).write_text(json.dumps(registry.pristine("02_softmax")))
+    done = run(from_release, "grade", *(tmp_path / name[:4] for name in names), "--lessons", "01", "--json", "-", cwd=tmp_path)
+    assert [one["message"].count(OTHER) for one in json.loads(done.stdout)["submissions"]] == [1, 1, 1]
 
 
 # --- it works --------------------------------------------------------------------------------

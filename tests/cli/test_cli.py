@@ -193,7 +193,6 @@ def test_a_learner_s_name_commands_neither_terminal_nor_ci(solved, tmp_path, cap
     (["update", "--folder", "{empty}"], "contains no notebook of the course"),
     (["explain", "QQ99"], "no mistake is called 'QQ99'"),
     (["grad", "x"], "invalid choice"),
-    ([], "COMMAND"),
 ])  # fmt: skip
 def test_a_wrong_call_is_one_sentence_and_exit_code_2(solved, tmp_path, monkeypatch, capsys, arguments, said):
     monkeypatch.setattr(registry, "mistake_ids", lambda: ("TY1",))
@@ -218,6 +217,12 @@ def test_an_unknown_lesson_without_a_near_one_lists_them(monkeypatch):
         lesson_name("zzz")
 
 
+def test_the_command_alone_lists_the_commands(capsys):
+    assert main([]) == 0
+    said = capsys.readouterr().out
+    assert all(f"\n    {name} " in said for name in ("grade", "explain", "progress", "reset", "update", "doctor"))
+
+
 def test_explain_takes_an_id_in_any_case(monkeypatch, capsys):
     toy.install(monkeypatch)
     monkeypatch.setattr(registry, "mistake_ids", lambda: ("TY1",))
@@ -230,7 +235,9 @@ def test_a_read_only_folder_is_a_sentence(solved, tmp_path, monkeypatch, capsys)
         raise PermissionError(13, "Permission denied", "mine/.01_toy.ipynb.x")
 
     monkeypatch.setattr("grader.util.links.write", refuse)
-    assert main(["reset", "01", "--folder", str(tmp_path)]) == 2
+    command = ["reset", "01", "--folder", str(tmp_path)]
+    assert main(command) == 2
+    assert main([*command, "--confirm", capsys.readouterr().err.split("--confirm ")[1][:6]]) == 2
     assert "Permission denied" in capsys.readouterr().err
     assert solved.exists()
 

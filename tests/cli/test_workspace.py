@@ -6,6 +6,7 @@ import copy
 import json
 import logging
 import os
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -142,6 +143,61 @@ def test_update_keeps_added_cells_where_they_were(place, monkeypatch):
     now = texts(place)
     assert now[0] == "# my notes" and now[-1] == "# the end"
     assert now[now.index(WORK) + 1] == "double(np.ones(3))"
+
+
+# What a learner wrote in the course's own cells: (which cell, what it says then, what is kept of it, how the message names it).
+OWN = {
+    "an answer below a text": ("prose", "# A small lesson\n\n**Before this lesson:** addition,\nand arrays.\n\nMy guess: *three*.",
+                               "My guess: *three*.", "“My guess: *three*.”"),
+    "a parameter": ("demo", "print(np.arange(7).sum())", "print(np.arange(7).sum())", "“print(np.arange(7).sum())”"),
+    "an import": ("given", "import numpy as np\nimport time", "import numpy as np\nimport time", "“import numpy as np”"),
+    "a line below a check": ("check", "check(double)\ndouble(np.ones(4))", "check(double)\ndouble(np.ones(4))", "“check(double)”"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("older", [False, True], ids=["marked", "of an older course"])
+@pytest.mark.parametrize("retold", [False, True], ids=["same", "retold"])
+@pytest.mark.parametrize("what", OWN)
+def test_update_keeps_what_was_written_in_the_course_s_own_cells(place, monkeypatch, what, retold, older):
+    role, written, kept, named = OWN[what]
+    notebook = solved()
+    mine = next(each for each in notebook["cells"] if each["metadata"]["grader"]["role"] == role)
+    course, mine["source"] = "".join(mine["source"]), written.splitlines(True)
+    if older:
+        for each in notebook["cells"]:
+            each["metadata"]["grader"].pop("text", None)
+    path = write(place, notebook)
+    newer(monkeypatch, *[("# ## What we keep", "# ## What stays")] * retold)
+    change = workspace.update(small.NAME, place)
+    now = texts(place)
+    assert now[now.index(kept) - 1] == course and now.count(kept) == 1 and written not in now[: now.index(kept)]
+    assert f"in cells of your own: {named}." in str(change)
+    plan = read_submission(path).plan(small.NAME)
+    assert kept not in [each.text for each in plan.cells] and any(WORK in each.text for each in plan.cells)
+    assert not workspace.update(small.NAME, place).changed  # nothing twice
+
+
+def test_update_keeps_what_was_written_in_a_cell_that_the_course_rewrote(place, monkeypatch):
+    notebook = solved()
+    demo = next(each for each in notebook["cells"] if each["metadata"]["grader"]["role"] == "demo")
+    demo["source"] = ["print(np.arange(7).sum())"]
+    write(place, notebook)
+    newer(monkeypatch, ("print(np.arange(3).sum())", "print(np.arange(5).sum())"))
+    assert workspace.update(small.NAME, place).noted == ("“print(np.arange(7).sum())”",)
+    assert {"print(np.arange(7).sum())", "print(np.arange(5).sum())"} <= set(texts(place))
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_update_takes_no_text_of_the_course_for_the_learner_s(place, monkeypatch, older):
+    """Every cell is told anew, numbers that prose quotes among them, and none was touched."""
+    notebook = solved()
+    for each in notebook["cells"] * older:
+        each["metadata"]["grader"].pop("text", None)
+    write(place, notebook)
+    newer(monkeypatch, ("# # A small lesson", "# # Retold"), ("import numpy", "import math\nimport numpy"), ("arange(3)", "arange(4)"),
+          ("check(double)", "check( double )"), ("ones(2)", "ones(3)"), ("`x` (n,)", "`x` (m,)"), ("One line.", "Two lines."))  # fmt: skip
+    change = workspace.update(small.NAME, place)
+    assert change.changed and change.noted == () and len(texts(place)) == len(notebook["cells"])
 
 
 def test_update_keeps_both_halves_of_a_split_cell(place, monkeypatch):
@@ -323,6 +379,24 @@ def test_the_folder_is_notebooks_where_there_is_one(tmp_path, monkeypatch):
     assert str(workspace.folder(None)) == "notebooks"
     with pytest.raises(WorkspaceError, match="is not a folder"):
         workspace.folder(tmp_path / "nowhere")
+
+
+def test_a_session_s_folder_is_meant_unless_one_stands_in_another(tmp_path, monkeypatch):
+    for name in ("notebooks", "mine", "other", "below"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "mine" / "01_small.ipynb").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(registry, "CONTRACT", {"01_small": ()})
+    monkeypatch.setenv("ATTENTION_COURSE_FOLDER", str(tmp_path / "mine"))
+    assert workspace.folder(None) == Path("mine") and workspace.folder(Path("other")) == Path("other")
+    for place, meant in (("mine", Path(".")), ("below", tmp_path / "mine")):
+        monkeypatch.chdir(tmp_path / place)
+        assert workspace.folder(None) == meant
+    monkeypatch.chdir(tmp_path / "other")
+    (tmp_path / "other" / "01_small.ipynb").touch()
+    assert workspace.folder(None) == Path(".")
+    monkeypatch.setenv("ATTENTION_COURSE_FOLDER", str(tmp_path / "gone"))
+    assert workspace.session_folder() is None
 
 
 # --- the glossary ------------------------------------------------------------------------------

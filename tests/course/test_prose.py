@@ -32,7 +32,7 @@ PREDICTION = """
 #
 # Six counts from one.
 """
-SET = small.BODY.replace("import numpy as np", "import numpy as np\ncheck = passed = print\ntotal = np.arange(3).sum()")
+SET = small.BODY.replace("import numpy as np", "import numpy as np\ncheck = passed = print\ntotal = np.arange(3).sum()\nassert total == 3")
 WHOLE = SET + PREDICTION + small.END
 
 
@@ -58,7 +58,9 @@ def test_a_lesson_with_everything_has_no_slips():
     ("# Six counts from one.\n", "# Six.\n#\n# @answer\n#\n# Again.\n", "then one '@answer', then one '@wrong'"),
     ("# One line.\n", "# **Predict:** what stays?\n", "a separate cell"),
     ("# One line.\n", "# One line.\n#\n# @answer\n", "belongs to a cell"),
-    ("{{ total:d }}", "{{ total; 1 }}", "not an expression"),
+    ("{{ total:d }}", "{{ total 1 }}", "not an expression"),
+    ("{{ total:d }}", "{{ total:d; it > }}", "not an expression"),
+    ("{{ total:d }}", "{{ double(lonely):d }}", "nothing asserts"),
     ("{{ total:d }}", "{{ total:d }\n# }", "on the same line"),
     ("{{ total:d }}", "{{ total\n# :d }}", "on the same line"),
     ("{{ total:d }}", "{{total:d}}", "on the same line"),
@@ -212,7 +214,11 @@ def test_a_lesson_that_was_not_built_says_so(built, spoil):
     assert registry.pristine(small.NAME)["cells"]  # grading needs no prose
 
 
-@pytest.mark.parametrize("put, said", [("{{ totla:d }}", "NameError"), ("{{ total:q }}", "ValueError")])
+@pytest.mark.parametrize("put, said", [
+    ("{{ totla:d; it }}", "NameError"),
+    ("{{ total:q }}", "ValueError"),
+    ("{{ total:d; it > 3 }}", "AssertionError: the text relies on it > 3"),
+])  # fmt: skip
 def test_a_number_that_can_not_be_had_is_the_author_s_slip_and_nothing_is_written(monkeypatch, tmp_path, put, said):
     text = SET + PREDICTION.replace("{{ total:d }}", put) + small.END
     small.install(monkeypatch, tmp_path, text)
@@ -229,8 +235,8 @@ def test_prose_above_a_run_can_quote_nothing_of_it(monkeypatch, tmp_path):
 
 
 def test_a_prediction_quotes_what_the_cells_right_below_it_find(monkeypatch, tmp_path):
-    below = '\n# %% role="demo"\nlater = 41 + 1\n\n# %% [markdown]\n# Then {{ later:d }} stands there.\n'
-    small.install(monkeypatch, tmp_path, SET + PREDICTION.replace("{{ total:d }}", "{{ later:d }}") + below + small.END)
+    below = '\n# %% role="demo"\nlater = 41 + 1\n\n# %% [markdown]\n# Then {{ later:d; it == 42 }} stands there.\n'
+    small.install(monkeypatch, tmp_path, SET + PREDICTION.replace("{{ total:d }}", "{{ later:d; it == 42 }}") + below + small.END)
     execute.build(small.NAME)
     shown = "\n".join(texts(json.loads(registry.notebook_path(small.NAME).read_text(encoding="utf-8"))))
     assert "**A**: 0 + 1 + 2 = 42, and on average 1.00." in shown

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import errno
 import io
+import json
 import os
 import stat
 import tarfile
@@ -14,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from grader.cli import main
-from grader.grading.collecting import placed, sources
+from grader.grading.collecting import attempts, placed, sources
 from grader.grading.collecting.recognized import submitters
 from grader.grading.collecting.sources import Member, contents
 from grader.grading.roster import entries
@@ -23,6 +26,8 @@ from tests.submission.test_enrolled import CANVAS, MOODLE
 LESSON = "01_three_tokens"
 GITHUB = "identifier,github_username,github_id,name\nA,adal,1,Ada Lovelace\nG,g-hop,2,Grace Hopper\n"
 SCOPE = "First Name,Last Name,SID,Email\nAda,Lovelace,1,ada@x.org\nGrace,Hopper,2,gh@x.org\n"
+NAMES = 'Student,SIS Login ID\n"Lovelace, Ada",ada.lovelace\n"Hopper, Grace",g.hopper\n'  # without Canvas' numbers
+FIRST = "backups/ada.lovelace/2026-10-01-090000"  # an attempt that packed() made
 METADATA = """---
 submission_81500:
   :submitters:
@@ -83,7 +88,7 @@ BOTH = {"ada.lovelace/a.ipynb": "A", "g.hopper/a.ipynb": "G"}
 EMAILS = {"ada@example.org/a.ipynb": "A", "grace@example.org/a.ipynb": "G"}
 DOWNLOADS = {
     "canvas": ({"lovelaceada_4711_81500_a.ipynb": "A", "hoppergrace_LATE_4712_81501_a.ipynb": "G"}, CANVAS, BOTH),
-    "canvas by name": ({"lovelaceada_9_81500_a.ipynb": "A", "hoppergrace_8_81501_a.ipynb": "G"}, CANVAS.replace("4711", "1").replace("4712", "2"), BOTH),
+    "canvas by name": ({"lovelaceada_9_81500_a.ipynb": "A", "hoppergrace_8_81501_a.ipynb": "G"}, NAMES, BOTH),
     "canvas in a folder": ({"submissions/lovelaceada_4711_81500_a.ipynb": "A", "submissions/hoppergrace_4712_81501_a.ipynb": "G"}, CANVAS, BOTH),
     "moodle": ({"Ada Lovelace_31_assignsubmission_file/a.ipynb": "A", "Grace Hopper_32_assignsubmission_file/a.ipynb": "G"}, MOODLE, EMAILS),
     "moodle, older": ({"Ada Lovelace_31_assignsubmission_file_/a.ipynb": "A", "Grace Hopper_32_assignsubmission_file_/a.ipynb": "G"}, MOODLE, EMAILS),
@@ -147,6 +152,25 @@ def test_gradescope_s_submitters_are_read_and_nobody_else():
         "submission_81500": ["ada@x.org, 1, Ada Lovelace"], "submission_81501": ["gh@x.org, Gräce O'Hopper", "ada@x.org, Ada Lovelace"]}  # fmt: skip
 
 
+def test_when_a_submission_was_handed_in_is_kept(tmp_path, capsys):
+    files, roster, _ = DOWNLOADS["gradescope"]
+    later = METADATA.replace("  - :id: 5", "  - :created_at: 2026-09-09 09:00:00 Z\n    :id: 5") + "  :created_at: 2026-10-02 01:30:00.5 -07:00\n"
+    assert collect(tmp_path, packed(tmp_path / "s.zip", files | {"assignment_1_export/submission_metadata.yml": later}), roster) == 0
+    rows = list(csv.DictReader((tmp_path / "collected" / "collected.csv").open()))
+    assert {(row["learner"], row["file"]): row["submitted"] for row in rows} == {
+        ("ada@x.org", "a.ipynb"): "2026-10-01 09:00:00+00:00", ("ada@x.org", "b.ipynb"): "2026-10-02 08:30:00+00:00",
+        ("gh@x.org", "b.ipynb"): "2026-10-02 08:30:00+00:00"}  # fmt: skip
+
+
+def test_a_table_of_an_earlier_version_is_continued(tmp_path, capsys):
+    files, roster, _ = DOWNLOADS["canvas"]
+    (tmp_path / "collected").mkdir()
+    (tmp_path / "collected" / "collected.csv").write_text("learner,file,state,late,source,original,collected\nada.lovelace,b.ipynb,placed,,x,y,z\n")
+    assert collect(tmp_path, packed(tmp_path / "s.zip", files), roster) == 0
+    rows = list(csv.reader((tmp_path / "collected" / "collected.csv").open()))
+    assert len(rows) == 4 and {len(row) for row in rows} == {8} and rows[1][:2] == ["ada.lovelace", "b.ipynb"]
+
+
 # --- what can't be placed --------------------------------------------------------------------
 
 
@@ -168,6 +192,47 @@ def test_two_of_one_name_are_not_guessed(tmp_path, capsys):
     assert tree(tmp_path / "collected") == {"bo/a.ipynb": "B"} and "Li Na, who is not on the roster, or not with certainty" in capsys.readouterr().out
 
 
+CHECKOUTS = "hw-submissions/hw-"
+LOGINS = "github_username,name\nada,Ada Lovelace\nsmith,Sam Smith\nbo,Bo Ek\n"
+NAMESAKES = "Username,Full name\nada,Ada Lovelace\nbo,Bo Ek\n"
+ANOTHERS = {  # another's work that only looks like a learner's: the files, the roster, where they go, and whose is named
+    "github, a login that ends so": ({f"{CHECKOUTS}evil-ada/a.ipynb": "E", f"{CHECKOUTS}bo/a.ipynb": "B"}, LOGINS, {"bo/a.ipynb": "B"}, ["evil-ada"]),
+    "github, beside the real one": ({f"{CHECKOUTS}{name}/a.ipynb": name for name in ("ada", "evil-ada", "john-smith", "smith")}, LOGINS,
+                                    {"ada/a.ipynb": "ada", "smith/a.ipynb": "smith"}, ["evil-ada", "john-smith"]),
+    "github, the classroom before": ({f"hw-submissions/cs-hw-{name}/{file}": "x" for name in ("bo", "evil-ada") for file in (".git/HEAD", "a.ipynb")}, LOGINS,
+                                     {"bo/a.ipynb": "x"}, ["evil-ada"]),
+    "github, checkouts elsewhere": ({f"all/hw-{name}/{file}": "x" for name in ("bo", "ada", "evil-ada") for file in (".git/HEAD", "a.ipynb")}, LOGINS,
+                                    {"bo/a.ipynb": "x", "ada/a.ipynb": "x"}, ["evil-ada"]),
+    "moodle, the number says another": ({"Ada Lovelace_77_assignsubmission_file/a.ipynb": "E", "Grace Hopper_32_assignsubmission_file/a.ipynb": "G"},
+                                        MOODLE, {"grace@example.org/a.ipynb": "G"}, ["Ada Lovelace_77"]),
+    "moodle, a namesake": ({"Ada Lovelace_31_assignsubmission_file/a.ipynb": "A", "Ada Lovelace_77_assignsubmission_file/a.ipynb": "E",
+                            "Bo Ek_9_assignsubmission_file/a.ipynb": "B"}, NAMESAKES, {"bo/a.ipynb": "B"}, ["Ada Lovelace_31", "Ada Lovelace_77"]),
+    "canvas, an unknown number": ({"lovelaceada_9_81500_a.ipynb": "E", "hoppergrace_4712_81501_a.ipynb": "G"}, CANVAS, {"g.hopper/a.ipynb": "G"}, ["lovelaceada"]),
+    "canvas, two by name": ({"lovelaceada_9_81500_a.ipynb": "E", "lovelaceada_8_81501_a.ipynb": "A", "hoppergrace_4712_81502_a.ipynb": "G"}, NAMES,
+                            {"g.hopper/a.ipynb": "G"}, ["lovelaceada_9", "lovelaceada_8"]),
+    "gradescope, another address": ({"e/submission_metadata.yml": METADATA.replace("ada@x.org", "evil@x.org").replace(":sid: '1'", ":sid: '9'"),
+                                     "e/submission_81500/a.ipynb": "E", "e/submission_81501/b.ipynb": "G"}, SCOPE, {"gh@x.org/b.ipynb": "G"}, ["evil@x.org"]),
+    "gradescope, one's address and another's number": ({"e/submission_metadata.yml": METADATA.replace(":sid: '1'", ":sid: '2'"),
+                                                        "e/submission_81500/a.ipynb": "?"}, SCOPE, {}, ["ada@x.org, 2"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("files, roster, want, named", ANOTHERS.values(), ids=ANOTHERS)
+def test_another_s_work_takes_nobody_s_place(tmp_path, capsys, files, roster, want, named):
+    assert collect(tmp_path, laid(tmp_path / "source", files), roster) == 1
+    told = capsys.readouterr().out.partition("Not placed, or not opened:")[2].partition("On the roster")[0]
+    assert tree(tmp_path / "collected") == want and all(name in told for name in named)
+    assert not any(f"{name}/" in told for name in ("hw-ada", "hw-smith", "hw-bo"))
+
+
+def test_of_two_identities_for_one_person_each_file_names_both(tmp_path, capsys):
+    files, roster, *_ = ANOTHERS["moodle, a namesake"]
+    assert collect(tmp_path, laid(tmp_path / "source", files), roster) == 1
+    told = capsys.readouterr().out
+    assert told.count("could be ada's by the roster, and so could each of Ada Lovelace_31, Ada Lovelace_77: none of them was placed; find out") == 2
+    assert "On the roster, but nothing was handed in here: ada." in told
+
+
 def test_folders_that_differ_in_case_alone_are_two_learners_and_one_is_told(tmp_path, capsys):
     assert collect(tmp_path, packed(tmp_path / "s.zip", {"ada/a.ipynb": "A", "Ada/a.ipynb": "B"})) == 1
     assert tree(tmp_path / "collected") == {"ada/a.ipynb": "A"} and "whose folder would have the same name as that of ada" in capsys.readouterr().out
@@ -185,8 +250,8 @@ def test_what_is_there_is_recognized_and_what_changed_is_kept_beside(tmp_path, c
     assert tree(collected) == before and (collected / "collected.csv").read_text() == told and "1 unchanged" in capsys.readouterr().out
     later = packed(tmp_path / "two.zip", {"lovelaceada_4711_81999_a.ipynb": "A2", "hoppergrace_4712_81501_a.ipynb": "G"})
     assert collect(tmp_path, later, CANVAS) == 0
-    assert tree(collected) == before | {"ada.lovelace/a.ipynb": "A2", "backups/ada.lovelace/a.1.ipynb": "A1"}
-    assert "1 newer than the file that was there, which is kept in backups/ada.lovelace/" in capsys.readouterr().out
+    assert tree(collected) == before | {"ada.lovelace/a.ipynb": "A2", f"{FIRST}/a.ipynb": "A1"}
+    assert f"ada.lovelace  1 new file, in place of an older attempt, which is kept in {FIRST}/" in capsys.readouterr().out
     assert collect(tmp_path, later, CANVAS) == 0 and len(tree(collected)) == 3, "nothing grows"
     assert entries(collected)[1] == []
 
@@ -196,7 +261,98 @@ def test_an_older_download_does_not_take_the_place_of_a_later_one(tmp_path):
     old = laid(tmp_path / "old", {"ada/a.ipynb": "old"})
     os.utime(old / "ada" / "a.ipynb", (time.time() - 9_000,) * 2)
     assert collect(tmp_path, new) == 0 and collect(tmp_path, old) == 0 and collect(tmp_path, old) == 0
-    assert tree(tmp_path / "collected") == {"ada/a.ipynb": "new", "backups/ada/a.1.ipynb": "old"}
+    date = time.strftime("%Y-%m-%d-%H%M%S", time.localtime((old / "ada" / "a.ipynb").stat().st_mtime))
+    assert tree(tmp_path / "collected") == {"ada/a.ipynb": "new", f"backups/ada/{date}/a.ipynb": "old"}
+
+
+def lesson(number: str, said: str) -> str:
+    """A notebook that says of which lesson it is."""
+    name = {"01": LESSON, "02": "02_softmax"}[number]
+    return json.dumps({"cells": [{"cell_type": "code", "metadata": {}, "source": said}], "metadata": {"grader": {"lesson": name}}, "nbformat": 4, "nbformat_minor": 5})
+
+
+def inside(tmp_path: Path, files: dict[str, bytes | str]) -> bytes:
+    return packed(tmp_path / "inner.zip", files).read_bytes()
+
+
+CANVAS_ADA = "lovelaceada_4711_8150"
+RESUBMITTED = {  # the first attempt, the second, and where both are then; of each file its name on Canvas, or what a zip holds
+    "under another name": ({f"{LESSON}.ipynb": lesson("01", "old")}, {f"{LESSON}_final.ipynb": lesson("01", "new")}),
+    "under a name that says nothing": ({f"{LESSON}.ipynb": lesson("01", "old")}, {"final.ipynb": lesson("01", "new")}),
+    "with what goes with it": ({f"{LESSON}.ipynb": lesson("01", "old"), "helpers.py": "old"}, {f"{LESSON}.ipynb": lesson("01", "new")}),
+    "files, then a zip": ({f"{LESSON}.ipynb": lesson("01", "old")}, {"work.zip": {f"deep/{LESSON}.ipynb": lesson("01", "new")}}),
+    "a zip, then files": ({"work.zip": {f"{LESSON}.ipynb": lesson("01", "old"), "data.csv": "1"}}, {"mine.ipynb": lesson("01", "new")}),
+    "a file where a folder was": ({"work.zip": {f"{LESSON}.ipynb": lesson("01", "old")}}, {"work": "x", f"{LESSON}.ipynb": lesson("01", "new")}),
+    "several lessons, then one": ({"a.ipynb": lesson("01", "old"), "b.ipynb": lesson("02", "old")}, {"a.ipynb": lesson("01", "new")}),
+}  # fmt: skip
+
+
+def handed_in(tmp_path: Path, name: str, files: dict, at: int) -> tuple[Path, dict[str, str]]:
+    """A download of Canvas', and what it should become."""
+    named = {f"{CANVAS_ADA}{at}_{file}": inside(tmp_path, said) if isinstance(said, dict) else said for file, said in files.items()}
+    want = {f"{file[:-4]}/{each}": what for file, said in files.items() if isinstance(said, dict) for each, what in said.items()}
+    return packed(tmp_path / name, named), want | {file: said for file, said in files.items() if isinstance(said, str)}
+
+
+@pytest.mark.parametrize("first, second", RESUBMITTED.values(), ids=RESUBMITTED)
+def test_the_latest_attempt_takes_the_older_one_s_place_as_a_whole(tmp_path, capsys, first, second):
+    (one, old), (two, new) = handed_in(tmp_path, "one.zip", first, 1), handed_in(tmp_path, "two.zip", second, 2)
+    want = {f"ada.lovelace/{file}": said for file, said in new.items()} | {f"{FIRST}/{file}": said for file, said in old.items()}
+    assert collect(tmp_path, one, CANVAS) == 0 and collect(tmp_path, two, CANVAS) == 0
+    assert tree(tmp_path / "collected") == want
+    assert f"in place of an older attempt, which is kept in {FIRST}/" in capsys.readouterr().out
+    rows = list(csv.DictReader((tmp_path / "collected" / "collected.csv").open()))
+    assert {(row["state"], row["source"]) for row in rows} == {(state, "one.zip") for file in old for state in ("placed", f"{FIRST}/{file}")} | {("placed", "two.zip")}
+    assert [one.name for one in entries(tmp_path / "collected")[0]] == ["ada.lovelace"], "no older attempt is a learner"
+    for again in (two, one, two):  # what has been replaced does not come back
+        assert collect(tmp_path, again, CANVAS) == 0
+        assert tree(tmp_path / "collected") == want
+
+
+def test_both_attempts_in_one_command_are_an_older_and_a_later_one(tmp_path):
+    first, second = RESUBMITTED["under another name"]
+    (one, _), (two, new) = handed_in(tmp_path, "one.zip", first, 1), handed_in(tmp_path, "two.zip", second, 2)
+    assert collect(tmp_path, one, CANVAS, "--to", str(tmp_path / "collected")) == 0
+    assert main(["collect", str(one), str(two), "--to", str(tmp_path / "both"), "--roster", str(tmp_path / "roster.csv")]) == 0
+    assert {file for file in tree(tmp_path / "both") if file.startswith("ada")} == {f"ada.lovelace/{file}" for file in new}
+
+
+def test_another_assignment_s_lessons_stay(tmp_path, capsys):
+    """A folder may collect week after week: a later week replaces nothing, and a resubmission only its own week."""
+    weeks = [{"a.ipynb": lesson("01", "old")}, {"b.ipynb": lesson("02", "week 2"), "helpers.py": "2"}, {"c.ipynb": lesson("01", "new")}, {"notes.pdf": "?"}]
+    for at, files in enumerate(weeks):
+        assert collect(tmp_path, handed_in(tmp_path, f"{at}.zip", files, at)[0], CANVAS) == 0
+    assert tree(tmp_path / "collected") == {
+        "ada.lovelace/b.ipynb": lesson("02", "week 2"), "ada.lovelace/helpers.py": "2", "ada.lovelace/c.ipynb": lesson("01", "new"),
+        "ada.lovelace/notes.pdf": "?", f"{FIRST}/a.ipynb": lesson("01", "old")}  # fmt: skip
+
+
+def test_a_resubmission_that_cannot_be_written_leaves_the_older_one(tmp_path, capsys, monkeypatch):
+    (one, old), (two, _) = (handed_in(tmp_path, f"{at}.zip", {f"{LESSON}.ipynb": lesson("01", f"{at}")}, at) for at in (1, 2))
+    assert collect(tmp_path, one, CANVAS) == 0
+
+    def full(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(attempts.links, "write", full)
+    with contextlib.suppress(OSError):  # collected.csv has no room either
+        assert collect(tmp_path, two, CANVAS) == 2
+    assert {file: said for file, said in tree(tmp_path / "collected").items() if "ada" in file} == {f"ada.lovelace/{file}": said for file, said in old.items()}
+
+
+def test_a_link_among_the_backups_is_not_written_through(tmp_path, capsys):
+    (one, old), (two, _) = (handed_in(tmp_path, f"{at}.zip", {f"{LESSON}.ipynb": lesson("01", f"{at}")}, at) for at in (1, 2))
+    assert collect(tmp_path, one, CANVAS) == 0
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "collected" / "backups").symlink_to(tmp_path / "elsewhere")
+    assert collect(tmp_path, two, CANVAS) == 1 and list((tmp_path / "elsewhere").iterdir()) == []
+    assert "backups is a link to" in capsys.readouterr().out and (tmp_path / "collected/ada.lovelace" / f"{LESSON}.ipynb").read_text() == lesson("01", "1")
+
+
+def test_a_table_that_is_not_ours_is_left_alone(tmp_path, capsys):
+    laid(tmp_path, {"collected/collected.csv": "a,b\n", "s/ada/a.ipynb": "A"})
+    assert collect(tmp_path, tmp_path / "s") == 2 and tree(tmp_path / "collected") == {}
+    assert "is not a table that `grader collect` wrote; move it elsewhere. Nothing was collected." in capsys.readouterr().err
 
 
 def test_of_several_attempts_at_a_lesson_the_latest_counts_and_other_numbers_stay(tmp_path, capsys):
@@ -207,9 +363,9 @@ def test_of_several_attempts_at_a_lesson_the_latest_counts_and_other_numbers_sta
         assert collect(tmp_path, packed(tmp_path / "s.zip", files), CANVAS) == 0
         assert tree(tmp_path / "collected") == {
             f"ada.lovelace/{LESSON}.ipynb": "third", "ada.lovelace/homework-1.ipynb": "h1", "ada.lovelace/homework-2.ipynb": "h2",
-            f"backups/ada.lovelace/{LESSON}.1.ipynb": "first", f"backups/ada.lovelace/{LESSON}.2.ipynb": "second",
+            f"{FIRST}/{LESSON}.ipynb": "first", f"{FIRST}-2/{LESSON}.ipynb": "second",
         }  # fmt: skip
-    assert f"2 older than the one that counts, kept in backups/ada.lovelace/ ({LESSON}.ipynb)" in capsys.readouterr().out
+    assert f"3 new files, 2 older than what counts, kept as {FIRST}-2/{LESSON}.ipynb, {FIRST}/{LESSON}.ipynb" in capsys.readouterr().out
 
 
 def test_a_learner_s_own_archive_is_what_it_holds(tmp_path):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import re
+import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -10,6 +13,7 @@ from grader.course import references, registry
 from grader.grading import grade as grading
 from grader.judging.verdict import Verdict
 from grader.sandbox.sandbox import Sandbox
+from grader.source.requirements import LIBRARIES
 from tests import toy_course as toy
 
 
@@ -90,6 +94,47 @@ def test_an_unreadable_notebook_is_missing_everywhere(graded, content):
     report = graded(content)
     assert set(statuses(report).values()) == {"missing"}
     assert (report.score, report.max_score) == (0, 6) and "01_toy.ipynb" in report.message
+
+
+NEWER = "try:\n    pass\nexcept ValueError, TypeError:\n    pass\n"  # since Python 3.14
+ABSENT = next(name for name in LIBRARIES if find_spec(name) is None)
+
+
+def of_python(version: str, content: dict) -> dict:
+    content["metadata"]["language_info"] = {"name": "python", "version": version}
+    return content
+
+
+@pytest.mark.parametrize("version", ["3.14.1", "3.11.2"])
+def test_newer_syntax_is_no_zero(graded, version):
+    report = graded(of_python(version, toy.solved(double=NEWER + toy.RIGHT["double"])))
+    judged = report.lessons[0].verdicts[0]
+    status = "passed" if sys.version_info >= (3, 14) else "could_not_grade" if version == "3.14.1" else "error"
+    assert statuses(report) == {"double": status, "row_sums": "passed", "the_answer": "passed"}
+    if status == "could_not_grade":
+        here = ".".join(map(str, sys.version_info[:2]))
+        assert judged.headline == f"double could not be graded here: cell 5 needs Python 3.14 or newer, and Python {here} is running here."
+        assert judged.details == ("Install Python 3.14 or newer with the grader, and grade this notebook again with it.",)
+        assert report.score is None
+
+
+@pytest.mark.parametrize("texts", [
+    {"double": f"import {ABSENT}\ndef double(x): return OFFSET + 2 * x"},
+    {"double": f"def double(x):\n    import {ABSENT}.linalg as l\n    return OFFSET + 2 * x"},
+    {"the_answer": f"import {ABSENT} as lib\nthe_answer = [4, 2]", "double": "def double(x): return lib.f(x)"},
+    {"the_answer": f"from {ABSENT} import f\nthe_answer = [4, 2]", "row_sums": "def row_sums(x): return f(x)", "double": "def double(x): return row_sums(x)"},
+])  # fmt: skip
+def test_a_library_that_is_not_installed_is_no_zero(graded, texts):
+    report = graded(toy.solved(**texts))
+    assert statuses(report) == dict.fromkeys(toy.EXERCISES, "passed") | dict.fromkeys(texts, "could_not_grade")
+    judged = report.lessons[0].verdicts[0]
+    assert "not installed here" in judged.headline and re.match(r"Install ([\w-]+) with `python -m pip install \1`, and grade", judged.details[0])
+
+
+def test_an_answer_that_is_wrong_anyway_is_not_excused_by_a_library(graded):
+    text = f"try:\n    import {ABSENT}\nexcept ImportError:\n    pass\ndef double(x): return 3 * x"
+    assert statuses(graded(toy.solved(double=text)))["double"] == "failed"
+    assert statuses(graded(of_python("3.14.1", toy.solved(double="def double(x: return"))))["double"] == "error"
 
 
 def test_notes_reach_the_report(graded):

@@ -69,7 +69,7 @@ def test_points_of_one_s_own_stand_in_every_report_and_nothing_is_graded_again_f
     folder, out = hand_in(tmp_path / "class", ada=(FIRST,), bob=()), tmp_path / "out"
     assert graded(folder, out) == 0
     (tmp_path / "w").write_text(f"{ONE},7\n{TWO},0.25\n{registry.CONTRACT[SECOND][0]},5\n")
-    assert graded(folder, out, "--resume", "--weights", str(tmp_path / "w")) == 0 and graded.ran == []
+    assert graded(folder, out, "--rescore", "--weights", str(tmp_path / "w")) == 0 and graded.ran == []
     most = 2 * (len(registry.CONTRACT[FIRST]) - 2) + 7.25
     assert [one["max_score"] for one in report(out)["submissions"]] == [most, most]
     assert [row["total"] for row in table(out / "grades.csv")] == [str(most), "0"]
@@ -129,7 +129,8 @@ def test_only_these_exercises_count(graded, tmp_path):
         [TWO, registry.CONTRACT[SECOND][0]]] * 2  # fmt: skip
     assert [one["max_score"] for one in report(out)["submissions"]] == [4, 4]
     assert begun_with(out / "journal.jsonl")["exercises"] == sorted([TWO, registry.CONTRACT[SECOND][0]])
-    assert graded(folder, out, "--resume") == 2, "another choice is another run"
+    assert graded(folder, out, "--resume") == 0 and [one["max_score"] for one in report(out)["submissions"]] == [4, 4]
+    assert graded(folder, out, "--resume", "--exercises", TWO) == 2, "another choice is another run"
 
 
 @pytest.mark.parametrize("options, told", [
@@ -182,17 +183,19 @@ def test_a_learner_who_is_not_there_is_not_graded_again(graded, tmp_path, capsys
 def test_no_report_of_an_anonymous_run_names_anybody(graded, tmp_path, capsys):
     folder, out = hand_in(tmp_path / "class", **{"lovelace": (FIRST,), "hopper": (FIRST, SECOND)}), tmp_path / "out"
     (folder / "lovelace" / "lovelace.zip").write_bytes(b"PK")
+    (folder / "lovelace.ipynb.txt").write_text("{}")
     assert graded(folder, out) == 0 and (out / "moodle.csv").is_file()
-    assert graded(folder, out, "--resume", "--anonymous", fails=("hopper",)) == 0
+    assert "lovelace: lovelace.zip is an archive" in capsys.readouterr().out
+    assert graded(folder, out, "--rescore", "--anonymous", fails=("hopper",)) == 0
     files = {path.relative_to(out).as_posix(): path.read_text() for path in out.rglob("*") if path.is_file()}
     assert not {"canvas.csv", "moodle.csv"} & set(files) and len([name for name in files if name.startswith("feedback/learner-")]) == 2
     naming = {name for name, said in files.items() if "lovelace" in said or "hopper" in said}
-    assert naming == {"journal.jsonl", "names.csv"}
+    assert naming == {"journal.jsonl", "names.csv"} and ".zip is an archive" in files["attention.csv"]
     assert "lovelace" not in capsys.readouterr().out
     before = table(out / "names.csv")
     assert {row["learner"] for row in before} == {"hopper", "lovelace"} and [row["pseudonym"] for row in before] == [one["name"] for one in report(out)["submissions"]]
     hand_in(folder, eve=(FIRST,))
-    assert graded(folder, out, "--resume", "--anonymous") == 0
+    assert graded(folder, out, "--resume") == 0
     assert [row for row in table(out / "names.csv") if row["learner"] != "eve"] == before, "who had a pseudonym keeps it"
 
 

@@ -171,7 +171,7 @@ def test_a_link_put_there_between_finding_and_reading_is_not_followed(reading, t
     assert (own / FILE).read_bytes() == (folder / "ada" / "notebooks" / FILE).read_bytes()
     with pytest.raises(Unreadable):
         read_notebook(own / FILE, folder)
-    monkeypatch.setattr(roster, "_notebooks", lambda path: (files, []))
+    monkeypatch.setattr(roster, "_notebooks", lambda path: (files, [], []))
     packed = roster.pack(one)
     assert packed.files == () and "not read" in packed.notes[0]
 

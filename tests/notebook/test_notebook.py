@@ -308,6 +308,14 @@ def test_explain_tells_a_mistake_and_suggests_ids():
     assert "SM1" in str(explain()) and "TT34" in str(explain())
 
 
+def test_explain_lists_the_mistakes_of_an_exercise_and_not_which_one_applies():
+    function = made(WRONG_AXIS)
+    before, verdict = str(explain(function)), check(function)
+    assert before.splitlines()[2] == "softmax_rows" and "  SM1 " in before and "  SM3 " in before and "TT34" not in before
+    assert verdict.verdict.mistakes and str(explain(function)) == before == str(explain("softmax_rows"))
+    assert str(explain(len)).startswith("'len' is not the name of an exercise.")
+
+
 def test_progress_shows_the_course_and_what_is_next():
     check(made(WRONG_AXIS))
     check("corrected_first_row", [5, 5])

@@ -86,7 +86,7 @@ def test_a_check_tells_the_room_and_nothing_of_the_code(room, sent, tmp_path):
     until(lambda: states(room) == {"hard_lookup": "failed"})
     assert checked(RIGHT)
     until(lambda: states(room) == {"hard_lookup": "passed"})
-    stuck()
+    assert "Your words were not sent" in str(stuck(SENTINEL))
     until(lambda: room.room.board().learners[0].note == "stuck")
     fine()
     until(lambda: room.room.board().learners[0].note == "fine")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 
@@ -309,16 +310,27 @@ def test_reset_puts_one_cell_back_and_keeps_the_notebook(cells, tmp_path):
     path.write_text(workspace.encode(notebook))
     cells.run(RIGHT, "s")
     said = cells.run('reset("softmax_rows")')
+    assert said.startswith("Reset softmax_rows Nothing was changed yet:") and not (tmp_path / "backups").exists()
+    call = re.search(r'reset\("softmax_rows", "\w+"\)', said)[0]
+    said = cells.run(call)
     assert said.startswith("softmax_rows was not changed Save the notebook first") and not (tmp_path / "backups").exists()
-    notebook["cells"].append({"cell_type": "code", "id": "r", "metadata": {}, "outputs": [], "execution_count": None,
-                              "source": ['reset("softmax_rows")']})  # fmt: skip
+    notebook["cells"].append({"cell_type": "code", "id": "r", "metadata": {}, "outputs": [], "execution_count": None, "source": [call]})
     path.write_text(workspace.encode(notebook))
-    said = cells.run('reset("softmax_rows")')
+    said = cells.run(call)
     assert said.startswith("softmax_rows is the course's original again") and "Reload Notebook from Disk" in said
     assert stub.splitlines()[-1].strip() in path.read_text().replace('\\"', '"')
     assert "keepdims" not in path.read_text().split("def softmax_rows")[1][:900] and "return weights @ V" in path.read_text()
     assert "e.sum(axis=1" in next((tmp_path / "backups").iterdir()).read_text()
     assert "`softmax_rows` is not defined" in cells.run("check(softmax_rows)", raises=True)
+    path.write_text(workspace.encode(notebook))  # written again, and the cell with its code is still there at the next Run All
+    assert "That code was for an earlier state." in cells.run(call) and "e.sum(axis=1" in path.read_text()
+
+
+def test_the_magic_resets_nothing_before_the_notebook_is_saved(cells, tmp_path):
+    notebook = registry.pristine("01_three_tokens")
+    (tmp_path / "01_three_tokens.ipynb").write_text(workspace.encode(notebook))
+    for what in ("softmax_rows", "01"):
+        assert "Save the notebook first" in cells.run(f"%grader reset {what} --confirm abc123")
 
 
 def test_reset_without_the_file_offers_the_stub(cells):

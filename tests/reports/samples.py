@@ -113,18 +113,20 @@ CLASS = Report((
                     verified=(), experiment="")
             for judged in (ERROR, NOT_STARTED, PROVEN, UNPROVEN, PASSED)
         )),
-    )),
+    ), attention=("<b>.ipynb.txt does not end in .ipynb; it was not read. Rename it to <b>.ipynb.", "=1+1|2 is a link."),
+       late="Handed in late, as the platform says: 01_three_tokens.ipynb."),
     SubmissionReport("grace@example.org", "submissions/grace@example.org", (
         lesson("01_three_tokens", replace(PASSED, exercise="attention_scores"), replace(PASSED, exercise="scale_scores"),
                PROVEN, replace(PASSED, exercise="weighted_sum"), PASSED),
         lesson("05_numpy_to_pytorch", replace(PASSED, exercise="attention_torch"), TWO),
     )),
-), seed=7, isolation="full")  # fmt: skip
+), seed=7, isolation="full", not_graded=(("eve.ipynb.txt", "Not graded, because it is neither a learner's folder nor a notebook."),))  # fmt: skip
 
 
 def golden() -> dict[str, str]:
     """Every golden file's name and what it should hold."""
     from grader.reports import (  # fmt: skip
+        attention,
         canvas,
         csv,
         feedback,
@@ -145,6 +147,7 @@ def golden() -> dict[str, str]:
     files |= {"proven.html": html.verdict(PROVEN) + "\n", "report.json": json.render(REPORT)}
     files |= {"report.xml": junit.render(REPORT), "report.md": markdown.render(REPORT)}
     files |= {"class.html": page.render(CLASS), "class.md": markdown.render(CLASS), "grades.csv": csv.render(CLASS)}
+    files |= {"attention.csv": attention.render(CLASS)}
     files |= {"canvas.csv": canvas.render(CLASS, Books(100)), "moodle.csv": moodle.render(CLASS, Books(100))}
     files |= {"nbgrader.csv": nbgrader.render(CLASS), "learner.xml": junit.render(replace(CLASS, submissions=CLASS.submissions[:1]), "ada")}
     files |= {"results.json": gradescope.render(replace(CLASS, submissions=CLASS.submissions[:1]), 100)}

@@ -216,13 +216,37 @@ def test_what_could_not_be_graded_leaves_through_no_exporter(books):
         heading, _, mine = rows(made[name])
         row = dict(zip(heading, mine, strict=True))
         assert row["total"] == row["01_three_tokens"] == "" and row["softmax_rows"] == "could_not_grade" and "softmax_rows" in row["message"]
+    assert rows(made["attention.csv"]) == [["learner", "why"], ["g.hopper", f"Could not be graded: softmax_rows. {OURS.details[0]}"]]
+    assert rows(whole["attention.csv"]) == [["learner", "why"]]
     for name in ("report.json", "grade --json"):
         assert json.loads(made[name])["submissions"][1]["score"] is None
     for name in ("junit/g.hopper.xml", "grade --junit"):
         assert '<error type="could_not_grade"' in made[name] and "<failure" not in made["junit/g.hopper.xml"]
     known = {"report.html", "feedback/ada.lovelace.html", "feedback/g.hopper.html", "summary.md", "junit/ada.lovelace.xml", "gradescope/ada.lovelace.json"}
-    tested = {"canvas.csv", "moodle.csv", "nbgrader.csv", "grades.csv", "report.json", "junit/g.hopper.xml", "gradescope/g.hopper.json"}
+    tested = {"attention.csv", "canvas.csv", "moodle.csv", "nbgrader.csv", "grades.csv", "report.json", "junit/g.hopper.xml", "gradescope/g.hopper.json"}
     assert {name for name in whole if "." in name} == known | tested, "a new exporter belongs in this test"
+
+
+NAMELESS = {  # rosters without an id that Canvas knows; who then has no row
+    "one name": ("Email,Full name\nli1@x.org,Li Na\nli2@x.org,li  na\nada@x.org,Ada Lovelace\n", ["li1@x.org", "li2@x.org"]),
+    "one name in another order": ('Email,Student\nli1@x.org,"Na, Li"\nli2@x.org,Li Na\nada@x.org,Ada Lovelace\n', ["li1@x.org", "li2@x.org"]),
+    "first and last name": ("Email,First name,Last name\nli1@x.org,Li,Na\nli2@x.org,Li,Na\nada@x.org,Ada,Lovelace\n", ["li1@x.org", "li2@x.org"]),
+    "one of them without an id": ("Email,Student,ID\nli1@x.org,Li Na,1\nli2@x.org,Li Na,\nada@x.org,Ada,\n", ["li2@x.org"]),
+    "no name at all": ("Email,Student\nli1@x.org,\nli2@x.org,Li Na\nada@x.org,Ada\n", ["li1@x.org"]),
+    "ids": ("Email,Student,ID\nli1@x.org,Li Na,1\nli2@x.org,Li Na,2\nada@x.org,,3\n", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("roster, left", NAMELESS.values(), ids=NAMELESS)
+def test_whom_canvas_could_take_for_another_has_no_row_there_and_is_named(tmp_path, roster, left):
+    (tmp_path / "roster.csv").write_text(roster)
+    about, everyone = Books(10, "", read(tmp_path / "roster.csv")), ["li1@x.org", "li2@x.org", "ada@x.org"]
+    report = Report(tuple(learner(name, PASSED) for name in everyone), 7)
+    _, _, *students = rows(canvas.render(report, about))
+    assert len(students) == 3 - len(left) and all(row[0] or row[1] for row in students), "each row says who it is"
+    said = canvas.remark(ClassSummary(report), about)
+    assert said.startswith(f"canvas.csv has no row for {' and '.join(left)}" if left else "") and bool(said) is bool(left)
+    assert not left or said.endswith("no name that is theirs alone. Use Canvas' own export as the roster.")
 
 
 # --- a class with a roster --------------------------------------------------------------------
@@ -245,6 +269,10 @@ def test_a_run_with_a_roster_names_who_is_left_out(graded, tmp_path, capsys):
 @pytest.mark.parametrize("options, told", [
     (("--by", "Username"), "needs --roster FILE"), (("--anonymous", "--assignment", "x (1)"), "--anonymous writes no grade book"),
     (("--roster", "{there}", "--by", "Username"), "has no column 'Username'; it has Student, ID"), (("--roster", "{nowhere}"), "No such file"),
+    (("--roster", "{there}", "--by", "Student"), "has no learner whose name stands in the column 'Student' of"),
+    (("--roster", "{there}", "--by", "ID"), "The column has 4711, 4712; the folder has ada. Name another column with --by, or sort the work anew"),
+    (("--roster", "{there}"), "The column has ada.lovelace, g.hopper; the folder has ada."),
+    (("--roster", "{there}", "--by", "Homework (815)"), "has nothing in its column 'Homework (815)'; name another column with --by: Student, ID"),
 ])  # fmt: skip
 def test_a_wrong_roster_is_a_sentence_and_nothing_is_graded(graded, tmp_path, capsys, options, told):
     (tmp_path / "roster.csv").write_text(CANVAS)

@@ -70,7 +70,7 @@ def test_grades_are_read_again_by_a_reader_of_csv():
     assert heading[:5] == ["learner", "01_three_tokens", "05_numpy_to_pytorch", "total", "max"]
     assert dict(zip(heading, ada, strict=True))["softmax_rows"] == "failed"
     assert ada[:5] == ["ada", "2", "0", "2", "14"] and grace[0] == "grace@example.org"
-    assert formula[0] == "'=cmd|' /C calc'!A0" and formula[2] == "" and formula[-2] == ""
+    assert formula[0] == "'=cmd|' /C calc'!A0" and formula[2] == "" and formula[-3:] == ["", "late", ""]
 
 
 def test_canvas_has_its_columns_and_points_possible():
@@ -119,7 +119,7 @@ def test_the_page_is_valid_where_it_matters():
     assert links and all(link.startswith("#") and link[1:] in ids for link in links)
     assert not {"script", "link", "img", "iframe", "form", "object"} & set(read.names)
     assert "@import" not in made and "url(" not in made and "http-equiv" in made
-    assert made.count("<caption") == made.count("<table") == 3
+    assert made.count("<caption") == made.count("<table") == 4
     assert read.names.count("h1") == 1 and made.count(html_style()) == 1
 
 
@@ -182,11 +182,11 @@ def test_suites_and_rows_of_learners_who_read_alike_stay_apart():
 def test_write_all_writes_every_format(tmp_path):
     written = folder.write_all(CLASS, tmp_path / "out", books=Books(100))
     names = [path.relative_to(tmp_path / "out").as_posix() for path in written]
-    assert names[:7] == [
-        "report.html", "grades.csv", "canvas.csv", "moodle.csv", "nbgrader.csv", "report.json", "summary.md",
+    assert names[:8] == [
+        "report.html", "grades.csv", "attention.csv", "canvas.csv", "moodle.csv", "nbgrader.csv", "report.json", "summary.md",
     ]  # fmt: skip
     stems = ("ada", "cmd-C-calc-A0", "grace-example.org")
-    assert names[7:] == [name for stem in stems for name in (f"feedback/{stem}.html", f"junit/{stem}.xml", f"gradescope/{stem}.json")]
+    assert names[8:] == [name for stem in stems for name in (f"feedback/{stem}.html", f"junit/{stem}.xml", f"gradescope/{stem}.json")]
     assert all(path.is_file() for path in written)
     grace = (tmp_path / "out/feedback/grace-example.org.html").read_text(encoding="utf-8")
     assert "ada" not in Elements(grace).said and "grace@example.org 10 of 14 points" in Elements(grace).said

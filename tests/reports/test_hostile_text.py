@@ -34,8 +34,8 @@ def attacked(said: str) -> Report:
         "softmax", "failed", said, "values", said, (said,), PROVEN.tables, ("SM1", said), (said, said),
         (said,), look=said, following=said, line=Line(said, 3),
     )  # fmt: skip
-    mine = SubmissionReport(said, said, (lesson("01_x", judged, replace(HOSTILE, exercise="b"), notes=(said,)),), said)
-    return Report((mine, SubmissionReport("neighbour", "n", (lesson("01_x", replace(PROVEN, exercise="b")),))), 7)
+    mine = SubmissionReport(said, said, (lesson("01_x", judged, replace(HOSTILE, exercise="b"), notes=(said,)),), said, (said,), said)
+    return Report((mine, SubmissionReport("neighbour", "n", (lesson("01_x", replace(PROVEN, exercise="b")),))), 7, not_graded=((said, said),))
 
 
 class Tags(HTMLParser):
@@ -117,7 +117,7 @@ def test_data_formats_stay_whole_and_hold_no_command(said):
 @pytest.mark.parametrize("said", ATTACKS, ids=ascii)
 def test_files_stay_in_their_folder(said, tmp_path):
     written = folder.write_all(attacked(said), tmp_path / "out")
-    assert len(written) == 13
+    assert len(written) == 14
     assert {path.parent.relative_to(tmp_path / "out").as_posix() for path in written} == {".", "feedback", "junit", "gradescope"}
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(written)
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import pytest
 
 from grader.cli import main
+from grader.course import registry
 from grader.grading.roster import entries, pack, unpack
+from grader.submission.ipynb import code_cells, read_notebook
+from grader.submission.plan import Pristine
 from grader.submission.platforms import packed, refusal
 from grader.submission.submission import read_submission
 from tests.small_class import LESSON, RIGHT, WRONG, hand_in, notebook
@@ -71,4 +76,11 @@ def test_what_was_sorted_into_folders_keeps_its_names(tmp_path, capsys):
     found, _ = entries(folder)
     assert [one.name for one in found] == ["ada", "bob.zip"]
     laid = unpack(pack(found[0]), tmp_path / "laid")
-    assert len(read_submission(laid).plan(LESSON).notes) == 1, "more than one notebook of the lesson"
+    assert "There is more than one notebook of lesson" in read_submission(laid).message
+
+
+def test_no_stub_of_the_course_is_an_attempt_and_every_solution_is():
+    for lesson in registry.lessons():
+        pristine = Pristine.of(lesson, registry.CONTRACT[lesson], [astuple(cell) for cell in code_cells(registry.pristine(lesson))])
+        handed_out, solved = (read_notebook(registry.root() / place / f"{lesson}.ipynb") for place in ("notebooks", "solutions"))
+        assert (pristine.attempts(handed_out), pristine.attempts(solved)) == (0, len(registry.CONTRACT[lesson])), lesson

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from grader.grading.roster import RosterEntry, pack, unpack
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
-from grader.reports import feedback, junit, page
+from grader.reports import csv, feedback, junit, page, terminal
+from grader.sandbox.reader import Reader
 from grader.submission import ipynb
+from grader.submission.outputs import without_outputs
 from grader.submission.submission import SubmissionError, read_submission
 from tests import toy_course as toy
 
@@ -171,20 +176,83 @@ def test_a_folder_of_notebooks_and_its_notebooks_folder(tmp_path):
     assert (submission.name, list(submission.lessons)) == ("ada", [toy.NAME])
 
 
-def test_of_two_notebooks_the_one_with_the_lesson_s_name_counts(tmp_path):
-    toy.write(tmp_path / "01_toy.ipynb", toy.solved())
-    toy.write(tmp_path / "01_toy-Copy1.ipynb", toy.pristine())
-    plan = read_submission(tmp_path).plan(toy.NAME)
-    assert owner_text(plan, "double") == toy.RIGHT["double"]
-    assert "01_toy.ipynb counts, because it has the lesson's own name; not read: 01_toy-Copy1.ipynb." in plan.notes[0]
+OTHER = "def double(x):\n    return x + x"
+SCRATCH = toy.code("print(double(2))  # tried")
+HALF = {"double": toy.RIGHT["double"]}
+COPIES = {  # what lies there: (solutions, saved at, in seconds); the first counts, and why the second does not
+    "untouched and newer, beside": ({"week1/01_toy.ipynb": (toy.RIGHT, 100), "week2/01_toy.ipynb": ({}, 900)}, "nothing was attempted in it"),
+    "untouched, newer, by its own name": ({"01_toy-Copy1.ipynb": (toy.RIGHT, 100), "01_toy.ipynb": ({}, 900)}, "nothing was attempted in it"),
+    "untouched, newer, nearer": ({"old/01_toy.ipynb": (HALF, 100), "01_toy.ipynb": ({}, 900)}, "nothing was attempted in it"),
+    "of two with work the newest, deeper": ({"new/01_toy.ipynb": (HALF, 900), "01_toy.ipynb": (toy.RIGHT, 100)}, "saved earlier"),
+    "the newest by another name": ({"01_toy_final.ipynb": (HALF, 900), "01_toy.ipynb": (toy.RIGHT, 100)}, "saved earlier"),
+    "the same time, more inside": ({"01_toy_final.ipynb": (toy.RIGHT, 100), "01_toy.ipynb": (HALF, 100)}, "saved at the same time, with fewer exercises attempted"),
+    "unpacked in any order": ({"z/01_toy.ipynb": (toy.RIGHT, 100), "a/01_toy.ipynb": (HALF, 101)}, "saved at the same time, with fewer exercises attempted"),
+    "the same time and as much": ({"01_toy.ipynb": (HALF, 100), "01_toy-Copy1.ipynb": ({"double": OTHER}, 100)},
+                                  "saved at the same time, but without the lesson's own name"),
+    "the same time, as much, the same name": ({"01_toy.ipynb": (HALF, 100), "b/01_toy.ipynb": ({"double": OTHER}, 100)}, "saved at the same time, but deeper in the folders"),
+}  # fmt: skip
 
 
-def test_of_two_other_notebooks_the_one_changed_last_counts(tmp_path):
-    old, new = toy.write(tmp_path / "01 z.ipynb", toy.pristine()), toy.write(tmp_path / "01 a.ipynb", toy.solved())
-    os.utime(old, (1, 1))
-    os.utime(new, (2, 2))
-    plan = read_submission(tmp_path).plan(toy.NAME)
-    assert owner_text(plan, "double") == toy.RIGHT["double"] and "was changed last" in plan.notes[0]
+def saved(path, solutions, seconds):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    toy.write(path, toy.solved(**{**toy.STUBS, **solutions}))
+    os.utime(path, (seconds, seconds))
+
+
+@pytest.mark.parametrize("files, why", COPIES.values(), ids=COPIES)
+def test_the_newest_copy_with_work_in_it_counts_and_the_choice_is_told(tmp_path, files, why):
+    for place, about in files.items():
+        saved(tmp_path / place, *about)
+    best, other = files
+    submission = read_submission(tmp_path)
+    plan = submission.plan(toy.NAME)
+    assert owner_text(plan, "double") == files[best][0]["double"] and plan.notes == ()
+    assert submission.message == (f"There is more than one notebook of lesson 01_toy: {best} counts. Set aside: {other} ({why}). "
+                                  "Hand in one notebook of each lesson, as 01_toy.ipynb.")  # fmt: skip
+    report = grade_of(submission)
+    junit_of = junit.render(Report((report,), 7))
+    assert ElementTree.fromstring(junit_of).find(".//error") is None
+    everywhere = (feedback.page(report, "ada", "toy"), page.render(Report((report, report), 7)), terminal.render(Report((report,), 7)), csv.render(Report((report,), 7)))
+    for told in everywhere:
+        said = " ".join(html.unescape(re.sub(r"<[^>]+>", "", told)).split())
+        assert f"{best} counts. Set aside: {other} ({why})" in said
+
+
+@pytest.mark.parametrize("touch", [
+    lambda text: text + "\n# TODO", lambda text: text.replace("\n", "  \n"), lambda text: "",
+], ids=["a comment", "spaces", "emptied"])  # fmt: skip
+def test_comments_spaces_and_scratch_cells_are_no_attempt(tmp_path, touch):
+    saved(tmp_path / "week1/01_toy.ipynb", toy.RIGHT, 100)
+    stubs = {name: touch(text) for name, text in toy.STUBS.items()}
+    untouched = toy.solved(**stubs)
+    untouched["cells"].append(SCRATCH)
+    toy.write(tmp_path / "01_toy.ipynb", untouched)
+    assert "week1/01_toy.ipynb counts. Set aside: 01_toy.ipynb (nothing was attempted in it)" in read_submission(tmp_path).message
+
+
+def test_an_answer_in_a_cell_of_one_s_own_is_an_attempt(tmp_path):
+    """As in a notebook without the course's metadata."""
+    toy.write(tmp_path / "01_toy.ipynb", toy.pristine())
+    toy.write(tmp_path / "01 mine.ipynb", toy.notebook([toy.code(OTHER)], ""))
+    os.utime(tmp_path / "01 mine.ipynb", (1, 1))
+    assert owner_text(read_submission(tmp_path).plan(toy.NAME), "double") == OTHER
+
+
+def test_a_newer_copy_that_cannot_be_read_is_told(tmp_path):
+    saved(tmp_path / "01_toy-old.ipynb", toy.RIGHT, 100)
+    (tmp_path / "01_toy.ipynb").write_text("{")
+    submission = read_submission(tmp_path)
+    assert submission.plan(toy.NAME).owners and "01_toy-old.ipynb counts. Set aside: 01_toy.ipynb (cannot be read)." in submission.message
+    saved(tmp_path / "01_toy-old.ipynb", {}, 100)
+    assert read_submission(tmp_path).message.startswith("01_toy.ipynb is not JSON"), "an untouched copy says nothing about the work"
+
+
+def test_the_same_work_twice_is_a_note(tmp_path):
+    for place in ("01_toy.ipynb", "b/01_toy.ipynb"):
+        saved(tmp_path / place, toy.RIGHT, 100)
+    submission = read_submission(tmp_path)
+    assert submission.message == "" and submission.plan(toy.NAME).notes == (
+        "There is more than one notebook of lesson 01_toy: 01_toy.ipynb counts. Set aside: b/01_toy.ipynb (the same code).",)  # fmt: skip
 
 
 def test_lessons_are_taken_from_every_level_the_nearest_first(tmp_path):
@@ -197,11 +265,10 @@ def test_lessons_are_taken_from_every_level_the_nearest_first(tmp_path):
     toy.write(x / "week2" / "02_second.ipynb", toy.notebook([toy.code("def nobody(x): return 1")], "02_second"))
     os.utime(x / "old" / "01_toy.ipynb", (1, 1))
     submission = read_submission(x)
-    assert submission.lessons == (toy.NAME, "02_second") and submission.message == ""
+    assert submission.lessons == (toy.NAME, "02_second")
     plan = submission.plan(toy.NAME)
     assert owner_text(plan, "double") == toy.RIGHT["double"]
-    said = "01_toy.ipynb counts, because it is nearest to the top; not read: old/01_toy.ipynb."
-    assert plan.notes == (f"More than one notebook of this lesson: {said}",)
+    assert plan.notes == () and "01_toy.ipynb counts. Set aside: old/01_toy.ipynb (nothing was attempted in it)." in submission.message
     assert submission.plan("02_second").owners == {"nobody": 0}
     (x / "week2").rename(tmp_path / "away")
     toy.write(x / "solutions" / "02_second.ipynb", toy.notebook([toy.code("def nobody(x): return 2")], "02_second"))
@@ -212,26 +279,6 @@ def test_lessons_are_taken_from_every_level_the_nearest_first(tmp_path):
     submission = read_submission(x, lessons=["01", "02"])
     assert submission.plan("02_second").owners == {}
     assert any("1 notebook of the course's own solutions" in note for note in submission.plan(toy.NAME).notes)
-
-
-@pytest.mark.parametrize("copy", ["01_toy (1).ipynb", "01_toy-Copy1.ipynb", "later/01_toy.ipynb", "notebooks/mine 01.ipynb"])
-def test_a_later_copy_that_does_not_count_is_told_to_the_learner(tmp_path, copy):
-    (tmp_path / copy).parent.mkdir(exist_ok=True)
-    own, later = toy.write(tmp_path / "01_toy.ipynb", toy.pristine()), toy.write(tmp_path / copy, toy.solved())
-    os.utime(own, (1, 1))
-    os.utime(later, (2, 2))
-    submission = read_submission(tmp_path)
-    assert owner_text(submission.plan(toy.NAME), "double") == toy.STUBS["double"]
-    assert submission.message.startswith(f"{copy} was changed later than 01_toy.ipynb, but it does not count, because the other one ")
-    assert submission.message.endswith("Hand in one notebook of each lesson, as 01_toy.ipynb.")
-    report = grade_of(submission)
-    assert copy in feedback.page(report, "ada", "toy") and copy in page.render(Report((report, report), 7))
-    assert ElementTree.fromstring(junit.render(Report((report,), 7))).find(".//error") is None
-    os.utime(later, (0, 0))
-    assert read_submission(tmp_path).message == ""
-    os.utime(later, (2, 2))
-    toy.write(later, toy.pristine())
-    assert read_submission(tmp_path).message == "", "the same work twice is no matter"
 
 
 def grade_of(submission) -> SubmissionReport:
@@ -290,9 +337,43 @@ def test_an_unreadable_notebook_is_a_result_that_says_what_to_mend(tmp_path, kin
 
 
 def test_a_notebook_that_is_too_large_is_not_opened(tmp_path, monkeypatch):
+    path = toy.write(tmp_path / "01_toy.ipynb", toy.solved())
     monkeypatch.setattr(ipynb, "MAX_BYTES", 1000)
-    submission = read_submission(toy.write(tmp_path / "01_toy.ipynb", toy.solved()))
-    assert "clear its outputs" in submission.message.lower()
+    assert "without its outputs, more than" in read_submission(path).message
+    monkeypatch.setattr(ipynb, "MAX_FILE_BYTES", 2000)
+    assert "clear its outputs" in read_submission(path).message.lower()
+
+
+LARGE = {  # outputs, pasted images and the state of widgets
+    "a picture, and a pasted one": {"outputs": [{"data": {"image/png": "A" * (17 << 20)}}], "attachments": {"a.png": {"image/png": "A" * (17 << 20)}}},
+    "a plot of many numbers": {"outputs": [{"output_type": "display_data", "data": {"x": [0] * (ipynb.MAX_MARKS + 1)}}]},
+    "text like a notebook's": {"outputs": [{"output_type": "stream", "text": ['{"outputs": [}]', "\\", '\\"', "]"] * 510_000}]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", LARGE)
+def test_a_notebook_that_is_large_in_its_outputs_alone_is_read_without_them(tmp_path, what):
+    content = toy.solved(double="# \"outputs\": [\n" + toy.RIGHT["double"])
+    content["cells"][-1].update(LARGE[what])
+    (tmp_path / "class" / "ada").mkdir(parents=True)
+    toy.write(tmp_path / "class" / "ada" / "01_toy.ipynb", content)
+    (tmp_path / "laid").mkdir()
+    packed = pack(RosterEntry("ada", "ada", tmp_path / "class" / "ada"))
+    with Reader() as reader:
+        submission = read_submission(unpack(packed, tmp_path / "laid"), reads=reader)
+        plan = submission.plan(toy.NAME)
+    assert submission.message == "" and '# "outputs": [' in owner_text(plan, "double")
+    assert len(plan.notes) == 1, plan.notes
+    assert "most of it in outputs; it was read without them." in plan.notes[0]
+
+
+@pytest.mark.parametrize("data, left", [
+    (b'{"outputs": [1, {"a": "]"}], "b": 2}', b'{"outputs": [], "b": 2}'), (b'{"outputs" :\n["\\"]"], "outputs": {}}', b'{"outputs" :\n[], "outputs": {}}'),
+    (b'["\\"outputs\\": [1]"]', b'["\\"outputs\\": [1]"]'), (b'{"a": "outputs", "widgets": {"b": {}}}', b'{"a": "outputs", "widgets": {}}'),
+    (b'{"outputs": "x"}', b'{"outputs": "x"}'), (b'{"outputs": [1', b'{"outputs": [1'), (b'{"outputs": ["', b'{"outputs": ["'), (b'"outputs', b'"outputs'), (b"", b""),
+])  # fmt: skip
+def test_outputs_are_cut_out_of_the_bytes(data, left):
+    assert without_outputs(data) == left
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):

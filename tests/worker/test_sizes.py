@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
 import numpy as np
@@ -17,7 +18,7 @@ from grader.worker.observe import observe
 from grader.worker.values import Created, Observation, Tensor
 from grader.worker.watch import watching
 from tests.live import Live, from_cells
-from tests.zoo.lesson_14 import TABLES, TILED_RIGHT
+from tests.zoo.lesson_14 import AT_ONCE, TABLES, TILED_RIGHT
 
 T = 30
 Q, K = torch.randn(T, 2), torch.randn(T, 2)
@@ -123,6 +124,16 @@ def test_the_verdict_names_the_shape_and_the_line_that_made_the_table(name):
     verdict = judge(registry.exercise("tiled_attention"), from_cells("tiled_attention", TABLES[name]))
     assert verdict.status == "forbidden" and "The T × T table stands in memory" in verdict.headline, verdict.headline
     assert "a tensor of shape (" in verdict.headline and verdict.line.text in TABLES[name], verdict.line
+
+
+@pytest.mark.parametrize("exercise, way", AT_ONCE)
+def test_the_verdict_says_that_keys_are_to_be_taken_tile_by_tile(exercise, way):
+    verdict = judge(registry.exercise(exercise), from_cells(exercise, AT_ONCE[exercise, way]))
+    assert verdict.status == "forbidden"
+    assert re.fullmatch(
+        r"The keys were not taken tile by tile: 160 keys and a block_size of 2 make 80 tiles of keys for each tile of queries, too many "
+        r"for the \d{2} operations of PyTorch that ran\. Let block_size keys at a time meet the queries, in a loop over the tiles\.", verdict.headline
+    ), verdict.headline
 
 
 @pytest.mark.parametrize("exercise", ["tiled_attention", "tiled_attention_backward"])

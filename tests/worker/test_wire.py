@@ -103,9 +103,9 @@ def test_nesting_has_a_limit():
 def test_observations_come_back():
     torch_like = Part("tensor", np.float32([[1, 2]]), "bfloat16")
     parts = {"output": describe(np.arange(6.0).reshape(2, 3)), "many": describe((1, [2.5, None, "x", True], {})), "t": torch_like}
-    seen = Observation(parts, None, {"x": describe(np.arange(3.0))}, ("softmax", "einsum 12 24"))
+    seen = Observation(parts, None, {"x": describe(np.arange(3.0))}, ("softmax", "einsum 12 24", "operations 7"))
     back = protocol.observation_from_message(through(seen))
-    assert (list(back.after), back.calls, list(back.parts)) == (["x"], ("softmax", "einsum 12 24"), ["output", "many", "t"])
+    assert (list(back.after), back.calls, list(back.parts)) == (["x"], ("softmax", "einsum 12 24", "operations 7"), ["output", "many", "t"])
     assert np.array_equal(back.parts["output"].array, seen.parts["output"].array)
     assert [item.kind for item in back.parts["many"].items] == ["number", "sequence", "other"]
     assert [item.kind for item in back.parts["many"].items[1].items] == ["number", "none", "text", "bool"]

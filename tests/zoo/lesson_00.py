@@ -34,6 +34,52 @@ def hard_lookup(query, keys, values):
 hard_lookup = lambda query, keys, values: values[(keys * query).sum(axis=1).tolist().index((keys * query).sum(1).max())]
 ''',
     ],
+    "soft_lookup": [
+        '''
+def soft_lookup(query, keys, values, sharpness=1.0):
+    fits = np.exp(sharpness * (keys @ query))
+    return fits @ values / fits.sum()
+''',
+        '''
+import math
+
+def soft_lookup(query, keys, values, sharpness=1.0):
+    scores = []
+    for key in keys:
+        scores.append(sharpness * sum(a * b for a, b in zip(query, key)))
+    top = max(scores)
+    total = sum(math.exp(score - top) for score in scores)
+    answer = [0.0] * len(values[0])
+    for score, value in zip(scores, values):
+        for i, number in enumerate(value):
+            answer[i] += math.exp(score - top) / total * number
+    return np.array(answer)
+''',
+        '''
+def soft_lookup(query, keys, values, sharpness=1.0):
+    raw = np.exp((keys @ query).astype(float))
+    fits = raw ** sharpness
+    weights = fits / fits.sum()
+    return np.einsum("n,nv->v", weights, values)
+''',
+        '''
+def weights_of(scores):
+    logits = np.asarray(scores, dtype=np.float64)
+    return np.exp(logits - np.logaddexp.reduce(logits))
+
+def soft_lookup(query, keys, values, sharpness=1.0):
+    return (weights_of(sharpness * np.dot(keys, query))[:, np.newaxis] * values).sum(axis=0)
+''',
+        '''
+def soft_lookup(query, keys, values, sharpness=1.0):
+    q, k, v = (np.asarray(each, dtype=np.float32) for each in (query, keys, values))
+    if sharpness == 0:
+        return v.mean(0)
+    s = np.float32(sharpness) * (k * q).sum(-1)
+    e = np.exp(s - s.max())
+    return ((e / e.sum())[None] @ v)[0]
+''',
+    ],
 }
 
 WRONG = {
@@ -229,6 +275,92 @@ def hard_lookup(query, keys, values):
         (None, '''
 def hard_lookup(query, keys, values):
     return values[2]
+'''),
+    ],
+    "soft_lookup": [
+        ("SL1", '''
+def soft_lookup(query, keys, values, sharpness=1.0):
+    fits = np.exp(keys @ query)
+    w = fits / fits.sum()
+    return (w[:, None] * values).sum(axis=0)
+'''),
+        ("SL2", '''
+def soft_lookup(query, keys, values, sharpness=1.0):
+    return np.exp(sharpness * (keys @ query)) @ values
+'''),
+        ("SL3", '''
+def soft_lookup(query, keys, values, sharpness=1.0):
+    fits = np.exp(keys @ query)
+    return sharpness * (fits / fits.sum()) @ values
+'''),
+        ("SL4", '''
+def soft_lookup(query, keys, values, sharpness=1.0):
+    fits = np.exp(sharpness * (keys @ query))
+    return fits / fits.sum()
+'''),
+        ("SL5", '''
+def soft_lookup(query, keys, values, sharpness=1.0):
+    return values[int(np.argmax(sharpness * (keys @ query)))]
+'''),
+        ("SL6", '''
+def soft_lookup(query, keys, values, sharpness=1.0):
+    scores = sharpness * (keys @ query)
+    return scores / scores.sum() @ values
+'''),
+        ("SL7", '''
+def soft_lookup(query, keys, values, sharpness=1.0):
+    fits = np.exp((keys @ query) / sharpness)
+    return fits / fits.sum() @ values
+'''),
+        ("SL8", '''
+def soft_lookup(query, keys, values, sharpness=1.0):
+    fits = np.exp(sharpness * (keys @ query))
+    weights = fits / fits.sum()
+    return np.mean([w * v for w, v in zip(weights, values)], axis=0)
+'''),
+        ("SL9", '''
+def soft_lookup(query, keys, values, sharpness=1.0):
+    fits = np.exp(sharpness * (keys @ query))
+    weights = fits / fits.sum()
+    return weights @ keys
+'''),
+        ("SL10", '''
+def soft_lookup(query, keys, values, sharpness=1.0):
+    fits = np.exp(sharpness * (keys @ query))
+    weights = fits / fits.sum()
+    return np.array([w * v for w, v in zip(weights, values)])
+'''),
+        ("SL11", '''
+def soft_lookup(query, keys, values, sharpness=1.0):
+    cos = keys @ query / np.linalg.norm(keys, axis=1) / np.linalg.norm(query)
+    fits = np.exp(sharpness * cos)
+    return fits / fits.sum() @ values
+'''),
+        ("SL12", '''
+def soft_lookup(query, keys, values, sharpness=1.0):
+    far = np.linalg.norm(keys - query, axis=1)
+    fits = np.exp(-sharpness * far)
+    return fits / fits.sum() @ values
+'''),
+        ("SL14", '''
+def soft_lookup(query, keys, values, sharpness=1.0):
+    fits = 2.0 ** (sharpness * (keys @ query))
+    return fits / fits.sum() @ values
+'''),
+        ("SL15", '''
+def soft_lookup(query, keys, values, sharpness=1.0):
+    fits = np.exp(-(sharpness * (keys @ query)))
+    return fits / fits.sum() @ values
+'''),
+        ("SL16", '''
+def soft_lookup(query, keys, values, sharpness=1.0):
+    fits = np.exp(sharpness * (keys @ query))
+    return fits / fits.max() @ values
+'''),
+        ("SL17", '''
+def soft_lookup(query, keys, values, sharpness=1.0):
+    fits = np.exp(sharpness * (keys @ query) / np.sqrt(keys.shape[1]))
+    return fits / fits.sum() @ values
 '''),
     ],
 }

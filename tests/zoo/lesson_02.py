@@ -11,6 +11,51 @@ def softmax(x, axis=-1):
 '''
 
 RIGHT = {
+    "find_failure": [
+        '''
+def find_failure(candidate):
+    rng = np.random.default_rng(3)
+    for m, n in ((1, 1), (1, 6), (2, 3), (3, 2), (4, 4), (7, 3), (3, 9)):
+        for size in (0.5, 3.0, 40.0, 300.0, 3000.0, 1e4):
+            for shift in (0.0, -1.0, 1.0):
+                scores = np.clip(rng.uniform(-size, size, (m, n)) + shift * size, -1e4, 1e4)
+                scores[0] = np.clip(scores[0] + rng.choice([-1, 0, 1]) * 5000, -1e4, 1e4)
+                top = scores.max(1)[:, None]
+                log_p = scores - top - np.log(np.exp(scores - top).sum(1))[:, None]
+                try:
+                    got = candidate(scores.copy())
+                except BaseException:
+                    return scores
+                if np.shape(got) != (m, n) or np.isnan(got).any() or (abs(got - np.exp(log_p)) > 1e-6).any():
+                    return scores
+''',
+        '''
+import math
+
+def good(scores):
+    rows = []
+    for row in scores.tolist():
+        top = max(row)
+        fits = [math.exp(x - top) for x in row]
+        rows.append([f / sum(fits) for f in fits])
+    return np.array(rows)
+
+TRIES = [
+    np.array([[0, 1, 2], [5, 4, 9]]), np.array([[10000, 0], [-10000, -9999], [3, 3]]), np.array([[-5000.0, -5001.0, -5003.0]]),
+    np.array([[0.1, 0.7], [0.2, 0.4], [1.5, -2.5], [-0.3, -0.6]]), np.array([[0.0] * 20 + [9999.0]]), np.array([[0.0, 9000.0, 0.0, 0.0]]),
+]
+
+def find_failure(candidate):
+    for scores in TRIES:
+        try:
+            out = np.array(candidate(scores))
+        except Exception:
+            return scores
+        if out.shape != scores.shape or not np.allclose(out, good(scores), rtol=0, atol=1e-6):
+            return scores
+    return None
+''',
+    ],
     "softmax": [
         '''def softmax(x, axis=-1):
     z = x - np.max(x, axis=axis, keepdims=True)
@@ -206,6 +251,158 @@ def cross_entropy_gradient(scores, targets):
 }
 
 WRONG = {
+    "find_failure": [
+        ("FF1", '''
+def find_failure(candidate):
+    for scores in [[[3.0, 1.0]], [[1.0, 2.0, -4.0], [0.3, 0.2, -0.1]], [[5.0, 1.0], [1.0, 1.5], [0.0, 2.7]]]:
+        scores = np.array(scores)
+        e = np.exp(scores - scores.max(axis=1, keepdims=True))
+        right = e / e.sum(axis=1, keepdims=True)
+        try:
+            out = candidate(scores)
+        except Exception:
+            return scores
+        if out.shape != right.shape or not (abs(out - right) <= 1e-6).all():
+            return scores
+    return None
+'''),
+        (None, '''
+def find_failure(candidate):
+    for scores in [[[3.0, 1.0]], [[1.0, 2.0, -4.0], [0.3, 0.2, -0.1]], [[5.0, 1.0], [1.0, 1.5], [0.0, 2.7]], [[900.0, 1.0, 2.0]], [[-2000.0, -2001.0]], [[0.0, 2.0], [5000.0, 5001.0]], [[0.0, 0.0, 0.0, 0.0, 8000.0]]]:
+        scores = np.array(scores)
+        e = np.exp(scores - scores.max(axis=1, keepdims=True))
+        right = e / e.sum(axis=1, keepdims=True)
+        try:
+            out = candidate(scores)
+        except Exception:
+            return scores
+        if abs(out.sum(axis=-1) - 1).max() > 1e-6 or np.isnan(out).any() or out.shape != right.shape:
+            return scores
+    return None
+'''),
+        ("FF4", '''
+def find_failure(candidate):
+    for scores in [[[3.0, 1.0]], [[1.0, 2.0, -4.0], [0.3, 0.2, -0.1]], [[5.0, 1.0], [1.0, 1.5], [0.0, 2.7]], [[900.0, 1.0, 2.0]], [[-2000.0, -2001.0]], [[0.0, 2.0], [5000.0, 5001.0]], [[0.0, 0.0, 0.0, 0.0, 8000.0]]]:
+        scores = np.array(scores)
+        e = np.exp(scores - scores.max(axis=1, keepdims=True))
+        right = e / e.sum(axis=1, keepdims=True)
+        try:
+            out = candidate(scores)
+        except Exception:
+            return scores
+        if out.shape != right.shape or (abs(out - right) > 1e-6).any():
+            return scores
+    return None
+'''),
+        ("FF5", '''
+def find_failure(candidate):
+    for scores in [[[3.0, 1.0]], [[1.0, 2.0, -4.0], [0.3, 0.2, -0.1]], [[5.0, 1.0], [1.0, 1.5], [0.0, 2.7]], [[900.0, 1.0, 2.0]], [[-2000.0, -2001.0]], [[0.0, 2.0], [5000.0, 5001.0]], [[0.0, 0.0, 0.0, 0.0, 8000.0]]]:
+        scores = np.array(scores)
+        e = np.exp(scores - scores.max(axis=1, keepdims=True))
+        right = e / e.sum(axis=1, keepdims=True)
+        try:
+            out = candidate(scores)
+        except Exception:
+            return scores
+        if out.shape != right.shape or not (abs(out - right) <= 1e-6).all():
+            return scores
+    return np.array([[0.0, 1.0]])
+'''),
+        ("FF7", '''
+def find_failure(candidate):
+    for scores in [[[3.0, 1.0]], [[1.0, 2.0, -4.0], [0.3, 0.2, -0.1]], [[5.0, 1.0], [1.0, 1.5], [0.0, 2.7]], [[900.0, 1.0, 2.0]], [[-2000.0, -2001.0]], [[0.0, 2.0], [5000.0, 5001.0]], [[0.0, 0.0, 0.0, 0.0, 8000.0]]]:
+        scores = np.array(scores)
+        e = np.exp(scores - scores.max(axis=1, keepdims=True))
+        right = e / e.sum(axis=1, keepdims=True)
+        try:
+            out = candidate(scores)
+        except Exception:
+            return scores
+        if out.shape != right.shape or not (abs(out - right) <= 1e-6).all():
+            return out
+    return None
+'''),
+        ("FF8", '''
+def find_failure(candidate):
+    for scores in [[[3.0, 1.0]], [[1.0, 2.0, -4.0], [0.3, 0.2, -0.1]], [[5.0, 1.0], [1.0, 1.5], [0.0, 2.7]], [[900.0, 1.0, 2.0]], [[-2000.0, -2001.0]], [[0.0, 2.0], [5000.0, 5001.0]], [[0.0, 0.0, 0.0, 0.0, 8000.0]]]:
+        scores = np.array(scores)
+        e = np.exp(scores - scores.max(axis=1, keepdims=True))
+        right = e / e.sum(axis=1, keepdims=True)
+        try:
+            out = candidate(scores)
+        except Exception:
+            return scores
+        if out.shape != right.shape or not np.allclose(out, right, atol=1e-3):
+            return scores
+    return None
+'''),
+        (None, '''
+def find_failure(candidate):
+    for scores in [[[3.0, 1.0]], [[1.0, 2.0, -4.0], [0.3, 0.2, -0.1]], [[5.0, 1.0], [1.0, 1.5], [0.0, 2.7]], [[900.0, 1.0, 2.0]], [[-2000.0, -2001.0]], [[0.0, 2.0], [5000.0, 5001.0]], [[0.0, 0.0, 0.0, 0.0, 8000.0]]]:
+        scores = np.array(scores)
+        e = np.exp(scores - scores.max(axis=1, keepdims=True))
+        right = e / e.sum(axis=1, keepdims=True)
+        try:
+            out = candidate(scores)
+        except Exception:
+            return scores
+        if out.shape != right.shape or not (out == right).all():
+            return scores
+    return None
+'''),
+        ("FF10", '''
+def find_failure(candidate):
+    for scores in [[[3.0, 1.0], [1.0, -2.0]], [[900.0, 1.0], [2.0, 3.0]], [[-2000.0, -2001.0], [-3000.0, -3000.5]], [[0.0, 2.0], [5000.0, 5001.0]], np.eye(6) * 8000]:
+        scores = np.array(scores)
+        e = np.exp(scores - scores.max(axis=1, keepdims=True))
+        right = e / e.sum(axis=1, keepdims=True)
+        try:
+            out = candidate(scores)
+        except Exception:
+            return scores
+        if out.shape != right.shape or not (abs(out - right) <= 1e-6).all():
+            return scores
+    return None
+'''),
+        ("FF11", '''
+def find_failure(candidate):
+    for scores in [[[3.0, 1.0]], [[1.0, 2.0, -4.0], [0.3, 0.2, -0.1]], [[5.0, 1.0], [1.0, 1.5], [0.0, 2.7]], [[900.0, 1.0, 2.0]], [[0.0, 2.0], [5000.0, 5001.0]], [[0.0, 0.0, 0.0, 0.0, 8000.0]]]:
+        scores = np.array(scores)
+        e = np.exp(scores - scores.max(axis=1, keepdims=True))
+        right = e / e.sum(axis=1, keepdims=True)
+        try:
+            out = candidate(scores)
+        except Exception:
+            return scores
+        if out.shape != right.shape or not (abs(out - right) <= 1e-6).all():
+            return scores
+    return None
+'''),
+        (None, '''
+def find_failure(candidate):
+    for scores in [np.full((200, 200), 1.0)]:
+        scores = np.array(scores)
+        e = np.exp(scores - scores.max(axis=1, keepdims=True))
+        right = e / e.sum(axis=1, keepdims=True)
+        try:
+            out = candidate(scores)
+        except Exception:
+            return scores
+        if out.shape != right.shape or not (abs(out - right) <= 1e-6).all():
+            return scores
+    return None
+'''),
+        (None, '''
+def find_failure(candidate):
+    return [[0.0, 1.0]]
+'''),
+        (None, '''
+def find_failure(candidate):
+    for i in range(2000):
+        candidate(np.array([[i * 1.0, 0.0]]))
+    return None
+'''),
+    ],
     "softmax": [
         ("SM5", "def softmax(x, axis=-1):\n    return np.exp(x) / np.exp(x).sum(axis=axis, keepdims=True)"),
         ("SM3", "def softmax(x, axis=-1):\n    e = np.exp(x - np.max(x))\n    return e / np.sum(e)"),
@@ -564,6 +761,8 @@ def log_softmax(x, axis=-1):
 '''),
     ],
     "cross_entropy": [
+        (None, "import torch\ndef cross_entropy(scores, targets):\n    x, t = torch.tensor(scores).double(), torch.tensor(targets).long()\n"
+               "    return (torch.logcumsumexp(x, -1)[..., -1] - torch.gather(x, -1, t[..., None])[..., 0]).numpy()\n"),
         ("CE12", '''def cross_entropy(scores, targets):
     losses = []
     for i in range(scores.shape[0]):

@@ -44,6 +44,48 @@ def _masked(hide="pass", softmax="s.softmax(-1)", then="pass", result="(w @ v).t
 
 
 RIGHT = {
+    "leaks": [
+        '''
+def leaks(attention, x):
+    y0 = attention(x)
+    torch.manual_seed(1)
+    for t in range(x.shape[0] - 1, 0, -1):
+        for _ in range(12):
+            z = x.clone()
+            z[t] = torch.rand(x.shape[1], dtype=x.dtype) * 20 - 10
+            if not torch.allclose(attention(z)[:t], y0[:t], rtol=0.0, atol=2e-9):
+                return True
+    return False
+''',
+        '''
+def leaks(attention, x):
+    T, d = x.shape
+    base = attention(x).clone()
+    for t in range(1, T):
+        for step in (1.5, 9.9):
+            for f in range(min(d, 8)):
+                for sign in (1, -1):
+                    changed = x.clone()
+                    changed[t, f] = changed[t, f] + sign * step
+                    moved = (attention(changed) - base).abs()[:t]
+                    if float(moved.max()) > 5e-9:
+                        return True
+                    if T > 40:
+                        break
+    return False
+''',
+        '''
+import numpy as np
+
+def leaks(attention, x):
+    rng = np.random.default_rng(0)
+    before = attention(x).detach().numpy().copy()
+    return any(
+        bool((abs(attention(torch.from_numpy(np.concatenate([x.numpy()[:t], rng.normal(size=(len(x) - t, x.shape[1])) * s]))).numpy()[:t] - before[:t]) > 1e-8).any())
+        for t in range(1, len(x)) for s in (1.0, 6.0, 6.0, 9.0)
+    )
+''',
+    ],
     "causal_mask": [
         '''def causal_mask(t_q, t_k=None):
     if t_k is None:
@@ -137,6 +179,135 @@ RIGHT = {
 }
 
 WRONG = {
+    "leaks": [
+        ("LK1", '''
+def leaks(attention, x):
+    torch.manual_seed(5)
+    y = attention(x)
+    for t in [len(x) - 1]:
+        for size in (1.0, 10.0):
+            c = torch.randn_like(x[0])
+            z = x.clone()
+            z[t] += size * c / c.abs().max()
+            if (attention(z)[:t] - y[:t]).abs().max() > 1e-8:
+                return True
+    return False
+'''),
+        ("LK2", '''
+def leaks(attention, x):
+    torch.manual_seed(5)
+    y = attention(x)
+    for t in range(1, len(x)):
+        for size in (1.0, 10.0):
+            c = torch.randn_like(x[0])
+            z = x.clone()
+            z[t] += size * c / c.abs().max()
+            if (attention(z)[0] - y[0]).abs().max() > 1e-8:
+                return True
+    return False
+'''),
+        ("LK4", '''
+def leaks(attention, x):
+    torch.manual_seed(5)
+    y = attention(x)
+    for t in range(1, len(x)):
+        for size in (1.0, 10.0):
+            c = torch.randn_like(x[0])
+            z = x.clone()
+            z[t] += size
+            if (attention(z)[:t] - y[:t]).abs().max() > 1e-8:
+                return True
+    return False
+'''),
+        ("LK5", '''
+def leaks(attention, x):
+    torch.manual_seed(5)
+    y = attention(x)
+    for t in range(1, len(x)):
+        for size in (0.5,):
+            c = torch.randn_like(x[0])
+            z = x.clone()
+            z[t] += size * c / c.abs().max()
+            if (attention(z)[:t] - y[:t]).abs().max() > 1e-8:
+                return True
+    return False
+'''),
+        ("LK7", '''
+def leaks(attention, x):
+    torch.manual_seed(5)
+    y = attention(x)
+    for t in range(1, len(x)):
+        for size in (1.0, 10.0):
+            c = torch.randn_like(x[0])
+            z = x.clone()
+            z[t] += size * c / c.abs().max()
+            if (attention(z)[:t] != y[:t]).any():
+                return True
+    return False
+'''),
+        ("LK8", '''
+def leaks(attention, x):
+    torch.manual_seed(5)
+    y = attention(x)
+    for t in range(1, len(x)):
+        for size in (1.0, 10.0):
+            c = torch.randn_like(x[0])
+            z = x.clone()
+            z[t] += size * c / c.abs().max()
+            if (attention(z)[:t + 1] - y[:t + 1]).abs().max() > 1e-8:
+                return True
+    return False
+'''),
+        ("LK9", '''
+def leaks(attention, x):
+    torch.manual_seed(5)
+    y = attention(x)
+    for t in range(1, len(x)):
+        for size in (1.0, 10.0):
+            c = torch.randn_like(x[0])
+            z = x.clone()
+            z[t] += size * c / c.abs().max()
+            if (attention(z)[:t] - y[:t]).abs().max() > 1e-8:
+                return 0 > 1
+    return 1 > 0
+'''),
+        (None, '''
+def leaks(attention, x):
+    torch.manual_seed(5)
+    y = attention(x)
+    for t in range(1, len(x)):
+        for size in (1.0, 10.0):
+            c = torch.randn_like(x[0])
+            z = x.clone()
+            z[t] += size * c / c.abs().max()
+            if (attention(z)[:t] - y[:t]).abs().mean() > 1e-2:
+                return True
+    return False
+'''),
+        (None, '''
+def leaks(attention, x):
+    return (attention(x) > 0).any()
+'''),
+        (None, '''
+def leaks(attention, x):
+    for _ in range(2500):
+        attention(x)
+    return False
+'''),
+        (None, '''
+def leaks(attention, x):
+    torch.manual_seed(5)
+    y = attention(x)
+    for t in range(1, len(x)):
+        for size in (1.0, 10.0):
+            c = torch.randn_like(x[0])
+            z = x.clone()
+            z[t] = 0.0
+            if (attention(z)[:t] - y[:t]).abs().max() > 1e-8:
+                return True
+    return False
+'''),
+    ],
     "causal_mask": [
         ("MA26", "def causal_mask(t_q, t_k=None):\n    t_k = t_k or t_q\n    return torch.ones(t_k, t_k).tril().bool()"),
         ("MA27", "def causal_mask(t_q, t_k=None):\n    t_k = t_k or t_q\n    return torch.ones(t_q, t_k).tril(t_q - t_k).bool()"),

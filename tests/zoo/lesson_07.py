@@ -1,6 +1,62 @@
 """Lesson 07: positions, as learners write them."""
 
 RIGHT = {
+    "shift_matrix": [
+        '''
+def shift_matrix(d_model, offset, base=10000.0):
+    if d_model % 2 == 1:
+        raise ValueError("d_model must be even")
+    M = torch.zeros(d_model, d_model)
+    for i in range(d_model // 2):
+        angle = offset / base ** (2 * i / d_model)
+        c, s = math.cos(angle), math.sin(angle)
+        M[2 * i:2 * i + 2, 2 * i:2 * i + 2] = torch.tensor([[c, s], [-s, c]])
+    return M
+''',
+        '''
+def shift_matrix(d_model, offset, base=10000.0):
+    if d_model % 2:
+        raise ValueError(d_model)
+    w = base ** (-torch.arange(0, d_model, 2).double() / d_model)
+    turn = torch.exp(1j * offset * w)
+    blocks = [torch.stack([torch.stack([t.real, t.imag]), torch.stack([-t.imag, t.real])]) for t in turn]
+    return torch.block_diag(*blocks)
+''',
+        '''
+def rows(p, d, base):
+    angles = p[:, None].double() * base ** (-torch.arange(0, d, 2).double() / d)
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
+
+def shift_matrix(d_model, offset, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    p = torch.linspace(0, 60000, 4 * d_model + 7)
+    before, after = rows(p, d_model, base), rows(p.double() + offset, d_model, base)
+    return torch.linalg.lstsq(before, after, driver="gelsd").solution.T
+''',
+        '''
+import numpy as np
+
+def shift_matrix(d_model, offset, base=10000.0):
+    if d_model % 2 != 0:
+        raise ValueError("odd d_model")
+    freq = np.exp(-np.log(base) * np.arange(0, d_model, 2) / d_model)
+    M = np.zeros((d_model, d_model))
+    for i, f in enumerate(freq):
+        one = np.array([[np.cos(f), np.sin(f)], [-np.sin(f), np.cos(f)]])
+        M[2*i:2*i+2, 2*i:2*i+2] = np.linalg.matrix_power(one if offset >= 0 else one.T, abs(offset))
+    return torch.from_numpy(M)
+''',
+        '''
+def shift_matrix(d_model, offset, base=10000.0):
+    if d_model % 2:
+        raise ValueError
+    a = (offset * base ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)).repeat_interleave(2)
+    off = a.sin()[:-1].clone()
+    off[1::2] = 0
+    return (torch.diag(a.cos()) + torch.diag(off, 1) - torch.diag(off, -1)).float()
+''',
+    ],
     "sinusoidal_positions": [
         '''def sinusoidal_positions(n_positions, d_model, base=10000.0):
     if d_model % 2 == 1:
@@ -126,6 +182,147 @@ def apply_rope(x, positions, base=10000.0):
 }
 
 WRONG = {
+    "shift_matrix": [
+        ("SH1", '''
+def shift_matrix(d_model, offset, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    M = torch.zeros(d_model, d_model, dtype=torch.float64)
+    for i in range(d_model // 2):
+        a = offset / base ** (2 * i / d_model)
+        c, s = math.cos(a), math.sin(a)
+        M[2*i:2*i+2, 2*i:2*i+2] = torch.tensor([[c, -s], [s, c]])
+    return M
+'''),
+        ("SH2", '''
+def shift_matrix(d_model, offset, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    M = torch.zeros(d_model, d_model, dtype=torch.float64)
+    for i in range(d_model // 2):
+        a = offset / base ** (2 * i / d_model)
+        c, s = math.cos(a), math.sin(a)
+        M[2*i:2*i+2, 2*i:2*i+2] = torch.tensor([[c, s], [s, c]])
+    return M
+'''),
+        ("SH3", '''
+def shift_matrix(d_model, offset, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    M = torch.zeros(d_model, d_model, dtype=torch.float64)
+    for i in range(d_model // 2):
+        a = offset / base ** (2 * i / d_model)
+        c, s = math.cos(a), math.sin(a)
+        M[2*i:2*i+2, 2*i:2*i+2] = torch.tensor([[s, c], [-c, s]])
+    return M
+'''),
+        ("SH4", '''
+def shift_matrix(d_model, offset, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    M = torch.zeros(d_model, d_model, dtype=torch.float64)
+    for i in range(d_model // 2):
+        a = 1 / base ** (2 * i / d_model)
+        c, s = math.cos(a), math.sin(a)
+        M[2*i:2*i+2, 2*i:2*i+2] = torch.tensor([[c, s], [-s, c]])
+    return M
+'''),
+        ("SH6", '''
+def shift_matrix(d_model, offset, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    M = torch.zeros(d_model, d_model, dtype=torch.float64)
+    for i in range(d_model // 2):
+        a = offset / base ** (2 * i / d_model)
+        c, s = math.cos(a), math.sin(a)
+        M[2*i:2*i+2, 2*i:2*i+2] = torch.tensor([[c, 0.0], [0.0, c]])
+    return M
+'''),
+        ("PE1", '''
+def shift_matrix(d_model, offset, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    M = torch.zeros(d_model, d_model, dtype=torch.float64)
+    for i in range(d_model // 2):
+        a = offset / base ** (4 * i / d_model)
+        c, s = math.cos(a), math.sin(a)
+        M[2*i:2*i+2, 2*i:2*i+2] = torch.tensor([[c, s], [-s, c]])
+    return M
+'''),
+        ("PO6", '''
+def shift_matrix(d_model, offset, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    M = torch.zeros(d_model, d_model, dtype=torch.float64)
+    for i in range(d_model // 2):
+        a = offset / base ** (i / d_model)
+        c, s = math.cos(a), math.sin(a)
+        M[2*i:2*i+2, 2*i:2*i+2] = torch.tensor([[c, s], [-s, c]])
+    return M
+'''),
+        ("PO3", '''
+def shift_matrix(d_model, offset, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    M = torch.zeros(d_model, d_model, dtype=torch.float64)
+    for i in range(d_model // 2):
+        a = offset / 10000.0 ** (2 * i / d_model)
+        c, s = math.cos(a), math.sin(a)
+        M[2*i:2*i+2, 2*i:2*i+2] = torch.tensor([[c, s], [-s, c]])
+    return M
+'''),
+        ("PO7", '''
+def shift_matrix(d_model, offset, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    M = torch.zeros(d_model, d_model, dtype=torch.float64)
+    for i in range(d_model // 2):
+        a = offset * base ** (2 * i / d_model)
+        c, s = math.cos(a), math.sin(a)
+        M[2*i:2*i+2, 2*i:2*i+2] = torch.tensor([[c, s], [-s, c]])
+    return M
+'''),
+        ("PO15", '''
+def shift_matrix(d_model, offset, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    M = torch.zeros(d_model, d_model, dtype=torch.float64)
+    for i in range(d_model // 2):
+        a = offset * 1.0
+        c, s = math.cos(a), math.sin(a)
+        M[2*i:2*i+2, 2*i:2*i+2] = torch.tensor([[c, s], [-s, c]])
+    return M
+'''),
+        ("SH7", '''
+def shift_matrix(d_model, offset, base=10000.0):
+    M = torch.zeros(d_model, d_model, dtype=torch.float64)
+    for i in range(d_model // 2):
+        a = offset / base ** (2 * i / d_model)
+        c, s = math.cos(a), math.sin(a)
+        M[2*i:2*i+2, 2*i:2*i+2] = torch.tensor([[c, s], [-s, c]])
+    return M
+'''),
+        ("SH10", '''
+def shift_matrix(d_model, offset, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    M = torch.zeros(d_model, d_model, dtype=torch.float64)
+    for i in range(d_model // 2):
+        a = offset / base ** (2 * i / d_model)
+        c, s = math.cos(a), math.sin(a)
+        M[2*i:2*i+2, 2*i:2*i+2] = torch.tensor([[c, s], [-s, c]])
+    return M + torch.eye(d_model)
+'''),
+        ("SH5", '''
+def shift_matrix(d_model, offset, base=10000.0):
+    if d_model % 2:
+        raise ValueError("odd")
+    h = d_model // 2
+    a = offset * base ** (-torch.arange(h).double() / h)
+    c, s = torch.diag(a.cos()), torch.diag(a.sin())
+    return torch.cat([torch.cat([c, s], 1), torch.cat([-s, c], 1)], 0)
+'''),
+    ],
     "sinusoidal_positions": [
         ("PE1", '''def sinusoidal_positions(n_positions, d_model, base=10000.0):
     if d_model % 2:

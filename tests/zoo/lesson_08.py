@@ -12,6 +12,44 @@ _SCORES, _BACK = "q @ k.mT / np.sqrt(q.shape[-1])", "/ np.sqrt(q.shape[-1])"
 _EXPS, _TOTAL = "np.exp(s - s.max(-1, keepdims=True))", "e.sum(-1, keepdims=True)"
 
 RIGHT = {
+    "wrong_gradients": [
+        '''
+def wrong_gradients(forward, backward, inputs, grad_output):
+    bad = []
+    grads = backward(*inputs, grad_output)
+    for i in range(len(inputs)):
+        want = np.empty(inputs[i].shape)
+        for at in np.ndindex(*inputs[i].shape):
+            values = []
+            for h in (2e-6, -2e-6):
+                copies = [a.copy() for a in inputs]
+                copies[i][at] += h
+                values.append(np.vdot(forward(*copies), grad_output))
+            want[at] = (values[0] - values[1]) / 4e-6
+        g = grads[i]
+        ok = np.shape(g) == want.shape and np.isfinite(g).all() and np.max(abs(g - want)) < 1e-4 * (1 + np.max(abs(want)))
+        if not ok:
+            bad += [i]
+    return bad
+''',
+        '''
+def wrong_gradients(forward, backward, inputs, grad_output):
+    found = set()
+    base = (forward(*inputs) * grad_output).sum()
+    for i, (x, g) in enumerate(zip(inputs, backward(*inputs, grad_output))):
+        if g.shape != x.shape:
+            found.add(i)
+            continue
+        slope = np.zeros_like(x)
+        for j in range(x.size):
+            moved = x.copy()
+            moved.flat[j] += 1e-7
+            slope.flat[j] = ((forward(*[moved if n == i else y for n, y in enumerate(inputs)]) * grad_output).sum() - base) / 1e-7
+        if not np.allclose(g, slope, rtol=0, atol=1e-4 * (1 + abs(slope).max())):
+            found.add(i)
+    return sorted(found)
+''',
+    ],
     "numerical_gradient": [
         '''def numerical_gradient(f, x, step=1e-5):
     grad = np.zeros_like(x)
@@ -166,6 +204,148 @@ def attention_backward(q, k, v, grad_output):
 }
 
 WRONG = {
+    "wrong_gradients": [
+        ("WG1", '''
+def wrong_gradients(forward, backward, inputs, grad_output):
+    wrong = []
+    for i, g in enumerate(backward(*inputs, grad_output)):
+        true = np.zeros(inputs[i].shape)
+        for at in np.ndindex(inputs[i].shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[i][at] += 1e-5
+            down[i][at] -= 1e-5
+            true[at] = (forward(*up) - forward(*down)).sum() / 2e-5
+        if g.shape != true.shape or not (abs(g - true) <= 1e-4 * (1 + abs(true).max())).all():
+            wrong.append(i)
+    return wrong
+'''),
+        ("WG2", '''
+def wrong_gradients(forward, backward, inputs, grad_output):
+    wrong = []
+    for i, g in enumerate(backward(*inputs, grad_output)):
+        true = np.zeros(inputs[i].shape)
+        for at in np.ndindex(inputs[i].shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[i][at] += 1e-5
+            down[i][at] -= 1e-5
+            true[at] = ((forward(*up) - forward(*down)) * grad_output).sum() / 2e-5
+        if g.shape != true.shape or (abs(g - true) > 1e-4 * (1 + abs(true).max())).any():
+            wrong.append(i)
+    return wrong
+'''),
+        ("WG4", '''
+def wrong_gradients(forward, backward, inputs, grad_output):
+    wrong = []
+    for i, g in enumerate(backward(*inputs, grad_output)):
+        true = np.zeros(inputs[i].shape)
+        for at in np.ndindex(inputs[i].shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[i][at] += 1e-5
+            down[i][at] -= 1e-5
+            true[at] = ((forward(*up) - forward(*down)) * grad_output).sum() / 2e-5
+        if g.shape != true.shape or not abs(g.sum() - true.sum()) <= 1e-4 * (1 + abs(true).max()):
+            wrong.append(i)
+    return wrong
+'''),
+        ("WG6", '''
+def wrong_gradients(forward, backward, inputs, grad_output):
+    wrong = []
+    for i, g in enumerate(backward(*inputs, grad_output)):
+        true = np.zeros(inputs[i].shape)
+        for at in np.ndindex(inputs[i].shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[i][at] += 1e-5
+            down[i][at] -= 1e-5
+            true[at] = ((forward(*up) - forward(*down)) * grad_output).sum() / 2e-5
+        if g.shape != true.shape or not (abs(g - true) <= 0.1 * (1 + abs(true).max())).all():
+            wrong.append(i)
+    return wrong
+'''),
+        ("WG7", '''
+def wrong_gradients(forward, backward, inputs, grad_output):
+    wrong = []
+    for i, g in enumerate(backward(*inputs, grad_output)):
+        true = np.zeros(inputs[i].shape)
+        for at in np.ndindex(inputs[i].shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[i][at] += 1e-5
+            down[i][at] -= 1e-5
+            true[at] = ((forward(*up) - forward(*down)) * grad_output).sum() / 2e-5
+        if g.shape != true.shape or not (g == true).all():
+            wrong.append(i)
+    return wrong
+'''),
+        ("WG8", '''
+def wrong_gradients(forward, backward, inputs, grad_output):
+    wrong = []
+    for i, g in enumerate(backward(*inputs, grad_output)):
+        true = np.zeros(inputs[i].shape)
+        for at in np.ndindex(inputs[i].shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[i][at] += 1e-5
+            down[i][at] -= 1e-5
+            true[at] = ((forward(*up) - forward(*down)) * grad_output).sum() / 2e-5
+        if g.shape != true.shape or not (abs(g - true) <= 1e-4 * (1 + abs(true).max())).all():
+            return [i]
+    return wrong
+'''),
+        ("WG9", '''
+def wrong_gradients(forward, backward, inputs, grad_output):
+    wrong = []
+    for i, g in enumerate(backward(*inputs, grad_output)):
+        true = np.zeros(inputs[i].shape)
+        for at in np.ndindex(inputs[i].shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[i][at] += 1e-5
+            down[i][at] -= 1e-5
+            true[at] = ((forward(*up) - forward(*down)) * grad_output).sum() / 2e-5
+        if g.shape != true.shape or not (abs(g - true) <= 1e-4 * (1 + abs(true).max())).all():
+            wrong.append(i + 1)
+    return wrong
+'''),
+        ("WG11", '''
+def wrong_gradients(forward, backward, inputs, grad_output):
+    wrong = []
+    for i, g in enumerate(backward(*inputs, np.ones_like(grad_output))):
+        true = np.zeros(inputs[i].shape)
+        for at in np.ndindex(inputs[i].shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[i][at] += 1e-5
+            down[i][at] -= 1e-5
+            true[at] = ((forward(*up) - forward(*down)) * grad_output).sum() / 2e-5
+        if g.shape != true.shape or not (abs(g - true) <= 1e-4 * (1 + abs(true).max())).all():
+            wrong.append(i)
+    return wrong
+'''),
+        (None, '''
+def wrong_gradients(forward, backward, inputs, grad_output):
+    wrong = []
+    for i, g in enumerate(backward(*inputs, grad_output)):
+        true = np.zeros(inputs[i].shape)
+        for at in np.ndindex(inputs[i].shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[i][at] += 1e-5
+            down[i][at] -= 1e-5
+            true[at] = ((forward(*up) - forward(*down)) * grad_output).sum() / 2e-5
+        if g.shape != true.shape or not (abs(g - true) <= 1e-4 * (1 + abs(true).max())).all():
+            wrong.append(i)
+    return len(wrong)
+'''),
+        (None, '''
+def wrong_gradients(forward, backward, inputs, grad_output):
+    wrong = []
+    for i, g in enumerate(backward(*inputs, grad_output)):
+        true = np.zeros(inputs[i].shape)
+        for at in np.ndindex(inputs[i].shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[i][at] += 1e-5
+            down[i][at] -= 1e-5
+            true[at] = ((forward(*up) - forward(*down)) * grad_output).sum() / 2e-5
+        if g.shape != true.shape or not (abs(g - true) <= 1e-4 * (1 + abs(true).max())).all():
+            wrong.append(i)
+    return [i in wrong for i in range(len(inputs))]
+'''),
+    ],
     "numerical_gradient": [
         *((id, f'''def numerical_gradient(f, x, step=1e-5):
     grad = np.zeros(x.shape)

@@ -426,16 +426,72 @@ FAST_WRONG = [
     (None, _fast(guard="assert d_model % num_heads == 0")),
 ]  # fmt: skip
 
+BYTES = "def attention_bytes(batch, num_heads, t_q, t_k, d_head, bytes_per_number=2, fused=False):\n"
+
+
+def _bytes(three: str, fused: str = "2 * t_q * d_head + 2 * t_k * d_head", whole: str = "batch * num_heads * n * bytes_per_number") -> str:
+    return f"{BYTES}    n = {fused} if fused else {three}\n    return {whole}\n"
+
+
+THREE = "2 * t_q * d_head + 2 * t_k * d_head + 4 * t_q * t_k"
+BYTES_RIGHT = [
+    BYTES + """
+    q = out = t_q * d_head
+    k = v = t_k * d_head
+    scores = weights = t_q * t_k
+    if fused:
+        moved = q + k + v + out
+    else:
+        moved = (q + k + scores) + (scores + weights) + (weights + v + out)
+    return moved * batch * num_heads * bytes_per_number
+""",
+    BYTES + """
+    import torch
+    q = torch.empty(batch, num_heads, t_q, d_head, device="meta")
+    k = torch.empty(batch, num_heads, t_k, d_head, device="meta")
+    s = torch.empty(batch, num_heads, t_q, t_k, device="meta")
+    numbers = 2 * q.numel() + 2 * k.numel() + (not fused) * 4 * s.numel()
+    return int(numbers * bytes_per_number)
+""",
+    BYTES + """
+    reads_writes = [(t_q, d_head), (t_k, d_head), (t_k, d_head), (t_q, d_head)]
+    reads_writes += [] if fused else [(t_q, t_k)] * 4
+    return sum(rows * columns for rows, columns in reads_writes) * bytes_per_number * num_heads * batch
+""",
+    _bytes(THREE),
+    "attention_bytes = lambda batch, num_heads, t_q, t_k, d_head, bytes_per_number=2, fused=False: ("
+    "2 * batch * num_heads * bytes_per_number * (d_head * (t_q + t_k) + (0 if fused else 2 * t_q * t_k)))",
+]
+BYTES_WRONG = [
+    ("BY1", _bytes("2 * t_q * d_head + 2 * t_k * d_head + 2 * t_q * t_k")),
+    ("BY2", _bytes("2 * t_q * d_head + 2 * t_k * d_head + t_q * t_k")),
+    ("BY3", _bytes("(t_q * d_head + t_k * d_head + t_q * t_k) + t_q * t_k + (t_q * t_k + t_k * d_head + t_q * d_head)")),
+    ("BY4", _bytes(THREE, THREE)),
+    ("BY5", _bytes("2 * t_q * d_head + 2 * t_k * d_head", THREE)),
+    ("BY6", _bytes("t_q * d_head + 2 * t_k * d_head + 4 * t_q * t_k", "t_q * d_head + 2 * t_k * d_head")),
+    ("BY8", _bytes("4 * t_q * d_head + 4 * t_q * t_k", "4 * t_q * d_head")),
+    ("BY11", _bytes(THREE, whole="batch * n * bytes_per_number")),
+    ("BY12", _bytes(THREE, whole="num_heads * n * bytes_per_number")),
+    ("BY13", _bytes(THREE, whole="batch * num_heads * n")),
+    ("BY14", _bytes(THREE, whole="batch * num_heads * n * 2")),
+    ("BY15", _bytes(THREE, whole="float(batch * num_heads * n * bytes_per_number)")),
+    ("BY16", _bytes(THREE, "t_q * d_head + 2 * t_k * d_head")),
+    ("BY17", _bytes("2 * t_q * d_head + 2 * t_k * d_head + 4 * t_q * t_k * d_head")),
+    ("BY18", _bytes("2 * t_q * d_head + 2 * t_k * d_head + 8 * t_q * t_k")),
+]
+
 RIGHT = {
     "pick_device": PICK_RIGHT,
     "attention_flops": FLOPS_RIGHT,
     "time_ms": TIME_RIGHT,
+    "attention_bytes": BYTES_RIGHT,
     "FastCausalMultiHeadAttention": FAST_RIGHT,
 }
 WRONG = {
     "pick_device": PICK_WRONG,
     "attention_flops": FLOPS_WRONG,
     "time_ms": TIME_WRONG,
+    "attention_bytes": BYTES_WRONG,
     "FastCausalMultiHeadAttention": FAST_WRONG,
 }
 

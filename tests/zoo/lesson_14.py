@@ -254,19 +254,6 @@ def tiled_attention(q, k, v, block_size, causal=False):
         results.append((o / l[..., None], m + torch.log(l)))
     return torch.stack([r[0] for r in results], -2), torch.stack([r[1] for r in results], -1)
 ''',
-    '''def tiled_attention(q, k, v, block_size, causal=False):
-    """Rows of tiles: some queries against all keys at once, which is less than the table."""
-    t_q, t_k = q.shape[2], k.shape[2]
-    out, lse = [], []
-    for i, qi in enumerate(q.split(block_size, dim=2)):
-        s = qi @ k.mT / math.sqrt(q.shape[3])
-        if causal:
-            at = i * block_size + torch.arange(qi.shape[2]) + t_k - t_q
-            s = s.masked_fill(torch.arange(t_k) > at[:, None], -math.inf)
-        out.append(torch.softmax(s, -1) @ v)
-        lse.append(torch.logsumexp(s, -1))
-    return torch.cat(out, 2), torch.cat(lse, 2)
-''',
     '''class Running:
     """The state of one tile of queries, in float64."""
 
@@ -359,7 +346,48 @@ TABLES = {  # each holds a tensor as large as the table, and is right otherwise
     "written into a buffer": _NAIVE.format(scores="torch.matmul(q, k.mT, out=torch.empty(0))"),
 }  # fmt: skip
 
+# Less than the table, and all keys of a query at once.
+_ROWS = '''def tiled_attention(q, k, v, block_size, causal=False):
+    """Rows of tiles: some queries against all keys at once, which is less than the table."""
+    t_q, t_k = q.shape[2], k.shape[2]
+    out, lse = [], []
+    for i, qi in enumerate(q.split(block_size, dim=2)):
+        s = qi @ k.mT / math.sqrt(q.shape[3])
+        if causal:
+            at = i * block_size + torch.arange(qi.shape[2]) + t_k - t_q
+            s = s.masked_fill(torch.arange(t_k) > at[:, None], -math.inf)
+        out.append(torch.softmax(s, -1) @ v)
+        lse.append(torch.logsumexp(s, -1))
+    return torch.cat(out, 2), torch.cat(lse, 2)
+'''
+_BACK_ROWS = '''
+def tiled_attention_backward(q, k, v, output, logsumexp, grad_output, block_size, causal=False):
+    """Rows of tiles: some queries against all keys at once."""
+    root, delta = math.sqrt(q.shape[-1]), (grad_output * output).sum(-1, keepdim=True)
+    dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+    for i in range(0, q.shape[2], block_size):
+        at = slice(i, i + block_size)
+        s = q[:, :, at] @ k.mT / root
+        if causal:
+            s = s + torch.full_like(s, -math.inf).triu(1 + i + k.shape[2] - q.shape[2])
+        w = torch.exp(s - logsumexp[:, :, at, None])
+        gs = w * (grad_output[:, :, at] @ v.mT - delta[:, :, at]) / root
+        dq[:, :, at] = gs @ k
+        dk += gs.mT @ q[:, :, at]
+        dv += w.mT @ grad_output[:, :, at]
+    return dq, dk, dv
+'''
+_STEPS = {"rows of tiles": "block_size", "row by row": "1", "in two halves": "-(-q.shape[2] // 2)"}
+AT_ONCE = {
+    **{("tiled_attention", way): _ROWS.replace("q.split(block_size", f"q.split({step}").replace("i * block_size", f"i * ({step})")
+       for way, step in _STEPS.items()},
+    **{("tiled_attention_backward", way): _BACK_ROWS.replace("block_size):\n        at", f"{step}):\n        at").replace("i + block_size", f"i + ({step})")
+       for way, step in _STEPS.items()},
+    ("tiled_attention", "keys in two halves"): _TILED.replace("range(0, Tk, n)", "range(0, Tk, -(-Tk // 2))").replace("j:j + n", "j:j + -(-Tk // 2)"),
+}  # fmt: skip
+
 TILED_WRONG = [
+    *((None, text) for (name, _), text in AT_ONCE.items() if name == "tiled_attention"),
     *((None, text) for text in TABLES.values()),
     ("FL1", _TILED.replace("acc = alpha * acc + p", "acc = acc + p")),
     ("FL2", _TILED.replace("acc = alpha * acc + p", "acc = acc + p").replace("l = alpha * l + p", "l = l + p")),
@@ -557,6 +585,7 @@ def tiled_attention_backward(q, k, v, output, logsumexp, grad_output, block_size
 '''
 
 BACK_WRONG = [
+    *((None, text) for (name, _), text in AT_ONCE.items() if name == "tiled_attention_backward"),
     (None, _WHOLE),
     (None, _AUTOGRAD.format(way="return torch.autograd.grad(made, leaves, grad_output)")),
     (None, _AUTOGRAD.format(way="made.backward(grad_output)\n    return tuple(x.grad for x in leaves)")),

@@ -11,12 +11,12 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from grader.authoring import reading
-from grader.authoring.release.leaks import leaks
+from grader.authoring.release.leaks import earlier_answers, leaks
 from grader.authoring.release.wheels import constraints, grader_wheel, needs_torch, notebooks_wheel, zipped
 from grader.course import registry
 from grader.course.stubs import encode
@@ -50,10 +50,11 @@ class Release:
 
 def release(
     place: Path, lessons: Sequence[str], *, without_solutions: bool = False, gradescope_bundle: bool = False,
-    grader: str = "",
+    grader: str = "", earlier: Sequence[str] = (),
 ) -> Release:  # fmt: skip
     """Writes the hand-out into a new or empty folder, and the Gradescope bundle beside it.
 
+    earlier:           lessons that come along, since learners have them from an earlier hand-out; no workflow and no bundle grades them.
     without_solutions: learners get no package that holds references: nothing is judged on their side.
     grader:            what the workflow installs, as pip takes it; '' leaves it to the variable GRADER.
     Raises:            InputError where the folder holds something, or where solution text would be handed out; nothing
@@ -61,7 +62,7 @@ def release(
     """
     bundle = place.resolve().with_name(f"{place.resolve().name}-gradescope.zip") if gradescope_bundle else None
     _vacant(place, bundle)
-    files = handout(lessons, without_solutions, grader)
+    files = handout(lessons, without_solutions, grader, earlier)
     _refuse_leaks(files, without_solutions)
     data = gradescope(lessons) if bundle else b""
     _write_folder(place, files)
@@ -69,14 +70,20 @@ def release(
         from grader.util.files import write_whole
 
         write_whole(bundle, data)
-    notes = _notes(without_solutions, grader)
+    everything = tuple(sorted({*lessons, *earlier}))
+    notes = (*_shows(everything, without_solutions), *_notes(without_solutions, grader))
+    if earlier:
+        notes = (f"Lessons that come before are in it, too: {_listed(earlier)}; --only leaves them out.", *notes)
     if bundle:
         notes = (f"Set the Gradescope assignment's autograder points to {_points(lessons)}.", *notes)
-    return Release(place, tuple(files), tuple(lessons), bundle, notes)
+    return Release(place, tuple(files), everything, bundle, notes)
 
 
-def handout(lessons: Sequence[str], without_solutions: bool = False, grader: str = "") -> dict[str, bytes]:
-    """The files of the hand-out, by path."""
+def handout(
+    lessons: Sequence[str], without_solutions: bool = False, grader: str = "", earlier: Sequence[str] = ()
+) -> dict[str, bytes]:
+    """The files of the hand-out, by path. The workflows grade `lessons`; the notebooks and the wheel are of the earlier ones, too."""
+    graded, lessons = lessons, sorted({*lessons, *earlier})
     make = notebooks_wheel if without_solutions else grader_wheel
     wheel, data = make(lessons)
     files = {f"notebooks/{name}.ipynb": encode(registry.handed_out(name, lessons)).encode() for name in lessons}
@@ -91,8 +98,8 @@ def handout(lessons: Sequence[str], without_solutions: bool = False, grader: str
     files[f"{WHEELS}/{wheel}"] = data
     files["AGENTS.md"] = _for_assistants(lessons, without_solutions).encode()
     if not without_solutions:
-        files[".github/workflows/grade.yml"] = _workflow(lessons, grader, wheel.split("-")[1]).encode()
-        values = {"LESSONS": _numbers(lessons), "GRADER": json.dumps(grader), "VERSION": wheel.split("-")[1]}
+        files[".github/workflows/grade.yml"] = _workflow(graded, grader, wheel.split("-")[1]).encode()
+        values = {"LESSONS": _numbers(graded), "GRADER": json.dumps(grader), "VERSION": wheel.split("-")[1]}
         files[".gitlab-ci.yml"] = _filled("gitlab-ci.yml", **values).encode()
     return files
 
@@ -105,6 +112,22 @@ def gradescope(lessons: Sequence[str]) -> bytes:
     }  # fmt: skip
     members = {name: text.encode() for name, text in scripts.items()}
     return zipped({**members, "constraints.txt": constraints(), wheel: data}, tuple(scripts))
+
+
+def _shows(lessons: Sequence[str], without_solutions: bool) -> Iterator[str]:
+    """What of the solutions the hand-out shows to whoever looks for them."""
+    if without_solutions:
+        yield "No file of it holds a solution."
+    else:
+        yield (f"The wheel in {WHEELS}/ judges answers, so it contains the solutions of these lessons, and whoever unpacks it can read "
+               "them; --without-solutions leaves them out.")  # fmt: skip
+    shown = [f"{name} of lesson {registry.lesson_of(name)[:2]} in {_listed(later)}" for name, later in earlier_answers(lessons).items()]
+    if shown:
+        yield f"Later lessons define what earlier exercises ask for, in cells of their own: {'; '.join(shown)}."
+
+
+def _listed(lessons: Sequence[str]) -> str:
+    return ", ".join(name[:2] for name in lessons)
 
 
 def _notes(without_solutions: bool, grader: str) -> tuple[str, ...]:
@@ -238,6 +261,14 @@ def _readme(lessons: Sequence[str], without_solutions: bool, torch: bool) -> str
             "shows the next thing to do."
         )
         push = "If this folder is a repository on GitHub or GitLab, every push is graded, too: see the run's summary or report."
+    if without_solutions:
+        bring = "copy the notebooks that you worked on from the `notebooks/` of that hand-out over those of this one."
+    else:
+        bring = (
+            "copy the notebooks that you worked on from the `notebooks/` of that hand-out over those of this one, then run "
+            "`.venv/bin/grader update` in this folder. It puts your cells into this version of the lessons, and keeps the notebooks as "
+            "they were in `notebooks/backups/`."
+        )
     if torch:
         install = ["pip install -c constraints.txt uv", UV]
         build = "uv picks torch's build for this computer; without a GPU, it is several gigabytes smaller."
@@ -245,7 +276,7 @@ def _readme(lessons: Sequence[str], without_solutions: bool, torch: bool) -> str
         install, build = ["pip install -r requirements.txt"], ""
     filled = _filled(
         "README.md", COURSE=_name(), TITLE=title, GLOSSARY=glossary, WHERE=where,
-        LESSONS="\n".join(rows), CHECKING=checking, PUSH=push, BUILD=build,
+        LESSONS="\n".join(rows), CHECKING=checking, PUSH=push, BUILD=build, BRING=bring,
         INSTALL="\n".join(f"    .venv/bin/python -m {line}" for line in install), THEN=f"`{UV}`, " if torch else "",
     )  # fmt: skip
     return filled.replace(" \n", "\n").replace("\n A", "\nA").replace("\n\n\n", "\n\n")

@@ -16,7 +16,7 @@ import keyword
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -24,6 +24,7 @@ from typing import Any
 from grader.course import registry
 from grader.course.prose import TEACHING
 from grader.course.stubs import BEGIN, END
+from grader.source.definitions import defined_names
 
 LINE = 20  # characters, without space and comments, from which one line gives a solution away
 REGION = 8  # the same for a whole region
@@ -73,6 +74,18 @@ def leaks(files: Mapping[str, bytes], secrets: tuple[Secret, ...] | None = None)
                 if not secret.common or of_region[secret.lesson, secret.region] > 1
             ]
     return list(dict.fromkeys(found))
+
+
+def earlier_answers(lessons: Sequence[str]) -> dict[str, list[str]]:
+    """The exercises that a later one of these lessons defines in its own cells, as those read who have not done them: by exercise."""
+    of = {exercise: lesson for lesson in lessons for exercise in registry.CONTRACT[lesson]}
+    found: dict[str, list[str]] = {}
+    for later in lessons:
+        own = [cell.text for cell in registry.cells(later) if cell.role in ("given", "demo", "payoff")]
+        for name in sorted(frozenset().union(*map(defined_names, own))):
+            if of.get(name, later) < later:
+                found.setdefault(name, []).append(later)
+    return found
 
 
 def all_secrets() -> tuple[Secret, ...]:

@@ -27,7 +27,7 @@ def others(rng: np.random.Generator, *shapes: tuple[int, ...]) -> tuple[tuple[Ar
 
 def after_others(rng: np.random.Generator, case: Case, *shapes: tuple[int, ...]) -> Case:
     """The case of a module that has read inputs of these shapes before."""
-    return replace(case, probe="lesson_09.after_others", options={**case.options, "earlier": others(rng, *shapes)})
+    return replace(case, probe="lesson_09.after_others", reading=None, options={**case.options, "earlier": others(rng, *shapes)})
 
 
 def qkv(rng: np.random.Generator, lead: tuple[int, ...], t_q: int, t_k: int, d_k: int, d_v: int) -> tuple[Tensor, Tensor, Tensor]:

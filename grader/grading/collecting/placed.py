@@ -1,7 +1,7 @@
 """Puts what was handed in into a folder a learner. Nothing is overwritten, and what is there already is not copied again.
 
-Of several attempts at one file the latest stands in the learner's folder; the others, and whatever a later one takes the place of, are
-kept in backups/LEARNER/, which `grader class` does not take for a learner. collected.csv tells where each file came from.
+Of several attempts the latest stands in the learner's folder; the others, and whatever a later one takes the place of, are kept in
+backups/LEARNER/DATE/, which `grader class` does not take for a learner. collected.csv tells where each file came from.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ from __future__ import annotations
 import csv
 import errno
 import io
-import os
+import itertools
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from grader.grading.collecting.attempts import Parts, Shelf
 from grader.grading.collecting.recognized import Handed, Recognized
 from grader.grading.collecting.sources import Contents, inner, is_archive
 from grader.grading.roster import NOT_LEARNERS
@@ -26,9 +28,9 @@ from grader.submission.enrolled import Enrolled
 from grader.submission.submission import lesson_of_name
 from grader.util import links
 from grader.util.errors import InputError
-from grader.util.names import BACKUPS, folded, printable
+from grader.util.names import folded, printable
 
-COLUMNS = ("learner", "file", "state", "late", "source", "original", "collected")
+COLUMNS = ("learner", "file", "state", "late", "source", "original", "collected", "submitted")
 SPARE = 64 << 20  # bytes that are to stay free on the disk
 _AGAIN = re.compile(r"(.+)-\d+(\.ipynb)", re.IGNORECASE)  # '01_three_tokens-1.ipynb': Canvas and browsers number what is there already
 _FORBIDDEN = re.compile(r'[<>:"|?*\\/\x00-\x1f\x7f]')
@@ -39,8 +41,8 @@ _WINDOWS = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
 class Collected:
     """What became of one learner's files, by their paths in the learner's folder.
 
-    placed: new there. same: there already. kept: earlier attempts, put among the backups. replaced: paths among the backups of what a
-    later file took the place of ('same': it was there).
+    placed: new there. same: there already. kept: earlier attempts, by where they are now. replaced: where what they took the place of
+    is now, below the class's folder.
     """
 
     name: str
@@ -53,15 +55,21 @@ class Collected:
 
 @dataclass
 class Outcome:
-    """learners: by folder. others: (path, why) of what was not placed. rows: of collected.csv.
+    """learners: by folder. others: (path, why) of what was not placed. rows: of collected.csv; before: those that it has already.
 
-    alike: a folder's name by what a file system may take it for.
+    alike: a folder's name by what a file system may take it for. time: of this run, one for all that it collects.
     """
 
     learners: dict[str, Collected] = field(default_factory=dict)
     others: list[tuple[str, str]] = field(default_factory=list)
     rows: list[dict[str, str]] = field(default_factory=list)
     alike: dict[str, str] = field(default_factory=dict)
+    before: list[dict[str, str]] = field(default_factory=list)
+    time: str = field(default_factory=lambda: datetime.now().isoformat(" ", "seconds"))
+
+    def rows_of(self, learner: str) -> dict[str, dict[str, str]]:
+        """The last row of each file of a learner's."""
+        return {row["file"]: row for row in (*self.before, *self.rows) if row["learner"] == learner and row["state"] == "placed"}
 
 
 def place(known: Recognized, found: Contents, to: Path, roster: Enrolled | None, outcome: Outcome) -> None:
@@ -69,15 +77,23 @@ def place(known: Recognized, found: Contents, to: Path, roster: Enrolled | None,
     outcome.others += known.others
     to.mkdir(parents=True, exist_ok=True)
     groups: dict[tuple[str, tuple[str, ...]], list[Handed]] = {}
+    several = _several(known.handed, roster) if roster else {}
     for one in _unpacked(known.handed, found, outcome):
-        for name in _folders(one, roster, outcome):
+        for name in _folders(one, roster, several, outcome):
             groups.setdefault((name, one.rest), []).append(one)
+    files: dict[str, dict[tuple[str, ...], list[Handed]]] = {}
     for (name, rest), attempts in _merged(groups).items():
-        attempts.sort(key=lambda one: one.order)
+        parts = tuple(map(_part, rest))
+        files.setdefault(name, {}).setdefault(parts, []).extend(attempts)
+    for name, theirs in files.items():
+        for attempts in theirs.values():
+            attempts.sort(key=lambda one: one.order)
         learner = outcome.learners.setdefault(name, Collected(name))
-        learner.late |= any(one.late for one in attempts)
-        for one in attempts:
-            _one(one, rest, one is attempts[-1], to, learner, found.source, outcome)
+        learner.late |= any(one.late for attempts in theirs.values() for one in attempts)
+        for parts, attempts in theirs.items():
+            for one in attempts[:-1]:
+                _attempt({parts: one}, False, to, learner, found.source, outcome)
+        _attempt({parts: attempts[-1] for parts, attempts in theirs.items()}, True, to, learner, found.source, outcome)
 
 
 def check(to: Path, sources: Sequence[Path]) -> None:
@@ -114,10 +130,19 @@ def _unpacked(handed: Iterable[Handed], found: Contents, outcome: Outcome) -> It
         outcome.others += [(f"{one.member.name}: {path}", why) for path, why in held.refused]
         for member in held.members:
             parts = member.parts[1:] if len(member.parts) > 1 and member.parts[0] == stem else member.parts
-            yield replace(one, member=member, rest=(*one.rest[:-1], stem, *parts))
+            yield replace(one, member=member, packed=one.member.changed, rest=(*one.rest[:-1], stem, *parts))
 
 
-def _folders(one: Handed, roster: Enrolled | None, outcome: Outcome) -> list[str]:
+def _several(handed: Iterable[Handed], roster: Enrolled) -> dict[str, list[str]]:
+    """By the folder's name the identities that a download has for one person, where there are several: one of them is another's."""
+    identities: dict[str, list[str]] = {}
+    for whose in dict.fromkeys(whose for one in handed for whose in one.whose):
+        if person := whose.of(roster):
+            identities.setdefault(person.key, []).append(printable(whose.name))
+    return {name: sorted(set(theirs)) for name, theirs in identities.items() if len(set(theirs)) > 1}
+
+
+def _folders(one: Handed, roster: Enrolled | None, several: Mapping[str, Sequence[str]], outcome: Outcome) -> list[str]:
     """The learners' folders that a file belongs to: several where a group handed it in."""
     names = []
     for whose in one.whose:
@@ -125,6 +150,11 @@ def _folders(one: Handed, roster: Enrolled | None, outcome: Outcome) -> list[str
             name = _named(whose.name)
         elif person := whose.of(roster):
             name = person.key
+            if name in several:
+                why = (f"could be {name}'s by the roster, and so could each of {', '.join(several[name])}: none of them was placed; "
+                       "find out whose each is, and give the roster the platform's numbers or logins")  # fmt: skip
+                outcome.others.append((one.member.name, why))
+                continue
         else:
             outcome.others.append((one.member.name, f"belongs to {whose}, who is not on the roster, or not with certainty"))
             continue
@@ -162,84 +192,63 @@ def _merged(groups: dict[tuple[str, tuple[str, ...]], list[Handed]]) -> dict[tup
     return merged
 
 
-def _one(one: Handed, rest: Sequence[str], latest: bool, to: Path, learner: Collected, source: str, outcome: Outcome) -> None:
+def _attempt(files: Mapping[Parts, Handed], latest: bool, to: Path, learner: Collected, source: str, outcome: Outcome) -> None:
     """latest: whether no other attempt of this download comes after it."""
-    parts = [_part(part) for part in rest]
+    rows = outcome.rows_of(learner.name)
+    shelf = Shelf(to, learner.name, {file: (row["source"], row["collected"]) for file, row in rows.items()})
+    whole: dict[Parts, Handed] = {}
     try:
-        data = one.member.data()
-        state = _laid(parts, to, data, one.member.changed, latest, learner)
+        shelf.begin()
+        for parts, one in files.items():
+            with _told(one, outcome):
+                shelf.add(parts, one.member.data(), one.member.changed)
+                whole[parts] = one
+        if not whole:
+            return
+        settled = shelf.settle(max(one.changed for one in whole.values()), latest)
+    except OSError as error:
+        for one in files.values():
+            with _told(one, outcome):
+                raise error
+        return
+    if settled.aside:
+        learner.replaced.append(settled.aside)
+        moved = [rows.get("/".join(parts), {"file": "/".join(parts), "learner": learner.name}) for parts in settled.replaced]
+        outcome.rows += [row | {"state": f"{settled.aside}/{row['file']}", "collected": outcome.time} for row in moved]
+    for parts, one in whole.items():
+        file = "/".join(parts)
+        state = settled.state if settled.state in ("same", "placed") else f"{settled.state}/{file}"
+        {"same": learner.same, "placed": learner.placed}.get(state, learner.kept).append(state if "/" in state else file)
+        outcome.rows.append({
+            "learner": learner.name, "file": file, "state": state, "late": "late" if one.late else "", "source": source,
+            "original": one.member.name, "collected": outcome.time, "submitted": one.submitted,
+        })  # fmt: skip
+
+
+@contextmanager
+def _told(one: Handed, outcome: Outcome) -> Iterator[None]:
+    """A file that cannot be copied is told, unless it is the disk that is full, which ends it all."""
+    try:
+        yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
         outcome.others.append((one.member.name, f"could not be copied ({error.strerror or error})"))
-        return
-    {"same": learner.same, "placed": learner.placed}.get(state, learner.kept).append("/".join(parts))
-    outcome.rows.append({
-        "learner": learner.name, "file": "/".join(parts), "state": state, "late": "late" if one.late else "", "source": source,
-        "original": one.member.name, "collected": datetime.now().isoformat(" ", "seconds"),
-    })  # fmt: skip
 
 
-def _laid(parts: Sequence[str], to: Path, data: bytes, changed: float, latest: bool, learner: Collected) -> str:
-    """'placed', 'same' where just this is there already, or the path among the backups of what is older than what is there."""
-    path = to.joinpath(learner.name, *parts)
-    _refuse_links(path, to)
-    if not latest:
-        return _backed_up(to, learner.name, parts, data, changed)
-    if not path.exists():
-        _write(path, to, data, changed)
-        return "placed"
-    about = path.stat()
-    there = links.read(path, to, about.st_size).data
-    if there == data:
-        return "same"
-    if there is None:
-        raise OSError("what is there is not a regular file")
-    if changed and changed < about.st_mtime - 2:  # zip and FAT count in steps of two seconds
-        return _backed_up(to, learner.name, parts, data, changed)
-    before = _backed_up(to, learner.name, parts, there, about.st_mtime)
-    _write(path, to, data, changed)
-    learner.replaced.append(before)
-    return "placed"
-
-
-def _backed_up(to: Path, name: str, parts: Sequence[str], data: bytes, changed: float) -> str:
-    """Keeps an attempt that does not count. Returns: its path among the backups; 'same' where it is kept already."""
-    stem, dot, ending = parts[-1].rpartition(".")
-    number = 1
-    while True:
-        last = f"{stem}.{number}{dot}{ending}" if stem else f"{parts[-1]}.{number}"
-        path = to.joinpath(BACKUPS, name, *parts[:-1], last)
-        _refuse_links(path, to)
-        if not path.exists():
-            _write(path, to, data, changed)
-            return path.relative_to(to).as_posix()
-        if path.stat().st_size == len(data) and path.read_bytes() == data:
-            return "same"
-        number += 1
-
-
-def _refuse_links(path: Path, to: Path) -> None:
-    """Raises: Linked where a link stands on the way to the path."""
-    link = links.first(path, to)
-    if link is not None:
-        raise links.Linked(f"{links.sentence(link)}; links are not followed")
-
-
-def _write(path: Path, to: Path, data: bytes, changed: float) -> None:
-    links.write(path, to, data)
-    if changed > 0:
-        os.utime(path, (changed, changed))
-
-
-def record(to: Path, rows: Sequence[dict[str, str]]) -> None:
-    """Adds what was done to collected.csv; a file that was there before and is the same is no news."""
-    news = [row for row in rows if row["state"] != "same"]
+def recorded(to: Path) -> list[dict[str, str]]:
+    """What collected.csv has. Raises: InputError where that is another table."""
     path = to / COLLECTED
-    if not news:
-        return
-    before = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8")))) if path.is_file() else []
-    if before and tuple(before[0]) != COLUMNS:
-        raise InputError(f"{path} is not a table that `grader collect` wrote; move it elsewhere. The files were collected.")
-    kept = [[sheet.Verbatim(cell) for cell in row] for row in before[1:]]
-    links.write(path, to, sheet.write([COLUMNS, *kept, *([row[column] for column in COLUMNS] for row in news)]).encode())
+    rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8")))) if path.is_file() else []
+    if rows and tuple(rows[0]) not in (COLUMNS, COLUMNS[:-1]):  # without the last, by an earlier version
+        raise InputError(f"{path} is not a table that `grader collect` wrote; move it elsewhere. Nothing was collected.")
+    return [dict(itertools.zip_longest(COLUMNS, row, fillvalue="")) for row in rows[1:] if len(row) == len(rows[0])]
+
+
+def record(to: Path, outcome: Outcome) -> None:
+    """Adds what was done to collected.csv; a file that was there before and is the same is no news."""
+    news = [row for row in outcome.rows if row["state"] != "same"]
+    if news:
+        before = [[sheet.Verbatim(row[column]) for column in COLUMNS] for row in outcome.before]
+        table = [COLUMNS, *before, *([row.get(column, "") for column in COLUMNS] for row in news)]
+        links.write(to / COLLECTED, to, sheet.write(table).encode())

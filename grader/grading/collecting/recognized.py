@@ -12,11 +12,13 @@ folders     one a learner, or one notebook a learner, as `grader class` takes th
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from grader.grading.collecting.sources import Contents, Member
 from grader.submission.enrolled import Enrolled, Person
@@ -28,38 +30,63 @@ CANVAS_ANONYMOUS = re.compile(r"(?:(?P<late>LATE)_)?(?P<name>anon)_(?P<id>\w{5})
 MOODLE = re.compile(r"(?P<name>[^_]*)_(?P<id>\d+)_assignsubmission_(?P<kind>[a-z0-9]+)(?:_(?P<rest>.*))?", re.DOTALL)
 GRADESCOPE = re.compile(r"submission_(\d+)")
 METADATA = "submission_metadata.yml"
+_CREATED = re.compile(r"  :created_at: '?(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.\d+)? ?(Z|UTC|[+-]\d\d:?\d\d)")
 MOST_METADATA = 64 << 20
 
 
 @dataclass(frozen=True)
 class Whose:
-    """A learner as a platform knows one. name: of the folder where there is no roster; given: what a roster is asked for."""
+    """A learner as a platform knows one. name: of the folder where there is no roster.
+
+    ids: (column, value) of what the platform tells learners apart by; given: (column, value) of what else may say who it is.
+    """
 
     name: str
-    given: tuple[tuple[str, str], ...]
+    ids: tuple[tuple[str, str], ...] = ()
+    given: tuple[tuple[str, str], ...] = ()
 
     def of(self, roster: Enrolled) -> Person | None:
-        """The person on the roster; None where it has none, or several who could be meant."""
-        for field, value in self.given:
-            found = {"key": roster.of, "name": roster.named, "joined": lambda name: _joined(roster, name)}.get(field)
-            person = found(value) if found else roster.with_value(field, value)
-            if person:
-                return person
-        return None
+        """The person on the roster; None where it has none, or several who could be meant.
+
+        A name is a guess that another can make come true. So where the roster has a column of an id, the ids alone decide.
+        """
+        ids = [(field, value) for field, value in self.ids if roster.has(field)]
+        people = {one.key: one for field, value in ids if (one := roster.with_value(field, value))}
+        if ids:
+            return next(iter(people.values())) if len(people) == 1 else None
+        guesses = (_person(roster, field, value) for field, value in (*self.ids, *self.given))
+        return next(filter(None, guesses), None)
 
     def __str__(self) -> str:
-        return ", ".join(dict.fromkeys(printable(value) for _, value in self.given))
+        return ", ".join(dict.fromkeys(printable(value) for _, value in (*self.ids, *self.given))) or printable(self.name)
+
+
+def _person(roster: Enrolled, field: str, value: str) -> Person | None:
+    if field == "joined":
+        return _joined(roster, value)
+    return {"key": roster.of, "name": roster.named}.get(field, lambda text: roster.with_value(field, text))(value)
 
 
 @dataclass(frozen=True)
 class Handed:
-    """A file that was handed in. rest: its path in the learner's folder; order: of several attempts, the later the larger."""
+    """A file that was handed in. rest: its path in the learner's folder; order: of several attempts, the later the larger.
+
+    submitted: when, as the platform says, '' where it does not: '2026-10-01 09:00:00+00:00'.
+    packed: when the archive that holds it was changed, in seconds since 1970, where the learner handed in one.
+    """
 
     member: Member
     whose: tuple[Whose, ...]
     rest: tuple[str, ...]
     late: bool = False
     order: float = 0
+    submitted: str = ""
+    packed: float = 0
+
+    @property
+    def changed(self) -> float:
+        """When it was handed in, as far as that is known; 0 where it is not."""
+        return self.packed or self.member.changed
 
 
 @dataclass(frozen=True)
@@ -98,7 +125,7 @@ def _canvas(found: Contents, level: int, roster: Enrolled | None) -> list[Handed
         name = member.parts[level]
         met = CANVAS_ANONYMOUS.fullmatch(name) or CANVAS.fullmatch(name) or CANVAS_TEXT.fullmatch(name)
         if met:
-            whose = Whose(f"{met['name']}_{met['id']}", (("canvas", met["id"]), ("joined", met["name"])))
+            whose = Whose(f"{met['name']}_{met['id']}", (("canvas", met["id"]),), (("joined", met["name"]),))
             order = float(met.groupdict().get("order") or 0)
             handed.append(Handed(member, (whose,), (met["rest"],), bool(met["late"]), order))
     return handed if 2 * len(handed) >= len(here) else []  # a learner's own name may happen to look so
@@ -112,21 +139,41 @@ def _moodle(found: Contents, level: int, roster: Enrolled | None) -> list[Handed
             continue
         below = member.parts[level + 1 :] or (met["rest"] or met["kind"],)
         number = (("participant", f"Participant {met['id']}"), ("participant", met["id"]))
-        whose = Whose(f"{met['name']}_{met['id']}", (*number, ("name", met["name"])))
+        whose = Whose(f"{met['name']}_{met['id']}", number, (("name", met["name"]),))
         handed.append(Handed(member, (whose,), below, order=member.changed))
     return handed
 
 
 def _gradescope(found: Contents, level: int, roster: Enrolled | None) -> list[Handed]:
     about = next((member for member in found.members if member.parts[level:] == (METADATA,)), None)
-    who = submitters(about) if about and about.size <= MOST_METADATA else {}
+    about = about if about and about.size <= MOST_METADATA else None
+    who, when = (submitters(about), submission_times(about)) if about else ({}, {})
     handed = []
     for member in found.members:
         if len(member.parts) > level + 1 and GRADESCOPE.fullmatch(member.parts[level]):
             folder = member.parts[level]
-            whose = who.get(folder) or (Whose(folder, (("key", folder),)),)
-            handed.append(Handed(member, whose, member.parts[level + 1 :], order=member.changed))
+            whose = who.get(folder) or (Whose(folder, given=(("key", folder),)),)
+            handed.append(Handed(member, whose, member.parts[level + 1 :], order=member.changed, submitted=when.get(folder, "")))
     return handed
+
+
+def submission_times(about: Member) -> dict[str, str]:
+    """When each folder was handed in, from submission_metadata.yml; those of earlier attempts stand deeper in it."""
+    try:
+        text = about.data().decode("utf-8", "replace")
+    except OSError:
+        return {}
+    found: dict[str, str] = {}
+    folder = ""
+    for line in text.splitlines():
+        if line[:1] not in (" ", "-"):
+            folder = line.strip().removesuffix(":").strip("'\"")
+        met = _CREATED.match(line)
+        if met:
+            zone = "+00:00" if met[3] in ("Z", "UTC") else met[3]
+            with contextlib.suppress(ValueError):  # no such day
+                found.setdefault(folder, datetime.fromisoformat(f"{met[1]} {met[2]}{zone}").astimezone(UTC).isoformat(" "))
+    return found
 
 
 def submitters(about: Member) -> dict[str, tuple[Whose, ...]]:
@@ -168,8 +215,8 @@ def _scalar(said: str) -> str:
 
 def _submitter(person: Mapping[str, str]) -> Whose:
     email, sid, name = (person.get(key, "") for key in ("email", "sid", "name"))
-    given = (("email", email), ("number", sid), ("key", email), ("key", sid), ("name", name))
-    return Whose(email or sid or name, tuple((field, value) for field, value in given if value))
+    ids, given = (("email", email), ("number", sid)), (("key", email), ("key", sid), ("name", name))
+    return Whose(email or sid or name, *(tuple((field, value) for field, value in each if value) for each in (ids, given)))
 
 
 def _github(found: Contents, level: int, roster: Enrolled | None) -> list[Handed]:
@@ -180,24 +227,35 @@ def _github(found: Contents, level: int, roster: Enrolled | None) -> list[Handed
     ours = {name for name in tops if name in checkouts or (begins and name.startswith(begins))}
     if not ours or ours != tops:
         return []
-    begins = begins if all(name.startswith(begins) for name in ours) and begins else _common(ours)
+    begins = _prefix(ours, begins, roster)
     return [
-        Handed(member, (_login(member.parts[level], begins, roster),), member.parts[level + 1 :], order=member.changed)
+        Handed(member, (_login(member.parts[level].removeprefix(begins)),), member.parts[level + 1 :], order=member.changed)
         for member in found.members if len(member.parts) > level + 1 and member.parts[level] in ours
     ]  # fmt: skip
 
 
-def _common(names: set[str]) -> str:
-    """What repositories' names begin with alike, up to a hyphen; '' for a single one, of which nobody can tell."""
-    alike = os.path.commonprefix(sorted(names)) if len(names) > 1 else ""
-    return alike[: alike.rfind("-") + 1]
+def _prefix(names: set[str], assignment: str, roster: Enrolled | None) -> str:
+    """What stands before the login in all of an assignment's repositories.
+
+    One prefix for all of them: were each searched for an end that somebody has, evil-ada's work would be ada's. assignment: the
+    prefix as the folder above tells it, '' where it doesn't; a classroom's name may stand before it. Where it is not known, it
+    is the one after which the roster knows the most logins, of several the shortest; without a roster what all begin with.
+    """
+    alike = os.path.commonprefix(sorted(names)) if len(names) > 1 or roster else ""
+    hyphens = [at for at, sign in enumerate(alike) if sign == "-"]
+    if assignment:
+        known = [alike[: at + 1] for at in hyphens if f"-{alike[: at + 1]}".endswith(f"-{assignment}")]
+        if known or any(name.startswith(assignment) for name in names):
+            return known[0] if known else assignment
+    if roster is None:
+        return alike[: hyphens[-1] + 1] if hyphens else ""
+    logins: Callable[[str], int] = lambda begins: sum(_login(name[len(begins) :]).of(roster) is not None for name in names)
+    return max(["", *(alike[: at + 1] for at in hyphens)], key=logins)
 
 
-def _login(repository: str, begins: str, roster: Enrolled | None) -> Whose:
-    """The login at a repository's end: with a roster the longest that somebody has, else what follows the common beginning."""
-    ends = [repository[at + 1 :] for at, sign in enumerate(repository) if sign == "-"]
-    asked = [(field, login) for login in (repository.removeprefix(begins), *ends) for field in ("github", "login", "key")]
-    return Whose(repository.removeprefix(begins), tuple(dict.fromkeys(asked if roster else asked[:1])))
+def _login(login: str) -> Whose:
+    """A login is the roster's GitHub column, else what it calls logins, else the folders' names."""
+    return Whose(login, (("github", login),), (("login", login), ("key", login)))
 
 
 def _folders(found: Contents, roster: Enrolled | None) -> list[Handed]:
@@ -213,7 +271,7 @@ def _folders(found: Contents, roster: Enrolled | None) -> list[Handed]:
         if alone and not parts[0].lower().endswith(".ipynb"):
             continue
         name = parts[0][:-6] if alone else parts[0]
-        handed.append(Handed(member, (Whose(name, (("key", name), ("email", name), ("github", name), ("number", name), ("name", name))),),
+        handed.append(Handed(member, (Whose(name, given=tuple((field, name) for field in ("key", "email", "github", "number", "name"))),),
                              parts if alone else parts[1:], order=member.changed))  # fmt: skip
     return handed
 

@@ -14,6 +14,8 @@ from typing import Any
 
 from numpy import shape
 
+from .. import originals, values
+from ..integrity import keep
 from ..originals import BUILTINS, OfTorch, is_a, of_torch
 from ..values import Marked
 from ..watch import Seen, paused, watching
@@ -64,7 +66,9 @@ def find(name: str) -> Callable[[Any, Run], dict[str, Any]]:
 def _load(module: str) -> Any:
     if not module.isidentifier():
         raise ImportError(module)
-    return importlib.import_module(f"{__name__}.{module}")
+    made = importlib.import_module(f"{__name__}.{module}")
+    keep(made)
+    return made
 
 
 def load_all(torch: bool) -> None:
@@ -245,3 +249,5 @@ def _name(cls: Any) -> str:
 
 
 BASIC: dict[str, Callable[[Any, Run], dict[str, Any]]] = {"answer": answer, "call": call, "module": module}
+for _module in (originals, values, sys.modules[__name__]):
+    keep(_module)

@@ -14,16 +14,15 @@ from . import ContractError, Run, called, returned
 
 __builtins__ = BUILTINS
 
-_BITS = 128  # of a PCG64 state, which a step takes to state * _FACTOR + inc (O'Neill 2014, section 6.3.4)
-_FACTOR = 0x2360ED051FC65DA44385DF649FCCF645
-_WORDS = 624  # of a Mersenne Twister's state, which come out before the first new one
+MORE = 20  # calls with more samples
+WORDS = 624  # of a Mersenne Twister's state, which come out before the first new one
 
 
 def sampled(function: Any, run: Run) -> dict[str, Any]:
     """Calls function(d_k, n_samples, rng).
 
     options: seed (of the generator); count, True for what more calls give: the generator in the same state while NumPy's
-    global one is in another ('again'), another generator ('other'); and 'numbers drawn' by the first, as `drawn` counts them.
+    global one is in another ('again'), another generator ('other'); and the 'states' of the generator before and after the first.
     """
     d_k, n_samples = run.args
     seed = run.options["seed"]
@@ -37,14 +36,14 @@ def sampled(function: Any, run: Run) -> dict[str, Any]:
     other = function(d_k, n_samples, default_rng(seed + 1))
     return {
         "standard deviation": first, "again": again, "other": other,
-        "numbers drawn": drawn(default_rng(seed), rng, 2 * d_k * n_samples),
+        "states": _states(default_rng(seed), rng),
     }  # fmt: skip
 
 
 def small_samples(function: Any, run: Run) -> dict[str, Any]:
     """The 'results' of many calls with few samples, one generator for all; options: seed, calls; more, a number of samples.
 
-    'drawn', 'drawn for more': how many numbers a call draws, and how many one with `more` samples draws, where that is given.
+    'states': of the generator before these calls, after them, and after MORE calls with `more` samples, where that is given.
     """
     d_k, n_samples = run.args
     calls, more = run.options["calls"], run.options.get("more")
@@ -56,32 +55,30 @@ def small_samples(function: Any, run: Run) -> dict[str, Any]:
         raise ContractError(f"An object of type {type(results[0]).__name__} was returned; expected one number.") from None
     if more is None:
         return {"results": numbers}
-    few = drawn(start, rng, calls * 2 * d_k * n_samples) / calls
-    start.bit_generator.state = rng.bit_generator.state
-    for _ in range(20):
+    states = _states(start, rng)
+    for _ in range(MORE):
         function(d_k, more, rng)
-    many = drawn(start, rng, 20 * 2 * d_k * more) / 20
-    return {"results": numbers, "drawn": few if few >= 0 else -1.0, "drawn for more": many if many >= 0 else -1.0}
+    return {"results": numbers, "states": [*states, *_states(rng)]}
 
 
 def used(function: Any, run: Run) -> dict[str, Any]:
     """What the function makes of numbers that are all the same, and of those of which a third differs.
 
-    options: same, other (words of 32 bits that the generator gives). 'words drawn': of those that are all the same; -1 where it
-    were more than `_WORDS`, the most that can be laid down.
+    options: same, other (words of 32 bits that the generator gives). 'words left': those of the generator's state after the
+    first call.
     """
     d_k, n_samples = run.args
     same, other = run.options["same"], run.options["other"]
-    rng = giving([same] * _WORDS)
-    laid = rng.bit_generator.state["state"]
+    rng = giving([same] * WORDS)
+    laid = bytes(rng.bit_generator.state["state"]["key"])
     results = {"all the same": _root(lambda: function(d_k, n_samples, rng))}
     end = rng.bit_generator.state["state"]
-    words = end["pos"] if bytes(end["key"]) == bytes(laid["key"]) else -1
+    words = end["pos"] if bytes(end["key"]) == laid else -1
     long = min(words, 4 * d_k * n_samples)  # two words make a float64
     for name, first, last in (("first", 0, long // 3), ("second", long // 3, 2 * long // 3), ("last", 2 * long // 3, long)):
-        rng = giving([other if first <= i < last else same for i in range(_WORDS)])
+        rng = giving([other if first <= i < last else same for i in range(WORDS)])
         results[f"the {name} third differs"] = function(d_k, n_samples, rng)
-    return {**results, "words drawn": words}
+    return {**results, "words left": array(end["key"])}
 
 
 def _root(measured: Callable[[], Any]) -> Any:
@@ -94,7 +91,7 @@ def _root(measured: Callable[[], Any]) -> Any:
 
 
 def giving(words: list[int]) -> Generator:
-    """A generator that gives these words of 32 bits first, _WORDS of them: those of a Mersenne Twister's state, tempered."""
+    """A generator that gives these words of 32 bits first, WORDS of them: those of a Mersenne Twister's state, tempered."""
     bits = MT19937()
     state = bits.state
     state["state"] = {"key": array([_untempered(word) for word in words], dtype=uint32), "pos": 0}
@@ -116,18 +113,6 @@ def _untempered(word: int) -> int:
     return made & 0xFFFFFFFF
 
 
-def drawn(start: Generator, end: Generator, wanted: int) -> int:
-    """How many numbers of 64 bits lie between two states of a generator; -1 where more than four times `wanted`."""
-    count = steps(start.bit_generator.state["state"], end.bit_generator.state["state"])
-    return count if count <= 4 * wanted + 20 else -1
-
-
-def steps(start: dict[str, int], end: dict[str, int]) -> int:
-    """How many steps of PCG64 lead from one state to another. Bit i of the state repeats after 2**(i + 1) steps: one bit at a time."""
-    factor, plus, at, count = _FACTOR, start["inc"], start["state"], 0
-    for bit in (1 << i for i in range(_BITS)):
-        if (at ^ end["state"]) & bit:
-            at = at * factor + plus
-            count |= bit
-        factor, plus = factor * factor % (1 << _BITS), (factor + 1) * plus % (1 << _BITS)
-    return count
+def _states(*generators: Generator) -> list[str]:
+    """The number in the state of each PCG64, and what it adds at a step."""
+    return ["{state} {inc}".format(**one.bit_generator.state["state"]) for one in generators]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from numpy import ascontiguousarray, asfortranarray, generic, ndarray, zeros
+from numpy import array, ascontiguousarray, asfortranarray, generic, int64, ndarray, zeros
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from ..originals import BUILTINS, is_a, memory, of_torch, overlap
+from ..originals import BUILTINS, is_a, memory, of_torch
 from . import ContractError, Run, build, called, gradients, parameter, returned
 
 __builtins__ = BUILTINS
@@ -22,48 +22,31 @@ _GPU_REFUSAL = (
 
 
 def linear(function: Any, run: Run) -> dict[str, Any]:
-    """Builds a layer from w and reads it; then builds a second one and looks for shared memory.
+    """Builds a layer from w and reads it; then builds a second one.
 
     args: w (d_in, d_out), x (n, d_in). options: view, one of `_layouts`, says how w lies in memory.
-    Returns: the layer's weight, its value at x, its value at x once another layer was made from
-             other numbers, and the gradient of the weight.
-    Raises: ContractError for another type, a bias, another dtype, a weight that cannot be trained,
-            or memory shared with w.
+    Parts: 'parameters', their names; 'layer.weight', and whether it 'requires grad'; where the layer can be used for x: its value
+        there, its value there once another layer was made from other numbers, the gradient of the weight, and the addresses of
+        those other numbers and of that other layer's weight.
+    Raises: ContractError for another type, or a weight that is no parameter.
     """
     w, x = run.args
     layout = _layouts[run.options.get("view", "plain")]
-    layer, weight = _checked(called(function, run, layout(w)), w.shape)
-    inputs = T.tensor(ascontiguousarray(x), "float32")
-    result = layer(inputs)
-    read = {"layer.weight": T.copy(weight), "layer(x)": T.copy(result), **gradients(result, {"weight": weight})}
-    _separate(function, layout(w + 1))
-    return {**read, "layer(x) after a second call with w + 1": layer(inputs)}
-
-
-def _checked(layer: Any, shape: tuple[int, int]) -> tuple[Any, Any]:
-    """The layer and its weight, where they are what the contract describes."""
-    d_in, d_out = shape
+    layer = called(function, run, layout(w))
     if not is_a(layer, T.Linear):
         raise ContractError(f"A {type(layer).__name__} came back; expected an nn.Linear.")
-    if "bias" in T.parameters(layer):
-        raise ContractError("The layer has a bias; it should have none (bias=False).")
     weight = T.parameters(layer).get("weight")
     if not is_a(weight, T.Parameter):
         raise ContractError("The layer's weight is no nn.Parameter, so an optimizer cannot find it.")
-    dtype, found = T.get(weight, "dtype"), tuple(T.get(weight, "shape"))
-    if dtype != T.float32:
-        raise ContractError(f"The layer's weight is {str(dtype).removeprefix('torch.')}; expected float32.")
-    if found != (d_out, d_in):
-        raise ContractError(f"layer.weight has shape {found}; nn.Linear stores (d_out, d_in), here ({d_out}, {d_in}).")
-    if not T.get(weight, "requires_grad"):
-        raise ContractError("The layer's weight does not require grad, so training would never change it.")
-    return layer, weight
-
-
-def _separate(function: Any, w: ndarray) -> None:
-    """Raises ContractError where a layer made from w and w itself change together."""
-    if overlap(memory(w), T.memory(parameter(function(w), "weight"))):
-        raise ContractError("Changing w afterwards changed the layer: the two share memory.")
+    read = {"parameters": " ".join(T.parameters(layer)), "layer.weight": T.copy(weight), "requires grad": T.get(weight, "requires_grad")}
+    if T.get(weight, "dtype") != T.float32 or tuple(T.get(weight, "shape")) != w.shape[::-1]:
+        return read  # the layer takes no such x
+    inputs = T.tensor(ascontiguousarray(x), "float32")
+    result = layer(inputs)
+    read |= {"layer(x)": T.copy(result), **gradients(result, {"weight": weight} if read["requires grad"] else {})}
+    other = layout(w + 1)
+    addresses = memory(other), T.memory(parameter(function(other), "weight"))
+    return {**read, "layer(x) after a second call with w + 1": layer(inputs), "addresses": array(addresses, int64)}
 
 
 def _strided(w: ndarray) -> ndarray:
@@ -93,20 +76,17 @@ def to_numpy(function: Any, run: Run) -> dict[str, Any]:
     """Hands a tensor over as the case asks and returns what came back.
 
     args: the tensor. options: view, one of `_views`.
-    Raises: ContractError where the tensor's requires_grad was switched, or a scalar came back in place of an array.
+    Parts: 'result'; its 'type', and whether that is 'one of NumPy'; whether the tensor required grad before the call, and does so
+        after it.
     """
     tensor = _views[run.options.get("view", "plain")](run.args[0])
-    asked = T.get(tensor, "requires_grad")
+    before = T.get(tensor, "requires_grad")
     with _Transfers():
         result = called(function, run, tensor)
-    if T.get(tensor, "requires_grad") != asked:
-        raise ContractError(
-            "The tensor that was handed over no longer requires grad: its caller can't train it any more."
-        )
-    if isinstance(result, (generic, bool, int, float)):
-        kind = f"A NumPy scalar ({type(result).__name__})" if isinstance(result, generic) else f"A Python {type(result).__name__}"
-        raise ContractError(f"{kind} came back; expected a NumPy array, here one of shape {tuple(tensor.shape)}.")
-    return {"result": returned(result)}
+    return {
+        "result": returned(result), "type": type(result).__name__, "one of NumPy": is_a(result, generic),
+        "requires grad": array([before, T.get(tensor, "requires_grad")]), "shape": array(T.get(tensor, "shape"), int64),
+    }  # fmt: skip
 
 
 _as_subclass = torch.Tensor.as_subclass

@@ -1,68 +1,51 @@
-"""Lesson 06: attention with a mask, and a module that carries one."""
+"""Lesson 06: a module that carries a mask."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from numpy import float32, zeros
+from numpy import array, int64
 from torch.overrides import TorchFunctionMode
 
 from ..originals import BUILTINS, is_a, of_torch
-from ..values import Marked
-from . import ContractError, Run, build, differentiable, gradients, returned
+from . import Run, build
 
 __builtins__ = BUILTINS
 
 
-def attend(function: Any, run: Run) -> dict[str, Any]:
-    """Calls function(q, k, v[, mask]) and takes its gradients.
-
-    options: output_only (True leaves the weights aside, whose dtype is free in half precision);
-    none_is_zero (True: a gradient may be None, as where no row sees a key).
-    """
-    result = function(*run.args, **run.kwargs)
-    wanted = differentiable(run)
-    parts: dict[str, Any] = {"result": returned(result)}
-    if run.options.get("output_only"):
-        if not isinstance(result, (tuple, list)) or len(result) != 2:
-            raise ContractError(f"A {type(result).__name__} was returned; expected two things: (output, weights).")
-        parts = {"output": result[0]}
-    found = gradients(result, wanted)
-    if run.options.get("none_is_zero"):
-        found = {name: _or_zeros(run, value) for name, value in found.items()}
-    return {**parts, **found}
-
-
-def _or_zeros(run: Run, gradient: Marked) -> Marked:
-    """A gradient, zeros where none arrives."""
-    if gradient.value is not None:
-        return gradient
-    return replace(gradient, value=zeros(tuple(of_torch().get(run.named()[gradient.of], "shape")), float32))
-
-
 def buffer(cls: Any, run: Run) -> dict[str, Any]:
-    """How a module keeps its mask: as a buffer, outside of state_dict, and on the device that the module is on.
+    """What buffers a module has, of what its result was computed, and on which device that is once the module was moved.
 
-    options: as for `module`; max_len. args: (x,).
+    options: as for `module`; max_len. args: (x,). Parts: 'buffers', the numbers of each and whether `state_dict` holds it; 'seen',
+    what `_Own` says of the result, by name; 'device', where that leaves it open: '' where a tensor stayed behind.
     """
     torch, made = of_torch(), build(cls, run.options).eval()
     made(*run.args)  # a buffer may be filled by the first call
     buffers = torch.buffers(made).values()
-    masks = [kept for buffer, kept in buffers if torch.numel(buffer) >= run.options["max_len"] ** 2]
     own = _Own([run.args[0], *torch.parameters(made).values(), *(buffer for buffer, _ in buffers)], torch.plain(made).values())
     with own:
         result = made(*run.args)
-    followed = own.has(result)
-    if masks and is_a(result, torch.Tensor) and not own.stays(result) and not (followed and own.sure):
-        followed = _on_meta(made, run.args[0])
-    return {
-        "the mask is a buffer": bool(buffers),
-        "a buffer holds the mask for max_len tokens": bool(masks),
-        "the mask is saved in state_dict": any(masks),
-        "everything follows the module to another device": followed,
-    }
+    sizes = array([(torch.numel(buffer), kept) for buffer, kept in buffers], int64).reshape(-1, 2)
+    seen = own.seen(result)
+    parts = {"buffers": sizes, "seen": " ".join(name for name in SEEN if name in seen)}
+    if not open_question(seen) or not is_a(result, torch.Tensor) or not (sizes[:, 0] >= run.options["max_len"] ** 2).any():
+        return parts
+    return {**parts, "device": _on_meta(made, run.args[0])}
+
+
+SEEN = ("lost", "made", "asked", "own", "strayed", "sure")  # what `_Own` notes, and in which of its two tables a result is
+
+
+def open_question(seen: Collection[str]) -> bool:
+    """Whether it is unknown on which device a result would be: neither known to stay where it was made, nor surely to follow."""
+    stays = ("lost" in seen or "made" in seen) and "asked" not in seen
+    return not stays and not (follows(seen) and "sure" in seen)
+
+
+def follows(seen: Collection[str]) -> bool:
+    """Whether a result was computed of the module's own tensors and its input alone, under `_Own` from beginning to end."""
+    return "own" in seen and "strayed" not in seen and "lost" not in seen
 
 
 _CROSSES = frozenset("to type_as copy_ cpu cuda new_tensor tensor as_tensor asarray __getitem__ __setitem__".split())  # devices may differ
@@ -74,6 +57,7 @@ class _Own(TorchFunctionMode):
     To see that of nothing else is computed takes no time; to compute on torch's meta device makes torch import a computer algebra
     in a second. lost: one of them met a tensor that was made here for no device and so stays where it was.
     sure: nothing was made for a device that was named, or moved, which may be the right one or not.
+    strayed: one of them met a tensor that is neither theirs nor made meanwhile. asked: for a tensor's device.
     plain: what the module keeps as plain attributes, which stays where it is, too.
     """
 
@@ -108,13 +92,10 @@ class _Own(TorchFunctionMode):
     def _note(self, result: Any, among: dict[int, Any]) -> None:
         among |= {id(tensor): tensor for tensor in _tensors(result)}
 
-    def stays(self, result: Any) -> bool:
-        """Whether it is known to be on the device where it was made, or computed with something that is."""
-        return (self.lost or id(result) in self._made) and not self._asked
-
-    def has(self, result: Any) -> bool:
-        """Whether it was computed of these alone, under this mode from beginning to end."""
-        return id(result) in self._own and not self._strayed and not self.lost
+    def seen(self, result: Any) -> set[str]:
+        """Which of SEEN hold, for the result of what ran under this mode."""
+        holds = (self.lost, id(result) in self._made, self._asked, id(result) in self._own, self._strayed, self.sure)
+        return {name for name, one in zip(SEEN, holds, strict=True) if one}
 
 
 def _tensors(value: Any) -> Iterator[Any]:
@@ -126,8 +107,11 @@ def _tensors(value: Any) -> Iterator[Any]:
             yield from _tensors(item)
 
 
-def _on_meta(made: Any, x: Any) -> bool:
-    """Whether a module gives a tensor of torch's meta device once it has been moved there with all that is registered."""
+def _on_meta(made: Any, x: Any) -> str:
+    """The device of what a module gives once it has been moved to torch's meta device with all that is registered.
+
+    '' where it gives nothing, since a tensor stayed behind.
+    """
     torch = of_torch()
     torch.move(made, "meta")
     try:
@@ -135,5 +119,5 @@ def _on_meta(made: Any, x: Any) -> bool:
     except RuntimeError as error:
         if "device" not in str(error):
             raise
-        return False  # a tensor stayed behind; torch's words for it depend on the operation that met it
-    return is_a(result, torch.Tensor) and torch.get(result, "device").type == "meta"
+        return ""  # torch's words for it depend on the operation that met it
+    return torch.get(result, "device").type if is_a(result, torch.Tensor) else ""

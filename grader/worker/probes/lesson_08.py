@@ -11,6 +11,7 @@ from ..originals import BUILTINS, is_a
 from . import Run, called, returned
 
 __builtins__ = BUILTINS
+MOST = 10
 
 
 def measured(function: Any, run: Run) -> dict[str, Any]:
@@ -19,23 +20,23 @@ def measured(function: Any, run: Run) -> dict[str, Any]:
     args: x, or (x, step). options: f, one of `_functions`; c, the factor of each entry; layout, one of `_layouts`, says how x
     lies in memory; keeps (True: f keeps all that it was given, and answers from memory where the same numbers come again);
     changes (True: f overwrites what it was given); by_name (the names by which all arguments are passed).
-    Parts: 'what f was given', in words, and 'result'.
+    Parts: 'what f was given', in words, at most MOST kinds of it in turn, and 'result'.
     """
     options, (given, *step) = run.options, run.args
     x = _layouts[options.get("layout", "plain")](given)
-    _seen.shape, _seen.other = x.shape, ""
+    _seen.shape, _seen.kinds = x.shape, {}
     f = _made(_functions[options["f"]], options["c"], options.get("keeps", False), options.get("changes", False))
     result = called(function, run, f, x, *step)
     given[...] = x  # what was done to x shows in the case's own input
-    return {"what f was given": _seen.other or _words(zeros(x.shape)), "result": returned(result)}
+    return {"what f was given": list(_seen.kinds), "result": returned(result)}
 
 
 class _Seen:
-    """What the function of the moment was given that it was not to be given; not kept where a learner's code gets hold of it."""
+    """What the function of the moment was given; not kept where a learner's code gets hold of it."""
 
     def __init__(self) -> None:
         self.shape: tuple[int, ...] = ()
-        self.other = ""
+        self.kinds: dict[str, None] = {}  # in words, in the order in which they came
 
 
 _seen = _Seen()
@@ -46,9 +47,9 @@ def _made(of: Callable[[ndarray, ndarray], Any], c: ndarray, keeps: bool, change
     kept: list[tuple[Any, float]] = []
 
     def f(x: Any) -> float:
-        right = (is_a(x, ndarray) or is_a(x, generic)) and x.dtype == float64 and x.shape == _seen.shape
-        if not right:
-            _seen.other = _seen.other or _words(x)
+        if len(_seen.kinds) < MOST:
+            _seen.kinds[words(x)] = None
+        if not ((is_a(x, ndarray) or is_a(x, generic)) and x.dtype == float64 and x.shape == _seen.shape):
             return 0.0
         for old, value in kept:
             if array_equal(old, x):
@@ -63,7 +64,7 @@ def _made(of: Callable[[ndarray, ndarray], Any], c: ndarray, keeps: bool, change
     return f
 
 
-def _words(x: Any) -> str:
+def words(x: Any) -> str:
     if is_a(x, ndarray) or is_a(x, generic):  # a sum of two arrays of shape () is no array any more
         return f"an array of {x.dtype} of shape {tuple(x.shape)}"
     return f"a {type(x).__name__}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
-from numpy import array, float32
+from numpy import array, int64
 from torch.nn import Linear, Module, MultiheadAttention
 
-from ..originals import BUILTINS, of_torch, overlap
+from ..originals import BUILTINS, of_torch
 from . import Run, build, called, gradients, module as run_module, parameter
 
 __builtins__ = BUILTINS
@@ -53,7 +54,10 @@ def copied(function: Any, run: Run) -> dict[str, Any]:
     """What the call leaves in the module, and in the original.
 
     options: init (d_model, num_heads and, where it is another module of these attributes, True), mine and original (weights by
-    name of the two modules before the call).
+    name of the two modules before the call). Parts: the weights by name; 'before' and 'after', of the module (which object is the
+    parameter of each name, as the contract orders them, 0 for none); 'memory' and 'memory of the original' (the addresses of each
+    parameter); 'original' (its numbers, in the order of the option); 'trainable' and 'original trainable' (of each parameter);
+    'recording' (whether torch records gradients after the call).
     """
     options = run.options
     mine = build(Mine, {"init": options["init"], "state": options["mine"]})
@@ -64,14 +68,24 @@ def copied(function: Any, run: Run) -> dict[str, Any]:
         called(function, run, mine, original)
         still = T.grad_is_enabled()
     after, theirs = T.parameters(mine), T.parameters(original)
-    held, lent = ([T.memory(value) for value in owned.values()] for owned in (after, theirs))
-    given = {name: array(numbers, float32).tobytes() for name, numbers in options["original"].items()}
     names = [f"{layer}.{kind}" for layer in LAYERS for kind in ("weight", "bias")]
     return {name: after[name] for name in names if name in after} | {
-        "the parameters are the same objects as before": all(after.get(name) is value for name, value in before.items()),
-        "memory is shared with the original": any(overlap(one, other) for one in held for other in lent),
-        "the original has changed": {name: T.numbers(value).tobytes() for name, value in theirs.items()} != given,
-        "the original's parameters are trainable": all(T.get(value, "requires_grad") for value in trained.values()),
-        "the parameters are trainable": all(T.get(value, "requires_grad") for value in after.values()),
-        "torch records gradients after the call": still,
-    }
+        "before": identities(before, names), "after": identities(after, names),
+        "memory": addresses(after), "memory of the original": addresses(theirs),
+        "original": [T.numbers(theirs[name]) if name in theirs else None for name in options["original"]],
+        "trainable": trainable(after), "original trainable": trainable(trained), "recording": still,
+    }  # fmt: skip
+
+
+def identities(owned: dict[str, Any], names: Iterable[str]) -> Any:
+    """Which object is there by each name; 0 for none."""
+    return array([id(owned[name]) if name in owned else 0 for name in names], int64)
+
+
+def addresses(owned: dict[str, Any]) -> Any:
+    """At which the numbers of each parameter begin and end."""
+    return array([T.memory(value) for value in owned.values()], int64).reshape(-1, 2)
+
+
+def trainable(owned: dict[str, Any]) -> Any:
+    return array([T.get(value, "requires_grad") for value in owned.values()], bool)

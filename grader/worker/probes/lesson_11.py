@@ -29,7 +29,7 @@ def dropout(cls: Any, run: Run) -> dict[str, Any]:
 
 
 def attention(cls: Any, run: Run) -> dict[str, Any]:
-    """As `module`, and whether `state_dict` holds more than the two weights of the contract, or the module a tensor that stays behind.
+    """As `module`, and the names of what `state_dict` holds and of 'tensors' that are no buffers, which `.to(device)` leaves behind.
 
     Raises: ContractError also where max_len tokens, the most that are allowed, are refused.
     """
@@ -42,12 +42,7 @@ def attention(cls: Any, run: Run) -> dict[str, Any]:
         raised = f"ValueError: {error}" if str(error) else "ValueError"
         raise ContractError(f"{max_len} tokens were refused ({raised}), and max_len is {max_len}; only more should be refused.") from None
     made = build(cls, run.options)
-    more = set(T.saved(made)) - {"qkv.weight", "proj.weight"}
-    return {
-        **parts,
-        "state_dict holds more than qkv.weight and proj.weight": bool(more),
-        "a tensor is kept that is no buffer, so that `.to(device)` leaves it behind": bool(T.plain(made)),
-    }
+    return {**parts, "state_dict": " ".join(T.saved(made)), "tensors": " ".join(T.plain(made))}
 
 
 def set_eps(name: str, own: dict[str, Any]) -> None:

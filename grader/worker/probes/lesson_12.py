@@ -16,6 +16,7 @@ from torch.nn import Dropout, Module, Parameter, Sequential
 
 from ..originals import BUILTINS, is_a, of_torch
 from . import ContractError, Run, build, gradients, parameter as parameter_of, returned
+from .lesson_09 import trainable
 from .lesson_11 import set_eps
 
 __builtins__ = BUILTINS
@@ -61,7 +62,8 @@ def greedy(function: Any, run: Run) -> dict[str, Any]:
     """Generates at temperature 0 and says how the model was treated.
 
     args: (ids, max_new_tokens, max_len). options: table (V, V), training (the model's flag before), zero (the
-    temperature as it is passed). 'tokens fed', 'in training', 'graphs': of each call; 'flags': of each part afterwards.
+    temperature as it is passed). 'tokens fed', 'in training', 'graphs': of each call; 'flags': of each part afterwards; 'trainable':
+    of each parameter.
     """
     model = Writer(run.options["table"], True, run.options["training"], run.args[2])
     NOTES.clear()
@@ -69,7 +71,7 @@ def greedy(function: Any, run: Run) -> dict[str, Any]:
         result = _integers(function(model, *run.args, temperature=run.options.get("zero", 0.0)))
         still = T.grad_is_enabled()
     fed, training, graphs = (array([note[i] for note in NOTES]) for i in range(3))
-    trained = all(T.get(one, "requires_grad") for one in T.parameters(model).values())
+    trained = trainable(T.parameters(model))
     return {
         "result": returned(result), "tokens fed": fed, "in training": training, "graphs": graphs, "flags": array(flags(model)),
         "torch records gradients after the call": still, "trainable": trained,
@@ -156,7 +158,7 @@ STEPS: list[list[Any]] = []  # of each step of the optimizer: a copy of the grad
 
 @contextmanager
 def nothing_collected() -> Iterator[list[int]]:
-    """What the block makes stays young, so that `graph_is_held` need not search all there is, which takes a fifth of a second.
+    """What the block makes stays young, so that `graphs_held` need not search all there is, which takes a fifth of a second.
 
     Gives how often Python had collected before the block.
     """
@@ -173,11 +175,11 @@ def _collections() -> list[int]:
     return [one["collections"] for one in get_stats()]
 
 
-def graph_is_held(before: list[int]) -> bool:
-    """Whether any graph is left, also after what refers to itself has been collected. before: as `nothing_collected` gives it."""
+def graphs_held(before: list[int]) -> int:
+    """How many graphs are left, also after what refers to itself has been collected. before: as `nothing_collected` gives it."""
     if any(one() is not None for one in GRAPHS):
         collect(0 if _collections() == before else 2)  # the learner's code may have collected, too
-    return any(one() is not None for one in GRAPHS)
+    return sum(one() is not None for one in GRAPHS)
 
 
 class Stepping(torch.optim.Optimizer):
@@ -213,7 +215,8 @@ def stepped(function: Any, run: Run) -> dict[str, Any]:
 
     args: (ids,); kwargs as they are. options: table, bias, gain (of `Bigram`), training (its mode), lr, stale (gradients that
     lie there before, or None), before (ids of steps that go before this one). 'backward': of each pass backwards, how many
-    steps came before it; 'held' (with steps before): whether a graph is left when the call has returned.
+    steps came before it; 'graph': whether the loss has one; 'held' (with steps before): how many graphs are left when the call has
+    returned.
     """
     options = run.options
     model = Bigram(options["table"], options["bias"], options["gain"], options["training"])
@@ -232,9 +235,10 @@ def stepped(function: Any, run: Run) -> dict[str, Any]:
         still = T.grad_is_enabled()
     graph = is_a(loss, T.Tensor) and T.get(loss, "requires_grad")
     grads = STEPS[-1] if len(STEPS) == 1 else [None, None]
+    held = graphs_held(collections) if options.get("before") and not graph else 0
     return {
-        "backward": array(BACKWARD, int64), "held": bool(options.get("before")) and not graph and graph_is_held(collections),
-        "loss": T.copy(loss), "graph": bool(graph), "steps": len(STEPS), "flags": array(flags(model)), "recording": still,
+        "backward": array(BACKWARD, int64), "held": held, "loss": T.copy(loss), "graph": bool(graph),
+        "steps": len(STEPS), "flags": array(flags(model)), "recording": still,
         "table before": before[0], "bias before": before[1], "table at the step": grads[0], "bias at the step": grads[1],
         "table after": T.copy(model.table), "bias after": T.copy(model.bias),
     }  # fmt: skip
@@ -244,8 +248,8 @@ def language_model(cls: Any, run: Run) -> dict[str, Any]:
     """As `module`, of a language model whose attributes are looked at first, one after the other.
 
     args: (ids,). options: as for `module`; layers; earlier (the ids of each earlier call). Parts: 'result', 'second call' (of the ids
-    backwards), gradients; 'tied', whether head and token share a weight; 'shared', whether other parts do; and what went from part to
-    part, where a part was called as a module: 'into block 0', 'out of the blocks', 'into norm', 'out of norm', 'into head', '… block i'
+    backwards), gradients; 'weights', which objects those of head and token are; 'parameters', which all are; and what went from part
+    to part, where a part was called as a module: 'into block 0', 'out of the blocks', 'into norm', 'out of norm', 'into head', '… block i'
     for every further block.
     """
     options = run.options
@@ -266,8 +270,9 @@ def language_model(cls: Any, run: Run) -> dict[str, Any]:
     inside = [own for prefix, own in T.parts(blocks) if prefix.count(".") == 1]
     if len(inside) != options["layers"]:
         raise ContractError(f"There are {len(inside)} blocks; expected num_layers = {options['layers']}.")
-    tied = T.parameter(made.head, "weight") is T.parameter(made.token, "weight")
-    shared = len({id(value) for value in T.parameters(made).values()}) < len(T.parameters(made)) - tied
+    owned = T.parameters(made)
+    identities = {"weights": [T.parameter(T.part(made, name), "weight") for name in ("head", "token")], "parameters": owned.values()}
+    identities = {name: array([*map(id, those)], int64) for name, those in identities.items()}
     build(lambda *_, **__: made, options)
     for prefix, own in T.parts(made):
         if "normalized_shape" in own:
@@ -275,7 +280,7 @@ def language_model(cls: Any, run: Run) -> dict[str, Any]:
     made.train(options.get("mode", "eval") == "train")
     for ids in options.get("earlier", ()):
         made(T.tensor(ids))
-    parts = {"tied": tied, "shared": shared, **_passed_on(made, blocks, run)}
+    parts = {**identities, **_passed_on(made, blocks, run)}
     if options.get("gradients"):
         weights = {name: parameter_of(made, name) for name in options["gradients"]}
         gradients(parts["result"].value, weights)

@@ -12,6 +12,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+from numpy import array, int64
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -79,8 +80,10 @@ def pretended(cuda: str, mps: str, gpus: int = 1) -> Iterator[None]:
 class _Seen:
     """What both modes below note. It is not kept on them: a learner's code can reach the modes of the moment."""
 
-    def __init__(self, t: int = 0) -> None:
-        self.t, self.calls, self.inside, self.found = t, [], False, False
+    def __init__(self) -> None:
+        self.calls: list[dict[str, Any]] = []  # of the operator, with what it was given
+        self.inside = False
+        self.shapes: dict[tuple[int, ...], None] = {}  # in which tensors end that were made outside of it
 
 
 _seen = _Seen()
@@ -103,7 +106,7 @@ class _Watched(TorchFunctionMode):
 
 
 class _Squares(TorchDispatchMode):
-    """Notes whether an operation outside the operator makes a tensor that ends in (T, T)."""
+    """Notes in which two sizes the tensors end that operations outside the operator make."""
 
     @classmethod
     def _should_skip_dynamo(cls):  # True would import torch's compiler: seconds, for code that is not compiled
@@ -111,10 +114,10 @@ class _Squares(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if _seen.t > 1 and not _seen.inside:
+        if not _seen.inside:
             for item in result if isinstance(result, (tuple, list)) else (result,):
-                if is_a(item, T.Tensor) and tuple(T.get(item, "shape"))[-2:] == (_seen.t, _seen.t):
-                    _seen.found = True
+                if is_a(item, T.Tensor):
+                    _seen.shapes[tuple(T.get(item, "shape"))[-2:]] = None
         return result
 
 
@@ -124,13 +127,14 @@ def fast(cls: Any, run: Run) -> dict[str, Any]:
     args: x (B, T, d_model). options: as for `module` (init, init_kwargs, state, linear, no_bias, dtype, mode, gradients);
     shorter, a length for a third call, after a second one on x backwards; autocast, True for bfloat16; backend, the name of
     the operator's torch.nn.attention.SDPBackend.
-    Parts: 'result', 'second call', 'third call', gradients,
-    'state_dict', 'call of the operator', 'shapes of query, key and value', 'is_causal', 'attn_mask', '(T, T) tensors of its own'.
+    Parts: 'result', 'second call', 'third call', gradients, 'state_dict'; 'calls', how often the operator was called; of its first
+    call 'shapes' (of query, key and value, None where one is missing), 'is_causal' and 'attn_mask' (each as text); 'ends', the last
+    two sizes of each tensor that was made outside of it.
     """
     options, (x,) = run.options, run.args
     made = build(cls, options)
     made.train(options.get("mode", "eval") == "train")
-    _seen.__init__(T.get(x, "shape")[1])
+    _seen.__init__()
     backend = getattr(SDPBackend, options["backend"]) if options.get("backend") else None
     on_backend = sdpa_kernel(backend) if backend is not None else contextlib.nullcontext()
     with on_backend, torch.autocast("cpu", torch.bfloat16, enabled=bool(options.get("autocast"))):
@@ -143,17 +147,17 @@ def fast(cls: Any, run: Run) -> dict[str, Any]:
     if options.get("gradients"):
         parts |= gradients(result, {"x": x} | {name: parameter(made, name) for name in options["state"]})
     parts["state_dict"] = ", ".join(T.saved(made))
-    return parts | _said(_seen.calls, _seen.t) | {"(T, T) tensors of its own": "some" if _seen.found else "none"}
+    ends = array([shape for shape in _seen.shapes if len(shape) == 2], int64).reshape(-1, 2)
+    return parts | _call(_seen.calls) | {"calls": len(_seen.calls), "ends": ends}
 
 
-def _said(calls: list[dict[str, Any]], t: int) -> dict[str, Any]:
-    """What the operator was told by its first call, in words; is_causal says nothing for a single token."""
-    parts: dict[str, Any] = {"call of the operator": {0: "never", 1: "once"}.get(len(calls), f"{len(calls)} times")}
+def _call(calls: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the operator was given by its first call."""
     if not calls:
-        return parts | dict.fromkeys(("shapes of query, key and value", "is_causal", "attn_mask"), "nothing: it was not called")
-    call = calls[0]
-    shapes = [tuple(T.get(call[name], "shape")) if name in call else "missing" for name in ("query", "key", "value")]
-    parts["shapes of query, key and value"] = ", ".join(map(str, shapes))
-    parts["is_causal"] = "True" if t == 1 else str(bool(call.get("is_causal", False)))
-    parts["attn_mask"] = "None" if call.get("attn_mask") is None else "a mask"
-    return parts
+        return {}
+    given = calls[0]
+    tensors = [given.get(name) for name in ("query", "key", "value")]
+    return {
+        "shapes": [array(T.get(one, "shape"), int64) if is_a(one, T.Tensor) else None for one in tensors],
+        "is_causal": str(bool(given.get("is_causal", False))), "attn_mask": type(given.get("attn_mask")).__name__,
+    }  # fmt: skip

@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from ..originals import BUILTINS, is_a, of_torch
 from . import ContractError, Run, returned
+from .lesson_09 import trainable
 
 __builtins__ = BUILTINS
 
@@ -64,8 +65,8 @@ def appended(cls: Any, run: Run) -> dict[str, Any]:
     dtype (its name, None: left out); by_place (True: it goes by position); named (True: the sizes go by name); beside (True: a second
     cache is used in between); refused (True: a ValueError is no end, nor is another exception where there is no room).
     Parts: 'keys i' and 'values i' of the i-th append that was taken; lengths; refused (how many appends were taken, how many not);
-    taken, given, held, kept: where the memory begins and ends of what there was before the first append, of what was appended, of
-    what came back, and of what the cache holds at last, as ranks among all these addresses.
+    taken, given, held, kept: the addresses at which the memory begins and ends of what there was before the first append, of what was
+    appended, of what came back, and of what the cache holds at last.
     """
     options, (*sizes, k, v) = run.options, run.args
     more = {"dtype": T.dtypes[options["dtype"]]} if options["dtype"] else {}
@@ -96,10 +97,9 @@ def appended(cls: Any, run: Run) -> dict[str, Any]:
             given, held, taken = [*given, *new], [*held, *back], taken + 1
         start += chunk
         lengths.append(len(cache))
-    spans = _ranked([[T.memory(one) for one in which] for which in (tensors, given, held, held_by(cache))])
     return {
         **parts, "lengths": array(lengths, int64), "refused": array([taken, refused], int64),
-        "taken": spans[0], "given": spans[1], "held": spans[2], "kept": spans[3],
+        "taken": _addresses(tensors), "given": _addresses(given), "held": _addresses(held), "kept": _addresses(held_by(cache)),
     }  # fmt: skip
 
 
@@ -110,10 +110,8 @@ def _two_tensors(back: Any) -> tuple[Any, Any]:
     return tuple(back)
 
 
-def _ranked(groups: list[list[tuple[int, int]]]) -> list[ndarray]:
-    """The same order of addresses in small numbers, which do not differ from run to run."""
-    rank = {address: i for i, address in enumerate(sorted({address for group in groups for pair in group for address in pair}))}
-    return [array([[rank[first], rank[last]] for first, last in group], int64).reshape(-1, 2) for group in groups]
+def _addresses(tensors: list[Any]) -> ndarray:
+    return array([T.memory(one) for one in tensors], int64).reshape(-1, 2)
 
 
 def placed(cls: Any, run: Run) -> dict[str, Any]:
@@ -183,7 +181,8 @@ def written(function: Any, run: Run) -> dict[str, Any]:
     """Lets a stand-in write, and says how it was called.
 
     args: (ids, max_new_tokens). options: table (V, V), training (the model's mode before), again (True: it has written this once
-    already); named (True: all inputs go by name). calls: (cache, rows, tokens) of each.
+    already); named (True: all inputs go by name). calls: (cache, rows, tokens) of each; trainable: of each parameter; tables: their
+    numbers.
     """
     model = Speaker(run.options["table"], run.options["training"])
     if run.options.get("again"):
@@ -197,10 +196,10 @@ def written(function: Any, run: Run) -> dict[str, Any]:
         else:
             result = function(model, *run.args)
         still = T.grad_is_enabled()
-    tables, before = T.parameters(model).values(), run.options["table"].tolist()
+    owned = T.parameters(model)
     modes = [own["training"] is not False for _, own in T.parts(model)]
     return {
         "result": returned(result), "calls": array([call[:3] for call in CALLS], int64).reshape(-1, 3),
         "graphs": array([call[3] for call in CALLS], bool), "flags": array(modes), "recording": still,
-        "parameters": all(T.get(one, "requires_grad") for one in tables) and [T.numbers(one).tolist() for one in tables] == [before],
+        "trainable": trainable(owned), "tables": [T.numbers(one) for one in owned.values()],
     }  # fmt: skip

@@ -6,11 +6,12 @@ import math
 from typing import Any
 
 import torch
-from numpy import array, float32
+from numpy import array, int64
 from torch.nn import Linear, Module
 
 from ..originals import BUILTINS, of_torch
 from . import Run, build, called, returned
+from .lesson_09 import identities, trainable
 
 __builtins__ = BUILTINS
 
@@ -36,9 +37,12 @@ class Attention(Module):
 
 
 def contributions(function: Any, run: Run) -> dict[str, Any]:
-    """What the function makes of a module and x, and whether the module is as it was.
+    """What the function makes of a module and x, and how the module is left.
 
-    args: x (B, T, d_model). options: heads, state (weights by name), max_len (x's T where it is not given).
+    args: x (B, T, d_model). options: heads, state (weights by name), max_len (x's T where it is not given). Parts: 'result';
+    'before' and 'after', which object is the parameter of each name in state, 0 for none; 'weights', their numbers; 'trainable', of
+    each parameter; 'x requires a gradient'; 'hooks', how many are left on the module; 'training', of each of its parts; 'recording',
+    whether torch records gradients after the call.
     """
     (x,), options = run.args, run.options
     _, t, d_model = T.get(x, "shape")
@@ -47,32 +51,27 @@ def contributions(function: Any, run: Run) -> dict[str, Any]:
     with T.recording(True):
         result = called(function, run, module, x)
         still = T.grad_is_enabled()
-    given = {name: array(numbers, float32).tobytes() for name, numbers in options["state"].items()}
-    after = T.parameters(module)
-    left = {name: T.numbers(value).tobytes() for name, value in after.items()}
-    hooked = any(own.get(kind) for _, own in T.parts(module) for kind in ("_forward_hooks", "_forward_pre_hooks"))
+    after, names = T.parameters(module), tuple(options["state"])
+    parts = [own for _, own in T.parts(module)]
     return {
-        "result": returned(result), "the module's weights are as they were": left == given,
-        "the module's parameters are the same objects as before": all(after.get(name) is one for name, one in before.items()),
-        "the module's parameters require gradients, as before": all(T.get(one, "requires_grad") for one in after.values()),
-        "x requires a gradient after the call": bool(T.get(x, "requires_grad")),
-        "a hook is left on the module": hooked,
-        "the module is in eval mode": not any(own["training"] for _, own in T.parts(module)),
-        "torch records gradients after the call": still,
+        "result": returned(result), "before": identities(before, names), "after": identities(after, names),
+        "weights": [T.numbers(one) for one in after.values()], "trainable": trainable(after),
+        "x requires a gradient": bool(T.get(x, "requires_grad")),
+        "hooks": sum(len(own.get(kind) or ()) for own in parts for kind in ("_forward_hooks", "_forward_pre_hooks")),
+        "training": array([own["training"] is not False for own in parts]), "recording": still,
     }  # fmt: skip
 
 
 def rolled(function: Any, run: Run) -> dict[str, Any]:
-    """What the function makes of a list of tensors, and whether the list and they are as they were.
+    """What the function makes of a list of tensors, and how it leaves them.
 
-    args: the list.
+    args: the list. Parts: 'result'; 'before' and 'after', which objects the list holds; 'layers', the numbers of those before.
     """
     (layers,) = run.args
-    held = [(one, T.numbers(one).tobytes()) for one in layers]
+    held = [*layers]
     with T.recording(True):
         result = called(function, run, layers)
-    same = len(layers) == len(held) and all(one is other for one, (other, _) in zip(layers, held, strict=True))
     return {
-        "result": returned(result),
-        "the list and its weights are as they were": same and all(T.numbers(one).tobytes() == before for one, before in held),
-    }
+        "result": returned(result), "before": array([*map(id, held)], int64), "after": array([*map(id, layers)], int64),
+        "layers": [T.numbers(one) for one in held],
+    }  # fmt: skip

@@ -24,6 +24,18 @@ class cross_entropy_gradient:
         for key, title, args in loss_extremes(rng):
             yield Case(key, title, args, stage="extremes", atol=FLOAT32_AT_1E4)
 
+        yield Case("faint", "a score 60 below the others", (np.array([1.0, -59.0, 0.0]), np.array(2)))
+
+    @holds("a score 60 below the others still has a gradient, its weight", needs=("faint",))
+    def no_differences(case, parts):
+        x, got = case.args[0], parts["result"]
+        weights = np.exp(x - x.max()) / np.exp(x - x.max()).sum()
+        # float32 holds e⁻⁶⁰, too. Only where all else is right is it a finite difference.
+        if got.shape != x.shape or np.abs(got - weights + np.eye(3)[case.args[1]]).max() > 1e-3 or 0.9 < got[1] / weights[1] < 1.1:
+            return None
+        return (f"the weight is {weights[1]:.1e}, and {got[1]:.1e} came back, as of a finite difference, whose step is lost in rounding; "
+                "write out the formula, which needs no step.")  # fmt: skip
+
     @holds("the gradient of each row sums to 0: adding one number to all its scores changes no loss")
     def rows_sum_to_0(case, parts):
         sums = np.ravel(parts["result"].sum(axis=-1))

@@ -17,7 +17,7 @@ def drawn(otherwise: str):
     return patch(Q, f"q = {otherwise}", K, f"k = {otherwise}")
 
 
-@exercise(points=2, minutes=8, difficulty=2, container="number", parts=("standard deviation",))
+@exercise(points=2, minutes=8, difficulty=2, container="number", parts=("standard deviation",), forbids=("tampering",))
 class dot_product_std:
     """Measure how far the dot products of random vectors spread."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from grader.course.declare import exercise, mistake, patch
+from grader.course.declare import exercise, holds, mistake, patch
 from grader.course.spec import Case
 
 SCORES, TOP, TOTAL = "scale * (keys @ q)", "scores.max()", "e.sum()"
@@ -14,6 +14,14 @@ JACOBIAN, CHAIN, NORM = "np.diag(p) - np.outer(p, p)", "jacobian @ (scale * keys
 def drawn(rng: np.random.Generator, n: int, d: int, scale: float, size: float = 1.0) -> tuple[np.ndarray, np.ndarray, float]:
     """(q, keys, scale): a query of d numbers that are about `size`, and n keys."""
     return (rng.normal(size=d) * size).round(2), rng.normal(size=(n, d)).round(2), scale
+
+
+def norm(q: np.ndarray, keys: np.ndarray, scale: float) -> float:
+    """The exercise's own formula."""
+    scores = scale * keys @ q
+    e = np.exp(scores - scores.max())
+    p = e / e.sum()
+    return float(np.linalg.norm((np.diag(p) - np.outer(p, p)) @ (scale * keys)))
 
 
 @exercise(points=3, minutes=10, difficulty=3, container="number", rtol=1e-5, atol=1e-6)
@@ -39,12 +47,26 @@ class query_gradient_norm:
         q, keys, scale = drawn(rng, 6, 8, 0.35)
         yield Case("float32", "float32 inputs", (q.astype(np.float32), keys.astype(np.float32), scale))
         yield Case("seven", "seven keys of two numbers", drawn(rng, 7, 2, 0.8))
+        q, keys, scale = drawn(rng, 4, 3, 0.5)
+        stretch = 2.0 ** np.array([30, -30, 30])
+        yield Case("plain", "four keys of three numbers once more", (q, keys, scale))
+        title = "the same scores, of keys of 10⁹ and 10⁻⁹ and a query of 10⁻⁹ and 10⁹"
+        yield Case("stretched", title, (q / stretch, keys * stretch, scale))
         keys = np.array([[100.0, 0.0, 1.0], [100.0, 0.0, 0.0], [99.0, 1.0, 0.0], [-100.0, 0.0, 2.0]])
         yield Case("large", "scores near 9,900 and −9,900", (np.array([99.0, 0.0, 0.5]), keys, 1.0), stage="extremes")
         yield Case("large-negative", "every score near −9,000", (np.array([-90.0, 0.0, 1.0]), np.abs(keys), 1.0), stage="extremes")
         yield Case("large-scaled", "large keys, a small scale", (np.array([9.0, 0.5, 1.0]), 10 * keys, 1.0), stage="extremes")
         keys = np.array([[60.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
         yield Case("decided", "one score far above the others", (np.array([3.0, -2.0]), keys, 1.0), stage="extremes")
+
+    @holds("the norm is right for keys of 10⁹ and a query of 10⁻⁹, too", needs=("plain", "stretched"))
+    def no_differences(case, plain, other, stretched):
+        first, second = (norm(*one.args) for one in (case, other))
+        before, after = (float(parts["result"]) if parts["result"].shape == () else np.nan for parts in (plain, stretched))
+        if not abs(before / first - 1) < 1e-3 or abs(after / second - 1) < 1e-4 or not np.isfinite(after):
+            return None
+        return (f"{after:.4g} came back, and {second:.4g} was expected. The step of a finite difference is too long there; use the chain "
+                "rule, which needs no step.")  # fmt: skip
 
     hints = (
         "Nudge q a little: first the scores move, then the weights. Which of the two steps do you know from `softmax_gradient_norm`?",

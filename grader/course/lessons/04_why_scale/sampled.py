@@ -6,28 +6,62 @@ from collections.abc import Mapping
 import numpy as np
 
 from grader.course.declare import Case
-from grader.course.readings import flag, numbers
+from grader.course.readings import ContractError, flag, numbers
+from grader.worker.probes.lesson_04 import MORE, WORDS, giving
 from grader.worker.values import Observation, Part
 
+_BITS = 128  # of a PCG64 state, which a step takes to state * _FACTOR + inc (O'Neill 2014, section 6.3.4)
+_FACTOR = 0x2360ED051FC65DA44385DF649FCCF645
 _THIRDS = ("first", "second", "last")
 
 
 def read_draws(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     """What more calls of the function show of where its numbers come from."""
     first, again, other = (numbers(parts[name]) for name in ("standard deviation", "again", "other"))
+    d_k, n_samples = case.args
     return {
-        "repeats": flag(np.all(first == again)), "varies": flag(np.all(first != other)), "numbers drawn": parts["numbers drawn"],
+        "repeats": flag(np.all(first == again)), "varies": flag(np.all(first != other)),
+        "numbers drawn": _number(_drawn(parts["states"], 0, 2 * d_k * n_samples)),
     }  # fmt: skip
+
+
+def _drawn(states: Part, first: int, wanted: int) -> int:
+    """How many numbers of 64 bits lie between that state of a generator and the next; -1 where more than four times `wanted`."""
+    try:
+        (start, plus), (end, other) = (map(int, part.text.split()) for part in states.items[first : first + 2])
+    except ValueError:
+        raise ContractError("The states of the generator cannot be read.") from None
+    count = steps(start, end, plus) if plus == other else -1
+    return count if count <= 4 * wanted + 20 else -1
+
+
+def steps(start: int, end: int, plus: int) -> int:
+    """How many steps of PCG64 lead from one state to another. Bit i of the state repeats after 2**(i + 1) steps: one bit at a time."""
+    factor, at, count = _FACTOR, start, 0
+    for bit in (1 << i for i in range(_BITS)):
+        if (at ^ end) & bit:
+            at = at * factor + plus
+            count |= bit
+        factor, plus = factor * factor % (1 << _BITS), (factor + 1) * plus % (1 << _BITS)
+    return count
+
+
+def _number(value: float) -> Part:
+    made = np.array(value)
+    return Part("number", made, made.dtype.name)
 
 
 def read_results(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     """The mean of the results, the mean of their squares, and below what a tenth of them lies."""
     results = numbers(parts["results"], (case.options["calls"],)).astype(np.float64)
     found = {"mean result": results.mean(), "mean square": (results**2).mean(), "a tenth below": np.quantile(results, 0.1)}
-    return {
-        **{name: Part("number", np.array(value), "float64") for name, value in found.items()},
-        **{name: parts[name] for name in ("drawn", "drawn for more") if name in parts},
-    }  # fmt: skip
+    if "more" in case.options:
+        d_k, n_samples = case.args
+        samples = ("drawn", n_samples, case.options["calls"]), ("drawn for more", case.options["more"], MORE)
+        for i, (name, few, calls) in enumerate(samples):
+            drawn = _drawn(parts["states"], i, calls * 2 * d_k * few)
+            found[name] = drawn / calls if drawn >= 0 else -1.0
+    return {name: _number(float(value)) for name, value in found.items()}
 
 
 def read_use(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
@@ -36,7 +70,8 @@ def read_use(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     A spread of 0 may come out as 1e-4 (the root of float32's rounding) or as NaN (that of less than 0).
     """
     same, *others = (float(numbers(parts[name], ())) for name in ("all the same", *(f"the {nth} third differs" for nth in _THIRDS)))
-    unknown = float(numbers(parts["words drawn"], ())) < 0  # more than can be laid down
+    laid = giving([case.options["same"]] * WORDS).bit_generator.state["state"]["key"]
+    unknown = not np.array_equal(numbers(parts["words left"]), laid)  # more were drawn than can be laid down
     return {"every number that is drawn counts": flag(unknown or (not abs(same) > 1e-2 and all(abs(value) > 1e-3 for value in others)))}
 
 

@@ -31,6 +31,9 @@ class softmax_gradient_norm:
         yield Case("float32", "float32 scores", (rng.normal(size=(2, 2, 3, 6)).astype(np.float32),))
         yield Case("whole", "scores of whole numbers", (np.array([[1, 0, 2], [0, 3, -1]]),))
         yield Case("long", "rows of nineteen scores", (rng.normal(size=(2, 2, 2, 19)),))
+        steps = np.array([[0.0, 1.0, 3.0], [2.0, 0.0, 1.0]])
+        yield Case("level", "two rows of whole numbers", (steps,))
+        yield Case("raised", "the same, 2³⁰ added to each score", (steps + 2.0**30,))
         for i in range(3):
             yield Case(f"large-{i}", "scores of thousands", (rng.normal(size=(2, 5)) * 5000,), stage="extremes")
         for i in range(3):
@@ -38,6 +41,19 @@ class softmax_gradient_norm:
             yield Case(f"far-{i}", "rows far from one another", (rows,), stage="extremes")
         gaps = np.array([[14.0, -5.0, -5.0], [19.0, -5.0, 0.0], *([0.0, gap, -3.0] for gap in range(10, 26))])
         yield Case("saturated", "one score 10 to 25 above the others", (gaps,), stage="extremes")
+
+    @holds("raising all scores alike by 2³⁰ changes no norm", needs=("level", "raised"))
+    def no_differences(_, level, __, raised):
+        e = np.exp([[-3.0, -2.0, 0.0], [0.0, -2.0, -1.0]])
+        p = e / e.sum(axis=1, keepdims=True)
+        norms = np.array([np.linalg.norm(np.diag(row) - np.outer(row, row)) for row in p])
+        before, after = level["result"], raised["result"]
+        if before.shape != norms.shape or after.shape != norms.shape or np.abs(before - norms).max() > 1e-4 or (
+                np.abs(after - norms).max() < 1e-6 or not np.isfinite(after).all()):  # fmt: skip
+            return None
+        at = int(np.abs(after - norms).argmax())
+        return (f"that of row {at} became {after[at]:.4g}, and {norms[at]:.4g} was expected. The step of a finite difference is lost in "
+                "rounding there; compute the Jacobian from the weights by its formula.")  # fmt: skip
 
     @holds("the norm lies between 0 and ½")
     def bounded(case, parts):

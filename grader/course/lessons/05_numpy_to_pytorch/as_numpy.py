@@ -7,12 +7,14 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
+from . import readings
+
 CONVERT = "if tensor.dtype == torch.bfloat16:\n        tensor = tensor.float()"
 LEAVE = patch("return tensor.numpy()", "return tensor")
 UNCONVERTED = patch(f"{CONVERT}\n    ", "")
 
 
-@exercise(points=2, minutes=6, difficulty=1, container="ndarray", rtol=0.0, atol=0.0)
+@exercise(points=2, minutes=6, difficulty=1, container="ndarray", rtol=0.0, atol=0.0, forbids=("tampering",))
 class as_numpy:
     """Bring any tensor back to NumPy: from the graph, from another device, from bfloat16."""
 
@@ -20,7 +22,7 @@ class as_numpy:
         def case(title: str, dtype: str, array: Any, key: str = "", grad: bool = False, view: str = "plain", **fields: Any) -> Case:
             allowed = ("float32", "float64") if dtype == "bfloat16" else (dtype,)
             return Case(key or title, title, (Tensor(np.array(array), dtype, grad),), probe="lesson_05.to_numpy",
-                        options={"view": view}, names=("tensor",), dtype=allowed, **fields)  # fmt: skip
+                        options={"view": view}, names=("tensor",), dtype=allowed, reading=readings.to_numpy, **fields)  # fmt: skip
 
         def draw(title: str, dtype: str, *shape: int, **fields: Any) -> Case:
             return case(title, dtype, rng.normal(size=shape), **fields)

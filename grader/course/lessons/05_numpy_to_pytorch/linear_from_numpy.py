@@ -4,6 +4,8 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, mistake, patch
 
+from . import readings
+
 COPY = "layer.weight.copy_(torch.tensor(w.T))"
 
 
@@ -12,13 +14,14 @@ def assigned(weight: str):
     return patch(f"with torch.no_grad():\n        {COPY}", f"layer.weight = {weight}")
 
 
-@exercise(points=2, minutes=8, difficulty=2, container="tensor")
+@exercise(points=2, minutes=8, difficulty=2, container="tensor", forbids=("tampering",))
 class linear_from_numpy:
     """Turn a NumPy weight matrix into an `nn.Linear` layer that computes x @ w and can be trained."""
 
     def cases(rng):
         def case(key: str, title: str, w: np.ndarray, x: np.ndarray, view: str = "plain", **more: bool) -> Case:
-            return Case(key, title, (w, x), probe="lesson_05.linear", options={"view": view, **more}, names=("w", "x for the layer"))
+            return Case(key, title, (w, x), probe="lesson_05.linear", options={"view": view, **more}, names=("w", "x for the layer"),
+                        reading=readings.linear)  # fmt: skip
 
         def draw(title: str, d_in: int, d_out: int, n: int, dtype: str = "float64", view: str = "plain", **more: bool) -> Case:
             return case(title, title, rng.normal(size=(d_in, d_out)).astype(dtype), rng.normal(size=(n, d_in)), view, **more)

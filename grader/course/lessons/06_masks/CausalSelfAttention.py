@@ -8,6 +8,8 @@ import numpy as np
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 from grader.course.lessons.library import scale_mistakes
 
+from . import readings
+
 
 def _build(rng: np.random.Generator, d: int, max_len: int, **more: Any) -> dict[str, Any]:
     names = ("w_q", "w_k", "w_v")
@@ -103,7 +105,8 @@ class CausalSelfAttention:
             x = Tensor(np.zeros(shape, np.float32))
             options = {**_build(rng, shape[-1], max_len), "max_len": max_len}
             title = f"moved to another device (torch's meta device), T = {shape[1]} of {max_len}"
-            yield Case(f"device-{i}", title, (x,), probe="lesson_06.buffer", options=options, stage="extremes")
+            yield Case(f"device-{i}", title, (x,), probe="lesson_06.buffer", options=options, stage="extremes",
+                       reading=readings.buffer)  # fmt: skip
         for i, (t, max_len) in enumerate(((6, 5), (4, 2), (9, 3))):
             x = Tensor(rng.normal(size=(2, t, 3)).astype(np.float32))
             yield Case(f"long-{i}", f"{t} tokens, max_len {max_len}", (x,), probe="module", options=_build(rng, 3, max_len),

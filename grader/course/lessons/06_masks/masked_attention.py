@@ -16,6 +16,8 @@ from grader.course.lessons.library import (
     unmoved,
 )
 
+from . import readings
+
 
 def _hidden_pair(rng: np.random.Generator) -> Iterator[Case]:
     q, k, v = (Tensor(rng.normal(size=shape).astype(np.float32)) for shape in ((3, 4), (5, 4), (5, 2)))
@@ -64,8 +66,8 @@ def _precisions(rng: np.random.Generator) -> Iterator[Case]:
             mask = random_mask(rng, 2, 3, 4)
             mask[1, i] = False
             given, title = ((*tensors, Tensor(mask)), "one row empty") if dtype != "float32" else (tensors, "no mask")
-            yield Case(f"{dtype}-{i}", f"{dtype}, {title}", given, probe="lesson_06.attend",
-                       options={"output_only": True}, stage="extremes", dtype=(dtype,), atol=atol, rtol=atol)  # fmt: skip
+            yield Case(f"{dtype}-{i}", f"{dtype}, {title}", given, reading=readings.output_alone,
+                       stage="extremes", dtype=(dtype,), atol=atol, rtol=atol)  # fmt: skip
 
 
 SCALE = " / math.sqrt(q.shape[-1])"
@@ -104,22 +106,21 @@ class masked_attention:
 
     def cases(rng):
         """No mask, masks of every broadcastable shape, empty rows, large scores, half precision."""
-        probe = "lesson_06.attend"
         q, k, v = (Tensor(np.array(a, np.float32), None, True) for a in (
             [[1, 0], [0, 1], [1, 1]], [[1, 1], [1, 0], [0, 1]], [[10, 0], [0, 10], [5, 5]]))  # fmt: skip
         lower = Tensor(np.tri(3, dtype=bool))
-        yield Case("small", "the three tokens of lesson 01, causal", (q, k, v, lower), probe=probe)
-        yield Case("no-mask", "no mask given", qkv(rng, (2,), 3, 5, 4, 6), probe=probe)
-        yield Case("none", "mask=None", qkv(rng, (2,), 3, 5, 4, 6), {"mask": None}, probe=probe)
+        yield Case("small", "the three tokens of lesson 01, causal", (q, k, v, lower))
+        yield Case("no-mask", "no mask given", qkv(rng, (2,), 3, 5, 4, 6))
+        yield Case("none", "mask=None", qkv(rng, (2,), 3, 5, 4, 6), {"mask": None})
         for key, title in (("sizes", "all sizes different, a mask for each item"), ("seen-again", "the same sizes, new numbers")):
-            yield Case(key, title, (*qkv(rng, (2,), 5, 7, 4, 6), Tensor(random_mask(rng, 2, 5, 7))), probe=probe)
-        yield Case("shared", "one mask for the whole batch", (*qkv(rng, (3,), 2, 4, 5, 2), Tensor(random_mask(rng, 2, 4))), probe=probe)
-        yield Case("padding", "a padding mask (B, 1, T_k)", (*qkv(rng, (3,), 3, 4, 2, 5), Tensor(random_mask(rng, 3, 1, 4))), probe=probe)
+            yield Case(key, title, (*qkv(rng, (2,), 5, 7, 4, 6), Tensor(random_mask(rng, 2, 5, 7))))
+        yield Case("shared", "one mask for the whole batch", (*qkv(rng, (3,), 2, 4, 5, 2), Tensor(random_mask(rng, 2, 4))))
+        yield Case("padding", "a padding mask (B, 1, T_k)", (*qkv(rng, (3,), 3, 4, 2, 5), Tensor(random_mask(rng, 3, 1, 4))))
         turned = (replace(tensor, array=np.asfortranarray(tensor.array)) for tensor in qkv(rng, (2, 3), 4, 5, 2, 3))
         heads = (*turned, Tensor(random_mask(rng, 2, 1, 4, 5)))
-        yield Case("heads", "a mask shared by all heads, tensors that are not contiguous in memory", heads, probe=probe)
+        yield Case("heads", "a mask shared by all heads, tensors that are not contiguous in memory", heads)
         wide = qkv(rng, (), 18, 19, 3, 2)
-        yield Case("plain", "no batch axis, nineteen keys, mask by name", wide, {"mask": Tensor(random_mask(rng, 18, 19))}, probe=probe)
+        yield Case("plain", "no batch axis, nineteen keys, mask by name", wide, {"mask": Tensor(random_mask(rng, 18, 19))})
         yield from _hidden_pair(rng)
         for i, (t_q, t_k) in enumerate(((3, 4), (4, 4), (2, 5))):
             mask = random_mask(rng, 2, t_q, t_k)
@@ -131,9 +132,10 @@ class masked_attention:
                 mask, title = mask[:, :, :1], "a mask (B, T_q, 1): a query sees all keys or none"
                 mask[:, :, 0] = [[False, True], [True, False]]
             inputs = (*qkv(rng, (2,), t_q, t_k, 3, 2), Tensor(mask))
-            yield Case(f"empty-{i}", title, inputs, probe=probe, stage="extremes")
+            yield Case(f"empty-{i}", title, inputs, stage="extremes")
         nothing = (*qkv(rng, (2,), 2, 3, 4, 5), Tensor(np.zeros((2, 2, 3), bool)))
-        yield Case("nothing", "no query may see any key", nothing, probe=probe, stage="extremes", options={"none_is_zero": True})
+        yield Case("nothing", "no query may see any key", nothing, stage="extremes",
+                   reading=readings.none_is_zero)  # fmt: skip
         yield from _large(rng)
         yield from _apart(rng)
         yield from _precisions(rng)

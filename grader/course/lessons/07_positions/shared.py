@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from grader.course.declare import mistake, patch
 from grader.course.patches import Patch
 
-ANGLES = "positions[:, None] * frequencies"
-
 
 def _grown(d: str, made: str) -> Iterator[Patch]:
     """PO7 in float32, as learners write it. Its angles reach millions of radians, where each spelling rounds to another sine."""
@@ -18,9 +16,9 @@ def _grown(d: str, made: str) -> Iterator[Patch]:
         yield in_float32 + patch(f"base ** (-two_i / {d})", power)
 
 
-def wrong_angles(d: str, made: str) -> dict[str, tuple[Patch, ...]]:
-    """Mistakes by id. d: what the solution calls the width; made: how it makes `two_i`, after the numbers."""
-    exponent = f"-two_i / {d}"
+def wrong_angles(d: str, made: str, positions: str = "positions[:, None]") -> dict[str, tuple[Patch, ...]]:
+    """Mistakes by id. d: what the solution calls the width; made: how it makes `two_i`; positions: what multiplies the frequencies."""
+    exponent, angles = f"-two_i / {d}", f"{positions} * frequencies"
     frequencies = f"base ** ({exponent})"
     return {
         "PE1": (patch("-two_i", "-2 * two_i"),),
@@ -28,7 +26,7 @@ def wrong_angles(d: str, made: str) -> dict[str, tuple[Patch, ...]]:
         "PO3": mistake(patch("= base", "= 10000.0"), says="The argument `base` is never used: 10000 was written into the code.",
             why="""The base sets how slowly the slowest pair turns. Models for long texts raise it, RoPE with 500000 for example, so
             it is a parameter, and 10000 is only its default."""),
-        "PO5": mistake(patch(ANGLES, f"torch.deg2rad({ANGLES})"),
+        "PO5": mistake(patch(angles, f"torch.deg2rad({angles})"),
             says="The angle was converted between degrees and radians; use it as it is, in radians.",
             why="""`torch.sin` and `torch.cos` take radians; position times frequency is in radians. Converting changes each angle by
             a factor of 57.3."""),

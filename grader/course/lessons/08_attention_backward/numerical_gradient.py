@@ -6,6 +6,8 @@ import numpy as np
 
 from grader.course.declare import exercise, mistake, patch
 from grader.course.spec import Case
+from grader.worker.probes.lesson_08 import words
+from grader.worker.values import Part
 
 COPIES, UP, DOWN = "up, down = (x.copy(), x.copy())", "up[at] += step", "down[at] -= step"
 SLOPE = "(f(up) - f(down)) / (2 * step)"
@@ -36,6 +38,15 @@ def again(copies: str, *lines: str):
     return patch(f"{LOOP}\n        {BODY}", f"{copies}\n    {LOOP}\n        " + "\n        ".join(lines))
 
 
+def _given(case, parts):
+    """What came back, and the first that f was given and was not to be given."""
+    x = case.args[0]
+    right = words(np.zeros(x.shape))
+    kinds = [part.text for part in parts["what f was given"].items]
+    other = next((kind for kind in kinds if kind != right), right)
+    return {"what f was given": Part("text", text=other), "result": parts["result"]}
+
+
 @exercise(points=3, minutes=12, difficulty=2, dtype=("float64",), forbids=("torch",))
 class numerical_gradient:
     """Measure a gradient: move each number of x up and down by a step, and see how much f changes."""
@@ -45,7 +56,7 @@ class numerical_gradient:
             c = np.ones(x.shape) if c is None else c
             options = {"f": f, "c": c, **options}
             return Case(key, title, (x, *step), probe="lesson_08.measured", options=options, names=("x", "step")[: 1 + len(step)],
-                        rtol=rtol)  # fmt: skip
+                        rtol=rtol, reading=_given)  # fmt: skip
 
         def weighted(key, title, *shape_and_step, shape, **more):
             return case(key, title, rng.normal(size=shape), *shape_and_step, c=rng.uniform(1, 2, size=shape), **more)

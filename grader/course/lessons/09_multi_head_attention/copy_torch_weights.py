@@ -3,6 +3,7 @@
 import numpy as np
 
 from grader.course.declare import Case, exercise, mistake, patch
+from grader.course.readings import flag, meet, numbers
 
 from .shared import LAYERS, state_of
 
@@ -24,7 +25,24 @@ def thirds(weight: str, bias: str, *more: str):
     return patch("*torch_mha.in_proj_weight.chunk(3)", weight, "*torch_mha.in_proj_bias.chunk(3)", bias, *more)
 
 
-@exercise(points=2, minutes=12, difficulty=2, container="any")
+def _left(case, parts):
+    """The weights of the module, and what else the call was to leave as it was."""
+    held, lent = (numbers(parts[name]).reshape(-1, 2) for name in ("memory", "memory of the original"))
+    given = [np.asarray(array, np.float32) for array in case.options["original"].values()]
+    left = [part.array for part in parts["original"].items]
+    same = [None if one is None else one.tobytes() for one in left] == [one.tobytes() for one in given]
+    weights = {f"{layer}.{kind}" for layer in LAYERS for kind in ("weight", "bias")}
+    return {name: part for name, part in parts.items() if name in weights} | {
+        "the parameters are the same objects as before": flag(np.array_equal(numbers(parts["before"]), numbers(parts["after"]))),
+        "memory is shared with the original": flag(any(meet(one, other) for one in held for other in lent)),
+        "the original has changed": flag(not same),
+        "the original's parameters are trainable": flag(numbers(parts["original trainable"]).all()),
+        "the parameters are trainable": flag(numbers(parts["trainable"]).all()),
+        "torch records gradients after the call": parts["recording"],
+    }
+
+
+@exercise(points=2, minutes=12, difficulty=2, container="any", forbids=("tampering",))
 class copy_torch_weights:
     """Copy the weights of torch's module into yours."""
 
@@ -43,7 +61,8 @@ class copy_torch_weights:
             }
             title += ", into a module that has w_o first and a buffer besides" if other else ""
             options = {"init": (d, heads, other), "mine": state_of(rng, d), "original": original}
-            yield Case(f"copy-{i}", title, probe="lesson_09.copied", options=options | ({"by_name": True} if i == 2 else {}))
+            yield Case(f"copy-{i}", title, probe="lesson_09.copied", options=options | ({"by_name": True} if i == 2 else {}),
+                       reading=_left)  # fmt: skip
 
     hints = ("`in_proj_weight` is (3 · d_model, d_model). Which of its rows make queries?",
         "`chunk(3)` cuts it into thirds in the order q, k, v. Under `torch.no_grad()`, `copy_` writes into a parameter that stays "

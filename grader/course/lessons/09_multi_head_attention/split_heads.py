@@ -1,4 +1,4 @@
-"""Each head's slice of every token."""
+"""Each head's slice of every projected token."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ SLICES = "torch.stack([x[..., h * d_head:(h + 1) * d_head] for h in range(num_he
 
 @exercise(points=2, minutes=8, difficulty=2, container="tensor")
 class split_heads:
-    """Give each head its own slice of every token."""
+    """Give each head its own slice of every projected token."""
 
     def cases(rng):
         def case(key: str, title: str, shape: tuple[int, ...], heads: int, grad: bool = False, dtype: str = "float32", **more: str) -> Case:
@@ -31,7 +31,7 @@ class split_heads:
         for d_model, heads in ((6, 4), (5, 2), (8, 3), (3, 4)):
             yield case(f"uneven-{d_model}", f"{heads} heads do not divide d_model {d_model}", (2, 3, d_model), heads, raises="ValueError")
 
-    @holds("head h holds the h-th slice of every token")
+    @holds("head h holds the h-th slice of every projected token")
     def slices(case, parts):
         x, heads = case.args[0].array, case.args[1]
         b, t, d_model = x.shape

@@ -105,11 +105,12 @@ class CausalMultiHeadAttention:
             state = weights_of(rng, fused(shape[-1]), 0.7 if heads < 5 else 0.4)
             return _case(key, title, rng.normal(size=shape), state, heads, max_len, **more)
 
-        yield case("small", "three tokens, two heads of two numbers", (1, 3, 4), 2, 5, probe="lesson_11.attention")
+        saved = {"probe": "lesson_11.attention", "reading": readings.attention}
+        yield case("small", "three tokens, two heads of two numbers", (1, 3, 4), 2, 5, **saved)
         yield case("sizes", "all sizes different, three heads", (2, 5, 12), 3, 7, grad=True)
-        yield case("full", "as many tokens as max_len: ten, four items, six heads", (4, 10, 12), 6, 10, probe="lesson_11.attention")
+        yield case("full", "as many tokens as max_len: ten, four items, six heads", (4, 10, 12), 6, 10, **saved)
         yield case("seen-again", "the same sizes, new numbers", (2, 5, 12), 3, 7)
-        yield case("two", "two heads of four numbers", (3, 4, 8), 2, 9, grad=True, probe="lesson_11.attention")
+        yield case("two", "two heads of four numbers", (3, 4, 8), 2, 9, grad=True, **saved)
         yield case("one-head", "one head", (2, 4, 3), 1, 6)
         yield case("one-token", "one token, more items than max_len", (5, 1, 4), 2, 4)
         yield case("room", "room for twice as many tokens", (2, 4, 6), 2, 8, grad=True)

@@ -81,6 +81,15 @@ def _shares_dropped(weights: Array, dropped: Array, readable: bool) -> dict[str,
     return {name: _tensor(value if readable else 0.0) for name, value in found.items()}
 
 
+def attention(case: Case, parts: Parts) -> dict[str, Part]:
+    """Whether more is saved than the two weights of the contract, and whether a tensor stays behind when the module is moved."""
+    more = set(parts["state_dict"].text.split()) - {"qkv.weight", "proj.weight"}
+    return {name: part for name, part in parts.items() if name not in ("state_dict", "tensors")} | {
+        "state_dict holds more than qkv.weight and proj.weight": flag(more),
+        "a tensor is kept that is no buffer, so that `.to(device)` leaves it behind": flag(parts["tensors"].text),
+    }
+
+
 def block(case: Case, parts: Parts) -> dict[str, Part]:
     """Whether two calls in training differ, where both were made."""
     if "one call" not in parts:

@@ -29,7 +29,8 @@ def _state(rng: np.random.Generator, v: int, d: int, layers: int, max_len: int) 
     return {name: array.astype(np.float32) for name, array in state.items()}
 
 
-@exercise(kind="class", points=3, minutes=15, difficulty=2, container="tensor", parts=("logits",), rtol=1e-3, atol=1e-3)
+@exercise(kind="class", points=3, minutes=15, difficulty=2, container="tensor", parts=("logits",), forbids=("tampering",),
+          rtol=1e-3, atol=1e-3)  # fmt: skip
 class LanguageModel:
     """Turn ids into logits: token and position vectors, the blocks, a last normalization, a layer to the vocabulary."""
 

@@ -29,7 +29,7 @@ def greedy(case: Case, parts: Parts) -> dict[str, Part]:
     found["the model's own flag is back"] = flag(left[:1].all() == case.options["training"])
     found["the flags of its parts are back"] = flag((left == case.options["training"]).all())
     found["torch records gradients after the call"] = parts["torch records gradients after the call"]
-    found["the model's parameters are trainable after the call"] = parts["trainable"]
+    found["the model's parameters are trainable after the call"] = flag(numbers(parts["trainable"]).all())
     return {**found, "result": parts["result"]}  # last: a model that is treated otherwise also gives other ids
 
 
@@ -87,8 +87,10 @@ def model(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
               for i in range(1, layers)]  # fmt: skip
     chain += [("norm is applied to what the last block gave", went(f"out of block {layers - 1}"), went("into norm")),
               ("head is applied to what norm gave", went("out of norm"), went("into head"))]  # fmt: skip
-    own = {"the head has a weight of its own": flag(not flagged(parts["tied"])),
-           "the blocks have weights of their own": flag(not flagged(parts["shared"]))}  # fmt: skip
+    head, token = numbers(parts["weights"], (2,))
+    owned = numbers(parts["parameters"])
+    own = {"the head has a weight of its own": flag(head != token),
+           "the blocks have weights of their own": flag(len(np.unique(owned)) == len(owned) - (head == token))}  # fmt: skip
     found = own | {name: flag(_agree(expected, actual)) for name, expected, actual in chain}
     return found | {name: part for name, part in parts.items() if part.role in ("returned", "gradient")}
 
@@ -126,7 +128,8 @@ def stepped(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
         "table after the step": parts["table after"], "bias after the step": parts["bias after"],
         "the model's mode is as it was": flag((left == case.options["training"]).all()),
         "torch records gradients after the call": parts["recording"],
-        "a graph is kept after the call": parts["held"], "table before": parts["table before"], "bias before": parts["bias before"],
+        "a graph is kept after the call": flag(numbers(parts["held"])),
+        "table before": parts["table before"], "bias before": parts["bias before"],
     }  # fmt: skip
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from grader.course.lessons.library import after_others, fused, items_apart, unmoved, weights_of
 
+from .operator import called
+
 
 def _case(key: str, title: str, x: np.ndarray, heads: int, state: dict[str, np.ndarray], **fields: Any) -> Case:
     layers = ("qkv", "proj")
@@ -18,7 +20,7 @@ def _case(key: str, title: str, x: np.ndarray, heads: int, state: dict[str, np.n
     extra = ("gradients", "shorter", "mode", "autocast", "backend")
     options |= {name: fields.pop(name) for name in extra if name in fields}
     inputs = (Tensor(x, requires_grad=bool(options.get("gradients"))),)
-    return Case(key, title, inputs, probe="lesson_13.fast", options=options, names=("x",), **fields)
+    return Case(key, title, inputs, probe="lesson_13.fast", options=options, names=("x",), reading=called, **fields)
 
 
 def _drawn(rng: np.random.Generator, key: str, title: str, b: int, t: int, d_model: int, heads: int, repeated_to: int = 0,
@@ -75,7 +77,7 @@ def scaled(scale: str):
     return patch("is_causal=True", f"is_causal=True, scale={scale}")
 
 
-@exercise(kind="class", points=4, minutes=15, difficulty=3, container="tensor", parts=("output",))
+@exercise(kind="class", points=4, minutes=15, difficulty=3, container="tensor", parts=("output",), forbids=("tampering",))
 class FastCausalMultiHeadAttention:
     """Put the fused operator into lesson 11's class: the same numbers, and no (T, T) tensor."""
 

@@ -16,7 +16,7 @@ WARM_UP = "for _ in range(warmup):\n        fn()"
 BEFORE, AFTER = ("wait()\n        start", "start"), ("wait()\n        seconds", "seconds")  # one of the waits, and without it
 
 
-@exercise(points=3, minutes=12, difficulty=2, container="any")
+@exercise(points=3, minutes=12, difficulty=2, container="any", forbids=("tampering",))
 class time_ms:
     """Measure how long fn() takes on a device that works while Python goes on."""
 

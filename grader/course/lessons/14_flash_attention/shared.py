@@ -76,6 +76,14 @@ def small_memory() -> Iterator[tuple[str, str, tuple[int, ...], int, bool]]:
     yield "batch memory", f"two items, two heads, {many.format(20, 23, 7)}", (2, 2, 20, 23, 2, 3), 7, True
 
 
+def many_tiles() -> tuple[str, str, tuple[int, ...], int, dict[str, Any]]:
+    """As a case of SIZES, and the case's other fields: one tile of queries and so many tiles of keys that what takes all keys at once
+    shows by how little it does."""
+    keys, block = 160, 2
+    return "many tiles", f"two queries, {keys} keys, tiles of {block}", (1, 1, 2, keys, 2, 1), block, {
+        "options": {"tiles": (keys, block)}, "show": False, "costly": True}  # fmt: skip
+
+
 LOCAL = "columns - left > rows[:, None] - top - (t_k - t_q)"
 SKIPPED = "visible = top + q_tile.shape[-2] if causal else t_k"
 MASKS = {

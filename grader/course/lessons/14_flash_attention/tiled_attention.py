@@ -9,7 +9,7 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, mistake, patch
 
-from .shared import LOOPS, MASKS, NO_SKIP, SCALED, SIZES, Array, qkv, settings, small_memory, tensors
+from .shared import LOOPS, MASKS, NO_SKIP, SCALED, SIZES, Array, many_tiles, qkv, settings, small_memory, tensors
 
 
 def _case(key: str, title: str, arrays: tuple[Array, ...], block_size: int, causal: bool, **fields: Any) -> Case:
@@ -96,6 +96,8 @@ class tiled_attention:
         yield _case("float64", "float64", qkv(rng, (1, 2, 5, 6, 3, 2), np.float64), 4, False)
         for key, title, sizes, block_size, causal in small_memory():
             yield _case(key, title, qkv(rng, sizes), block_size, causal, options={"table": sizes[:4]}, show=False)
+        key, title, sizes, block_size, fields = many_tiles()
+        yield _case(key, title, qkv(rng, sizes), block_size, False, **fields)
         yield from _extremes(rng)
 
     hints = ("Take one tile of queries. What do you have to remember of the keys that have passed, so that the next tile of "

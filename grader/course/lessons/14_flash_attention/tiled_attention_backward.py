@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
-from .shared import MASKS, NO_SKIP, SCALED, SIZES, Array, attended, qkv, settings, small_memory, tensors
+from .shared import MASKS, NO_SKIP, SCALED, SIZES, Array, attended, many_tiles, qkv, settings, small_memory, tensors
 
 
 def _case(rng: np.random.Generator, key: str, title: str, arrays: tuple[Array, ...], block_size: int, causal: bool, **fields: Any) -> Case:
@@ -37,6 +38,21 @@ def delta(made: str):
     return patch(DELTA, f"delta = {made}")
 
 
+def _worst(case: Case, parts: Mapping[str, Array]) -> tuple[float, str, int]:
+    """How far a feature of a gradient is off, as a share of its largest entry, and whose it is."""
+    q, k, v, output, logsumexp, grad = (tensor.array.astype(float) for tensor in case.args[:6])
+    root = np.sqrt(q.shape[-1])
+    weights = np.exp(q @ k.swapaxes(-1, -2) / root - logsumexp[..., None])
+    slopes = weights * (grad @ v.swapaxes(-1, -2) - (grad * output).sum(-1, keepdims=True)) / root
+    right = {"grad_q": slopes @ k, "grad_k": slopes.swapaxes(-1, -2) @ q, "grad_v": weights.swapaxes(-1, -2) @ grad}
+    found = []
+    for name, exact in right.items():
+        size = np.abs(exact).max(axis=(0, 1, 2))
+        off = np.abs(parts[name] - exact).max(axis=(0, 1, 2)) / size if parts[name].shape == exact.shape else np.full(size.shape, np.inf)
+        found += [(float(share), name, feature) for feature, share in enumerate(off)]
+    return max(found)
+
+
 @exercise(points=5, minutes=40, difficulty=3, container="tensor", parts=("grad_q", "grad_k", "grad_v"),
           forbids=("attention", "autograd", "table"), rtol=1e-3, atol=1e-4)  # fmt: skip
 class tiled_attention_backward:
@@ -52,6 +68,13 @@ class tiled_attention_backward:
         yield _case(rng, "float64", "float64", qkv(rng, (1, 2, 5, 6, 3, 2), np.float64), 4, False)
         for key, title, sizes, block_size, causal in small_memory():
             yield _case(rng, key, title, qkv(rng, sizes), block_size, causal, options={"table": sizes[:4]}, show=False)
+        key, title, sizes, block_size, fields = many_tiles()
+        yield _case(rng, key, title, qkv(rng, sizes), block_size, False, **fields)
+        q, k, v = qkv(rng, (1, 2, 3, 5, 4, 2))
+        size = np.array([1e-7, 1e7, 1e-7, 1e7], np.float32)
+        yield _case(rng, "plain", "three queries, five keys of four features", (q, k, v), 2, False)
+        title = "the same scores, of features of 1e-7 in queries and 1e7 in keys, or the reverse"
+        yield _case(rng, "stretched", title, (q * size, k / size, v), 2, False, rtol=1e-3, atol=1e4)
         for i, level in enumerate((95.0, -97.0, 92.0, 97.0, -96.0, -96.5)):
             q, k, v = qkv(rng, (1, 2, 3, 5, 4, 2))
             q[..., 1:] *= 1 if level > 0 else 0.5  # no score below −100
@@ -62,6 +85,15 @@ class tiled_attention_backward:
                 title = f"scores near −{level:.0f}, then near {level:.0f}"
             yield _case(rng, f"large-{i}", title, (q, k, v), 3, i > 0, stage="extremes", atol=1e-2)
 
+    @holds("small gradients are right beside large ones", needs=("plain", "stretched"))
+    def no_differences(case, plain, other, stretched):
+        if _worst(case, plain)[0] > 1e-2:
+            return None
+        off, name, feature = _worst(other, stretched)
+        return None if off < 1e-2 else (
+            f"where features of 1e-7 meet features of 1e7, feature {feature} of {name} is off by {100 * min(off, 1):.0f} % of its largest "
+            "entry. A finite difference has no step that fits both; use the formulas, which need none.")  # fmt: skip
+
     @holds("the values together receive what the outputs received")
     def values_share(case, parts):
         given = np.asarray(case.args[5].array, dtype=float).sum(axis=-2)
@@ -70,8 +102,9 @@ class tiled_attention_backward:
 
     @holds("a shift of all keys alike changes nothing, so grad_k sums to 0 over the keys")
     def keys_cancel(case, parts):
-        total = np.abs(parts["grad_k"].sum(axis=-2)).max()
-        return None if total < 1e-2 else f"summed over the keys, grad_k is up to {total:.4g} in size; it should cancel to 0."
+        total, most = np.abs(parts["grad_k"].sum(axis=-2)).max(), np.abs(parts["grad_k"]).max()
+        return None if total < 1e-2 * max(1.0, most / 1e4) else (
+            f"summed over the keys, grad_k is up to {total:.4g} in size; it should cancel to 0.")
 
     hints = ("The forward pass left its sums behind in one number a query. How do you get a weight from a score and that number?",
         "weight = exp(score − logsumexp): no maximum and no sum are needed any more. Lesson 08's ∂S = W ⊙ (∂W − rowsum(∂W ⊙ W)) wants "

@@ -40,7 +40,7 @@ def both(text: str):
     return patch(RETURN, f"return ({text.format(name='self.keys')}, {text.format(name='self.values')})")
 
 
-@exercise(kind="class", points=4, minutes=20, difficulty=2, container="tensor", rtol=0, atol=0, parts=("result",))
+@exercise(kind="class", points=4, minutes=20, difficulty=2, container="tensor", rtol=0, atol=0, parts=("result",), forbids=("tampering",))
 class KVCache:
     """Keep the keys and values of all tokens so far, in memory that is allocated once."""
 

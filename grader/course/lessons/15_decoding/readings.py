@@ -6,7 +6,7 @@ from itertools import accumulate
 import numpy as np
 
 from grader.course.declare import Case
-from grader.course.readings import ContractError, flag, numbers
+from grader.course.readings import ContractError, flag, meet, numbers
 from grader.worker.values import Part
 
 Parts = Mapping[str, Part]
@@ -39,13 +39,13 @@ def appended(case: Case, parts: Parts) -> dict[str, Part]:
     return {
         **found,
         LENGTHS: _tensor(numbers(parts["lengths"]).ravel()),
-        "what append returns shares memory with what it was given": flag(any(_meet(one, other) for one in held for other in given)),
-        "what the cache keeps shares memory with what it was given": flag(any(_meet(one, other) for one in own for other in given)),
+        "what append returns shares memory with what it was given": flag(any(meet(one, other) for one in held for other in given)),
+        "what the cache keeps shares memory with what it was given": flag(any(meet(one, other) for one in own for other in given)),
         "what append returns is the cache's own memory, and no copy of it": flag(
             all(_inside(one, taken) or _inside(one, own) for one in held[-2:])),
         "what append returns lies in memory that was allocated when the cache was made": flag(all(_inside(one, taken) for one in held)),
         "an append after the first allocates memory anew": flag(
-            any(not _inside(one, taken) and not _meet(one, before) for before, one in zip(held, held[2:], strict=False))),
+            any(not _inside(one, taken) and not meet(one, before) for before, one in zip(held, held[2:], strict=False))),
     }
 
 
@@ -80,24 +80,21 @@ def written(case: Case, parts: Parts) -> dict[str, Part]:
         fed = fed[:-1]
     counts = np.zeros(t + new + 2, np.int64)  # of one length, so that another number of calls is told in words
     counts[: len(fed)] = fed[: len(counts)]
-    left = numbers(parts["flags"]).ravel()
+    left, before = numbers(parts["flags"]).ravel(), case.options["table"].tolist()
     return {
         FED: _tensor(counts),
         "one cache serves all calls": flag(len(set(calls[:, 0].tolist())) <= 1),
         "a graph was built": flag(numbers(parts["graphs"]).any()),
         "the model's mode is as it was": flag((left == case.options["training"]).all()),
         "torch records gradients after the call": parts["recording"],
-        "the model's parameters are as they were": parts["parameters"],
+        "the model's parameters are as they were": flag(
+            numbers(parts["trainable"]).all() and [numbers(part).tolist() for part in parts["tables"].items] == [before]),
         "result": parts["result"],
     }
 
 
 def _inside(one: Array, taken: Array) -> bool:
     return bool(((taken[:, 0] <= one[0]) & (one[1] <= taken[:, 1])).any())
-
-
-def _meet(one: Array, other: Array) -> bool:
-    return bool(one[0] < other[1] and other[0] < one[1])
 
 
 def _tensor(array: Array) -> Part:

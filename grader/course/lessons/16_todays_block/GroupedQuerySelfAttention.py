@@ -9,6 +9,8 @@ import numpy as np
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 from grader.course.lessons.library import after_others, items_apart, weights_of
 
+from . import readings
+
 LAYERS = ("w_q", "w_k", "w_v", "w_o")
 
 HEADS = "q, k, v = (layer(x).unflatten(-1, (-1, self.d_head)).transpose(1, 2) for layer in (self.w_q, self.w_k, self.w_v))"
@@ -55,7 +57,8 @@ def _case(key: str, title: str, x: np.ndarray, state: dict[str, np.ndarray], *in
           **more: Any) -> Case:  # fmt: skip
     """init: what follows d_model among the sizes."""
     options = {"init": (x.shape[-1], *init), "state": state, "linear": LAYERS, "no_bias": LAYERS, "gradients": grad, "mode": mode}
-    return Case(key, title, (Tensor(x.astype(np.float32), None, grad),), probe="lesson_16.attention", options=options, names=("x",), **more)
+    return Case(key, title, (Tensor(x.astype(np.float32), None, grad),), probe="lesson_16.attention", options=options, names=("x",),
+                reading=readings.attention, **more)  # fmt: skip
 
 
 def _companions(rng: np.random.Generator) -> Iterator[Case]:
@@ -92,7 +95,7 @@ class GroupedQuerySelfAttention:
         yield case("square", "as many tokens as heads and numbers in a head", 4, 4, 16, 4, 2, 50.0)
         yield case("long", "twenty tokens", 1, 20, 8, 2, 1, 500.0)
         grown = case("grown", "70 tokens, after a call with three of them and one of another module, base=50", 1, 70, 8, 2, 1, 50.0)
-        yield replace(grown, probe="lesson_16.grown")
+        yield replace(grown, probe="lesson_16.grown", reading=None)
         used = case("used", "a module that has read other tokens before, as many and fewer", 2, 4, 12, 6, 2)
         yield after_others(rng, used, (1, 3, 12), (2, 4, 12))
         sizes = {"num_kv_heads": 2, "num_heads": 6, "d_model": 24, "base": 70.0}

@@ -7,6 +7,7 @@ import numpy as np
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
 from grader.course.lessons.library import after_others, of, weights_of
 
+from . import readings
 from .GroupedQuerySelfAttention import GroupedQuerySelfAttention, shapes as of_attention
 from .SwiGLU import SwiGLU, shapes as of_network
 
@@ -41,7 +42,8 @@ class LlamaBlock:
             options = {"init": sizes, "init_kwargs": named, "state": _state(rng, d, heads, kv_heads, d_hidden), "linear": LAYERS,
                        "no_bias": LAYERS, "gradients": grad, "mode": mode}  # fmt: skip
             x = spread * (rng.normal(size=(b, t, d)) + 0.5)
-            return Case(key, title, (Tensor(x.astype(np.float32), None, grad),), probe="lesson_16.block", options=options, names=("x",))
+            return Case(key, title, (Tensor(x.astype(np.float32), None, grad),), probe="lesson_16.block", options=options, names=("x",),
+                        reading=readings.block)  # fmt: skip
 
         yield case("small", "three tokens, two heads of two numbers, one head of keys", 1, 3, 4, 2, 1, 6)
         yield case("sizes", "all sizes different, four heads in two groups", 3, 5, 8, 4, 2, 11, grad=True)

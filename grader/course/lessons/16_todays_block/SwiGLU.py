@@ -22,7 +22,7 @@ def gated(instead: str):
     return patch(SILU, instead)
 
 
-@exercise(kind="class", points=2, minutes=8, difficulty=1, container="tensor", parts=("output",))
+@exercise(kind="class", points=2, minutes=8, difficulty=1, container="tensor", parts=("output",), forbids=("tampering",))
 class SwiGLU:
     """Write the gated network: down(silu(gate(x)) · up(x))."""
 

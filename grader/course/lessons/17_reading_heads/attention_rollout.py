@@ -6,6 +6,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
+from . import readings
 from .shared import any_weights, causal_weights
 
 MIXED = "mixed = 0.5 * weights.mean(dim=1) + 0.5 * identity"
@@ -15,7 +16,7 @@ START = "identity.expand(layers[0].shape[0], -1, -1)"
 LOOP = "for weights in layers:"
 
 
-@exercise(points=3, minutes=15, difficulty=2, container="tensor")
+@exercise(points=3, minutes=15, difficulty=2, container="tensor", forbids=("tampering",))
 class attention_rollout:
     """Roll the attention of several layers into one table that says which token may have come from which."""
 
@@ -163,4 +164,4 @@ class attention_rollout:
 
 
 def _case(key: str, title: str, layers: list[np.ndarray], **more: Any) -> Case:
-    return Case(key, title, ([Tensor(layer) for layer in layers],), probe="lesson_17.rolled", **more)
+    return Case(key, title, ([Tensor(layer) for layer in layers],), probe="lesson_17.rolled", reading=readings.rolled, **more)

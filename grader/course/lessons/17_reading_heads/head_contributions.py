@@ -7,6 +7,7 @@ import numpy as np
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 from grader.course.lessons.library import fused, scale_mistakes, weights_of
 
+from . import readings
 from .shared import attended
 
 SPLIT = "q, k, v = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in module.qkv(x).chunk(3, dim=-1))"
@@ -25,7 +26,8 @@ class head_contributions:
         def case(key: str, title: str, shape: tuple[int, int, int], heads: int, size: float = 0.8, **more: Any) -> Case:
             x = Tensor(rng.normal(size=shape).astype(np.float32))
             options = {"heads": heads, "state": weights_of(rng, fused(shape[-1]), size), **more}
-            return Case(key, title, (x,), probe="lesson_17.contributions", options=options, names=("x",))
+            return Case(key, title, (x,), probe="lesson_17.contributions", options=options, names=("x",),
+                        reading=readings.contributions)  # fmt: skip
 
         yield case("small", "three tokens, two heads of two numbers", (1, 3, 4), 2)
         yield case("sizes", "all sizes different, three heads of four numbers", (2, 5, 12), 3)

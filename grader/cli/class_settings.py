@@ -1,0 +1,97 @@
+"""What a run of `grader class` is graded and marked with: what the call names, what the run was begun with, the defaults."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from grader.cli.arguments import NONE
+from grader.cli.exits import say
+from grader.course import registry
+from grader.util.errors import InputError
+
+HALF = "half of the learners"  # who chose the lessons, in the journal's head
+
+
+def resolved(options: argparse.Namespace, found: list, begun: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+    """What the run is graded and marked with, as its journal keeps it: what this call names, else what the run was begun with,
+    else the defaults. Also the choice of lessons, None where somebody made it. Raises: InputError."""
+    from grader.grading.dask_pool import course_digest
+    from grader.grading.handed_in import choice
+    from grader.grading.scheme import MarkingScheme
+    from grader.sandbox.sandbox import TIMEOUT_S
+
+    named = _named(options, [one.name for one in found])
+    if named.get("anonymous") and (named.get("roster") or named.get("assignment")):
+        raise InputError("--anonymous writes no grade book, so --roster and --assignment have no use; leave one of them out.")
+    about = {"seed": registry.SEED, "timeout_s": TIMEOUT_S, "exercises": None, **MarkingScheme().settings(), **begun, **named}
+    about["course"] = course_digest()
+    by = "--exercises" if "exercises" in named else "--lessons" if "lessons" in named else HALF
+    by = about["lessons_chosen_by"] = begun.get("lessons_chosen_by", by)
+    chosen = choice(found, begun.get("lessons")) if by == HALF else None
+    about.setdefault("lessons", list(chosen.lessons) if chosen else [])
+    return about, chosen
+
+
+def _named(options: argparse.Namespace, learners: Sequence[str]) -> dict[str, Any]:
+    """Those of the journal's settings that this call names."""
+    from grader.grading.marks import read_weights
+    from grader.grading.scheme import MarkingScheme
+
+    roster, lessons = _roster(options, learners), _lessons(options.lessons, options.exercises)
+    named = {
+        "seed": options.seed, "timeout_s": options.timeout, "partial": options.partial, "anonymous": options.anonymous,
+        "lessons": lessons and sorted(lessons), "exercises": options.exercises and sorted(options.exercises),
+        "weights": options.weights if options.weights in (None, NONE) else read_weights(options.weights),
+        "max_points": options.max_points, "assignment": options.assignment, "roster": roster, "due": options.due,
+    }  # fmt: skip
+    plain = MarkingScheme().settings()
+    return {key: plain[key] if value == NONE else value for key, value in named.items() if value is not None}
+
+
+def _roster(options: argparse.Namespace, learners: Sequence[str]) -> Any:
+    from grader.grading.roster import shown
+    from grader.submission import enrolled
+
+    if options.by and not options.roster:
+        raise InputError("--by names a column of the roster, so it needs --roster FILE.")
+    if options.roster in (None, NONE):
+        return options.roster
+    roster = enrolled.read(options.roster, options.by)
+    if not any(map(roster.of, learners)):  # every grade book would be empty
+        raise InputError(
+            f"{options.folder} has no learner whose name stands in the column {roster.column!r} of {options.roster}. The column has "
+            f"{shown([one.key for one in roster.people])}; the folder has {shown(learners)}. Name another column with --by, or sort the "
+            "work anew with `grader collect` and this roster."
+        )
+    for sentence in roster.notes:
+        say(sentence)
+    return json.loads(json.dumps(asdict(roster)))  # as the journal gives it back
+
+
+def continued(options: argparse.Namespace, begun: Mapping[str, Any], about: Mapping[str, Any]) -> Iterator[str]:
+    """What holds where a run continues. Raises: InputError where this call names other settings."""
+    from grader.cli.out import JOURNAL
+    from grader.grading import scheme
+    from grader.grading.journal import compatible
+
+    changed = compatible(options.out / JOURNAL, begun, about, options.rescore)
+    if changed:
+        yield f"the marking scheme of this run changes: {', '.join(changed.values())}."
+    kept = scheme.summary(about)
+    if kept:
+        yield f"the run continues with {kept}."
+
+
+def _lessons(lessons: tuple[str, ...] | None, exercises: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """The lessons to grade: those named, else those of the exercises named. Raises: InputError where these are in none of those."""
+    theirs = {name: registry.lesson_of(name) for name in exercises or ()}
+    outside = [name for name, lesson in theirs.items() if lessons and lesson not in lessons]
+    if outside:
+        raise InputError(f"{outside[0]} belongs to lesson {theirs[outside[0]][:2]}, which --lessons leaves out; name it there, too, "
+                         "or leave --lessons out.")  # fmt: skip
+    # A lesson without an exercise that counts would be an empty column.
+    return tuple(sorted(set(theirs.values()))) if theirs else lessons

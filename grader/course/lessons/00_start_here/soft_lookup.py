@@ -1,0 +1,238 @@
+"""All values, blended by how well their keys fit the query."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from grader.course.declare import Case, exercise, holds, mistake, patch
+
+FIT, SHARP = "keys @ query", "sharpness * (keys @ query)"
+SHIFT, BLEND = "np.exp(scores - scores.max())", "weights @ values"
+
+
+@exercise(points=2, minutes=8, difficulty=2)
+class soft_lookup:
+    """Return all values, blended by softmax weights: the larger a key's dot product with the query, the more its value counts."""
+
+    def cases(rng):
+        def case(
+            key: str, title: str, query: ArrayLike, keys: ArrayLike, values: ArrayLike, *sharpness: float, **more: str
+        ) -> Case:
+            return Case(key, title, (np.array(query), np.array(keys), np.array(values), *sharpness), **more)
+
+        query, keys = [1.0, 2.0], [[2.0, 0.0], [0.0, 0.5], [1.0, -1.0]]  # scores 2, 1, -1
+        values = [[10.0, 0.0, 3.0, 1.0], [0.0, 20.0, 3.0, 2.0], [30.0, 60.0, 3.0, 4.0]]
+        yield case("small", "three keys", query, keys, values)
+        yield case("sharp", "three keys, sharpness 3", query, keys, values, 3.0)
+        yield case("flat", "sharpness 0: the plain mean", query, keys, values, 0)
+        yield case("blunt", "sharpness ¼", query, keys, values, 0.25)
+        yield case("one-entry", "a single entry", [1.0, -2.0, 3.0], [[2.0, 5.0, 1.0]], [[5.0, 7.0]], 0.5)
+        yield case(
+            "all-negative",
+            "every score is negative",
+            [1.0, 1.0],
+            [[-3.0, -1.0], [-1.0, 0.0], [-2.0, -1.0]],
+            [[1.0], [10.0], [100.0]],
+        )
+        yield case(
+            "whole",
+            "arrays of whole numbers",
+            [2, -1],
+            [[1, 1], [0, -2], [1, 0], [2, 3]],
+            np.arange(12).reshape(4, 3) ** 2,
+            1,
+        )
+        yield case(
+            "square",
+            "as many entries as features and as numbers in a value",
+            rng.normal(size=3),
+            rng.normal(size=(3, 3)),
+            rng.normal(size=(3, 3)),
+            1.5,
+        )
+        yield case(
+            "random",
+            "seven random entries",
+            rng.normal(size=3),
+            rng.normal(size=(7, 3)),
+            rng.normal(size=(7, 4)) * 5,
+            0.7,
+        )
+        yield case(
+            "wide",
+            "more features than entries",
+            rng.normal(size=9),
+            rng.normal(size=(4, 9)),
+            rng.normal(size=(4, 2)),
+            0.4,
+        )
+        yield case(
+            "float32",
+            "float32 inputs",
+            *(rng.normal(size=shape).astype(np.float32) for shape in (4, (6, 4), (6, 5))),
+            1.25,
+        )
+        yield case(
+            "seen-again",
+            "shapes seen before, new numbers",
+            rng.normal(size=3),
+            rng.normal(size=(7, 3)),
+            rng.normal(size=(7, 4)),
+            2.0,
+        )
+        yield Case(
+            "by-name",
+            "arguments given by name",
+            kwargs={
+                "query": rng.normal(size=2),
+                "keys": rng.normal(size=(5, 2)),
+                "values": rng.normal(size=(5, 3)),
+                "sharpness": 0.8,
+            },
+        )
+        yield case(
+            "far",
+            "scores of 45 and −40",
+            [10.0, 5.0],
+            [[4.0, 1.0], [-3.0, -2.0], [4.5, -0.5], [4.0, 0.75]],
+            [[1.0, 8.0], [2.0, 4.0], [3.0, 2.0], [4.0, 9.0]],
+            stage="extremes",
+        )
+        yield case(
+            "far-and-blunt",
+            "scores of 600, sharpness 0.01",
+            [10.0, 20.0],
+            [[20.0, 20.0], [-10.0, 5.0], [30.0, 10.0]],
+            [[1.0, 8.0], [2.0, 4.0], [30.0, 2.0]],
+            0.01,
+            stage="extremes",
+        )
+
+    @holds("sharpness 0 gives the plain mean of the values", needs=("flat",))
+    def mean_at_0(case, parts):
+        wanted = case.args[2].mean(axis=0)
+        if np.allclose(parts["result"], wanted, atol=1e-5):
+            return None
+        return f"the mean is {np.array2string(wanted, precision=4)}, and here {np.array2string(parts['result'], precision=4)} comes back."
+
+    hints = (
+        "Let two keys have the scores 2 and 1. Which two positive numbers that sum to 1 say how much each value counts?",
+        "First the scores times sharpness, one number for each key. Then `np.exp` of each, divided by the sum of all of them: these are "
+        "the weights. Last, add up the rows of `values`, each times its weight.",
+        "```python\nfits = np.exp(____ * (keys @ query))\nweights = fits / ____\nreturn weights @ ____\n```",
+    )
+
+    mistakes = {
+        "SL1": mistake(
+            patch(SHARP, FIT),
+            says="The sharpness had no effect; it should multiply the scores before the exponential.",
+            why="""Multiplied with the exponentials or with the weights, a common factor cancels when they are divided by their sum. Inside
+            the exponential it changes how far apart the weights are.""",
+        ),
+        "SL2": mistake(
+            patch(SHIFT, "np.exp(scores)", "fits / fits.sum()", "fits"),
+            says="The weights were not divided by their sum; they should sum to 1.",
+            why="Weights are shares of a whole. If they sum to 3, three times too much comes back, whatever is asked.",
+        ),
+        "SL3": mistake(
+            patch("return weights @ values", "return sharpness * weights @ values"),
+            patch(SHARP, FIT, "return weights @ values", "return sharpness * weights @ values"),
+            says="The answer was multiplied by the sharpness; it should multiply the scores.",
+            why="""Sharpness decides how unequal the weights are. They sum to 1 at every sharpness, so at sharpness 0 the mean comes
+            back, and not 0.""",
+        ),
+        "SL4": mistake(
+            patch(BLEND, "weights"),
+            says="The weights themselves were returned; the values, blended by them, are asked for.",
+            why="A look-up returns what is stored. The weights (n,) only say how much of each of the n values is in the answer (d_v,).",
+        ),
+        "SL5": mistake(
+            patch("return weights @ values", "return values[np.argmax(scores)]"),
+            says="The value of the best key alone was returned, as in the hard look-up; all values should be blended.",
+            why="Every weight is above 0, so every value counts a little. Only where one score is far above the others do the two agree.",
+        ),
+        "SL6": mistake(
+            patch(SHIFT, "scores"),
+            patch(SHIFT, "np.abs(scores)"),
+            patch(SHIFT, "np.maximum(scores, 0)"),
+            patch(SHIFT, "scores - scores.min()"),
+            says="The scores themselves were divided by their sum, without the exponential; exp(score) should be.",
+            why="""Scores can be negative, and then their shares are, too, or the sum is 0. The exponential makes every score positive, and
+            only differences of scores count.""",
+        ),
+        "SL7": mistake(
+            patch(SHARP, "(keys @ query) / sharpness"),
+            says="The scores were divided by the sharpness; they should be multiplied by it.",
+            why="What divides the scores is called a temperature (lesson 02). At sharpness 0 there would be nothing to divide by.",
+        ),
+        "SL8": mistake(
+            patch(BLEND, "(weights[:, None] * values).mean(axis=0)"),
+            says="The weighted values were averaged; they should be added up.",
+            why="The weights sum to 1 already, so the sum is an average. Dividing by n once more makes it n times too small.",
+        ),
+        "SL9": mistake(
+            patch(BLEND, "weights @ keys"),
+            says="The keys were blended; the values should be.",
+            why="Keys are compared, values are returned. Here they have different lengths, d and d_v.",
+        ),
+        "SL10": mistake(
+            patch(BLEND, "weights[:, None] * values"),
+            says="The weighted values came back one by one, as a matrix; their sum over the entries is asked for.",
+            why="`weights[:, None] * values` has the shape (n, d_v). The answer is one value, (d_v,): the sum of its rows.",
+        ),
+        "SL11": mistake(
+            *(
+                patch(FIT, f"keys @ query / (np.linalg.norm(keys, axis=1) * np.linalg.norm(query){guard})")
+                for guard in ("", " + 1e-09")
+            ),
+            says="""The keys were compared by the angle to the query alone (cosine similarity); the dot product should count their
+            length, too.""",
+            why="Dividing by the norms removes the keys' lengths. In attention a longer key may score higher, so its length is kept.",
+        ),
+        "SL12": mistake(
+            patch(FIT, "-((keys - query) ** 2).sum(axis=1)"),
+            patch(FIT, "-np.linalg.norm(keys - query, axis=1)"),
+            says="The keys were compared by their distance to the query; compare them by the dot product.",
+            why="The nearest key and the key with the largest dot product often differ: a long key in the right direction lies far away.",
+        ),
+        "SL13": mistake(
+            patch(FIT, "query @ keys"),
+            says="The sum ran over the entries; each key's own numbers should be multiplied by the query's and summed.",
+            why="""`query @ keys` multiplies the query's numbers with those of a column. Keys have shape (n, d), and the sum runs over
+            d: keys go left.""",
+        ),
+        "SL14": mistake(
+            patch(SHIFT, "2.0 ** (scores - scores.max())"),
+            patch(SHIFT, "10.0 ** (scores - scores.max())"),
+            says="Another base was raised to the scores; `np.exp` raises e.",
+            why="With base 2 the answers are those of a sharpness 0.69 times as large, with base 10 of one 2.3 times as large.",
+        ),
+        "SL15": mistake(
+            patch(SHARP, "-sharpness * (keys @ query)"),
+            says="The worst key got the largest weight; the scores should enter with their own sign.",
+            why="A large dot product means a good fit. The minus sign would be right for a distance.",
+        ),
+        "SL16": mistake(
+            patch("fits / fits.sum()", "fits / fits.max()"),
+            says="The largest weight is 1 and the others come on top of it; the weights should be divided by their sum.",
+            why="""Dividing by the largest, or subtracting the largest score and not dividing at all, both give this. More than a blend
+            comes back.""",
+        ),
+        "SL17": mistake(
+            patch(FIT, "(keys @ query) / np.sqrt(len(query))"),
+            says="The scores were also divided by √d; here they are multiplied by the sharpness and nothing else.",
+            why="Lesson 01 divides by √d_k, which is one choice of a sharpness. Here the caller chooses it.",
+        ),
+        "SL18": mistake(
+            patch(SHARP, "(keys @ query) ** sharpness"),
+            patch(
+                SHIFT,
+                "np.exp(keys @ query - (keys @ query).max())",
+                "fits / fits.sum()",
+                "fits / (fits ** sharpness).sum()",
+            ),
+            says="""The sharpness was applied in another way (as a power of the scores, or in the sum alone); it should multiply each
+            score.""",
+            why="""softmax(sharpness · scores): the product comes first, then the exponential, then the division by the sum of these
+            exponentials.""",
+        ),
+    }

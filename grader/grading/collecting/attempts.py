@@ -1,0 +1,191 @@
+"""What a learner handed in together is one attempt, and the latest takes the place of an older one as a whole.
+
+Were its files laid among the older one's, a resubmission under another name would stand beside what it replaces. What a learner
+handed in for other lessons, in another download, stays. The older attempt is moved to backups/LEARNER/DATE/, which `grader class`
+does not grade; DATE is when it was last changed, so that the same attempt is kept once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.grading.handed_in import defining, lesson_of
+from grader.submission.discover import SAME_TIME_NS
+from grader.submission.ipynb import MAX_BYTES
+from grader.util import links
+from grader.util.names import BACKUPS
+
+Parts = tuple[str, ...]  # a file's path in the learner's folder
+INCOMING = ".incoming"  # in backups/LEARNER/: an attempt that is not complete yet
+SAME_TIME_S = SAME_TIME_NS / 1e9
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What became of an attempt. state: 'placed', 'same' where just this is there, or the path among the backups.
+
+    replaced: the paths of what it took the place of; aside: where these are now, below the class's folder.
+    """
+
+    state: str
+    replaced: tuple[Parts, ...] = ()
+    aside: str = ""
+
+
+class Shelf:
+    """One learner's folder, and the older attempts among the backups.
+
+    sources: of each file that was collected, from which download, when. Files of one download are one attempt.
+    """
+
+    def __init__(self, to: Path, name: str, sources: Mapping[str, tuple[str, str]]) -> None:
+        self.to, self.sources = to, sources
+        self.home, self.backups = to / name, to / BACKUPS / name
+        self.incoming = self.backups / INCOMING
+
+    def begin(self) -> None:
+        """Makes room for an attempt. Raises: Linked where a link stands on the way."""
+        refuse_links(self.incoming, self.to)
+        shutil.rmtree(self.incoming, ignore_errors=True)
+
+    def add(self, parts: Parts, data: bytes, changed: float) -> None:
+        """Adds a file to the attempt. changed: when, in seconds since 1970; 0 where that is not known."""
+        refuse_links(self.home.joinpath(*parts), self.to)
+        path = self.incoming.joinpath(*parts)
+        links.write(path, self.to, data)
+        if changed > 0:
+            os.utime(path, (changed, changed))
+
+    def settle(self, changed: float, latest: bool = True) -> Settled:
+        """Puts the attempt where it belongs. changed: when it was handed in, as far as that is known; latest: of its download."""
+        new = sorted(_files(self.incoming))
+        old = self._superseded(new)
+        try:
+            if latest and old == new and _alike(self.home, self.incoming, new):
+                return Settled("same")
+            newest = _newest(self.home, old)
+            if not latest or old and self._is_older(new, changed, newest):
+                already = self._kept(self.incoming, new)
+                return Settled("same" if already else self._aside(self.incoming, new, changed or _newest(self.incoming, new)))
+            aside = self._aside(self.home, old, newest) if old else ""
+            _move(self.incoming, new, self.home)
+            return Settled("placed", tuple(old), aside)
+        finally:
+            shutil.rmtree(self.incoming, ignore_errors=True)
+            for folder in (self.backups, self.backups.parent):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()  # where it is empty
+
+    def _is_older(self, new: Sequence[Parts], changed: float, newest: float) -> bool:
+        """By its time; where that says nothing, whether it has already been replaced once."""
+        if changed and abs(changed - newest) > SAME_TIME_S:
+            return changed < newest
+        return self._kept(self.incoming, new) is not None
+
+    def _superseded(self, new: Sequence[Parts]) -> list[Parts]:
+        """The files that are there of attempts at one of these lessons, or with one of these paths; sorted."""
+        attempts: dict[tuple[str, str], list[Parts]] = {}
+        for parts in _files(self.home):
+            attempts.setdefault(self.sources.get("/".join(parts), ("", "")), []).append(parts)
+        lessons = _lessons(self.incoming, new)
+        met = []
+        for old in attempts.values():
+            theirs = _lessons(self.home, old)
+            if lessons & theirs or not (lessons or theirs) or any(_collide(one, other) for one in new for other in old):
+                met += old
+        return sorted(met)
+
+    def _kept(self, base: Path, files: Sequence[Parts]) -> Path | None:
+        """Where just these files are among the backups already."""
+        folders = [path for path in _folders(self.backups) if path != self.incoming]
+        return next((path for path in folders if sorted(_files(path)) == sorted(files) and _alike(path, base, files)), None)
+
+    def _aside(self, base: Path, files: Sequence[Parts], changed: float) -> str:
+        """Moves an attempt to the backups. Returns: its folder there, below the class's."""
+        folder = self._kept(base, files)
+        if folder:
+            for parts in files:
+                base.joinpath(*parts).unlink()
+        else:
+            date = time.strftime("%Y-%m-%d-%H%M%S", time.localtime(changed or time.time()))
+            taken = set(os.listdir(self.backups)) if self.backups.is_dir() else set()
+            number = next(number for number in range(1, len(taken) + 2) if _numbered(date, number) not in taken)
+            folder = self.backups / _numbered(date, number)
+            refuse_links(folder, self.to)
+            _move(base, files, folder)
+        _prune(base)
+        return folder.relative_to(self.to).as_posix()
+
+
+def refuse_links(path: Path, to: Path) -> None:
+    """Raises: Linked where a link stands on the way to the path."""
+    link = links.first(path, to)
+    if link is not None:
+        raise links.Linked(f"{links.sentence(link)}; links are not followed")
+
+
+def _numbered(date: str, number: int) -> str:
+    return date if number == 1 else f"{date}-{number}"
+
+
+def _files(folder: Path) -> Iterator[Parts]:
+    """What lies in a folder and below, links as what they are."""
+    for place, folders, names in os.walk(folder):
+        here = Path(place)
+        linked = [name for name in folders if links.is_link(here / name)]
+        yield from ((here / name).relative_to(folder).parts for name in (*names, *linked))
+
+
+def _folders(folder: Path) -> list[Path]:
+    names = sorted(os.listdir(folder)) if folder.is_dir() else []
+    return [path for name in names if not links.is_link(path := folder / name) and path.is_dir()]
+
+
+def _alike(one: Path, other: Path, files: Iterable[Parts]) -> bool:
+    return all(_same(one.joinpath(*parts), other.joinpath(*parts)) for parts in files)
+
+
+def _same(one: Path, other: Path) -> bool:
+    if any(links.is_link(path) or not path.is_file() for path in (one, other)) or one.stat().st_size != other.stat().st_size:
+        return False
+    return one.read_bytes() == other.read_bytes()
+
+
+def _newest(base: Path, files: Iterable[Parts]) -> float:
+    return max((base.joinpath(*parts).lstat().st_mtime for parts in files), default=0)
+
+
+def _lessons(base: Path, files: Iterable[Parts]) -> set[str]:
+    found, names = set(), defining()
+    for parts in files:
+        path = base.joinpath(*parts)
+        if path.suffix.lower() == ".ipynb" and not links.is_link(path) and path.is_file():
+            data = path.read_bytes() if path.stat().st_size <= MAX_BYTES else b""
+            found.add(lesson_of(path.name, data, names))
+    return found - {""}
+
+
+def _collide(one: Parts, other: Parts) -> bool:
+    """Whether the paths are the same, or one is a folder of the other."""
+    return all(a == b for a, b in zip(one, other, strict=False))
+
+
+def _move(base: Path, files: Iterable[Parts], folder: Path) -> None:
+    for parts in files:
+        path = folder.joinpath(*parts)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(base.joinpath(*parts), path)
+
+
+def _prune(base: Path) -> None:
+    """Removes the folders below that hold nothing any more."""
+    for place, _, _ in os.walk(base, topdown=False):
+        if Path(place) != base:
+            with contextlib.suppress(OSError):
+                os.rmdir(place)

@@ -1,0 +1,107 @@
+"""What verdicts are worth in a class, and what grade books are told: settings that a run keeps in its journal, contents of files included.
+
+No submission is graded again where one of them changes. So they may change on purpose, with `--rescore`, and never by oversight: a run
+that continues takes them from the journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from grader.submission.enrolled import Enrolled, Person
+from grader.util.words import counted
+
+OPTIONS = {  # what the journal's settings are called on the command line
+    "seed": "--seed", "timeout_s": "--timeout", "lessons": "--lessons", "exercises": "--exercises", "weights": "--weights",
+    "partial": "--partial", "max_points": "--max-points", "assignment": "--assignment", "roster": "--roster", "anonymous": "--anonymous",
+    "due": "--due", "isolation": "isolation",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MarkingScheme:
+    """weights: points by exercise that replace the course's. partial: whether cases that agree earn their share.
+
+    max_points, assignment, roster: as books.Books has them. anonymous: whether reports have pseudonyms and no grade book is written.
+    due: a time in UTC, '' where nobody said.
+    """
+
+    weights: Mapping[str, float] | None = None
+    partial: bool = False
+    max_points: float | None = None
+    assignment: str = ""
+    roster: Enrolled | None = None
+    anonymous: bool = False
+    due: str = ""
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> MarkingScheme:
+        """From a journal's settings."""
+        own = {name: settings[name] for name in KEYS if name in settings}
+        return cls(**own | {"roster": _enrolled(own["roster"]) if own.get("roster") else None})
+
+    def settings(self) -> dict[str, Any]:
+        """As JSON has them."""
+        return {name: getattr(self, name) for name in KEYS} | {"roster": asdict(self.roster) if self.roster else None}
+
+
+KEYS = tuple(MarkingScheme.__dataclass_fields__)
+
+
+def _enrolled(data: Mapping[str, Any]) -> Enrolled:
+    people = tuple(Person(**person) for person in data["people"])
+    return Enrolled(**{**data, "people": people, "notes": tuple(data["notes"])})
+
+
+def differences(begun: Mapping[str, Any], now: Mapping[str, Any], keys: Collection[str]) -> dict[str, str]:
+    """For each of these settings that changed, in words: what it was and what it is now."""
+    pairs = {key: (begun.get(key), now.get(key)) for key in keys}
+    return {key: _changed(key, *pair) for key, pair in pairs.items() if _content(key, pair[0]) != _content(key, pair[1])}
+
+
+def summary(settings: Mapping[str, Any]) -> str:
+    """The marking scheme in words; '' where it is the course's own."""
+    plain = MarkingScheme().settings()
+    return ", ".join(_setting(key, settings[key]) for key in KEYS if settings.get(key, plain[key]) != plain[key])
+
+
+def _content(key: str, value: Any) -> Any:
+    """What of a setting can change a mark or a file: the roster's learners, wherever its file lies."""
+    if key == "roster" and value:
+        return {name: value[name] for name in ("field", "possible")} | {"people": [(one["key"], one["values"]) for one in value["people"]]}
+    return value
+
+
+def _changed(key: str, was: Any, now: Any) -> str:
+    if key == "course":
+        return "another course, or another version of this one"
+    if key in ("weights", "roster") and was and now:
+        theirs, mine = (_entries(key, value) for value in (was, now))
+        others = sorted(name for name in theirs.keys() | mine.keys() if theirs.get(name) != mine.get(name))
+        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+        return f"{OPTIONS[key]} (differs for {', '.join(others[:5])}{more})" if others else f"{OPTIONS[key]} (another column)"
+    return f"{OPTIONS[key]} {_shown(key, was)} (now {_shown(key, now)})"
+
+
+def _entries(key: str, value: Any) -> dict[str, Any]:
+    return dict(value) if key == "weights" else {one["key"]: one["values"] for one in value["people"]}
+
+
+def _setting(key: str, value: Any) -> str:
+    return OPTIONS[key] if value is True else f"{OPTIONS[key]} {_shown(key, value)}"
+
+
+def _shown(key: str, value: Any) -> str:
+    if value in (None, "", False):
+        return "all" if key in ("lessons", "exercises") else "none"
+    if value is True:
+        return "given"
+    if key == "weights":
+        return f"for {counted(len(value), 'exercise')}"
+    if key == "roster":
+        return f"with {counted(len(value['people']), 'learner')}"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,58 @@
+"""attention.csv: whom to look at before grades are imported, and why; a row a reason. The page and the terminal have the same list."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from grader.judging.verdict import Report, SubmissionReport
+from grader.reports import sheet, text
+from grader.reports.room import ClassSummary
+from grader.reports.templating import render as rendered
+
+TITLE = "Before you import the grades"
+MOST = 20  # learners in the terminal
+
+
+def render(report: Report) -> str:
+    """The table as CSV."""
+    return sheet.write([("learner", "why"), *((who, why) for who, reasons in entries(ClassSummary(report)) for why in reasons)])
+
+
+def entries(room: ClassSummary) -> list[tuple[str, list[str]]]:
+    """Who is to be looked at, in the report's order, and why."""
+    named = [(label, list(_reasons(one))) for label, one in zip(room.labels, room.report.submissions, strict=True)]
+    for who in room.alike:
+        named[who][1].append("Another learner's name differs only in case, spaces or invisible characters: find out whose work this is.")
+    found = [(label, reasons) for label, reasons in named if reasons]
+    return [*found, *((name, [why]) for name, why in room.report.not_graded)]
+
+
+def _reasons(one: SubmissionReport) -> Iterator[str]:
+    yield from filter(None, [one.late])
+    failed: dict[tuple[str, ...], list[str]] = {}
+    for verdict in one.verdicts:
+        if verdict.status == "could_not_grade":
+            failed.setdefault(verdict.details[:1], []).append(verdict.exercise)
+    for why, names in failed.items():
+        yield f"Could not be graded: {text.listed(names)}. {' '.join(why)}".strip()
+    yield from one.attention
+
+
+def section(room: ClassSummary) -> str:
+    """The list as HTML; '' where there is nobody on it."""
+    found = entries(room)
+    numbers = {label: number for number, label in enumerate(room.labels)}
+    return rendered("attention.html", entries=[(numbers.get(who), who, reasons) for who, reasons in found]) if found else ""
+
+
+def lines(report: Report) -> Sequence[str]:
+    """The list for a terminal."""
+    found = entries(ClassSummary(report))
+    if not found:
+        return ["Nothing needs a look before you import the grades."]
+    made = [f"{TITLE}, look at (all of it in attention.csv):"]
+    for who, reasons in found[:MOST]:
+        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+        made.append(f"  {text.one_line(who, 60)}: {textwrap.shorten(text.one_line(reasons[0]), 200, placeholder=' …')}{more}")
+    return [*made, *([f"  and {len(found) - MOST} more"] if len(found) > MOST else [])]

@@ -1,0 +1,78 @@
+"""Whether this package's names are still bound to what they were before any learner's code ran.
+
+What looks at a result runs beside the code that made it, which may find a module of ours through a frame or the garbage collector
+and bind one of its names, an attribute of its classes or the code of its functions to something else. Such a change is seen here,
+as long as it lasts: code that undoes it in time, or that changes this module as well, is not seen.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from itertools import islice
+from sys import modules
+from types import FunctionType
+from typing import Any, NamedTuple
+
+from .originals import BUILTINS, OfTorch
+
+__builtins__ = BUILTINS
+
+REBOUND = "rebound"  # noted among the calls where a name has been bound to something else
+
+_CODE = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__", "__closure__")
+
+
+class _Kept(NamedTuple):
+    """What a module was. spaces: its namespaces with their values, in the order of binding; codes: of its functions and those that
+    it imports from this package; needs: the modules that these are from."""
+
+    spaces: list[tuple[Any, tuple]]
+    codes: list[tuple[FunctionType, tuple]]
+    needs: frozenset[str]
+
+
+_kept: dict[str, _Kept] = {}
+
+
+def keep(module: Any) -> None:
+    """Takes down what a module's names, the attributes of its classes and the code of its functions are."""
+    spaces = [*_spaces(vars(module), module.__name__)]
+    functions = {value for space in spaces for value in map(_plain, tuple(space.values())) if type(value) is FunctionType}
+    own = [one for one in functions if one.__module__.startswith(__package__)]
+    needs = frozenset(one.__module__ for one in own) | {module.__name__}
+    _kept[module.__name__] = _Kept([(space, tuple(space.values())) for space in spaces], [(one, _CODE(one)) for one in own], needs)
+
+
+def _spaces(space: Any, module: str) -> Iterator[Any]:
+    """A namespace, and those of what it holds: the module's own classes, tables, and what it keeps of torch."""
+    yield space
+    for value in tuple(space.values()):
+        if type(value) is dict and value is not modules:
+            yield value
+        elif type(value) is OfTorch:
+            yield from _spaces(vars(value), module)
+        elif isinstance(value, type) and value.__module__ == module:
+            yield vars(value)
+
+
+def _plain(value: Any) -> Any:
+    """The function in a method, or in a property."""
+    return getattr(value, "__func__", None) or getattr(value, "fget", None) or value
+
+
+def intact(*modules: str) -> bool:
+    """Whether all is as it was in these modules, by default all, and in those whose functions they use, as far as these are kept.
+
+    New names come last in their namespace. They are no change, but for those that hide a built-in name.
+    """
+    needed = {other for name in modules or _kept if name in _kept for other in _kept[name].needs}
+    kept = [_kept[name] for name in needed if name in _kept]
+    return all(_same(space, before) for one in kept for space, before in one.spaces) and all(
+        all(map(operator.is_, _CODE(function), before)) for one in kept for function, before in one.codes)
+
+
+def _same(space: Any, before: tuple) -> bool:
+    if len(space) < len(before) or not all(map(operator.is_, before, space.values())):
+        return False
+    return len(space) == len(before) or BUILTINS.keys().isdisjoint(islice(space, len(before), None))

@@ -1,0 +1,185 @@
+"""Whom to look at before grades are imported, and why: in the terminal, on the page and in attention.csv, from what was handed in."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from grader.course import references, registry
+from grader.grading import batch, grade as grading
+from grader.grading.resemblance import Resemblance
+from grader.grading.roster import RosterEntry, pack
+from grader.judging.verdict import Verdict
+from grader.util import lacking
+from tests import toy_course as toy
+from tests.grading.test_handed_in import FIRST, SECOND, hand_in
+
+NAMES = registry.CONTRACT[FIRST]
+
+
+def rows(out: Path) -> dict[str, list[str]]:
+    """The reasons by learner."""
+    found: dict[str, list[str]] = {}
+    with (out / "attention.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            found.setdefault(row["learner"], []).append(row["why"])
+    return found
+
+
+def test_the_list_ends_a_run_and_stands_on_the_page_and_in_a_file(graded, tmp_path, capsys):
+    folder, out = hand_in(tmp_path / "class", ada=(FIRST,), bob=(FIRST,), cyd=(FIRST,), dan=(FIRST,), eve=(FIRST,), fay=()), tmp_path / "out"
+    (folder / "bob" / "more.zip").write_bytes(b"PK")
+    (folder / "fay" / f"{FIRST}.ipynb.txt").write_text("{}")
+    (folder / "gil.ipynb.txt").write_text("{}")
+    (folder / "collected.csv").write_text(
+        "learner,file,state,late,source,original,collected\n"
+        f"cyd,{FIRST}.ipynb,backups/cyd/{FIRST}.1.ipynb,late,a.zip,x,now\ncyd,{FIRST}.ipynb,placed,late,a.zip,x,now\n"
+        f"dan,{FIRST}.ipynb,placed,late,a.zip,x,now\ndan,{FIRST}.ipynb,placed,,b.zip,x,later\n"
+    )
+    graded.made["eve", NAMES[1]] = Verdict(NAMES[1], "could_not_grade", "x", stage=grading.ENVIRONMENT, details=("Install it with pip.",))
+    assert graded(folder, out) == 3
+    assert rows(out) == {
+        "bob": ["more.zip is an archive; it was not opened. Unpack more.zip first."],
+        "cyd": [f"Handed in late, as the platform says: {FIRST}.ipynb.", "Earlier attempts are kept among the backups of `grader collect`."],
+        "eve": [f"Could not be graded: {NAMES[1]}. Install it with pip."],
+        "fay": [f"{FIRST}.ipynb.txt does not end in .ipynb; it was not read. Rename it to {FIRST}.ipynb."],
+        "gil.ipynb.txt": ["Not graded, because it is neither a learner's folder nor a notebook."],
+    }, "and of dan the latest file was in time"
+    told = capsys.readouterr().out.splitlines()
+    at = told.index("Before you import the grades, look at (all of it in attention.csv):")
+    assert [line.partition(":")[0].strip() for line in told[at + 1 : at + 6]] == list(rows(out))
+    assert told[at + 2].endswith(f"{FIRST}.ipynb. (and 1 more)") and told[-1].startswith("The reports are in")
+    page = (out / "report.html").read_text()
+    assert page.index("Before you import the grades") < page.index(">Scores<") and all(why in page for why in rows(out)["cyd"])
+    with (out / "grades.csv").open(newline="") as file:
+        assert [row["late"] for row in csv.DictReader(file)] == ["", "", "late", "", "", ""]
+
+
+def test_a_class_with_nothing_to_look_at_says_so(graded, tmp_path, capsys):
+    folder, out = hand_in(tmp_path / "class", ada=(FIRST,), bob=(FIRST,)), tmp_path / "out"
+    assert graded(folder, out) == 0 and rows(out) == {}
+    assert "Nothing needs a look before you import the grades." in capsys.readouterr().out
+    assert "Before you import the grades" not in (out / "report.html").read_text()
+
+
+TIMES = "learner,file,state,late,source,original,collected,submitted\n" + "".join(
+    f"{name},{FIRST}.ipynb,placed,,a.zip,x,now,{when}\n" for name, when in
+    {"ada": "2026-10-01 09:00:00+00:00", "bob": "2026-10-01 09:00:01+00:00", "cyd": "2026-10-01 12:30:00+00:00", "dan": "2026-10-05 09:00:00+00:00", "eve": "soon"}.items()
+)  # fmt: skip
+
+
+def test_what_was_handed_in_after_it_was_due_is_late(graded, tmp_path, capsys):
+    folder, out = hand_in(tmp_path / "class", **dict.fromkeys(("ada", "bob", "cyd", "dan", "eve"), (FIRST,))), tmp_path / "out"
+    (folder / "collected.csv").write_text(TIMES)
+    assert graded(folder, out) == 0 and rows(out) == {}
+    assert "--due '2026-11-20 23:59' names who was late." in capsys.readouterr().err
+    assert graded(folder, out, "--rescore", "--due", "2026-10-01T11:00+02:00") == 0
+    assert rows(out) == {
+        "bob": ["Handed in at 2026-10-01 09:00 UTC, 1 minute after it was due."], "cyd": ["Handed in at 2026-10-01 12:30 UTC, 3 hours after it was due."],
+        "dan": ["Handed in at 2026-10-05 09:00 UTC, 4 days after it was due."],
+    }  # fmt: skip
+    assert "--due '" not in capsys.readouterr().err
+    assert graded(folder, out, "--rescore", "--due", "none") == 0 and rows(out) == {}
+    assert graded(folder, out, "--due", "tomorrow") == 2 and "'tomorrow' is not a time such as" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", ["", "\0", "a,b\n1,2\n", TIMES + "x" * 200_000, '"learner","file\n'])
+def test_a_table_that_is_not_collect_s_is_named(graded, tmp_path, capsys, content):
+    folder, out = hand_in(tmp_path / "class", ada=(FIRST,)), tmp_path / "out"
+    (folder / "collected.csv").write_text(content)
+    assert graded(folder, out) == 0 and rows(out) == {}
+    assert "collected.csv is not a table that `grader collect` wrote, so it is not known who was late." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("threshold, said", [
+    ("100%", "below --min-score 100%: bob (0 of {most} points) and cyd (0 of {most} points)."), ("3", "below --min-score 3: bob (0 of {most} points) and cyd"),
+    ("0", None),
+])  # fmt: skip
+def test_who_is_below_the_score_that_was_asked_for_is_named(graded, tmp_path, capsys, threshold, said):
+    folder = hand_in(tmp_path / "class", ada=(FIRST,), bob=(), cyd=(), dan=(FIRST,))
+    assert graded(folder, tmp_path / "out", "--min-score", threshold, fails=("dan",)) == 3
+    told = capsys.readouterr().err
+    assert said.format(most=2 * len(NAMES)) in told if said else "below" not in told
+
+
+def test_without_torch_nothing_is_graded(graded, tmp_path, capsys, monkeypatch):
+    folder = hand_in(tmp_path / "class", ada=(FIRST, SECOND), bob=(FIRST, SECOND))
+    monkeypatch.setattr(lacking, "find_spec", lambda name: None)
+    assert graded(folder, tmp_path / "out") == 2 and graded.ran == [] and not (tmp_path / "out").exists()
+    told = capsys.readouterr().err
+    assert "lesson 05 needs torch, and nothing was graded: torch is not installed in this Python;" in told and "pip install" in told
+    assert graded(folder, tmp_path / "out", "--lessons", "01") == 0, "lesson 01 needs none"
+
+
+@pytest.mark.parametrize("files, why", [
+    ({"01_toy.ipynb": b"{"}, "01_toy.ipynb is not JSON"), ({"01_toy.ipynb": b""}, "01_toy.ipynb is empty"),
+    ({"01_toy.ipynb": None, "01_toy-Copy1.ipynb": None}, "01_toy-Copy1.ipynb"), ({"notes.ipynb": {}}, "belongs to no lesson"),
+])  # fmt: skip
+def test_what_is_read_with_a_doubt_is_on_the_list(monkeypatch, tmp_path, files, why):
+    toy.install(monkeypatch)
+    for name, content in files.items():
+        toy.write(tmp_path / name, toy.pristine() if content is None else toy.notebook([], "") if content == {} else content)
+    assert any(why in said for said in grading.grade_submission(tmp_path).attention)
+
+
+def test_what_was_to_be_expected_is_not_on_the_list(monkeypatch, tmp_path):
+    toy.install(monkeypatch)
+    assert grading.grade_submission(toy.write(tmp_path / "01_toy.ipynb", toy.solved())).attention == ()
+    (tmp_path / "ada" / "backups").mkdir(parents=True)
+    toy.write(tmp_path / "ada" / "backups" / "01_toy-2026-01-01-120000.ipynb", toy.solved())
+    packed = pack(RosterEntry("ada", "ada", tmp_path / "ada"))
+    assert packed.notes[0].startswith("Not read in backups/") and packed.attention == packed.notes[1:]
+
+
+def test_what_was_not_read_reaches_the_list_and_what_this_machine_lacks_is_not_tried_twice(tmp_path, monkeypatch):
+    folder = hand_in(tmp_path / "class", ada=(FIRST,))
+    (folder / "ada" / "more.zip").write_bytes(b"PK")
+    packed, tries, real = pack(RosterEntry("ada", "ada", folder / "ada")), [], batch._attempt
+    monkeypatch.setattr(batch, "_attempt", lambda *given: tries.append(1) or real(*given))
+    absent = Verdict(NAMES[0], "could_not_grade", "x", stage=grading.ENVIRONMENT)
+    monkeypatch.setattr(grading, "_unless_it_lacks", lambda verdict, plan: absent if verdict.exercise == NAMES[0] else verdict)
+    try:
+        report = batch.read(batch.grade_packed(packed, batch.Settings((FIRST,)))).report
+    finally:
+        batch.close_sandboxes()
+    assert report.attention == ("more.zip is an archive; it was not opened. Unpack more.zip first.",) and report.ungraded == NAMES[:1]
+    assert len(tries) == 1
+
+
+# --- the course's own answers ----------------------------------------------------------------
+
+
+def answers(**others: str) -> dict[str, str]:
+    return {name: references.solution_text(name) for name in NAMES} | others
+
+
+def sentence(texts: dict[str, str]) -> str:
+    made = Resemblance()
+    made.add(texts)
+    return made.sentence()
+
+
+def test_the_course_s_answers_are_recognized_whatever_their_comments_and_spaces():
+    said = sentence(answers())
+    assert re.match(r"The code of (\d) of the \1 longer answers is that of the course's solved notebooks", said) and "proves nothing" in said
+    assert sentence({name: "# mine\n" + text.replace(" = ", "  =  ") + "  # done\n" for name, text in answers().items()}) == said
+
+
+def test_answers_of_one_s_own_are_not_the_course_s():
+    stubs = [cell for cell in copy.deepcopy(registry.pristine(FIRST))["cells"] if cell["metadata"].get("grader", {}).get("role") == "exercise"]
+    assert sentence({cell["metadata"]["grader"]["exercise"]: "".join(cell["source"]) for cell in stubs}) == ""
+    assert sentence({name: text.replace("return ", "result = 1\n    return ") for name, text in answers().items()}) == ""
+    longer = [name for name in NAMES if sentence({name: answers()[name]}) == ""]
+    assert longer == list(NAMES), "one answer may be the same by chance"
+
+
+def test_the_course_s_answers_reach_the_report(tmp_path):
+    content = json.loads(registry.solution_path(FIRST).read_text())
+    (tmp_path / f"{FIRST}.ipynb").write_text(json.dumps(content))
+    report = grading.grade_submission(tmp_path / f"{FIRST}.ipynb")
+    assert report.score == report.max_score and any("course's solved notebooks" in said for said in report.attention)

@@ -1,0 +1,193 @@
+"""Answers that find the probe that tries them, through a frame or the garbage collector, and change what it looks with.
+
+A probe concludes nothing: with one of its own names bound to a liar it sends other readings, and the specification still decides.
+That a name was changed is seen besides, and the source that does so is refused before it runs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from grader.course import references, registry
+from grader.course.patches import applied
+from grader.course.spec import Case
+from grader.judging.judge import judge
+from grader.sandbox.sandbox import Sandbox
+from grader.source.policy import Sources, offence
+from grader.submission.plan import Plan, RunCell
+from grader.worker.probes import BASIC
+from tests.conftest import WHOLE_GRID
+from tests.live import Live
+
+# By exercise, a mistake whose numbers are right, or nearly so: what a probe of the exercise's own notices is all that tells.
+MISTAKES = {
+    "dot_product_std": "WS8", "linear_from_numpy": "NT2", "as_numpy": "NT15", "CausalSelfAttention": "MA14", "numerical_gradient": "ND12",
+    "copy_torch_weights": "MU37", "CausalMultiHeadAttention": "CM9", "TransformerBlock": "CM30", "LanguageModel": "LM7",
+    "train_step": "TR12", "generate": "CM42", "pick_device": "GP3", "time_ms": "GP26", "FastCausalMultiHeadAttention": "GP43",
+    "KVCache": "KC1", "generate_cached": "GC1", "GroupedQuerySelfAttention": "TB54", "LlamaBlock": "TB76", "SwiGLU": "TB30",
+    "head_contributions": "HC12", "attention_rollout": "RL17", "SelfAttention": "SD1", "MultiHeadAttention": "MH1",
+}  # fmt: skip
+OWN = {"attention_einsum": ("np.einsum('bij,bje->bie', weights, v)", "weights @ v")}
+EXERCISES = (*MISTAKES, *OWN)
+LIARS = ("True", "a[0] if a else None", "0", "{}", "''")
+FRAMES = """
+import sys
+def spaces():
+    frame = sys._getframe()
+    while frame is not None:
+        if '.probes' in frame.f_globals.get('__name__', ''):
+            yield frame.f_globals
+        frame = frame.f_back
+"""
+REACHING = """
+def reaching(inner, change):
+    def outer(*args, **more):
+        for space in spaces():
+            change(space)
+        return inner(*args, **more)
+    return outer
+if isinstance({name}, type):
+    {name}.__init__ = reaching({name}.__init__, change)
+else:
+    {name} = reaching({name}, change)
+"""
+
+
+def own_probes(name: str) -> list[Case]:
+    cases = registry.exercise(name).cases(np.random.default_rng(registry.SEED))
+    return [case for case in cases if case.probe not in BASIC]
+
+
+@cache
+def wrong_texts(name: str) -> dict[str, str]:
+    """The lesson's solutions up to this one, in which the mistake is made."""
+    texts = references.normal_forms(name)
+    if name in OWN:
+        old, new = OWN[name]
+        assert texts[name].count(old) == 1
+        return {**texts, name: texts[name].replace(old, new)}
+    made = next(one.wrong for one in registry.exercise(name).mistakes if one.id == MISTAKES[name])
+    return {**texts, **applied(references.edits_of(name, made), texts)}
+
+
+@cache
+def narrowed(name: str) -> Any:
+    """The exercise with the one case of a probe of its own that tells its mistake, and nothing to name it by."""
+    whole, made = registry.exercise(name), dict(references.namespace(registry.lesson_of(name)))
+    exec("\n".join(wrong_texts(name).values()), made)
+    for key in (case.key for case in own_probes(name)):
+        one = replace(whole, cases=lambda rng, key=key: [case for case in whole.cases(rng) if case.key == key],
+                      mistakes=(), properties=(), requires=())  # fmt: skip
+        if judge(one, Live(name, made[name])).status == "failed":
+            return one
+    raise AssertionError(f"no probe of {name} tells {MISTAKES.get(name)}")
+
+
+def probe_names(name: str) -> list[str]:
+    """The names of the probe's module; without WHOLE_GRID every fifth, other ones for each exercise of a module."""
+    module = importlib.import_module("grader.worker.probes." + narrowed(name).cases(np.random.default_rng(0))[0].probe.partition(".")[0])
+    names = [one for one in vars(module) if not one.startswith("__") and not isinstance(getattr(module, one), dict)]
+    return names if WHOLE_GRID else names[EXERCISES.index(name) % 5 :: 5]
+
+
+@pytest.fixture(scope="module")
+def sandbox():
+    with Sandbox(20.0, torch=True) as made:
+        yield made
+
+
+def graded(sandbox: Sandbox, name: str, *cells: str) -> Any:
+    lesson = registry.lesson_of(name)
+    given = [RunCell("given cell", cell.text, False) for cell in registry.cells(lesson) if cell.role == "given"]
+    others = "\n".join(text for of, text in wrong_texts(name).items() if of != name)
+    own = "\n".join((wrong_texts(name)[name], *cells))
+    plan = Plan(lesson, (name,), (*given, RunCell("cell 1", others, True), RunCell("cell 2", own, True)), {name: len(given) + 1})
+    return judge(narrowed(name), sandbox.candidates(plan)[name])
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_no_wrong_answer_passes_by_changing_what_looks_at_it(sandbox, name):
+    assert graded(sandbox, name).status == "failed"
+    for number, one in enumerate(probe_names(name)):
+        for liar in LIARS if WHOLE_GRID else LIARS[number % len(LIARS) :][:1]:
+            change = f"def change(space):\n    space[{one!r}] = lambda *a, **k: {liar}"
+            found = graded(sandbox, name, FRAMES, change, REACHING.format(name=name))
+            assert found.status in ("failed", "error", "forbidden"), (one, liar, found.headline)
+
+
+# What sends in place of what was read what a right answer would have shown, each by another kind of name.
+FORGED = {
+    "KVCache": """
+def change(space):
+    def lie(tensors, n=[0]):
+        import numpy as np
+        n[0] += 1
+        return np.array([[n[0] == 2, 8 + (n[0] == 2)]] * max(1, len(tensors)))
+    space['_addresses'] = lie
+""",
+    "FastCausalMultiHeadAttention": """
+def change(space):
+    if '_call' in space:
+        import numpy as np
+        b, t, d = 1, 5, 3
+        sizes = [np.array([1, 2, 5, 3])] * 3
+        space['_call'] = lambda calls: {'shapes': sizes, 'is_causal': 'True', 'attn_mask': 'NoneType'}
+        space['array'] = lambda *a: np.zeros((0, 2), int)
+        space['len'] = lambda value: 1
+""",
+    "copy_torch_weights": "def change(space):\n    if 'T' in space:\n        type(space['T']).memory = lambda *a: (0, 0)",
+    "as_numpy": "def change(space):\n    if 'T' in space:\n        space['T']._getters['requires_grad'] = lambda *a: True",
+    "LanguageModel": "def change(space):\n    space['map'] = lambda f, those, n=[0]: [n.__setitem__(0, n[0] + 1) or n[0] for _ in those]",
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_change_of_what_looks_on_is_seen(sandbox, name):
+    found = graded(sandbox, name, FRAMES, FORGED[name], REACHING.format(name=name))
+    assert (found.status, found.headline) == (
+        "forbidden", "While it ran, the grader's own functions were replaced by others; your own answer has no need to do that."
+    )
+
+
+def test_what_one_answer_changed_is_no_other_answers_affair(sandbox):
+    """The next exercise gets a fresh process."""
+    lesson, cheat, honest = registry.lesson_of("KVCache"), "KVCache", "generate_cached"
+    given = [RunCell("given cell", cell.text, False) for cell in registry.cells(lesson) if cell.role == "given"]
+    own = "\n".join((wrong_texts(cheat)[cheat], FRAMES, FORGED[cheat], REACHING.format(name=cheat)))
+    cells = (*given, RunCell("cell 1", own, True), RunCell("cell 2", references.solution_text(honest), True))
+    candidates = sandbox.candidates(Plan(lesson, (cheat, honest), cells, {cheat: len(given), honest: len(given) + 1}))
+    assert judge(narrowed(cheat), candidates[cheat]).status == "forbidden"
+    assert judge(registry.exercise(honest), candidates[honest]).status == "passed"
+
+
+WAYS = {
+    "sys._getframe": FRAMES + "\nnext(spaces())['T'] = None",
+    "the garbage collector": "import gc\nfound = [one for one in gc.get_objects() if type(one) is dict and '_seen' in one]\nfound[0]['T'] = 0",
+    "__globals__": "def change(model):\n    type(model).forward.__globals__['T'] = None",
+    "a traceback": "def change():\n    try:\n        1 / 0\n    except ZeroDivisionError as error:\n"
+                   "        error.__traceback__.tb_frame.f_back.f_globals['T'] = None",
+    "inspect": "import inspect\ninspect.stack()[1].frame.f_globals['T'] = None",
+    "a name in pieces": "import sys\ngetattr(sys._getframe(1), 'f_glo' + 'bals')['T'] = None",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_the_source_that_reaches_a_probe_is_refused(name):
+    exercise, answer = registry.exercise(name), references.solution_text(name)
+    assert offence(name, exercise.forbids, exercise.requires, Sources((answer,))) is None
+    for way, cell in WAYS.items():
+        found = offence(name, exercise.forbids, exercise.requires, Sources((cell, answer)))
+        assert found is not None and found.sentence.startswith("A cell reaches into the running program by `"), way
+        assert found.sentence.endswith("so that this exercise cannot be checked; take it out, and restart the kernel where it has run.")
+
+
+def test_every_exercise_with_a_probe_of_its_own_has_the_rules():
+    of_their_own = {name for lesson in registry.lessons() for name in registry.CONTRACT[lesson] if own_probes(name)}
+    assert of_their_own - {name for name in of_their_own if registry.exercise(name).forbids} == set()
+    assert of_their_own == set(EXERCISES), "each is tried here"
