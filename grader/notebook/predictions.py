@@ -5,13 +5,13 @@ The cell with the call stands below the prediction, whose answer is also folded 
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from typing import Any
 
 from grader.course import prose, registry
+from grader.notebook import toolbar
 from grader.notebook.record import Record
-from grader.notebook.showing import Shown, ipython, sentence
+from grader.notebook.showing import Shown, sentence
 
 EXAMPLE = 'predict("01.1", "ABC")'
 _NUMBER = re.compile(r"(\d\d)\.([1-9])")
@@ -31,7 +31,7 @@ def shown(number: Any, options: Any, choice: Any, record: Record) -> Shown:
         record.predicted(_key(number), choice.upper())
     if record.prediction(_key(number)):
         return Answer(number, record)
-    return Buttons(number, options, as_in, record) if _clickable() else _words(options, as_in)
+    return Buttons(number, options, as_in, record) if toolbar.possible() else _words(options, as_in)
 
 
 def _words(options: str, as_in: str) -> Shown:
@@ -106,12 +106,3 @@ class Buttons(Shown):
         self._status.value = f'<p role="status">{answer.status}{late} The answer is below.</p>'
         if not self._output.outputs:
             self._output.append_display_data(answer)
-
-
-def _clickable() -> bool:
-    """Whether somebody may press a button: a client that only executes a notebook sends allow_stdin false."""
-    shell = ipython()
-    parent = getattr(shell, "get_parent", None)
-    if parent is None or not hasattr(shell, "kernel") or importlib.util.find_spec("ipywidgets") is None:
-        return False
-    return bool((parent() or {}).get("content", {}).get("allow_stdin"))

@@ -86,7 +86,7 @@ def test_without_the_text_the_answer_is_the_folded_one(record, monkeypatch, numb
 
 def test_a_press_keeps_the_choice_and_says_so(record, monkeypatch):
     pytest.importorskip("ipywidgets")
-    monkeypatch.setattr(predictions, "_clickable", lambda: True)
+    monkeypatch.setattr(predictions.toolbar, "possible", lambda: True)
     bundles = []
     monkeypatch.setattr("IPython.display.display", lambda bundle, raw: bundles.append(bundle))
     buttons = api.predict("01.1", "ABC")
