@@ -230,8 +230,9 @@ def _end_with(ends: Any, folder: str) -> None:
     """Waits for the end of the process that owns the batch, then ends this one and what it keeps warm."""
     with contextlib.suppress(EOFError, OSError):
         ends.recv_bytes()
-    with contextlib.suppress(Exception):
-        close_sandboxes()
+    if _zygote is None:  # else what this process keeps warm sees its end, and ends with all that it started
+        with contextlib.suppress(Exception):
+            close_sandboxes()
     if os.getppid() == 1 or not multiprocessing.parent_process().is_alive():  # type: ignore[union-attr]
         with contextlib.suppress(Exception):
             remove_folder(folder)  # nobody else is left to do it

@@ -92,6 +92,12 @@ class WarmParent:
         """Ends it, its worker and all that those started. May be called again."""
         raise NotImplementedError
 
+    def _hang_up(self) -> None:
+        """It then ends its worker and itself, even while another thread waits for its answer: closing alone would leave that waiting."""
+        with contextlib.suppress(OSError):
+            self.control.shutdown(socket.SHUT_RDWR)
+        self.control.close()
+
     def fork(self, memory_bytes: int) -> ForkedWorker:
         """A new worker. Raises SandboxError where the warm parent does not answer."""
         ours, theirs = socket.socketpair()
@@ -150,7 +156,7 @@ class StartedParent(WarmParent):
 
     def close(self) -> None:
         running = self.control.fileno() >= 0
-        self.control.close()  # it then ends its worker and itself
+        self._hang_up()
         if not running:
             return
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -216,7 +222,7 @@ class PartedParent(WarmParent):
 
     def close(self) -> None:
         running = self.control.fileno() >= 0
-        self.control.close()  # it then ends its worker and itself
+        self._hang_up()
         if not running or self._known is None:
             return
         with contextlib.suppress(psutil.Error):
