@@ -7,7 +7,7 @@ finite, properties, values, extremes, inputs left alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -40,6 +40,7 @@ STATUS = {
     "missing": "missing", "not_started": "not_started", "exception": "error", "call": "error", "no function": "error", "contract": "failed",
     "timeout": "timeout", "memory": "memory", "died": "error", "invalid": "error",
 }  # fmt: skip
+FAILING = ("failed", "error", "timeout", "memory")
 MOST_KEPT = 64  # verdicts of one exercise: in a class, many show exactly the same numbers
 ENDING = ("timeout", "memory", "died", "invalid")  # after these the candidate answers no more, unless it was an exception in it
 
@@ -70,15 +71,23 @@ def judge(exercise: Exercise, candidate: Candidate, seed: int = registry.SEED) -
     return replace(verdict, seconds=time.perf_counter() - started)
 
 
-def led_back(verdict: Verdict, sources: Any, fails: Callable[[str], bool]) -> Verdict:
-    """The verdict, whose details begin with another exercise that this one calls, where that one's check fails.
+def blame_callee(verdict: Verdict, sources: policy.Sources | None, others: Mapping[str, Verdict]) -> Verdict:
+    """The verdict, whose details begin with another exercise that this one calls, where that one's failure explains this one.
 
-    sources: as in `Candidate`. fails: whether the check of that exercise fails.
+    It does where both show the same mistake, and where this one ended in the other's code. others: the verdicts on the lesson's exercises.
     """
-    if sources is None or verdict.status not in ("failed", "error", "timeout", "memory"):
+    if sources is None or verdict.status not in FAILING:
         return verdict
-    called = next((slip.name for slip in sources.slips(verdict.exercise) if slip.kind == "calls" and fails(slip.name)), "")
-    return replace(verdict, details=(wording.led_back(verdict.exercise, called), *verdict.details)) if called else verdict
+    called = (others.get(slip.name) for slip in sources.slips(verdict.exercise) if slip.kind == "calls")
+    for callee in called:
+        if callee is not None and callee.status in FAILING and _explains(callee, verdict):
+            return replace(verdict, details=(wording.blame_callee(verdict.exercise, callee.exercise), *verdict.details))
+    return verdict
+
+
+def _explains(callee: Verdict, verdict: Verdict) -> bool:
+    ids, others = ({id for ids in one.mistakes for id in ids.split("+")} for one in (callee, verdict))
+    return bool(ids & others) or (verdict.line is not None and verdict.line.function == callee.exercise)
 
 
 class _Judging:

@@ -182,7 +182,7 @@ def _exception(failure: Failure) -> str:
     return f"{failure.type}: {failure.message}" if failure.message else failure.type
 
 
-def led_back(name: str, called: str) -> str:
+def blame_callee(name: str, called: str) -> str:
     """What comes first where another exercise is at fault as well."""
     return f"{name} calls `{called}`, whose check fails: start there."
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -127,12 +127,21 @@ def _with_causes(verdict: Any, wanted: Target, namespace: Mapping[str, Any]) -> 
     absent = [_absence(name, wanted) for name in reached(wanted.obj, namespace) if runs.is_absent(name)]
     if absent:
         return replace(verdict, headline=" ".join((*absent, verdict.headline)))
-    names = set(registry.exercise_names()) - {wanted.name}
-    for name, obj in reached(wanted.obj, namespace).items():
-        if name in names and _fails(name, obj, namespace):
-            first = f"{wanted.name} calls `{name}`, whose check fails: start there, with check({name})."
-            return replace(verdict, headline=f"{first} {verdict.headline}")
+    names = set(registry.CONTRACT[registry.lesson_of(wanted.name)]) - {wanted.name}
+    called = {name: obj for name, obj in reached(wanted.obj, namespace).items() if name in names}
+    failing = [name for name, obj in called.items() if _fails(name, obj, namespace)]
+    if failing and _passes_with_references(wanted, failing, namespace):
+        first = f"{wanted.name} calls `{failing[0]}`, whose check fails: start there, with check({failing[0]})."
+        return replace(verdict, headline=f"{first} {verdict.headline}")
     return verdict
+
+
+def _passes_with_references(wanted: Target, names: Sequence[str], namespace: Mapping[str, Any]) -> bool:
+    """Whether an exercise would pass if what it calls under these names was the course's own."""
+    from grader.course import references
+
+    with _swapped(wanted.obj, {name: references.reference(name) for name in names}):
+        return bool(_judge(wanted, namespace).passed)
 
 
 def _absence(name: str, wanted: Target) -> str:
@@ -151,7 +160,7 @@ def _fails(name: str, obj: Any, namespace: Mapping[str, Any]) -> bool:
         verdict = _judge(other, namespace)
         if key is not None:
             verdicts[name] = (key, verdict)
-    return verdict.status in ("failed", "error", "timeout", "forbidden", "not_started")
+    return verdict.status in ("failed", "error", "timeout")
 
 
 # --- judging ----------------------------------------------------------------------------------------------------
@@ -203,13 +212,21 @@ def _candidate(wanted: Target, namespace: Mapping[str, Any]) -> Any:
 
 @contextlib.contextmanager
 def _as_graded(obj: Any) -> Iterator[None]:
-    """Takes what grading has not out of the globals of an object's code for so long."""
-    names = next((function.__globals__ for function in functions_of(obj)), {}) if runs.absences else {}
-    kept = {name: names[name] for name in runs.absences if name in names and names[name] is not obj}
+    """For so long, what grading has not is not among the globals of an object's code, or is what grading has."""
+    with _swapped(obj, {name: absence.graded for name, absence in runs.absences.items()}):
+        yield
+
+
+@contextlib.contextmanager
+def _swapped(obj: Any, others: Mapping[str, Any]) -> Iterator[None]:
+    """For so long, the globals of an object's code have these values in place of their own, NOTHING for none."""
+    names = next((function.__globals__ for function in functions_of(obj)), {}) if others else {}
+    kept = {name: names[name] for name in others if name in names and names[name] is not obj}
     try:
         for name in kept:
-            graded = runs.absences[name].graded
-            names.update({name: graded}) if graded is not NOTHING else names.pop(name)
+            names[name] = others[name]
+            if others[name] is NOTHING:
+                del names[name]
         yield
     finally:
         names.update(kept)

@@ -56,6 +56,11 @@ def cells(capsys, monkeypatch, tmp_path):
         vars(sys).pop(prompt, None)
 
 
+def course_cell(lesson: str, words: str) -> str:
+    """The first cell of a lesson's code that contains these words."""
+    return next(cell.text for cell in registry.cells(lesson) if cell.role != "prose" and words in cell.text)
+
+
 def test_what_goes_with_a_room_says_how_it_is_imported(cells):
     assert "from grader import join" in cells.run('join("http://x", "a-b-c", "ada")', raises=True) + cells.printed
     cells.run("print(fine)", raises=True)
@@ -144,6 +149,34 @@ def test_a_called_exercise_whose_check_fails_comes_first(cells):
     assert said.partition("--- ")[2].startswith(told) and "`weighted_sum`, whose check" not in said
     cells.run(RIGHT, "s")
     assert cells.run("check(three_token_attention)").startswith("PASSED")
+
+
+@pytest.mark.parametrize("softmax", [RIGHT, WRONG])
+def test_a_mistake_of_the_callers_own_leads_nowhere_else(cells, softmax):
+    cells.run(softmax)
+    cells.run("def weighted_sum(weights, V):\n    return weights @ V")
+    cells.run("def three_token_attention(Q, K, V):\n"
+              "    weights = softmax_rows(Q @ K.T)  # without the scale\n    return weighted_sum(weights, V), weights")  # fmt: skip
+    said = cells.run("check(three_token_attention)")
+    assert said.startswith("FAILED") and "whose check fails" not in said
+
+
+GIVEN_SOFTMAX = {
+    "03_scaled_dot_product_attention": (
+        "scaled_dot_product_attention",
+        "def scaled_dot_product_attention(q, k, v):\n    weights = softmax(q @ k.swapaxes(-1, -2))\n    return weights @ v, weights"),
+    "04_why_scale": ("softmax_gradient_norm", "def softmax_gradient_norm(scores):\n    return (softmax(scores) ** 2).sum(axis=-1)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lesson", GIVEN_SOFTMAX)
+def test_what_a_lesson_gives_is_no_exercise_to_begin_with(cells, lesson):
+    """Its softmax has the name of another lesson's exercise, whose check asks for more."""
+    name, answer = GIVEN_SOFTMAX[lesson]
+    cells.run(course_cell(lesson, "def softmax("))
+    cells.run(answer)
+    said = cells.run(f"check({name})")
+    assert said.startswith("FAILED") and "whose check fails" not in said and "`softmax`" not in said
 
 
 # --- names that are not known ---------------------------------------------------------------------
@@ -345,11 +378,6 @@ LOOPS = """def attention_scores(Q, K):
 """
 CREATED = LOOPS.replace("    for i", "    scores = np.zeros((len(Q), len(K)))\n    for i", 1)
 ELSEWHERE = "comes from another cell of the notebook; grading starts without it."
-
-
-def course_cell(lesson: str, words: str) -> str:
-    """The first cell of a lesson's code that contains these words."""
-    return next(cell.text for cell in registry.cells(lesson) if cell.role != "prose" and words in cell.text)
 
 
 def graded(path, exercise: str, *added: str):
