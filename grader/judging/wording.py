@@ -187,6 +187,13 @@ def blame_callee(name: str, called: str) -> str:
     return f"{name} calls `{called}`, whose check fails: start there."
 
 
+def left_raise(exercise: Exercise, slip: Slip) -> str:
+    """The headline where the stub's `raise` still stands beside what was written."""
+    within = slip.name.partition(".")[2]
+    where = f"`{within}`" if within else exercise.name
+    return f"{where} is written, but it still contains the original cell's `raise`, which ends it: delete that line."
+
+
 def not_started(exercise: Exercise) -> str:
     still = "it is still None" if exercise.kind == "answer" else "it still raises NotImplementedError"
     return f"{exercise.name} is not started: {still}."
@@ -206,7 +213,7 @@ def advice(failure: Failure | None, slips: Sequence[Slip]) -> tuple[str, ...]:
     if failure is None:
         return ()
     if failure.kind == "timeout":
-        return ("Look for a loop that never ends, or for work that grows with every call.",)
+        return ("Look for a loop or a recursion that never ends, or for work that grows with every call.",)
     if failure.kind == "memory":
         return ("Look for an array that is far larger than the inputs, or a list that keeps growing.",)
     said = exceptions.on(failure, slips) if failure.kind in ("exception", "call") else ""

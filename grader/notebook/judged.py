@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -193,8 +194,12 @@ def _interrupted(wanted: Target, stop: KeyboardInterrupt) -> Any:
     from grader.judging.verdict import Verdict
 
     line = wording.line(wanted.name, failure_from(stop))
-    advice = ("That line was running when it was stopped: look for a loop around it whose condition never becomes false, or for "
-              "work that grows with every call." if line else "Your code was not running at that moment.")  # fmt: skip
+    advice = "Your code was not running at that moment."
+    if line and re.search(r"\binput\(", line.text):
+        advice = "`input()` waits for somebody to type: take what the exercise needs from its parameters."
+    elif line:
+        advice = ("That line was running when it was stopped: look for a loop or a recursion around it that never ends, or for "
+                  "work that grows with every call.")  # fmt: skip
     return Verdict(wanted.name, "timeout", f"The check of {wanted.name} was interrupted.", "interrupted",
                    line=line, details=(advice,), look=f"To try again, run {wanted.call}.")  # fmt: skip
 
