@@ -174,7 +174,7 @@ def _grade_lesson(
         candidates = _candidates(plan, sandbox, submission, exercises)
     except Exception as error:
         return LessonReport(lesson, tuple(ours(name, _words(error)) for name in names), dict.fromkeys(names, 0))
-    verdicts = _led_back([_verdict(exercises[name], candidates[name], seed, deadline) for name in names], candidates)
+    verdicts = _with_causes([_verdict(exercises[name], candidates[name], seed, deadline) for name in names], candidates)
     verdicts = tuple(_unless_it_lacks(verdict, plan) for verdict in verdicts)
     return LessonReport(lesson, verdicts, points, plan.notes + (sandbox.notes if plan.own_texts else ()))
 
@@ -186,15 +186,12 @@ def _candidates(plan: Plan, sandbox: Sandbox, learner: object, exercises: Mappin
     return {name: _Absent(name, plan.missing(name)) for name in plan.exercises}
 
 
-def _led_back(verdicts: Sequence[Verdict], candidates: Mapping[str, Any]) -> tuple[Verdict, ...]:
-    """Each begins with another exercise that it calls, where that one fails."""
-    from grader.judging.judge import led_back
+def _with_causes(verdicts: Sequence[Verdict], candidates: Mapping[str, Any]) -> tuple[Verdict, ...]:
+    """Each begins with another exercise that it calls, where that one's failure explains it."""
+    from grader.judging.judge import blame_callee
 
-    failing = {verdict.exercise for verdict in verdicts if verdict.status in ("failed", "error", "timeout", "memory")}
-    return tuple(
-        led_back(verdict, candidates[verdict.exercise].sources, failing.__contains__) if verdict.exercise in failing else verdict
-        for verdict in verdicts
-    )
+    others = {verdict.exercise: verdict for verdict in verdicts}
+    return tuple(blame_callee(verdict, candidates[verdict.exercise].sources, others) for verdict in verdicts)
 
 
 def _verdict(exercise: Exercise, candidate: Any, seed: int, deadline: Deadline) -> Verdict:

@@ -6,6 +6,9 @@ what a mistake of the catalogue says as well is left out where such a mistake is
 
 from __future__ import annotations
 
+import math
+import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -17,8 +20,10 @@ from grader.judging import exceptions
 from grader.judging.compare import same_numbers
 from grader.judging.findings import Finding
 from grader.source.slips import Slip
+from grader.worker.operations import ATTENTION, LOSSES, NORMALIZATION, SOFTMAX
 from grader.worker.values import Failure, Observation, Part
 
+READY_MADE = ATTENTION | LOSSES | NORMALIZATION | SOFTMAX  # which most exercises forbid
 _WITHOUT_INPUT = {"tril", "triu", "ones", "zeros", "full", "arange", "eye"}  # what they make has no gradient
 
 
@@ -111,6 +116,24 @@ def _overwritten_before_backward(evidence: Evidence) -> str | None:
         f"The backward pass still needs what was there before `{slip.line}` (line {slip.number} of its cell) changed it in place: "
         "make a new tensor, `x = x + y` in place of `x += y`."
     )
+
+
+def _waits_for_input(evidence: Evidence) -> str | None:
+    stopped = evidence.failure and (evidence.failure.kind == "timeout" or evidence.on_line("input"))
+    if not stopped or not evidence.slip("input"):
+        return None
+    return "`input()` waits for somebody to type, and a check types nothing: all that the exercise needs comes as its parameters."
+
+
+def _without_its_module(evidence: Evidence) -> str | None:
+    """A function of NumPy's or torch's that is called by its name alone."""
+    failure = evidence.failure
+    name = (re.match(r"name '(\w+)' is not defined", failure.message) or ("", ""))[1] if failure and failure.type == "NameError" else ""
+    library, short = (sys.modules.get("torch"), "torch") if evidence.torch else (np, "np")
+    if not name or name.startswith("_") or name in READY_MADE or not callable(getattr(library, name, None)):
+        return None
+    number = f", or for a single number `math.{name}`" if evidence.torch and hasattr(math, name) else ""
+    return f"`{name}` by itself is not defined: write `{short}.{name}`{number}."
 
 
 def _max_without_values(evidence: Evidence) -> str | None:
@@ -256,8 +279,11 @@ def _list_shape(part: Part) -> tuple[int, ...] | None:
 def _own_raise(evidence: Evidence) -> str | None:
     """The answer's own `raise` refused an input that the contract allows."""
     failure = evidence.failure
-    if evidence.exercise.kind == "answer" or evidence.finding.kind != "failure" or not failure or not evidence.on_line("raise"):
+    slip = evidence.on_line("raise")
+    if evidence.exercise.kind == "answer" or evidence.finding.kind != "failure" or not failure or not slip or not failure.is_a(slip.name):
         return None
+    if not slip.line.startswith("raise") and failure.message not in slip.line:
+        return None  # what stands before the `raise` in its line, a condition that cannot be decided
     return "This input is valid, and the answer's own `raise` refused it: look at the condition of that `raise`."
 
 
@@ -280,7 +306,7 @@ def _same_in_order(expected: Mapping[str, Part], part: Part, order: Sequence[int
 
 Rule = Callable[[Evidence], str | None]
 READ: Iterable[Rule] = (
-    _nothing_returned, _return_in_loop, _layer_in_forward, _loose_layers, _assert_for_raise, _input_in_place,
-    _max_without_values, _caret, _numpy_in_torch, _whole_length, _star_for_product,
+    _nothing_returned, _return_in_loop, _waits_for_input, _without_its_module, _layer_in_forward, _loose_layers, _assert_for_raise,
+    _input_in_place, _max_without_values, _caret, _numpy_in_torch, _whole_length, _star_for_product,
 )  # fmt: skip
 OBSERVED: Iterable[Rule] = (_own_raise, _overwritten_before_backward, _a_list, _another_order, _unused)

@@ -183,11 +183,18 @@ _ADVICE = tuple(
          "torch's functions take a whole array.", None),
         (r"must be Tensor, not (float|int)\b",
          "torch's functions take tensors, and here one is given a number of Python's, for which there are `math.sqrt` and its like.", None),
+        (r"unexpected keyword argument '(dim|keepdim)'",
+         "In NumPy it is `axis=` and `keepdims=`; `dim=` and `keepdim=` are torch's.", _line(r"\b(keep)?dim *=")),
+        (r"unexpected keyword argument '(axis|keepdims)'|invalid combination of arguments.*\b(axis|keepdims)=",
+         "In torch it is `dim=` and `keepdim=`; `axis=` and `keepdims=` are NumPy's.", _line(r"\b(axis|keepdims) *=")),
         (_PARAMETERS,
          "What this line calls takes other arguments: compare them with its parameters, which of them have defaults, and `self` in a "
          "method of your own.", lambda failure, slips: failure.kind == "exception" and bool(failure.line)),
         (_PARAMETERS,
          "Compare the parameters with the exercise's: their names, their order, which have defaults, and `self` in a method.", None),
+        (r"^RecursionError",
+         "A function calls itself, directly or through others, and nothing ends that: a recursion needs a case that returns without "
+         "another call.", None),
         (r"^NameError|^UnboundLocalError",
          "Cells run once, from top to bottom: is the name bound above, spelled this way, and not only inside another function?", None),
     )

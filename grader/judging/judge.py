@@ -7,7 +7,7 @@ finite, properties, values, extremes, keys taken in tiles, inputs left alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -30,7 +30,7 @@ from grader.judging.compare import (
     tolerances,
 )
 from grader.judging.evidence import Reading
-from grader.judging.findings import ORDER, Finding
+from grader.judging.findings import Finding
 from grader.judging.verdict import Line, Table, Verdict
 from grader.source import policy
 from grader.source.slips import Slip
@@ -40,6 +40,7 @@ STATUS = {
     "missing": "missing", "not_started": "not_started", "exception": "error", "call": "error", "no function": "error", "contract": "failed",
     "timeout": "timeout", "memory": "memory", "died": "error", "invalid": "error",
 }  # fmt: skip
+FAILING = ("failed", "error", "timeout", "memory")
 MOST_KEPT = 64  # verdicts of one exercise: in a class, many show exactly the same numbers
 ENDING = ("timeout", "memory", "died", "invalid")  # after these the candidate answers no more, unless it was an exception in it
 
@@ -70,15 +71,23 @@ def judge(exercise: Exercise, candidate: Candidate, seed: int = registry.SEED) -
     return replace(verdict, seconds=time.perf_counter() - started)
 
 
-def led_back(verdict: Verdict, sources: Any, fails: Callable[[str], bool]) -> Verdict:
-    """The verdict, whose details begin with another exercise that this one calls, where that one's check fails.
+def blame_callee(verdict: Verdict, sources: policy.Sources | None, others: Mapping[str, Verdict]) -> Verdict:
+    """The verdict, whose details begin with another exercise that this one calls, where that one's failure explains this one.
 
-    sources: as in `Candidate`. fails: whether the check of that exercise fails.
+    It does where both show the same mistake, and where this one ended in the other's code. others: the verdicts on the lesson's exercises.
     """
-    if sources is None or verdict.status not in ("failed", "error", "timeout", "memory"):
+    if sources is None or verdict.status not in FAILING:
         return verdict
-    called = next((slip.name for slip in sources.slips(verdict.exercise) if slip.kind == "calls" and fails(slip.name)), "")
-    return replace(verdict, details=(wording.led_back(verdict.exercise, called), *verdict.details)) if called else verdict
+    called = (others.get(slip.name) for slip in sources.slips(verdict.exercise) if slip.kind == "calls")
+    for callee in called:
+        if callee is not None and callee.status in FAILING and _explains(callee, verdict):
+            return replace(verdict, details=(wording.blame_callee(verdict.exercise, callee.exercise), *verdict.details))
+    return verdict
+
+
+def _explains(callee: Verdict, verdict: Verdict) -> bool:
+    ids, others = ({id for ids in one.mistakes for id in ids.split("+")} for one in (callee, verdict))
+    return bool(ids & others) or (verdict.line is not None and verdict.line.function == callee.exercise)
 
 
 class _Judging:
@@ -125,16 +134,14 @@ class _Judging:
     def _judged(self) -> Verdict:
         """The stages that look at what was observed."""
         observed = dict(self.actual)  # a stage may look at a part of it
-        stages = (
+        verdict = _first(
             self._not_started, self._forbidden_while_running, lambda: self._stage("values"),
             lambda: self._stage("extremes"), self._works_in_tiles, self._inputs_left_alone,
         )  # fmt: skip
-        for stage in stages:
-            verdict = stage()
-            if verdict is not None:  # a failing verdict is false, so `or` would pass it over
-                credited = verdict.status not in ("not_started", "forbidden")
-                return replace(verdict, cases=agreeing(self.exercise, self.baseline, observed)) if credited else verdict
-        return self._passed()
+        if verdict is None:
+            return self._passed()
+        credited = verdict.status not in ("not_started", "forbidden")
+        return replace(verdict, cases=agreeing(self.exercise, self.baseline, observed)) if credited else verdict
 
     def _observe_all(self) -> None:
         for i, observation in enumerate(self.candidate.observe_all(self.baseline.cases)):
@@ -149,6 +156,10 @@ class _Judging:
 
     def _not_started(self) -> Verdict | None:
         failures = [seen.failure for seen in self.actual.values() if seen.failure and seen.failure.kind == "not_started"]
+        for slip in self._slips() if failures else ():
+            if slip.kind == "left raise" and slip.name == failures[0].function:
+                headline, line = wording.left_raise(self.exercise, slip), Line(slip.line, slip.number)
+                return Verdict(self.exercise.name, "error", headline, "runs", line=line, look=wording.look(self.exercise, "error"))
         if failures and len(failures) == len(self.actual) and self._is_stub(failures[0]):
             return self._without_object(failures[0])
         if failures:
@@ -164,7 +175,7 @@ class _Judging:
         unwritten = next(i for i in self.actual if i not in written)
         finding = Finding("unwritten", failure=missing, claim=self.baseline.cases[unwritten].title)
         self.actual = written
-        verdict = self._forbidden_while_running() or self._stage("values") or self._stage("extremes")
+        verdict = _first(self._forbidden_while_running, lambda: self._stage("values"), lambda: self._stage("extremes"))
         if verdict is not None:
             return replace(verdict, details=(wording.headline(self.exercise, finding), *verdict.details))
         return self._fail(unwritten, finding)
@@ -187,32 +198,37 @@ class _Judging:
         return None
 
     def _stage(self, stage: str) -> Verdict | None:
-        """Runs, type, shape, dtype, finite, properties and values of one group of cases."""
+        """What is wrong first of one group of cases: in the first case in which anything is, in the order of judging."""
         at = [i for i in self.actual if _stage_of(self.baseline.cases[i]) == stage]
-        for i in at:
-            verdict = self._runs(i)
+        stopped = next((i for i in at if not self._ran(i)), None)
+        returned = [i for i in at if self.baseline.cases[i].raises is None and (stopped is None or i < stopped)]
+        differences = self._differences(returned)
+        early = next((i for i, finding in differences if finding.stage != "values"), None)
+        sound = [i for i in returned if early is None or i < early]  # what properties may look at
+        wrong = next((i for i, finding in differences if i in sound), None)
+        if stage == "values":
+            required = (self._required_is_missing,) if early is None and stopped is None else ()
+            verdict = _first(*required, lambda: self._properties(sound, wrong))
             if verdict is not None:
                 return verdict
-        returned = [i for i in at if self.baseline.cases[i].raises is None]
-        differences = self._differences(returned)
-        early = [(i, finding) for i, finding in differences if finding.stage != "values"]
-        if early:
-            return self._differs(*min(early, key=lambda item: (ORDER.index(item[1].stage), item[0])))
-        if stage == "values":
-            for verdict in (self._required_is_missing(), self._properties(returned)):
-                if verdict is not None:
-                    return verdict
         if differences:
             return self._differs(*differences[0])
+        if stopped is not None:
+            return self._stopped(stopped)
         self._note_verified(stage, at)
         return None
 
-    def _runs(self, i: int) -> Verdict | None:
+    def _ran(self, i: int) -> bool:
+        """Whether a case came to its end, or to the exception that it asks for."""
+        case, actual = self.baseline.cases[i], self.actual[i]
+        return actual.failure is None if case.raises is None else raises_as_asked(case, actual)
+
+    def _stopped(self, i: int) -> Verdict:
+        """The verdict on a case that did not."""
         case, failure = self.baseline.cases[i], self.actual[i].failure
         if case.raises is not None:
             return self._raises(i)
-        if failure is None:
-            return None
+        assert failure is not None
         finding, details = Finding("failure", failure=failure), wording.details(failure)
         if failure.kind == "no function":
             return self._fail(i, finding)
@@ -222,10 +238,8 @@ class _Judging:
             details += wording.expected_shapes(self.exercise, self.baseline.parts[i])
         return self._fail(i, finding, details, evidence.inputs(case))
 
-    def _raises(self, i: int) -> Verdict | None:
+    def _raises(self, i: int) -> Verdict:
         case, failure = self.baseline.cases[i], self.actual[i].failure
-        if raises_as_asked(case, self.actual[i]):
-            return None
         if failure and _ended(failure):
             return self._fail(i, Finding("failure", failure=failure), wording.details(failure))
         return self._fail(i, Finding("raises", claim=case.raises, failure=failure), (), evidence.inputs(case))
@@ -248,7 +262,8 @@ class _Judging:
             found.extend((i, finding) for finding in differences[:1])
         return found
 
-    def _properties(self, at: Sequence[int]) -> Verdict | None:
+    def _properties(self, at: Sequence[int], wrong: int | None) -> Verdict | None:
+        """The first property that does not hold. wrong: the first case of wrong numbers; what later ones show comes after it."""
         by_key = {self.baseline.cases[i].key: i for i in at}
         for held in self.exercise.properties:
             if not at or not by_key.keys() >= set(held.needs):  # of what is half done some cases show nothing
@@ -257,10 +272,13 @@ class _Judging:
             for group in groups:
                 arguments = [(self.baseline.cases[i], Reading(arrays(self.parts[i]))) for i in group]
                 said = held.check(*(item for pair in arguments for item in pair))
-                if said:
+                if said and (wrong is None or group[-1] <= wrong):
                     finding = Finding("property", part=arguments[-1][1].last, claim=held.title, said=said)
                     return self._fail(group[-1], finding, (), self._shown_for(group, finding.part))
-            self.verified.append(held.title)
+                if said:
+                    break
+            else:
+                self.verified.append(held.title)
         return None
 
     def _tables(self, i: int, name: str = "") -> tuple[Table, ...]:
@@ -364,6 +382,11 @@ class _Judging:
         details = (*wording.details(failure), *wording.advice(failure, self._slips()))
         line = wording.line(name, failure)
         return Verdict(name, status, wording.failed(name, failure), "runs", details=details, line=line, look=look)
+
+
+def _first(*stages: Callable[[], Verdict | None]) -> Verdict | None:
+    """The verdict of the first stage that has one: a failing verdict is false, so `or` would pass it over."""
+    return next((verdict for stage in stages if (verdict := stage()) is not None), None)
 
 
 def _ended(failure: Failure) -> bool:

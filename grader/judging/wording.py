@@ -182,9 +182,16 @@ def _exception(failure: Failure) -> str:
     return f"{failure.type}: {failure.message}" if failure.message else failure.type
 
 
-def led_back(name: str, called: str) -> str:
+def blame_callee(name: str, called: str) -> str:
     """What comes first where another exercise is at fault as well."""
     return f"{name} calls `{called}`, whose check fails: start there."
+
+
+def left_raise(exercise: Exercise, slip: Slip) -> str:
+    """The headline where the stub's `raise` still stands beside what was written."""
+    within = slip.name.partition(".")[2]
+    where = f"`{within}`" if within else exercise.name
+    return f"{where} is written, but it still contains the original cell's `raise`, which ends it: delete that line."
 
 
 def not_started(exercise: Exercise) -> str:
@@ -206,7 +213,7 @@ def advice(failure: Failure | None, slips: Sequence[Slip]) -> tuple[str, ...]:
     if failure is None:
         return ()
     if failure.kind == "timeout":
-        return ("Look for a loop that never ends, or for work that grows with every call.",)
+        return ("Look for a loop or a recursion that never ends, or for work that grows with every call.",)
     if failure.kind == "memory":
         return ("Look for an array that is far larger than the inputs, or a list that keeps growing.",)
     said = exceptions.on(failure, slips) if failure.kind in ("exception", "call") else ""

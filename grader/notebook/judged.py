@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
+import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from grader.course import registry
 from grader.notebook.fingerprint import fingerprint
-from grader.notebook.live import Live, reached, sources
-from grader.notebook.runs import Broken, Runs, ended_by
+from grader.notebook.live import Live, functions_of, reached, sources
+from grader.notebook.runs import NOTHING, Broken, Runs, ended_by
 from grader.notebook.target import Target
 from grader.notebook.waiting import waiting
 from grader.util.lacking import why
@@ -32,16 +34,25 @@ def judged(wanted: Target, namespace: Mapping[str, Any], again: bool = True) -> 
     old = _older_than_its_cell(wanted, namespace)
     if old is not None:
         return old
+    if wanted.found and runs.is_absent(wanted.name) and namespace.get(wanted.name, NOTHING) is wanted.obj:
+        return _missing(wanted, f"`{wanted.name}` {runs.absences[wanted.name].why}")
     key = _fingerprint(wanted)
     kept, verdict = verdicts.get(wanted.name, ("", None))
     if key is not None and kept == key and not (again and verdict.stage == "interrupted"):
-        return _with_helpers(verdict, wanted, namespace)
+        return _with_causes(verdict, wanted, namespace)
     verdict = _judge(wanted, namespace)
     if verdict.status == "missing":
-        return replace(verdict, look=f'The menu Run › Run All Above Selected Cell runs it; reset("{wanted.name}") restores its cell.')
+        return _missing(wanted, verdict.headline)
     if key is not None and _fingerprint(wanted) == key:  # code that changes its own globals is judged anew
         verdicts[wanted.name] = (key, verdict)
-    return _with_helpers(verdict, wanted, namespace)
+    return _with_causes(verdict, wanted, namespace)
+
+
+def _missing(wanted: Target, why: str) -> Any:
+    from grader.judging.verdict import Verdict
+
+    look = f'The menu Run › Run All Above Selected Cell runs it; reset("{wanted.name}") restores its cell.'
+    return Verdict(wanted.name, "missing", why, "attempted", look=look)
 
 
 def last(wanted: Target) -> Any:
@@ -73,7 +84,8 @@ def attempt_key(wanted: Target, namespace: Mapping[str, Any]) -> str:
 
 
 def _fingerprint(wanted: Target) -> str | None:
-    return fingerprint(wanted.obj) if wanted.found else None
+    with _as_graded(wanted.obj):
+        return fingerprint(wanted.obj) if wanted.found else None
 
 
 # --- cells that failed, and exercises that are called -----------------------------------------------------------
@@ -109,16 +121,36 @@ def _stale(wanted: Target, name: str, broken: Broken) -> Any:
     return Verdict(wanted.name, "error", headline, "stale", line=line, details=(kept,), look=look)
 
 
-def _with_helpers(verdict: Any, wanted: Target, namespace: Mapping[str, Any]) -> Any:
-    """A failing verdict says first which other exercise it calls whose own check fails."""
+def _with_causes(verdict: Any, wanted: Target, namespace: Mapping[str, Any]) -> Any:
+    """A failing verdict says first what the code uses that grading has not, else which other exercise it calls whose own check fails."""
     if verdict.status not in ("failed", "error", "timeout") or not wanted.found:
         return verdict
-    names = set(registry.exercise_names()) - {wanted.name}
-    for name, obj in reached(wanted.obj, namespace).items():
-        if name in names and _fails(name, obj, namespace):
-            first = f"{wanted.name} calls `{name}`, whose check fails: start there, with check({name})."
-            return replace(verdict, headline=f"{first} {verdict.headline}")
+    absent = [_absence(name, wanted) for name in reached(wanted.obj, namespace) if runs.is_absent(name)]
+    if absent:
+        return replace(verdict, headline=" ".join((*absent, verdict.headline)))
+    names = set(registry.CONTRACT[registry.lesson_of(wanted.name)]) - {wanted.name}
+    called = {name: obj for name, obj in reached(wanted.obj, namespace).items() if name in names}
+    failing = [name for name, obj in called.items() if _fails(name, obj, namespace)]
+    if failing and _passes_with_references(wanted, failing, namespace):
+        first = f"{wanted.name} calls `{failing[0]}`, whose check fails: start there, with check({failing[0]})."
+        return replace(verdict, headline=f"{first} {verdict.headline}")
     return verdict
+
+
+def _passes_with_references(wanted: Target, names: Sequence[str], namespace: Mapping[str, Any]) -> bool:
+    """Whether an exercise would pass if what it calls under these names was the course's own."""
+    from grader.course import references
+
+    with _swapped(wanted.obj, {name: references.reference(name) for name in names}):
+        return bool(_judge(wanted, namespace).passed)
+
+
+def _absence(name: str, wanted: Target) -> str:
+    """Why grading has not what the code means by a name; where a parameter is called nearly so, that it is none."""
+    why = runs.absences[name].why
+    parameters = {one for function in functions_of(wanted.obj) for one in function.__code__.co_varnames[: function.__code__.co_argcount]}
+    near = difflib.get_close_matches(name, parameters, 1, 0.7)
+    return f"`{name}` is no parameter (is `{near[0]}` meant?): it {why}" if near else f"`{name}` {why}"
 
 
 def _fails(name: str, obj: Any, namespace: Mapping[str, Any]) -> bool:
@@ -129,7 +161,7 @@ def _fails(name: str, obj: Any, namespace: Mapping[str, Any]) -> bool:
         verdict = _judge(other, namespace)
         if key is not None:
             verdicts[name] = (key, verdict)
-    return verdict.status in ("failed", "error", "timeout", "forbidden", "not_started")
+    return verdict.status in ("failed", "error", "timeout")
 
 
 # --- judging ----------------------------------------------------------------------------------------------------
@@ -140,7 +172,7 @@ def _judge(wanted: Target, namespace: Mapping[str, Any]) -> Any:
     from grader.judging.verdict import Verdict
 
     try:
-        with waiting(wanted.call), _as_found():
+        with waiting(wanted.call), _as_found(), _as_graded(wanted.obj):
             return judge(registry.exercise(wanted.name), _candidate(wanted, namespace))
     except KeyboardInterrupt as stop:
         return _interrupted(wanted, stop)
@@ -162,8 +194,12 @@ def _interrupted(wanted: Target, stop: KeyboardInterrupt) -> Any:
     from grader.judging.verdict import Verdict
 
     line = wording.line(wanted.name, failure_from(stop))
-    advice = ("That line was running when it was stopped: look for a loop around it whose condition never becomes false, or for "
-              "work that grows with every call." if line else "Your code was not running at that moment.")  # fmt: skip
+    advice = "Your code was not running at that moment."
+    if line and re.search(r"\binput\(", line.text):
+        advice = "`input()` waits for somebody to type: take what the exercise needs from its parameters."
+    elif line:
+        advice = ("That line was running when it was stopped: look for a loop or a recursion around it that never ends, or for "
+                  "work that grows with every call.")  # fmt: skip
     return Verdict(wanted.name, "timeout", f"The check of {wanted.name} was interrupted.", "interrupted",
                    line=line, details=(advice,), look=f"To try again, run {wanted.call}.")  # fmt: skip
 
@@ -177,6 +213,28 @@ def _candidate(wanted: Target, namespace: Mapping[str, Any]) -> Any:
     if answer and wanted.obj is None:
         return Live(name, None, Failure("not_started"))
     return Live(name, wanted.obj, None, None if answer else sources(name, wanted.obj, namespace))
+
+
+@contextlib.contextmanager
+def _as_graded(obj: Any) -> Iterator[None]:
+    """For so long, what grading has not is not among the globals of an object's code, or is what grading has."""
+    with _swapped(obj, {name: absence.graded for name, absence in runs.absences.items()}):
+        yield
+
+
+@contextlib.contextmanager
+def _swapped(obj: Any, others: Mapping[str, Any]) -> Iterator[None]:
+    """For so long, the globals of an object's code have these values in place of their own, NOTHING for none."""
+    names = next((function.__globals__ for function in functions_of(obj)), {}) if others else {}
+    kept = {name: names[name] for name in others if name in names and names[name] is not obj}
+    try:
+        for name in kept:
+            names[name] = others[name]
+            if others[name] is NOTHING:
+                del names[name]
+        yield
+    finally:
+        names.update(kept)
 
 
 @contextlib.contextmanager

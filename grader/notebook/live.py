@@ -14,7 +14,7 @@ from grader.course import registry
 from grader.course.spec import Case
 from grader.notebook.fingerprint import globals_named, of_library
 from grader.notebook.showing import ipython
-from grader.source.definitions import parse
+from grader.source.definitions import normal, parse
 from grader.source.dependencies import Dependencies, Effects, TooMuch
 from grader.source.policy import Sources, reading_of
 from grader.worker.observe import observe, same_random_state
@@ -44,9 +44,10 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
     times only the last binding counts, so that an earlier try with a forbidden call is no offence. What is refused wherever it
     stands is among them, too, but for the lesson's own cells.
     """
-    history = _history(obj, namespace)
-    if not history:
+    cells = _history(obj, namespace)
+    if not cells:
         return None
+    history = [cell for cell in cells if normal(cell) not in _of_the_lesson(name)]
     ran = [statement for cell in history for statement in _statements(cell)]
     own = own_name(obj)
     if own and own.isidentifier() and own != name and not any(name in effects.gives for _, effects in ran):
@@ -62,19 +63,19 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
 
 def _refused(ran: list[tuple[str, Effects]], name: str) -> set[int]:
     """Positions of those statements, but for the lesson's own, that are refused wherever they stand."""
-    given = _of_the_lesson(name)
+    given = {text for cell in _of_the_lesson(name) for text, _ in _statements(cell)}
     own = [at for at, (text, _) in enumerate(ran) if text not in given]
     return {own[at] for at in reading_of(tuple(ran[at][0] for at in own)).closed.refused}
 
 
 @registry.remembered
 def _of_the_lesson(name: str) -> frozenset[str]:
-    """The statements of the lesson's own cells."""
+    """The texts of the lesson's own cells, which are no learner's."""
     try:
         cells = registry.cells(registry.lesson_of(name))
     except KeyError:  # no exercise of the course
         return frozenset()
-    return frozenset(text for cell in cells if cell.role not in ("prose", "exercise") for text, _ in _statements(cell.text))
+    return frozenset(normal(cell.text) for cell in cells if cell.role not in ("prose", "exercise"))
 
 
 def reached(obj: Any, namespace: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,7 +86,7 @@ def reached(obj: Any, namespace: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     waiting = [obj]
     while waiting:
-        for function in _functions(waiting.pop(0)):
+        for function in functions_of(waiting.pop(0)):
             for name in globals_named(function.__code__):
                 if name in namespace and name not in found and namespace[name] is not obj:
                     found[name] = namespace[name]
@@ -126,11 +127,11 @@ def _history(obj: Any, namespace: Mapping[str, Any]) -> list[str]:
 
 def code_files(obj: Any) -> list[str]:
     """The files, or cells, that hold the code of a function or of a class's methods."""
-    return list(dict.fromkeys(one.__code__.co_filename for one in _functions(obj)))
+    return list(dict.fromkeys(one.__code__.co_filename for one in functions_of(obj)))
 
 
-def _functions(obj: Any) -> list[FunctionType]:
-    """A function; the methods of a class."""
+def functions_of(obj: Any) -> list[FunctionType]:
+    """A function itself; the methods of a class."""
     members = vars(obj).values() if issubclass(type(obj), type) else (obj,)
     wrappers = (staticmethod, classmethod, MethodType)
     functions = (member.__func__ if issubclass(type(member), wrappers) else member for member in members)

@@ -1,21 +1,27 @@
 """What the cells of this kernel did: for each name, whether the last run of the cell that defines it got that far.
 
 A kernel keeps what an earlier run defined. Where the cell was changed since, and its last run failed, a check would
-judge the old definition without saying so.
+judge the old definition without saying so. It also keeps what grading has not: what the course's demonstrations and
+payoffs made, and what was defined in a cell that was deleted.
 """
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from grader.source.definitions import defined_names
+from grader.course import registry
+from grader.source.definitions import defined_names, normal, parse
+from grader.source.scopes import names_of
 from grader.worker.observe import failure_from
 from grader.worker.values import Failure
 
 _PLACE = re.compile(r" \([^()]*, line \d+\)$")  # where Python found a wrong syntax, by the name of a file that nobody made
+_ELSEWHERE = "comes from another cell of the notebook; grading starts without"
+_ALWAYS_READ = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Assert)  # other statements may never come to it
 NOTHING: Any = type("Nothing", (), {"__repr__": lambda self: "(not defined)"})()
 
 
@@ -32,16 +38,31 @@ class Broken:
     defines: frozenset[str]
 
 
+@dataclass(frozen=True, eq=False)
+class Absence:
+    """A name of the kernel that grading has not. why: what became of it, for a learner; graded: what grading has instead."""
+
+    why: str
+    graded: Any = NOTHING
+
+
 class Runs:
-    """Told of every cell before and after it runs; says which names are older than their cells."""
+    """Told of every cell before and after it runs; says which names are older than their cells, and which grading has not."""
 
     def __init__(self) -> None:
         self.broken: dict[str, Broken] = {}
+        self.absences: dict[str, Absence] = {}
         self._before: dict[str, Any] = {}
         self._of_cell: dict[str, frozenset[str]] = {}  # a cell's id -> what it defined when it last ran to its end
+        self._last_cell: dict[str, str] = {}  # a name -> the id of the cell that bound it last
+        self._deletions: set[str] = set()
 
-    def begin(self, text: str, cell_id: str | None, namespace: Mapping[str, Any]) -> None:
-        """A cell is about to run. While it does, what it defines counts as new."""
+    def begin(self, text: str, cell_id: str | None, namespace: Mapping[str, Any], deleted: Iterable[str] = ()) -> None:
+        """A cell is about to run. While it does, what it defines counts as new.
+
+        deleted: ids of cells that were deleted since the last run; of cells that run together, each is told of the same.
+        """
+        self._delete(set(deleted), cell_id)
         names = defined_names(text) | self._of_cell.get(cell_id or "", frozenset())
         self._before = {name: namespace.get(name, NOTHING) for name in names}
         for name in names:
@@ -51,14 +72,61 @@ class Runs:
         """A cell has run; error: what ended it, None where it ran to its end."""
         defines = defined_names(text)
         failure = failure_from(error) if error is not None else None
+        absences = self._absences(text)
         for name, stood in self._before.items():
             replaced = namespace.get(name, NOTHING) is not stood
+            if replaced or (failure is None and name in defines):
+                self._note_binding(name, stood, replaced, cell_id, absences)
             if not replaced and (failure is not None or name not in defines):
                 self.broken[name] = Broken(failure, stood, defines)
         self._before = {}
         if cell_id:
             known = self._of_cell.get(cell_id, frozenset())
             self._of_cell[cell_id] = defines if error is None else defines | known
+
+    def _note_binding(self, name: str, stood: Any, replaced: bool, cell_id: str | None, absences: Mapping[str, str]) -> None:
+        if cell_id:
+            self._last_cell[name] = cell_id
+        earlier = self.absences.pop(name, None)
+        if name in absences:
+            graded = earlier.graded if earlier is not None else stood if replaced else NOTHING
+            self.absences[name] = Absence(absences[name], graded)
+
+    def _absences(self, text: str) -> dict[str, str]:
+        """Of the names that a cell binds those that grading will not have from it, and why."""
+        if normal(text) in _not_graded():
+            return dict.fromkeys(defined_names(text), f"{_ELSEWHERE} it.")
+        tree = parse(text) if self.absences or "passed" in text else None
+        bound: set[str] = set()
+        needs = ""  # where grading runs this cell, it ends at the first statement that needs a name that is not there
+        absences = {}
+        for statement in tree.body if tree is not None else ():
+            names = names_of(statement)
+            if not needs and isinstance(statement, _ALWAYS_READ):
+                needs = min((name for name in names.now - bound if self.is_absent(name)), default="")
+            if _is_payoff(statement):
+                absences.update(dict.fromkeys(names.binds, f"{_ELSEWHERE} it."))
+            elif needs:
+                why = f"is made in a cell that needs `{needs}`, which {_ELSEWHERE} `{needs}`."
+                absences.update(dict.fromkeys(names.binds, why))
+            bound |= names.binds
+        return absences
+
+    def is_absent(self, name: str) -> bool:
+        """Whether grading has nothing under a name of the kernel."""
+        return name in self.absences and self.absences[name].graded is NOTHING
+
+    def _delete(self, cells: set[str], running: str | None) -> None:
+        """Cells were deleted; told again of the same ones, nothing is: a cell that came back may have run since."""
+        for cell in cells - self._deletions - {running}:
+            for name in self._of_cell.pop(cell, frozenset()):
+                if self._last_cell.get(name) == cell:
+                    elsewhere = any(name in names for names in self._of_cell.values())
+                    self.absences[name] = Absence(
+                        "is defined in another cell, too, which is older: run that one." if elsewhere
+                        else "is defined in no cell any more: write it into a cell, and run that."
+                    )  # fmt: skip
+        self._deletions = cells
 
     def stale(self, name: str, obj: Any) -> Broken | None:
         """The run after which this object of that name is an old one, None where it is as its cell has it."""
@@ -76,3 +144,16 @@ def ended_by(failure: Failure) -> tuple[str, str]:
         return "it was interrupted", failure.line
     message = _PLACE.sub("", failure.message.partition("\n")[0])
     return f"{failure.type}: {message}" if message else failure.type, failure.line
+
+
+@registry.remembered
+def _not_graded() -> frozenset[str]:
+    """The texts of the course's cells that grading does not run: demonstrations, checks and payoffs."""
+    cells = (cell for lesson in registry.lessons() for cell in registry.cells(lesson))
+    return frozenset(normal(cell.text) for cell in cells if cell.role in ("demo", "check", "payoff"))
+
+
+def _is_payoff(statement: ast.stmt) -> bool:
+    """True for `if passed(…):`, which grading leaves out."""
+    test = statement.test if isinstance(statement, ast.If) else None
+    return isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "passed"

@@ -38,7 +38,14 @@ def listen() -> None:
 def _before(shell: Any, info: Any) -> None:
     from grader.notebook.judged import runs
 
-    runs.begin(info.raw_cell, getattr(info, "cell_id", None), shell.user_ns)
+    runs.begin(info.raw_cell, getattr(info, "cell_id", None), shell.user_ns, _deleted(shell))
+
+
+def _deleted(shell: Any) -> list[str]:
+    """Ids of the cells that were deleted since the last run: JupyterLab and Notebook say so with each cell that they run."""
+    request = shell.get_parent() if hasattr(shell, "get_parent") else {}
+    ids = (request or {}).get("metadata", {}).get("deletedCells", ())
+    return [each for each in ids if isinstance(each, str)]
 
 
 def _after(shell: Any, result: Any) -> None:

@@ -136,8 +136,8 @@ def _mistakes(judged: Verdict) -> list[str]:
 
 
 def sought(judged: Verdict) -> bool:
-    """Whether it says something that no known mistake fits: of a wrong type, what is wrong has been said."""
-    return judged.status == "failed" and judged.stage != "type"
+    """Whether it says something that no known mistake fits: not of a wrong type, nor of what is not written."""
+    return judged.status == "failed" and judged.stage not in ("type", "attempted")
 
 
 def _output(judged: Verdict) -> list[str]:

@@ -54,6 +54,11 @@ _kept = lru_cache(maxsize=128)(_parse)  # one cell is asked for its names again 
 _last = lru_cache(maxsize=1)(_parse)  # a long one, too, mostly in a row
 
 
+def normal(text: str) -> str:
+    """A cell's text as it is compared with the course's: without space at the ends of its lines."""
+    return "\n".join(map(str.rstrip, text.strip().split("\n")))
+
+
 def defined_names(text: str) -> frozenset[str]:
     """Names that a cell binds in the notebook: by def, class, assignment or import, nested blocks included.
 

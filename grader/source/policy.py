@@ -190,7 +190,8 @@ def _foreign(mention: Mention) -> Offence | None:
     if mention.called == "solutions/":
         return _at(mention, "A path into `solutions` is used; the answer should be the learner's.", "solutions")
     first, _, rest = mention.called.partition(".")
-    if mention.whose == "library" and first in ("solutions", "grader") and not rest.startswith("figures"):
+    harmless = rest.partition(".")[0] in ("figures", "check", "passed")  # a payoff that the learner changed is theirs
+    if mention.whose == "library" and first in ("solutions", "grader") and not harmless:
         sentence = f"`{mention.called}` reaches into the course's own {first}; the answer should be the learner's."
         return _at(mention, sentence, mention.called)
     return None

@@ -23,13 +23,15 @@ class Slip(NamedTuple):
     """A fact about a learner's code.
 
     kind: 'no return', 'print' (no return, and what is worked out is printed), 'return in loop' (the loop ends in its first round),
-          'unused' (a parameter is read nowhere), 'caret' (`^` between values), 'assert', 'raise', 'numpy' (a NumPy function is called),
+          'unused' (a parameter is read nowhere), 'caret' (`^` between values), 'assert',
+          'raise' (name: of the exception), 'input' (`input()` is called), 'numpy' (a NumPy function is called),
           'layer in forward' (a layer is made in each call), 'star' (two names are multiplied by `*`), 'max' (`.max` or `.min` along
           an axis, without `.values`), 'reduced' (a sum, maximum or mean along an axis that is not kept; name: what it is bound to, ''
           where it is calculated with at once), 'summed' (two names are multiplied by `*` and the products added up),
           'overwrites' (something is changed in place),
           'condition' (a truth value is asked for), 'loose layers' (layers in a plain list, tuple or dict), 'compares' (Python's
-          own max, min or sorted), 'calls' (another exercise; name: which), 'in place' (a parameter is changed by `+=` or its like).
+          own max, min or sorted), 'left raise' (the stub's `raise` among other statements; name: of what, as in 'Class.method'),
+          'calls' (another exercise; name: which), 'in place' (a parameter is changed by `+=` or its like).
     line, number: the learner's line and its number in the cell. name: the parameter, the function, the layer or the left factor.
     other: the right factor; turned: whether it is transposed there.
     """
@@ -68,11 +70,18 @@ class _Reading:
     def of(self, node: ast.AST) -> Iterator[Slip]:
         methods = [each for each in node.body if isinstance(each, ast.FunctionDef)] if isinstance(node, ast.ClassDef) else [node]
         for method in methods:
+            yield from self._left_raise(method, f"{node.name}.{method.name}" if isinstance(node, ast.ClassDef) else method.name)
             if method.name != "__init__":
                 yield from self._of_function(method, isinstance(node, ast.ClassDef))
             else:
                 yield from self._loose_layers(method)
-                yield from (self._slip("raise", each) for each in ast.walk(method) if isinstance(each, ast.Raise))
+                yield from (self._raise(each) for each in ast.walk(method) if isinstance(each, ast.Raise))
+
+    def _left_raise(self, function: ast.AST, name: str) -> Iterator[Slip]:
+        written = [each for each in function.body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))]
+        for each in written if len(written) > 1 else ():
+            if isinstance(each, ast.Raise) and each.exc is not None and "NotImplementedError" in ast.unparse(each.exc):
+                yield self._slip("left raise", each, name)
 
     def _of_function(self, function: ast.FunctionDef, is_method: bool) -> Iterator[Slip]:
         own = list(_own(function))
@@ -111,8 +120,10 @@ class _Reading:
                 yield self._slip("unused", function, parameter.arg)
 
     def _of_expression(self, node: ast.AST, in_forward: bool) -> Iterator[Slip]:
-        if isinstance(node, (ast.Assert, ast.Raise)):
-            yield self._slip("assert" if isinstance(node, ast.Assert) else "raise", node)
+        if isinstance(node, ast.Assert):
+            yield self._slip("assert", node)
+        if isinstance(node, ast.Raise):
+            yield self._raise(node)
         if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.BitXor):
             yield self._slip("caret", node)
         if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.BoolOp)) or isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
@@ -134,6 +145,8 @@ class _Reading:
             owner, _, function = called.rpartition(".")
             if called in self._exercises:
                 yield self._slip("calls", node, called)
+            if called == "input":
+                yield self._slip("input", node)
             if called in ("max", "min", "sorted") and not any(keyword.arg == "key" for keyword in node.keywords):
                 yield self._slip("compares", node)
             if owner.partition(".")[0] in self._numpy:
@@ -146,6 +159,10 @@ class _Reading:
                 yield self._slip("star", node, node.left.id)._replace(other=right, turned=turned)
         if isinstance(node, ast.BinOp) and any(_is_pair(side) for side in (node.left, node.right)):
             yield self._slip("max", node, next(side.func.attr for side in (node.left, node.right) if _is_pair(side)))
+
+    def _raise(self, node: ast.Raise) -> Slip:
+        raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+        return self._slip("raise", node, _dotted(raised) if raised is not None else "")
 
     def _slip(self, kind: str, node: ast.AST, name: str = "") -> Slip:
         number = node.lineno

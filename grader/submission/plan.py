@@ -14,7 +14,7 @@ from dataclasses import astuple, dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
-from grader.source.definitions import changed_names, defined_names, parse, used_names
+from grader.source.definitions import changed_names, defined_names, normal, parse, used_names
 from grader.source.magics import without_magics
 from grader.source.scopes import names_of
 from grader.submission.ipynb import Notebook, NotebookCell
@@ -95,7 +95,7 @@ class Pristine(NamedTuple):
         return cls(
             lesson, tuple(exercises), made,
             {cell.id: at for at, cell in enumerate(made) if cell.id},
-            {_normal(cell.text): at for at, cell in enumerate(made) if cell.role != "exercise"},
+            {normal(cell.text): at for at, cell in enumerate(made) if cell.role != "exercise"},
             {cell.exercise: at for at, cell in enumerate(made) if cell.role == "exercise"},
             frozenset(name for cell in made if cell.role == "given" for name in defined_names(cell.text)),
         )  # fmt: skip
@@ -143,7 +143,7 @@ class _Overlay:
             self._lay_given(at + (role == "given"))
         if role in ("", "exercise"):
             self._own(cell, text)
-        elif at is not None and _normal(self.pristine[at].text) == _normal(cell.text):
+        elif at is not None and normal(self.pristine[at].text) == normal(cell.text):
             return
         elif role == "given":
             added = self._additions(text)
@@ -160,7 +160,7 @@ class _Overlay:
 
         By metadata, else by id, else by its text, else by the exercises that it defines.
         """
-        same = self.by_text.get(_normal(cell.text))
+        same = self.by_text.get(normal(cell.text))
         if cell.role == "exercise" or not cell.role and self._is_exercise(self.by_id.get(cell.id)):
             at = self.by_exercise.get(cell.exercise, self.by_id.get(cell.id))
             return "exercise", at
@@ -295,8 +295,3 @@ def _with_names(statement: ast.Import | ast.ImportFrom, names: list[ast.alias]) 
 
 def _bare(text: str) -> str:
     return re.sub(r"#.*|\s+", "", text)
-
-
-def _normal(text: str) -> str:
-    """A cell's text as compared: without space at the ends of its lines."""
-    return "\n".join(map(str.rstrip, text.strip().split("\n")))

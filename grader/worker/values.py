@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy import array, bool_, complexfloating, float64, ndarray, number
+from numpy import array, bool_, complexfloating, float64, matrix, ndarray, number
 
 from .originals import BUILTINS, is_a, of_torch
 
@@ -199,6 +199,8 @@ def _describe(value: Any, depth: int) -> Part:
         return Part("number", array(float(value)), "float64")
     if is_tensor(value):
         return _describe_tensor(value)
+    if isinstance(value, matrix):  # whose `*` is a product, and which always has two axes
+        return Part("other", text="NumPy matrix (`np.matrix`)")
     if isinstance(value, ndarray):
         return _describe_array(value)
     if isinstance(value, str):

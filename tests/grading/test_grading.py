@@ -6,14 +6,17 @@ import importlib
 import re
 import sys
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import pytest
 
 from grader.course import references, registry
 from grader.grading import grade as grading
+from grader.judging.judge import blame_callee
 from grader.judging.verdict import Verdict
 from grader.sandbox.sandbox import Sandbox
 from grader.source.requirements import LIBRARIES
+from grader.source.slips import Slip
 from tests import toy_course as toy
 
 
@@ -225,9 +228,25 @@ def test_text_of_a_verdict_is_limited():
     assert grading.limited(Verdict("double", "error", "short")).headline == "short"
 
 
-def test_an_exercise_that_calls_one_which_fails_says_so(graded):
-    report = graded(toy.solved(double="def double(x): return x + 2", row_sums="def row_sums(x): return double(x).sum(axis=1) / 2 + 1"))
+def test_an_exercise_that_ends_in_one_which_fails_says_so(graded):
+    report = graded(toy.solved(double="def double(x):\n    return x.twice()", row_sums="def row_sums(x):\n    return double(x).sum(axis=1) / 2"))
     double, row_sums, _ = report.lessons[0].verdicts
-    assert double.status == row_sums.status == "failed"
+    assert double.status == row_sums.status == "error"
     assert row_sums.details[0] == "row_sums calls `double`, whose check fails: start there."
     assert not any("whose check fails" in detail for detail in double.details)
+
+
+def test_an_exercise_with_a_mistake_of_its_own_is_not_led_to_another(graded):
+    report = graded(toy.solved(double="def double(x): return x + 2", row_sums="def row_sums(x): return x.sum(axis=1) + 0 * double(x).sum() + 1"))
+    double, row_sums, _ = report.lessons[0].verdicts
+    assert double.status == row_sums.status == "failed"
+    assert not any("whose check fails" in detail for detail in row_sums.details)
+
+
+@pytest.mark.parametrize("ids, told", [(("SM1",), True), (("SD1+SM1", "SM9"), True), (("SD1",), False), ((), False)])
+def test_a_mistake_that_both_show_is_the_callees(ids, told):
+    caller = Verdict("three_token_attention", "failed", "wrong", mistakes=ids)
+    others = {"softmax_rows": Verdict("softmax_rows", "failed", "wrong", mistakes=("SM1",)), caller.exercise: caller}
+    sources = SimpleNamespace(slips=lambda name: (Slip("calls", name="absent"), Slip("calls", name="softmax_rows")))
+    said = blame_callee(caller, sources, others).details
+    assert said == (("three_token_attention calls `softmax_rows`, whose check fails: start there.",) if told else ())

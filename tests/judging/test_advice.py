@@ -86,7 +86,7 @@ def advised(cell: str, name: str = "softmax_rows") -> str:
 
 def test_keepdims_is_advised_where_a_sum_lost_its_axis_and_nowhere_else():
     for body in ("e = np.exp(scores)\n    return e / e.sum(axis=1)", "e = np.exp(scores)\n    total = e.sum(1)\n    return e / total"):
-        exercise = "def softmax_rows(scores):\n    scores = scores[:, :2].copy()\n    " + body
+        exercise = "def softmax_rows(scores):\n    scores = np.concatenate([scores, scores], axis=1)\n    " + body
         assert "keepdims" in advised(exercise)
     other = advised("def softmax_rows(scores):\n    return scores + np.ones((7, 5))")
     assert "keepdims" not in other and "matched from the right" in other
@@ -148,7 +148,8 @@ def test_no_einsum_is_blamed_where_there_is_none():
     assert "in front of them" in advised_on("out = w @ v", error)
     cell = """
 def scaled_dot_product_attention(q, k, v):
-    weights = np.exp(np.dot(q, k.swapaxes(-1, -2)))
+    weights = np.exp(np.dot(q, k.swapaxes(-1, -2)) / np.sqrt(q.shape[-1]))
+    weights = weights / weights.sum(axis=-1, keepdims=True)
     return weights @ v, weights
 """
     assert "`np.dot` multiplies each matrix of one batch with each" in advised(cell, "scaled_dot_product_attention")
@@ -157,7 +158,7 @@ def scaled_dot_product_attention(q, k, v):
 def test_a_librarys_function_is_not_compared_with_the_exercise():
     line = "w = torch.softmax(s)"
     assert "What this line calls" in advised_on(line, 'TypeError: softmax() missing 1 required positional arguments: "dim"')
-    own = advised("def softmax(x):\n    return x", "softmax")
+    own = advised("def softmax(x):\n    e = np.exp(x - x.max(axis=-1, keepdims=True))\n    return e / e.sum(axis=-1, keepdims=True)", "softmax")
     assert "the exercise's" in own and "this line" not in own
 
 

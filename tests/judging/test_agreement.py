@@ -23,7 +23,7 @@ def softmax(first: str) -> tuple[int, int]:
 def test_a_right_answer_agrees_in_all_and_a_stub_in_none():
     agreed, of = softmax("pass")
     assert agreed == of > 3
-    assert softmax("raise NotImplementedError") == (0, 0)
+    assert cases("softmax_rows", "def softmax_rows(scores):\n    raise NotImplementedError") == (0, 0)
 
 
 @pytest.mark.parametrize("wrong", ["return scores", "raise ValueError", "raise NotImplementedError"])

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -225,13 +226,16 @@ def test_random_states_and_threads_are_left_as_found():
     assert torch.get_num_threads() == threads
 
 
-def test_an_interrupted_check_says_what_to_do_and_payoffs_do_not_start_it_again(capsys):
+def test_an_interrupted_check_says_what_to_do_and_payoffs_do_not_start_it_again(capsys, monkeypatch):
     function = made("def softmax_rows(scores):\n    raise KeyboardInterrupt\n")
     said = str(check(function))
     assert "The check of softmax_rows was interrupted." in said
     assert "Your line (line 2 of its cell):\n    raise KeyboardInterrupt" in said
-    assert "look for a loop around it whose condition never becomes false" in said.replace("\n", " ")
+    assert "look for a loop or a recursion around it that never ends" in said.replace("\n", " ")
     assert said.endswith("To try again, run check(softmax_rows).")
+    monkeypatch.setattr("builtins.input", Mock(side_effect=KeyboardInterrupt))
+    waiting = str(check(made("def softmax_rows(scores):\n    return input('by what?')\n")))
+    assert "`input()` waits for somebody to type" in waiting.replace("\n", " ") and "loop" not in waiting
     assert passed(function) is False
     assert capsys.readouterr().out.endswith("This opens once check(softmax_rows) passes.\n")
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from grader.course import registry
+from grader.grading.grade import grade_submission
 from grader.notebook import judged, waiting, workspace
 
 IMPORTS = "import numpy as np\nfrom grader import check, explain, figures, hint, passed, progress, replay, reset, solution"
@@ -25,7 +26,13 @@ class Notebook:
 
     def __init__(self, shell, capsys) -> None:
         self.shell, self._capsys = shell, capsys
+        self._deleted: list[str] = []
         self.run(IMPORTS, "imports")
+
+    def delete(self, *cell_ids: str) -> None:
+        """As JupyterLab tells of it: with the next cells that run, until one of them has ended, and here with all of them."""
+        self._deleted = list(cell_ids)
+        self.shell.get_parent = lambda: {"metadata": {"deletedCells": self._deleted}}
 
     def run(self, code: str, cell_id: str | None = None, raises: bool = False) -> str:
         self._capsys.readouterr()
@@ -48,6 +55,11 @@ def cells(capsys, monkeypatch, tmp_path):
     interactive.InteractiveShell.clear_instance()
     for prompt in ("ps1", "ps2", "ps3"):  # the shell sets them, and they say that somebody is at a prompt
         vars(sys).pop(prompt, None)
+
+
+def course_cell(lesson: str, words: str) -> str:
+    """The first cell of a lesson's code that contains these words."""
+    return next(cell.text for cell in registry.cells(lesson) if cell.role != "prose" and words in cell.text)
 
 
 def test_what_goes_with_a_room_says_how_it_is_imported(cells):
@@ -138,6 +150,34 @@ def test_a_called_exercise_whose_check_fails_comes_first(cells):
     assert said.partition("--- ")[2].startswith(told) and "`weighted_sum`, whose check" not in said
     cells.run(RIGHT, "s")
     assert cells.run("check(three_token_attention)").startswith("PASSED")
+
+
+@pytest.mark.parametrize("softmax", [RIGHT, WRONG])
+def test_a_mistake_of_the_callers_own_leads_nowhere_else(cells, softmax):
+    cells.run(softmax)
+    cells.run("def weighted_sum(weights, V):\n    return weights @ V")
+    cells.run("def three_token_attention(Q, K, V):\n"
+              "    weights = softmax_rows(Q @ K.T)  # without the scale\n    return weighted_sum(weights, V), weights")  # fmt: skip
+    said = cells.run("check(three_token_attention)")
+    assert said.startswith("FAILED") and "whose check fails" not in said
+
+
+GIVEN_SOFTMAX = {
+    "03_scaled_dot_product_attention": (
+        "scaled_dot_product_attention",
+        "def scaled_dot_product_attention(q, k, v):\n    weights = softmax(q @ k.swapaxes(-1, -2))\n    return weights @ v, weights"),
+    "04_why_scale": ("softmax_gradient_norm", "def softmax_gradient_norm(scores):\n    return (softmax(scores) ** 2).sum(axis=-1)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lesson", GIVEN_SOFTMAX)
+def test_what_a_lesson_gives_is_no_exercise_to_begin_with(cells, lesson):
+    """Its softmax has the name of another lesson's exercise, whose check asks for more."""
+    name, answer = GIVEN_SOFTMAX[lesson]
+    cells.run(course_cell(lesson, "def softmax("))
+    cells.run(answer)
+    said = cells.run(f"check({name})")
+    assert said.startswith("FAILED") and "whose check fails" not in said and "`softmax`" not in said
 
 
 # --- names that are not known ---------------------------------------------------------------------
@@ -338,3 +378,107 @@ def test_reset_without_the_file_offers_the_stub(cells):
     said = cells.run("reset(softmax_rows)")
     assert "01_three_tokens.ipynb is not in this folder, so nothing was changed." in said
     assert cells.shell.rl_next_input == workspace.stub("softmax_rows") and "softmax_rows" in cells.shell.user_ns
+
+
+# --- what grading has not -------------------------------------------------------------------------
+
+LOOPS = """def attention_scores(Q, K):
+    for i in range(len(Q)):
+        for j in range(len(K)):
+            scores[i, j] = Q[i] @ K[j]
+    return scores
+"""
+CREATED = LOOPS.replace("    for i", "    scores = np.zeros((len(Q), len(K)))\n    for i", 1)
+ELSEWHERE = "comes from another cell of the notebook; grading starts without it."
+
+
+def graded(path, exercise: str, *added: str):
+    """The verdict of `grader grade` on an exercise, with these cells in the place of its stub's."""
+    notebook = registry.pristine(path.stem)
+    at, stub = next((at, cell) for at, cell in enumerate(notebook["cells"]) if cell["id"] == f"exercise-{exercise}")
+    own = [{**stub, "id": f"own-{number}", "metadata": {}, "source": text} for number, text in enumerate(added)]
+    notebook["cells"][at : at + 1] = own
+    path.write_text(workspace.encode(notebook))
+    return grade_submission(path, exercises=[exercise]).lessons[0].verdicts[0]
+
+
+PAYOFF = "scores = attention_scores(Q, K)"
+BORROWED = {
+    "a payoff's": ((course_cell("01_three_tokens", PAYOFF),), LOOPS, f"`scores` {ELSEWHERE}"),
+    "a payoff's that was changed": ((f"{course_cell('01_three_tokens', PAYOFF)}\n    print(scores)",), LOOPS, f"`scores` {ELSEWHERE}"),
+    "an own cell's that needs a payoff's": (
+        (course_cell("01_three_tokens", PAYOFF), "shape = scores.shape"), CREATED.replace("(len(Q), len(K))", "shape"),
+        "`shape` is made in a cell that needs `scores`, which comes from another cell of the notebook; grading starts without `scores`."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("whose", BORROWED)
+def test_a_name_that_only_the_course_made_is_not_the_learners(cells, tmp_path, whose):
+    others, answer, told = BORROWED[whose]
+    for text in (course_cell("01_three_tokens", "Q = np.array"), CREATED, *others):
+        cells.run(text, "a" if text == CREATED else None)
+    cells.run(answer, "a")
+    said = cells.run("check(attention_scores)")
+    assert said.startswith("ERROR: attention_scores") and f"--- {told} attention_scores raised NameError:" in said
+    assert "scores" in cells.shell.user_ns  # what the notebook shows stays there
+    verdict = graded(tmp_path / "01_three_tokens.ipynb", "attention_scores", *others[1:], answer)
+    assert verdict.status == "error" and verdict.headline in said
+    cells.run(CREATED, "a")
+    assert cells.run("check(attention_scores)").startswith("PASSED")
+    assert graded(tmp_path / "01_three_tokens.ipynb", "attention_scores", *others[1:], CREATED).passed
+
+
+def test_what_the_course_sets_anew_is_judged_as_the_learners_cell_made_it(cells, tmp_path):
+    own, answer = "animal_row = 0", RIGHT.replace("return e", "return animal_row + e")
+    cells.run(course_cell("01_three_tokens", "Q = np.array"))
+    cells.run("import math\ndef scale_scores(scores, d_k):\n    return scores / math.sqrt(d_k)")
+    cells.run(own)
+    cells.run(course_cell("01_three_tokens", "animal_row = "))
+    cells.run(answer)
+    assert cells.run("check(softmax_rows)").startswith("PASSED") and len(cells.shell.user_ns["animal_row"]) == 3
+    assert graded(tmp_path / "01_three_tokens.ipynb", "softmax_rows", own, answer).passed
+    cells.run("animal_row = 1")  # small numbers are the same objects everywhere
+    assert cells.run("check(softmax_rows)").startswith("FAILED")
+
+
+def test_a_misspelled_parameter_that_the_course_has_a_value_for(cells, tmp_path):
+    for words in ("import numpy", "keys = np.array", "for dish, key in"):
+        cells.run(course_cell("00_start_here", words))
+    answer = "def hard_lookup(query, keys, values):\n    return values[(key @ query).argmax()]"
+    cells.run(answer)
+    said = cells.run("check(hard_lookup)")
+    assert f"--- `key` is no parameter (is `keys` meant?): it {ELSEWHERE} hard_lookup raised NameError: name 'key'" in said
+    assert graded(tmp_path / "00_start_here.ipynb", "hard_lookup", answer).headline in said
+
+
+HELPER = "def largest(scores):\n    return scores.max(axis=1, keepdims=True)"
+HELPED = RIGHT.replace("scores.max(axis=1, keepdims=True)", "largest(scores)")
+
+
+def test_a_helper_whose_cell_was_deleted_is_defined_no_more(cells, tmp_path):
+    cells.run(HELPER, "h")
+    cells.run(HELPED, "s")
+    assert cells.run("check(softmax_rows)").startswith("PASSED")
+    cells.delete("h")
+    said = cells.run("check(softmax_rows)")
+    told = "`largest` is defined in no cell any more: write it into a cell, and run that. softmax_rows raised NameError:"
+    assert said.startswith("ERROR: softmax_rows") and f"--- {told}" in said
+    assert graded(tmp_path / "01_three_tokens.ipynb", "softmax_rows", HELPED).headline in said
+    cells.run(HELPER, "h")  # the same cell again, or the one that an undo brought back, while the front end repeats what it said
+    assert cells.run("check(softmax_rows)").startswith("PASSED")
+    cells.delete("s")
+    said = cells.run("check(softmax_rows)")
+    assert said.startswith("MISSING: softmax_rows") and "`softmax_rows` is defined in no cell any more" in said
+
+
+def test_a_name_that_another_cell_defines_too_is_read_from_there_again(cells):
+    cells.run(HELPER, "h")
+    cells.run(HELPER.replace("max", "min"), "second")
+    cells.run(HELPED, "s")
+    cells.delete("h")
+    assert "`largest` is" not in cells.run("check(softmax_rows)")
+    cells.delete("second")
+    cells.run(HELPER, "third")
+    cells.run(HELPER, "fourth")
+    cells.delete("fourth")
+    assert "`largest` is defined in another cell, too, which is older: run that one." in cells.run("check(softmax_rows)")

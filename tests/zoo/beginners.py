@@ -42,6 +42,7 @@ def attention_torch(q, k, v):
 def attention_torch(q, k, v):
     scores = q @ k.mT / np.sqrt(q.shape[-1])
     weights = torch.tensor(np.exp(scores.numpy()))
+    weights = weights / weights.sum(-1, keepdim=True)
     return weights @ v, weights
 """, ("`np.exp` is a NumPy function",), ("detach()` gives",)),
     ("split_heads", """
@@ -215,7 +216,7 @@ def alibi_bias(num_heads, t):
 """, ("which is not a tensor: `torch.stack(rows)`",), ("No known mistake",)),
     ("alibi_bias", """
 def alibi_bias(num_heads, t):
-    slopes = torch.tensor([(-2.0) ** (-8 * (h + 1) / num_heads) for h in range(num_heads)])
+    slopes = torch.tensor([(-2.0) ** (-8 * (h + 0.3) / num_heads) for h in range(num_heads)])
     i = torch.arange(t)
     return -slopes[:, None, None] * (i - i[:, None]).abs()
 """, ("expected a torch tensor of real numbers",), ()),
@@ -247,4 +248,73 @@ def softmax(x, axis=-1):
 def hard_lookup(query, keys, values):
     print(values[np.argmax(keys @ query)])
 """, ("prints its result",), ("HL",)),
+    # an exception in front of the answer's own `raise`, in its line, and one with the words of that `raise`
+    ("softmax_rows", """
+def softmax_rows(scores):
+    if scores == None: raise ValueError("no scores")
+    return scores
+""", ("`if` needs one True or False",), ("own `raise`",)),
+    ("softmax_rows", """
+def softmax_rows(scores):
+    if scores.empty: raise ValueError("no scores")
+    return scores
+""", ("has no attribute 'empty'",), ("own `raise`",)),
+    ("softmax_rows", """
+def softmax_rows(scores):
+    if len(scores): raise ValueError("no scores")
+    return scores
+""", ("the answer's own `raise` refused it",), ()),
+    ("softmax_rows", """
+def softmax_rows(scores):
+    if len(scores):
+        raise ValueError("no scores" + 1)
+    return scores
+""", ("TypeError",), ("own `raise`",)),
+    ("softmax_rows", """
+def softmax_rows(scores):
+    return scores * float(input("by what? "))
+""", ("`input()` waits for somebody to type",), ("loop",)),
+    ("softmax_rows", """
+def softmax_rows(scores):
+    return softmax_rows(scores - scores.max())
+""", ("a recursion needs a case that returns without another call",), ("a loop",)),
+    ("scale_scores", """
+def scale_scores(scores, d_k):
+    return scores / sqrt(d_k)
+""", ("write `np.sqrt`.",), ("math", "Cells run once")),
+    ("attention_torch", """
+def attention_torch(q, k, v):
+    return q @ k.mT / sqrt(q.shape[-1])
+""", ("write `torch.sqrt`, or for a single number `math.sqrt`.",), ("Cells run once",)),
+    ("attention_torch", """
+def attention_torch(q, k, v):
+    return scaled_dot_product_attention(q, k, v)
+""", ("Cells run once",), ("write `torch",)),
+    *(("softmax_rows", f"""
+def softmax_rows(scores):
+    e = np.exp(scores - {top})
+    return e / e.sum(axis=1, keepdims=True)
+""", ("In NumPy it is `axis=` and `keepdims=`",), ("What this line calls",))
+      for top in ("scores.max(dim=1, keepdims=True)", "np.max(scores, axis=1, keepdim=True)", "np.mean(scores, dim=1)")),
+    ("attention_torch", """
+def attention_torch(q, k, v):
+    return torch.nn.functional.normalize(q, axis=1), q
+""", ("In torch it is `dim=` and `keepdim=`",), ("What this line calls",)),
+    ("softmax_rows", """
+def softmax_rows(scores):
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1)
+""", ("could not be broadcast", "SM4: The sums lost their axis, so that they line up with the columns"), ("were broadcast",)),
+    ("softmax_rows", """
+def helper(scores):
+    raise NotImplementedError
+
+def softmax_rows(scores):
+    return helper(scores)
+""", ("calls `helper`, which is not written yet",), ("No known mistake",)),
+    ("softmax_rows", """
+def softmax_rows(scores):
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asmatrix(e / e.sum(axis=1, keepdims=True))
+""", ("The result is a NumPy matrix (`np.matrix`); expected a NumPy array",), ("No known mistake",)),
 ]

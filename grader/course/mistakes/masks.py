@@ -73,7 +73,7 @@ TEXTS = (
         "[0.33, 0.33, 0.33].",
         "scores = scores.masked_fill(~real[:, :, None], -torch.inf)",
         "scores = scores.masked_fill(~real[:, None, :], -torch.inf)", "hyunwoongko/transformer#40"),
-    MistakeText("MK11", "The batch axis of the mask was broadcast over the queries; the mask should have an axis for them: (B, 1, T_k).",
+    MistakeText("MK11", "The batch axis of the mask lines up with the queries; the mask should have an axis for them: (B, 1, T_k).",
         "Broadcasting lines shapes up from the right. A mask (B, L) against scores (B, L, L) puts its batch axis on the queries. With "
         "B = 1 the result is right, and with any other B ≠ L this is an error. With B = L it runs, and the length of item 0 applies to "
         "query 0 of every item.\n\n"

@@ -25,7 +25,7 @@ TEXTS = (
         "Exponentials [[3, 1], [1, 1]] have the total 6. Divided by it, the rows sum to 0.67 and 0.33. Divided by their own sums, 4 and "
         "2, they become [0.75, 0.25] and [0.50, 0.50].",
         "weights = exps / exps.sum()", "weights = exps / exps.sum(axis=-1, keepdims=True)"),
-    MistakeText("SM4", "The sums lost their axis and were broadcast across the columns; keep it with `keepdims=True`.",
+    MistakeText("SM4", "The sums lost their axis, so that they line up with the columns; keep it with `keepdims=True`.",
         "`exps.sum(axis=-1)` has one number per query and no axis for the keys. Broadcasting lines it up from the right, so the first "
         "query's sum divides the first column. Where the numbers of queries and keys differ this is an error; where they agree it runs.\n\n"
         "Exponentials [[6, 2], [1, 1]] have the row sums [8, 2]. As a column they give [[0.75, 0.25], [0.50, 0.50]]. As a row they give "

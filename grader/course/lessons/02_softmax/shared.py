@@ -88,7 +88,7 @@ def common(x: str) -> dict[str, Patch | tuple[Patch, ...]]:
             why="""For (−1000, −999) a maximum that begins at 0 stays 0: exp(−1000) and exp(−999) are both 0, and 0/0 is NaN. It
             should begin at the first number, or at −∞."""),
         "SX26": mistake(top(keep=LOST),
-            says="The maxima lost their axis and were broadcast across the others; keep it with `keepdims=True`.",
+            says="The maxima lost their axis, so that they line up with the columns; keep it with `keepdims=True`.",
             why="""`x.max(axis=-1)` has one number a row and no axis for the columns. Broadcasting lines it up from the right, so the
             first row's maximum is subtracted from the first column. Where rows and columns differ in number this is an error; where
             they agree it runs."""),

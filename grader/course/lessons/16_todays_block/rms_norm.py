@@ -161,7 +161,7 @@ class rms_norm:
         ),
         "TB10": mistake(
             patch("(dim=-1, keepdim=True)", "(dim=-1)"),
-            says="The mean lost its axis and broadcasts across the features: keep it with `keepdim=True`.",
+            says="The mean lost its axis, so that it lines up with the features: keep it with `keepdim=True`.",
             why="""The mean of (B, T, d) over the last axis is (B, T). Broadcasting lines its T up with the d features: mostly an error,
             but where the lengths happen to fit, a wrong result without any warning.""",
         ),
