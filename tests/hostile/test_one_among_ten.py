@@ -1,0 +1,59 @@
+"""Whatever hostile learners do, the others of their class have the same reports, to the byte, as without them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import small_class
+from tests.conftest import WHOLE_GRID
+from tests.hostile import test_bombs, test_disk, test_limits, test_processes, test_scores, test_secrets
+from tests.small_class import LESSON, RIGHT, WRONG, hand_in, left_behind, notebook
+
+HONEST = {f"learner-{n}": (RIGHT, WRONG, "x = 3")[n % 3] for n in range(9)}
+CODES = {
+    name: text if isinstance(text, str) else text[0]
+    for attacks in (test_scores.ATTACKS, test_limits.ENDLESS, test_limits.ATTACKS, test_processes.ATTACKS, test_secrets.ATTACKS)
+    for name, text in attacks.items()
+} | {f"disk: {name}": f"{test_disk.flood(name)}\ndef double(x): flood()" for name in test_disk.FLOODS}  # fmt: skip
+FILES = {  # notebooks that are none, or too much
+    "nested": "[" * 100_000, "not JSON": "{", "a number": "7", "no cells": "{}", "a list of cells": '{"cells": 3, "nbformat": 4}',
+    **{f"bomb: {name}": notebook(text) for name, text in test_bombs.BOMBS.items()},
+}  # fmt: skip
+
+
+def sample(names: list[str]) -> list[str]:
+    """A tenth of the corpus, or all of it; neighbours attack the same promise."""
+    return names if WHOLE_GRID else names[::10]
+
+
+def graded(place: Path, folder: Path) -> dict[str, bytes]:
+    """What is written for each honest learner, by name, after a run over the folder."""
+    done = small_class.run(folder, place / "out", place / "scratch", "--jobs", "2", "--timeout", "1")
+    assert done.returncode in (0, 3), done.stderr  # 3: of a hostile one something could not be graded
+    assert left_behind(place / "scratch") == []
+    found = {}
+    for one in json.loads((place / "out" / "report.json").read_text())["submissions"]:
+        if one["name"] in HONEST:
+            for lesson in one["lessons"]:
+                for exercise in lesson["exercises"]:
+                    exercise["seconds"] = 0
+            found[one["name"]] = json.dumps(one | {"path": Path(one["path"]).name}).encode()
+            found[f"{one['name']}'s feedback"] = (place / "out" / "feedback" / f"{one['name']}.html").read_bytes()
+    assert len(found) == 2 * len(HONEST)
+    return found
+
+
+@pytest.mark.timeout(3600 if WHOLE_GRID else 300)
+def test_the_others_have_the_same_reports(tmp_path):
+    alone = graded(tmp_path / "alone", hand_in(tmp_path / "alone" / "class", **HONEST))
+    folder = hand_in(tmp_path / "beside" / "class", **HONEST)
+    hostile = {name: notebook(CODES[name].replace("double(x)", "hard_lookup(x, *_)")) for name in sample(list(CODES))}
+    hostile |= {name: FILES[name] for name in sample(list(FILES))}
+    for number, text in enumerate(hostile.values()):
+        place = folder / f"learner-{number % 9}-hostile-{number}"  # between the honest ones, who are graded in the order of their names
+        place.mkdir()
+        (place / f"{LESSON}.ipynb").write_text(text)
+    assert graded(tmp_path / "beside", folder) == alone
