@@ -198,6 +198,17 @@ _ADVICE = tuple(
 )  # fmt: skip
 
 
+def unknown_name(failure: Failure) -> str:
+    """The name that is not defined; '' where it is something else that failed."""
+    found = re.match(r"name '([a-zA-Z]\w*)' is not defined", failure.message) if failure.type == "NameError" else None
+    return found[1] if found else ""
+
+
+def raised_by(slip: Slip, failure: Failure) -> bool:
+    """Whether that `raise` raised it, and not what stands before it in its line, such as a condition that cannot be decided."""
+    return failure.is_a(slip.name) and (slip.line.startswith("raise") or failure.message in slip.line)
+
+
 def needs_whole(failure: Failure) -> bool:
     """Whether a float was given where a length or an index is needed."""
     return bool(_NEEDS_WHOLE.search(failure.message))

@@ -29,6 +29,7 @@ from .watch import Seen, watching
 
 __builtins__ = BUILTINS
 
+MOST_CALLS = 20_000  # of watched operations in one case; of more, each name is sent once
 _CALLERS = (os.path.dirname(_probes_file), os.path.join("torch", "nn", "modules", "module.py"))
 _NOWHERE = output.nowhere(), output.nowhere()  # where standard output and standard error go
 
@@ -61,7 +62,7 @@ def observe(candidate: Any, case: Any) -> Observation:
         raise
     except BaseException as error:
         return Observation(failure=failure_from(error), printed=output.kept(), warned=_warned(raised))
-    calls = tuple(dict.fromkeys(run.seen) if len(run.seen) > 200 else run.seen)
+    calls = tuple(dict.fromkeys(run.seen) if len(run.seen) > MOST_CALLS else run.seen)
     return Observation(parts, after=after, calls=calls, printed=output.kept(), warned=_warned(raised), largest=run.seen.largest)
 
 
