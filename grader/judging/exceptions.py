@@ -189,6 +189,8 @@ _ADVICE = tuple(
          "method of your own.", lambda failure, slips: failure.kind == "exception" and bool(failure.line)),
         (_PARAMETERS,
          "Compare the parameters with the exercise's: their names, their order, which have defaults, and `self` in a method.", None),
+        (r"^ModuleNotFoundError",
+         "Grading reads the notebook alone: the code of a file of your own has to stand in a cell. A library has to be installed.", None),
         (r"^RecursionError",
          "A function calls itself, directly or through others, and nothing ends that: a recursion needs a case that returns without "
          "another call.", None),
