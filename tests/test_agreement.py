@@ -78,3 +78,17 @@ def test_wrong_answers_get_the_verdict_that_check_gives(tmp_path, sandbox, lesso
         live = judge(registry.exercise(verdict.exercise), from_cells(verdict.exercise, texts[verdict.exercise]))
         assert (verdict.status, verdict.mistakes) == (live.status, live.mistakes), f"{verdict.headline} | {live.headline}"
         assert verdict.status not in ("passed", "could_not_grade", "missing", "not_started")
+
+
+OTHERWISE = [
+    (lesson, name, number) for lesson, name, marks in (
+        ("01_three_tokens", "softmax_rows", ("ThreadPool", "ops.softmax")), ("03_scaled_dot_product_attention", "attention_einsum", ("ndindex",)),
+    ) for number, answer in enumerate(ANIMALS[lesson].RIGHT[name]) if any(mark in answer for mark in marks)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("lesson, name, number", OTHERWISE)
+def test_threads_own_objects_and_single_numbers_pass_in_a_worker_too(tmp_path, sandbox, lesson, name, number):
+    path = _notebook(tmp_path / f"{lesson}.ipynb", lesson, {name: ANIMALS[lesson].RIGHT[name][number]}, bare=False)
+    (verdict,) = grade_submission(path, sandbox=sandbox, exercises=[name]).lessons[0].verdicts
+    assert verdict.passed, verdict.headline

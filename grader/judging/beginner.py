@@ -7,7 +7,6 @@ what a mistake of the catalogue says as well is left out where such a mistake is
 from __future__ import annotations
 
 import math
-import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -127,10 +126,9 @@ def _waits_for_input(evidence: Evidence) -> str | None:
 
 def _without_its_module(evidence: Evidence) -> str | None:
     """A function of NumPy's or torch's that is called by its name alone."""
-    failure = evidence.failure
-    name = (re.match(r"name '(\w+)' is not defined", failure.message) or ("", ""))[1] if failure and failure.type == "NameError" else ""
+    name = exceptions.unknown_name(evidence.failure) if evidence.failure else ""
     library, short = (sys.modules.get("torch"), "torch") if evidence.torch else (np, "np")
-    if not name or name.startswith("_") or name in READY_MADE or not callable(getattr(library, name, None)):
+    if not name or name in READY_MADE or not callable(getattr(library, name, None)):
         return None
     number = f", or for a single number `math.{name}`" if evidence.torch and hasattr(math, name) else ""
     return f"`{name}` by itself is not defined: write `{short}.{name}`{number}."
@@ -280,10 +278,8 @@ def _own_raise(evidence: Evidence) -> str | None:
     """The answer's own `raise` refused an input that the contract allows."""
     failure = evidence.failure
     slip = evidence.on_line("raise")
-    if evidence.exercise.kind == "answer" or evidence.finding.kind != "failure" or not failure or not slip or not failure.is_a(slip.name):
+    if evidence.exercise.kind == "answer" or evidence.finding.kind != "failure" or not slip or not exceptions.raised_by(slip, failure):
         return None
-    if not slip.line.startswith("raise") and failure.message not in slip.line:
-        return None  # what stands before the `raise` in its line, a condition that cannot be decided
     return "This input is valid, and the answer's own `raise` refused it: look at the condition of that `raise`."
 
 

@@ -192,6 +192,8 @@ _ADVICE = tuple(
          "method of your own.", lambda failure, slips: failure.kind == "exception" and bool(failure.line)),
         (_PARAMETERS,
          "Compare the parameters with the exercise's: their names, their order, which have defaults, and `self` in a method.", None),
+        (r"^ModuleNotFoundError",
+         "Grading reads the notebook alone: the code of a file of your own has to stand in a cell. A library has to be installed.", None),
         (r"^RecursionError",
          "A function calls itself, directly or through others, and nothing ends that: a recursion needs a case that returns without "
          "another call.", None),
@@ -199,6 +201,17 @@ _ADVICE = tuple(
          "Cells run once, from top to bottom: is the name bound above, spelled this way, and not only inside another function?", None),
     )
 )  # fmt: skip
+
+
+def unknown_name(failure: Failure) -> str:
+    """The name that is not defined; '' where it is something else that failed."""
+    found = re.match(r"name '([a-zA-Z]\w*)' is not defined", failure.message) if failure.type == "NameError" else None
+    return found[1] if found else ""
+
+
+def raised_by(slip: Slip, failure: Failure) -> bool:
+    """Whether that `raise` raised it, and not what stands before it in its line, such as a condition that cannot be decided."""
+    return failure.is_a(slip.name) and (slip.line.startswith("raise") or failure.message in slip.line)
 
 
 def needs_whole(failure: Failure) -> bool:

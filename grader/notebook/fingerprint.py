@@ -12,7 +12,7 @@ import functools
 import hashlib
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -195,22 +195,29 @@ class _Walk:
 
 def globals_named(code: CodeType) -> Iterator[str]:
     """The global names that code and the functions inside it read, each function's once, in the order of reading."""
+    return _named(code, {_GLOBAL: 1, _NAME: 0})  # a global's last bit says whether a call follows
+
+
+def imports_of(code: CodeType) -> Iterator[str]:
+    """The modules that code and the functions inside it import when it runs."""
+    return _named(code, {dis.opmap["IMPORT_NAME"]: 0})
+
+
+def _named(code: CodeType, steps: Mapping[int, int]) -> Iterator[str]:
     waiting = [code]
     while waiting:
         code = waiting.pop()
-        yield from dict.fromkeys(_loaded(code))
+        yield from dict.fromkeys(_arguments(code, steps))
         waiting += [constant for constant in reversed(code.co_consts) if isinstance(constant, CodeType)]
 
 
-def _loaded(code: CodeType) -> Iterator[str]:
+def _arguments(code: CodeType, steps: Mapping[int, int]) -> Iterator[str]:
     """What dis.get_instructions() tells of names, whose time grows with the square of the number of branches."""
     names, extended = code.co_names, 0
     for step, argument in zip(code.co_code[::2], code.co_code[1::2], strict=True):
         if step == dis.EXTENDED_ARG:  # the next step's argument is longer than a byte
             extended = (extended | argument) << 8
             continue
-        if step == _GLOBAL:
-            yield names[(extended | argument) >> 1]  # its last bit says whether a call follows
-        elif step == _NAME:
-            yield names[extended | argument]
+        if step in steps:
+            yield names[(extended | argument) >> steps[step]]
         extended = 0

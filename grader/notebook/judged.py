@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from grader.course import registry
+from grader.notebook import files
 from grader.notebook.fingerprint import fingerprint
-from grader.notebook.live import Live, functions_of, reached, sources
-from grader.notebook.runs import NOTHING, Broken, Runs, ended_by
+from grader.notebook.live import Live, functions_of, imported_files, reached, sources
+from grader.notebook.runs import NOTHING, Absence, Broken, Runs, ended_by
 from grader.notebook.target import Target
 from grader.notebook.waiting import waiting
 from grader.util.lacking import why
@@ -35,24 +36,30 @@ def judged(wanted: Target, namespace: Mapping[str, Any], again: bool = True) -> 
     if old is not None:
         return old
     if wanted.found and runs.is_absent(wanted.name) and namespace.get(wanted.name, NOTHING) is wanted.obj:
-        return _missing(wanted, f"`{wanted.name}` {runs.absences[wanted.name].why}")
+        return _without_cell(wanted, runs.absences[wanted.name])
     key = _fingerprint(wanted)
     kept, verdict = verdicts.get(wanted.name, ("", None))
     if key is not None and kept == key and not (again and verdict.stage == "interrupted"):
         return _with_causes(verdict, wanted, namespace)
     verdict = _judge(wanted, namespace)
     if verdict.status == "missing":
-        return _missing(wanted, verdict.headline)
+        return replace(verdict, look=_run_its_cell(wanted))
     if key is not None and _fingerprint(wanted) == key:  # code that changes its own globals is judged anew
         verdicts[wanted.name] = (key, verdict)
     return _with_causes(verdict, wanted, namespace)
 
 
-def _missing(wanted: Target, why: str) -> Any:
+def _run_its_cell(wanted: Target) -> str:
+    return f'The menu Run › Run All Above Selected Cell runs it; reset("{wanted.name}") restores its cell.'
+
+
+def _without_cell(wanted: Target, absence: Absence) -> Any:
+    """The verdict where no cell defines an exercise in grading, or one that ends there before it does."""
     from grader.judging.verdict import Verdict
 
-    look = f'The menu Run › Run All Above Selected Cell runs it; reset("{wanted.name}") restores its cell.'
-    return Verdict(wanted.name, "missing", why, "attempted", look=look)
+    if absence.deleted:
+        return Verdict(wanted.name, "missing", f"`{wanted.name}` {absence.why}", "attempted", look=_run_its_cell(wanted))
+    return Verdict(wanted.name, "error", f"`{wanted.name}` {absence.why}", "runs", look=f"Then run {wanted.call} again.")
 
 
 def last(wanted: Target) -> Any:
@@ -125,7 +132,9 @@ def _with_causes(verdict: Any, wanted: Target, namespace: Mapping[str, Any]) -> 
     """A failing verdict says first what the code uses that grading has not, else which other exercise it calls whose own check fails."""
     if verdict.status not in ("failed", "error", "timeout") or not wanted.found:
         return verdict
-    absent = [_absence(name, wanted) for name in reached(wanted.obj, namespace) if runs.is_absent(name)]
+    read = reached(wanted.obj, namespace)
+    absent = [_absence(name, wanted) for name in read if runs.is_absent(name)]
+    absent = absent or [f"{wanted.name} imports `{file}`. {files.ABSENT}" for file in imported_files(wanted.obj, *read.values())]
     if absent:
         return replace(verdict, headline=" ".join((*absent, verdict.headline)))
     names = set(registry.CONTRACT[registry.lesson_of(wanted.name)]) - {wanted.name}
@@ -172,7 +181,7 @@ def _judge(wanted: Target, namespace: Mapping[str, Any]) -> Any:
     from grader.judging.verdict import Verdict
 
     try:
-        with waiting(wanted.call), _as_found(), _as_graded(wanted.obj):
+        with waiting(wanted.call), _as_found(), _as_graded(wanted.obj), files.hidden():
             return judge(registry.exercise(wanted.name), _candidate(wanted, namespace))
     except KeyboardInterrupt as stop:
         return _interrupted(wanted, stop)

@@ -12,7 +12,8 @@ from typing import Any
 
 from grader.course import registry
 from grader.course.spec import Case
-from grader.notebook.fingerprint import globals_named, of_library
+from grader.notebook import files
+from grader.notebook.fingerprint import globals_named, imports_of, of_library
 from grader.notebook.showing import ipython
 from grader.source.definitions import normal, parse
 from grader.source.dependencies import Dependencies, Effects, TooMuch
@@ -93,6 +94,13 @@ def reached(obj: Any, namespace: Mapping[str, Any]) -> dict[str, Any]:
                     if not of_library(_module(namespace[name])):
                         waiting.append(namespace[name])
     return found
+
+
+def imported_files(*objects: Any) -> list[str]:
+    """The learner's own files that the code of these functions and classes imports when it runs."""
+    codes = (function.__code__ for obj in objects for function in functions_of(obj))
+    names = dict.fromkeys(name for code in codes for name in imports_of(code))
+    return [file for name in names if (file := files.of_module(name.partition(".")[0]))]
 
 
 def _module(obj: Any) -> str | None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from grader.course import registry
+from grader.notebook import files
 from grader.source.definitions import defined_names, normal, parse
-from grader.source.scopes import names_of
+from grader.source.dependencies import IMPORTS
+from grader.source.scopes import imported, names_of
 from grader.worker.observe import failure_from
 from grader.worker.values import Failure
 
@@ -40,10 +42,14 @@ class Broken:
 
 @dataclass(frozen=True, eq=False)
 class Absence:
-    """A name of the kernel that grading has not. why: what became of it, for a learner; graded: what grading has instead."""
+    """A name of the kernel that grading has not. why: what became of it, for a learner; graded: what grading has instead.
+
+    deleted: whether that is because no cell defines it any more.
+    """
 
     why: str
     graded: Any = NOTHING
+    deleted: bool = False
 
 
 class Runs:
@@ -53,6 +59,7 @@ class Runs:
         self.broken: dict[str, Broken] = {}
         self.absences: dict[str, Absence] = {}
         self._before: dict[str, Any] = {}
+        self._absent_before: dict[str, Absence] = {}
         self._of_cell: dict[str, frozenset[str]] = {}  # a cell's id -> what it defined when it last ran to its end
         self._last_cell: dict[str, str] = {}  # a name -> the id of the cell that bound it last
         self._deletions: set[str] = set()
@@ -65,8 +72,11 @@ class Runs:
         self._delete(set(deleted), cell_id)
         names = defined_names(text) | self._of_cell.get(cell_id or "", frozenset())
         self._before = {name: namespace.get(name, NOTHING) for name in names}
+        self._absent_before = {name: self.absences[name] for name in names & self.absences.keys()}
         for name in names:
             self.broken.pop(name, None)
+            if normal(text) not in _not_graded():
+                self.absences.pop(name, None)
 
     def end(self, text: str, cell_id: str | None, error: BaseException | None, namespace: Mapping[str, Any]) -> None:
         """A cell has run; error: what ended it, None where it ran to its end."""
@@ -77,6 +87,8 @@ class Runs:
             replaced = namespace.get(name, NOTHING) is not stood
             if replaced or (failure is None and name in defines):
                 self._note_binding(name, stood, replaced, cell_id, absences)
+            elif name in self._absent_before:
+                self.absences[name] = self._absent_before[name]
             if not replaced and (failure is not None or name not in defines):
                 self.broken[name] = Broken(failure, stood, defines)
         self._before = {}
@@ -87,30 +99,37 @@ class Runs:
     def _note_binding(self, name: str, stood: Any, replaced: bool, cell_id: str | None, absences: Mapping[str, str]) -> None:
         if cell_id:
             self._last_cell[name] = cell_id
-        earlier = self.absences.pop(name, None)
+        self.absences.pop(name, None)
         if name in absences:
-            graded = earlier.graded if earlier is not None else stood if replaced else NOTHING
-            self.absences[name] = Absence(absences[name], graded)
+            earlier = self._absent_before.get(name)
+            self.absences[name] = Absence(absences[name], earlier.graded if earlier is not None else stood if replaced else NOTHING)
 
     def _absences(self, text: str) -> dict[str, str]:
         """Of the names that a cell binds those that grading will not have from it, and why."""
         if normal(text) in _not_graded():
             return dict.fromkeys(defined_names(text), f"{_ELSEWHERE} it.")
-        tree = parse(text) if self.absences or "passed" in text else None
+        tree = parse(text) if self.absences or "passed" in text or "import" in text else None
         bound: set[str] = set()
-        needs = ""  # where grading runs this cell, it ends at the first statement that needs a name that is not there
+        why = ""  # where grading runs this cell, it ends at the first statement that needs what is not there
         absences = {}
         for statement in tree.body if tree is not None else ():
             names = names_of(statement)
-            if not needs and isinstance(statement, _ALWAYS_READ):
-                needs = min((name for name in names.now - bound if self.is_absent(name)), default="")
+            why = why or self._ends(statement, names.now - bound)
             if _is_payoff(statement):
                 absences.update(dict.fromkeys(names.binds, f"{_ELSEWHERE} it."))
-            elif needs:
-                why = f"is made in a cell that needs `{needs}`, which {_ELSEWHERE} `{needs}`."
+            elif why:
                 absences.update(dict.fromkeys(names.binds, why))
             bound |= names.binds
         return absences
+
+    def _ends(self, statement: ast.stmt, reads: Collection[str]) -> str:
+        """What is said of the names that a cell binds from this statement on, where grading gets no further; else ''."""
+        if isinstance(statement, IMPORTS):
+            modules = (dotted.partition(".")[0] for dotted in imported(statement).values())
+            file = next(filter(None, map(files.of_module, modules)), "")
+            return f"needs `{file}`. {files.ABSENT}" if file else ""
+        needs = min((name for name in reads if self.is_absent(name)), default="") if isinstance(statement, _ALWAYS_READ) else ""
+        return f"is made in a cell that needs `{needs}`, which {_ELSEWHERE} `{needs}`." if needs else ""
 
     def is_absent(self, name: str) -> bool:
         """Whether grading has nothing under a name of the kernel."""
@@ -124,7 +143,7 @@ class Runs:
                     elsewhere = any(name in names for names in self._of_cell.values())
                     self.absences[name] = Absence(
                         "is defined in another cell, too, which is older: run that one." if elsewhere
-                        else "is defined in no cell any more: write it into a cell, and run that."
+                        else "is defined in no cell any more: write it into a cell, and run that.", deleted=True
                     )  # fmt: skip
         self._deletions = cells
 

@@ -85,6 +85,8 @@ class Reading:
                 self.members.add(node.attr)
         elif isinstance(node, ast.ClassDef):
             self.members |= bound_in_class(node)
+        elif isinstance(node, ast.Dict):  # of such a table an object may be made: SimpleNamespace(**table)
+            self.members |= {text_of(key) or "" for key in node.keys}
         elif isinstance(node, ast.Call):
             self._note_call(statement, node)
         elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
@@ -100,11 +102,13 @@ class Reading:
 
     def _note_call(self, statement: Statement, node: ast.Call) -> None:
         function = _called_as(node)
+        self.members |= {keyword.arg for keyword in node.keywords if keyword.arg}  # whatever it makes may have them as its fields
+        if function == "__setattr__" and len(node.args) > 1:
+            self.members.add(text_of(node.args[-2]) or "")
         if function == "setattr" and len(node.args) == 3:
             self._putting.append((statement, node.args[0], node.args[2]))
             self.members.add(text_of(node.args[1]) or "")
         elif function in _MAKERS or (function == "update" and isinstance(node.func, ast.Attribute) and _is_members(node.func.value)):
-            self.members |= {keyword.arg for keyword in node.keywords if keyword.arg}
             if id(node) not in self._made:
                 parts = list(ast.walk(node))
                 self._made.update(id(part) for part in parts if isinstance(part, ast.Call))

@@ -30,6 +30,7 @@ from .watch import Seen, watching
 
 __builtins__ = BUILTINS
 
+MOST_CALLS = 20_000  # of watched operations in one case; of more, each name is sent once
 _CALLERS = (os.path.dirname(_probes_file), os.path.join("torch", "nn", "modules", "module.py"))
 _NOWHERE = output.nowhere(), output.nowhere()  # where standard output and standard error go
 
@@ -62,7 +63,7 @@ def observe(candidate: Any, case: Any) -> Observation:
         raise
     except BaseException as error:
         return Observation(failure=failure_from(error), printed=output.kept(), warned=_warned(raised))
-    calls = tuple(dict.fromkeys(run.seen) if len(run.seen) > 200 else run.seen)
+    calls = tuple(dict.fromkeys(run.seen) if len(run.seen) > MOST_CALLS else run.seen)
     if not SIZED.isdisjoint(groups):
         calls += (f"{OPERATIONS} {run.seen.operations}",)
     if not intact(__name__, f"{_probes}.{case.probe.partition('.')[0]}"):

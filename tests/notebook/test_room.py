@@ -457,7 +457,7 @@ def test_a_script_that_ends_sends_what_waits(room):
     slowly = "import time, grader.notebook.sending as s; post = s.Line.post; s.Line.post = lambda *given: (time.sleep(0.3), post(*given))[1]; "
     program = slowly + f"from grader import join, check; join({room.address!r}, {room.live.code!r}, 'ada'); check('hard_lookup', lambda *_: 0)"
     subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60, check=True, env=dict(os.environ))
-    assert states(room) == {"hard_lookup": "error"}
+    assert states(room) == {"hard_lookup": "failed"}
 
 
 def test_where_no_thread_starts_checks_go_on(room, monkeypatch):

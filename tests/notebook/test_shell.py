@@ -482,3 +482,47 @@ def test_a_name_that_another_cell_defines_too_is_read_from_there_again(cells):
     cells.run(HELPER, "fourth")
     cells.delete("fourth")
     assert "`largest` is defined in another cell, too, which is older: run that one." in cells.run("check(softmax_rows)")
+
+
+OWN_FILE = "def largest(scores):\n    return scores.max(axis=1, keepdims=True)\n"
+ALONE = "Grading reads the notebook alone: copy the code of that file into a cell, in place of the import."
+IMPORTED = {
+    "in its own cell": (["from helpers import largest\n" + HELPED], "`softmax_rows` needs `helpers.py`."),
+    "in another cell": (["from helpers import largest", HELPED], "`largest` needs `helpers.py`."),
+    "as a module": (["import helpers as h", HELPED.replace("largest", "h.largest")], "`h` needs `helpers.py`."),
+    "while it runs": ([HELPED.replace("    e =", "    from helpers import largest\n    e =")], "softmax_rows imports `helpers.py`."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("where", IMPORTED)
+def test_a_file_beside_the_notebook_is_not_there_in_grading(cells, tmp_path, monkeypatch, where):
+    (tmp_path / "helpers.py").write_text(OWN_FILE)
+    monkeypatch.syspath_prepend(tmp_path)
+    answer, told = IMPORTED[where]
+    try:
+        for text in answer:
+            cells.run(text)
+        loaded = sys.modules.get("helpers")
+        said = cells.run("check(softmax_rows)")
+        assert said.startswith("ERROR: softmax_rows") and f"--- {told} {ALONE}" in said and sys.modules.get("helpers") is loaded
+    finally:
+        sys.modules.pop("helpers", None)
+    verdict = graded(tmp_path / "01_three_tokens.ipynb", "softmax_rows", *answer)
+    assert verdict.status == "error" and ("NameError" in verdict.headline or "reads the notebook alone" in " ".join(verdict.details))
+    cells.run(OWN_FILE)
+    cells.run(HELPED)
+    assert cells.run("check(softmax_rows)").startswith("PASSED")
+
+
+def test_a_library_in_the_notebooks_folder_is_no_file_of_the_learners(cells, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path.parent)
+    cells.run("import math, json, numpy.linalg\n" + RIGHT)
+    assert cells.run("check(softmax_rows)").startswith("PASSED")
+
+
+def test_a_check_in_the_cell_that_defines_a_name_again_finds_it(cells):
+    cells.run(HELPER, "h")
+    cells.run(HELPED, "s")
+    cells.delete("h")
+    cells.run("1")
+    assert "PASSED" in cells.run(f"{HELPER}\ncheck(softmax_rows)", "new")

@@ -90,6 +90,80 @@ def stable(row):
 def softmax_rows(scores):
     return np.apply_along_axis(stable, 1, scores.astype(float))
 ''',
+        '''
+from multiprocessing.pool import ThreadPool
+
+def one_row(row):
+    e = np.exp(row - row.max())
+    return e / e.sum()
+
+def softmax_rows(scores):
+    with ThreadPool(2) as pool:
+        return np.array(pool.map(one_row, scores))
+''',
+        '''
+from concurrent.futures import ThreadPoolExecutor
+
+def softmax_rows(scores):
+    def one_row(row):
+        e = np.exp(row - row.max())
+        return e / e.sum()
+    with ThreadPoolExecutor(2) as pool:
+        return np.array(list(pool.map(one_row, scores)))
+''',
+        '''
+from types import SimpleNamespace as Space
+
+def mine(x):
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+ops = Space(softmax=mine)
+
+def softmax_rows(scores):
+    return ops.softmax(scores)
+''',
+        '''
+from types import SimpleNamespace as Space
+
+def mine(x):
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+table = {"softmax": mine}
+ops = Space(**table)
+
+def softmax_rows(scores):
+    return ops.softmax(scores)
+''',
+        '''
+from types import SimpleNamespace as Space
+
+def mine(x):
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+ops = Space()
+ops.__setattr__("softmax", mine)
+
+def softmax_rows(scores):
+    return ops.softmax(scores)
+''',
+        '''
+from types import SimpleNamespace as Space
+
+def mine(x):
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+class Table(dict):
+    __getattr__ = dict.__getitem__
+
+ops = Table(softmax=mine)
+
+def softmax_rows(scores):
+    return ops.softmax(scores)
+''',
     ],
     "weighted_sum": [
         '''

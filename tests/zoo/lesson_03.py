@@ -283,6 +283,19 @@ def attention_einsum(q, k, v):
     weights = exps / exps.sum(axis=-1, keepdims=True)
     return np.einsum("qk,kd->qd", weights, v.reshape(-1, v.shape[-1])).reshape(batch, t_q, -1)
 ''',
+        '''
+def attention_einsum(q, k, v):
+    """Each number by an einsum of its own."""
+    scores = np.empty((q.shape[0], q.shape[1], k.shape[1]))
+    for b, i, j in np.ndindex(scores.shape):
+        scores[b, i, j] = np.einsum("d,d->", q[b, i], k[b, j])
+    exps = np.exp((scores - scores.max(axis=-1, keepdims=True)) / math.sqrt(q.shape[-1]))
+    weights = exps / exps.sum(axis=-1, keepdims=True)
+    output = np.empty((q.shape[0], q.shape[1], v.shape[2]))
+    for b, i, d in np.ndindex(output.shape):
+        output[b, i, d] = np.einsum("j,j->", weights[b, i], v[b, :, d])
+    return output
+''',
     ],
 }
 
