@@ -45,7 +45,7 @@ def own_code(wanted: Target, namespace: Mapping[str, Any]) -> str:
     """The statements that made the learner's object, imports aside; '' where no text of them is known."""
     found = sources(wanted.name, wanted.obj, namespace) if wanted.found and callable(wanted.obj) else None
     kept = [cell for cell in (found.cells if found else ()) if not _is_import(cell)]
-    return "\n\n".join(kept)
+    return "\n\n".join(cell.strip("\n") for cell in kept)
 
 
 def shown(name: str, theirs: str, ours: str, notes: Sequence[str] = ()) -> Shown:

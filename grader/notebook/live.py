@@ -51,21 +51,22 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
     history = [cell for cell in cells if normal(cell) not in _of_the_lesson(name)]
     ran = [statement for cell in history for statement in _statements(cell)]
     own = own_name(obj)
-    if own and own.isidentifier() and own != name and not any(name in effects.gives for _, effects in ran):
+    if own and own.isidentifier() and own != name and not any(name in effects.gives for _, effects, _ in ran):
         ran += _statements(f"{name} = {own}")
-    dependencies = Dependencies(effects.placed(at) for at, (_, effects) in enumerate(ran))
+    dependencies = Dependencies(effects.placed(at) for at, (_, effects, _) in enumerate(ran))
     kept = {effects.at for effects in dependencies.statements if "*" in effects.imports}  # whatever is read may come from there
     try:
         kept |= {binding.statement.at for binding in dependencies.walk(name)}
     except TooMuch:
         kept = set(range(len(ran)))  # it will be said where they are read
-    return Sources(tuple(ran[at][0] for at in sorted(kept | _refused(ran, name))))
+    found = (ran[at] for at in sorted(kept | _refused(ran, name)))
+    return Sources(tuple("\n" * above + text for text, _, above in found))  # so that its lines have the numbers that they have in the cell
 
 
-def _refused(ran: list[tuple[str, Effects]], name: str) -> set[int]:
+def _refused(ran: list[tuple[str, Effects, int]], name: str) -> set[int]:
     """Positions of those statements, but for the lesson's own, that are refused wherever they stand."""
-    given = {text for cell in _of_the_lesson(name) for text, _ in _statements(cell)}
-    own = [at for at, (text, _) in enumerate(ran) if text not in given]
+    given = {text for cell in _of_the_lesson(name) for text, *_ in _statements(cell)}
+    own = [at for at, (text, *_) in enumerate(ran) if text not in given]
     return {own[at] for at in reading_of(tuple(ran[at][0] for at in own)).closed.refused}
 
 
@@ -147,30 +148,35 @@ def functions_of(obj: Any) -> list[FunctionType]:
 
 
 @lru_cache(maxsize=512)
-def _statements(cell: str) -> tuple[tuple[str, Effects], ...]:
-    """The top-level statements of a cell: their text, and what they do to names."""
+def _statements(cell: str) -> tuple[tuple[str, Effects, int], ...]:
+    """The top-level statements of a cell: their text, what they do to names, and how many lines stand above them."""
     tree = parse(cell)
     if tree is None:
         return ()
     lines = cell.splitlines()
-    made: list[tuple[str, Effects]] = []
+    made: list[tuple[str, Effects, int]] = []
     for node in tree.body:
         inner = _inner_cell(node)
         if inner is not None:
             made += _statements(inner)
         else:
-            made.append((_text(node, lines), Effects(node, 0)))
+            made.append((_text(node, lines), Effects(node, 0), _first_line(node)))
     return tuple(made)
 
 
 def _text(node: ast.stmt, lines: list[str]) -> str:
     """The text of a statement, decorators included, and of no other that stands in its lines."""
-    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))]) - 1
+    first = _first_line(node)
     own = lines[first : node.end_lineno]
     own[-1] = own[-1].encode()[: node.end_col_offset].decode()
     if first == node.lineno - 1:
         own[0] = own[0].encode()[node.col_offset :].decode()
     return "\n".join(own)
+
+
+def _first_line(node: ast.stmt) -> int:
+    """The number of its first line, decorators included, from 0."""
+    return min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))]) - 1
 
 
 def _inner_cell(node: ast.stmt) -> str | None:

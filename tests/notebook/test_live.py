@@ -41,7 +41,14 @@ HELPER = "def helper(q):\n    return q"
 
 def text_of(shell, *cells: str) -> str:
     names = run(shell, *cells)
-    return "\n".join(sources("attend", names["attend"], names).cells)
+    return "\n".join(cell.lstrip("\n") for cell in sources("attend", names["attend"], names).cells)
+
+
+def test_lines_have_the_numbers_that_they_have_in_their_cell(shell):
+    cell = "import math\n\n# a loop\ndef attend(q):\n    for row in q:\n        return row"
+    names = run(shell, cell)
+    found, whole = sources("attend", names["attend"], names).slips("attend"), Sources((cell,)).slips("attend")
+    assert found == whole and {slip.number for slip in found} == {6}
 
 
 def test_helpers_in_other_cells_belong_to_it(shell):
@@ -93,7 +100,7 @@ def test_outside_ipython_the_file_counts():
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
     names: dict = {}
     exec(compile(text, filename, "exec"), names)
-    assert sources("attend", names["attend"], names).cells == (HELPER, ALLOWED)
+    assert sources("attend", names["attend"], names).cells == (HELPER, f"{chr(10) * 5}{ALLOWED}")
     assert sources("attend", len, {}) is None
 
 
