@@ -15,6 +15,7 @@
 # keys and values, with its three matrices.
 
 # %% role="given"
+import copy
 import math
 
 import numpy as np
@@ -628,9 +629,67 @@ if passed(SelfAttention):
     figures.lesson_05.gradients({"everything learns": norms, "w_q and w_k frozen": norms_frozen})
 
 # %% [markdown]
-# In the frozen layer the lines of `w_q` and `w_k` stay at 0. In your own code you can ask after `backward()` whether
-# `layer.w_q.weight.grad is None`. Try it: put a `.detach()` behind the softmax of `SelfAttention`, run its check, read
-# what the verdict says, and take it out again.
+# In the frozen layer the lines of `w_q` and `w_k` stay at 0. Nobody watches such lines for every parameter of a large
+# model. So you write the test that does.
+
+# %% [markdown]
+# @exercise parameters_without_gradient
+#
+# `module`, an `nn.Module`, and `x` (B, T, d), an input of it → the set of the names, as `named_parameters` gives them, of those
+# parameters to which no gradient comes back from the module's result.
+#
+# - The result is what `module(x)` returns; where that is a tuple, its first entry.
+# - No gradient comes back: whatever loss is computed from the result, autograd gives None, or 0 everywhere. Where a
+#   gradient is 0 only because of *your* loss, the parameter is not in the set.
+# - Frozen parameters (`requires_grad=False`) are in the set. The set is empty where nothing is amiss.
+# - Afterwards module and x are as they were: parameters, `.grad`, buffers, the mode of each part.
+#
+# The check brings modules of its own.
+
+# %% role="exercise" exercise="parameters_without_gradient"
+def parameters_without_gradient(module: nn.Module, x: Tensor) -> set[str]:
+    """The names of the parameters to which no gradient comes back from module(x).
+
+    x: (B, T, d). The module's result is a tensor, or the first entry of a tuple.
+    """
+    # region solution
+    copied = copy.deepcopy(module)  # its gradients, its buffers and its modes are nobody's
+    parameters = dict(copied.named_parameters())
+    trainable = {name: p for name, p in parameters.items() if p.requires_grad}
+    silent = set(parameters)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(3):
+        output = copied(x.detach())
+        output = output[0] if isinstance(output, tuple) else output
+        if not output.requires_grad:
+            break
+        loss = (output * torch.randn(output.shape, generator=generator, dtype=output.dtype)).sum()
+        grads = torch.autograd.grad(loss, list(trainable.values()), allow_unused=True)
+        silent -= {name for name, grad in zip(trainable, grads) if grad is not None and grad.any()}
+    return silent
+    # endregion
+
+# %% role="check" exercise="parameters_without_gradient"
+check(parameters_without_gradient)
+
+# %% [markdown]
+# Now put it to the two layers that you have just trained, and to one with the `detach()` of this lesson's beginning.
+
+# %% role="payoff" exercise="parameters_without_gradient" tags=["nbval-check-output"]
+if passed(parameters_without_gradient) and passed(SelfAttention):
+    class Cut(SelfAttention):
+        def forward(self, x: Tensor) -> Tensor:
+            weights = super().forward(x)[1]
+            return weights.detach() @ self.w_v(x)
+
+    x = color_batch(torch.Generator().manual_seed(9), batch=2)[0]
+    for name, layer in {"everything learns": learner, "w_q and w_k frozen": frozen, "weights.detach()": Cut(4, 3, 1)}.items():
+        print(f"{name:18}", sorted(parameters_without_gradient(layer, x)))
+    assert not parameters_without_gradient(learner, x) and len(parameters_without_gradient(Cut(4, 3, 1), x)) == 2
+
+# %% [markdown]
+# Frozen on purpose or cut off by accident, the loss looks the same, and the test names both. Run it once before a long
+# training.
 #
 # In lesson 03 "a pronoun looks for nouns" was wired by hand. Here the layer found "a color looks for its own color", from
 # nothing but a loss.
@@ -639,8 +698,8 @@ if passed(SelfAttention):
 #
 # - Same equation, same numbers: PyTorch adds the record from which `backward()` computes gradients. `backward()` adds
 #   to the gradients that are there, so a training loop clears them first.
-# - With a cut graph the numbers are right, but only part of the model learns. Look at `.grad`, because the loss can
-#   fall all the same.
+# - With a cut graph the numbers are right, but only part of the model learns. The loss can fall all the same, so test which
+#   parameters a gradient reaches, with random losses.
 # - `nn.Linear` stores (d_out, d_in) and computes x @ weightᵀ. Square sizes hide a forgotten transpose.
 # - An `nn.Module` owns what is learned. A plain tensor is not in its register, so it is not trained, moved or saved.
 # - Two results are "the same" only within a tolerance, which depends on the precision and on the size of the numbers.
@@ -688,6 +747,8 @@ if passed(SelfAttention):
 # - SelfAttention NT26: What does your module answer to an x of zeros?
 # - SelfAttention NT19: Where does the register of parameters come from?
 # - SelfAttention NT22: If forward runs twice on the same x, which weights does each run use?
+# - parameters_without_gradient PG1: What is the sum of a softmax's weights, and how does it change with the scores?
+# - parameters_without_gradient PG3: What is the derivative of `round`, and does autograd say None?
 # - as_numpy NT10: What would be lost silently if `.numpy()` did not refuse?
 # - as_numpy NT12: Which types does NumPy lack, and which of yours did you convert?
 #

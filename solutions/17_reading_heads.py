@@ -38,7 +38,7 @@ figures.machine.draw(lit=("weights", "blend", "output"), title="Where a head loo
 
 # %% role="given"
 class CausalHeads(nn.Module):
-    """Lesson 11's attention, by its names. It keeps the weights (B, H, T, T) of its last call."""
+    """Lesson 11's attention, by its names. Of its last call it keeps x and the weights (B, H, T, T)."""
 
     def __init__(self, d_model, num_heads):
         super().__init__()
@@ -48,12 +48,13 @@ class CausalHeads(nn.Module):
     def forward(self, x):
         q, k, v = (part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
         future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
-        self.weights = torch.softmax((q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(future, -torch.inf), dim=-1)
-        return self.proj((self.weights @ v).transpose(1, 2).flatten(2))
+        weights = torch.softmax((q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(future, -torch.inf), dim=-1)
+        self.x, self.weights = x.detach(), weights.detach()
+        return self.proj((weights @ v).transpose(1, 2).flatten(2))
 
 # %% role="given"
 class Small(nn.Module):
-    """Lesson 12's model, by its names. forward: ids (B, T) → logits, and the weights (B, H, T, T) of each block."""
+    """Lesson 12's model, by its names. maps: ids (B, T) → the weights (B, H, T, T) of each block."""
 
     def __init__(self, vocabulary, d=128, num_heads=4, layers=2, max_len=64):
         super().__init__()
@@ -64,13 +65,21 @@ class Small(nn.Module):
         }) for _ in range(layers))
         self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, vocabulary, bias=False)
 
-    def forward(self, ids, less=lambda number, attention, y: 0):  # less: taken away from a block's attention
+    def forward(self, ids):
         x = self.token(ids) + self.position(torch.arange(ids.shape[1]))
-        for number, block in enumerate(self.blocks):
-            y = block["ln1"](x)
-            x = x + block["attn"](y) - less(number, block["attn"], y)
-            x = x + block["mlp"](block["ln2"](x))
-        return self.head(self.norm(x)), [block["attn"].weights for block in self.blocks]
+        for block in self.blocks:
+            x = x + block.attn(block.ln1(x))
+            x = x + block.mlp(block.ln2(x))
+        return self.head(self.norm(x))
+
+    def maps(self, ids):
+        self(ids)
+        return [block.attn.weights for block in self.blocks]
+
+
+def next_token_loss(logits, ids):
+    """Lesson 12's loss: the mean surprise, in nats, about the token that follows each position."""
+    return F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
 
 # %% [markdown]
 # Its weights come from the checkpoint that your training saved in lesson 12. The loss is on text that was held out there.
@@ -84,7 +93,7 @@ held = text[9 * len(text) // 10 :][: 64 * 64]  # from the last tenth, which was 
 windows = torch.tensor([characters.index(character) for character in held]).view(64, 64)
 torch.manual_seed(17)
 small = heads.trained(Small(len(characters)), figures.lesson_12.checkpoint())
-print(f"loss {F.cross_entropy(small(windows)[0][:, :-1].mT, windows[:, 1:]):.2f} nats a character")
+print(f"loss {next_token_loss(small(windows), windows):.2f} nats a character")
 
 # %% [markdown]
 # The second model is a real one: SmolLM2-135M-Instruct (Allal et al. 2025), 30 layers of 9 heads, trained on two
@@ -215,10 +224,10 @@ check(previous_token_score)
 
 # %% role="payoff" exercise="previous_token_score"
 if passed(previous_token_score):
-    back = torch.stack([previous_token_score(maps) for maps in small(windows)[1]])  # (blocks, heads)
+    back = torch.stack([previous_token_score(maps) for maps in small.maps(windows)])  # (blocks, heads)
     block, head = divmod(back.argmax().item(), 4)
     passage = text[(at := text.find("must be an iterable")) : at + 19]
-    maps = small(torch.tensor([[characters.index(c) for c in passage]]))[1]
+    maps = small.maps(torch.tensor([[characters.index(c) for c in passage]]))
     figures.lesson_17.grid([each[0].numpy() for each in maps], list(passage), back)
 
 # %% [markdown]
@@ -364,7 +373,7 @@ if passed(induction_score):
     optimizer = torch.optim.Adam(one_layer.parameters(), lr=4e-3)
     for _ in range(200):
         ids = repeated(64, 10)
-        loss = F.cross_entropy(one_layer(ids)[0][:, 10:-1].mT, ids[:, 11:])  # only where the text has begun to repeat
+        loss = next_token_loss(one_layer(ids)[:, 10:], ids[:, 10:])  # only where the text has begun to repeat
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -391,10 +400,10 @@ if passed(induction_score):
 if passed(induction_score):
     torch.manual_seed(2)
     tests = {period: repeated(64, period) for period in range(6, 15)}
-    scores = [induction_score(one_layer(ids)[1][0], period).item() for period, ids in tests.items()]
-    logits, _ = one_layer(tests[10])
+    scores = [induction_score(one_layer.maps(ids)[0], period).item() for period, ids in tests.items()]
+    logits = one_layer(tests[10])
     right = (logits[:, 10:-1].argmax(dim=-1) == tests[10][:, 11:]).float().mean().item()
-    figures.lesson_17.cheat(scores, {period: one_layer(tests[period])[1][0][0, 0].numpy() for period in (10, 13)})
+    figures.lesson_17.cheat(scores, {period: one_layer.maps(tests[period])[0][0, 0].numpy() for period in (10, 13)})
     assert right > 0.98 and scores[4] > 0.5 > 5 * max(scores[:3] + scores[6:])
 
 # %% [markdown]
@@ -564,33 +573,79 @@ def head_contributions(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
 check(head_contributions)
 
 # %% [markdown]
-# With it you can take a head out of your own model: subtract what the head adds. Which of the eight heads does the
-# model need? And can we tell from the length of what a head adds?
+# ### A model without one of its heads
+#
+# Which of its eight heads does your own model need? And can we tell from the length of what a head adds? A head is
+# removed in front of `proj`, where the heads' results still lie side by side. The model must be whole again afterwards:
+# whoever forgets that measures every later head in a model that lacks this one.
 
-# %% role="payoff" exercise="head_contributions"
-if passed(head_contributions):
-    added, needed = {}, {}  # by block and head: the mean length of what it adds; the loss without it
+# %% [markdown]
+# @exercise loss_without_head
+#
+# `model` a language model with lesson 12's contract, `ids` (B, T), `layer` and `head` counted from 0 → a float: `next_token_loss` of the
+# model while this one head adds nothing.
+#
+# - A head's part is its slice of what enters `model.blocks[layer].attn.proj`, which attention calls as a module.
+#   `attn.num_heads` tells how many heads there are.
+# - With `mean=True` it adds, at every token, its own mean over all batch rows and tokens of these ids.
+# - A layer or head that does not exist raises ValueError; negative numbers do not count from the end.
+# - The model is left as it was: weights, hooks and mode, also where its call raises.
+#
+# The notebook's `next_token_loss(logits, ids)` is lesson 12's. The check brings models of its own.
 
-    def less(number, attention, y):
-        if number != block:
-            return 0
-        parts = head_contributions(attention, y)
-        added[block, head] = parts[:, head].norm(dim=-1).mean().item()
-        return parts[:, head]
+# %% role="exercise" exercise="loss_without_head"
+def loss_without_head(model: nn.Module, ids: torch.Tensor, layer: int, head: int, mean: bool = False) -> float:
+    """The loss of a language model, in nats a token, while one of its heads adds nothing.
 
-    for block, head in itertools.product(range(2), range(4)):
-        needed[block, head] = F.cross_entropy(small(windows, less)[0][:, :-1].mT, windows[:, 1:]).item()
-    all_there = F.cross_entropy(small(windows)[0][:, :-1].mT, windows[:, 1:]).item()
-    figures.lesson_17.needed({f"{i}.{h}": value for (i, h), value in needed.items()}, all_there, list(added.values()))
+    ids: (B, T). mean: the head adds its mean over these ids in place of nothing.
+    Raises: ValueError for a layer or head that does not exist.
+    """
+    # region solution
+    if not 0 <= layer < len(model.blocks):
+        raise ValueError(f"layer {layer}: there are {len(model.blocks)}, counted from 0")
+    attention = model.blocks[layer].attn
+    if not 0 <= head < attention.num_heads:
+        raise ValueError(f"head {head}: there are {attention.num_heads}, counted from 0")
+
+    def without(module, args):
+        found = args[0].clone().unflatten(-1, (attention.num_heads, -1))  # (B, T, H, d_head)
+        part = found[:, :, head]
+        found[:, :, head] = part.mean(dim=(0, 1)) if mean else 0
+        return (found.flatten(-2),)
+
+    handle = attention.proj.register_forward_pre_hook(without)
+    try:
+        with torch.no_grad():
+            return next_token_loss(model(ids), ids).item()
+    finally:
+        handle.remove()
+    # endregion
+
+# %% role="check" exercise="loss_without_head"
+check(loss_without_head)
+
+# %% [markdown]
+# Here are all eight heads, each removed in turn, and beside it the mean length of what it adds, from your
+# `head_contributions`.
+
+# %% role="payoff" exercise="loss_without_head"
+if passed(loss_without_head) and passed(head_contributions):
+    all_there = next_token_loss(small(windows), windows).item()
+    eight = list(itertools.product(range(2), range(4)))
+    needed, with_its_mean = ({each: loss_without_head(small, windows, *each, mean) for each in eight} for mean in (False, True))
+    parts = [head_contributions(block.attn, block.attn.x) for block in small.blocks]  # each (B, H, T, d_model)
+    lengths = torch.stack([each.norm(dim=-1).mean(dim=(0, 2)) for each in parts]).flatten().tolist()
+    figures.lesson_17.needed({f"{i}.{h}": value for (i, h), value in needed.items()}, all_there, lengths)
     worst = max(needed, key=needed.get)
 
 # %% [markdown]
 # In the course's copy the loss rises from {{ all_there:.2f; it < needed[worst] - 0.3 }} to
 # {{ needed[worst]:.2f; it > all_there + 0.3 }} nats without head
 # {{ worst[0]; needed[worst] == max(needed.values()) }}.{{ worst[1] }}, which gives {{ back[worst]:.0%; it > 0.5 }} of its
-# weight to the character before. Most of the
+# weight to the character before, and to {{ with_its_mean[worst]:.2f; it > all_there + 0.3 }} with its mean in its place: what the model
+# misses is *which* character stood there. Most of the
 # others can be removed at a small cost, as Michel et al. (2019) found for far larger models. Length hints at that cost
-# and does not measure it: the longest contribution is {{ max(added.values()) / min(added.values()):.1f; it < 5 }} times as long
+# and does not measure it: the longest contribution is {{ max(lengths) / min(lengths):.1f; it < 5 }} times as long
 # as the shortest, but the largest cost is
 # {{ (needed[worst] - all_there) / (min(needed.values()) - all_there):.0f; it > 10 }} times the smallest.
 #
@@ -1017,6 +1072,8 @@ if passed(head_contributions):
 # - induction_score IN3: Which is the first row whose token has occurred before?
 # - head_contributions HC1: `nn.Linear` computes x @ weight.T. With which axis of `proj.weight` do the heads' numbers meet?
 # - head_contributions HC2: How many of the numbers of your contribution are 0, and would the residual path see the same?
+# - loss_without_head LH2: Behind `proj`, which of the numbers came from head 1?
+# - loss_without_head LH10: What happens to your hook when the model raises an error?
 # - attention_rollout RL1: Which layer's table meets the input tokens first: the one on the left or the one on the right of the product?
 # - attention_rollout RL2: If no head of a layer looked at a token, would its vector be gone after that layer?
 #

@@ -607,13 +607,108 @@ def as_numpy(tensor):
 '''),
 ]
 
+_SILENT = '''
+import copy
+
+def parameters_without_gradient(module, x):
+    model = copy.deepcopy(module)
+    torch.manual_seed(3)
+    alive = set()
+    for _ in range(4):
+        model.zero_grad()
+        out = model(x.detach().clone())
+        if isinstance(out, tuple):
+            out = out[0]
+        if out.requires_grad:
+            ((out - 3 * torch.randn_like(out)) ** 2).sum().backward()
+        for name, p in model.named_parameters():
+            if p.grad is not None and torch.count_nonzero(p.grad) > 0:
+                alive.add(name)
+    return {name for name, p in model.named_parameters()} - alive
+'''
+
+_RESTORED = '''
+def parameters_without_gradient(module, x):
+    kept = {name: b.clone() for name, b in module.named_buffers()}
+    named = list(module.named_parameters())
+    out = module(x)
+    out = out[0] if type(out) is tuple else out
+    wanted = [p for _, p in named if p.requires_grad]
+    if out.grad_fn is None or not wanted:
+        wanted = []
+    gen = torch.Generator().manual_seed(11)
+    arrived = set()
+    for i in range(5 if wanted else 0):
+        loss = torch.sum(out * torch.rand(out.shape, generator=gen, dtype=out.dtype))
+        for p, g in zip(wanted, torch.autograd.grad(loss, wanted, retain_graph=True, allow_unused=True)):
+            if g is not None and bool((g != 0).any()):
+                arrived.add(id(p))
+    with torch.no_grad():
+        for name, b in module.named_buffers():
+            b.copy_(kept[name])
+    return frozenset(n for n, p in named if id(p) not in arrived)
+'''
+
+_EACH = '''
+def parameters_without_gradient(module, x):
+    modes = {m: m.training for m in module.modules()}
+    grads = {p: p.grad for p in module.parameters()}
+    module.eval()
+    try:
+        silent = set(dict(module.named_parameters()))
+        for seed in (1, 2, 3):
+            for p in module.parameters():
+                p.grad = None
+            out = module(x.detach())
+            out = out[0] if isinstance(out, (tuple, list)) else out
+            if not out.requires_grad:
+                return silent
+            g = torch.Generator()
+            g.manual_seed(seed)
+            out.backward(torch.randn(out.shape, generator=g).to(out.dtype))
+            for n, p in module.named_parameters():
+                if p.grad is not None and p.grad.abs().max().item() > 0:
+                    silent.discard(n)
+        return silent
+    finally:
+        for m, mode in modes.items():
+            m.training = mode
+        for p, grad in grads.items():
+            p.grad = grad
+'''
+
 RIGHT = {
+    "parameters_without_gradient": [_SILENT, _RESTORED, _EACH],
     "linear_from_numpy": LINEAR_RIGHT,
     "attention_torch": ATTENTION_RIGHT,
     "SelfAttention": MODULE_RIGHT,
     "as_numpy": ARRAY_RIGHT,
 }
 WRONG = {
+    "parameters_without_gradient": [
+        ("PG1", _SILENT.replace("((out - 3 * torch.randn_like(out)) ** 2).sum()", "out.sum()")),
+        ("PG2", _SILENT.replace("((out - 3 * torch.randn_like(out)) ** 2).sum()", "out.pow(2).sum()")),
+        ("PG2", _SILENT.replace("((out - 3 * torch.randn_like(out)) ** 2).sum()", "(out * out).mean()")),
+        ("PG3", _SILENT.replace("is not None and torch.count_nonzero(p.grad) > 0", "is not None")),
+        ("PG4", "def parameters_without_gradient(module, x):\n    return {n for n, p in module.named_parameters() if not p.requires_grad}\n"),
+        ("PG5", _SILENT.replace("model.named_parameters()} - alive", "model.named_parameters() if p.requires_grad} - alive")),
+        ("PG6", _EACH.replace("            p.grad = grad\n", "            pass\n")),
+        ("PG8", _EACH.replace("m.training = mode", "pass")),
+        ("PG9", _RESTORED.replace("b.copy_(kept[name])", "pass")),
+        ("PG11", _SILENT.replace("return {name for name, p in model.named_parameters()} - alive", "return alive")),
+        ("PG12", _RESTORED.replace("out[0] if type(out) is tuple", "torch.cat([o.flatten() for o in out]) if type(out) is tuple")),
+        ("PG12", _EACH.replace("out[0] if", "out[-1] if")),
+        ("PG13", _EACH.replace("> 0:", "> 1e-6:")),
+        ("PG14", _RESTORED.replace("(g != 0).any()", "(g != 0).all()")),
+        ("PG15", _SILENT.replace("        if out.requires_grad:\n            ((", "        ((")),
+        ("PG16", _EACH.replace("return silent", "return {n.rsplit('.', 1)[0] for n in silent}")),
+        ("PG17", _EACH.replace("set(dict(module.named_parameters()))", "{n for n, _ in module.named_parameters() if 'weight' in n}")),
+        (None, _RESTORED.replace("frozenset", "list")),
+        (None, "def parameters_without_gradient(module, x):\n    return set()\n"),
+        (None, _EACH.replace("silent.discard(n)", "silent.discard(n)\n                    p.requires_grad_(False)")),
+        (None, _SILENT.replace("copy.deepcopy(module)", "module")),
+        (None, _SILENT.replace("((out - 3 * torch.randn_like(out)) ** 2).sum()", "(out ** 3).sum()")),
+    ],
     "linear_from_numpy": LINEAR_WRONG,
     "attention_torch": ATTENTION_WRONG,
     "SelfAttention": MODULE_WRONG,

@@ -100,7 +100,101 @@ _ROLLOUT = '''def attention_rollout(layers):
     return result
 '''
 
+_HOOKED = '''
+def loss_without_head(model, ids, layer, head, mean=False):
+    if layer < 0 or layer >= len(model.blocks):
+        raise ValueError("no such layer")
+    attn = model.blocks[layer].attn
+    if head not in range(attn.num_heads):
+        raise ValueError("no such head")
+    def hook(module, inputs):
+        y = inputs[0].clone()
+        d = y.shape[-1] // attn.num_heads
+        cut = slice(head * d, (head + 1) * d)
+        y[..., cut] = y[..., cut].mean(dim=(0, 1), keepdim=True) if mean else 0.0
+        return y
+    h = attn.proj.register_forward_pre_hook(hook)
+    try:
+        loss = next_token_loss(model(ids), ids)
+    finally:
+        h.remove()
+    return float(loss)
+'''
+
+_COPY = '''
+import copy
+
+@torch.no_grad()
+def loss_without_head(model, ids, layer, head, mean=False):
+    if not (0 <= layer < len(model.blocks) and 0 <= head < model.blocks[layer].attn.num_heads):
+        raise ValueError((layer, head))
+    mine = copy.deepcopy(model)
+    attn = mine.blocks[layer].attn
+    d = attn.proj.weight.shape[1] // attn.num_heads
+
+    class Without(nn.Module):
+        def __init__(self, proj):
+            super().__init__()
+            self.proj = proj
+
+        def forward(self, x):
+            keep = torch.ones(x.shape[-1])
+            keep[head * d:(head + 1) * d] = 0
+            return self.proj(x * keep + mean * x.mean((0, 1)) * (1 - keep))
+
+    attn.proj = Without(attn.proj)
+    return next_token_loss(mine(ids), ids)
+'''
+
+_WEIGHTS = '''
+def loss_without_head(model, ids, layer, head, mean=False):
+    blocks = list(model.blocks)
+    if layer not in range(len(blocks)) or head not in range(blocks[layer].attn.num_heads):
+        raise ValueError("no such head")
+    proj = blocks[layer].attn.proj
+    d = proj.weight.shape[1] // blocks[layer].attn.num_heads
+    seen = []
+    with torch.no_grad():
+        first = proj.register_forward_hook(lambda m, a, out: seen.append(a[0]))
+        try:
+            model(ids)
+        finally:
+            first.remove()
+        columns = proj.weight[:, head * d:(head + 1) * d]
+        kept = columns.clone()
+        shift = kept @ seen[0].mean(dim=(0, 1))[head * d:(head + 1) * d]
+        second = proj.register_forward_hook(lambda m, a, out: out + shift if mean else None)
+        try:
+            columns.zero_()
+            return next_token_loss(model(ids), ids).numpy()
+        finally:
+            columns.copy_(kept)
+            second.remove()
+'''
+
+_FORWARD = '''
+def loss_without_head(model, ids, layer, head, mean=False):
+    if not 0 <= layer < len(model.blocks):
+        raise ValueError
+    attn = model.blocks[layer].attn
+    if not 0 <= head < attn.num_heads:
+        raise ValueError
+    proj = attn.proj
+    def forward(x):
+        parts = list(x.chunk(attn.num_heads, dim=-1))
+        part = parts[head]
+        parts[head] = part.mean((0, 1)).expand_as(part) if mean else torch.zeros_like(part)
+        return F.linear(torch.cat(parts, dim=-1), proj.weight)
+    whole = proj.forward
+    proj.forward = forward
+    try:
+        return next_token_loss(model(ids), ids).item()
+    finally:
+        proj.forward = whole
+'''
+
 RIGHT = {
+    "loss_without_head": [_HOOKED, _COPY, _WEIGHTS, _FORWARD],
     "head_contributions": [
         _LOOP, _PADDED, _COPIED, _RESTORED, _HOOKED,
         '''def head_contributions(module, x):
@@ -190,6 +284,39 @@ _PREVIOUS, _PICKED, _CUT = RIGHT["previous_token_score"][1], RIGHT["induction_sc
 _MATMUL = RIGHT["attention_rollout"][3]
 
 WRONG = {
+    "loss_without_head": [
+        ("LH1", _HOOKED.replace("        return y\n", "")),
+        ("LH2", _HOOKED.replace("register_forward_pre_hook(hook)", "register_forward_hook(lambda m, a, out: hook(m, (out,)))")),
+        ("LH3", _HOOKED.replace("slice(head * d, (head + 1) * d)", "slice(head, None, attn.num_heads)")),
+        ("LH4", _COPY.replace("mean * ", "0 * ")),
+        ("LH5", _WEIGHTS.replace("if mean else None", "")),
+        ("LH6", _HOOKED.replace("dim=(0, 1), ", "dim=1, ")),
+        ("LH6", _WEIGHTS.replace("seen[0].mean(dim=(0, 1))[head * d:(head + 1) * d]", "seen[0].mean(dim=0)[:, head * d:(head + 1) * d, None]")
+                        .replace("columns.clone()\n", "columns.clone()[None]\n").replace("out + shift", "out + shift[..., 0]")
+                        .replace("copy_(kept)", "copy_(kept[0])")),
+        ("LH7", _FORWARD.replace("part.mean((0, 1))", "part.mean()")),
+        ("LH8", _FORWARD.replace("parts[head] = part.mean((0, 1)).expand_as(part) if mean else torch.zeros_like(part)",
+                                 "parts = [p if p is part else p.mean((0, 1)).expand_as(p) * mean for p in parts]")),
+        ("LH9", _HOOKED.replace("slice(head * d, (head + 1) * d)", "slice(None)")),
+        ("LH10", _HOOKED.replace("    try:\n        loss", "    loss").replace("    finally:\n        h.remove()", "    h.remove()")),
+        ("LH11", _HOOKED.replace("        h.remove()", "        pass")),
+        ("LH13", _HOOKED.replace("    h = attn", "    model.eval()\n    h = attn")),
+        ("LH14", _HOOKED.replace("    def hook", "    cut = attn.proj.weight.data.chunk(attn.num_heads, dim=1)[head]\n    cut.zero_()\n    def hook")),
+        (None, _WEIGHTS.replace("            columns.copy_(kept)\n", "")),
+        ("LH15", _HOOKED.replace("layer < 0 or ", "")),
+        ("LH16", _HOOKED.replace("head not in range(attn.num_heads)", "head >= attn.num_heads")),
+        ("LH17", _HOOKED.replace("head not in range(attn.num_heads)", "head < 0")),
+        ("LH18", _HOOKED.replace("return float(loss)", "return float(loss - next_token_loss(model(ids), ids))")),
+        ("LH19", _HOOKED.replace("attn = model.blocks[layer].attn", "attn = model.blocks[layer - 1].attn")),
+        ("LH20", _FORWARD.replace("parts[head]", "parts[head - 1]")),
+        (None, _COPY.replace("raise ValueError((layer, head))", "return None")),
+        (None, _HOOKED.replace("float(loss)", "[float(loss)]")),
+        (None, _HOOKED.replace("ValueError", "IndexError")),
+        (None, _FORWARD.replace("proj.forward = whole", "pass")),
+        (None, _HOOKED.replace("next_token_loss(model(ids), ids)", "F.cross_entropy(model(ids).mT, ids)")),
+        (None, _COPY.replace("mine = copy.deepcopy(model)", "mine = model")),
+        (None, _HOOKED.replace("else 0.0", "else 1.0")),
+    ],
     "head_contributions": [
         ("HC1", _LOOP.replace("module.proj.weight[:, cut].T", "module.proj.weight[cut]")),
         ("HC1", _PADDED.replace("return module.proj(placed)", "return placed @ module.proj.weight")),

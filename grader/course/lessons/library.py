@@ -7,7 +7,9 @@ import numpy as np
 
 from grader.course.declare import Case, Property, Tensor, patch
 from grader.course.patches import Patch
+from grader.course.readings import numbers
 from grader.course.spec import Exercise
+from grader.worker.values import Part
 
 ROW_MAXIMUM = "scores - scores.amax(dim=-1, keepdim=True)"  # for softmax_by_hand
 
@@ -100,6 +102,17 @@ def weights_of(rng: np.random.Generator, shapes: Mapping[str, tuple[int, ...]], 
 def fused(d_model: int) -> dict[str, tuple[int, int]]:
     """The shapes of one projection for q, k and v and of the one behind the heads, neither with a bias."""
     return {"qkv.weight": (3 * d_model, d_model), "proj.weight": (d_model, d_model)}
+
+
+def changes(parts: Mapping[str, Part], says: Mapping[str, str]) -> list[str]:
+    """What `says` has for each thing that a probe read twice, as '… before' and '… after', where the two differ."""
+    return [said for name, said in says.items() if not _same(parts[f"{name} before"], parts[f"{name} after"])]
+
+
+def _same(before: Part, after: Part) -> bool:
+    if before.kind == after.kind == "sequence":
+        return len(before.items) == len(after.items) and all(map(_same, before.items, after.items))
+    return (before.kind, before.shape) == (after.kind, after.shape) and numbers(before).tobytes() == numbers(after).tobytes()
 
 
 def of(step: Exercise, *ids: str) -> dict[str, tuple[Patch, ...]]:
