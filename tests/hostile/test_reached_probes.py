@@ -31,7 +31,8 @@ MISTAKES = {
     "copy_torch_weights": "MU37", "CausalMultiHeadAttention": "CM9", "TransformerBlock": "CM30", "LanguageModel": "LM7",
     "train_step": "TR12", "generate": "CM42", "pick_device": "GP3", "time_ms": "GP26", "FastCausalMultiHeadAttention": "GP43",
     "KVCache": "KC1", "generate_cached": "GC1", "GroupedQuerySelfAttention": "TB54", "LlamaBlock": "TB76", "SwiGLU": "TB30",
-    "head_contributions": "HC12", "attention_rollout": "RL17", "SelfAttention": "SD1", "MultiHeadAttention": "MH1",
+    "head_contributions": "HC12", "attention_rollout": "RL17", "find_failure": "FF9", "leaks": "LK7", "wrong_gradients": "WG7",
+    "parameters_without_gradient": "PG6", "loss_without_head": "LH11", "SelfAttention": "SD1", "MultiHeadAttention": "MH1",
 }  # fmt: skip
 OWN = {"attention_einsum": ("np.einsum('bij,bje->bie', weights, v)", "weights @ v")}
 EXERCISES = (*MISTAKES, *OWN)

@@ -126,7 +126,7 @@ def _largest(case: Case, name: str) -> float:
     return float(grad.abs().max())
 
 
-@exercise(points=3, minutes=15, difficulty=3, parts=(PART,), container="any")
+@exercise(points=3, minutes=15, difficulty=3, parts=(PART,), container="any", forbids=("tampering",))
 class parameters_without_gradient:
     """Find the parameters of a module to which no gradient comes back from its result."""
 

@@ -93,7 +93,7 @@ def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
     return said_false
 
 
-@exercise(points=3, minutes=15, difficulty=3, parts=(PART,), container="any")
+@exercise(points=3, minutes=15, difficulty=3, parts=(PART,), container="any", forbids=("tampering",))
 class leaks:
     """Test whether any output of an attention depends on a later token."""
 
