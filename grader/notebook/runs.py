@@ -143,7 +143,7 @@ class Runs:
                     elsewhere = any(name in names for names in self._of_cell.values())
                     self.absences[name] = Absence(
                         "is defined in another cell, too, which is older: run that one." if elsewhere
-                        else "is defined in no cell any more: write it into a cell, and run that.", deleted=True
+                        else "is defined in no cell any more, or in one that has not run: write it into a cell, and run that.", deleted=True
                     )  # fmt: skip
         self._deletions = cells
 
