@@ -1,7 +1,8 @@
 """Judges one candidate of one exercise: the only place where a verdict is made.
 
-The order is fixed and the first failure is the headline: attempted, allowed, runs, type, shape and dtype,
-finite, properties, values, extremes, keys taken in tiles, inputs left alone.
+Cases are judged in their order, ordinary inputs before extremes, and the first in which anything is wrong is the headline.
+Within one, the order is fixed: runs, type, shape and dtype, finite, properties, values. Whether it was attempted and is
+allowed comes before all; whether keys were taken in tiles and inputs were left alone, after all.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from grader.course import registry
 from grader.course.readings import seen
 from grader.course.spec import Case, Exercise
-from grader.judging import beginner, evidence, runtime_policy, wording
+from grader.judging import beginner, evidence, exceptions, runtime_policy, wording
 from grader.judging.agreement import agreeing, arrays
 from grader.judging.baseline import baseline_of
 from grader.judging.beginner import Evidence
@@ -33,6 +34,7 @@ from grader.judging.evidence import Reading
 from grader.judging.findings import Finding
 from grader.judging.verdict import Line, Table, Verdict
 from grader.source import policy
+from grader.source.definitions import defined_names
 from grader.source.slips import Slip
 from grader.worker.values import Failure, Observation, Part
 
@@ -360,12 +362,17 @@ class _Judging:
         if not found and not slip and finding.kind == "failure":  # where a mistake is proven, general advice is silent
             details = (*details, *wording.advice(failure, self._slips()))
         return Verdict(
-            self.exercise.name, status, wording.headline(self.exercise, finding), finding.stage,
+            self.exercise.name, status, self._elsewhere(case, failure) + wording.headline(self.exercise, finding), finding.stage,
             wording.experiment(self.exercise, case), tuple(details), tuple(tables), tuple("+".join(ids) for ids in found), sentences,
             tuple(self.verified), look=wording.look(self.exercise, status, found), case=case.key,
             line=wording.line(self.exercise.name, failure) if failure else None, slip=slip,
             printed=self.actual[i].printed if i in self.actual else "", warned=self.actual[i].warned if i in self.actual else (),
         )  # fmt: skip
+
+    def _elsewhere(self, case: Case, failure: Failure | None) -> str:
+        """What comes first where the code reads a name that only cells of the course define which grading does not run."""
+        name = exceptions.unknown_name(failure) if failure is not None else ""
+        return f"{wording.elsewhere(name, case.names)} " if name and name in _not_graded(self.exercise.name) else ""
 
     def _forbidden(self, offence: policy.Offence) -> Verdict:
         line = Line(offence.line) if offence.line else None
@@ -387,6 +394,18 @@ class _Judging:
 def _first(*stages: Callable[[], Verdict | None]) -> Verdict | None:
     """The verdict of the first stage that has one: a failing verdict is false, so `or` would pass it over."""
     return next((verdict for stage in stages if (verdict := stage()) is not None), None)
+
+
+@registry.remembered
+def _not_graded(exercise_name: str) -> frozenset[str]:
+    """The names that only the demonstrations and payoffs of an exercise's lesson define."""
+    if exercise_name not in registry.exercise_names():
+        return frozenset()
+    names: dict[bool, set[str]] = {False: set(), True: set()}
+    for cell in registry.cells(registry.lesson_of(exercise_name)):
+        if cell.role != "prose":
+            names[cell.role in ("demo", "payoff")] |= defined_names(cell.text)
+    return frozenset(names[True] - names[False])
 
 
 def _ended(failure: Failure) -> bool:

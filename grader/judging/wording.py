@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from grader.judging.compare import allowed_kinds
 from grader.judging.findings import Finding
 from grader.judging.verdict import Line
 from grader.source.slips import Slip
+from grader.util.words import ELSEWHERE
 from grader.worker.values import Failure, Part, Tensor
 
 _KINDS = {
@@ -180,6 +182,12 @@ def failed(name: str, failure: Failure) -> str:
 
 def _exception(failure: Failure) -> str:
     return f"{failure.type}: {failure.message}" if failure.message else failure.type
+
+
+def elsewhere(name: str, parameters: Sequence[str]) -> str:
+    """What comes first where a name is one of the course's demonstrations; where a parameter is called nearly so, that it is none."""
+    near = difflib.get_close_matches(name, parameters, 1, 0.7)
+    return f"`{name}` is no parameter (is `{near[0]}` meant?): it {ELSEWHERE} it." if near else f"`{name}` {ELSEWHERE} it."
 
 
 def blame_callee(name: str, called: str) -> str:

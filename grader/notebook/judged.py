@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -133,7 +132,7 @@ def _with_causes(verdict: Any, wanted: Target, namespace: Mapping[str, Any]) -> 
     if verdict.status not in ("failed", "error", "timeout") or not wanted.found:
         return verdict
     read = reached(wanted.obj, namespace)
-    absent = [_absence(name, wanted) for name in read if runs.is_absent(name)]
+    absent = [f"`{name}` {runs.absences[name].why}" for name in read if runs.is_absent(name) and f"`{name}` " not in verdict.headline]
     absent = absent or [f"{wanted.name} imports `{file}`. {files.ABSENT}" for file in imported_files(wanted.obj, *read.values())]
     if absent:
         return replace(verdict, headline=" ".join((*absent, verdict.headline)))
@@ -152,14 +151,6 @@ def _passes_with_references(wanted: Target, names: Sequence[str], namespace: Map
 
     with _swapped(wanted.obj, {name: references.reference(name) for name in names}):
         return bool(_judge(wanted, namespace).passed)
-
-
-def _absence(name: str, wanted: Target) -> str:
-    """Why grading has not what the code means by a name; where a parameter is called nearly so, that it is none."""
-    why = runs.absences[name].why
-    parameters = {one for function in functions_of(wanted.obj) for one in function.__code__.co_varnames[: function.__code__.co_argcount]}
-    near = difflib.get_close_matches(name, parameters, 1, 0.7)
-    return f"`{name}` is no parameter (is `{near[0]}` meant?): it {why}" if near else f"`{name}` {why}"
 
 
 def _fails(name: str, obj: Any, namespace: Mapping[str, Any]) -> bool:

@@ -18,11 +18,11 @@ from grader.notebook import files
 from grader.source.definitions import defined_names, normal, parse
 from grader.source.dependencies import IMPORTS
 from grader.source.scopes import imported, names_of
+from grader.util.words import ELSEWHERE
 from grader.worker.observe import failure_from
 from grader.worker.values import Failure
 
 _PLACE = re.compile(r" \([^()]*, line \d+\)$")  # where Python found a wrong syntax, by the name of a file that nobody made
-_ELSEWHERE = "comes from another cell of the notebook; grading starts without"
 _ALWAYS_READ = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Assert)  # other statements may never come to it
 NOTHING: Any = type("Nothing", (), {"__repr__": lambda self: "(not defined)"})()
 
@@ -107,7 +107,7 @@ class Runs:
     def _absences(self, text: str) -> dict[str, str]:
         """Of the names that a cell binds those that grading will not have from it, and why."""
         if normal(text) in _not_graded():
-            return dict.fromkeys(defined_names(text), f"{_ELSEWHERE} it.")
+            return dict.fromkeys(defined_names(text), f"{ELSEWHERE} it.")
         tree = parse(text) if self.absences or "passed" in text or "import" in text else None
         bound: set[str] = set()
         why = ""  # where grading runs this cell, it ends at the first statement that needs what is not there
@@ -116,7 +116,7 @@ class Runs:
             names = names_of(statement)
             why = why or self._ends(statement, names.now - bound)
             if _is_payoff(statement):
-                absences.update(dict.fromkeys(names.binds, f"{_ELSEWHERE} it."))
+                absences.update(dict.fromkeys(names.binds, f"{ELSEWHERE} it."))
             elif why:
                 absences.update(dict.fromkeys(names.binds, why))
             bound |= names.binds
@@ -129,7 +129,7 @@ class Runs:
             file = next(filter(None, map(files.of_module, modules)), "")
             return f"needs `{file}`. {files.ABSENT}" if file else ""
         needs = min((name for name in reads if self.is_absent(name)), default="") if isinstance(statement, _ALWAYS_READ) else ""
-        return f"is made in a cell that needs `{needs}`, which {_ELSEWHERE} `{needs}`." if needs else ""
+        return f"is made in a cell that needs `{needs}`, which {ELSEWHERE} `{needs}`." if needs else ""
 
     def is_absent(self, name: str) -> bool:
         """Whether grading has nothing under a name of the kernel."""
@@ -143,7 +143,7 @@ class Runs:
                     elsewhere = any(name in names for names in self._of_cell.values())
                     self.absences[name] = Absence(
                         "is defined in another cell, too, which is older: run that one." if elsewhere
-                        else "is defined in no cell any more: write it into a cell, and run that.", deleted=True
+                        else "is defined in no cell any more, or in one that has not run: write it into a cell, and run that.", deleted=True
                     )  # fmt: skip
         self._deletions = cells
 

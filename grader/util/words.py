@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+ELSEWHERE = "comes from another cell of the notebook; grading starts without"  # of a name that only the course's demonstrations define
+
 
 def counted(number: int, word: str) -> str:
     """'1 hint', '2 hints'."""

@@ -160,5 +160,5 @@ def test_another_number_of_calls_is_told_in_the_same_sentence():
 def test_a_whole_number_of_bytes_is_asked_for_as_an_int():
     product = "2 * num_layers * num_kv_heads * d_head * t * batch * bytes_per_number"
     assert _judged("cache_bytes", product, f"{product} / 1").headline == "The result is a float; expected an int."
-    verdict = _judged("cache_bytes", product, f"{product} * d_head * t")
+    verdict = _judged("cache_bytes", product, f"{product} * (d_head * t) ** ({product} > 10**15)")
     assert verdict.headline == "The result is an integer of 26 digits; expected an int of 18 digits."

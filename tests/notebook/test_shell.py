@@ -448,7 +448,8 @@ def test_a_misspelled_parameter_that_the_course_has_a_value_for(cells, tmp_path)
     cells.run(answer)
     said = cells.run("check(hard_lookup)")
     assert f"--- `key` is no parameter (is `keys` meant?): it {ELSEWHERE} hard_lookup raised NameError: name 'key'" in said
-    assert graded(tmp_path / "00_start_here.ipynb", "hard_lookup", answer).headline in said
+    headline = graded(tmp_path / "00_start_here.ipynb", "hard_lookup", answer).headline
+    assert headline.startswith(f"`key` is no parameter (is `keys` meant?): it {ELSEWHERE} hard_lookup raised") and headline in said
 
 
 HELPER = "def largest(scores):\n    return scores.max(axis=1, keepdims=True)"
@@ -461,7 +462,7 @@ def test_a_helper_whose_cell_was_deleted_is_defined_no_more(cells, tmp_path):
     assert cells.run("check(softmax_rows)").startswith("PASSED")
     cells.delete("h")
     said = cells.run("check(softmax_rows)")
-    told = "`largest` is defined in no cell any more: write it into a cell, and run that. softmax_rows raised NameError:"
+    told = "`largest` is defined in no cell any more, or in one that has not run: write it into a cell, and run that. softmax_rows raised NameError:"
     assert said.startswith("ERROR: softmax_rows") and f"--- {told}" in said
     assert graded(tmp_path / "01_three_tokens.ipynb", "softmax_rows", HELPED).headline in said
     cells.run(HELPER, "h")  # the same cell again, or the one that an undo brought back, while the front end repeats what it said
@@ -526,3 +527,16 @@ def test_a_check_in_the_cell_that_defines_a_name_again_finds_it(cells):
     cells.delete("h")
     cells.run("1")
     assert "PASSED" in cells.run(f"{HELPER}\ncheck(softmax_rows)", "new")
+
+
+def test_an_answer_that_needs_the_courses_numbers_is_none_in_grading(cells, tmp_path):
+    lesson, own = "01_three_tokens", "corrected_first_row = weights[0] @ V"
+    cells.run(course_cell(lesson, "Q = np.array"))
+    cells.run("def three_token_attention(Q, K, V):\n    s = Q @ K.T / np.sqrt(Q.shape[1])\n    e = np.exp(s - s.max(axis=1, keepdims=True))\n"
+              "    weights = e / e.sum(axis=1, keepdims=True)\n    return weights @ V, weights")  # fmt: skip
+    cells.run(course_cell(lesson, "output, weights = three_token_attention"))
+    cells.run(own)
+    said = cells.run('check("corrected_first_row")')
+    told = f"`corrected_first_row` is made in a cell that needs `weights`, which {ELSEWHERE.replace('it.', '`weights`.')}"
+    assert said.startswith("ERROR: corrected_first_row") and told in said
+    assert graded(tmp_path / f"{lesson}.ipynb", "corrected_first_row", own).status == "error"
