@@ -211,7 +211,7 @@ def unknown_name(failure: Failure) -> str:
 
 def raised_by(slip: Slip, failure: Failure) -> bool:
     """Whether that `raise` raised it, and not what stands before it in its line, such as a condition that cannot be decided."""
-    return failure.is_a(slip.name) and (slip.line.startswith("raise") or failure.message in slip.line)
+    return failure.is_a(slip.name.rpartition(".")[2]) and (slip.line.startswith("raise") or failure.message in slip.line)
 
 
 def needs_whole(failure: Failure) -> bool:

@@ -134,11 +134,12 @@ def _with_causes(verdict: Any, wanted: Target, namespace: Mapping[str, Any]) -> 
     read = reached(wanted.obj, namespace)
     absent = [f"`{name}` {runs.absences[name].why}" for name in read if runs.is_absent(name) and f"`{name}` " not in verdict.headline]
     absent = absent or [f"{wanted.name} imports `{file}`. {files.ABSENT}" for file in imported_files(wanted.obj, *read.values())]
-    if absent:
+    if absent and verdict.status == "error":
         return replace(verdict, headline=" ".join((*absent, verdict.headline)))
+    if absent:  # it came to an end without that
+        return replace(verdict, details=(*verdict.details, *absent))
     names = set(registry.CONTRACT[registry.lesson_of(wanted.name)]) - {wanted.name}
-    called = {name: obj for name, obj in reached(wanted.obj, namespace).items() if name in names}
-    failing = [name for name, obj in called.items() if _fails(name, obj, namespace)]
+    failing = [name for name, obj in read.items() if name in names and _fails(name, obj, namespace)]
     if failing and _passes_with_references(wanted, failing, namespace):
         first = f"{wanted.name} calls `{failing[0]}`, whose check fails: start there, with check({failing[0]})."
         return replace(verdict, headline=f"{first} {verdict.headline}")

@@ -540,3 +540,11 @@ def test_an_answer_that_needs_the_courses_numbers_is_none_in_grading(cells, tmp_
     told = f"`corrected_first_row` is made in a cell that needs `weights`, which {ELSEWHERE.replace('it.', '`weights`.')}"
     assert said.startswith("ERROR: corrected_first_row") and told in said
     assert graded(tmp_path / f"{lesson}.ipynb", "corrected_first_row", own).status == "error"
+
+
+def test_what_the_code_reads_and_did_not_need_is_no_headline(cells):
+    cells.run(HELPER, "h")
+    cells.run(WRONG.replace("    e =", "    if scores is None:\n        return largest(scores)\n    e ="), "s")
+    cells.delete("h")
+    said = cells.run("check(softmax_rows)")
+    assert "--- Expected: each row of weights sums to 1." in said and "`largest` is defined in no cell any more" in said
