@@ -142,3 +142,20 @@ def test_one_learner_with_more_files_than_anybody_has_is_told(tmp_path, capsys, 
     there = tree(tmp_path / "collected")
     assert there["zoe/a.ipynb"] == "Z" and len(there) == 6
     assert "eve/5.ipynb  and what follows of eve was not collected: it is more than 5 files" in capsys.readouterr().out
+
+
+def test_a_checkout_with_more_files_than_anybody_has_is_not_read_to_its_end(tmp_path, capsys, monkeypatch):
+    """Else one learner could reach what a download as a whole may hold."""
+    from grader.grading.collecting import sources
+
+    monkeypatch.setattr(sources, "LEARNER_FILES", 5)
+    monkeypatch.setattr(sources, "MOST_FILES", 9)
+    folder = tmp_path / "hw-submissions"
+    for name, count in (("eve", 40), ("zoe", 1)):
+        (folder / f"hw-{name}" / ".git").mkdir(parents=True)
+        for number in range(count):
+            (folder / f"hw-{name}" / f"{number:02}.ipynb").write_text(name)
+    assert collect(tmp_path, folder) == 1
+    there = tree(tmp_path / "collected")
+    assert there["zoe/00.ipynb"] == "zoe" and len([path for path in there if path.startswith("eve/")]) == 5
+    assert "hw-eve/05.ipynb  and what follows is not read: a checkout may hold 5 files" in capsys.readouterr().out

@@ -165,21 +165,29 @@ def is_archive(name: str) -> bool:
     return name.lower().endswith(ARCHIVES)
 
 
-def _add_folder(folder: Path, top: Path, found: Contents) -> None:
-    """Raises: Unreadable where there are too many files."""
-    for path, about in _listed(folder, found):
+def _add_folder(folder: Path, top: Path, found: Contents, left: list[int] | None = None) -> None:
+    """left: how many files more a learner's checkout may hold; None outside of one. Raises: Unreadable where there are too many in all."""
+    listed = list(_listed(folder, found))
+    if any(path.name == ".git" for path, _ in listed):
+        found.checkouts.add(folder.relative_to(top).parts)
+        left = left or [LEARNER_FILES]
+    for path, about in listed:
         parts = path.relative_to(top).parts
-        if path.name == ".git":
-            found.checkouts.add(parts[:-1])
-        elif is_a_program_s(path.name):
+        if path.name == ".git" or is_a_program_s(path.name):
             continue
-        elif links.is_link(path):
+        if left is not None and left[0] <= 0:
+            if left[0] == 0:  # said once
+                why = f"and what follows is not read: a checkout may hold {LEARNER_FILES:,} files"
+                found.refused.append((printable("/".join(parts)), why))
+            left[0] = -1
+            return
+        if links.is_link(path):
             found.refused.append((printable("/".join(parts)), "is a link; links are not followed"))
         elif stat.S_ISDIR(about.st_mode):
             if len(parts) > DEEPEST:
                 found.refused.append((printable("/".join(parts)), f"is more than {DEEPEST} folders deep"))
             else:
-                _add_folder(path, top, found)
+                _add_folder(path, top, found, left)
         elif not stat.S_ISREG(about.st_mode):
             found.refused.append((printable("/".join(parts)), "is not a regular file"))
         elif about.st_size > ONE_FILE:
@@ -188,6 +196,8 @@ def _add_folder(folder: Path, top: Path, found: Contents) -> None:
             raise Unreadable(f"holds more than {MOST_FILES:,} files", "")
         else:
             found.members.append(Member(parts, about.st_size, plausible(about.st_mtime), _opener(path, top)))
+            if left is not None:
+                left[0] -= 1
 
 
 def _listed(folder: Path, found: Contents) -> Iterator[tuple[Path, os.stat_result]]:
