@@ -13,6 +13,27 @@ def softmax(x, axis=-1):
 RIGHT = {
     "find_failure": [
         '''
+def expected(scores):
+    scores = np.asarray(scores, dtype=float)
+    shifted = scores - np.max(scores, axis=1, keepdims=True)
+    return np.exp(shifted) / np.sum(np.exp(shifted), axis=1, keepdims=True)
+
+def find_failure(candidate):
+    wide = np.zeros((3, 7))
+    wide[1] = [9000, 0, -9000, 8999, 1, 2, 3]
+    wide[2] = -7000 - np.arange(7) / 3
+    small = np.linspace(-1.3, 2.1, 10).reshape(5, 2)
+    lonely = np.zeros((2, 9))
+    lonely[:, 4] = 9999.0
+    for table in (small, small.T, small[:1], wide, wide.T, -np.abs(wide) - 2000, lonely, small[:2]):
+        try:
+            difference = np.asarray(candidate(table.copy())) - expected(table)
+        except Exception:
+            return table
+        if difference.shape != table.shape or not np.abs(difference).max() < 1e-6 or np.asarray(candidate(table.copy())).shape != table.shape:
+            return table
+''',
+        '''
 def find_failure(candidate):
     rng = np.random.default_rng(3)
     for m, n in ((1, 1), (1, 6), (2, 3), (3, 2), (4, 4), (7, 3), (3, 9)):
