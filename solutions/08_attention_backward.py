@@ -446,7 +446,61 @@ if passed(attention_backward):
 
 # %% [markdown]
 # *It* looks a little more at *animal* and a little less at *street*. A few thousand such steps, on many sentences, are what training is.
+
+# %% [markdown]
+# ## Which gradient is wrong?
 #
+# You can now check a backward pass that somebody else wrote, without reading it. Suppose a stranger hands you a function and
+# the code that claims to be its backward pass. Which of its gradients would you trust?
+
+# %% [markdown]
+# @exercise wrong_gradients
+#
+# `forward`, `backward`, `inputs` (a tuple of float64 arrays), `grad_output` → the list of the positions in `inputs` whose claimed
+# gradient is wrong, in ascending order; `[]` where all are right
+#
+# `forward(*inputs)` returns an array. `backward(*inputs, grad_output)` returns one array for each input: what it claims to be
+# the gradients of `(forward(*inputs) * grad_output).sum()`. A gradient is *wrong* if it has another shape than its input, or
+# holds a NaN, or is off anywhere by more than 1e-4 · (1 + the largest entry of the true one). Leave the inputs as they are.
+#
+# Finite differences are allowed here, with your own `numerical_gradient` or without it.
+
+# %% role="exercise" exercise="wrong_gradients"
+def wrong_gradients(forward, backward, inputs: tuple[np.ndarray, ...], grad_output: np.ndarray) -> list[int]:
+    """The positions of the inputs whose claimed gradient is wrong.
+
+    forward: (*inputs) → an array. backward: (*inputs, grad_output) → claimed gradients, one for each input.
+    """
+    # region solution
+    def loss_at(place):
+        return lambda moved: (forward(*inputs[:place], moved, *inputs[place + 1 :]) * grad_output).sum()
+
+    claimed = backward(*inputs, grad_output)
+    wrong = []
+    for i, x in enumerate(inputs):
+        true = numerical_gradient(loss_at(i), x)
+        given = np.asarray(claimed[i])
+        if given.shape != x.shape or not (np.abs(given - true) <= 1e-4 * (1 + np.abs(true).max())).all():
+            wrong.append(i)
+    return wrong
+    # endregion
+
+# %% role="check" exercise="wrong_gradients"
+check(wrong_gradients)
+
+# %% role="payoff" exercise="wrong_gradients" tags=["nbval-check-output"]
+if passed(wrong_gradients) and passed(numerical_gradient) and passed(attention_backward):
+    rng = np.random.default_rng(3)
+    inputs = rng.normal(size=(5, 4)), rng.normal(size=(7, 4)), rng.normal(size=(7, 6))
+
+    def without_scale(q, k, v, grad_output):
+        grad_q, grad_k, grad_v = attention_backward(q, k, v, grad_output)
+        return grad_q * 2, grad_k * 2, grad_v  # √d_k = 2 was forgotten
+
+    for backward in (attention_backward, without_scale):
+        print(f"{backward.__name__:18}", wrong_gradients(lambda q, k, v: attention(q, k, v)[0], backward, inputs, rng.normal(size=(5, 6))))
+
+# %% [markdown]
 # ## Two independent witnesses
 #
 # Now we test the whole backward pass at once, on random numbers. Two witnesses know nothing of your formulas: your own instrument,
@@ -501,59 +555,6 @@ if passed(attention_backward) and passed(numerical_gradient):
     for name, one, tensor in zip("qkv", by_hand, tensors):
         print(f"∂{name}: torch and by hand differ by {np.abs(one - tensor.grad.numpy()).max():.0e}")
         assert np.abs(one - tensor.grad.numpy()).max() < 1e-13
-
-# %% [markdown]
-# ## Which gradient is wrong?
-#
-# You can now check a backward pass that somebody else wrote, without reading it. Suppose a stranger hands you a function and
-# the code that claims to be its backward pass. Which of its gradients would you trust?
-
-# %% [markdown]
-# @exercise wrong_gradients
-#
-# `forward`, `backward`, `inputs` (a tuple of float64 arrays), `grad_output` → the list of the positions in `inputs` whose claimed
-# gradient is wrong, in ascending order; `[]` where all are right
-#
-# `forward(*inputs)` returns an array. `backward(*inputs, grad_output)` returns one array for each input: what it claims to be
-# the gradients of `(forward(*inputs) * grad_output).sum()`. A gradient is *wrong* if it has another shape than its input, or
-# holds a NaN, or is off anywhere by more than 1e-4 · (1 + the largest entry of the true one). Leave the inputs as they are.
-#
-# Finite differences are allowed here, with your own `numerical_gradient` or without it.
-
-# %% role="exercise" exercise="wrong_gradients"
-def wrong_gradients(forward, backward, inputs: tuple[np.ndarray, ...], grad_output: np.ndarray) -> list[int]:
-    """The positions of the inputs whose claimed gradient is wrong.
-
-    forward: (*inputs) → an array. backward: (*inputs, grad_output) → claimed gradients, one for each input.
-    """
-    # region solution
-    claimed = backward(*inputs, grad_output)
-    wrong = []
-    for i, x in enumerate(inputs):
-        def loss(moved, i=i):
-            return (forward(*inputs[:i], moved, *inputs[i + 1 :]) * grad_output).sum()
-
-        true = numerical_gradient(loss, x)
-        given = np.asarray(claimed[i])
-        if given.shape != x.shape or not (np.abs(given - true) <= 1e-4 * (1 + np.abs(true).max())).all():
-            wrong.append(i)
-    return wrong
-    # endregion
-
-# %% role="check" exercise="wrong_gradients"
-check(wrong_gradients)
-
-# %% role="payoff" exercise="wrong_gradients" tags=["nbval-check-output"]
-if passed(wrong_gradients) and passed(numerical_gradient) and passed(attention_backward):
-    rng = np.random.default_rng(3)
-    inputs = rng.normal(size=(5, 4)), rng.normal(size=(7, 4)), rng.normal(size=(7, 6))
-
-    def without_scale(q, k, v, grad_output):
-        grad_q, grad_k, grad_v = attention_backward(q, k, v, grad_output)
-        return grad_q * 2, grad_k * 2, grad_v  # √d_k = 2 was forgotten
-
-    for backward in (attention_backward, without_scale):
-        print(f"{backward.__name__:18}", wrong_gradients(lambda q, k, v: attention(q, k, v)[0], backward, inputs, rng.normal(size=(5, 6))))
 
 # %% [markdown]
 # ## On to the projections

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import registry
+from grader.course import references, registry
 from tests import own_course
 from tests.conftest import ROOT
 
@@ -100,8 +100,8 @@ def test_the_wheel_alone_grades_a_folder_of_notebooks(alone, tmp_path):
     (tmp_path / "ada").mkdir()
     notebook = json.loads((tmp_path / "00_start_here.ipynb").read_text())
     for cell in notebook["cells"]:
-        if cell["id"] == "exercise-hard_lookup":
-            cell["source"] = "def hard_lookup(query, keys, values):\n    return values[np.argmax(keys @ query)]"
+        if cell["id"].startswith("exercise-"):
+            cell["source"] = references.solution_text(cell["id"].removeprefix("exercise-"))
     (tmp_path / "ada" / "00_start_here.ipynb").write_text(json.dumps(notebook))
     done = run(alone, "grade", "ada", "--json", "-", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

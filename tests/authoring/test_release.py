@@ -20,7 +20,7 @@ from grader.authoring import release as releasing
 from grader.authoring.release import Release, gradescope, handout, release
 from grader.authoring.release.leaks import all_secrets, leaks, secrets_of
 from grader.cli import main
-from grader.course import registry
+from grader.course import references, registry
 from grader.grading.grade import grade_submission
 from grader.sandbox.sandbox import Sandbox
 from grader.util.errors import InputError
@@ -68,11 +68,12 @@ def run(*command: object, **settings) -> subprocess.CompletedProcess:
 
 
 def solved(path: Path) -> None:
-    """Writes the right answer into a copy of lesson 00's notebook."""
+    """Writes the right answers into a copy of lesson 00's notebook."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
     for cell in notebook["cells"]:
-        if cell["metadata"]["grader"].get("role") == "exercise":
-            cell["source"] = RIGHT
+        about = cell["metadata"]["grader"]
+        if about.get("role") == "exercise":
+            cell["source"] = references.solution_text(about["exercise"])
     path.write_text(json.dumps(notebook), encoding="utf-8")
 
 
@@ -650,7 +651,7 @@ def test_a_run_that_fails_is_not_tried_again_with_less_isolation(released, autog
 
 def test_the_bundle_s_note_names_the_points_to_set(tmp_path, capsys):
     assert main(["release", str(tmp_path / "out"), "--lessons", "00,05", "--gradescope"]) == 0
-    assert "autograder points to 12." in capsys.readouterr().out
+    assert "autograder points to 17." in capsys.readouterr().out
 
 
 @NOT_ON_POSIX

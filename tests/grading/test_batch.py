@@ -60,7 +60,8 @@ def test_a_score_is_the_one_that_grader_grade_gives(whole, tmp_path, capsys):
     (alone,) = json.loads(capsys.readouterr().out)["submissions"]
     mine = next(one for one in json.loads((out / "report.json").read_text())["submissions"] if one["name"] == "bob")
     for one in (alone, mine):
-        del one["lessons"][0]["exercises"][0]["seconds"]
+        for exercise in one["lessons"][0]["exercises"]:
+            del exercise["seconds"]
     assert alone == mine
 
 

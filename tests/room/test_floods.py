@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import resource
 import socket
 from concurrent.futures import ThreadPoolExecutor
 
@@ -41,6 +40,8 @@ def silent(room: Running, sender: str) -> socket.socket:
 def small(tmp_path, monkeypatch):
     """A room with few connections, and patience for silent ones."""
     monkeypatch.setattr("grader.room.server.HEAD_S", 60.0, raising=False)
+    import resource
+
     monkeypatch.setattr(resource, "getrlimit", lambda _: (ROOM_FOR + 60, ROOM_FOR + 60))
     with running(tmp_path / "room.jsonl") as made:
         yield made

@@ -100,7 +100,7 @@ _ROLLOUT = '''def attention_rollout(layers):
     return result
 '''
 
-_HOOKED = '''
+_ABLATED = '''
 def loss_without_head(model, ids, layer, head, mean=False):
     if layer < 0 or layer >= len(model.blocks):
         raise ValueError("no such layer")
@@ -194,7 +194,7 @@ def loss_without_head(model, ids, layer, head, mean=False):
 '''
 
 RIGHT = {
-    "loss_without_head": [_HOOKED, _COPY, _WEIGHTS, _FORWARD],
+    "loss_without_head": [_ABLATED, _COPY, _WEIGHTS, _FORWARD],
     "head_contributions": [
         _LOOP, _PADDED, _COPIED, _RESTORED, _HOOKED,
         '''def head_contributions(module, x):
@@ -285,37 +285,37 @@ _MATMUL = RIGHT["attention_rollout"][3]
 
 WRONG = {
     "loss_without_head": [
-        ("LH1", _HOOKED.replace("        return y\n", "")),
-        ("LH2", _HOOKED.replace("register_forward_pre_hook(hook)", "register_forward_hook(lambda m, a, out: hook(m, (out,)))")),
-        ("LH3", _HOOKED.replace("slice(head * d, (head + 1) * d)", "slice(head, None, attn.num_heads)")),
+        ("LH1", _ABLATED.replace("        return y\n", "")),
+        ("LH2", _ABLATED.replace("register_forward_pre_hook(hook)", "register_forward_hook(lambda m, a, out: hook(m, (out,)))")),
+        ("LH3", _ABLATED.replace("slice(head * d, (head + 1) * d)", "slice(head, None, attn.num_heads)")),
         ("LH4", _COPY.replace("mean * ", "0 * ")),
         ("LH5", _WEIGHTS.replace("if mean else None", "")),
-        ("LH6", _HOOKED.replace("dim=(0, 1), ", "dim=1, ")),
+        ("LH6", _ABLATED.replace("dim=(0, 1), ", "dim=1, ")),
         ("LH6", _WEIGHTS.replace("seen[0].mean(dim=(0, 1))[head * d:(head + 1) * d]", "seen[0].mean(dim=0)[:, head * d:(head + 1) * d, None]")
                         .replace("columns.clone()\n", "columns.clone()[None]\n").replace("out + shift", "out + shift[..., 0]")
                         .replace("copy_(kept)", "copy_(kept[0])")),
         ("LH7", _FORWARD.replace("part.mean((0, 1))", "part.mean()")),
         ("LH8", _FORWARD.replace("parts[head] = part.mean((0, 1)).expand_as(part) if mean else torch.zeros_like(part)",
                                  "parts = [p if p is part else p.mean((0, 1)).expand_as(p) * mean for p in parts]")),
-        ("LH9", _HOOKED.replace("slice(head * d, (head + 1) * d)", "slice(None)")),
-        ("LH10", _HOOKED.replace("    try:\n        loss", "    loss").replace("    finally:\n        h.remove()", "    h.remove()")),
-        ("LH11", _HOOKED.replace("        h.remove()", "        pass")),
-        ("LH13", _HOOKED.replace("    h = attn", "    model.eval()\n    h = attn")),
-        ("LH14", _HOOKED.replace("    def hook", "    cut = attn.proj.weight.data.chunk(attn.num_heads, dim=1)[head]\n    cut.zero_()\n    def hook")),
+        ("LH9", _ABLATED.replace("slice(head * d, (head + 1) * d)", "slice(None)")),
+        ("LH10", _ABLATED.replace("    try:\n        loss", "    loss").replace("    finally:\n        h.remove()", "    h.remove()")),
+        ("LH11", _ABLATED.replace("        h.remove()", "        pass")),
+        ("LH13", _ABLATED.replace("    h = attn", "    model.eval()\n    h = attn")),
+        ("LH14", _ABLATED.replace("    def hook", "    cut = attn.proj.weight.data.chunk(attn.num_heads, dim=1)[head]\n    cut.zero_()\n    def hook")),
         (None, _WEIGHTS.replace("            columns.copy_(kept)\n", "")),
-        ("LH15", _HOOKED.replace("layer < 0 or ", "")),
-        ("LH16", _HOOKED.replace("head not in range(attn.num_heads)", "head >= attn.num_heads")),
-        ("LH17", _HOOKED.replace("head not in range(attn.num_heads)", "head < 0")),
-        ("LH18", _HOOKED.replace("return float(loss)", "return float(loss - next_token_loss(model(ids), ids))")),
-        ("LH19", _HOOKED.replace("attn = model.blocks[layer].attn", "attn = model.blocks[layer - 1].attn")),
+        ("LH15", _ABLATED.replace("layer < 0 or ", "")),
+        ("LH16", _ABLATED.replace("head not in range(attn.num_heads)", "head >= attn.num_heads")),
+        ("LH17", _ABLATED.replace("head not in range(attn.num_heads)", "head < 0")),
+        ("LH18", _ABLATED.replace("return float(loss)", "return float(loss - next_token_loss(model(ids), ids))")),
+        ("LH19", _ABLATED.replace("attn = model.blocks[layer].attn", "attn = model.blocks[layer - 1].attn")),
         ("LH20", _FORWARD.replace("parts[head]", "parts[head - 1]")),
         (None, _COPY.replace("raise ValueError((layer, head))", "return None")),
-        (None, _HOOKED.replace("float(loss)", "[float(loss)]")),
-        (None, _HOOKED.replace("ValueError", "IndexError")),
+        (None, _ABLATED.replace("float(loss)", "[float(loss)]")),
+        (None, _ABLATED.replace("ValueError", "IndexError")),
         (None, _FORWARD.replace("proj.forward = whole", "pass")),
-        (None, _HOOKED.replace("next_token_loss(model(ids), ids)", "F.cross_entropy(model(ids).mT, ids)")),
+        (None, _ABLATED.replace("next_token_loss(model(ids), ids)", "F.cross_entropy(model(ids).mT, ids)")),
         (None, _COPY.replace("mine = copy.deepcopy(model)", "mine = model")),
-        (None, _HOOKED.replace("else 0.0", "else 1.0")),
+        (None, _ABLATED.replace("else 0.0", "else 1.0")),
     ],
     "head_contributions": [
         ("HC1", _LOOP.replace("module.proj.weight[:, cut].T", "module.proj.weight[cut]")),

@@ -12,8 +12,7 @@ from grader.worker.values import Observation, Part
 PART = "positions"
 NAMES = {"attention": "qkv", "linear": "xwb", "product": "xy"}
 SHAPE, FAR = "given.shape != x.shape", "not (np.abs(given - true) <= 0.0001 * (1 + np.abs(true).max())).all()"
-LOSS = "(forward(*inputs[:i], moved, *inputs[i + 1:]) * grad_output).sum()"
-TRUE, BLAME = "true = numerical_gradient(loss, x)", "wrong.append(i)"
+BLAME = "wrong.append(i)"
 
 
 def _kind(claim: str) -> str:
