@@ -192,7 +192,7 @@ class loss_without_head:
         "LH13": mistake(
             patch(HOOK, f"model.eval()\n    {HOOK}"),
             says="The model was put into evaluation mode and stayed there.",
-            why="Whoever goes on training it trains without dropout from then on. Note `model.training` and put it back, in a `finally`.",
+            why="If you go on training it, it trains without dropout from then on. Note `model.training` and put it back, in a `finally`.",
         ),
         "LH14": mistake(
             patch(END, f"{END}\n        size = attention.proj.weight.shape[1] // attention.num_heads\n"
@@ -226,7 +226,7 @@ class loss_without_head:
             patch(RUN, "without_it = next_token_loss(model(ids), ids).item()\n            handle.remove()\n"
                        "            return without_it - next_token_loss(model(ids), ids).item()"),
             says="By how much the loss rises was returned; the loss itself is asked for.",
-            why="Whoever wants the difference subtracts the loss of the whole model.",
+            why="If you want the difference, subtract the loss of the whole model.",
         ),
         "LH19": mistake(
             patch("attention = model.blocks[layer].attn", "attention = model.blocks[layer - 1].attn"),
