@@ -7,7 +7,6 @@ import numpy as np
 
 from grader.course.declare import Case
 from grader.course.readings import ContractError, flag, numbers
-from grader.worker.probes.lesson_06 import follows, open_question
 from grader.worker.values import Part
 
 Parts = Mapping[str, Part]
@@ -35,6 +34,11 @@ def _or_zeros(part: Part, shapes: Mapping[str, tuple[int, ...]]) -> Part:
 
 def buffer(case: Case, parts: Parts) -> dict[str, Part]:
     """How a module keeps its mask: as a buffer, outside of state_dict, and on the device that the module is on."""
+    from grader.worker.probes.lesson_06 import (  # with torch, without which the specifications are read, too
+        follows,
+        open_question,
+    )
+
     buffers, seen = numbers(parts["buffers"]).reshape(-1, 2), parts["seen"].text.split()
     masks = buffers[buffers[:, 0] >= case.options["max_len"] ** 2]
     followed = parts["device"].text == "meta" if len(masks) and open_question(seen) and "device" in parts else follows(seen)

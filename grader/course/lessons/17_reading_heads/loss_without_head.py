@@ -206,7 +206,7 @@ class loss_without_head:
         "LH15": mistake(
             patch(LAYERS, "layer < len(model.blocks)"),
             says="A negative layer was accepted; it should raise ValueError.",
-            why="blocks[-1] is the last block for Python. A loop that counts one too far down then measures the wrong layer in silence.",
+            why="blocks[-1] is the last block for Python. A loop that counts one too far down then silently measures the wrong layer.",
         ),
         "LH16": mistake(
             patch(HEADS, "head < attention.num_heads"),
