@@ -62,12 +62,6 @@ def meet(one: np.ndarray, other: np.ndarray) -> bool:
     return bool(one[0] < other[1] and other[0] < one[1])
 
 
-def same(parts: Mapping[str, Part], one: str, other: str) -> bool:
-    """Whether two sequences of parts hold the same numbers, bit by bit."""
-    first, second = ([(part.kind, part.dtype, part.shape, numbers(part).tobytes()) for part in parts[name].items] for name in (one, other))
-    return first == second
-
-
 def said(part: Part) -> str:
     """What a part is that holds no numbers: 'None', "the text 'ab'", 'dict'."""
     if part.kind == "text":

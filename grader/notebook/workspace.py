@@ -81,7 +81,7 @@ def folder(asked: Path | None) -> Path:
 def session_folder() -> Path | None:
     """The folder that `make lab` was started for, by the environment that its terminals and kernels inherit; None elsewhere.
 
-    Whoever is in another folder of lessons means that one.
+    In another folder of lessons, that one is meant.
     """
     named = os.environ.get(VARIABLE)
     if not named or not os.path.isdir(named) or has_lessons(Path()) and not os.path.samefile(named, "."):
