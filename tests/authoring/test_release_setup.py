@@ -20,7 +20,7 @@ import yaml
 from grader.authoring.release import gradescope, handout, release, wheels
 from grader.authoring.release.wheels import grader_wheel, needs_torch, notebooks_wheel
 from grader.course import registry
-from tests.authoring.test_release import NOT_ON_POSIX, run, solved
+from tests.authoring.test_release import FIRST, NOT_ON_POSIX, run, solved
 from tests.conftest import ROOT
 
 NUMPY = tuple(name for name in registry.lessons() if name < "05")
@@ -210,7 +210,7 @@ def test_the_bundle_sets_itself_up_and_grades_without_torch(autograder, tmp_path
     assert done.returncode == 0, done.stderr
     results = json.loads((autograder / "results" / "results.json").read_text())
     whole = sum(one.points for name in ("00_start_here", "01_three_tokens") for one in registry.lesson(name).exercises)
-    assert results["score"] == 1 and sum(test["max_score"] for test in results["tests"]) == whole
+    assert results["score"] == FIRST and sum(test["max_score"] for test in results["tests"]) == whole
     doctor = run(program(autograder / "grader", "grader"), "doctor", cwd=tmp_path)
     assert doctor.returncode == 0 and "torch: not installed, and not needed for these lessons" in doctor.stdout, doctor.stdout
 
