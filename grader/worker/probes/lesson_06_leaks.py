@@ -131,7 +131,7 @@ def _normed_over_tokens(x: Tensor) -> Tensor:
     return _causal((x - x.mean(dim=0)) / (x.var(dim=0, correction=0) + 1e-5).sqrt())
 
 
-# Those that do not leak first. Each takes (T, d) in float64 and gives (T, d_out).
+# Those that do not leak first; leaks.py, read without torch, repeats the names. Each takes (T, d) in float64 and gives (T, d_out).
 CANDIDATES: dict[str, Callable[[Tensor], Tensor]] = {
     "a causal mask of −∞": _causal,
     "each row computed by itself": _growing,
@@ -181,4 +181,3 @@ CANDIDATES: dict[str, Callable[[Tensor], Tensor]] = {
         x - x.mean(dim=-1, keepdim=True), 0
     ),
 }
-TIGHT = tuple(CANDIDATES)[:8]
