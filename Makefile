@@ -72,6 +72,7 @@ $(FOLDER):
 test: $(VENV)/.dev $(VENV)/.model
 	@$(BIN)/python tests/find_chromium.py
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check -q .
 	$(BIN)/grader build --check
 	$(BIN)/python -m pytest -n 2
 
@@ -87,6 +88,7 @@ site: $(VENV)/.site
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check -q .
 
 bench: $(VENV)/.lab
 	$(BIN)/python benchmarks/check.py

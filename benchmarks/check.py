@@ -59,6 +59,7 @@ def checks(runs: int) -> list[tuple[str, str, float]]:
         objects = {"passing": references.reference(name)}
         objects |= {f"failing, {mistake.id}": references.wrong(name, mistake) for mistake in exercise.mistakes}
         for what, obj in objects.items():
+
             def once(obj=obj, exercise=exercise, name=name) -> None:
                 verdict = judge(exercise, Live(name, obj))
                 text.verdict(verdict)
@@ -75,7 +76,9 @@ def process_s(*command: str, runs: int) -> tuple[float, float]:
         started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        taken.append((time.perf_counter() - started, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))
+        taken.append(
+            (time.perf_counter() - started, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        )
     return statistics.median(clock for clock, _ in taken), statistics.median(processor for _, processor in taken)
 
 
@@ -113,10 +116,20 @@ def first_failures() -> list[tuple[float, str, bool]]:
     """(seconds of the processor, which answer, whether a mistake was named) of each wrong answer's first check."""
     import torch
 
-    torch.optim.SGD([torch.zeros(1)])  # the first optimizer of a process imports a second's worth of torch, whoever makes it
+    torch.optim.SGD(
+        [torch.zeros(1)]
+    )  # the first optimizer of a process imports a second's worth of torch, whoever makes it
     found = []
-    zoo = [runpy.run_path(str(path))["WRONG"] for path in sorted((Path(__file__).parent.parent / "tests" / "zoo").glob("lesson_*.py"))]
-    wrong = ((name, number, cell) for animals in zoo for name, cells in animals.items() for number, (_, cell) in enumerate(cells))
+    zoo = [
+        runpy.run_path(str(path))["WRONG"]
+        for path in sorted((Path(__file__).parent.parent / "tests" / "zoo").glob("lesson_*.py"))
+    ]
+    wrong = (
+        (name, number, cell)
+        for animals in zoo
+        for name, cells in animals.items()
+        for number, (_, cell) in enumerate(cells)
+    )
     for name, number, text_of_cell in wrong:
         candidate = from_cells(name, text_of_cell)
         baseline_of.cache_clear()
@@ -149,8 +162,10 @@ def measure_grade(runs: int) -> list[bool]:
     with tempfile.TemporaryDirectory() as place:
         for lesson in registry.lessons():
             notebook = str(solved(lesson, Path(place)))
-            pairs = [(process_s("-m", "grader", "grade", notebook, runs=1), process_s("-c", "import torch", runs=1))
-                     for _ in range(runs)]
+            pairs = [
+                (process_s("-m", "grader", "grade", notebook, runs=1), process_s("-c", "import torch", runs=1))
+                for _ in range(runs)
+            ]
             beyond, busy = (statistics.median(grade[i] - torch[i] for grade, torch in pairs) for i in (0, 1))
             ratio = statistics.median(grade[0] / torch[0] for grade, torch in pairs)
             more = f"{ratio:.1f} times `import torch`; {busy:.2f} s more of the processor"

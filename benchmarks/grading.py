@@ -148,7 +148,13 @@ def loop_ms() -> float:
 
 
 def measured(
-    count: int, trouble_each: int, jobs: int, timeout_s: float, own_ways: bool = False, alone: bool = False, memory: bool = True
+    count: int,
+    trouble_each: int,
+    jobs: int,
+    timeout_s: float,
+    own_ways: bool = False,
+    alone: bool = False,
+    memory: bool = True,
 ) -> dict[str, float]:
     """Grades a class and writes its reports. Milliseconds are after the first fifth.
 
@@ -181,13 +187,15 @@ def measured(
         third = max(len(meter.samples) // 3, 1)
         rest = count - warm
         return {
-            "wall_s": time.monotonic() - started, "reports_ms": 1000 * reports_s / count,
+            "wall_s": time.monotonic() - started,
+            "reports_ms": 1000 * reports_s / count,
             "ms": 1000 * (jobs * (ends[-1] - ends[warm - 1]) / rest + reports_s / count),
             "cpu_ms": 1000 * (cpu / rest + reports_s / count),
-            "peak_mb": max((mb for _, mb in meter.samples), default=0.0), "early_mb": meter.about(slice(third, 2 * third)),
+            "peak_mb": max((mb for _, mb in meter.samples), default=0.0),
+            "early_mb": meter.about(slice(third, 2 * third)),
             "late_mb": meter.about(slice(2 * third, None)),
             "full": sum(result.report.score == result.report.max_score for result in results),
-        }  # fmt: skip
+        }
 
 
 def line(label: str, value: float, goal: float | None = None, more: str = "") -> bool:
@@ -207,8 +215,15 @@ def measure_one(options: argparse.Namespace) -> list[bool]:
     ):
         before = loop_ms()
         seen = measured(count, 0, options.jobs, 5.0, memory=False, **how)
-        print(f"{label}: {seen['full']} of {count} with full marks; the fixed loop took {before:.0f} and {loop_ms():.0f} ms")
-        line("  CPU ms a submission, all processes", seen["cpu_ms"], None, f"{seen['reports_ms']:.1f} of these for all reports")
+        print(
+            f"{label}: {seen['full']} of {count} with full marks; the fixed loop took {before:.0f} and {loop_ms():.0f} ms"
+        )
+        line(
+            "  CPU ms a submission, all processes",
+            seen["cpu_ms"],
+            None,
+            f"{seen['reports_ms']:.1f} of these for all reports",
+        )
         reached.append(line("  ms a submission and worker", seen["ms"], goal))
     return reached
 
@@ -220,9 +235,13 @@ def measure_batch(options: argparse.Namespace) -> list[bool]:
     return [
         line(f"{count} submissions, one in ten troubled, s", seen["wall_s"], BATCH_S),
         line("memory of the tree at its peak, MB", seen["peak_mb"], TREE_MB),
-        line("  in the last third beyond the middle one, MB", seen["late_mb"] - seen["early_mb"], 30,
-             f"{seen['early_mb']:.0f} → {seen['late_mb']:.0f}"),
-    ]  # fmt: skip
+        line(
+            "  in the last third beyond the middle one, MB",
+            seen["late_mb"] - seen["early_mb"],
+            30,
+            f"{seen['early_mb']:.0f} → {seen['late_mb']:.0f}",
+        ),
+    ]
 
 
 # --- nbgrader --------------------------------------------------------------------------------
@@ -240,18 +259,34 @@ def nbgrader_course(top: Path, count: int) -> None:
             cells.append(_nb_cell("\n".join(kept), f"given-{len(cells)}"))
     for name in names:
         cells.append(_nb_cell(_assertions(name), f"test-{name}", registry.exercise(name).points))
-    made = {"cells": cells, "nbformat": 4, "nbformat_minor": 5,
-            "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}}  # fmt: skip
+    made = {
+        "cells": cells,
+        "nbformat": 4,
+        "nbformat_minor": 5,
+        "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+    }
     for place in [top / "source", *(top / "submitted" / f"learner{number}" for number in range(count))]:
         (place / "ps1").mkdir(parents=True)
         (place / "ps1" / "p1.ipynb").write_text(json.dumps(made))
 
 
 def _nb_cell(text: str, id: str, points: int = 0) -> dict:
-    about = {"grade": bool(points), "grade_id": id, "locked": bool(points), "schema_version": 3,
-             "solution": False, "task": False} | ({"points": points} if points else {})  # fmt: skip
-    return {"cell_type": "code", "execution_count": None, "id": id.replace("_", "-")[:60], "outputs": [], "source": text,
-            "metadata": {"nbgrader": about} if points else {}}  # fmt: skip
+    about = {
+        "grade": bool(points),
+        "grade_id": id,
+        "locked": bool(points),
+        "schema_version": 3,
+        "solution": False,
+        "task": False,
+    } | ({"points": points} if points else {})
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": id.replace("_", "-")[:60],
+        "outputs": [],
+        "source": text,
+        "metadata": {"nbgrader": about} if points else {},
+    }
 
 
 def _assertions(name: str) -> str:
@@ -311,11 +346,18 @@ def measure_nbgrader(python: str, options: argparse.Namespace) -> list[bool]:
         for number in range(count, many):
             shutil.copytree(top / "class" / "learner0", top / "class" / f"learner{number}")
         started = time.monotonic()
-        subprocess.run([*command[:-4], "--out", str(top / "more"), "--lessons", "01"], check=True, cwd=registry.root(),
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+        subprocess.run(
+            [*command[:-4], "--out", str(top / "more"), "--lessons", "01"],
+            check=True,
+            cwd=registry.root(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         more_s = (time.monotonic() - started - whole_s * count) / (many - count)
-    print(f"nbgrader {asked.stdout.strip()}: {theirs_s:.2f} s a submission; grader class: {whole_s:.2f} s with start-up, "
-          f"{more_s:.3f} s for each further one.")  # fmt: skip
+    print(
+        f"nbgrader {asked.stdout.strip()}: {theirs_s:.2f} s a submission; grader class: {whole_s:.2f} s with start-up, "
+        f"{more_s:.3f} s for each further one."
+    )
     ratio = theirs_s / max(more_s, 1e-6)
     print(f"throughput: {ratio:.0f} times nbgrader's   goal ≥ {TIMES_NBGRADER}")
     return [ratio >= TIMES_NBGRADER]
@@ -324,11 +366,18 @@ def measure_nbgrader(python: str, options: argparse.Namespace) -> list[bool]:
 def _autograde(python: str, top: Path, count: int) -> float:
     """Seconds a submission of nbgrader's own command. Raises: CalledProcessError where it fails."""
 
-    beside = os.pathsep.join((str(Path(python).parent), os.environ.get("PATH", os.defpath)))  # it calls its tools by name
+    beside = os.pathsep.join(
+        (str(Path(python).parent), os.environ.get("PATH", os.defpath))
+    )  # it calls its tools by name
 
     def call(*arguments: str) -> None:
-        done = subprocess.run([python, "-m", "nbgrader", *arguments], cwd=top, capture_output=True, text=True,
-                              env={**os.environ, "PATH": beside})  # fmt: skip
+        done = subprocess.run(
+            [python, "-m", "nbgrader", *arguments],
+            cwd=top,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PATH": beside},
+        )
         if done.returncode:
             sys.exit(f"nbgrader {arguments[0]} failed:\n{done.stderr[-2000:]}")
 

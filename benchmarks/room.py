@@ -40,7 +40,18 @@ def opened(folder: Path) -> tuple[subprocess.Popen, str, str, list[str]]:
     """The server, its address and code, and the addresses of its pages."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "grader", "room", "--host", "127.0.0.1", "--port", str(port), "--journal", str(folder / "room.jsonl")]
+    command = [
+        sys.executable,
+        "-m",
+        "grader",
+        "room",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--journal",
+        str(folder / "room.jsonl"),
+    ]
     running, said = subprocess.Popen(command, stdout=subprocess.PIPE, text=True), ""
     while "closes the room" not in said:
         line = running.stdout.readline()
@@ -91,7 +102,9 @@ class Learner(threading.Thread):
         self._sender.close()
 
 
-def measured(count: int, seconds: float, running: subprocess.Popen, address: str, code: str, pages: list[str], journal: Path) -> bool:
+def measured(
+    count: int, seconds: float, running: subprocess.Popen, address: str, code: str, pages: list[str], journal: Path
+) -> bool:
     """Prints what was seen. Returns: whether every event counted once."""
     server, shown = psutil.Process(running.pid), [looked_at(page) for page in pages]
     learners = [Learner(number, address, code, seconds) for number in range(count)]
@@ -101,7 +114,9 @@ def measured(count: int, seconds: float, running: subprocess.Popen, address: str
     for one in learners:
         one.join()
     took, busy = time.monotonic() - began, sum(server.cpu_times()[:2]) - busy
-    kept = Counter((line["seat"], line["at"]) for line in map(json.loads, journal.read_text().splitlines()) if "exercise" in line)
+    kept = Counter(
+        (line["seat"], line["at"]) for line in map(json.loads, journal.read_text().splitlines()) if "exercise" in line
+    )
     sent = Counter((one.seat, at) for one in learners for at in one.sent)
     lost, twice = (sent - kept).total(), (kept - sent).total()
     waited = sorted(each for one in learners for each in one.waited)
@@ -109,7 +124,9 @@ def measured(count: int, seconds: float, running: subprocess.Popen, address: str
     most = waited[int(0.99 * len(waited))]
     print(f"told after: median {statistics.median(waited):.0f} ms, 99 of 100 {most:.0f} ms, worst {waited[-1]:.0f} ms")
     memory = server.memory_info().rss / 2**20
-    print(f"busy: {busy / took:.2f}; memory {memory:.0f} MB; the pages were shown anew {' and '.join(str(one[0]) for one in shown)} times")
+    print(
+        f"busy: {busy / took:.2f}; memory {memory:.0f} MB; the pages were shown anew {' and '.join(str(one[0]) for one in shown)} times"
+    )
     return not lost and not twice
 
 

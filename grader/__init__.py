@@ -10,7 +10,9 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    notebook = importlib.import_module("grader.notebook")  # here and not above: beside a stranger's code nothing of it is there
+    notebook = importlib.import_module(
+        "grader.notebook"
+    )  # here and not above: beside a stranger's code nothing of it is there
     if name == "__all__":
         return list(notebook.OFFERED)
     if name == "figures":

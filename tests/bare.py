@@ -29,11 +29,25 @@ def environment(place: Path, wheel: Path, *more: str, platform: str = sys.platfo
     venv.create(place, with_pip=False)
     packages = next(place.glob("lib/python*/site-packages"), place / "Lib" / "site-packages")
     executable = python_of(place)
-    command = [sys.executable, "-m", "pip", f"--python={executable}", "install", "--no-deps", "--no-index", "--quiet", str(wheel)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        f"--python={executable}",
+        "install",
+        "--no-deps",
+        "--no-index",
+        "--quiet",
+        str(wheel),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     (about,) = packages.glob("attention_course-*.dist-info/METADATA")
-    lines = [line.removeprefix("Requires-Dist: ") for line in about.read_text(encoding="utf-8").splitlines() if line.startswith("Requires-Dist: ")]
+    lines = [
+        line.removeprefix("Requires-Dist: ")
+        for line in about.read_text(encoding="utf-8").splitlines()
+        if line.startswith("Requires-Dist: ")
+    ]
     for name in closure([*lines, *more], platform):
         link(name, packages)
     return executable
@@ -62,7 +76,11 @@ def closure(requirements: Iterable[str], platform: str = sys.platform) -> set[st
 def link(name: str, packages: Path) -> None:
     """Puts an installed distribution into an environment: each of its top-level files and folders as a link."""
     of = distribution(name)
-    tops = {file.parts[0] for file in of.files or () if file.parts[0] not in ("..", "__pycache__") and not file.is_absolute()}
+    tops = {
+        file.parts[0]
+        for file in of.files or ()
+        if file.parts[0] not in ("..", "__pycache__") and not file.is_absolute()
+    }
     for top in tops:
         here = Path(str(of.locate_file(top)))
         if not (packages / top).exists():

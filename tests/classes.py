@@ -31,11 +31,21 @@ def without_processes(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
         lessons = []
         for lesson in settings.lessons:
             status = "passed" if lesson in have else "missing"
-            verdicts = [made.get((entry.key, name), Verdict(name, status, f"{name} {status}.")) for name in asked(lesson, settings.exercises)]
+            verdicts = [
+                made.get((entry.key, name), Verdict(name, status, f"{name} {status}."))
+                for name in asked(lesson, settings.exercises)
+            ]
             if entry.key in failing:
                 verdicts[0] = ours(verdicts[0].exercise, "out of memory")
             lessons.append(LessonReport(lesson, tuple(verdicts), {verdict.exercise: 2 for verdict in verdicts}))
-        return to_line(JournalEntry(entry.key, packed.digest, "process", SubmissionReport(entry.name, entry.key, tuple(lessons), attention=packed.attention)))
+        return to_line(
+            JournalEntry(
+                entry.key,
+                packed.digest,
+                "process",
+                SubmissionReport(entry.name, entry.key, tuple(lessons), attention=packed.attention),
+            )
+        )
 
     monkeypatch.setattr(classroom, "_pool", lambda options, settings: type("Pool", (), {"close": lambda self: None})())
     monkeypatch.setattr(batch, "isolation_of", lambda pool, settings: "process")

@@ -24,22 +24,57 @@ from grader.course import own, registry
 
 ROOT = Path(__file__).resolve().parent.parent
 NUMBERS = itertools.count()
-WHOLE_GRID = bool(os.environ.get("WHOLE_GRID"))  # every combination where a part of them proves the kind; see CONTRIBUTING.md
+WHOLE_GRID = bool(
+    os.environ.get("WHOLE_GRID")
+)  # every combination where a part of them proves the kind; see CONTRIBUTING.md
 
 # The files that take long begin first, the longest before the others, so that all processes end at about the same time.
-LONG = ("test_ordinary_user.py", "test_lab.py", "test_notebooks.py::test_nbval", "test_notebooks.py",
-        "authoring/test_audit.py::test_every_lesson", "sandbox/test_sandbox.py", "test_package.py", "test_core.py",
-        "test_alone.py", "authoring/test_release.py", "authoring/test_release_setup.py", "test_site.py", "test_setups.py", "hostile",
-        "test_zoo.py", "judging", "test_lesson_16.py", "test_smollm2.py", "course/test_heads.py", "grading", "source/test_allowed.py",
-        "source/test_scopes.py", "cli", "reports/test_class.py", "worker/test_wire.py", "worker/test_device_probe.py")  # fmt: skip
+LONG = (
+    "test_ordinary_user.py",
+    "test_lab.py",
+    "test_notebooks.py::test_nbval",
+    "test_notebooks.py",
+    "authoring/test_audit.py::test_every_lesson",
+    "sandbox/test_sandbox.py",
+    "test_package.py",
+    "test_core.py",
+    "test_alone.py",
+    "authoring/test_release.py",
+    "authoring/test_release_setup.py",
+    "test_site.py",
+    "test_setups.py",
+    "hostile",
+    "test_zoo.py",
+    "judging",
+    "test_lesson_16.py",
+    "test_smollm2.py",
+    "course/test_heads.py",
+    "grading",
+    "source/test_allowed.py",
+    "source/test_scopes.py",
+    "cli",
+    "reports/test_class.py",
+    "worker/test_wire.py",
+    "worker/test_device_probe.py",
+)
 WHEEL = ("test_package.py", "test_core.py", "test_alone.py")  # for which it is built once
 # What these ask of a lesson's exercises begins with what the reference and each mistake show, which is found out once for all.
-JUDGED = ("authoring/test_audit.py", "test_zoo.py", "test_kill_matrix.py", "judging/test_agreement.py", "judging/test_hostile_numbers.py")
+JUDGED = (
+    "authoring/test_audit.py",
+    "test_zoo.py",
+    "test_kill_matrix.py",
+    "judging/test_agreement.py",
+    "judging/test_hostile_numbers.py",
+)
 LESSONS = {name: lesson for lesson in registry.lessons() for name in (lesson, *registry.CONTRACT[lesson])}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: next((at for at, name in enumerate(LONG) if item.nodeid.startswith(f"tests/{name}")), len(LONG)))
+    items.sort(
+        key=lambda item: next(
+            (at for at, name in enumerate(LONG) if item.nodeid.startswith(f"tests/{name}")), len(LONG)
+        )
+    )
 
 
 def pytest_collection_finish() -> None:
@@ -78,7 +113,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log):
 def own_record(tmp_path_factory, monkeypatch):
     """No test reads or writes the record of the person who runs the tests."""
     # A folder that is numbered needs a look at all before it, which took three milliseconds a test.
-    monkeypatch.setenv("ATTENTION_COURSE_PROGRESS", str(tmp_path_factory.getbasetemp() / "records" / str(next(NUMBERS)) / "progress.json"))
+    monkeypatch.setenv(
+        "ATTENTION_COURSE_PROGRESS",
+        str(tmp_path_factory.getbasetemp() / "records" / str(next(NUMBERS)) / "progress.json"),
+    )
 
 
 @pytest.fixture(scope="session")

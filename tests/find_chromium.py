@@ -7,7 +7,10 @@ import shutil
 import sys
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-WINDOWS = tuple(rf"{os.environ.get(name)}\Google\Chrome\Application\chrome.exe" for name in ("ProgramFiles", "ProgramFiles(x86)", "LOCALAPPDATA"))
+WINDOWS = tuple(
+    rf"{os.environ.get(name)}\Google\Chrome\Application\chrome.exe"
+    for name in ("ProgramFiles", "ProgramFiles(x86)", "LOCALAPPDATA")
+)
 MAC = tuple(f"/Applications/{name}.app/Contents/MacOS/{name}" for name in ("Chromium", "Google Chrome"))
 ADVICE = (
     "make test drives JupyterLab in Chromium, and none was found. Install one (Debian: sudo apt install chromium; "
@@ -20,7 +23,9 @@ def find_chromium() -> str | None:
     named = os.environ.get("CHROMIUM")
     if named:
         return named if os.access(named, os.X_OK) else None
-    return next((path for path in (*map(shutil.which, NAMES), *MAC, *WINDOWS) if path and os.access(path, os.X_OK)), None)
+    return next(
+        (path for path in (*map(shutil.which, NAMES), *MAC, *WINDOWS) if path and os.access(path, os.X_OK)), None
+    )
 
 
 if __name__ == "__main__":

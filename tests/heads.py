@@ -36,7 +36,11 @@ def fresh_run(only: str = "", without_weights: bool = False) -> heads.Run:
 
 def packed(run: Mapping[str, Mapping[str, np.ndarray]]) -> bytes:
     """A run as the bytes of the file."""
-    flat = {f"{experiment}/{name}": np.asarray(values) for experiment, found in run.items() for name, values in found.items()}
+    flat = {
+        f"{experiment}/{name}": np.asarray(values)
+        for experiment, found in run.items()
+        for name, values in found.items()
+    }
     large = {path: values.round(3).astype(np.float16) for path, values in flat.items() if values.size > MANY}
     made = io.BytesIO()
     np.savez_compressed(made, **flat | large)

@@ -18,7 +18,18 @@ import sys
 import sysconfig
 import threading
 
-LACKING = ("torch", "psutil", "fcntl", "resource", "termios", "multiprocessing", "_multiprocessing", "safetensors", "IPython", "ipykernel")
+LACKING = (
+    "torch",
+    "psutil",
+    "fcntl",
+    "resource",
+    "termios",
+    "multiprocessing",
+    "_multiprocessing",
+    "safetensors",
+    "IPython",
+    "ipykernel",
+)
 
 
 class Refusing(importlib.abc.MetaPathFinder):
@@ -43,9 +54,11 @@ for name in [name for name in sys.modules if name.partition(".")[0] in LACKING]:
 sys.meta_path.insert(0, Refusing())
 for owner, names in (
     (_thread, ("start_new_thread", "start_new", "start_joinable_thread")),
-    (threading, ("_start_new_thread", "_start_joinable_thread")), (threading.Thread, ("start",)),
-    (os, ("fork", "forkpty", "posix_spawn", "posix_spawnp", "system", "popen")), (subprocess, ("Popen",)),
-):  # fmt: skip
+    (threading, ("_start_new_thread", "_start_joinable_thread")),
+    (threading.Thread, ("start",)),
+    (os, ("fork", "forkpty", "posix_spawn", "posix_spawnp", "system", "popen")),
+    (subprocess, ("Popen",)),
+):
     for name in names:
         if hasattr(owner, name):
             setattr(owner, name, refuse)
@@ -83,7 +96,9 @@ def mistaken(lesson: str) -> dict[str, list[str]]:
         for mistake in exercise.mistakes[:MISTAKES]:
             shown = check(exercise.name, references.wrong(exercise.name, mistake))
             if shown or mistake.id not in shown.verdict.mistakes:
-                found[exercise.name].append(f"{mistake.id}: {shown.verdict.status}, {shown.verdict.mistakes}, {shown.verdict.headline}")
+                found[exercise.name].append(
+                    f"{mistake.id}: {shown.verdict.status}, {shown.verdict.mistakes}, {shown.verdict.headline}"
+                )
     return found
 
 
@@ -101,7 +116,9 @@ def asked(lesson: str) -> dict[str, list[str]]:
 made: dict[str, object] = {"grader": grader.__file__}
 with contextlib.redirect_stdout(io.StringIO()):
     results = {lesson: solved(lesson) for lesson in LESSONS}
-    made["solved"], made["without torch"] = ({lesson: result[at] for lesson, result in results.items()} for at in (0, 1))
+    made["solved"], made["without torch"] = (
+        {lesson: result[at] for lesson, result in results.items()} for at in (0, 1)
+    )
     Refusing.asked.clear()
     made["mistaken"] = {lesson: mistaken(lesson) for lesson in LESSONS}
     made["asked"] = {lesson: asked(lesson) for lesson in LESSONS}

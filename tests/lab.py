@@ -35,20 +35,38 @@ def jupyterlab(place: Path, *lessons: str, theme: str = "JupyterLab Light") -> I
     (place / "work").mkdir(parents=True)
     for lesson in lessons:
         (place / "work" / f"{lesson}.ipynb").write_text(encode(registry.pristine(lesson)))
-    _settings(place / "settings", "@jupyterlab/apputils-extension", "notification",
-              {"fetchNews": "false", "checkForUpdates": False})
+    _settings(
+        place / "settings",
+        "@jupyterlab/apputils-extension",
+        "notification",
+        {"fetchNews": "false", "checkForUpdates": False},
+    )
     _settings(place / "settings", "@jupyterlab/apputils-extension", "themes", {"theme": theme})
     _settings(place / "settings", "@jupyterlab/notebook-extension", "tracker", {"windowingMode": "none"})
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     environment = {
-        **os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_CONFIG_DIR": str(place / "config"),
-        "JUPYTERLAB_SETTINGS_DIR": str(place / "settings"), "JUPYTERLAB_WORKSPACES_DIR": str(place / "workspaces"),
-        "IPYTHONDIR": str(place / "ipython"), "ATTENTION_COURSE_PROGRESS": str(place / "progress.json"),
-    }  # fmt: skip
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}",
-               "--ServerApp.port_retries=0", f"--IdentityProvider.token={TOKEN}", f"--notebook-dir={place / 'work'}"]
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "JUPYTER_CONFIG_DIR": str(place / "config"),
+        "JUPYTERLAB_SETTINGS_DIR": str(place / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(place / "workspaces"),
+        "IPYTHONDIR": str(place / "ipython"),
+        "ATTENTION_COURSE_PROGRESS": str(place / "progress.json"),
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        "--no-browser",
+        "--allow-root",
+        "--ip=127.0.0.1",
+        f"--port={port}",
+        "--ServerApp.port_retries=0",
+        f"--IdentityProvider.token={TOKEN}",
+        f"--notebook-dir={place / 'work'}",
+    ]
     with (place / "server.log").open("w") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=place)
     address = f"http://127.0.0.1:{port}"
@@ -206,7 +224,10 @@ def picture(page: Page, one: Locator, path: Path) -> None:
 
 def _main(place: Path) -> None:
     """Takes the picture of a verdict that README shows."""
-    with jupyterlab(place, "01_three_tokens") as address, notebook(address, "01_three_tokens", 1500, 900, scale=2) as page:
+    with (
+        jupyterlab(place, "01_three_tokens") as address,
+        notebook(address, "01_three_tokens", 1500, 900, scale=2) as page,
+    ):
         run_all(page)
         rewrite(page, cell(page, "def softmax_rows"), WRONG)
         check = cell(page, "check(softmax_rows)")

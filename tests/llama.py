@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 
-def logits(weights: Mapping[str, Any], ids: Sequence[int], *, heads: int, kv_heads: int, base: float, eps: float) -> np.ndarray:
+def logits(
+    weights: Mapping[str, Any], ids: Sequence[int], *, heads: int, kv_heads: int, base: float, eps: float
+) -> np.ndarray:
     """(T, vocabulary): what a stack of blocks says of the token after each position. weights: by the course's names."""
     w = {name: np.asarray(array, dtype=np.float64) for name, array in weights.items()}
     x = w["token.weight"][list(ids)]
@@ -25,14 +27,20 @@ def _normed(x: np.ndarray, weight: np.ndarray, eps: float) -> np.ndarray:
     return np.stack([row / np.sqrt(row @ row / len(row) + eps) for row in x]) * weight
 
 
-def _attention(w: Mapping[str, np.ndarray], name: str, x: np.ndarray, heads: int, kv_heads: int, base: float) -> np.ndarray:
+def _attention(
+    w: Mapping[str, np.ndarray], name: str, x: np.ndarray, heads: int, kv_heads: int, base: float
+) -> np.ndarray:
     size, shared = x.shape[1] // heads, heads // kv_heads
     turn = np.exp(1j * np.outer(np.arange(len(x)), base ** (-np.arange(0, size, 2) / size)))
     total = np.zeros_like(x)
     for head in range(heads):
         mine, theirs = slice(head * size, (head + 1) * size), slice(head // shared * size, (head // shared + 1) * size)
-        q, k = (_complex(x @ w[f"{name}{part}.weight"][rows].T) * turn for part, rows in (("w_q", mine), ("w_k", theirs)))
-        scores = (q @ k.conj().T).real / np.sqrt(size)  # the real part of a · conj(b), summed over pairs, is the dot product
+        q, k = (
+            _complex(x @ w[f"{name}{part}.weight"][rows].T) * turn for part, rows in (("w_q", mine), ("w_k", theirs))
+        )
+        scores = (q @ k.conj().T).real / np.sqrt(
+            size
+        )  # the real part of a · conj(b), summed over pairs, is the dot product
         for i, row in enumerate(scores):
             seen = np.exp(row[: i + 1] - row[: i + 1].max())
             value = (seen / seen.sum()) @ (x[: i + 1] @ w[f"{name}w_v.weight"][theirs].T)

@@ -18,11 +18,14 @@ from tests.live import from_cells
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
-PAGES = {README: ("failing code", "lessons"), ROOT / "docs" / "learners.md": ("failing check",)}  # and the blocks of each
+PAGES = {
+    README: ("failing code", "lessons"),
+    ROOT / "docs" / "learners.md": ("failing check",),
+}  # and the blocks of each
 EXERCISE = "softmax_rows"
-WRONG = '''def softmax_rows(scores):
+WRONG = """def softmax_rows(scores):
     exps = np.exp(scores - scores.max(axis=0))
-    return exps / exps.sum(axis=0)'''
+    return exps / exps.sum(axis=0)"""
 
 
 def blocks() -> dict[str, str]:
@@ -30,23 +33,31 @@ def blocks() -> dict[str, str]:
     verdict = judge(registry.exercise(EXERCISE), from_cells(EXERCISE, WRONG))
     assert verdict.mistakes, "README promises that this mistake is named"
     said = "\n".join(line.rstrip() for line in text_report.verdict(verdict).strip().splitlines())
-    return {
-        "failing code": f"```python\n{WRONG}\n```",
-        "failing check": f"```text\n{said}\n```",
-        "lessons": lessons(),
-    }
+    return {"failing code": f"```python\n{WRONG}\n```", "failing check": f"```text\n{said}\n```", "lessons": lessons()}
 
 
 # The three parts of the course: the lesson that each begins with, its title, what it promises.
 PARTS = {
-    "00": ("Part I: attention itself", "You compute attention for three tokens by hand, learn what each step of it is for, and end with a "
-           "module in PyTorch through which gradients flow."),
-    "06": ("Part II: a model of your own", "You add masks, positions and heads, derive the gradients by hand, and train a small language model of "
-           "your own until it writes, on a GPU if you have one."),
-    "14": ("Part III: attention as it runs today", "You compute attention without its table of scores, write text with a cache, run an open model's "
-           "weights in your own code, and find out what single heads do."),
-}  # fmt: skip
-HEAD = ("| lesson | after it you can | exercises | minutes for them | minutes of reading | points |", "|---|---|---|---|---|---|")
+    "00": (
+        "Part I: attention itself",
+        "You compute attention for three tokens by hand, learn what each step of it is for, and end with a "
+        "module in PyTorch through which gradients flow.",
+    ),
+    "06": (
+        "Part II: a model of your own",
+        "You add masks, positions and heads, derive the gradients by hand, and train a small language model of "
+        "your own until it writes, on a GPU if you have one.",
+    ),
+    "14": (
+        "Part III: attention as it runs today",
+        "You compute attention without its table of scores, write text with a cache, run an open model's "
+        "weights in your own code, and find out what single heads do.",
+    ),
+}
+HEAD = (
+    "| lesson | after it you can | exercises | minutes for them | minutes of reading | points |",
+    "|---|---|---|---|---|---|",
+)
 
 
 def lessons() -> str:
@@ -67,7 +78,13 @@ def lessons() -> str:
     exercises, working, read, points = counts
     together = f"{exercises} exercises with {points} points, and {round((working + read) / 60)} hours in all"
     speed = f"{reading.WORDS_A_MINUTE} words or {reading.LINES_A_MINUTE} lines of code a minute"
-    return "\n".join([*rows, "", f"That is {together}: {working} minutes for the exercises, and {read} of reading at {speed}.{to_come}"])
+    return "\n".join(
+        [
+            *rows,
+            "",
+            f"That is {together}: {working} minutes for the exercises, and {read} of reading at {speed}.{to_come}",
+        ]
+    )
 
 
 def filled(page: Path) -> str:

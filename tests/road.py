@@ -34,7 +34,12 @@ def picture() -> str:
 
 def words(lessons: list[Lesson]) -> str:
     """The picture for those who can't see it."""
-    return "; ".join(f"{lesson.name[:2]} {_title(lesson)}, {sum(reading.of_lesson(lesson.name))} minutes" for lesson in lessons) + "."
+    return (
+        "; ".join(
+            f"{lesson.name[:2]} {_title(lesson)}, {sum(reading.of_lesson(lesson.name))} minutes" for lesson in lessons
+        )
+        + "."
+    )
 
 
 def _place(number: int) -> tuple[int, int]:
@@ -66,7 +71,9 @@ def _station(number: int, lesson: Lesson) -> str:
     )
     lines = textwrap.wrap(_title(lesson), 17)
     exercises, read = reading.of_lesson(lesson.name)
-    said = [f'<text x="{x}" y="{y + 6}" text-anchor="middle" font-size="17" font-weight="bold" fill="#FFFFFF">{lesson.name[:2]}</text>']
+    said = [
+        f'<text x="{x}" y="{y + 6}" text-anchor="middle" font-size="17" font-weight="bold" fill="#FFFFFF">{lesson.name[:2]}</text>'
+    ]
     said += [
         f'<text x="{x}" y="{y + 41 + 17 * i}" text-anchor="middle" font-size="14" fill="{INK}">{html.escape(line)}</text>'
         for i, line in enumerate(lines)

@@ -9,5 +9,7 @@ import nbformat
 from nbclient import NotebookClient
 
 notebook = nbformat.read(sys.argv[1], as_version=4)
-NotebookClient(notebook, timeout=240, kernel_name="python3", resources={"metadata": {"path": str(Path.cwd())}}).execute()
+NotebookClient(
+    notebook, timeout=240, kernel_name="python3", resources={"metadata": {"path": str(Path.cwd())}}
+).execute()
 nbformat.write(notebook, sys.argv[2])

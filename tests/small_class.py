@@ -20,7 +20,9 @@ from tests.conftest import ROOT
 LESSON = "00_start_here"
 RIGHT = "def hard_lookup(query, keys, values):\n    return values[np.argmax(keys @ query)]"
 WRONG = "def hard_lookup(query, keys, values):\n    return values[np.argmin(keys @ query)]"
-LEVEL = () if sys.platform == "linux" else ("--require-isolation", "process")  # for `grader class`, which elsewhere refuses
+LEVEL = (
+    () if sys.platform == "linux" else ("--require-isolation", "process")
+)  # for `grader class`, which elsewhere refuses
 ENDLESS = "def hard_lookup(query, keys, values):\n    while True: pass"
 
 
@@ -57,8 +59,21 @@ def hand_in(folder: Path, **codes: str) -> Path:
 
 
 def command(folder: Path, out: Path, *more: str) -> list[str]:
-    return [sys.executable, "-m", "grader", "class", str(folder), "--out", str(out), "--lessons", "00", "--timeout", "2",
-            *LEVEL, *more]
+    return [
+        sys.executable,
+        "-m",
+        "grader",
+        "class",
+        str(folder),
+        "--out",
+        str(out),
+        "--lessons",
+        "00",
+        "--timeout",
+        "2",
+        *LEVEL,
+        *more,
+    ]
 
 
 def environment(scratch: Path) -> dict[str, str]:
@@ -68,8 +83,9 @@ def environment(scratch: Path) -> dict[str, str]:
 
 
 def run(folder: Path, out: Path, scratch: Path, *more: str) -> subprocess.CompletedProcess:
-    return subprocess.run(command(folder, out, *more), capture_output=True, text=True, cwd=ROOT, timeout=240,
-                          env=environment(scratch))
+    return subprocess.run(
+        command(folder, out, *more), capture_output=True, text=True, cwd=ROOT, timeout=240, env=environment(scratch)
+    )
 
 
 def scores(out: Path) -> dict[str, tuple[int, str]]:

@@ -43,7 +43,7 @@ check(double)
 if passed(double):
     print(double(np.ones(2)))
 '''
-END = '''
+END = """
 # %% [markdown]
 # ## What we keep
 #
@@ -77,7 +77,7 @@ END = '''
 # ## On paper
 #
 # Double 21. Solution: 42.
-'''
+"""
 SOURCE = BODY + END  # what a test adds stands between the two
 
 
@@ -93,9 +93,15 @@ def cases(rng):
 
 
 EXERCISE = Exercise(
-    "double", "Double each number.", 1, 3, cases, built(build_double, "TY1", "TY2", "TY3"),
-    ("What is twice 1?", "Look at +.", "return ____ * x"), difficulty=1,
-)  # fmt: skip
+    "double",
+    "Double each number.",
+    1,
+    3,
+    cases,
+    built(build_double, "TY1", "TY2", "TY3"),
+    ("What is twice 1?", "Look at +.", "return ____ * x"),
+    difficulty=1,
+)
 LESSON = Lesson(NAME, "A small lesson", "?", (EXERCISE,), outcome="double an array")
 
 

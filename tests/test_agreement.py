@@ -76,15 +76,21 @@ def test_wrong_answers_get_the_verdict_that_check_gives(tmp_path, sandbox, lesso
     report = grade_submission(path, sandbox=sandbox).lessons[0]
     for verdict in report.verdicts:
         live = judge(registry.exercise(verdict.exercise), from_cells(verdict.exercise, texts[verdict.exercise]))
-        assert (verdict.status, verdict.mistakes) == (live.status, live.mistakes), f"{verdict.headline} | {live.headline}"
+        assert (verdict.status, verdict.mistakes) == (live.status, live.mistakes), (
+            f"{verdict.headline} | {live.headline}"
+        )
         assert verdict.status not in ("passed", "could_not_grade", "missing", "not_started")
 
 
 OTHERWISE = [
-    (lesson, name, number) for lesson, name, marks in (
-        ("01_three_tokens", "softmax_rows", ("ThreadPool", "ops.softmax")), ("03_scaled_dot_product_attention", "attention_einsum", ("ndindex",)),
-    ) for number, answer in enumerate(ANIMALS[lesson].RIGHT[name]) if any(mark in answer for mark in marks)
-]  # fmt: skip
+    (lesson, name, number)
+    for lesson, name, marks in (
+        ("01_three_tokens", "softmax_rows", ("ThreadPool", "ops.softmax")),
+        ("03_scaled_dot_product_attention", "attention_einsum", ("ndindex",)),
+    )
+    for number, answer in enumerate(ANIMALS[lesson].RIGHT[name])
+    if any(mark in answer for mark in marks)
+]
 
 
 @pytest.mark.parametrize("lesson, name, number", OTHERWISE)

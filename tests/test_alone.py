@@ -52,7 +52,11 @@ def test_a_notebook_alone_runs_is_checked_and_keeps_progress_beside_it(host, les
     else:
         assert done.returncode == 0, done.stderr[-3000:]
         ran = json.loads((tmp_path / "out.ipynb").read_text(encoding="utf-8"))
-        shown = "".join("".join(output.get("data", {}).get("text/plain", "")) for cell in ran["cells"] for output in cell.get("outputs", ()))
+        shown = "".join(
+            "".join(output.get("data", {}).get("text/plain", ""))
+            for cell in ran["cells"]
+            for output in cell.get("outputs", ())
+        )
         for name in registry.CONTRACT[lesson]:
             assert f"PASSED: {name}" in shown
     kept = json.loads((place / ".attention-course" / "progress.json").read_text(encoding="utf-8"))["exercises"]
@@ -60,7 +64,9 @@ def test_a_notebook_alone_runs_is_checked_and_keeps_progress_beside_it(host, les
     assert sorted(path.name for path in place.iterdir()) == [".attention-course", f"Copy of {lesson}.ipynb"]
     assert not list((tmp_path / ".attention-course").iterdir())
     again = run(host, "-c", "from grader import progress; progress()", cwd=place)
-    assert f"{len(registry.CONTRACT[lesson])} of {len(registry.exercise_names())} exercises passed" in again.stdout, again.stderr
+    assert f"{len(registry.CONTRACT[lesson])} of {len(registry.exercise_names())} exercises passed" in again.stdout, (
+        again.stderr
+    )
 
 
 def test_what_a_service_has_stripped_is_graded_in_whole(tmp_path):
@@ -77,6 +83,7 @@ def test_what_a_service_has_stripped_is_graded_in_whole(tmp_path):
 
 # --- what its opening says -------------------------------------------------------------------
 
+
 def before_the_first_code(lesson: str) -> list[str]:
     texts = []
     for cell in registry.pristine(lesson)["cells"]:
@@ -89,7 +96,9 @@ def before_the_first_code(lesson: str) -> list[str]:
 @pytest.mark.parametrize("lesson", registry.lessons())
 def test_the_opening_says_in_one_commented_line_how_to_get_the_grader(lesson):
     *_, told, line, given = before_the_first_code(lesson)
-    assert "`#`" in told and "Colab" in told and len(told.split()) < 50 and "](" not in told  # no badge without an address
+    assert (
+        "`#`" in told and "Colab" in told and len(told.split()) < 50 and "](" not in told
+    )  # no badge without an address
     extra = "[torch]" if registry.needs_torch(lesson) else ""
     assert line == f'# %pip install -q "attention-course{extra}"'
     assert "from grader import" in given
@@ -108,7 +117,9 @@ def test_badges_and_the_line_take_the_repository_s_address(monkeypatch):
     assert "![Open in Colab]" in told and "![Open in Binder]" in told
     monkeypatch.setattr(opening, "address", lambda home: "https://git.example.org/attention")
     *_, told, line, _ = before_the_first_code(lesson)
-    assert "](" not in told and "git+https://git.example.org/attention" in line  # these services open GitHub's repositories
+    assert (
+        "](" not in told and "git+https://git.example.org/attention" in line
+    )  # these services open GitHub's repositories
 
 
 @pytest.mark.parametrize("checkout", [True, False])
@@ -116,6 +127,7 @@ def test_the_address_is_pyproject_s_or_the_installed_metadata_s(monkeypatch, tmp
     if checkout:
         (tmp_path / "pyproject.toml").write_text(f'[project]\nname = "x"\n[project.urls]\nRepository = "{ADDRESS}"\n')
     else:
+
         class Metadata:
             def get_all(self, key):
                 return {"Project-URL": ["Documentation, https://example.org", f"Repository, {ADDRESS}"]}[key]
@@ -131,7 +143,10 @@ def test_the_solved_notebook_needs_no_such_line():
 
 # --- where progress is kept ------------------------------------------------------------------
 
-@pytest.mark.parametrize("name", ["Copy of 01_three_tokens.ipynb", "01_three_tokens (1).ipynb", "ada_01_three_tokens.ipynb"])
+
+@pytest.mark.parametrize(
+    "name", ["Copy of 01_three_tokens.ipynb", "01_three_tokens (1).ipynb", "ada_01_three_tokens.ipynb"]
+)
 def test_a_renamed_lesson_has_its_record_beside_it(name, tmp_path, monkeypatch):
     monkeypatch.delenv(record.VARIABLE)
     (tmp_path / record.FOLDER).mkdir()

@@ -22,13 +22,30 @@ from tests.bare import closure, environment
 from tests.conftest import ROOT, WHOLE_GRID
 
 LESSONS = [name for name in registry.lessons() if not registry.needs_torch(name)]
-HEAVY = {"torch", "jupyterlab", "ipykernel", "ipython", "ipywidgets", "jupyter-client", "jupyter-server", "jupytext", "distributed", "tokenizers"}
+HEAVY = {
+    "torch",
+    "jupyterlab",
+    "ipykernel",
+    "ipython",
+    "ipywidgets",
+    "jupyter-client",
+    "jupyter-server",
+    "jupytext",
+    "distributed",
+    "tokenizers",
+}
 REPEATS = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 
 
 def run(python: Path, *arguments: str, cwd: Path, timeout: float = 280) -> subprocess.CompletedProcess:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "ATTENTION_COURSE", "JUPYTER", "IPYTHON"))}
-    return subprocess.run([python, *arguments], capture_output=True, text=True, timeout=timeout, cwd=cwd, env={**kept, **REPEATS})
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("PYTHON", "ATTENTION_COURSE", "JUPYTER", "IPYTHON"))
+    }
+    return subprocess.run(
+        [python, *arguments], capture_output=True, text=True, timeout=timeout, cwd=cwd, env={**kept, **REPEATS}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +57,19 @@ def browser(wheel, tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def seen(browser, tmp_path_factory) -> dict:
     """What happens in it: in_a_browser.py says what was tried."""
-    done = run(browser, str(ROOT / "tests" / "in_a_browser.py"), "1000" if WHOLE_GRID else "2", *LESSONS, cwd=tmp_path_factory.mktemp("learner"))
+    done = run(
+        browser,
+        str(ROOT / "tests" / "in_a_browser.py"),
+        "1000" if WHOLE_GRID else "2",
+        *LESSONS,
+        cwd=tmp_path_factory.mktemp("learner"),
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)
 
 
 # --- what is installed -----------------------------------------------------------------------
+
 
 def test_the_core_asks_for_nothing_that_a_hosted_notebook_has_of_its_own():
     core = closure(line for line in requires("attention-course") if "extra ==" not in line)
@@ -54,8 +78,16 @@ def test_the_core_asks_for_nothing_that_a_hosted_notebook_has_of_its_own():
 
 
 # What hosted notebooks had at the end of 2025, IPython 7.34 among it: the wheel's core went beside these and every cell of lesson 02 ran.
-HOSTED = {"numpy": "2.0.2", "matplotlib": "3.10.0", "nbformat": "5.10.4", "jinja2": "3.1.6", "rich": "13.9.4", "psutil": "5.9.5",
-          "safetensors": "0.6.2", "packaging": "25.0"}  # fmt: skip
+HOSTED = {
+    "numpy": "2.0.2",
+    "matplotlib": "3.10.0",
+    "nbformat": "5.10.4",
+    "jinja2": "3.1.6",
+    "rich": "13.9.4",
+    "psutil": "5.9.5",
+    "safetensors": "0.6.2",
+    "packaging": "25.0",
+}
 
 
 def test_the_core_leaves_a_hosted_notebook_s_libraries_as_they_are():
@@ -80,17 +112,37 @@ def test_a_browser_is_asked_for_nothing_that_needs_processes(browser, seen):
 def test_all_that_make_lab_installed_before_the_split_is_in_its_extras():
     """Which are those that make installs: see test_setups.py."""
     asked = [Requirement(line) for line in requires("attention-course")]
-    mine = {one.name for one in asked if one.marker is None or any(one.marker.evaluate({"extra": extra}) for extra in ("", "lab", "torch"))}
-    assert mine >= {"ipykernel", "ipywidgets", "jinja2", "jupyter-client", "jupyterlab", "jupytext", "matplotlib", "nbformat", "numpy", "psutil",
-                    "rich", "safetensors", "torch"}  # fmt: skip
+    mine = {
+        one.name
+        for one in asked
+        if one.marker is None or any(one.marker.evaluate({"extra": extra}) for extra in ("", "lab", "torch"))
+    }
+    assert mine >= {
+        "ipykernel",
+        "ipywidgets",
+        "jinja2",
+        "jupyter-client",
+        "jupyterlab",
+        "jupytext",
+        "matplotlib",
+        "nbformat",
+        "numpy",
+        "psutil",
+        "rich",
+        "safetensors",
+        "torch",
+    }
 
 
 # --- what works ------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_every_cell_runs_and_every_reference_passes(seen, lesson):
     assert seen["solved"][lesson] == dict.fromkeys(registry.CONTRACT[lesson], "passed")
-    assert seen["without torch"][lesson] == (["payoff"] if lesson.startswith("08") else [])  # there autograd is asked for the same numbers
+    assert seen["without torch"][lesson] == (
+        ["payoff"] if lesson.startswith("08") else []
+    )  # there autograd is asked for the same numbers
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
@@ -103,7 +155,11 @@ def test_hints_solutions_replays_resets_and_explanations_are_given(seen, lesson)
     for name, said in seen["asked"][lesson].items():
         assert all(said)
         first, _, third, solution, *_ = said
-        assert first.startswith(f"Hint 1 of 3 for {name}") and "____" in third and f"The course's solution of {name}" in solution
+        assert (
+            first.startswith(f"Hint 1 of 3 for {name}")
+            and "____" in third
+            and f"The course's solution of {name}" in solution
+        )
 
 
 def test_nothing_asked_for_torch_or_for_a_process(seen):
@@ -117,34 +173,58 @@ def test_what_is_said_of_lessons_with_torch_needs_none(seen):
     assert "Right\n    scores = scores.masked_fill(~mask, -torch.inf)" in mask
     assert "12 · " in catalogue and hint.startswith("Hint 1 of 3 for masked_attention")
     done = sum(len(registry.CONTRACT[name]) for name in LESSONS)
-    assert seen["progress"].startswith(f"{done} of {len(registry.exercise_names())} exercises passed") and "?" not in seen["progress"]
+    assert (
+        seen["progress"].startswith(f"{done} of {len(registry.exercise_names())} exercises passed")
+        and "?" not in seen["progress"]
+    )
 
 
 # --- what does not, in a sentence -------------------------------------------------------------
 
+
 def test_an_exercise_in_torch_says_that_torch_is_missing(seen):
     told = " ".join(seen["torch"].split())
     assert "COULD NOT BE GRADED: masked_attention" in told
-    assert "torch is not installed in this Python; `python -m pip install 'attention-course[torch]'` installs it." in told.replace("'attention- course", "'attention-course")
+    assert (
+        "torch is not installed in this Python; `python -m pip install 'attention-course[torch]'` installs it."
+        in told.replace("'attention- course", "'attention-course")
+    )
 
 
 def test_the_commands_answer_or_say_what_they_lack(seen):
     assert seen["commands"] == {"progress": 0, "explain HL2": 0, "doctor": 0, "grade .": 3}
-    assert seen["complaints"] == "grader: psutil is not installed in this Python; `python -m pip install 'psutil'` installs it.\n"
+    assert (
+        seen["complaints"]
+        == "grader: psutil is not installed in this Python; `python -m pip install 'psutil'` installs it.\n"
+    )
 
 
-@pytest.mark.parametrize("module, extra", [("torch", "torch"), ("jupyter_client", "lab"), ("IPython", "lab"), ("distributed", "dask"), ("gguf", "model")])
+@pytest.mark.parametrize(
+    "module, extra",
+    [("torch", "torch"), ("jupyter_client", "lab"), ("IPython", "lab"), ("distributed", "dask"), ("gguf", "model")],
+)
 def test_a_missing_library_is_told_with_the_extra_that_brings_it(module, extra, monkeypatch):
     monkeypatch.setattr(lacking, "installed", lambda name: False)
     lost = ModuleNotFoundError(f"No module named '{module}.inner'", name=f"{module}.inner")
-    assert lacking.why(lost) == f"{module} is not installed in this Python; `python -m pip install 'attention-course[{extra}]'` installs it."
-    assert any(Requirement(line).name.startswith(module.lower().split("_")[0]) and f"extra == '{extra}'" in line.replace('"', "'")
-               for line in requires("attention-course")) or module == "IPython"
+    assert (
+        lacking.why(lost)
+        == f"{module} is not installed in this Python; `python -m pip install 'attention-course[{extra}]'` installs it."
+    )
+    assert (
+        any(
+            Requirement(line).name.startswith(module.lower().split("_")[0])
+            and f"extra == '{extra}'" in line.replace('"', "'")
+            for line in requires("attention-course")
+        )
+        or module == "IPython"
+    )
 
 
 def test_another_error_is_not_taken_for_a_missing_library():
     assert lacking.why(ModuleNotFoundError("x", name="my_helpers")) is None
-    assert lacking.why(ImportError("cannot import name 'x' from 'numpy'", name="numpy")) is None  # it is there, and broken
+    assert (
+        lacking.why(ImportError("cannot import name 'x' from 'numpy'", name="numpy")) is None
+    )  # it is there, and broken
     assert lacking.why(ValueError("torch")) is None
 
 
@@ -162,9 +242,16 @@ def test_lessons_in_torch_cost_nobody_points_where_torch_is_missing(wheel, tmp_p
     assert all("'attention-course[torch]'" in one["message"] for one in second["exercises"])
     doctor = run(python, "-m", "grader", "doctor", cwd=tmp_path)
     assert doctor.returncode == 0, doctor.stdout
-    assert "note     torch: not installed; lessons 05, 06, 07, 09" in doctor.stdout and "attention-course[lab]" in doctor.stdout
+    assert (
+        "note     torch: not installed; lessons 05, 06, 07, 09" in doctor.stdout
+        and "attention-course[lab]" in doctor.stdout
+    )
     built = run(python, "-m", "grader", "build", "00", cwd=tmp_path)
-    assert built.returncode == 3 and "jupyter_client is not installed" in built.stderr and "mistake in the grader" not in built.stderr
+    assert (
+        built.returncode == 3
+        and "jupyter_client is not installed" in built.stderr
+        and "mistake in the grader" not in built.stderr
+    )
 
 
 def test_a_kernel_without_threads_checks_all_the_same(monkeypatch):

@@ -135,7 +135,9 @@ def test_a_slider_moves_a_picture_that_is_no_widget(monkeypatch):
         def update(self, new):
             updated.append(new.alt)
 
-    monkeypatch.setattr("IPython.display.display", lambda what, display_id=None: shown.append((what, display_id)) or Handle())
+    monkeypatch.setattr(
+        "IPython.display.display", lambda what, display_id=None: shown.append((what, display_id)) or Handle()
+    )
     control = FloatSlider(1.0, min=0, max=5)
     figures.follow(lambda value: picture(panels(1)[0], alt=f"at {value}"), control)
     assert shown[0] == (control, None) and (shown[1][0].alt, shown[1][1]) == ("at 1.0", True)
@@ -222,7 +224,9 @@ def test_the_palette_is_okabe_and_itos():
 
 def test_lesson_00_shows_where_the_hard_answer_jumps(capsys):
     degrees = np.linspace(0, 90, 181)
-    figures.lesson_00.turning_query(degrees, np.where(degrees < 45, 1.0, 3.0), 1 + degrees / 60, {1.0: "left", 3.0: "right"})
+    figures.lesson_00.turning_query(
+        degrees, np.where(degrees < 45, 1.0, 3.0), 1 + degrees / 60, {1.0: "left", 3.0: "right"}
+    )
     assert "left (1 g) from 0.0 degrees, then right (3 g) from 45.0 degrees" in capsys.readouterr().out
     figures.lesson_00.keys_in_the_plane(np.array([[2.0, 0.0], [0.0, 2.0]]), ["left", "right"], np.array([1.0, 0.5]))
     assert "left at (2, 0) with dot product 2.00, right at (0, 2) with dot product 1.00" in capsys.readouterr().out
@@ -241,13 +245,18 @@ def test_lesson_01_describes_what_it_draws(capsys):
     figures.lesson_01.whole_step(q, k, v, weights, weights @ v, names)
     figures.lesson_01.impossible_outputs(v, (weights @ v)[0], [[5.3, 4.2]])
     figures.lesson_01.scale_sweep(np.array([0.5, 1.0, 2.0]), np.array([[5.0, 7.0], [5.0, 6.0], [5.0, 5.5]]), names, 2)
-    figures.lesson_01.longer_query(k, q[0], np.array([0.0, 1.0, 2.0]), np.array([[0.5, 0.5], [0.4, 0.6], [0.2, 0.8]]), target=1)
+    figures.lesson_01.longer_query(
+        k, q[0], np.array([0.0, 1.0, 2.0]), np.array([[0.5, 0.5], [0.4, 0.6], [0.2, 0.8]]), target=1
+    )
     said = capsys.readouterr().out
     assert "it has the dot products 1 with cat, 0 with it" in said
     assert "Weights: 0.5, 0.5; 0.6698, 0.3302." in said
     assert "The printed results 5.3, 4.2 lie below it" in said
     assert "cat from 5.00 to 5.00" in said
-    assert "0, where each key has 0.50, to its full length, where key 1 has 0.60, and to twice that, where it has 0.80" in said
+    assert (
+        "0, where each key has 0.50, to its full length, where key 1 has 0.60, and to twice that, where it has 0.80"
+        in said
+    )
 
 
 def drawn_machine(monkeypatch, **how):
@@ -271,7 +280,9 @@ def test_the_machine_draws_what_its_own_vectors_give(monkeypatch):
     assert "pale" not in alt
     scores = figures.machine.KEYS @ figures.machine.QUERY / 2
     weights = np.exp(scores) / np.exp(scores).sum()
-    assert all(f"{number:.1f}" in written for number in scores) and all(f"{number:.2f}" in written for number in weights)
+    assert all(f"{number:.1f}" in written for number in scores) and all(
+        f"{number:.2f}" in written for number in weights
+    )
 
 
 def test_the_machine_shows_plain_dot_products_where_the_scale_is_still_to_come(monkeypatch):
@@ -279,7 +290,9 @@ def test_the_machine_shows_plain_dot_products_where_the_scale_is_still_to_come(m
     written = [text.get_text() for text in ax.texts]
     products = figures.machine.KEYS @ figures.machine.QUERY
     weights = np.exp(products / 2) / np.exp(products / 2).sum()
-    assert all(f"{number:.1f}" in written for number in products) and all(f"{number:.2f}" in written for number in weights)
+    assert all(f"{number:.1f}" in written for number in products) and all(
+        f"{number:.2f}" in written for number in weights
+    )
     assert "q · k" in written and "÷ √d$_k$, then softmax" in written
     assert "plain dot products; the division by √d_k and softmax turn them into weights" in alt
 
@@ -293,7 +306,16 @@ def test_the_machine_knows_no_other_part():
 
 # What a lesson is about stands in its cells, where learners read and edit it. A meter says how far a training of theirs is.
 TRAINS = {"backward", "zero_grad", "manual_seed_all"}
-MEASURES = {"perf_counter", "perf_counter_ns", "process_time", "monotonic", "timeit", "max_memory_allocated", "reset_peak_memory_stats", "elapsed_time"}
+MEASURES = {
+    "perf_counter",
+    "perf_counter_ns",
+    "process_time",
+    "monotonic",
+    "timeit",
+    "max_memory_allocated",
+    "reset_peak_memory_stats",
+    "elapsed_time",
+}
 DIFFERENTIATES = {"torch.autograd.grad", "torch.autograd.functional.jacobian", "torch.func.grad"}
 METER = {"meter.py": {"perf_counter"}}
 FIGURES = sorted((ROOT / "grader" / "figures").glob("*.py"))
@@ -307,7 +329,11 @@ def experiments(path: Path) -> list[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
             dotted = ast.unparse(node)
-            if dotted in DIFFERENTIATES or node.attr in TRAINS | MEASURES - allowed or dotted.startswith(("torch.optim.", "optim.")):
+            if (
+                dotted in DIFFERENTIATES
+                or node.attr in TRAINS | MEASURES - allowed
+                or dotted.startswith(("torch.optim.", "optim."))
+            ):
                 found.append(f"{path.name}:{node.lineno}: {dotted}")
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("torch.optim", "timeit")):
             found.append(f"{path.name}:{node.lineno}: from {node.module}")
@@ -321,10 +347,18 @@ def test_a_module_of_figures_holds_no_experiment_no_training_and_no_measurement(
     assert experiments(path) == []
 
 
-@pytest.mark.parametrize("line", [
-    "loss.backward()", "torch.optim.SGD(p)", "from torch.optim import Adam", "time.perf_counter()", "timeit.repeat(f)",
-    "torch.autograd.grad(y, x)", "torch.cuda.max_memory_allocated()",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        "loss.backward()",
+        "torch.optim.SGD(p)",
+        "from torch.optim import Adam",
+        "time.perf_counter()",
+        "timeit.repeat(f)",
+        "torch.autograd.grad(y, x)",
+        "torch.cuda.max_memory_allocated()",
+    ],
+)
 def test_such_a_line_is_found(tmp_path, line):
     (tmp_path / "lesson_99.py").write_text(f"def draw():\n    {line}\n")
     assert len(experiments(tmp_path / "lesson_99.py")) == 1

@@ -13,9 +13,27 @@ PAGE = registry.glossary()
 ENTRY = re.compile(r"^(\*\*.*?): .* \(\[(\d\d)\]\((\w+)\.ipynb\)\)$", re.MULTILINE)
 ENTRIES = [(found[1], found[2], found[3]) for found in ENTRY.finditer(PAGE)]
 PROMISED = (
-    "token", "vector", "embedding", "logits", "nat", "head", "query", "key", "value", "scores", "weights", "mask", "causal",
-    "softmax", "temperature", "residual path", "layer norm", "padding", "cross entropy", "gradient",
-)  # fmt: skip
+    "token",
+    "vector",
+    "embedding",
+    "logits",
+    "nat",
+    "head",
+    "query",
+    "key",
+    "value",
+    "scores",
+    "weights",
+    "mask",
+    "causal",
+    "softmax",
+    "temperature",
+    "residual path",
+    "layer norm",
+    "padding",
+    "cross entropy",
+    "gradient",
+)
 
 
 def words(names: str) -> list[str]:
@@ -31,7 +49,9 @@ def test_every_entry_is_read():
     assert set(PROMISED) <= set(names)
 
 
-@pytest.mark.parametrize("names, number, lesson", ENTRIES, ids=[name.partition("**, ")[0].strip("*") for name, _, _ in ENTRIES])
+@pytest.mark.parametrize(
+    "names, number, lesson", ENTRIES, ids=[name.partition("**, ")[0].strip("*") for name, _, _ in ENTRIES]
+)
 def test_a_term_is_used_in_the_lesson_that_explains_it(names, number, lesson):
     assert lesson in registry.lessons() and lesson.startswith(number)
     text = "\n".join(cell.text for cell in prose.shown(registry.cells(lesson)) if cell.role == "prose")
@@ -39,7 +59,9 @@ def test_a_term_is_used_in_the_lesson_that_explains_it(names, number, lesson):
     assert any((bold or code).lower() in said for bold, code in words(names)), f"{lesson} does not say {names}"
 
 
-@pytest.mark.parametrize("symbol", ["d_model", "d_k", "d_v", "T_q", "T_k", "num_heads", "d_head", "∂X", "Q, q", "(..., n)"])
+@pytest.mark.parametrize(
+    "symbol", ["d_model", "d_k", "d_v", "T_q", "T_k", "num_heads", "d_head", "∂X", "Q, q", "(..., n)"]
+)
 def test_the_notation_is_there(symbol):
     assert symbol in PAGE.partition("## Terms")[0]
 

@@ -107,4 +107,6 @@ def test_no_module_imports_itself_by_a_detour():
 
 
 def test_what_runs_beside_a_learner_s_code_knows_nothing_else():
-    assert {_room(module) for name, imported in modules().items() if _room(name) == "worker" for module in imported} == {"worker"}
+    assert {
+        _room(module) for name, imported in modules().items() if _room(name) == "worker" for module in imported
+    } == {"worker"}

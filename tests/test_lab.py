@@ -20,12 +20,14 @@ from tests.find_chromium import ADVICE, find_chromium
 from tests.live import from_cells
 
 LESSON = "01_three_tokens"
-WRONG = '''def softmax_rows(scores):
+WRONG = """def softmax_rows(scores):
     exps = np.exp(scores - scores.max())
-    return exps / exps.sum()'''
+    return exps / exps.sum()"""
 PREDICTION = "prediction"
 BUTTONS = "buttons"
-RECORD = 'import os\nos.environ["ATTENTION_COURSE_PROGRESS"] = "buttons.json"'  # of its own: other tests pass the exercise
+RECORD = (
+    'import os\nos.environ["ATTENTION_COURSE_PROGRESS"] = "buttons.json"'  # of its own: other tests pass the exercise
+)
 ASKED = prose.Prediction(
     "Which weight is the largest?\n\n- **A** the first\n- **B** the last",
     "**A**, since $e^{2} > e^{1}$:\n\n- the first key scores 2;\n- the last one 1.\n\n```python\nweights.argmax()\n```",
@@ -41,7 +43,11 @@ def address(tmp_path_factory) -> Iterator[str]:
     place = tmp_path_factory.mktemp("lab") / "lab"
     with lab.jupyterlab(place, LESSON) as found:
         cells = [code_or_prose("p", prose.folded(ASKED), {}, True), code_or_prose("w", registry.way(LESSON), {}, True)]
-        mine = {"def": WRONG, "imports": f"{RECORD}\nimport numpy as np\nfrom grader import check", "check": "check(softmax_rows)"}
+        mine = {
+            "def": WRONG,
+            "imports": f"{RECORD}\nimport numpy as np\nfrom grader import check",
+            "check": "check(softmax_rows)",
+        }
         order = [code_or_prose(id, mine[id], {}, False) for id in ("imports", "def", "check")]
         (place / "work" / f"{BUTTONS}.ipynb").write_text(encode(notebook(order, {})))
         (place / "work" / f"{PREDICTION}.ipynb").write_text(encode(notebook(cells, {})))
@@ -114,10 +120,14 @@ def test_lesson_01_untouched_then_wrong_then_right(lesson_page, artefacts):
 
     lab.restart(page)
     lab.run(page, check)
-    expect(lab.output(check)).to_contain_text("check is not known in this kernel: run the cell near the top that imports it")
+    expect(lab.output(check)).to_contain_text(
+        "check is not known in this kernel: run the cell near the top that imports it"
+    )
     lab.run(page, lab.cell(page, "import math"))
     lab.run(page, check)
-    expect(lab.output(check)).to_contain_text("softmax_rows is not defined in this kernel: run the cell that defines it.")
+    expect(lab.output(check)).to_contain_text(
+        "softmax_rows is not defined in this kernel: run the cell that defines it."
+    )
     assert page.locator('.jp-RenderedText[data-mime-type="application/vnd.jupyter.error"]').count() == 0
     lab.picture(page, check, artefacts / "6-restarted.png")
 
@@ -164,7 +174,12 @@ def test_every_button_shows_its_result_below_the_verdict(address, artefacts):
         page.keyboard.press("Control+z")
         expect(mine.locator(".cm-content")).to_contain_text("return exps / exps.sum()")
         assert page.locator(".jp-Notebook .jp-CodeCell").count() == 3
-        assert page.locator('[data-mime-type="application/vnd.jupyter.error"], [data-mime-type="application/vnd.jupyter.stderr"]').count() == 0
+        assert (
+            page.locator(
+                '[data-mime-type="application/vnd.jupyter.error"], [data-mime-type="application/vnd.jupyter.stderr"]'
+            ).count()
+            == 0
+        )
 
         lab.restart(page)  # no kernel answers the buttons any more
         expect(check.get_by_role("button")).to_have_count(0)

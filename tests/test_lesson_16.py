@@ -28,7 +28,11 @@ def lesson() -> dict:
     made: dict = {}
     for cell in solution_notebook(NAME, cells, spec)["cells"]:
         about = cell["metadata"].get("grader", {})
-        if cell["cell_type"] == "code" and about.get("role") in ("given", "exercise", "demo") and "figures.lesson" not in "".join(cell["source"]):
+        if (
+            cell["cell_type"] == "code"
+            and about.get("role") in ("given", "exercise", "demo")
+            and "figures.lesson" not in "".join(cell["source"])
+        ):
             exec("".join(cell["source"]), made)
     return made
 
@@ -37,10 +41,25 @@ def weights(config: smollm2.Config) -> dict[str, torch.Tensor]:
     """Made-up ones, by the course's names."""
     rng, c = np.random.default_rng(16), config
     keys = c.d_model // c.heads * c.kv_heads
-    of_a_block = {"attn.w_q": (c.d_model, c.d_model), "attn.w_k": (keys, c.d_model), "attn.w_v": (keys, c.d_model), "attn.w_o": (c.d_model, c.d_model),
-                  "mlp.gate": (c.d_hidden, c.d_model), "mlp.up": (c.d_hidden, c.d_model), "mlp.down": (c.d_model, c.d_hidden)}
-    made = {f"blocks.{i}.{name}.weight": 0.4 * rng.normal(size=shape) for i in range(c.layers) for name, shape in of_a_block.items()}
-    made |= {f"blocks.{i}.{name}.weight": rng.uniform(0.5, 2, c.d_model) for i in range(c.layers) for name in ("attn_norm", "mlp_norm")}
+    of_a_block = {
+        "attn.w_q": (c.d_model, c.d_model),
+        "attn.w_k": (keys, c.d_model),
+        "attn.w_v": (keys, c.d_model),
+        "attn.w_o": (c.d_model, c.d_model),
+        "mlp.gate": (c.d_hidden, c.d_model),
+        "mlp.up": (c.d_hidden, c.d_model),
+        "mlp.down": (c.d_model, c.d_hidden),
+    }
+    made = {
+        f"blocks.{i}.{name}.weight": 0.4 * rng.normal(size=shape)
+        for i in range(c.layers)
+        for name, shape in of_a_block.items()
+    }
+    made |= {
+        f"blocks.{i}.{name}.weight": rng.uniform(0.5, 2, c.d_model)
+        for i in range(c.layers)
+        for name in ("attn_norm", "mlp_norm")
+    }
     made |= {"token.weight": rng.normal(size=(c.vocabulary, c.d_model)), "norm.weight": rng.uniform(0.5, 2, c.d_model)}
     return {name: torch.tensor(array, dtype=torch.float32) for name, array in made.items()}
 
@@ -65,7 +84,9 @@ def test_the_real_model_gives_them_too(lesson):
     assert smollm2.available(), smollm2.how_to_get()
     model = smollm2.load()
     ids = model.encode("The animal didn't cross the street because it was too tired.")
-    np.testing.assert_allclose(logits(lesson, model.weights, ids, model.config), elsewhere(model.weights, ids, model.config), atol=1e-3)
+    np.testing.assert_allclose(
+        logits(lesson, model.weights, ids, model.config), elsewhere(model.weights, ids, model.config), atol=1e-3
+    )
 
 
 @pytest.mark.parametrize("asked", [{}, {"scale": 0.3}, {"enable_gqa": True}])
@@ -87,10 +108,19 @@ def blocks() -> list[str]:
     return lesson_16.RIGHT["LlamaBlock"] + [each + "\n" + cell("class LlamaBlock(") for each in attentions]
 
 
-@pytest.mark.parametrize("block, norm", list(zip(blocks(), itertools.cycle(lesson_16.RIGHT["rms_norm"]), strict=False)), ids=map(str, itertools.count()))
+@pytest.mark.parametrize(
+    "block, norm",
+    list(zip(blocks(), itertools.cycle(lesson_16.RIGHT["rms_norm"]), strict=False)),
+    ids=map(str, itertools.count()),
+)
 def test_however_they_are_written_a_block_runs_on_the_formula_and_the_learner_s_norm(lesson, block, norm):
     held, tokens = weights(SMALL), [3, 0, 7, 7, 10, 1, 2, 5]
-    made = {**lesson, "passed": lambda _: True, "prompt": "", "smol": SimpleNamespace(encode=lambda _: tokens, token=str)}
+    made = {
+        **lesson,
+        "passed": lambda _: True,
+        "prompt": "",
+        "smol": SimpleNamespace(encode=lambda _: tokens, token=str),
+    }
     exec("\n".join((block, norm, cell("class Llama("))), made)
     made["model"] = made["Llama"](SMALL, held)
     made["likely"] = [(str(elsewhere(held, tokens, SMALL)[-1].argmax()), 1.0)]
@@ -115,27 +145,43 @@ def test_rows_are_moved_as_in_the_files(lesson, heads, size):
 def test_weights_of_a_hub_are_named_and_ordered_as_the_course_s(lesson):
     """The inverse move and the hub's names, and then back."""
     held, c = weights(SMALL), SMALL
-    hub = {"token": "model.embed_tokens", "norm": "model.norm", "attn_norm": "input_layernorm", "mlp_norm": "post_attention_layernorm"}
-    hub |= {f"attn.w_{part}": f"self_attn.{part}_proj" for part in "qkvo"} | {f"mlp.{part}": f"mlp.{part}_proj" for part in ("gate", "up", "down")}
+    hub = {
+        "token": "model.embed_tokens",
+        "norm": "model.norm",
+        "attn_norm": "input_layernorm",
+        "mlp_norm": "post_attention_layernorm",
+    }
+    hub |= {f"attn.w_{part}": f"self_attn.{part}_proj" for part in "qkvo"} | {
+        f"mlp.{part}": f"mlp.{part}_proj" for part in ("gate", "up", "down")
+    }
     state = {}
     for name, weight in held.items():
         _, number, inner = name.split(".", 2) if name.startswith("blocks.") else ("", "", name)
         heads = {"attn.w_q": c.heads, "attn.w_k": c.kv_heads}.get(inner.removesuffix(".weight"))
         if heads:
             weight = weight.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)  # neighbors to halves
-        state[(f"model.layers.{number}." if number else "") + hub[inner.removesuffix(".weight")] + ".weight"] = weight.bfloat16().float()
+        state[(f"model.layers.{number}." if number else "") + hub[inner.removesuffix(".weight")] + ".weight"] = (
+            weight.bfloat16().float()
+        )
     back = lesson["from_the_hub"](state, c)
     assert back.keys() == held.keys()
     assert all(torch.equal(back[name], weight.bfloat16().float()) for name, weight in held.items())
 
 
 def said(outputs: list) -> str:
-    return "\n".join("".join(output.get("text") or output.get("data", {}).get("text/plain") or output.get("traceback", "")) for output in outputs)
+    return "\n".join(
+        "".join(output.get("text") or output.get("data", {}).get("text/plain") or output.get("traceback", ""))
+        for output in outputs
+    )
 
 
 def ran(notebook: dict) -> list[str]:
     """What each code cell said. No cell fails."""
-    shown = [outputs for cell, (_, outputs) in zip(notebook["cells"], run(notebook), strict=True) if cell["cell_type"] == "code"]
+    shown = [
+        outputs
+        for cell, (_, outputs) in zip(notebook["cells"], run(notebook), strict=True)
+        if cell["cell_type"] == "code"
+    ]
     assert not [said(outputs) for outputs in shown for output in outputs if output["output_type"] == "error"]
     return [said(outputs) for outputs in shown]
 
@@ -167,7 +213,12 @@ def test_a_damaged_file_is_one_sentence_in_the_notebook(monkeypatch, tmp_path):
 def test_the_stored_run_says_paris():
     stored = json.loads(registry.solution_path(NAME).read_text(encoding="utf-8"))
     texts = [said(cell["outputs"]) for cell in stored["cells"] if cell["cell_type"] == "code"]
-    assert any("␣Paris 0.77" in text for text in texts) and any("The capital of France is Paris." in text for text in texts)
-    assert any("{'scaled_dot_product_attention': 30, 'rms_norm': 61} calls replaced\nnext token ' Paris'" in text for text in texts)
+    assert any("␣Paris 0.77" in text for text in texts) and any(
+        "The capital of France is Paris." in text for text in texts
+    )
+    assert any(
+        "{'scaled_dot_product_attention': 30, 'rms_norm': 61} calls replaced\nnext token ' Paris'" in text
+        for text in texts
+    )
     learner = registry.notebook_path(NAME).read_text(encoding="utf-8")
     assert "|  Paris | 0.77" in learner, "the learner's notebook shows the stored run as a table"

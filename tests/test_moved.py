@@ -25,9 +25,17 @@ def before(of: str, work: dict[str, str] | None = None) -> dict:
     """A learner's notebook of an earlier version: lesson 11 with its second half, or the GPU's as lesson 12."""
     notebook = copy.deepcopy(registry.pristine(of))
     if of == BLOCK:
-        given = {"cell_type": "code", "id": "given-9", "metadata": {"grader": {"role": "given"}}, "outputs": [], "execution_count": None,
-                 "source": ["class LanguageModel(nn.Module):\n", "    pass"]}  # fmt: skip
-        moved = [cell for cell in registry.pristine(MODEL)["cells"] if cell["id"] in ("exercise-generate", "check-generate")]
+        given = {
+            "cell_type": "code",
+            "id": "given-9",
+            "metadata": {"grader": {"role": "given"}},
+            "outputs": [],
+            "execution_count": None,
+            "source": ["class LanguageModel(nn.Module):\n", "    pass"],
+        }
+        moved = [
+            cell for cell in registry.pristine(MODEL)["cells"] if cell["id"] in ("exercise-generate", "check-generate")
+        ]
         notebook["cells"] += [given, *copy.deepcopy(moved)]
     notebook["metadata"]["grader"] = {"lesson": {GPU: "12_gpu"}.get(of, of), "version": "earlier"}
     for cell in notebook["cells"]:
@@ -39,7 +47,11 @@ def before(of: str, work: dict[str, str] | None = None) -> dict:
 
 def bare(notebook: dict) -> dict:
     """As an editor leaves it that keeps no metadata."""
-    return {**notebook, "metadata": {}, "cells": [{**cell, "metadata": {}, "id": f"x{at}"} for at, cell in enumerate(notebook["cells"])]}
+    return {
+        **notebook,
+        "metadata": {},
+        "cells": [{**cell, "metadata": {}, "id": f"x{at}"} for at, cell in enumerate(notebook["cells"])],
+    }
 
 
 def put(folder, name: str, notebook: dict):
@@ -97,7 +109,9 @@ def test_an_old_notebook_does_not_count_beside_a_new_one(tmp_path):
     put(tmp_path, BLOCK, before(BLOCK, {"generate": WRITES}))
     put(tmp_path, MODEL, registry.pristine(MODEL))
     plan = read_submission(tmp_path).plan(MODEL)
-    assert WRITES not in [cell.text.strip() for cell in plan.cells] and not any("counts for both" in note for note in plan.notes)
+    assert WRITES not in [cell.text.strip() for cell in plan.cells] and not any(
+        "counts for both" in note for note in plan.notes
+    )
 
 
 def test_a_new_notebook_of_lesson_11_says_nothing_of_lesson_12(tmp_path):
@@ -160,9 +174,19 @@ def test_update_never_overwrites_work_in_the_new_lesson(tmp_path):
     mine = "def generate(model, ids, *rest):\n    return ids"
     old = put(tmp_path, BLOCK, before(BLOCK, {"generate": WRITES}))
     new = before(BLOCK, {"generate": mine})
-    put(tmp_path, MODEL, {**registry.pristine(MODEL), "cells": [
-        next(cell for cell in new["cells"] if cell["id"] == each["id"]) if each["id"] == "exercise-generate" else each
-        for each in registry.pristine(MODEL)["cells"]]})  # fmt: skip
+    put(
+        tmp_path,
+        MODEL,
+        {
+            **registry.pristine(MODEL),
+            "cells": [
+                next(cell for cell in new["cells"] if cell["id"] == each["id"])
+                if each["id"] == "exercise-generate"
+                else each
+                for each in registry.pristine(MODEL)["cells"]
+            ],
+        },
+    )
     change = workspace.update(BLOCK, tmp_path)
     assert change.left == () and WRITES in code(old) and mine in code(tmp_path / f"{MODEL}.ipynb")
 

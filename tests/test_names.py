@@ -16,14 +16,25 @@ from grader.reports import canvas, markdown, moodle, page, text
 from grader.util.names import alike, folded, labels, of_learner, printable
 from tests.reports.samples import lesson
 
-UNSEEN = [chr(at) for at in range(sys.maxunicode + 1) if unicodedata.category(chr(at)) in ("Cc", "Cf", "Zl", "Zp", "Cs")]
+UNSEEN = [
+    chr(at) for at in range(sys.maxunicode + 1) if unicodedata.category(chr(at)) in ("Cc", "Cf", "Zl", "Zp", "Cs")
+]
 UNSEEN += list("\u034f\u115f\u1160\u17b4\u2800\u3164\uffa0\ufe0f\U000e0100\u00a0\u2003")
 TAGS = "".join(chr(0xE0000 + ord(letter)) for letter in "bob")
 
 
 def variants(name: str) -> list[str]:
     """Ways in which a folder can be named so that it reads, or is imported, as another one."""
-    made = [f" {name}", f"{name} ", f"  {name}", name.upper(), name.title(), name + TAGS, TAGS + name, f"\u202e{name[::-1]}"]
+    made = [
+        f" {name}",
+        f"{name} ",
+        f"  {name}",
+        name.upper(),
+        name.title(),
+        name + TAGS,
+        TAGS + name,
+        f"\u202e{name[::-1]}",
+    ]
     made += [f"{name[0]}{unseen}{name[1:]}" for unseen in ("\u00ad", "\u200b", "\u2060", "\ufeff", "\u034f", "\u3164")]
     made += [unicodedata.normalize("NFD", name), name.replace("a", "\uff41")]
     return [each for each in dict.fromkeys(made) if each != name]
@@ -32,7 +43,11 @@ def variants(name: str) -> list[str]:
 def test_nothing_in_a_printable_name_is_unseen():
     for sign in UNSEEN:
         assert printable(f"a{sign}da") == of_learner(f"a{sign}da") == "a\ufffdda", ascii(sign)
-        if sign not in "\n\r\t\u00a0\u2003" and unicodedata.bidirectional(sign) not in ("AN", "AL") and not "\U000110bd" <= sign < "\U00013460":
+        if (
+            sign not in "\n\r\t\u00a0\u2003"
+            and unicodedata.bidirectional(sign) not in ("AN", "AL")
+            and not "\U000110bd" <= sign < "\U00013460"
+        ):
             assert sign not in text.clean(f"a{sign}da"), ascii(sign)  # but for signs that are seen
 
 
@@ -59,13 +74,16 @@ def test_names_that_are_nobody_elses_stay_as_they_are():
     assert labels(names) == names and alike(names) == []
 
 
-@pytest.mark.parametrize("names, said", [
-    (("Ada", "ada"), ("Ada (1)", "ada (2)")),
-    (("ada", "ada"), ("ada (1)", "ada (2)")),
-    (("zoe\u0301", "zo\u00e9"), ("zoe\u0301 (2)", "zo\u00e9")),
-    (("ada (2)", "ada", "␣ada"), ("ada (2)", "ada", "␣ada (3)")),
-    (("a\ufffdda", "␣ada"), ("a\ufffdda (1)", "␣ada (2)")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "names, said",
+    [
+        (("Ada", "ada"), ("Ada (1)", "ada (2)")),
+        (("ada", "ada"), ("ada (1)", "ada (2)")),
+        (("zoe\u0301", "zo\u00e9"), ("zoe\u0301 (2)", "zo\u00e9")),
+        (("ada (2)", "ada", "␣ada"), ("ada (2)", "ada", "␣ada (3)")),
+        (("a\ufffdda", "␣ada"), ("a\ufffdda (1)", "␣ada (2)")),
+    ],
+)
 def test_who_is_numbered(names, said):
     assert labels(names) == said
 
@@ -90,12 +108,27 @@ def test_a_class_tells_whose_names_are_alike(tmp_path):
     for name in (" ada", "ada", "bob", "b\u00adob", "cyd", "cy d"):
         (tmp_path / name).mkdir()
     ada, bob = same_names(entries(tmp_path)[0])
-    assert ada.startswith("ada, ␣ada differ at most in case, spaces") and "call them ada, ␣ada (2): find out whose" in ada
+    assert (
+        ada.startswith("ada, ␣ada differ at most in case, spaces") and "call them ada, ␣ada (2): find out whose" in ada
+    )
     assert "call them bob, b\ufffdob (2)" in bob
 
 
-LINKS = ["http://evil.example/x", "https://evil.example", "www.evil.example", "WWW.evil.example", "me@evil.example", "@octocat",
-         "@org/team", "#1", "owner/repo#1", "GH-1", "mailto:me@evil.example", "xmpp:a@b.c", "ftp://evil.example"]  # fmt: skip
+LINKS = [
+    "http://evil.example/x",
+    "https://evil.example",
+    "www.evil.example",
+    "WWW.evil.example",
+    "me@evil.example",
+    "@octocat",
+    "@org/team",
+    "#1",
+    "owner/repo#1",
+    "GH-1",
+    "mailto:me@evil.example",
+    "xmpp:a@b.c",
+    "ftp://evil.example",
+]
 
 
 @pytest.mark.parametrize("name", LINKS)

@@ -54,7 +54,9 @@ def test_a_solution_stores_what_it_shows(name):
     assert len(checks) == len(registry.CONTRACT[name])
     assert all("PASSED" in shown(cell) for cell in checks), [shown(cell)[:80] for cell in checks]
     opened = {cell["metadata"]["grader"]["exercise"] for cell in payoffs}
-    assert opened == {cell["metadata"]["grader"]["exercise"] for cell in payoffs if shown(cell).strip()}, "some exercise opens nothing"
+    assert opened == {cell["metadata"]["grader"]["exercise"] for cell in payoffs if shown(cell).strip()}, (
+        "some exercise opens nothing"
+    )
     assert opened
     compared = [cell for cell in code_cells(notebook) if "nbval-check-output" in cell["metadata"].get("tags", ())]
     assert compared, "no cell's numbers are compared: tag those that are the lesson with nbval-check-output"

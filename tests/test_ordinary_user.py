@@ -23,7 +23,9 @@ from tests.conftest import ROOT
 NOBODY = 65534
 AS_USER = ("tests/hostile", "tests/sandbox/test_walls.py", "tests/sandbox/test_scratch.py")
 PYTEST = "import os, sys, pytest; print(os.getuid(), flush=True); sys.exit(pytest.main(sys.argv[1:]))"
-LEFT_OUT = shutil.ignore_patterns("test", "tests", "idlelib", "lib2to3", "tkinter", "ensurepip", "config-*", "site-packages", "*.opt-?.pyc")
+LEFT_OUT = shutil.ignore_patterns(
+    "test", "tests", "idlelib", "lib2to3", "tkinter", "ensurepip", "config-*", "site-packages", "*.opt-?.pyc"
+)
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -39,13 +41,27 @@ def open_place() -> Iterator[Path]:
     shutil.rmtree(place)
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="tests/hostile itself has run as an ordinary user")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="tests/hostile itself has run as an ordinary user"
+)
 def test_the_hostile_suite_holds_as_an_ordinary_user(open_place):
     home = open_place / "home"
     home.mkdir()
     os.chown(home, NOBODY, NOBODY)
     python = _interpreter(open_place)
-    done = _run(python, home, "-c", PYTEST, "-q", "-p", "no:cacheprovider", f"--basetemp={home / 'tmp'}", "-m", "not alike", *_files())
+    done = _run(
+        python,
+        home,
+        "-c",
+        PYTEST,
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        f"--basetemp={home / 'tmp'}",
+        "-m",
+        "not alike",
+        *_files(),
+    )
     print(done.stdout[-4000:])
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
     assert done.stdout.splitlines()[0] == str(NOBODY)
@@ -80,7 +96,23 @@ def _interpreter(place: Path) -> Path:
 
 
 def _run(python: Path, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {"HOME": str(home), "TMPDIR": str(home), "PATH": os.defpath, "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1",
-                   "PYTHONDONTWRITEBYTECODE": "1", "LD_LIBRARY_PATH": str(python.parent.parent / "lib")}  # fmt: skip
-    return subprocess.run([python, *arguments], cwd=home.parent / "course", env=environment, user=NOBODY, group=NOBODY, extra_groups=(),
-                          capture_output=True, text=True, timeout=1150)  # fmt: skip
+    environment = {
+        "HOME": str(home),
+        "TMPDIR": str(home),
+        "PATH": os.defpath,
+        "LANG": "C.UTF-8",
+        "OMP_NUM_THREADS": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "LD_LIBRARY_PATH": str(python.parent.parent / "lib"),
+    }
+    return subprocess.run(
+        [python, *arguments],
+        cwd=home.parent / "course",
+        env=environment,
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=(),
+        capture_output=True,
+        text=True,
+        timeout=1150,
+    )

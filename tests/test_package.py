@@ -20,8 +20,14 @@ from tests.conftest import ROOT
 
 
 def python(program: str, **environment: str) -> str:
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, cwd=ROOT,
-                          env={**os.environ, **environment})
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -79,8 +85,18 @@ def installed(wheel: Path, place: Path) -> Path:
     outside = [path for path in sys.path if path.endswith("-packages")]
     (packages / "libraries.pth").write_text("\n".join(outside) + "\n")
     executable = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    command = [sys.executable, "-m", "pip", f"--python={executable}", "install", "--no-deps", "--no-index", "--quiet",
-               "--ignore-installed", str(wheel)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        f"--python={executable}",
+        "install",
+        "--no-deps",
+        "--no-index",
+        "--quiet",
+        "--ignore-installed",
+        str(wheel),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     return executable.with_name("grader" + executable.suffix)
@@ -92,8 +108,12 @@ def run(command: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProces
 
 
 def test_the_wheel_alone_grades_a_folder_of_notebooks(alone, tmp_path):
-    where = subprocess.run([alone.with_name("python" + alone.suffix), "-c", "import grader; print(grader.__file__)"],
-                           capture_output=True, text=True, cwd=tmp_path)
+    where = subprocess.run(
+        [alone.with_name("python" + alone.suffix), "-c", "import grader; print(grader.__file__)"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
     assert str(alone.parent.parent) in where.stdout
     laid = run(alone, "reset", "00", "--folder", str(tmp_path), cwd=tmp_path)
     assert laid.returncode == 0, laid.stderr
@@ -113,12 +133,22 @@ def test_the_wheel_alone_releases_a_hand_out_with_constraints(alone, tmp_path):
     """The same, to the byte, as a checkout does."""
     done = run(alone, "release", "out", "--lessons", "00,05", "--gradescope", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    made = {path.relative_to(tmp_path / "out").as_posix(): path.read_bytes() for path in (tmp_path / "out").rglob("*.*") if path.is_file()}
+    made = {
+        path.relative_to(tmp_path / "out").as_posix(): path.read_bytes()
+        for path in (tmp_path / "out").rglob("*.*")
+        if path.is_file()
+    }
     assert made["constraints.txt"] == (ROOT / "constraints.txt").read_bytes()
     assert made["requirements.txt"].startswith(b"-c constraints.txt\n")
-    here = run(Path(sys.executable).with_name("grader" + alone.suffix), "release", "here", "--lessons", "00,05", cwd=tmp_path)
+    here = run(
+        Path(sys.executable).with_name("grader" + alone.suffix), "release", "here", "--lessons", "00,05", cwd=tmp_path
+    )
     assert here.returncode == 0, here.stderr
-    assert made == {path.relative_to(tmp_path / "here").as_posix(): path.read_bytes() for path in (tmp_path / "here").rglob("*.*") if path.is_file()}
+    assert made == {
+        path.relative_to(tmp_path / "here").as_posix(): path.read_bytes()
+        for path in (tmp_path / "here").rglob("*.*")
+        if path.is_file()
+    }
 
 
 def test_contributing_s_shortest_way_to_a_course_of_one_s_own(alone, tmp_path):
@@ -128,7 +158,11 @@ def test_contributing_s_shortest_way_to_a_course_of_one_s_own(alone, tmp_path):
     done = run(alone, *build, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert {path.relative_to(mine).as_posix() for path in mine.rglob("90_*.*")} == {
-        "solutions/90_center.py", "solutions/90_center.ipynb", "notebooks/90_center.ipynb", "docs/teaching/90_center.md"}  # fmt: skip
+        "solutions/90_center.py",
+        "solutions/90_center.ipynb",
+        "notebooks/90_center.ipynb",
+        "docs/teaching/90_center.md",
+    }
     assert "PASSED: center_rows" in (mine / "solutions" / "90_center.ipynb").read_text(encoding="utf-8")
     assert run(alone, *build, "--check", cwd=tmp_path).returncode == 0
     done = run(alone, *audit, cwd=tmp_path)
@@ -138,7 +172,9 @@ def test_contributing_s_shortest_way_to_a_course_of_one_s_own(alone, tmp_path):
     assert done.returncode == 0 and "2 of 2 points" in done.stdout, done.stdout + done.stderr
     own_course.hand_in(mine, handed_in, own_course.WRONG)
     done = run(alone, *grade, cwd=tmp_path)
-    assert done.returncode == 1 and "CR1: Each column was centered; rows were asked for." in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 1 and "CR1: Each column was centered; rows were asked for." in done.stdout, (
+        done.stdout + done.stderr
+    )
     done = run(alone, *release, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     handout = tmp_path / release[1]
@@ -163,7 +199,17 @@ def test_the_pip_section_of_environment_yml_installs_in_a_fresh_environment(tmp_
     executable = tmp_path / "fresh" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     text = "\n".join(requirements).replace("constraints.txt", str(ROOT / "constraints.txt"))
     (tmp_path / "requirements.txt").write_text(text)
-    command = [sys.executable, "-m", "pip", f"--python={executable}", "install", "--quiet", "--no-compile", "-r", str(tmp_path / "requirements.txt")]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        f"--python={executable}",
+        "install",
+        "--quiet",
+        "--no-compile",
+        "-r",
+        str(tmp_path / "requirements.txt"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=560)
     assert done.returncode == 0, done.stderr[-3000:]
     doctor = run(executable.with_name("grader" + executable.suffix), "doctor", cwd=tmp_path)

@@ -9,7 +9,9 @@ from tests import readme, road
 from tests.conftest import ROOT
 
 PAGE = readme.README.read_text(encoding="utf-8")
-GUIDES = {name: (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("instructors", "learners", "setup")}
+GUIDES = {
+    name: (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("instructors", "learners", "setup")
+}
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
@@ -26,7 +28,10 @@ def test_it_begins_with_two_commands_of_the_makefile():
     commands = re.findall(r"^    make (\w+)", PAGE, re.MULTILINE)
     assert commands[:2] == ["lab", "test"]
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert {*commands, *re.findall(r"(?:^    |`)make (\w+)", "".join([PAGE, *GUIDES.values(), CONTRIBUTING]), re.MULTILINE)} <= targets
+    assert {
+        *commands,
+        *re.findall(r"(?:^    |`)make (\w+)", "".join([PAGE, *GUIDES.values(), CONTRIBUTING]), re.MULTILINE),
+    } <= targets
     assert PAGE.index("make test") < 250
 
 

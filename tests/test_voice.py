@@ -39,24 +39,41 @@ PHRASES = {
     r"\b(was|were) left standing\b": "was left in",
     r"\bneeded by nobody\b": "no longer needed",
     r"\bitems of a batch do not meet\b": "one item of a batch does not affect another",
-}  # fmt: skip
+}
 BRITISH = (
-    r"\b\w*(colour|behaviour|neighbour|favour|honour|labour)\w*", r"\b(learnt|spelt|burnt|whilst|amongst|grey|centre[sd]?|licence|programme)\b",
+    r"\b\w*(colour|behaviour|neighbour|favour|honour|labour)\w*",
+    r"\b(learnt|spelt|burnt|whilst|amongst|grey|centre[sd]?|licence|programme)\b",
     r"\b\w+(optimis|normalis|initialis|generalis|recognis|realis|organis|summaris|vectoris|minimis|maximis|specialis|visualis|memoris|parametris)(e[sdr]?|ers?|ing|ations?)\b",
     r"\b(optimis|normalis|initialis|generalis|recognis|realis|organis|summaris|vectoris|minimis|maximis|specialis|visualis|memoris|parametris|analys)(e[sdr]?|ers?|ing|ations?)\b",
     r"\b(labell|modell|travell|cancell)(ed|ing)\b",
-)  # fmt: skip
-PAGES = ["README.md", "CONTRIBUTING.md", "notebooks/glossary.md", *(path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("docs/**/*.md")))]
-TEMPLATES = sorted([*(ROOT / "grader" / "authoring" / "release" / "files").glob("*.md"), *(ROOT / "grader" / "reports" / "templates").glob("*.html")])
-FILES = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "grader").rglob("*.py")) if "_course" not in path.parts]
+)
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "notebooks/glossary.md",
+    *(path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("docs/**/*.md"))),
+]
+TEMPLATES = sorted(
+    [
+        *(ROOT / "grader" / "authoring" / "release" / "files").glob("*.md"),
+        *(ROOT / "grader" / "reports" / "templates").glob("*.html"),
+    ]
+)
+FILES = [
+    path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "grader").rglob("*.py")) if "_course" not in path.parts
+]
 
 
 def told(where: str, text: str) -> list[str]:
     """Each phrase in a text that must not stand there, with what may stand instead."""
     plain = re.sub(r"`[^`]*`", "``", re.sub(r"```.*?```|\{#.*?#\}", "", text, flags=re.DOTALL))
-    found = [(match, instead) for phrase, instead in PHRASES.items() for match in re.finditer(phrase, plain, re.IGNORECASE)]
+    found = [
+        (match, instead) for phrase, instead in PHRASES.items() for match in re.finditer(phrase, plain, re.IGNORECASE)
+    ]
     found += [(match, "American spelling") for phrase in BRITISH for match in re.finditer(phrase, plain, re.IGNORECASE)]
-    around = [(" ".join(plain[max(match.start() - 50, 0) : match.end() + 40].split()), instead) for match, instead in found]
+    around = [
+        (" ".join(plain[max(match.start() - 50, 0) : match.end() + 40].split()), instead) for match, instead in found
+    ]
     return [f"{where}: …{text}… → {instead}" for text, instead in around]
 
 
@@ -65,11 +82,17 @@ def strings(file: str) -> Iterator[tuple[int, str]]:
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     docstrings = {
-        id(node.body[0].value) for node in ast.walk(tree)
+        id(node.body[0].value)
+        for node in ast.walk(tree)
         if isinstance(node, documented) and node.body and isinstance(node.body[0], ast.Expr)
-    }  # fmt: skip
+    }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings and " " in node.value:
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in docstrings
+            and " " in node.value
+        ):
             yield node.lineno, node.value
 
 
@@ -101,9 +124,18 @@ def test_templates_of_hand_outs_and_reports(path: Path):
     assert not told(path.name, path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("text", ["It is to work for any sizes.", "This was to hold: x.", "Should `double` not be finished yet",
-                                  "the color of learnt behaviour", "Mend it.", "It belongs into it.",
-                                  "The message says nothing of heads."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is to work for any sizes.",
+        "This was to hold: x.",
+        "Should `double` not be finished yet",
+        "the color of learnt behaviour",
+        "Mend it.",
+        "It belongs into it.",
+        "The message says nothing of heads.",
+    ],
+)
 def test_such_a_phrase_is_found(text):
     assert told("here", text)
 

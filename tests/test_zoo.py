@@ -32,7 +32,9 @@ def _mutated(text: str, hunks: tuple[str, ...]) -> str:
     return text
 
 
-ANIMALS = {name: _load(f"lesson_{name[:2]}") for name in registry.lessons() if (ZOO / f"lesson_{name[:2]}.py").is_file()}
+ANIMALS = {
+    name: _load(f"lesson_{name[:2]}") for name in registry.lessons() if (ZOO / f"lesson_{name[:2]}.py").is_file()
+}
 OTHERWISE = _load("otherwise").OTHERWISE
 # Written so, each of them ends in an exception of its own words in all cases that show it, and no number proves the mistake.
 ONLY_REJECTED = {("CausalSelfAttention", "MA15"), ("attention_backward", "GB7")}

@@ -33,8 +33,14 @@ def code(text: str, role: str = "", exercise: str = "", id: str = "") -> dict[st
     """A code cell as JupyterLab saves it; without a role it is one that a learner added."""
     about = {key: value for key, value in (("role", role), ("exercise", exercise)) if value}
     metadata = {"grader": about} if about else {}
-    return {"cell_type": "code", "execution_count": None, "id": id, "metadata": metadata, "outputs": [],
-            "source": text.splitlines(keepends=True)}  # fmt: skip
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": id,
+        "metadata": metadata,
+        "outputs": [],
+        "source": text.splitlines(keepends=True),
+    }
 
 
 def pristine() -> dict[str, Any]:
@@ -45,7 +51,12 @@ def pristine() -> dict[str, Any]:
 
 def notebook(cells: list[dict[str, Any]], lesson: str = NAME) -> dict[str, Any]:
     """A notebook of these cells; with an empty lesson its metadata do not say which one it is."""
-    return {"cells": cells, "metadata": {"grader": {"lesson": lesson}} if lesson else {}, "nbformat": 4, "nbformat_minor": 5}
+    return {
+        "cells": cells,
+        "metadata": {"grader": {"lesson": lesson}} if lesson else {},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
 
 
 def solved(**texts: str) -> dict[str, Any]:

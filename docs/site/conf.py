@@ -29,8 +29,16 @@ html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
 html_theme_options = {
-    "light_css_variables": {"color-brand-primary": "#00507c", "color-brand-content": "#00507c", "color-brand-visited": "#00507c"},
-    "dark_css_variables": {"color-brand-primary": "#7fc1ea", "color-brand-content": "#7fc1ea", "color-brand-visited": "#7fc1ea"},
+    "light_css_variables": {
+        "color-brand-primary": "#00507c",
+        "color-brand-content": "#00507c",
+        "color-brand-visited": "#00507c",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#7fc1ea",
+        "color-brand-content": "#7fc1ea",
+        "color-brand-visited": "#7fc1ea",
+    },
 }
 
 

@@ -64,7 +64,9 @@ def _contents() -> str:
     """The order of the pages, which the sidebar, 'previous' and 'next' follow."""
     named = list(pages().values())
     teaching = [page for page in named if page.startswith("teaching/") and page != "teaching/index.md"]
-    own = sorted({PurePosixPath(page).name for source, page in pages().items() if source.startswith("docs/") and "/" not in page})
+    own = sorted(
+        {PurePosixPath(page).name for source, page in pages().items() if source.startswith("docs/") and "/" not in page}
+    )
     parts = (
         ("Lessons", [f"lessons/{name}" for name in lessons()] + ["lessons/glossary"]),
         ("Teaching", [*own, "teaching/index", *teaching]),
@@ -95,7 +97,9 @@ def _lesson(name: str, source: str, page: str, place: Path) -> dict[str, Any]:
         else:
             if cell["metadata"]["grader"]["role"] == "exercise":
                 if cell["id"] not in stubs:
-                    raise Stale(f"notebooks/{name}.ipynb is not what {source} was built with; run `grader build {name[:2]}`.")
+                    raise Stale(
+                        f"notebooks/{name}.ipynb is not what {source} was built with; run `grader build {name[:2]}`."
+                    )
                 cells.append({**stubs[cell["id"]], "id": f"stub-{cell['id']}"[:64]})
                 cell = _folded(cell)
             cells.append({**cell, "outputs": [_shown(output) for output in cell["outputs"]]})
@@ -117,7 +121,10 @@ def _shown(output: dict[str, Any]) -> dict[str, Any]:
 
 def _folded(cell: dict[str, Any]) -> dict[str, Any]:
     name = cell["metadata"]["grader"]["exercise"]
-    prompts = {"code_prompt_show": f"The course's solution of {name}", "code_prompt_hide": f"The course's solution of {name}"}
+    prompts = {
+        "code_prompt_show": f"The course's solution of {name}",
+        "code_prompt_hide": f"The course's solution of {name}",
+    }
     return {**cell, "metadata": {**cell["metadata"], "tags": ["hide-input"], "mystnb": prompts}}
 
 

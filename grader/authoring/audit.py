@@ -70,7 +70,9 @@ def audit(names: Sequence[str]) -> Findings:
             findings.problems += map(str, error.problems)
             continue
         if not lesson.outcome:
-            findings.problems.append(f"{name}: its outcome is missing (outcome=: what learners can do after the lesson).")
+            findings.problems.append(
+                f"{name}: its outcome is missing (outcome=: what learners can do after the lesson)."
+            )
         findings.problems += _given_away(name, cells, lesson)
         for exercise in lesson.exercises:
             _examine(findings, name, exercise, stubs[exercise.name])
@@ -222,7 +224,7 @@ def _bound(symbols: Sequence[str], shape: tuple[int, ...]) -> dict[str, int]:
     named = [symbol for symbol in symbols if symbol != "..."]
     if len(named) > len(shape) or (len(named) < len(shape) and "..." not in symbols):
         return {}
-    tail = shape[len(shape) - len(named):]
+    tail = shape[len(shape) - len(named) :]
     return {symbol: size for symbol, size in zip(named, tail, strict=True) if symbol.isidentifier()}
 
 

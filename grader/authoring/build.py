@@ -32,8 +32,14 @@ def checked_cells(name: str) -> tuple[tuple[Cell, ...], Lesson]:
     names = tuple(exercise.name for exercise in lesson.exercises)
     if names != registry.CONTRACT[name]:
         module = f"grader/course/lessons/{name}/__init__.py"
-        problems.append(LintError(module, 0, f"exercises are {', '.join(names)}; the contract has "
-                                        f"{', '.join(registry.CONTRACT[name])}, in this order."))
+        problems.append(
+            LintError(
+                module,
+                0,
+                f"exercises are {', '.join(names)}; the contract has "
+                f"{', '.join(registry.CONTRACT[name])}, in this order.",
+            )
+        )
     if problems:
         raise AuthorError(problems)
     return cells, lesson

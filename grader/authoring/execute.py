@@ -57,7 +57,9 @@ def _ask_for(needs: str, file: str) -> None:
     """Raises AuthorError where the extra is missing: an empty run would take the place of a stored one."""
     extra = importlib.import_module(f"grader.data.{needs}")
     if not extra.available():
-        sentence = f"its stored run needs {needs}, so nothing was written and the stored run stays. {extra.how_to_get()}"
+        sentence = (
+            f"its stored run needs {needs}, so nothing was written and the stored run stays. {extra.how_to_get()}"
+        )
         raise AuthorError([LintError(file, 0, sentence)])
 
 
@@ -72,7 +74,9 @@ def _said(file: str, cells: Sequence[Cell], outputs: Ran) -> list[tuple[str, str
                 line = cell.line + (asked[at].line if asked else 0)
                 sentence = f"{what} raises {output['ename']}: {output['evalue'] or 'no message'}"
                 raise AuthorError([LintError(file, line, sentence)])
-        said += [(one.text, "".join(output["text"])) for one, output in zip(asked, shown, strict=False)]  # code quotes nothing
+        said += [
+            (one.text, "".join(output["text"])) for one, output in zip(asked, shown, strict=False)
+        ]  # code quotes nothing
     return said
 
 

@@ -31,7 +31,9 @@ def _of_one(file: str, cell: Cell, names: Sequence[str]) -> Iterator[LintError]:
     if cell.role == "prose":
         head = cell.text.split("\n", 1)[0]
         if head.startswith(TASK) and task_name(cell.text) not in names:
-            yield problem(f"'{head}' is not an exercise of this lesson{_nearest(head.removeprefix(TASK).strip(), names)}.")
+            yield problem(
+                f"'{head}' is not an exercise of this lesson{_nearest(head.removeprefix(TASK).strip(), names)}."
+            )
         return
     if not cell.role:
         yield problem(f'a code cell needs a role: # %% role="…" with one of {", ".join(ROLES[1:])}.')
@@ -57,9 +59,13 @@ def _of_code(problem, cell: Cell) -> Iterator[LintError]:
             yield problem("this mark is for a formatter, but learners would see it: remove it.", number)
     name, text = cell.exercise, cell.text.strip()
     if cell.role == "check" and text not in (f"check({name})", f'check("{name}", {name})'):
-        yield problem(f'a check cell contains check({name}), or check("{name}", {name}) for an answer, and nothing else.', 1)
+        yield problem(
+            f'a check cell contains check({name}), or check("{name}", {name}) for an answer, and nothing else.', 1
+        )
     if cell.role == "payoff" and not text.startswith(f"if passed({name})") and "if passed(" not in text.split("\n")[0]:
-        yield problem(f"a payoff cell begins with 'if passed({name}):', so that an unsolved lesson still runs to the end.", 1)
+        yield problem(
+            f"a payoff cell begins with 'if passed({name}):', so that an unsolved lesson still runs to the end.", 1
+        )
 
 
 def _of_regions(problem, cell: Cell) -> Iterator[LintError]:
@@ -67,7 +73,9 @@ def _of_regions(problem, cell: Cell) -> Iterator[LintError]:
     for number, line in enumerate(map(str.strip, cell.text.splitlines()), 1):
         if line.startswith(BEGIN):
             if opened:
-                yield problem("a solution region begins inside another one; close the first with '# endregion'.", number)
+                yield problem(
+                    "a solution region begins inside another one; close the first with '# endregion'.", number
+                )
             opened, regions = number, regions + 1
         elif line == END:
             if not opened:

@@ -35,10 +35,14 @@ def proofread_prose(file: str, cells: Sequence[Cell], lesson: Lesson) -> Iterato
     if written:
         yield from _frame(file, prose.shown(written))
     if not notes:
-        yield LintError(file, 0, f"the source has no notes for instructors: its last cell must begin with '{prose.TEACHING}'.")
+        yield LintError(
+            file, 0, f"the source has no notes for instructors: its last cell must begin with '{prose.TEACHING}'."
+        )
     for cell in notes:
         if cell is not cells[-1]:
-            yield LintError(file, cell.line, f"'{prose.TEACHING}' may begin only the last cell of a source, and only one.")
+            yield LintError(
+                file, cell.line, f"'{prose.TEACHING}' may begin only the last cell of a source, and only one."
+            )
         yield from _notes(file, cell, lesson)
 
 
@@ -46,7 +50,11 @@ def _asserted(cells: Sequence[Cell]) -> frozenset[str]:
     """The names of which a cell's assert or a claim of prose says something. What is not Python is another's to report."""
     names: set[str] = set()
     for cell in cells:
-        claims = [prose.code_of(asked.text) for asked in prose.asked_in(cell.text) if "; " in asked.text and not prose.amiss(asked.text)]
+        claims = [
+            prose.code_of(asked.text)
+            for asked in prose.asked_in(cell.text)
+            if "; " in asked.text and not prose.amiss(asked.text)
+        ]
         with contextlib.suppress(SyntaxError):
             for node in ast.walk(ast.parse("\n".join(claims) if cell.role == "prose" else cell.text)):
                 if isinstance(node, ast.If if cell.role == "prose" else ast.Assert):
@@ -58,7 +66,9 @@ def _quotes(file: str, cell: Cell, asserted: frozenset[str]) -> Iterator[LintErr
     for asked in prose.asked_in(cell.text):
         wrong = prose.amiss(asked.text)
         if wrong:
-            sentence = f"{{{{ {asked.text} }}}} is not an expression with a format, as in {{{{ spread:.2f }}}}: {wrong}."
+            sentence = (
+                f"{{{{ {asked.text} }}}} is not an expression with a format, as in {{{{ spread:.2f }}}}: {wrong}."
+            )
             yield LintError(file, cell.line + asked.line, sentence)
         elif "; " not in asked.text and (names := prose.names_in(asked.text)) and not names & asserted:
             sentence = (
@@ -79,16 +89,22 @@ def _prediction(file: str, cell: Cell) -> Iterator[LintError]:
         if not text:
             yield LintError(file, cell.line, f"this prediction has no {what}, or it is empty.")
     if sorted(marks) == sorted((prose.ANSWER, prose.WRONG)) and marks != [prose.ANSWER, prose.WRONG] or len(marks) > 2:
-        yield LintError(file, cell.line, f"a prediction has a question, then one '{prose.ANSWER}', then one '{prose.WRONG}'.")
+        yield LintError(
+            file, cell.line, f"a prediction has a question, then one '{prose.ANSWER}', then one '{prose.WRONG}'."
+        )
 
 
 def _inline(file: str, cells: Sequence[Cell]) -> Iterator[LintError]:
     for cell in cells:
         for number, line in enumerate(cell.text.splitlines(), 1):
             if re.search(r"\*\*Predict\b", line):
-                yield LintError(file, cell.line + number, f"a prediction needs a separate cell that begins with '{prose.PREDICT}'.")
+                yield LintError(
+                    file, cell.line + number, f"a prediction needs a separate cell that begins with '{prose.PREDICT}'."
+                )
             elif line.strip() in (prose.ANSWER, prose.WRONG):
-                yield LintError(file, cell.line + number, f"'{line.strip()}' belongs to a cell that begins with '{prose.PREDICT}'.")
+                yield LintError(
+                    file, cell.line + number, f"'{line.strip()}' belongs to a cell that begins with '{prose.PREDICT}'."
+                )
 
 
 def _frame(file: str, cells: Sequence[Cell]) -> Iterator[LintError]:
@@ -103,7 +119,9 @@ def _frame(file: str, cells: Sequence[Cell]) -> Iterator[LintError]:
 
 def _notes(file: str, cell: Cell, lesson: Lesson) -> Iterator[LintError]:
     if prose.asked_in(cell.text):
-        yield LintError(file, cell.line, "notes for instructors run no code, so they cannot quote numbers with '{{ }}'.")
+        yield LintError(
+            file, cell.line, "notes for instructors run no code, so they cannot quote numbers with '{{ }}'."
+        )
     own = teaching.sections(cell.text)
     if tuple(own) != teaching.HEADINGS:
         wanted = ", ".join(f"'## {heading}'" for heading in teaching.HEADINGS)

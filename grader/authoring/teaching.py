@@ -18,8 +18,13 @@ from grader.course.spec import Lesson
 from grader.course.stubs import dots
 
 FOR, CUT_60, CUT_90, MISTAKES, DISCUSS, PAPER = HEADINGS = (
-    "What the lesson is for", "Cut for 60 minutes", "Cut for 90 minutes", "Mistakes to expect", "To discuss", "On paper",
-)  # fmt: skip
+    "What the lesson is for",
+    "Cut for 60 minutes",
+    "Cut for 90 minutes",
+    "Mistakes to expect",
+    "To discuss",
+    "On paper",
+)
 BEFORE = "**Before this lesson:**"
 _MISTAKE = re.compile(r"- (?P<exercise>\w+) (?P<id>\w+): (?P<ask>\S.*)")
 
@@ -85,13 +90,23 @@ def page(name: str, cells: Sequence[Cell], lesson: Lesson, said: prose.Said) -> 
         f"# Teaching {registry.heading(name)}",
         f"**Before this lesson:** {before(cells)}",
         _time(cells, lesson),
-        f"## {FOR}", own[FOR],
-        "## Exercises", _exercises(lesson),
-        f"## {CUT_60}", own[CUT_60], f"## {CUT_90}", own[CUT_90],
-        "## Predictions", *_predictions(cells, said),
-        f"## {MISTAKES}", *_mistakes(cell.text, lesson),
-        f"## {DISCUSS}", own[DISCUSS], f"## {PAPER}", own[PAPER],
-    ]  # fmt: skip
+        f"## {FOR}",
+        own[FOR],
+        "## Exercises",
+        _exercises(lesson),
+        f"## {CUT_60}",
+        own[CUT_60],
+        f"## {CUT_90}",
+        own[CUT_90],
+        "## Predictions",
+        *_predictions(cells, said),
+        f"## {MISTAKES}",
+        *_mistakes(cell.text, lesson),
+        f"## {DISCUSS}",
+        own[DISCUSS],
+        f"## {PAPER}",
+        own[PAPER],
+    ]
     return "\n\n".join(parts) + "\n"
 
 

@@ -88,7 +88,9 @@ def _take_course(arguments: Sequence[str]) -> None:
 def parser() -> argparse.ArgumentParser:
     """The arguments of every command."""
     made = argparse.ArgumentParser(prog="grader", description="Builds, checks and grades the attention course.")
-    made.add_argument("--version", action=_Version, nargs=0, help="show the version and the lessons that it knows, and exit")
+    made.add_argument(
+        "--version", action=_Version, nargs=0, help="show the version and the lessons that it knows, and exit"
+    )
     made.set_defaults(run=lambda options: made.print_help() or PASSED)  # `grader` alone
     commands = made.add_subparsers(metavar="COMMAND")
     for add in GROUPS:

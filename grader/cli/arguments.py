@@ -84,7 +84,9 @@ def threshold(text: str) -> tuple[float, bool]:
     """(number, whether it is a percentage)."""
     percent = text.endswith("%")
     number = _float(text.removesuffix("%"))
-    _checked(text, 0 <= number <= (100 if percent else math.inf), "neither points, such as 12, nor a percentage, such as 80%")
+    _checked(
+        text, 0 <= number <= (100 if percent else math.inf), "neither points, such as 12, nor a percentage, such as 80%"
+    )
     return number, percent
 
 
@@ -102,7 +104,9 @@ def whole(text: str) -> int:
 
 
 def port(text: str) -> int:
-    return int(_checked(text, text.isdecimal() and 0 < int(text) < 65_536, "not a port; a port is a number from 1 to 65535"))
+    return int(
+        _checked(text, text.isdecimal() and 0 < int(text) < 65_536, "not a port; a port is a number from 1 to 65535")
+    )
 
 
 def web_address(text: str) -> str:

@@ -23,9 +23,13 @@ def add(commands: Any) -> None:
     build = command(commands, "build", _build, "make notebooks and teaching notes from solutions/NN_lesson.py")
     build.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 01 or 01_three_tokens (default: all)")
     build.add_argument(
-        "-j", "--jobs", type=whole, default=BUILDS_AT_ONCE, metavar="N",
+        "-j",
+        "--jobs",
+        type=whole,
+        default=BUILDS_AT_ONCE,
+        metavar="N",
         help=f"lessons at once (default: {BUILDS_AT_ONCE}); a lesson that measures times is always built alone",
-    )  # fmt: skip
+    )
     build.add_argument("--check", action="store_true", help="build nothing; fail if a file is stale")
 
     audit = command(commands, "audit", _audit, "prove that lessons and their specifications keep the rules")

@@ -29,10 +29,7 @@ def written(report: Any, scheme: Any, out: Path) -> Any:
     report = replace(report, notes=(*report.notes, *books.remarks(room)))
     if scheme.anonymous:
         report = pseudonyms.anonymous(report, pseudonyms.chosen(out, [one.name for one in report.submissions]))
-    folder.write_all(
-        report, out, books=books, named=not scheme.anonymous,
-        before_change=lambda: say(copied(out)),
-    )  # fmt: skip
+    folder.write_all(report, out, books=books, named=not scheme.anonymous, before_change=lambda: say(copied(out)))
     return report
 
 

@@ -26,8 +26,17 @@ def resolved(options: argparse.Namespace, found: list, begun: Mapping[str, Any])
 
     named = _named(options, [one.name for one in found])
     if named.get("anonymous") and (named.get("roster") or named.get("assignment")):
-        raise InputError("--anonymous writes no grade book, so --roster and --assignment have no use; leave one of them out.")
-    about = {"seed": registry.SEED, "timeout_s": TIMEOUT_S, "exercises": None, **MarkingScheme().settings(), **begun, **named}
+        raise InputError(
+            "--anonymous writes no grade book, so --roster and --assignment have no use; leave one of them out."
+        )
+    about = {
+        "seed": registry.SEED,
+        "timeout_s": TIMEOUT_S,
+        "exercises": None,
+        **MarkingScheme().settings(),
+        **begun,
+        **named,
+    }
     about["course"] = course_digest()
     by = "--exercises" if "exercises" in named else "--lessons" if "lessons" in named else HALF
     by = about["lessons_chosen_by"] = begun.get("lessons_chosen_by", by)
@@ -43,11 +52,18 @@ def _named(options: argparse.Namespace, learners: Sequence[str]) -> dict[str, An
 
     roster, lessons = _roster(options, learners), _lessons(options.lessons, options.exercises)
     named = {
-        "seed": options.seed, "timeout_s": options.timeout, "partial": options.partial, "anonymous": options.anonymous,
-        "lessons": lessons and sorted(lessons), "exercises": options.exercises and sorted(options.exercises),
+        "seed": options.seed,
+        "timeout_s": options.timeout,
+        "partial": options.partial,
+        "anonymous": options.anonymous,
+        "lessons": lessons and sorted(lessons),
+        "exercises": options.exercises and sorted(options.exercises),
         "weights": options.weights if options.weights in (None, NONE) else read_weights(options.weights),
-        "max_points": options.max_points, "assignment": options.assignment, "roster": roster, "due": options.due,
-    }  # fmt: skip
+        "max_points": options.max_points,
+        "assignment": options.assignment,
+        "roster": roster,
+        "due": options.due,
+    }
     plain = MarkingScheme().settings()
     return {key: plain[key] if value == NONE else value for key, value in named.items() if value is not None}
 
@@ -91,7 +107,9 @@ def _lessons(lessons: tuple[str, ...] | None, exercises: tuple[str, ...] | None)
     theirs = {name: registry.lesson_of(name) for name in exercises or ()}
     outside = [name for name, lesson in theirs.items() if lessons and lesson not in lessons]
     if outside:
-        raise InputError(f"{outside[0]} belongs to lesson {theirs[outside[0]][:2]}, which --lessons leaves out; name it there, too, "
-                         "or leave --lessons out.")  # fmt: skip
+        raise InputError(
+            f"{outside[0]} belongs to lesson {theirs[outside[0]][:2]}, which --lessons leaves out; name it there, too, "
+            "or leave --lessons out."
+        )
     # A lesson without an exercise that counts would be an empty column.
     return tuple(sorted(set(theirs.values()))) if theirs else lessons

@@ -16,10 +16,23 @@ MOST = 40  # files told that were not placed; collected.csv and the sources have
 
 def add(commands: Any) -> None:
     made = command(commands, "collect", _collect, "sort a learning platform's download into one folder per learner")
-    made.add_argument("sources", type=Path, nargs="+", metavar="SOURCE",
-                      help="an archive or a folder from Canvas, Moodle, Gradescope or GitHub Classroom")  # fmt: skip
-    made.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="one subfolder per learner; older attempts go to backups/")
-    made.add_argument("--roster", type=Path, metavar="FILE", help="CSV of the enrolled learners: folders get the grade book's names")
+    made.add_argument(
+        "sources",
+        type=Path,
+        nargs="+",
+        metavar="SOURCE",
+        help="an archive or a folder from Canvas, Moodle, Gradescope or GitHub Classroom",
+    )
+    made.add_argument(
+        "--to",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="one subfolder per learner; older attempts go to backups/",
+    )
+    made.add_argument(
+        "--roster", type=Path, metavar="FILE", help="CSV of the enrolled learners: folders get the grade book's names"
+    )
     made.add_argument("--by", default="", metavar="COLUMN", help="the roster's column that names the folders")
 
 
@@ -47,8 +60,10 @@ def _collect(options: argparse.Namespace) -> int:
             for each, contained in zip(known, found, strict=True):
                 placed.place(each, contained.source, options.to, roster, outcome, sources)
         except OSError as error:
-            raise InputError(f"{error.filename or options.to}: {error.strerror or error}. All files copied so far are complete and stay; "
-                             "fix that, and run the same command again.") from None  # fmt: skip
+            raise InputError(
+                f"{error.filename or options.to}: {error.strerror or error}. All files copied so far are complete and stay; "
+                "fix that, and run the same command again."
+            ) from None
         finally:
             placed.record(options.to, outcome)
     print(_table(outcome, sorted({each.form for each in known if each.handed}), options.to, roster))
@@ -60,13 +75,17 @@ def _collect(options: argparse.Namespace) -> int:
 
 def _nothing(sources: list[Path], found: list[Any]) -> str:
     refused = [f" {path} {why}." for each in found for path, why in each.refused[:3]]
-    return (f"nothing of {', '.join(map(str, sources))} is a learner's file, as Canvas, Moodle, Gradescope or GitHub Classroom name them, "
-            f"or as one folder per learner.{''.join(refused)} Nothing was collected.")  # fmt: skip
+    return (
+        f"nothing of {', '.join(map(str, sources))} is a learner's file, as Canvas, Moodle, Gradescope or GitHub Classroom name them, "
+        f"or as one folder per learner.{''.join(refused)} Nothing was collected."
+    )
 
 
 def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
     """What became of everything: a line a learner, then what has no place and who is missing."""
-    learners = sorted((one for one in outcome.learners.values() if one.placed or one.same or one.kept), key=lambda one: one.name)
+    learners = sorted(
+        (one for one in outcome.learners.values() if one.placed or one.same or one.kept), key=lambda one: one.name
+    )
     wide = max((len(one.name) for one in learners), default=0)
     platforms = [form for form in forms if form != "folders"]
     own = not platforms
@@ -76,7 +95,9 @@ def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
     lines += _absent(roster, {one.name for one in learners}) if roster else []
     if not (roster or own):
         lines += ["", "Without --roster the folders have the platform's names, which no grade book knows."]
-    return harmless("\n".join([*lines, "", f"{counted(len(learners), 'learner')} in {to}; next: grader class {to} --out results"]))
+    return harmless(
+        "\n".join([*lines, "", f"{counted(len(learners), 'learner')} in {to}; next: grader class {to} --out results"])
+    )
 
 
 def _others(others: list[tuple[str, str]]) -> list[str]:
@@ -96,7 +117,9 @@ def _learner(one: Any) -> str:
     said = [counted(len(one.placed), "new file")] if one.placed else []
     said += [f"{len(one.same)} unchanged"] if one.same else []
     if one.replaced:
-        said.append(f"in place of an older attempt, which is kept in {' and '.join(f'{place}/' for place in one.replaced)}")
+        said.append(
+            f"in place of an older attempt, which is kept in {' and '.join(f'{place}/' for place in one.replaced)}"
+        )
     if one.kept:
         said.append(f"{len(one.kept)} older than what counts, kept as {', '.join(sorted(one.kept))}")
     return ", ".join([*said, *(["late"] if one.late else [])])

@@ -70,7 +70,7 @@ def _reinstall() -> str:
     """The repair where something is missing: of a checkout, or of what was handed out."""
     if _in_checkout():
         return "run `make lab` again, or: python -m pip install -e '.[lab,torch]' -c constraints.txt"
-    return "run the lines under \"Set up\" in the hand-out's README again, such as: python -m pip install -r requirements.txt"
+    return 'run the lines under "Set up" in the hand-out\'s README again, such as: python -m pip install -r requirements.txt'
 
 
 def _python() -> Check:
@@ -85,10 +85,11 @@ def _required(*extras: str) -> list[str]:
 
     wanted = [Requirement(line) for line in requires("attention-course") or ()]
     return sorted(
-        one.name for one in wanted
+        one.name
+        for one in wanted
         if one.name not in ("torch", "attention-course")
         and (one.marker is None or any(one.marker.evaluate({"extra": extra}) for extra in (extras or ("",))))
-    )  # fmt: skip
+    )
 
 
 def _in_checkout() -> bool:
@@ -111,8 +112,12 @@ def _packages() -> Iterator[Check]:
     if lost:
         yield Check("packages", f"not installed: {', '.join(lost)}", _reinstall())
     elif lacking:
-        yield Check("JupyterLab", f"not installed here: {', '.join(lacking)}", "nothing, if something else opens the notebooks; otherwise: "
-                    "python -m pip install 'attention-course[lab]'", True)
+        yield Check(
+            "JupyterLab",
+            f"not installed here: {', '.join(lacking)}",
+            "nothing, if something else opens the notebooks; otherwise: python -m pip install 'attention-course[lab]'",
+            True,
+        )
 
 
 def _kernel() -> Check:
@@ -125,13 +130,16 @@ def _kernel() -> Check:
     try:
         spec = KernelSpecManager().get_kernel_spec("python3")
     except NoSuchKernel:
-        return Check("kernel", "there is none called python3", "python -m ipykernel install --sys-prefix --name python3")
+        return Check(
+            "kernel", "there is none called python3", "python -m ipykernel install --sys-prefix --name python3"
+        )
     command = spec.argv[0]
     mine = command in ("python", "python3") or _same_file(command, sys.executable)
     if mine:
         return Check("kernel", "python3 runs this Python")
-    return Check("kernel", f"python3 runs another Python, {command}",
-                "python -m ipykernel install --sys-prefix --name python3")
+    return Check(
+        "kernel", f"python3 runs another Python, {command}", "python -m ipykernel install --sys-prefix --name python3"
+    )
 
 
 def _same_file(one: str, other: str) -> bool:
@@ -157,7 +165,11 @@ def _torch() -> Iterator[Check]:
     try:
         done = subprocess.run([sys.executable, "-c", _TORCH], capture_output=True, text=True, timeout=IMPORT_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        yield Check("torch", f"is still importing after {IMPORT_TIMEOUT_S} s", "try once more; if that does not help, reinstall torch")
+        yield Check(
+            "torch",
+            f"is still importing after {IMPORT_TIMEOUT_S} s",
+            "try once more; if that does not help, reinstall torch",
+        )
         return
     try:
         seen = json.loads(done.stdout.splitlines()[-1])
@@ -166,7 +178,9 @@ def _torch() -> Iterator[Check]:
         yield Check("torch", f"does not import: {reason[:200]}", "python -m pip install 'torch>=2.4'")
         return
     wrong = "" if seen["right"] else "python -m pip install --force-reinstall torch"
-    yield Check("torch", f"{seen['version']}" + ("" if seen["right"] else ", but it multiplies matrices wrongly"), wrong)
+    yield Check(
+        "torch", f"{seen['version']}" + ("" if seen["right"] else ", but it multiplies matrices wrongly"), wrong
+    )
     yield _accelerator(seen)
 
 
@@ -176,8 +190,12 @@ def _accelerator(seen: dict) -> Check:
     if seen["mps"]:
         return Check("accelerator", "Apple's GPU, by MPS")
     if seen["built_for_cuda"]:
-        return Check("accelerator", f"none; this torch is built for CUDA {seen['built_for_cuda']}, but it finds no GPU",
-                    "if this computer has one, check its driver with nvidia-smi; every lesson runs without it", True)
+        return Check(
+            "accelerator",
+            f"none; this torch is built for CUDA {seen['built_for_cuda']}, but it finds no GPU",
+            "if this computer has one, check its driver with nvidia-smi; every lesson runs without it",
+            True,
+        )
     return Check("accelerator", "none; every lesson runs on the CPU")
 
 
@@ -206,12 +224,20 @@ def _isolation() -> Check:
     try:
         level, lacking = isolation()
     except SandboxError as error:
-        return Check("isolation", f"nothing can be graded here: {error}", "`check` works all the same; to grade, use "
-                    "another computer", True)
+        return Check(
+            "isolation",
+            f"nothing can be graded here: {error}",
+            "`check` works all the same; to grade, use another computer",
+            True,
+        )
     if level == "full":
         return Check("isolation", f"full: what is graded cannot read this computer's files{lacking and '; '}{lacking}")
-    return Check("isolation", f"{level}: what is graded can read this computer's files, because {lacking}",
-                "your own work needs no more; `grader class` needs full, so grade a class on Linux 5.13 or newer", True)
+    return Check(
+        "isolation",
+        f"{level}: what is graded can read this computer's files, because {lacking}",
+        "your own work needs no more; `grader class` needs full, so grade a class on Linux 5.13 or newer",
+        True,
+    )
 
 
 def _writable(what: str, folder: Path) -> Check:
@@ -221,8 +247,11 @@ def _writable(what: str, folder: Path) -> Check:
             file.write(b"0" * 4096)
             file.flush()
     except OSError as error:
-        return Check(what, f"{folder.resolve()} can't be written to ({error.strerror})",
-                    "copy the notebooks to a folder of your own and work there; check the free space of the disk")
+        return Check(
+            what,
+            f"{folder.resolve()} can't be written to ({error.strerror})",
+            "copy the notebooks to a folder of your own and work there; check the free space of the disk",
+        )
     return Check(what, str(folder.resolve()))
 
 

@@ -16,15 +16,24 @@ from grader.submission import platforms
 from grader.util.errors import InputError
 
 RENDERERS = {  # an option of `grader grade` -> the module of grader/reports that renders it
-    "json": "json", "junit": "junit", "markdown": "markdown", "html": "page", "csv": "csv", "gradescope": "gradescope",
+    "json": "json",
+    "junit": "junit",
+    "markdown": "markdown",
+    "html": "page",
+    "csv": "csv",
+    "gradescope": "gradescope",
     "classroom50": "classroom50",
-}  # fmt: skip
+}
 
 
 def add(commands: Any) -> None:
     grade = command(commands, "grade", _grade, "grade notebooks in a process of their own")
-    grade.add_argument("paths", nargs="*", metavar="PATH", help="a notebook, or one learner's folder of notebooks "
-                       "(default, in a session of `make lab`: its folder)")  # fmt: skip
+    grade.add_argument(
+        "paths",
+        nargs="*",
+        metavar="PATH",
+        help="a notebook, or one learner's folder of notebooks (default, in a session of `make lab`: its folder)",
+    )
     grade.add_argument("--json", metavar="FILE", help="write the results as JSON; '-' for standard output")
     grade.add_argument("--junit", metavar="FILE", help="write JUnit XML, for a CI's test view")
     grade.add_argument("--markdown", metavar="FILE", help="write a Markdown summary")
@@ -32,8 +41,12 @@ def add(commands: Any) -> None:
     grade.add_argument("--csv", metavar="FILE", help="write a table, one row per submission")
     grade.add_argument("--gradescope", metavar="FILE", help="write the results.json of a Gradescope autograder")
     grade.add_argument("--classroom50", metavar="FILE", help="write the result.json of a Classroom 50 autograder")
-    grade.add_argument("--visibility", choices=("visible", "hidden", "after_due_date", "after_published"), default="visible",
-                       help="when learners see what --gradescope writes (default: visible)")  # fmt: skip
+    grade.add_argument(
+        "--visibility",
+        choices=("visible", "hidden", "after_due_date", "after_published"),
+        default="visible",
+        help="when learners see what --gradescope writes (default: visible)",
+    )
     grade.add_argument(
         "--min-score",
         type=threshold,
@@ -43,14 +56,15 @@ def add(commands: Any) -> None:
     grade.add_argument("--lessons", type=lesson_list, metavar="A,B", help="grade these lessons only, such as 01,05")
     grade.add_argument("--seed", type=natural, default=registry.SEED, help="seed of the inputs (default: %(default)s)")
     grade.add_argument(
-        "--timeout",
+        "--timeout", type=seconds, default=None, metavar="S", help="wall-clock seconds for each exercise and each cell"
+    )
+    grade.add_argument(
+        "--deadline",
         type=seconds,
         default=None,
         metavar="S",
-        help="wall-clock seconds for each exercise and each cell",
+        help="wall-clock seconds for the whole run; --gradescope's file is written after each lesson anyway",
     )
-    grade.add_argument("--deadline", type=seconds, default=None, metavar="S",
-                       help="wall-clock seconds for the whole run; --gradescope's file is written after each lesson anyway")  # fmt: skip
     grade.add_argument(
         "--require-isolation",
         choices=("process", "full"),
@@ -85,7 +99,9 @@ def _grade(options: argparse.Namespace) -> int:
         classroom50.check()
     chosen = {} if options.timeout is None else {"timeout_s": options.timeout}
     chosen |= {"require": options.require_isolation, "deadline_s": options.deadline}
-    if options.gradescope and options.gradescope != "-":  # a container that is stopped at its limit leaves what was done
+    if (
+        options.gradescope and options.gradescope != "-"
+    ):  # a container that is stopped at its limit leaves what was done
         chosen["done"] = lambda report: write_report("gradescope", options.gradescope, report, options.visibility)
     try:
         report = grade(options.paths, lessons=options.lessons, seed=options.seed, begun=_begun, **chosen)
@@ -95,7 +111,9 @@ def _grade(options: argparse.Namespace) -> int:
         return complain(f"nothing was graded: {error}.", NOT_GRADED)
     if "-" not in files.values():
         _print_card(report)
-    written = [write_report(form, file, report, options.visibility) for form, file in files.items()]  # each, whatever became of another
+    written = [
+        write_report(form, file, report, options.visibility) for form, file in files.items()
+    ]  # each, whatever became of another
     if not all(written):
         return BAD_INPUT
     for sentence in filter(None, [below(report, options.min_score)]):

@@ -18,19 +18,29 @@ _RELOAD = "In a tab that is open, the menu File › Reload Notebook from Disk sh
 
 def add(commands: Any) -> None:
     explain = command(commands, "explain", _explain, "explain a mistake at length, or list those of an exercise")
-    explain.add_argument("id", metavar="ID", help="the id of a mistake, as a verdict shows it, such as SM1, or an exercise")
+    explain.add_argument(
+        "id", metavar="ID", help="the id of a mistake, as a verdict shows it, such as SM1, or an exercise"
+    )
 
     progress = command(commands, "progress", _progress, "show what has passed, and what comes next")
-    reset = command(commands, "reset", _reset, "restore a lesson, or the cell of one exercise; the old notebook is kept")
+    reset = command(
+        commands, "reset", _reset, "restore a lesson, or the cell of one exercise; the old notebook is kept"
+    )
     reset.add_argument("what", metavar="WHAT", help="a lesson, such as 01, or an exercise, such as softmax_rows")
     reset.add_argument("--confirm", metavar="CODE", help="the code that the command gave when it asked; it counts once")
     update = command(commands, "update", _update, "put your cells into this version of the lessons")
-    update.add_argument("lessons", nargs="*", metavar="LESSON", help="which lessons (default: all that are in the folder)")
+    update.add_argument(
+        "lessons", nargs="*", metavar="LESSON", help="which lessons (default: all that are in the folder)"
+    )
     for each in (progress, reset, update):
-        each.add_argument("--folder", type=Path, help="where the notebooks are (default: notebooks/, or else the current folder)")
+        each.add_argument(
+            "--folder", type=Path, help="where the notebooks are (default: notebooks/, or else the current folder)"
+        )
 
     doctor = command(commands, "doctor", _doctor, "say what this computer lacks for the course, and how to fix it")
-    doctor.add_argument("--isolation", action="store_true", help="print only the level of isolation that submissions have here")
+    doctor.add_argument(
+        "--isolation", action="store_true", help="print only the level of isolation that submissions have here"
+    )
 
 
 def _explain(options: argparse.Namespace) -> int:
@@ -95,7 +105,9 @@ def _update(options: argparse.Namespace) -> int:
         place = folder(options.folder)
         names = present(place)
         if not names:
-            raise InputError(f"{place.resolve()} contains no notebook of the course; name the right folder with --folder.")
+            raise InputError(
+                f"{place.resolve()} contains no notebook of the course; name the right folder with --folder."
+            )
     return _change("update", names, options.folder)
 
 
@@ -118,7 +130,11 @@ def _change(what: str, names: Sequence[str], asked: Path | None) -> int:
     except InputError as error:
         failed = bool(complain(str(error), BAD_INPUT))
     if reload:
-        print(harmless(f"Where a tab shows {listed(reload, 20)}, reload it before you go on: the menu File › Reload Notebook from Disk."))
+        print(
+            harmless(
+                f"Where a tab shows {listed(reload, 20)}, reload it before you go on: the menu File › Reload Notebook from Disk."
+            )
+        )
     return BAD_INPUT if failed else PASSED
 
 

@@ -17,7 +17,9 @@ def prepared(out: Path, graded: Path, resume: bool) -> list[str]:
     Raises: InputError where it holds something else, an unfinished run without --resume, or lies in the class's folder.
     """
     if out.resolve().is_relative_to(graded.resolve()) or graded.resolve().is_relative_to(out.resolve()):
-        raise InputError(f"one of {out} and {graded} is inside the other; --out needs a folder outside the learners' folder.")
+        raise InputError(
+            f"one of {out} and {graded} is inside the other; --out needs a folder outside the learners' folder."
+        )
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; --out needs a folder.")
     if not out.exists() or not any(out.iterdir()):
@@ -26,8 +28,10 @@ def prepared(out: Path, graded: Path, resume: bool) -> list[str]:
         raise InputError(f"{out} contains something other than a run of `grader class`; name an empty or a new folder.")
     found = load(out / JOURNAL)
     if not found.finished and not resume:
-        raise InputError(f"{out} holds a run that was not finished, with {len(found.results)} results: add --resume to "
-                         "continue it, or name another folder.")  # fmt: skip
+        raise InputError(
+            f"{out} holds a run that was not finished, with {len(found.results)} results: add --resume to "
+            "continue it, or name another folder."
+        )
     if found.finished and not resume:
         backup = _backup(out)
         out.rename(backup)

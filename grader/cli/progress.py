@@ -51,7 +51,12 @@ def _bar(total: int) -> tuple[Any, Any]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bar, TextColumn, TimeRemainingColumn
 
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}", markup=False),
-               TimeRemainingColumn(), TextColumn("{task.fields[said]}", markup=False))  # fmt: skip
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}", markup=False),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[said]}", markup=False),
+    )
     bar = Bar(*columns, console=Console(stderr=True, emoji=False), transient=True)
     return bar, bar.add_task("grading", total=total, rate="", said="")

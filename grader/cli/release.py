@@ -16,8 +16,12 @@ def add(commands: Any) -> None:
     """Adds the command to the parser."""
     release = command(commands, "release", run, "write a folder to hand out to learners, checked for solutions")
     release.add_argument("place", type=Path, metavar="DIR", help="a new or an empty folder")
-    release.add_argument("--lessons", type=lesson_list, metavar="A,B",
-                         help="these, such as 05, and all lessons before them (default: all)")  # fmt: skip
+    release.add_argument(
+        "--lessons",
+        type=lesson_list,
+        metavar="A,B",
+        help="these, such as 05, and all lessons before them (default: all)",
+    )
     release.add_argument("--only", action="store_true", help="leave out the lessons before those that --lessons names")
     release.add_argument(
         "--without-solutions",
@@ -50,7 +54,9 @@ def run(options: argparse.Namespace) -> int:
     made = release(
         options.place,
         tuple(name for name in registry.lessons() if name in lessons),
-        earlier=() if options.only else tuple(name for name in registry.lessons() if name < max(lessons) and name not in lessons),
+        earlier=()
+        if options.only
+        else tuple(name for name in registry.lessons() if name < max(lessons) and name not in lessons),
         without_solutions=options.without_solutions,
         gradescope_bundle=options.gradescope,
         grader=options.grader or "",

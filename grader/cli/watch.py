@@ -28,9 +28,15 @@ def add(commands: Any) -> None:
     )
     watch.add_argument("--lessons", type=lesson_list, default=(), metavar="A,B", help="only these, such as 01,05")
     watch.add_argument("--seed", type=natural, default=registry.SEED, help="seed of the inputs (default: %(default)s)")
-    watch.add_argument("--page", type=Path, metavar="FILE", help="also write a page of the room for a projector, such as room.html")
-    watch.add_argument("--names", action="store_true", help="show learners' names on the page (default: only a mark for each learner)")
-    watch.add_argument("--timeout", type=seconds, metavar="S", help="wall-clock seconds for each exercise and each cell")
+    watch.add_argument(
+        "--page", type=Path, metavar="FILE", help="also write a page of the room for a projector, such as room.html"
+    )
+    watch.add_argument(
+        "--names", action="store_true", help="show learners' names on the page (default: only a mark for each learner)"
+    )
+    watch.add_argument(
+        "--timeout", type=seconds, metavar="S", help="wall-clock seconds for each exercise and each cell"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -68,11 +68,17 @@ def exercise(**fields: Any) -> Callable[[type], Exercise]:
         properties = tuple(value for value in given.values() if isinstance(value, Property))
         said = {name: value for name, value in given.items() if name in Exercise.__dataclass_fields__}
         return Exercise(
-            name=body.__name__, task=" ".join(cleandoc(body.__doc__ or "").split()),
+            name=body.__name__,
+            task=" ".join(cleandoc(body.__doc__ or "").split()),
             mistakes=_in_turn(declared),
-            texts=tuple(MistakeText(id, one.says, _paragraphs(one.why), evidence=one.evidence) for id, one in declared.items() if one.says),
-            properties=(*given.get("more_properties", ()), *properties), **{**fields, **said},
-        )  # fmt: skip
+            texts=tuple(
+                MistakeText(id, one.says, _paragraphs(one.why), evidence=one.evidence)
+                for id, one in declared.items()
+                if one.says
+            ),
+            properties=(*given.get("more_properties", ()), *properties),
+            **{**fields, **said},
+        )
 
     return made
 
@@ -80,7 +86,9 @@ def exercise(**fields: Any) -> Callable[[type], Exercise]:
 def collected(package: str, exercises: Sequence[str], **about: Any) -> Lesson:
     """The lesson of a folder: `package` is its __name__, `exercises` its files in order. about: title, question, outcome, needs."""
     made = tuple(getattr(importlib.import_module(f"{package}.{name}"), name) for name in exercises)
-    texts = tuple(dict.fromkeys(text for one in made for text in one.texts))  # exercises may share a mistake and its text
+    texts = tuple(
+        dict.fromkeys(text for one in made for text in one.texts)
+    )  # exercises may share a mistake and its text
     return Lesson(package.rpartition(".")[2], exercises=made, texts=texts, **about)
 
 

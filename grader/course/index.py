@@ -60,7 +60,9 @@ def _imports(name: str, cells: tuple[Cell, ...]) -> dict[str, str]:
             nodes = list(ast.walk(ast.parse(cell.text)))
         except SyntaxError as error:
             line = cell.line + (error.lineno or 0)
-            raise AuthorError([LintError(f"solutions/{name}.py", line, f"this cell is not Python: {error.msg}.")]) from None
+            raise AuthorError(
+                [LintError(f"solutions/{name}.py", line, f"this cell is not Python: {error.msg}.")]
+            ) from None
         for node in nodes:
             if isinstance(node, ast.Import):
                 found |= {alias.asname or alias.name.partition(".")[0]: alias.name for alias in node.names}

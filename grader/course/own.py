@@ -64,7 +64,9 @@ def enter() -> None:
 
 def enter_beside(here: Path) -> None:
     """`enter`; in a kernel whose notebook lies in a course's own notebooks/ or solutions/, that course, whatever is named."""
-    if here.name in ("notebooks", "solutions") and next((here.parent / "lessons").glob("[0-9][0-9]_*/__init__.py"), None):
+    if here.name in ("notebooks", "solutions") and next(
+        (here.parent / "lessons").glob("[0-9][0-9]_*/__init__.py"), None
+    ):
         os.environ[registry.VARIABLE] = str(here.parent)  # for %grader, too
     enter()
 
@@ -134,7 +136,9 @@ def _where(folder: Path, error: Exception, otherwise: str) -> str:
     if isinstance(error, SyntaxError):
         file, line, said = Path(error.filename or otherwise), error.lineno or 0, f"this is not Python: {error.msg}"
     else:
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(str(folder))]
+        frames = [
+            frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(str(folder))
+        ]
         file, line = (Path(frames[-1].filename), frames[-1].lineno or 0) if frames else (Path(otherwise), 0)
         said = f"{type(error).__name__}: {error}"
     shown = file.relative_to(folder) if file.is_relative_to(folder) else file
@@ -150,7 +154,11 @@ def _clashes(lessons: dict[str, dict]) -> Iterator[str]:
     for name, about in lessons.items():
         for exercise in about["exercises"]:
             if exercise in taken:
-                whose = f"lesson {taken[exercise]} of the attention course" if taken[exercise] in ours else f"lessons/{taken[exercise]}"
+                whose = (
+                    f"lesson {taken[exercise]} of the attention course"
+                    if taken[exercise] in ours
+                    else f"lessons/{taken[exercise]}"
+                )
                 yield f"lessons/{name}: {whose} has an exercise {exercise}, too; choose another name."
             taken[exercise] = name
         for text in registry.lesson(name).texts:

@@ -127,7 +127,8 @@ def names_in(asked: str) -> frozenset[str]:
     tree = ast.parse(code_of(asked.partition("; ")[0]))
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     return frozenset(
-        node.id for node in ast.walk(tree)
+        node.id
+        for node in ast.walk(tree)
         if isinstance(node, ast.Name) and id(node) not in called and not node.id.isupper() and node.id not in _MODULES
     )
 

@@ -39,7 +39,9 @@ def seen(case: Case, given: Mapping[str, Part], observation: Observation) -> Obs
     except ContractError as error:
         failure = Failure("contract", "ContractError", str(error))
     except Exception as error:  # a worker may send anything
-        failure = Failure("contract", "ContractError", f"What came back cannot be read: {type(error).__name__}: {error}.")
+        failure = Failure(
+            "contract", "ContractError", f"What came back cannot be read: {type(error).__name__}: {error}."
+        )
     else:
         return replace(observation, parts=parts, modified=modified)
     return Observation(failure=failure, calls=observation.calls, digest=observation.digest)
@@ -53,7 +55,9 @@ def flag(value: Any) -> Part:
 def numbers(part: Part, shape: tuple[int, ...] | None = None) -> np.ndarray:
     """A part's numbers. Raises ContractError where it has none, or another shape than is asked for."""
     if part.array is None or (shape is not None and part.array.shape != shape):
-        raise ContractError(f"A part of kind {part.kind} and shape {part.shape} came back; expected {shape or 'numbers'}.")
+        raise ContractError(
+            f"A part of kind {part.kind} and shape {part.shape} came back; expected {shape or 'numbers'}."
+        )
     return part.array
 
 

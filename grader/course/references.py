@@ -18,7 +18,9 @@ def explained(id: str) -> MistakeText:
     text = registry.mistake_text(id)
     if text.wrong:
         return text
-    known = sorted(registry.lessons(), key=lambda name: f"grader.course.lessons.{name}" not in sys.modules)  # those at hand first
+    known = sorted(
+        registry.lessons(), key=lambda name: f"grader.course.lessons.{name}" not in sys.modules
+    )  # those at hand first
     for name in known:
         for one in registry.lesson(name).exercises:
             for mistake in one.mistakes:

@@ -94,8 +94,10 @@ def package_index() -> str:
     try:
         return place.read_text(encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{place} can't be read ({error.strerror}), so no lesson is known; install the course again, or in a checkout "
-                         "bring it back with `git checkout -- grader/course/lessons/index.json`.") from None  # fmt: skip
+        raise InputError(
+            f"{place} can't be read ({error.strerror}), so no lesson is known; install the course again, or in a checkout "
+            "bring it back with `git checkout -- grader/course/lessons/index.json`."
+        ) from None
 
 
 know(package_index())
@@ -161,8 +163,10 @@ def other_handout(lesson: str) -> str:
     if lesson in lessons() or lesson not in CONTRACT:
         return ""
     known = ", ".join(name[:2] for name in lessons())
-    return (f"This notebook belongs to another hand-out: it is of lesson {lesson}, and the grader installed here knows {known} alone. "
-            "Use the environment of that hand-out, or ask for one that has both.")  # fmt: skip
+    return (
+        f"This notebook belongs to another hand-out: it is of lesson {lesson}, and the grader installed here knows {known} alone. "
+        "Use the environment of that hand-out, or ask for one that has both."
+    )
 
 
 def known_exercise(name: str) -> str:
@@ -282,7 +286,9 @@ def way(name: str, among: Sequence[str] | None = None) -> str:
     names = list(among or lessons())
     at = names.index(name) if name in names else 0
     before, after = names[max(at - 1, 0) : at], names[at + 1 : at + 2]
-    links = [f"← [{heading(one)}]({one}.ipynb)" for one in before] + [f"[Glossary]({GLOSSARY})"] * glossary_path().is_file()
+    links = [f"← [{heading(one)}]({one}.ipynb)" for one in before] + [
+        f"[Glossary]({GLOSSARY})"
+    ] * glossary_path().is_file()
     return " | ".join(links + [f"[{heading(one)}]({one}.ipynb) →" for one in after])
 
 

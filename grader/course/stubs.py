@@ -25,7 +25,12 @@ LANGUAGE = {"file_extension": ".py", "mimetype": "text/x-python", "name": "pytho
 
 
 def learner_notebook(
-    name: str, cells: Sequence[Cell], lesson: Lesson, said: prose.Said | None = None, way: str = "", opening: Sequence[dict[str, Any]] = ()
+    name: str,
+    cells: Sequence[Cell],
+    lesson: Lesson,
+    said: prose.Said | None = None,
+    way: str = "",
+    opening: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
     """The notebook that a learner opens: stubs in place of solutions, no outputs.
 
@@ -71,7 +76,7 @@ def task(text: str, exercise: Exercise) -> str:
     if exercise.difficulty:
         about.insert(0, f"{dots(exercise.difficulty)} difficulty {exercise.difficulty} of 3")
     head = f"### Exercise: `{exercise.name}`\n\n*{' · '.join(about)}* — {exercise.task}"
-    return head + text[text.index("\n"):] if "\n" in text else head
+    return head + text[text.index("\n") :] if "\n" in text else head
 
 
 def dots(difficulty: int) -> str:
@@ -90,7 +95,11 @@ def digest(text: str) -> str:
 
 
 def as_cells(
-    cells: Sequence[Cell], lesson: Lesson, exercise_text: Callable[[str, str], str], said: prose.Said | None = None, way: str = ""
+    cells: Sequence[Cell],
+    lesson: Lesson,
+    exercise_text: Callable[[str, str], str],
+    said: prose.Said | None = None,
+    way: str = "",
 ) -> list[dict[str, Any]]:
     """The cells of a notebook; in the learner's, one with buttons below each prediction that has options.
 
@@ -119,7 +128,9 @@ def as_cells(
         if cell.role == "prose" and values is not None:
             text = prose.filled(text, values)
         if cell.role != "exercise" and exercise_text is stubbed:
-            metadata["grader"]["text"] = digest(text)  # tells `grader update` what a learner changed from what the course did
+            metadata["grader"]["text"] = digest(
+                text
+            )  # tells `grader update` what a learner changed from what the course did
         made.append(code_or_prose(id, text, metadata, cell.role == "prose"))
         if cell.role == "prose" and prose.is_prediction(cell.text):
             predictions += 1
@@ -131,7 +142,11 @@ def _buttons(number: str, text: str) -> list[dict[str, Any]]:
     """The cell below a prediction that has options, which a learner runs to choose one of them."""
     letters = prose.options(prose.prediction(text).question)
     call = f'from grader import predict\n\npredict("{number}", "{letters}")'
-    return [code_or_prose(f"predict-{number.replace('.', '-')}", call, {"grader": {"role": "demo"}}, False)] if letters else []
+    return (
+        [code_or_prose(f"predict-{number.replace('.', '-')}", call, {"grader": {"role": "demo"}}, False)]
+        if letters
+        else []
+    )
 
 
 def _prose(text: str, exercise: Exercise | None) -> str:

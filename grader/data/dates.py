@@ -11,8 +11,20 @@ import numpy as np
 if TYPE_CHECKING:
     from torch import Tensor
 
-MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-          "November", "December")  # fmt: skip
+MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
 DAYS_IN = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 PAD = " "  # fills short dates up
 SOURCE = "".join(sorted(set(PAD + ",.0123456789" + "".join(MONTHS))))
@@ -30,9 +42,13 @@ def written(seed: int) -> Iterator[tuple[str, str]]:
         day = int(rng.integers(DAYS_IN[month])) + 1
         name = MONTHS[month]
         ways = (
-            f"{day} {name} {year}", f"{name} {day}, {year}", f"{day} {name[:3]} {year}", f"{name[:3]} {day}, {year}",
-            f"{day}.{month + 1}.{year}", f"{day:02d}.{month + 1:02d}.{year}",
-        )  # fmt: skip
+            f"{day} {name} {year}",
+            f"{name} {day}, {year}",
+            f"{day} {name[:3]} {year}",
+            f"{name[:3]} {day}, {year}",
+            f"{day}.{month + 1}.{year}",
+            f"{day:02d}.{month + 1:02d}.{year}",
+        )
         yield ways[rng.integers(len(ways))], f"{year}-{month + 1:02d}-{day:02d}"
 
 

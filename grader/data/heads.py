@@ -15,13 +15,31 @@ FILE = Path(__file__).parent / "smollm2_heads.npz"
 Run = dict[str, dict[str, np.ndarray]]
 Experiment = Callable[[], Mapping[str, Any]]
 
-PROSE = ("A river begins as rain. It gathers in small streams that meet in the hills, and each of them brings what it has carried from "
-         "its own valley. Farther down the water is slower and warmer, and people have built their towns beside it.")  # fmt: skip
-TWINS = [words.split() for words in (  # a noun, a verb, a noun; an adjective that fits the first noun, and one that fits the second
-    "animal cross street tired wide", "horse cross river weak deep", "dog enter room scared dark", "cat reach shelf small high",
-    "truck pass bridge heavy narrow", "ship enter harbor large shallow", "horse jump fence tired high", "child lift stone weak heavy",
-    "bird enter cage big small", "student read book lazy boring", "dog eat bone full hard", "farmer climb mountain old steep",
-    "driver see sign tired small", "boy open door weak heavy", "bear climb tree fat thin", "woman buy house poor expensive")]  # fmt: skip
+PROSE = (
+    "A river begins as rain. It gathers in small streams that meet in the hills, and each of them brings what it has carried from "
+    "its own valley. Farther down the water is slower and warmer, and people have built their towns beside it."
+)
+TWINS = [
+    words.split()
+    for words in (  # a noun, a verb, a noun; an adjective that fits the first noun, and one that fits the second
+        "animal cross street tired wide",
+        "horse cross river weak deep",
+        "dog enter room scared dark",
+        "cat reach shelf small high",
+        "truck pass bridge heavy narrow",
+        "ship enter harbor large shallow",
+        "horse jump fence tired high",
+        "child lift stone weak heavy",
+        "bird enter cage big small",
+        "student read book lazy boring",
+        "dog eat bone full hard",
+        "farmer climb mountain old steep",
+        "driver see sign tired small",
+        "boy open door weak heavy",
+        "bear climb tree fat thin",
+        "woman buy house poor expensive",
+    )
+]
 
 
 def stored_run() -> Run:
@@ -64,4 +82,6 @@ def must_exist(heads: Sequence[tuple[int, int]], layers: int, each: int) -> None
     """Raises ValueError for a (layer, head) that a model of so many layers, with so many heads each, doesn't have."""
     for layer, head in heads:
         if not (0 <= layer < layers and 0 <= head < each):
-            raise ValueError(f"there is no head {layer}.{head}: layers go from 0 to {layers - 1}, heads from 0 to {each - 1}")
+            raise ValueError(
+                f"there is no head {layer}.{head}: layers go from 0 to {layers - 1}, heads from 0 to {each - 1}"
+            )

@@ -41,11 +41,27 @@ class Config:
 
 CONFIG = Config(layers=30, d_model=576, heads=9, kv_heads=3, d_hidden=1536, base=100_000.0, eps=1e-5, vocabulary=49_152)
 
-_ASKED = {"layers": "block_count", "d_model": "embedding_length", "heads": "attention.head_count", "kv_heads": "attention.head_count_kv",
-          "d_hidden": "feed_forward_length", "base": "rope.freq_base", "eps": "attention.layer_norm_rms_epsilon",
-          "vocabulary": "vocab_size"}  # fmt: skip
-_OF_A_BLOCK = {"attn_norm": "attn_norm", "attn_q": "attn.w_q", "attn_k": "attn.w_k", "attn_v": "attn.w_v", "attn_output": "attn.w_o",
-               "ffn_norm": "mlp_norm", "ffn_gate": "mlp.gate", "ffn_up": "mlp.up", "ffn_down": "mlp.down"}  # fmt: skip
+_ASKED = {
+    "layers": "block_count",
+    "d_model": "embedding_length",
+    "heads": "attention.head_count",
+    "kv_heads": "attention.head_count_kv",
+    "d_hidden": "feed_forward_length",
+    "base": "rope.freq_base",
+    "eps": "attention.layer_norm_rms_epsilon",
+    "vocabulary": "vocab_size",
+}
+_OF_A_BLOCK = {
+    "attn_norm": "attn_norm",
+    "attn_q": "attn.w_q",
+    "attn_k": "attn.w_k",
+    "attn_v": "attn.w_v",
+    "attn_output": "attn.w_o",
+    "ffn_norm": "mlp_norm",
+    "ffn_gate": "mlp.gate",
+    "ffn_up": "mlp.up",
+    "ffn_down": "mlp.down",
+}
 
 
 class WeightsError(Exception):
@@ -99,7 +115,9 @@ def _lacking() -> str:
         return f"{VARIABLE} names {named}, and there is no such file."
     if not named and _in_package() is None:
         return "The weights of SmolLM2-135M are an extra of this course and are not on this machine."
-    return f"The weights of SmolLM2-135M are here, and what reads them is not: {' and '.join(missing)}." if missing else ""
+    return (
+        f"The weights of SmolLM2-135M are here, and what reads them is not: {' and '.join(missing)}." if missing else ""
+    )
 
 
 def _in_package() -> Path | None:
@@ -120,12 +138,16 @@ def load(file: str | Path | None = None) -> SmolLM2:
         file = os.environ.get(VARIABLE) or _in_package()
     file = Path(file)
     if not file.is_file():
-        raise WeightsError(f"There is no file {file}: name a GGUF file of SmolLM2-135M, or run `{GET}` and leave the name out.")
+        raise WeightsError(
+            f"There is no file {file}: name a GGUF file of SmolLM2-135M, or run `{GET}` and leave the name out."
+        )
     try:
         from gguf import GGUFReader, dequantize
         from tokenizers import Tokenizer
     except ImportError as error:
-        raise WeightsError(f"{file.name} can't be read, because {error.name} is not installed: `{GET} pyyaml`.") from None
+        raise WeightsError(
+            f"{file.name} can't be read, because {error.name} is not installed: `{GET} pyyaml`."
+        ) from None
     try:
         reader = _plain(GGUFReader)(file)
         _recognize(file, reader)
@@ -174,8 +196,17 @@ def _recognize(file: Path, reader: Any) -> None:
 def _shapes() -> dict[str, tuple[int, ...]]:
     """The shape of each tensor of the file, by its own names."""
     d, keys, hidden = CONFIG.d_model, CONFIG.d_model // CONFIG.heads * CONFIG.kv_heads, CONFIG.d_hidden
-    of_a_block = {"attn_norm": (d,), "attn_q": (d, d), "attn_k": (keys, d), "attn_v": (keys, d), "attn_output": (d, d),
-                  "ffn_norm": (d,), "ffn_gate": (hidden, d), "ffn_up": (hidden, d), "ffn_down": (d, hidden)}  # fmt: skip
+    of_a_block = {
+        "attn_norm": (d,),
+        "attn_q": (d, d),
+        "attn_k": (keys, d),
+        "attn_v": (keys, d),
+        "attn_output": (d, d),
+        "ffn_norm": (d,),
+        "ffn_gate": (hidden, d),
+        "ffn_up": (hidden, d),
+        "ffn_down": (d, hidden),
+    }
     blocks = {f"blk.{i}.{name}.weight": shape for i in range(CONFIG.layers) for name, shape in of_a_block.items()}
     return {"token_embd.weight": (CONFIG.vocabulary, d), "output_norm.weight": (d,), **blocks}
 
@@ -190,12 +221,18 @@ def _weights(reader: Any, dequantize: Any) -> dict[str, Tensor]:
     import torch
 
     names = {"token_embd.weight": "token.weight", "output_norm.weight": "norm.weight"}
-    names |= {f"blk.{i}.{theirs}.weight": f"blocks.{i}.{ours}.weight" for i in range(CONFIG.layers) for theirs, ours in _OF_A_BLOCK.items()}
+    names |= {
+        f"blk.{i}.{theirs}.weight": f"blocks.{i}.{ours}.weight"
+        for i in range(CONFIG.layers)
+        for theirs, ours in _OF_A_BLOCK.items()
+    }
     found = {}
     for tensor in reader.tensors:
         if tensor.name in names:
             numbers = dequantize(tensor.data, tensor.tensor_type).reshape([int(n) for n in reversed(tensor.shape)])
-            found[names[tensor.name]] = torch.tensor(numbers, dtype=torch.float32)  # a copy: the file's memory can't be written
+            found[names[tensor.name]] = torch.tensor(
+                numbers, dtype=torch.float32
+            )  # a copy: the file's memory can't be written
     return {name: found[name] for name in names.values()}
 
 
@@ -206,8 +243,11 @@ def _tokenizer(reader: Any, Tokenizer: Any) -> Any:
     tokens, kinds = _value(reader, "tokenizer.ggml.tokens"), _value(reader, "tokenizer.ggml.token_type")
     merges = [tuple(merge.split(" ")) for merge in _value(reader, "tokenizer.ggml.merges")]
     made = Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, merges))
-    made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True),
-                                                  pre_tokenizers.ByteLevel(add_prefix_space=False)])  # fmt: skip
+    made.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
     made.decoder = decoders.ByteLevel()
-    made.add_special_tokens([AddedToken(token, normalized=False, special=True) for token, kind in zip(tokens, kinds) if kind == 3])
+    made.add_special_tokens(
+        [AddedToken(token, normalized=False, special=True) for token, kind in zip(tokens, kinds) if kind == 3]
+    )
     return made

@@ -31,8 +31,14 @@ __all__ = ["COLOURS", "Picture", "arrows", "bars", "follow", "matrix", "panels",
 
 # Okabe and Ito (2008), "Color Universal Design": told apart with every common colour vision.
 COLOURS = {
-    "black": "#000000", "orange": "#E69F00", "sky": "#56B4E9", "green": "#009E73",
-    "yellow": "#F0E442", "blue": "#0072B2", "vermillion": "#D55E00", "purple": "#CC79A7",
+    "black": "#000000",
+    "orange": "#E69F00",
+    "sky": "#56B4E9",
+    "green": "#009E73",
+    "yellow": "#F0E442",
+    "blue": "#0072B2",
+    "vermillion": "#D55E00",
+    "purple": "#CC79A7",
     "grey": "#7A7A7A",
 }
 CYCLE = [COLOURS[name] for name in ("blue", "orange", "green", "vermillion", "purple", "sky", "black")]
@@ -57,7 +63,9 @@ def __getattr__(name: str) -> Any:
         except ModuleNotFoundError as error:
             if error.name != f"{__name__}.{name}":
                 raise
-        raise AttributeError(f"{name} is not in this installation: this notebook belongs to another hand-out, or the name is mistyped.")
+        raise AttributeError(
+            f"{name} is not in this installation: this notebook belongs to another hand-out, or the name is mistyped."
+        )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -65,16 +73,32 @@ def _settings() -> dict[str, Any]:
     """matplotlib settings of the shared look."""
     return {
         "font.family": [_FONT],
-        "font.size": 10, "axes.titlesize": 10.5, "axes.labelsize": 9.5,
-        "xtick.labelsize": 9, "ytick.labelsize": 9, "legend.fontsize": 9,
-        "text.color": _INK, "axes.labelcolor": _INK, "axes.titlecolor": _INK,
-        "axes.edgecolor": "#9A9A9A", "xtick.color": "#555555", "ytick.color": "#555555",
-        "axes.titlepad": 8, "hatch.linewidth": 0.8, "mathtext.default": "regular",
+        "font.size": 10,
+        "axes.titlesize": 10.5,
+        "axes.labelsize": 9.5,
+        "xtick.labelsize": 9,
+        "ytick.labelsize": 9,
+        "legend.fontsize": 9,
+        "text.color": _INK,
+        "axes.labelcolor": _INK,
+        "axes.titlecolor": _INK,
+        "axes.edgecolor": "#9A9A9A",
+        "xtick.color": "#555555",
+        "ytick.color": "#555555",
+        "axes.titlepad": 8,
+        "hatch.linewidth": 0.8,
+        "mathtext.default": "regular",
     }
 
 
-def panels(n: int, *, width: float | None = None, height: float | None = None,
-           columns: int | None = None, ratios: Sequence[float] | None = None) -> tuple[Figure, list[Axes]]:
+def panels(
+    n: int,
+    *,
+    width: float | None = None,
+    height: float | None = None,
+    columns: int | None = None,
+    ratios: Sequence[float] | None = None,
+) -> tuple[Figure, list[Axes]]:
     """A figure with n axes side by side, in the shared look.
 
     width, height: of the whole figure in inches (96 screen pixels each). columns: axes in a row,
@@ -106,9 +130,19 @@ def _quiet(ax: Axes) -> None:
     ax.set_prop_cycle(color=CYCLE, linewidth=[2.0] * len(CYCLE))
 
 
-def matrix(array: Any, title: str, *, rows: Sequence[str] | None = None, columns: Sequence[str] | None = None,
-           kind: str = "weights", limits: tuple[float, float] | None = None, ax: Axes | None = None,
-           xlabel: str = "key position", ylabel: str = "query position", fmt: str | None = None) -> Axes:
+def matrix(
+    array: Any,
+    title: str,
+    *,
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    kind: str = "weights",
+    limits: tuple[float, float] | None = None,
+    ax: Axes | None = None,
+    xlabel: str = "key position",
+    ylabel: str = "query position",
+    fmt: str | None = None,
+) -> Axes:
     """A labelled heat map; its numbers are written into the cells where there is room.
 
     array:  2-D. NaN is hatched, −∞ is grey.
@@ -154,8 +188,15 @@ def _limits(array: np.ndarray, kind: str) -> tuple[float, float]:
     return -reach, reach
 
 
-def _dress(ax: Axes, shape: tuple[int, ...], title: str, rows: Sequence[str] | None,
-           columns: Sequence[str] | None, xlabel: str, ylabel: str) -> None:
+def _dress(
+    ax: Axes,
+    shape: tuple[int, ...],
+    title: str,
+    rows: Sequence[str] | None,
+    columns: Sequence[str] | None,
+    xlabel: str,
+    ylabel: str,
+) -> None:
     ax.set_title(title)
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
@@ -182,8 +223,17 @@ def _mark_missing(ax: Axes, array: np.ndarray) -> None:
 
     for row, column in np.argwhere(~np.isfinite(array)):
         hatch = "////" if np.isnan(array[row, column]) else None
-        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor="#F2F2F2" if hatch else _FAINT,
-                               edgecolor="#8A8A8A" if hatch else "white", hatch=hatch, linewidth=0))
+        ax.add_patch(
+            Rectangle(
+                (column - 0.5, row - 0.5),
+                1,
+                1,
+                facecolor="#F2F2F2" if hatch else _FAINT,
+                edgecolor="#8A8A8A" if hatch else "white",
+                hatch=hatch,
+                linewidth=0,
+            )
+        )
 
 
 def _write_numbers(ax: Axes, array: np.ndarray, image: Any, fmt: str | None) -> None:
@@ -192,8 +242,17 @@ def _write_numbers(ax: Axes, array: np.ndarray, image: Any, fmt: str | None) -> 
     for (row, column), number in np.ndenumerate(array):
         dark = np.isfinite(number) and _luminance(image.cmap(image.norm(number))) < 0.179
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1.5} if np.isnan(number) else None
-        ax.text(column, row, _written(number, fmt), ha="center", va="center", zorder=5,
-                color="white" if dark else "black", fontsize=10 if array.shape[1] <= 6 else 8.5, bbox=box)
+        ax.text(
+            column,
+            row,
+            _written(number, fmt),
+            ha="center",
+            va="center",
+            zorder=5,
+            color="white" if dark else "black",
+            fontsize=10 if array.shape[1] <= 6 else 8.5,
+            bbox=box,
+        )
     _frame_pale(ax, array)
 
 
@@ -208,8 +267,9 @@ def _frame_pale(ax: Axes, array: np.ndarray) -> None:
     from matplotlib.patches import Rectangle
 
     rows, columns = array.shape
-    ax.add_patch(Rectangle((-0.5, -0.5), columns, rows, fill=False, edgecolor="#BFBFBF", linewidth=1,
-                           zorder=6, clip_on=False))
+    ax.add_patch(
+        Rectangle((-0.5, -0.5), columns, rows, fill=False, edgecolor="#BFBFBF", linewidth=1, zorder=6, clip_on=False)
+    )
 
 
 def _written(number: float, fmt: str) -> str:
@@ -223,8 +283,15 @@ def _written(number: float, fmt: str) -> str:
     return text.replace("-", "−")
 
 
-def arrows(vectors: Mapping[str, Sequence[float]], title: str, *, colour: str | Sequence[str] = "blue",
-           ax: Axes | None = None, style: str = "-", reach: float | None = None) -> Axes:
+def arrows(
+    vectors: Mapping[str, Sequence[float]],
+    title: str,
+    *,
+    colour: str | Sequence[str] = "blue",
+    ax: Axes | None = None,
+    style: str = "-",
+    reach: float | None = None,
+) -> Axes:
     """Named 2-D vectors as arrows from the origin, on axes of equal scale.
 
     vectors: name -> (x, y); colour: a name of COLOURS, or one for each vector; style: '-' or '--'.
@@ -235,12 +302,30 @@ def arrows(vectors: Mapping[str, Sequence[float]], title: str, *, colour: str | 
         _, (ax,) = panels(1)
     colours = [colour] * len(vectors) if isinstance(colour, str) else list(colour)
     for (name, (x, y)), paint in zip(vectors.items(), colours, strict=True):
-        ax.annotate("", (x, y), (0, 0), arrowprops={
-            "arrowstyle": "-|>,head_width=0.25,head_length=0.5", "color": COLOURS[paint], "linewidth": 2.2,
-            "linestyle": style, "shrinkA": 0, "shrinkB": 0})
+        ax.annotate(
+            "",
+            (x, y),
+            (0, 0),
+            arrowprops={
+                "arrowstyle": "-|>,head_width=0.25,head_length=0.5",
+                "color": COLOURS[paint],
+                "linewidth": 2.2,
+                "linestyle": style,
+                "shrinkA": 0,
+                "shrinkB": 0,
+            },
+        )
         length = float(np.hypot(x, y)) or 1.0
-        ax.annotate(name, (x, y), (9 * x / length, 9 * y / length), textcoords="offset points",
-                    color=COLOURS[paint], ha="center", va="center", fontweight="bold")
+        ax.annotate(
+            name,
+            (x, y),
+            (9 * x / length, 9 * y / length),
+            textcoords="offset points",
+            color=COLOURS[paint],
+            ha="center",
+            va="center",
+            fontweight="bold",
+        )
     ends = np.array([list(map(float, end)) for end in vectors.values()])
     reach = reach or 1.25 * max(float(np.abs(ends).max(initial=0.0)), 1e-9)
     ax.set_xlim(-reach if (ends[:, 0] < 0).any() else min(ax.get_xlim()[0], -0.12 * reach), reach)
@@ -250,8 +335,17 @@ def arrows(vectors: Mapping[str, Sequence[float]], title: str, *, colour: str | 
     return ax
 
 
-def bars(heights: Any, title: str, *, labels: Sequence[str], ax: Axes | None = None, colour: str = "blue",
-         ylabel: str = "weight", limits: tuple[float, float] | None = None, fmt: str = ".2f") -> Axes:
+def bars(
+    heights: Any,
+    title: str,
+    *,
+    labels: Sequence[str],
+    ax: Axes | None = None,
+    colour: str = "blue",
+    ylabel: str = "weight",
+    limits: tuple[float, float] | None = None,
+    fmt: str = ".2f",
+) -> Axes:
     """One bar for each label with its number above it; limits: the range of the vertical axis."""
     heights = np.asarray(heights, dtype=float)
     if ax is None:
@@ -278,8 +372,10 @@ class Picture:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         data = base64.b64encode(self.png).decode("ascii")
-        image = (f'<img alt="{html.escape(self.alt)}" width="{self.width}" style="max-width:100%;height:auto" '
-                 f'src="data:image/png;base64,{data}">')
+        image = (
+            f'<img alt="{html.escape(self.alt)}" width="{self.width}" style="max-width:100%;height:auto" '
+            f'src="data:image/png;base64,{data}">'
+        )
         return {"text/html": image, "text/plain": self.alt}
 
     def __repr__(self) -> str:

@@ -22,23 +22,42 @@ def queries_and_keys(Q: Array, K: Array, names: Sequence[str]) -> None:
             ax.plot(*zip(key, foot), color=COLOURS["grey"], linewidth=1.4, linestyle=":", zorder=2)
             ax.plot(*foot, "o", markersize=6, markerfacecolor="white", markeredgecolor=COLOURS["vermillion"], zorder=3)
             ax.plot(*key, "o", color=COLOURS["blue"], markersize=9, zorder=4)
-            ax.annotate(f"{name}: {query @ key:g}", key, (9, 9), textcoords="offset points", ha="left" if not key[0] else "center",
-                        color=COLOURS["blue"], fontweight="bold", zorder=5,
-                        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85})  # fmt: skip
+            ax.annotate(
+                f"{name}: {query @ key:g}",
+                key,
+                (9, 9),
+                textcoords="offset points",
+                ha="left" if not key[0] else "center",
+                color=COLOURS["blue"],
+                fontweight="bold",
+                zorder=5,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85},
+            )
         ax.set_title(f"{asks} asks [{query[0]:g}, {query[1]:g}]")
         ax.set(xticks=[0, 1], yticks=[0, 1], xlabel="a thing", xlim=(-0.2, 1.55), ylim=(-0.2, 1.55))
     axes[0].set_ylabel("can be tired")
     products = [", ".join(f"{q @ k:g} with {name}" for k, name in zip(K, names, strict=True)) for q in Q]
     said = "; ".join(f"{asks} has the dot products {listed}" for asks, listed in zip(names, products, strict=True))
-    show(fig, alt="Three panels, one for each query, which is an arrow. The keys are dots, and a dotted line leads from each of them to "
-                  f"its projection on the query's line. {said}.")  # fmt: skip
+    show(
+        fig,
+        alt="Three panels, one for each query, which is an arrow. The keys are dots, and a dotted line leads from each of them to "
+        f"its projection on the query's line. {said}.",
+    )
 
 
 def scores_map(scores: Array, names: Sequence[str]) -> None:
     """The scores (n_q, n_k) as one labeled heat map."""
     fig, (ax,) = panels(1, width=4.4, height=3.6)
-    matrix(scores, "Scores: every query meets every key", kind="scores", ax=ax, rows=names, columns=names, xlabel="key of",
-           ylabel="query of")  # fmt: skip
+    matrix(
+        scores,
+        "Scores: every query meets every key",
+        kind="scores",
+        ax=ax,
+        rows=names,
+        columns=names,
+        xlabel="key of",
+        ylabel="query of",
+    )
     show(fig, alt=f"Heat map of the scores, one row a query: {_rows(scores)}.")
 
 
@@ -47,20 +66,41 @@ def whole_step(Q: Array, K: Array, V: Array, weights: Array, output: Array, name
     scores = Q @ K.T
     sizes = [array.shape[1] for array in (scores, scores, weights, V, output)]
     fig, axes = panels(5, width=8.8, height=2.9, columns=5, ratios=sizes)
-    scaled, reach, numbers = scores / np.sqrt(Q.shape[1]), float(np.abs(scores).max()), [str(i) for i in range(len(names))]
+    scaled, reach, numbers = (
+        scores / np.sqrt(Q.shape[1]),
+        float(np.abs(scores).max()),
+        [str(i) for i in range(len(names))],
+    )
     how = {"rows": names, "columns": names, "ylabel": "", "xlabel": "key of"}
     matrix(scores, "Scores", kind="scores", ax=axes[0], limits=(-reach, reach), **{**how, "ylabel": "query of"})
-    matrix(scaled, "Scores ÷ √d_k", kind="scores", ax=axes[1], limits=(-reach, reach), fmt=".2f", **{**how, "rows": numbers})
+    matrix(
+        scaled,
+        "Scores ÷ √d_k",
+        kind="scores",
+        ax=axes[1],
+        limits=(-reach, reach),
+        fmt=".2f",
+        **{**how, "rows": numbers},
+    )
     matrix(weights, "Weights", ax=axes[2], **{**how, "rows": numbers})
-    about = {"kind": "values", "limits": (0, 10), "ylabel": "", "xlabel": "about", "columns": ["animal", "street"][: V.shape[1]]}
+    about = {
+        "kind": "values",
+        "limits": (0, 10),
+        "ylabel": "",
+        "xlabel": "about",
+        "columns": ["animal", "street"][: V.shape[1]],
+    }
     matrix(V, "× V", ax=axes[3], **about)
     matrix(output, "= Output", ax=axes[4], fmt=".2f", **about)
     for ax in axes[1:]:
         ax.set_yticks([])
     for ax in axes:
         ax.tick_params(axis="x", labelrotation=40, labelsize=8.5)
-    show(fig, alt=f"Five heat maps, a row for each token. Scores: {_rows(scores)}. Divided by the root of d_k: {_rows(scaled)}. "
-                  f"Weights: {_rows(weights)}. V: {_rows(V)}. Output: {_rows(output)}.")  # fmt: skip
+    show(
+        fig,
+        alt=f"Five heat maps, a row for each token. Scores: {_rows(scores)}. Divided by the root of d_k: {_rows(scaled)}. "
+        f"Weights: {_rows(weights)}. V: {_rows(V)}. Output: {_rows(output)}.",
+    )
 
 
 def impossible_outputs(V: Array, output: Sequence[float], printed: Sequence[Sequence[float]]) -> None:
@@ -69,19 +109,46 @@ def impossible_outputs(V: Array, output: Sequence[float], printed: Sequence[Sequ
     fig, (ax,) = panels(1, width=5.8, height=4.6)
     total = float(V[0].sum())
     ax.axline((0, total), slope=-1, color=COLOURS["green"], linewidth=1.8)
-    ax.annotate(f"the numbers sum to {total:g}:\nevery blend is on this line", (6.0, total - 6.0), (12, 2),
-                textcoords="offset points", color=COLOURS["green"])  # fmt: skip
+    ax.annotate(
+        f"the numbers sum to {total:g}:\nevery blend is on this line",
+        (6.0, total - 6.0),
+        (12, 2),
+        textcoords="offset points",
+        color=COLOURS["green"],
+    )
     ax.plot(x, y, "o", color=COLOURS["blue"], markersize=9)
-    ax.annotate(f"computed: [{x:g}, {y:g}]", (x, y), (9, 5), textcoords="offset points", color=COLOURS["blue"], fontweight="bold")
+    ax.annotate(
+        f"computed: [{x:g}, {y:g}]",
+        (x, y),
+        (9, 5),
+        textcoords="offset points",
+        color=COLOURS["blue"],
+        fontweight="bold",
+    )
     for at, (x, y) in enumerate(printed):
         ax.plot(x, y, "X", color=COLOURS["vermillion"], markersize=10)
-        ax.annotate(f"printed: [{x:g}, {y:g}]\nsums to {x + y:g}", (x, y), (-12, 14 - 26 * at), textcoords="offset points",
-                    ha="right", va="center", color=COLOURS["vermillion"])  # fmt: skip
+        ax.annotate(
+            f"printed: [{x:g}, {y:g}]\nsums to {x + y:g}",
+            (x, y),
+            (-12, 14 - 26 * at),
+            textcoords="offset points",
+            ha="right",
+            va="center",
+            color=COLOURS["vermillion"],
+        )
     ax.set_title("No blend of the values reaches the printed outputs")
-    ax.set(xlim=(3.3, 8.1), ylim=(2.7, 6.6), xlabel="first number: about the animal", ylabel="second number: about the street")
+    ax.set(
+        xlim=(3.3, 8.1),
+        ylim=(2.7, 6.6),
+        xlabel="first number: about the animal",
+        ylabel="second number: about the street",
+    )
     ax.set_aspect("equal")
-    show(fig, alt=f"The computed output {_rows(np.array([output], float))} lies on the straight line where both numbers sum to "
-                  f"{total:g}, as every row of V does. The printed results {_rows(np.asarray(printed))} lie below it.")  # fmt: skip
+    show(
+        fig,
+        alt=f"The computed output {_rows(np.array([output], float))} lies on the straight line where both numbers sum to "
+        f"{total:g}, as every row of V does. The printed results {_rows(np.asarray(printed))} lie below it.",
+    )
 
 
 def scale_sweep(divisors: Array, first: Array, names: Sequence[str], d_k: int) -> None:
@@ -91,22 +158,37 @@ def scale_sweep(divisors: Array, first: Array, names: Sequence[str], d_k: int) -
     looks = (("-", "black", 7), ("--", "blue", -17), ("-.", "vermillion", -32))
     for name, line, (style, color, lift) in zip(names, first.T, looks, strict=False):
         ax.plot(divisors, line, style, color=COLOURS[color])
-        ax.annotate(name, (divisors[0], line[0]), (4, lift), textcoords="offset points", color=COLOURS[color], fontweight="bold")
+        ax.annotate(
+            name, (divisors[0], line[0]), (4, lift), textcoords="offset points", color=COLOURS[color], fontweight="bold"
+        )
     ax.set_xscale("log")
     ticks = {0.2: "0.2", 0.5: "0.5", 1: "1", root: "√2", d_k: "2", 5: "5", 20: "20"}
     ax.set_xticks(list(ticks), list(ticks.values()))
     ax.minorticks_off()
     for at, said in ((1, "no scale "), (root, "√d_k: right"), (d_k, " d_k")):
-        ax.axvline(at, color=COLOURS["green" if at == root else "grey"], linewidth=2 if at == root else 1, linestyle=":")
-        ax.annotate(said, (at, 9.9), (-3 if at < root else 3, -11 if at == d_k else 0), textcoords="offset points", fontsize=9, va="top",
-                    ha="right" if at < root else "left", color=COLOURS["green"] if at == root else "#555555")  # fmt: skip
+        ax.axvline(
+            at, color=COLOURS["green" if at == root else "grey"], linewidth=2 if at == root else 1, linestyle=":"
+        )
+        ax.annotate(
+            said,
+            (at, 9.9),
+            (-3 if at < root else 3, -11 if at == d_k else 0),
+            textcoords="offset points",
+            fontsize=9,
+            va="top",
+            ha="right" if at < root else "left",
+            color=COLOURS["green"] if at == root else "#555555",
+        )
     ax.set_ylim(4.6, 10)
     ax.set_title(f"The output of {names[0]} is the same at every scale")
     ax.set_xlabel("the scores are divided by")
     ax.set_ylabel("first number of the output")
     ends = ", ".join(f"{name} from {line[0]:.2f} to {line[-1]:.2f}" for name, line in zip(names, first.T, strict=True))
-    show(fig, alt=f"First number of each output as the divisor of the scores grows from {divisors[0]:g} to {divisors[-1]:g}: {ends}. "
-                  f"A line at √2, the root of d_k, marks the right scale.")  # fmt: skip
+    show(
+        fig,
+        alt=f"First number of each output as the divisor of the scores grows from {divisors[0]:g} to {divisors[-1]:g}: {ends}. "
+        f"A line at √2, the root of d_k, marks the right scale.",
+    )
 
 
 def longer_query(keys: Array, query: Array, factors: Array, weights: Array, *, target: int) -> None:
@@ -117,28 +199,53 @@ def longer_query(keys: Array, query: Array, factors: Array, weights: Array, *, t
     left.add_patch(_circle())
     direction = query / np.linalg.norm(query)
     arrows({"": 0.8 * direction}, "", ax=left, colour="vermillion", reach=1.35)
-    left.annotate("query", 0.55 * direction, (-6, 10), textcoords="offset points", ha="right", color=COLOURS["vermillion"],
-                  fontweight="bold")  # fmt: skip
+    left.annotate(
+        "query",
+        0.55 * direction,
+        (-6, 10),
+        textcoords="offset points",
+        ha="right",
+        color=COLOURS["vermillion"],
+        fontweight="bold",
+    )
     for at, (key, paint) in enumerate(zip(keys, paints, strict=False)):
         left.plot(*key, "o", color=COLOURS[paint], markersize=11 if at == target else 8)
-        left.annotate(f"key {at}", 1.3 * key, ha="center", va="center", color=COLOURS[paint], fontweight="bold" if at == target else None)
+        left.annotate(
+            f"key {at}",
+            1.3 * key,
+            ha="center",
+            va="center",
+            color=COLOURS[paint],
+            fontweight="bold" if at == target else None,
+        )
         right.plot(factors, weights[:, at], color=COLOURS[paint], linewidth=2.8 if at == target else 1.8)
     order = np.argsort(-weights[len(factors) // 4])
     for at in order[:2]:
-        right.annotate(f"key {at}", (factors[len(factors) // 4], weights[len(factors) // 4, at]), (6, -14 if at == target else 8),
-                       textcoords="offset points", color=COLOURS[paints[at]], fontweight="bold")  # fmt: skip
+        right.annotate(
+            f"key {at}",
+            (factors[len(factors) // 4], weights[len(factors) // 4, at]),
+            (6, -14 if at == target else 8),
+            textcoords="offset points",
+            color=COLOURS[paints[at]],
+            fontweight="bold",
+        )
     left.set(xlim=(-1.6, 1.6), ylim=(-1.45, 1.45), xticks=[], yticks=[])
     left.spines[:].set_visible(False)
     left.grid(False)
     left.set_title("Its direction decides which key wins …")
     right.axvline(1, color=COLOURS["grey"], linewidth=1, linestyle=":")
     right.annotate("your query", (1, 0.5), (5, 0), textcoords="offset points", color="#555555", fontsize=9)
-    right.set(xlabel="length, as a multiple of your query's", ylabel="weight", ylim=(0, 1.03), xlim=(0, float(factors[-1])))
+    right.set(
+        xlabel="length, as a multiple of your query's", ylabel="weight", ylim=(0, 1.03), xlim=(0, float(factors[-1]))
+    )
     right.set_title("… and its length decides how clearly")
     at_0, at_1, at_2 = (weights[at, target] for at in (0, len(factors) // 2, -1))
-    show(fig, alt=f"Left: five keys on a circle and a query that points to key {target}. Right: the weights as the query grows from length "
-                  f"0, where each key has {at_0:.2f}, to its full length, where key {target} has {at_1:.2f}, and to twice that, where it "
-                  f"has {at_2:.2f}.")  # fmt: skip
+    show(
+        fig,
+        alt=f"Left: five keys on a circle and a query that points to key {target}. Right: the weights as the query grows from length "
+        f"0, where each key has {at_0:.2f}, to its full length, where key {target} has {at_1:.2f}, and to twice that, where it "
+        f"has {at_2:.2f}.",
+    )
 
 
 def _circle():

@@ -18,37 +18,64 @@ def four_ways(row: Array, ways: Mapping[str, Array]) -> None:
     bad = ({3}, {1, 3}, {1, 2, 3}, set())
     labels = [f"{score:g}".replace("-", "−") for score in row]
     for ax, (name, weights), fault, wrong in zip(axes, ways.items(), faults, bad, strict=True):
-        drawn = ax.bar(labels, weights, color=[COLOURS["vermillion" if at in wrong else "blue"] for at in range(len(row))], width=0.7)
+        drawn = ax.bar(
+            labels,
+            weights,
+            color=[COLOURS["vermillion" if at in wrong else "blue"] for at in range(len(row))],
+            width=0.7,
+        )
         ax.bar_label(drawn, [f"{weight:.2f}".replace("-", "−") for weight in weights], padding=2, fontsize=9)
         ax.axhline(0, color=COLOURS["grey"], linewidth=0.8)
         ax.set_title(f"{name}\n{fault}", color=COLOURS["green"] if not wrong else "#222222")
         ax.set(ylim=(-0.68, 1.18), xlabel="score")
         ax.grid(False, axis="x")
     axes[0].set_ylabel("weight")
-    said = "; ".join(f"{name} gives {', '.join(f'{weight:.2f}' for weight in weights)}" for name, weights in ways.items())
-    show(fig, alt=f"Four bar charts of the weights that four functions give to the scores {', '.join(labels)}: "
-                  f"{said}. Only the exponential is positive, keeps the "
-                  "order and is smooth.")  # fmt: skip
+    said = "; ".join(
+        f"{name} gives {', '.join(f'{weight:.2f}' for weight in weights)}" for name, weights in ways.items()
+    )
+    show(
+        fig,
+        alt=f"Four bar charts of the weights that four functions give to the scores {', '.join(labels)}: "
+        f"{said}. Only the exponential is positive, keeps the "
+        "order and is smooth.",
+    )
 
 
 def axes_compared(along: Mapping[str, Array]) -> None:
     """The same scores normalized in three ways, each (n, n), with the sums of rows and columns beside them."""
     fig, axes = panels(len(along), width=8.8, height=3.5)
-    titles = {"axis=1": "axis=1: rows sum to 1", "axis=0": "axis=0: columns sum to 1", "no axis": "no axis: all sum to 1"}
+    titles = {
+        "axis=1": "axis=1: rows sum to 1",
+        "axis=0": "axis=0: columns sum to 1",
+        "no axis": "no axis: all sum to 1",
+    }
     for ax, (name, weights) in zip(axes, along.items(), strict=True):
         matrix(weights, titles.get(name, name), ax=ax)
         rows, columns = weights.shape
-        for sums, places in ((weights.sum(axis=1), [(columns - 0.05, i) for i in range(rows)]),
-                             (weights.sum(axis=0), [(j, rows - 0.15) for j in range(columns)])):  # fmt: skip
+        for sums, places in (
+            (weights.sum(axis=1), [(columns - 0.05, i) for i in range(rows)]),
+            (weights.sum(axis=0), [(j, rows - 0.15) for j in range(columns)]),
+        ):
             for total, (x, y) in zip(sums, places, strict=True):
                 one = abs(total - 1) < 1e-9
-                ax.text(x, y, f"{total:.2f}", ha="center", va="center", color=COLOURS["green" if one else "vermillion"],
-                        fontsize=10, fontweight="bold" if one else "normal")  # fmt: skip
+                ax.text(
+                    x,
+                    y,
+                    f"{total:.2f}",
+                    ha="center",
+                    va="center",
+                    color=COLOURS["green" if one else "vermillion"],
+                    fontsize=10,
+                    fontweight="bold" if one else "normal",
+                )
         ax.set_xlim(-0.5, columns + 0.45)
         ax.set_ylim(rows + 0.25, -0.5)
     last = ", ".join(f"{value:.3f}" for value in list(along.values())[-1].sum(axis=1))
-    show(fig, alt="Three heat maps of one 3 by 3 table, with the sums of rows at the right and of columns below: normalized along rows, "
-                  f"along columns, and as a whole; then its rows sum to {last}.")  # fmt: skip
+    show(
+        fig,
+        alt="Three heat maps of one 3 by 3 table, with the sums of rows at the right and of columns below: normalized along rows, "
+        f"along columns, and as a whole; then its rows sum to {last}.",
+    )
 
 
 def temperatures(row: Array, weights_at: Mapping[float, Array]) -> None:
@@ -100,7 +127,9 @@ def logarithms(gaps: Array, errors: Mapping[str, tuple[Array, Array]]) -> None:
         ends.append(f"{last:g} in {kind}")
         near = (gaps > last - 30) & (gaps < last + 20)
         ax.axvspan(last + 0.5, last + 19, color="#FBE3D6", linewidth=0)
-        ax.plot(gaps[near & finite], late[near & finite], "o--", color=COLOURS["vermillion"], linewidth=1.4, markersize=4)
+        ax.plot(
+            gaps[near & finite], late[near & finite], "o--", color=COLOURS["vermillion"], linewidth=1.4, markersize=4
+        )
         ax.plot(gaps[near], direct[near], color=COLOURS["blue"], linewidth=2.6)
         ax.text(last + 10, 0.45, "here it is\n−∞", color=COLOURS["vermillion"], ha="center", va="center")
         ax.set(ylim=(-0.04, 0.8), xlabel="difference of the two scores", xlim=(last - 29, last + 19))
@@ -109,9 +138,12 @@ def logarithms(gaps: Array, errors: Mapping[str, tuple[Array, Array]]) -> None:
     for height, said, paint in ((0.2, "np.log(softmax(x))", "vermillion"), (0.1, "log_softmax(x)", "blue")):
         axes[0].text(0.03, height, said, transform=axes[0].transAxes, color=COLOURS[paint], fontweight="bold")
     largest = max(float(direct.max()) for _, direct in errors.values())
-    show(fig, alt="Errors of two ways to compute the logarithm of a weight. Taken after softmax, it goes wrong and is "
-                  "−∞ beyond a difference of "
-                  f"{' and '.join(ends)}; log_softmax errs by {largest:.1g} at most.")  # fmt: skip
+    show(
+        fig,
+        alt="Errors of two ways to compute the logarithm of a weight. Taken after softmax, it goes wrong and is "
+        "−∞ beyond a difference of "
+        f"{' and '.join(ends)}; log_softmax errs by {largest:.1g} at most.",
+    )
 
 
 def jacobians(weights: Mapping[str, Array], found: Mapping[str, Array]) -> None:
@@ -119,6 +151,14 @@ def jacobians(weights: Mapping[str, Array], found: Mapping[str, Array]) -> None:
     fig, axes = panels(len(found), width=8.8, height=3.5)
     for ax, (name, jacobian) in zip(axes, found.items(), strict=True):
         written = ", ".join(f"{value:.2f}" for value in weights[name])
-        matrix(jacobian, f"{name}: p = ({written})", kind="difference", limits=(-0.25, 0.25), ax=ax, xlabel="score", ylabel="weight")
+        matrix(
+            jacobian,
+            f"{name}: p = ({written})",
+            kind="difference",
+            limits=(-0.25, 0.25),
+            ax=ax,
+            xlabel="score",
+            ylabel="weight",
+        )
     largest = ", ".join(f"{np.abs(jacobian).max():.2f}" for jacobian in found.values())
     show(fig, alt=f"Three Jacobians, positive on the diagonal, negative elsewhere. The largest entries are {largest}.")

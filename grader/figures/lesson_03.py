@@ -32,9 +32,12 @@ def shapes(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> None:
     _equations(ax, rows, sizes, _AXIS_COLOURS)
     ax.set_title("Each product sums one axis away; the batch axis passes through")
     said = ", ".join(f"{name} = {size}" for name, size in sizes.items())
-    show(fig, alt=f"""Two rows of stacked boxes, {said}. First row: q (B, T_q, d_k) times the swapped k (B, d_k, T_k)
+    show(
+        fig,
+        alt=f"""Two rows of stacked boxes, {said}. First row: q (B, T_q, d_k) times the swapped k (B, d_k, T_k)
          gives scores (B, T_q, T_k); d_k is summed away. Second row: weights (B, T_q, T_k) times v (B, T_k, d_v) gives
-         the output (B, T_q, d_v); T_k is summed away. The batch axis passes through both.""")
+         the output (B, T_q, d_v); T_k is summed away. The batch axis passes through both.""",
+    )
 
 
 def letters(subscripts: str, left: np.ndarray, right: np.ndarray) -> None:
@@ -47,18 +50,24 @@ def letters(subscripts: str, left: np.ndarray, right: np.ndarray) -> None:
     fig, (ax,) = panels(1, width=_WIDTH)
     _equations(ax, [[(term, term[1], term[2], term[0]) for term in (first, second, result)]], sizes, colours)
     ax.set_title(f"{' and '.join(summed)} is not right of the arrow, so it is summed")
-    show(fig, alt=f"""Three stacks of boxes labeled {first}, {second} and {result}. The letters of the result,
-         {', '.join(result)}, are axes that stay; {', '.join(summed)} stands in both inputs and not in the
-         result, so it is summed.""")
+    show(
+        fig,
+        alt=f"""Three stacks of boxes labeled {first}, {second} and {result}. The letters of the result,
+         {", ".join(result)}, are axes that stay; {", ".join(summed)} stands in both inputs and not in the
+         result, so it is summed.""",
+    )
 
 
-def _equations(ax: Axes, rows: Sequence[Sequence[tuple[str, ...]]], sizes: Mapping[str, int],
-               colours: Mapping[str, str]) -> None:
+def _equations(
+    ax: Axes, rows: Sequence[Sequence[tuple[str, ...]]], sizes: Mapping[str, int], colours: Mapping[str, str]
+) -> None:
     """Draws each row as 'left times right gives result', columns aligned; a stack is (name, rows, columns, batch)."""
     ax.set_axis_off()
     ax.set_aspect("equal")
-    widths = [max(sizes[columns] * _CELL + (sizes[depth] - 1) * _LIFT for _, _, columns, depth in column)
-              for column in zip(*rows, strict=True)]  # fmt: skip
+    widths = [
+        max(sizes[columns] * _CELL + (sizes[depth] - 1) * _LIFT for _, _, columns, depth in column)
+        for column in zip(*rows, strict=True)
+    ]
     lefts = np.cumsum([1.0, widths[0] + 2.6, widths[1] + 2.6])
     y = 0.0
     for row in rows:
@@ -74,8 +83,9 @@ def _equations(ax: Axes, rows: Sequence[Sequence[tuple[str, ...]]], sizes: Mappi
     ax.figure.set_size_inches(_WIDTH, _WIDTH * -y / right + 0.4)  # no empty paper around equal scales
 
 
-def _stack(ax: Axes, x: float, y: float, axes: tuple[str, ...], sizes: Mapping[str, int],
-           colours: Mapping[str, str]) -> None:
+def _stack(
+    ax: Axes, x: float, y: float, axes: tuple[str, ...], sizes: Mapping[str, int], colours: Mapping[str, str]
+) -> None:
     """One stack of matrices with its left edge at x and its middle at height y; axes: (name, rows, columns, batch)."""
     from matplotlib.patches import Rectangle
 
@@ -92,12 +102,20 @@ def _stack(ax: Axes, x: float, y: float, axes: tuple[str, ...], sizes: Mapping[s
     _edge(ax, x - 0.12, y, rows, sizes, colours, ha="right", va="center")
     _edge(ax, x + width / 2, bottom - 0.08, columns, sizes, colours, ha="center", va="top")
     _edge(ax, x + width + behind + 0.08, bottom + height + behind, depth, sizes, colours, ha="left", va="top")
-    ax.text(x + (width + behind) / 2, bottom + height + behind + 0.12, name, ha="center", va="bottom",
-            fontweight="bold", fontsize=10)
+    ax.text(
+        x + (width + behind) / 2,
+        bottom + height + behind + 0.12,
+        name,
+        ha="center",
+        va="bottom",
+        fontweight="bold",
+        fontsize=10,
+    )
 
 
-def _edge(ax: Axes, x: float, y: float, axis: str, sizes: Mapping[str, int], colours: Mapping[str, str],
-          **where: str) -> None:
+def _edge(
+    ax: Axes, x: float, y: float, axis: str, sizes: Mapping[str, int], colours: Mapping[str, str], **where: str
+) -> None:
     label = f"${axis}$" if "_" in axis else axis
     ax.text(x, y, f"{label} = {sizes[axis]}", color=COLOURS[colours[axis]], fontsize=9.5, **where)
 
@@ -109,9 +127,12 @@ def axes_moved(shape: tuple[int, int, int], names: Sequence[str] = ("B", "T_k", 
     for ax, (title, order) in zip(axes, moves, strict=True):
         _move(ax, title, shape, names, order)
     mirrored, swapped = tuple(shape[i] for i in (2, 1, 0)), tuple(shape[i] for i in (0, 2, 1))
-    show(fig, alt=f"""Two diagrams of three axes, before and after. k.T turns {shape} into {mirrored}: batch and
+    show(
+        fig,
+        alt=f"""Two diagrams of three axes, before and after. k.T turns {shape} into {mirrored}: batch and
          features change places. k.swapaxes(-1, -2) turns {shape} into {swapped}: the batch axis stays first, the
-         last two change places.""")
+         last two change places.""",
+    )
 
 
 def _move(ax: Axes, title: str, shape: Sequence[int], names: Sequence[str], order: Sequence[int]) -> None:
@@ -122,11 +143,22 @@ def _move(ax: Axes, title: str, shape: Sequence[int], names: Sequence[str], orde
     for place in range(3):
         for y, axis in ((1, place), (0, order[place])):
             name = f"${names[axis]}$" if "_" in names[axis] else names[axis]
-            ax.text(place, y, f"{name} = {shape[axis]}", ha="center", va="center", fontsize=10.5,
-                    color=COLOURS[_AXIS_COLOURS[names[axis]]],
-                    bbox={"boxstyle": "round,pad=0.35", "facecolor": _FILL, "edgecolor": _LINE})
-        ax.annotate("", (place, 0.22), (order[place], 0.78), arrowprops={
-            "arrowstyle": "-|>", "color": COLOURS[_AXIS_COLOURS[names[order[place]]]], "linewidth": 1.6})
+            ax.text(
+                place,
+                y,
+                f"{name} = {shape[axis]}",
+                ha="center",
+                va="center",
+                fontsize=10.5,
+                color=COLOURS[_AXIS_COLOURS[names[axis]]],
+                bbox={"boxstyle": "round,pad=0.35", "facecolor": _FILL, "edgecolor": _LINE},
+            )
+        ax.annotate(
+            "",
+            (place, 0.22),
+            (order[place], 0.78),
+            arrowprops={"arrowstyle": "-|>", "color": COLOURS[_AXIS_COLOURS[names[order[place]]]], "linewidth": 1.6},
+        )
 
 
 def token_scores(maps: Mapping[str, np.ndarray], words: Sequence[str]) -> None:
@@ -134,7 +166,17 @@ def token_scores(maps: Mapping[str, np.ndarray], words: Sequence[str]) -> None:
     reach = max(float(np.abs(scores).max()) for scores in maps.values())
     fig, axes = panels(len(maps), width=4.2 * len(maps), height=3.7)
     for ax, (title, scores) in zip(axes, maps.items(), strict=True):
-        matrix(scores, title, rows=words, columns=words, kind="scores", limits=(-reach, reach), ax=ax, xlabel="key", ylabel="query")
+        matrix(
+            scores,
+            title,
+            rows=words,
+            columns=words,
+            kind="scores",
+            limits=(-reach, reach),
+            ax=ax,
+            xlabel="key",
+            ylabel="query",
+        )
     said = " ".join(f"{title}: {scores.tolist()}." for title, scores in maps.items())
     show(fig, alt=f"Heat maps of scores between {', '.join(words)}. {said}")
 
@@ -155,13 +197,27 @@ def two_steps(rows: Mapping[str, Sequence[np.ndarray]], tokens: Sequence[str]) -
     names = [f"{ending}: {step}" for ending in rows for step in ("1. read", "2. find")]
     weights = np.stack([row for steps in rows.values() for row in steps])
     fig, (ax,) = panels(1, width=5.6, height=1.9 + 0.35 * len(names))
-    matrix(weights, "What 'it' attends to: the last word, then its noun", rows=names, columns=tokens, ax=ax, xlabel="key",
-           ylabel="")  # fmt: skip
-    said = "; ".join(f"{name}: {tokens[int(row.argmax())]} ({row.max():.2f})" for name, row in zip(names, weights, strict=True))
-    show(fig, alt=f"A heat map of the weights of 'it', a row for each step of each sentence. The largest of each row: {said}.")
+    matrix(
+        weights,
+        "What 'it' attends to: the last word, then its noun",
+        rows=names,
+        columns=tokens,
+        ax=ax,
+        xlabel="key",
+        ylabel="",
+    )
+    said = "; ".join(
+        f"{name}: {tokens[int(row.argmax())]} ({row.max():.2f})" for name, row in zip(names, weights, strict=True)
+    )
+    show(
+        fig,
+        alt=f"A heat map of the weights of 'it', a row for each step of each sentence. The largest of each row: {said}.",
+    )
 
 
 def _favourites(weights: np.ndarray, words: Sequence[str]) -> str:
-    best = [f"{word} looks most at {words[int(row.argmax())]} ({row.max():.2f})"
-            for word, row in zip(words, weights, strict=True)]  # fmt: skip
+    best = [
+        f"{word} looks most at {words[int(row.argmax())]} ({row.max():.2f})"
+        for word, row in zip(words, weights, strict=True)
+    ]
     return "; ".join(best)

@@ -10,8 +10,10 @@ from grader.figures import COLOURS, matrix, panels, show
 
 Array = np.ndarray
 _STYLES = {  # name of a scale -> colour, marker
-    "divided by √d_k": (COLOURS["blue"], "o"), "undivided": (COLOURS["vermillion"], "s"), "divided by d_k": (COLOURS["green"], "^"),
-}  # fmt: skip
+    "divided by √d_k": (COLOURS["blue"], "o"),
+    "undivided": (COLOURS["vermillion"], "s"),
+    "divided by d_k": (COLOURS["green"], "^"),
+}
 
 
 def bars_of(rows: Mapping[str, Array]) -> None:
@@ -33,10 +35,15 @@ def spread(widths: Array, measured: Array) -> None:
     ax.set_title("Dot products spread by √d_k")
     ax.legend(frameon=False)
     off = float(np.abs(measured / np.sqrt(widths) - 1).max())
-    show(fig, alt=f"Thirteen measured points from d_k 1 to 4096 on the line √d_k; none is further than {off:.0%} from it.")
+    show(
+        fig,
+        alt=f"Thirteen measured points from d_k 1 to 4096 on the line √d_k; none is further than {off:.0%} from it.",
+    )
 
 
-def curves(widths: Array, by_name: Mapping[str, Sequence[float]], title: str, ylabel: str, top: float | None = None) -> None:
+def curves(
+    widths: Array, by_name: Mapping[str, Sequence[float]], title: str, ylabel: str, top: float | None = None
+) -> None:
     """A measure against d_k, a curve for each scale. top: the value of equal weights, where a line is to show it."""
     fig, (ax,) = panels(1, width=6.2, height=3.4)
     for name, values in by_name.items():
@@ -86,7 +93,10 @@ def means_and_medians(widths: Array, reached: Mapping[str, Array]) -> None:
     for ax in axes:
         ax.set_ylim(low, high)
     axes[0].legend(frameon=False, loc="lower left")
-    show(fig, alt="Two panels on logarithmic axes: the norm of ∂p/∂q against d_k for three scales. " + "; ".join(said) + ".")
+    show(
+        fig,
+        alt="Two panels on logarithmic axes: the norm of ∂p/∂q against d_k for three scales. " + "; ".join(said) + ".",
+    )
 
 
 def losses(runs: Mapping[str, Sequence[float]], steps: Mapping[str, float]) -> None:
@@ -109,5 +119,8 @@ def side_by_side(maps: Mapping[str, Array]) -> None:
     for ax, (name, weights) in zip(axes, maps.items(), strict=True):
         columns.append(f"{name}: {len(set(weights.argmax(axis=-1)))}")
         matrix(weights, name, ax=ax)
-    show(fig, alt="Heat maps of weights, twelve queries by eight keys. Number of keys that are some query's favorite: "
-                  f"{', '.join(columns)}.")  # fmt: skip
+    show(
+        fig,
+        alt="Heat maps of weights, twelve queries by eight keys. Number of keys that are some query's favorite: "
+        f"{', '.join(columns)}.",
+    )

@@ -27,10 +27,13 @@ def rounding(offsets: Sequence[float], errors: Sequence[float], spacing: Sequenc
     ax.set_ylabel("largest difference of a weight,\nfloat32 against float64")
     ax.legend(loc="upper left", frameon=False)
     above = np.mean(np.array(errors)[np.array(offsets) > 100] > 1e-6)
-    show(fig, alt="Scatter plot on two logarithmic axes. The largest difference between float32 and float64 weights "
-                  f"rises with the number added to every score, from {min(errors):.0e} to {max(errors):.0e}, below the "
-                  f"spacing of float32. Where it is above 100, {above:.0%} of the draws lie above the dashed line "
-                  "at 10⁻⁶.")
+    show(
+        fig,
+        alt="Scatter plot on two logarithmic axes. The largest difference between float32 and float64 weights "
+        f"rises with the number added to every score, from {min(errors):.0e} to {max(errors):.0e}, below the "
+        f"spacing of float32. Where it is above 100, {above:.0%} of the draws lie above the dashed line "
+        "at 10⁻⁶.",
+    )
 
 
 def compare(expected: np.ndarray, got: np.ndarray, names: tuple[str, str], claim: str) -> None:
@@ -45,8 +48,11 @@ def compare(expected: np.ndarray, got: np.ndarray, names: tuple[str, str], claim
         matrix(array, name, kind="scores", limits=(-reach, reach), ax=ax, **labels)
     _difference(axes[2], difference, largest, **labels)
     fig.suptitle(claim, fontsize=11.5)
-    show(fig, alt=f"{claim}. Three heat maps: {names[0]}, {names[1]} and their difference, "
-                  f"whose largest entry is {_short(largest)}.")
+    show(
+        fig,
+        alt=f"{claim}. Three heat maps: {names[0]}, {names[1]} and their difference, "
+        f"whose largest entry is {_short(largest)}.",
+    )
 
 
 def compare_weights(expected: np.ndarray, got: np.ndarray, words: Sequence[str]) -> None:
@@ -61,8 +67,11 @@ def compare_weights(expected: np.ndarray, got: np.ndarray, words: Sequence[str])
     for ax in axes:
         ax.tick_params(axis="x", rotation=45)
     fig.suptitle("The same attention in two libraries", fontsize=11.5)
-    show(fig, alt=f"Weights of {len(words)} words computed in NumPy and in PyTorch, two heat maps that look alike; "
-                  f"in the third their difference, at most {_short(largest)}.")
+    show(
+        fig,
+        alt=f"Weights of {len(words)} words computed in NumPy and in PyTorch, two heat maps that look alike; "
+        f"in the third their difference, at most {_short(largest)}.",
+    )
 
 
 def _difference(ax: Axes, difference: np.ndarray, largest: float, **labels: Any) -> None:
@@ -88,12 +97,31 @@ def _raised(power: int) -> str:
 
 
 _PLACES = {
-    "q": (0, 2), "k": (0, 1), "v": (0, 0), "scores": (1.35, 1.5), "weights": (2.7, 1.5), "output": (4.0, 0.75), "loss": (5.25, 0.75),
-}  # fmt: skip
-_HALF = {"q": 0.15, "k": 0.15, "v": 0.15, "scores": 0.36, "weights": 0.4, "output": 0.36, "loss": 0.26}  # widths of the boxes
+    "q": (0, 2),
+    "k": (0, 1),
+    "v": (0, 0),
+    "scores": (1.35, 1.5),
+    "weights": (2.7, 1.5),
+    "output": (4.0, 0.75),
+    "loss": (5.25, 0.75),
+}
+_HALF = {
+    "q": 0.15,
+    "k": 0.15,
+    "v": 0.15,
+    "scores": 0.36,
+    "weights": 0.4,
+    "output": 0.36,
+    "loss": 0.26,
+}  # widths of the boxes
 _EDGES = (
-    ("q", "scores"), ("k", "scores"), ("scores", "weights"), ("weights", "output"), ("v", "output"), ("output", "loss"),
-)  # fmt: skip
+    ("q", "scores"),
+    ("k", "scores"),
+    ("scores", "weights"),
+    ("weights", "output"),
+    ("v", "output"),
+    ("output", "loss"),
+)
 _APART = 0.075  # how far the two arrows of an edge lie from its middle
 
 
@@ -105,8 +133,12 @@ def graph(sizes: Mapping[str, Mapping[str, float | None]]) -> None:
         _draw_graph(ax, norms)
         ax.set_title(title)
         said.append(title + ", with gradients " + ", ".join(f"{name} {_said(size)}" for name, size in norms.items()))
-    show(fig, alt="A diagram in which q and k lead to scores, weights, output and loss, and v to output. Gradients come back. "
-                  + "; ".join(said) + ".")  # fmt: skip
+    show(
+        fig,
+        alt="A diagram in which q and k lead to scores, weights, output and loss, and v to output. Gradients come back. "
+        + "; ".join(said)
+        + ".",
+    )
 
 
 def _said(size: float | None) -> str:
@@ -145,8 +177,19 @@ def _arrow(ax: Axes, start: str, end: str, colour: str, aside: float) -> None:
     x, x_end = x + way * (_HALF[start] + 0.06), x_end - way * (_HALF[end] + 0.06)
     length = np.hypot(x_end - x, y_end - y)
     left, up = -(y_end - y) / length * aside, (x_end - x) / length * aside
-    ax.annotate("", (x_end + left, y_end + up), (x + left, y + up), zorder=2, arrowprops={
-        "arrowstyle": "-|>,head_width=0.22,head_length=0.45", "linewidth": 1.8, "shrinkA": 0, "shrinkB": 0, "color": colour})
+    ax.annotate(
+        "",
+        (x_end + left, y_end + up),
+        (x + left, y + up),
+        zorder=2,
+        arrowprops={
+            "arrowstyle": "-|>,head_width=0.22,head_length=0.45",
+            "linewidth": 1.8,
+            "shrinkA": 0,
+            "shrinkB": 0,
+            "color": colour,
+        },
+    )
 
 
 def query_walk(attention: Callable[..., Any], path: Any, keys: Any, values: Any) -> None:
@@ -170,10 +213,13 @@ def query_walk(attention: Callable[..., Any], path: Any, keys: Any, values: Any)
     right.set_ylabel("weight")
     right.set_ylim(0, 1.02)
     right.legend(frameon=False, loc="center right")
-    show(fig, alt=f"Left: the plane of queries, shaded by the second number of the output; a path of {len(path) - 1} "
-                  f"steps leads from ({path[0][0]:g}, {path[0][1]:g}) uphill to ({path[-1][0]:.2f}, {path[-1][1]:.2f})."
-                  " Right: the weight of token 1 "
-                  f"rises from {weights[0, 1]:.2f} to {weights[-1, 1]:.2f}.")
+    show(
+        fig,
+        alt=f"Left: the plane of queries, shaded by the second number of the output; a path of {len(path) - 1} "
+        f"steps leads from ({path[0][0]:g}, {path[0][1]:g}) uphill to ({path[-1][0]:.2f}, {path[-1][1]:.2f})."
+        " Right: the weight of token 1 "
+        f"rises from {weights[0, 1]:.2f} to {weights[-1, 1]:.2f}.",
+    )
 
 
 def _draw_walk(ax: Axes, across: np.ndarray, up: np.ndarray, height: np.ndarray, path: np.ndarray) -> None:
@@ -212,9 +258,12 @@ def training(
     same = np.equal.outer(colours, colours)
     share = [float((weights * same).sum() / len(colours)) for weights in (before, after)]
     ends = ", ".join(f"{name} ends at {np.mean(curve[-10:]):.2g}" for name, curve in losses.items())
-    show(fig, alt=f"Left: loss curves on a logarithmic axis; {ends}. Right: heat maps of the weights for six tokens "
-                  f"sorted by color. On average a token gives {share[0]:.0%} of its weight to its own color before "
-                  f"training and {share[1]:.0%} after.")
+    show(
+        fig,
+        alt=f"Left: loss curves on a logarithmic axis; {ends}. Right: heat maps of the weights for six tokens "
+        f"sorted by color. On average a token gives {share[0]:.0%} of its weight to its own color before "
+        f"training and {share[1]:.0%} after.",
+    )
 
 
 def gradients(runs: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
@@ -226,7 +275,12 @@ def gradients(runs: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
         for (name, norms), style in zip(by_name.items(), ("-", "--", ":"), strict=True):
             ax.plot(_smooth(norms), style, linewidth=2, label=name)
             said.append(f"{title}, {name}: at most {max(norms):.2f}, at the end {np.mean(norms[-10:]):.2g}")
-        ax.set(title=title, xlabel="step", ylabel="norm of the gradient\n(mean of the last 10 steps)", ylim=(-0.02 * top, top))
+        ax.set(
+            title=title,
+            xlabel="step",
+            ylabel="norm of the gradient\n(mean of the last 10 steps)",
+            ylim=(-0.02 * top, top),
+        )
     axes[0].legend(frameon=False)
     show(fig, alt="Line plots of the gradients' norms during training. " + "; ".join(said) + ".")
 
@@ -253,5 +307,9 @@ def staircase(fine: np.ndarray, rounded: Mapping[Any, np.ndarray]) -> None:
         ax.set_ylim(fine[0] - 0.002, fine[-1] + 0.002)
         said.append(f"{name} leaves {steps}")
     axes[0].set_ylabel("after")
-    show(fig, alt=f"Line plots of {len(fine)} numbers from {fine[0]:g} to {fine[-1]:g} before and after rounding: "
-                  + ", ".join(said) + " different numbers. bfloat16 is a staircase with few wide steps.")
+    show(
+        fig,
+        alt=f"Line plots of {len(fine)} numbers from {fine[0]:g} to {fine[-1]:g} before and after rounding: "
+        + ", ".join(said)
+        + " different numbers. bfloat16 is a staircase with few wide steps.",
+    )

@@ -27,16 +27,25 @@ def shifted(words: Sequence[str]) -> None:
         ax.text(i, 0, words[i], ha="center", va="center", fontsize=11)
         ax.text(i, 1, f"output {i}", ha="center", va="center", fontsize=9.5, color="#555555")
         ax.text(i, 2, words[i + 1], ha="center", va="center", fontsize=11, weight="bold", color=COLOURS["green"])
-        ax.add_patch(FancyArrowPatch((i, 1.25), (i, 1.8), arrowstyle="-|>", mutation_scale=11, color=COLOURS["green"], lw=1.5))
+        ax.add_patch(
+            FancyArrowPatch((i, 1.25), (i, 1.8), arrowstyle="-|>", mutation_scale=11, color=COLOURS["green"], lw=1.5)
+        )
     for j in range(asks + 2):
         late = j > asks
         paint, style = (COLOURS["vermillion"], "--") if late else (COLOURS["blue"], "-")
-        ax.add_patch(FancyArrowPatch((j, 0.2), (asks, 0.78), arrowstyle="-|>", mutation_scale=11, color=paint, lw=1.5, linestyle=style))
+        ax.add_patch(
+            FancyArrowPatch(
+                (j, 0.2), (asks, 0.78), arrowstyle="-|>", mutation_scale=11, color=paint, lw=1.5, linestyle=style
+            )
+        )
     ax.text(asks + 0.95, 0.5, "not this one:\nit is the answer", color=COLOURS["vermillion"], fontsize=9.5, va="center")
     ax.set_title("Each output predicts the next token")
     pairs, last = ", ".join(f"{a} → {b}" for a, b in zip(words, words[1:], strict=False)), asks + 1
-    show(fig, alt=f"The input words in a row, an output above each, and above it the word that it must predict: {pairs}. Blue arrows "
-                  f"lead to output {asks} from inputs 0 to {asks}; a dashed red one from input {last} is not allowed.")  # fmt: skip
+    show(
+        fig,
+        alt=f"The input words in a row, an output above each, and above it the word that it must predict: {pairs}. Blue arrows "
+        f"lead to output {asks} from inputs 0 to {asks}; a dashed red one from input {last} is not allowed.",
+    )
 
 
 def who_may_look(words: Sequence[str]) -> None:
@@ -44,7 +53,9 @@ def who_may_look(words: Sequence[str]) -> None:
     n, real = len(words), np.array([word != "<pad>" for word in words], dtype=float)
     past, seen = np.tri(n), np.tile(real, (n, 1))
     fig, axes = panels(3, width=9.6, height=4.1)
-    for ax, mask, title in zip(axes, (past, seen, past * seen), ("the past and itself", "real words", "both"), strict=True):
+    for ax, mask, title in zip(
+        axes, (past, seen, past * seen), ("the past and itself", "real words", "both"), strict=True
+    ):
         title = f"{title}: {int(mask.sum())} of {n * n} pairs"
         matrix(mask, title, ax=ax, rows=words, columns=words, fmt="g", xlabel="key", ylabel="query")
         ax.tick_params(axis="x", rotation=45)
@@ -52,8 +63,11 @@ def who_may_look(words: Sequence[str]) -> None:
         ax.set_ylabel("")
         ax.tick_params(axis="y", labelleft=False)
     counts = [int(mask.sum()) for mask in (past, seen, past * seen)]
-    show(fig, alt=f"Three matrices of {n} queries and {n} keys with 1 where a query may look: a lower triangle of {counts[0]} "
-                  f"pairs; the columns of real words, {counts[1]} pairs; and where both hold, {counts[2]} pairs.")  # fmt: skip
+    show(
+        fig,
+        alt=f"Three matrices of {n} queries and {n} keys with 1 where a query may look: a lower triangle of {counts[0]} "
+        f"pairs; the columns of real words, {counts[1]} pairs; and where both hold, {counts[2]} pairs.",
+    )
 
 
 def masks(full: Any, late: Any) -> None:
@@ -63,26 +77,56 @@ def masks(full: Any, late: Any) -> None:
     fig, (left, right) = panels(2, width=8.0, height=3.1)
     matrix(full, "Five queries, five keys", ax=left, fmt="g")
     matrix(late, "The last two of seven positions", ax=right, rows=[str(first + i) for i in range(len(late))], fmt="g")
-    show(fig, alt=f"Two masks with 1 for allowed. Left a lower triangle with {int(full.sum())} allowed pairs; right two rows with "
-                  f"{int(late[0].sum())} and {int(late[1].sum())} allowed keys of {late.shape[1]}.")  # fmt: skip
+    show(
+        fig,
+        alt=f"Two masks with 1 for allowed. Left a lower triangle with {int(full.sum())} allowed pairs; right two rows with "
+        f"{int(late[0].sum())} and {int(late[1].sum())} allowed keys of {late.shape[1]}.",
+    )
 
 
 def leaks(without: Any, causal: Any) -> None:
     """How far each output moves when one token changes, without a mask and with the causal one; 0 means not at all."""
     without, causal = np.asarray(without), np.asarray(causal)
     fig, axes = panels(2, width=8.4, height=3.9)
-    titles, largest = ("Without a mask: everything moves", "Causal: no earlier output moves"), max(without.max(), causal.max())
+    titles, largest = (
+        ("Without a mask: everything moves", "Causal: no earlier output moves"),
+        max(without.max(), causal.max()),
+    )
     for ax, moved, title in zip(axes, (without, causal), titles, strict=True):
-        matrix(moved, title, kind="values", limits=(0, largest), ax=ax, rows=WORDS, columns=WORDS, xlabel="changed token",
-               ylabel="output", fmt=".2g")  # fmt: skip
+        matrix(
+            moved,
+            title,
+            kind="values",
+            limits=(0, largest),
+            ax=ax,
+            rows=WORDS,
+            columns=WORDS,
+            xlabel="changed token",
+            ylabel="output",
+            fmt=".2g",
+        )
     above = [float(moved[np.triu_indices(len(moved), 1)].max()) for moved in (without, causal)]
-    show(fig, alt="Two heat maps of how far each output moves when a token changes. Above the diagonal the largest movement is "
-                  f"{above[0]:.2f} without a mask and exactly {above[1]:g} with the causal one.")  # fmt: skip
+    show(
+        fig,
+        alt="Two heat maps of how far each output moves when a token changes. Above the diagonal the largest movement is "
+        f"{above[0]:.2f} without a mask and exactly {above[1]:g} with the causal one.",
+    )
 
 
 def reach(shares: Any) -> None:
     """The share of each output's gradient that reaches each word."""
     shares = np.asarray(shares)
-    ax = matrix(shares, "What each output depends on (untrained)", rows=WORDS, columns=WORDS, xlabel="word", ylabel="output at", fmt=".2g")
-    show(ax.figure, alt="A lower-triangular heat map over the words The cat sat on the mat: the share of each output's gradient that "
-                        f"reaches each word. Above the diagonal the largest is {np.triu(shares, 1).max():g}. Random weights.")  # fmt: skip
+    ax = matrix(
+        shares,
+        "What each output depends on (untrained)",
+        rows=WORDS,
+        columns=WORDS,
+        xlabel="word",
+        ylabel="output at",
+        fmt=".2g",
+    )
+    show(
+        ax.figure,
+        alt="A lower-triangular heat map over the words The cat sat on the mat: the share of each output's gradient that "
+        f"reaches each word. Above the diagonal the largest is {np.triu(shares, 1).max():g}. Random weights.",
+    )

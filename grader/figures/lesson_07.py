@@ -23,8 +23,11 @@ def bag(orders: Sequence[Sequence[str]], weights: Sequence[Any]) -> None:
     first, second = orders
     back = [second.index(word) for word in first]
     apart = np.abs(_numpy(weights[0]) - _numpy(weights[1])[np.ix_(back, back)]).max()
-    show(fig, alt=f"Two 3 by 3 heat maps of weights, {' '.join(first)} and {' '.join(second)}. Each pair of words has the same weight in "
-                  f"both; the largest difference is {apart:.0e}.")  # fmt: skip
+    show(
+        fig,
+        alt=f"Two 3 by 3 heat maps of weights, {' '.join(first)} and {' '.join(second)}. Each pair of words has the same weight in "
+        f"both; the largest difference is {apart:.0e}.",
+    )
 
 
 def constant_columns(spread: Mapping[str, Any], threshold: float) -> None:
@@ -35,21 +38,40 @@ def constant_columns(spread: Mapping[str, Any], threshold: float) -> None:
         values = _numpy(values)
         low = int((values < threshold).sum())
         said.append(f"{low} of {name}")
-        ax.plot(np.maximum(values, 1e-12), ".", markersize=3, color=COLOURS[colour],
-                label=f"{name}: {low} of {len(values)} below the line")  # fmt: skip
+        ax.plot(
+            np.maximum(values, 1e-12),
+            ".",
+            markersize=3,
+            color=COLOURS[colour],
+            label=f"{name}: {low} of {len(values)} below the line",
+        )
     ax.axhline(threshold, color=COLOURS["black"], linewidth=1, linestyle="--")
     ax.set(yscale="log", ylim=(1e-9, 3), xlabel="column", ylabel="standard deviation")
     ax.set_title("How much each column changes over the positions")
     ax.legend(loc="lower left", frameon=True, markerscale=3)
-    show(fig, alt=f"Standard deviation of each column, falling to the right. Below {threshold} lie columns: {', '.join(said)}.")
+    show(
+        fig,
+        alt=f"Standard deviation of each column, falling to the right. Below {threshold} lie columns: {', '.join(said)}.",
+    )
 
 
 def sinusoids(table: Any, products: Any) -> None:
     """The sines and the cosines of a table of positions, and the dot products of its rows over their distance."""
     table, products = _numpy(table), _numpy(products)
     fig, (sines, cosines, right) = panels(3, width=9.6, height=3.6)
-    for ax, columns, title in ((sines, table[:, ::2], "Sines (columns 0, 2, …)"), (cosines, table[:, 1::2], "Cosines (1, 3, …)")):
-        matrix(columns, title, kind="scores", limits=(-1, 1), ax=ax, xlabel="pair", ylabel="position" if ax is sines else "")
+    for ax, columns, title in (
+        (sines, table[:, ::2], "Sines (columns 0, 2, …)"),
+        (cosines, table[:, 1::2], "Cosines (1, 3, …)"),
+    ):
+        matrix(
+            columns,
+            title,
+            kind="scores",
+            limits=(-1, 1),
+            ax=ax,
+            xlabel="pair",
+            ylabel="position" if ax is sines else "",
+        )
     apart = 0.0
     for position, colour, style in ((0, "blue", "-"), (15, "orange", "--"), (30, "green", ":")):
         line = products[position, position : position + 30]
@@ -57,9 +79,12 @@ def sinusoids(table: Any, products: Any) -> None:
         right.plot(line, style, color=COLOURS[colour], label=f"from position {position}")
     right.set(xlabel="distance", ylabel="dot product", title="Three rows, one curve")
     right.legend(frameon=False)
-    show(fig, alt="Two heat maps, sines and cosines: fast stripes in the first pairs and none in the last; at position 0 all sines "
-                  "are 0 and all cosines 1. Right: dot products with rows further on, from positions 0, 15, 30; equal within "
-                  f"{apart:.0e}.")  # fmt: skip
+    show(
+        fig,
+        alt="Two heat maps, sines and cosines: fast stripes in the first pairs and none in the last; at position 0 all sines "
+        "are 0 and all cosines 1. Right: dot products with rows further on, from positions 0, 15, 30; equal within "
+        f"{apart:.0e}.",
+    )
 
 
 def turning(turned: Any) -> None:
@@ -71,11 +96,19 @@ def turning(turned: Any) -> None:
     for ax, pair in zip(axes, (0, 1), strict=True):
         ends = turned[:, 2 * pair : 2 * pair + 2]
         steps.append(float(np.arctan2(ends[1, 1], ends[1, 0])))
-        arrows({str(p): end for p, end in enumerate(ends)}, f"Pair {pair}: {steps[-1]:.2f} rad a position", colour=colours, ax=ax,
-               reach=1.3)  # fmt: skip
+        arrows(
+            {str(p): end for p, end in enumerate(ends)},
+            f"Pair {pair}: {steps[-1]:.2f} rad a position",
+            colour=colours,
+            ax=ax,
+            reach=1.3,
+        )
         ax.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), xlabel=f"x[{2 * pair}]", ylabel=f"x[{2 * pair + 1}]")
-    show(fig, alt="Arrows of length 1 labeled with positions 0 to 5. Those of pair 0 turn counter-clockwise by "
-                  f"{steps[0]:.2f} rad a position, nearly once around; those of pair 1 by {steps[1]:.2f} rad.")  # fmt: skip
+    show(
+        fig,
+        alt="Arrows of length 1 labeled with positions 0 to 5. Those of pair 0 turn counter-clockwise by "
+        f"{steps[0]:.2f} rad a position, nearly once around; those of pair 1 by {steps[1]:.2f} rad.",
+    )
 
 
 def relative(maps: Sequence[Any]) -> None:
@@ -87,9 +120,22 @@ def relative(maps: Sequence[Any]) -> None:
         names = [str(start + p) for p in range(len(values))]
         reach = float(np.abs(values).max())
         ylabel = "query position" if ax is axes[0] else ""
-        matrix(values, title, kind="scores", limits=(-reach, reach), ax=ax, rows=names, columns=names, fmt=".1f", ylabel=ylabel)
-    show(fig, alt="Three heat maps of 8 by 8 positions. In each, every diagonal holds one number. The first is symmetric; those of RoPE "
-                  f"are not, and agree with each other within {np.abs(seen[1] - seen[2]).max():.0e}.")  # fmt: skip
+        matrix(
+            values,
+            title,
+            kind="scores",
+            limits=(-reach, reach),
+            ax=ax,
+            rows=names,
+            columns=names,
+            fmt=".1f",
+            ylabel=ylabel,
+        )
+    show(
+        fig,
+        alt="Three heat maps of 8 by 8 positions. In each, every diagonal holds one number. The first is symmetric; those of RoPE "
+        f"are not, and agree with each other within {np.abs(seen[1] - seen[2]).max():.0e}.",
+    )
 
 
 def slopes(bias: Any, weights: Any) -> None:
@@ -103,7 +149,10 @@ def slopes(bias: Any, weights: Any) -> None:
     right.set(xlabel="distance to the key", ylabel="weight", ylim=(0, None), title="Weights if all scores were equal")
     left.legend(frameon=False)
     near = ", ".join(f"{value:.2f}" for value in weights[:, :4].sum(axis=1))
-    show(fig, alt=f"Left: four straight lines that fall with the distance. Right: the weights; the nearest four keys get {near} of them.")
+    show(
+        fig,
+        alt=f"Left: four straight lines that fall with the distance. Right: the weights; the nearest four keys get {near} of them.",
+    )
 
 
 _INSIDE, _BEYOND = (2, 4, 8, 12, 16), (16, 20, 24, 32, 48, 64, 96, 128)
@@ -121,10 +170,16 @@ def beyond(accuracy: Mapping[str, Mapping[str, Any]], trained: int, guessing: Ma
         for (name, curve), (colour, style) in zip(curves.items(), _STYLES, strict=True):
             for edges in (_INSIDE, _BEYOND):
                 middles = [math.sqrt(a * (b - 1)) for a, b in zip(edges, edges[1:], strict=False)]
-                means = np.array([np.nanmean(_numpy(curve)[:, a:b], axis=1) for a, b in zip(edges, edges[1:], strict=False)])
-                ax.fill_between(middles, means.min(axis=1), means.max(axis=1), color=COLOURS[colour], alpha=0.18, linewidth=0)
+                means = np.array(
+                    [np.nanmean(_numpy(curve)[:, a:b], axis=1) for a, b in zip(edges, edges[1:], strict=False)]
+                )
+                ax.fill_between(
+                    middles, means.min(axis=1), means.max(axis=1), color=COLOURS[colour], alpha=0.18, linewidth=0
+                )
                 label = name if edges is _INSIDE else None
-                ax.plot(middles, means.mean(axis=1), style, color=COLOURS[colour], marker="o", markersize=3, label=label)
+                ax.plot(
+                    middles, means.mean(axis=1), style, color=COLOURS[colour], marker="o", markersize=3, label=label
+                )
             inside, late = np.nanmean(_numpy(curve)[:, 2:trained]), np.nanmean(_numpy(curve)[:, 64:])
             said.append(f"{task}, {name}: {inside:.2f} inside and {late:.2f} from 64 on")
         ax.axvline(trained - 0.5, color=COLOURS["black"], linewidth=1)

@@ -27,17 +27,33 @@ def two_roads() -> None:
                     _arrow(ax, (x - 0.62, y), (x - 0.38, y), "grey")
     _arrow(left, (2, 0.25), (1.25, 0.84), "vermillion")
     _arrow(left, (0.75, 1.16), (0, 1.75), "vermillion")
-    left.text(1, 1, "last state", ha="center", va="center", zorder=3, weight="bold",
-              bbox={**_BOX, "edgecolor": COLOURS["vermillion"], "linewidth": 2})  # fmt: skip
+    left.text(
+        1,
+        1,
+        "last state",
+        ha="center",
+        va="center",
+        zorder=3,
+        weight="bold",
+        bbox={**_BOX, "edgecolor": COLOURS["vermillion"], "linewidth": 2},
+    )
     for source, target in LINKS:
         _arrow(right, (source, 0.25), (target, 1.75), "blue")
-    show(fig, alt="Two diagrams. Below, an encoder reads la, voiture, bleue from left to right; above, a decoder writes the, blue, car. "
-                  "Left: the encoder's last state alone goes to the decoder's first step. Right: arrows lead from la to the, from bleue to "
-                  "blue and from voiture to car; the last two cross. Both are drawn by hand.")  # fmt: skip
+    show(
+        fig,
+        alt="Two diagrams. Below, an encoder reads la, voiture, bleue from left to right; above, a decoder writes the, blue, car. "
+        "Left: the encoder's last state alone goes to the decoder's first step. Right: arrows lead from la to the, from bleue to "
+        "blue and from voiture to car; the last two cross. Both are drawn by hand.",
+    )
 
 
 def _arrow(ax: Any, start: tuple[float, float], end: tuple[float, float], color: str) -> None:
-    ax.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": COLOURS[color], "linewidth": 2, "shrinkA": 0, "shrinkB": 0})
+    ax.annotate(
+        "",
+        end,
+        start,
+        arrowprops={"arrowstyle": "-|>", "color": COLOURS[color], "linewidth": 2, "shrinkA": 0, "shrinkB": 0},
+    )
 
 
 def fading(felt: Any) -> None:
@@ -47,8 +63,11 @@ def fading(felt: Any) -> None:
     ax.plot(range(len(felt)), felt, "o-", markersize=4)
     ax.set(yscale="log", xlabel="token", ylabel="gradient of the last state", xticks=range(0, len(felt), 3))
     ax.set_title("The last state hardly feels the first tokens")
-    show(fig, alt=f"The size of the gradient of the last state against the token, on a logarithmic scale. It rises from {felt[0]:.1e} for "
-                  f"token 0 to {felt[-1]:.1e} for the last.")  # fmt: skip
+    show(
+        fig,
+        alt=f"The size of the gradient of the last state against the token, on a logarithmic scale. It rises from {felt[0]:.1e} for "
+        f"token 0 to {felt[-1]:.1e} for the last.",
+    )
 
 
 _BOX = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": "#9A9A9A", "linewidth": 1.2}
@@ -82,8 +101,16 @@ def one_step() -> None:
     weights = np.exp(SCORES) / np.exp(SCORES).sum()
     fig, (ax,) = panels(1, width=11.0, height=4.1)
     ax.set_axis_off()
-    ax.set(xlim=(-0.75, 9.75), ylim=(-0.85, 2.75), title='One step of the decoder: it has written "the" and now writes "blue"')
-    for y, name, shape in ((2.0, "state", "(B, d_q)"), (1.0, 'last word "the"', "(B,)"), (0.0, "last context", "(B, d_h)")):
+    ax.set(
+        xlim=(-0.75, 9.75),
+        ylim=(-0.85, 2.75),
+        title='One step of the decoder: it has written "the" and now writes "blue"',
+    )
+    for y, name, shape in (
+        (2.0, "state", "(B, d_q)"),
+        (1.0, 'last word "the"', "(B,)"),
+        (0.0, "last context", "(B, d_h)"),
+    ):
         _part(ax, (0, y), name, shape)
         _arrow(ax, (0.57 if y == 1 else 0.45, y), (1.32, 1 + 0.25 * (y - 1)), "grey")
     _part(ax, (1.85, 1), "decoder", "one GRU step")
@@ -108,14 +135,27 @@ def one_step() -> None:
     ax.plot([3.35, 3.35], [1.28, 2.5], color=COLOURS["grey"], linewidth=2, solid_capstyle="butt")
     _arrow(ax, (3.335, 2.5), (7.93, 2.5), "grey")
     _part(ax, (8.55, 2.5), 'choose "blue"', "(B, n_out)")
-    ax.text(8.55, -0.5, "The two framed in color\ngo on into the next step.", ha="center", va="center", fontsize=9,
-            color=COLOURS["vermillion"])  # fmt: skip
-    said = ", ".join(f"{word} score {score:g} and weight {weight:.2f}" for word, score, weight in zip(FRENCH, SCORES, weights, strict=True))
-    show(fig, alt="One step of the decoder, from left to right. The state (B, d_q), the last word, the, and the last context (B, d_h) go "
-                  "into one step of the decoder. Out comes the next state, which is the query. It meets the keys, the encoder's states "
-                  f"(B, T, d_h), and gives scores (B, T); softmax makes weights (B, T) of them: {said}. The context (B, d_h) is the sum "
-                  "of the keys by these weights. State and context together choose the next word, blue, and both go into the next "
-                  "step.")  # fmt: skip
+    ax.text(
+        8.55,
+        -0.5,
+        "The two framed in color\ngo on into the next step.",
+        ha="center",
+        va="center",
+        fontsize=9,
+        color=COLOURS["vermillion"],
+    )
+    said = ", ".join(
+        f"{word} score {score:g} and weight {weight:.2f}"
+        for word, score, weight in zip(FRENCH, SCORES, weights, strict=True)
+    )
+    show(
+        fig,
+        alt="One step of the decoder, from left to right. The state (B, d_q), the last word, the, and the last context (B, d_h) go "
+        "into one step of the decoder. Out comes the next state, which is the query. It meets the keys, the encoder's states "
+        f"(B, T, d_h), and gives scores (B, T); softmax makes weights (B, T) of them: {said}. The context (B, d_h) is the sum "
+        "of the keys by these weights. State and context together choose the next word, blue, and both go into the next "
+        "step.",
+    )
 
 
 def _part(ax: Any, at: tuple[float, float], name: str, shape: str, color: str = "") -> None:
@@ -129,14 +169,35 @@ def reversed_letters(letters: Sequence[str], written: Sequence[str], before: Any
     before, after = np.asarray(before), np.asarray(after)
     steps = [str(step) for step in range(len(written))]
     fig, (left, right) = panels(2, width=9.6, height=4.4)
-    matrix(before, "Before training", ax=left, limits=(0, 1), columns=letters, rows=steps, xlabel="letter read", ylabel="step")
-    matrix(after, "After training", ax=right, limits=(0, 1), columns=letters, rows=written, xlabel="letter read", ylabel="letter written")
+    matrix(
+        before,
+        "Before training",
+        ax=left,
+        limits=(0, 1),
+        columns=letters,
+        rows=steps,
+        xlabel="letter read",
+        ylabel="step",
+    )
+    matrix(
+        after,
+        "After training",
+        ax=right,
+        limits=(0, 1),
+        columns=letters,
+        rows=written,
+        xlabel="letter read",
+        ylabel="letter written",
+    )
     claim = "Trained to write backwards, the decoder looks from the last letter to the first"
     fig.suptitle(claim, fontsize=11.5)
     best = ", ".join(f"{out} at {letters[i]} ({i})" for out, i in zip(written, after.argmax(axis=1), strict=True))
-    show(fig, alt=f"{claim}. Two heat maps of attention weights for the letters {' '.join(letters)}. Before training no weight is above "
-                  f"{before.max():.2f}. After training the largest weight of each row lies, in the order of writing, for {best}: a line "
-                  "from the upper right to the lower left.")  # fmt: skip
+    show(
+        fig,
+        alt=f"{claim}. Two heat maps of attention weights for the letters {' '.join(letters)}. Before training no weight is above "
+        f"{before.max():.2f}. After training the largest weight of each row lies, in the order of writing, for {best}: a line "
+        "from the upper right to the lower left.",
+    )
 
 
 def bottleneck(shares: Mapping[str, Mapping[int, float]], longest: int) -> None:
@@ -145,15 +206,30 @@ def bottleneck(shares: Mapping[str, Mapping[int, float]], longest: int) -> None:
     colors = {"attention": "orange", "wide": "sky", "800": "green"}
     for name, row in shares.items():
         color = COLOURS[next((color for part, color in colors.items() if part in name), "blue")]
-        ax.plot(list(row), list(row.values()), "o-" if name.startswith("attention") else "o--", markersize=3.5, color=color, label=name)
+        ax.plot(
+            list(row),
+            list(row.values()),
+            "o-" if name.startswith("attention") else "o--",
+            markersize=3.5,
+            color=color,
+            label=name,
+        )
     lengths = list(next(iter(shares.values())))
     ax.axhline(1 / 26, color=COLOURS["grey"], linewidth=1.2, linestyle=":", label="guessing")
     ax.axvspan(longest + 0.5, lengths[-1] + 0.5, color="#EFEFEF", zorder=0)
     ax.text(longest + 0.6, 0.07, "longer than in training", va="bottom", fontsize=8.5, color="#555555")
-    ax.set(xlabel="letters in the sequence", ylabel="share of letters right", ylim=(0, 1.05), xticks=lengths,
-           title="Backwards: one vector falls early, attention stays high")  # fmt: skip
+    ax.set(
+        xlabel="letters in the sequence",
+        ylabel="share of letters right",
+        ylim=(0, 1.05),
+        xticks=lengths,
+        title="Backwards: one vector falls early, attention stays high",
+    )
     ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 0.04))
-    said = "; ".join(f"{name}: " + ", ".join(f"{share:.0%} at {length}" for length, share in row.items()) for name, row in shares.items())
+    said = "; ".join(
+        f"{name}: " + ", ".join(f"{share:.0%} at {length}" for length, share in row.items())
+        for name, row in shares.items()
+    )
     show(fig, alt=f"The share of letters that come out right against the length of the sequence. {said}.")
 
 
@@ -167,8 +243,15 @@ def alignments(texts: Sequence[str], written: Sequence[str], weights: np.ndarray
     said = []
     for ax, text, out, rows in zip(axes, texts, written, weights, strict=True):
         names = {"rows": list(out), "columns": [*text.replace(" ", "␣"), *"·" * (rows.shape[1] - len(text))]}
-        matrix(rows, f"{text} → {out}", ax=ax, limits=(0, 1), xlabel="character read (␣ space, · padding)", ylabel="character written",
-               **names)  # fmt: skip
+        matrix(
+            rows,
+            f"{text} → {out}",
+            ax=ax,
+            limits=(0, 1),
+            xlabel="character read (␣ space, · padding)",
+            ylabel="character written",
+            **names,
+        )
         best = ", ".join(f"{c} at {_read(text, int(i))}" for c, i in zip(out, rows.argmax(axis=1), strict=True))
         said.append(f"for '{text}' the largest weight lies, in the order of writing, for {best}")
     fig.suptitle(claim, fontsize=11.5)
@@ -179,13 +262,36 @@ def _read(text: str, i: int) -> str:
     return f"'{text[i]}' ({i})" if i < len(text) else "the padding"
 
 
-def dictionary(w: Any, weights: Any, english: Sequence[str], vocabulary: Sequence[str], sentence: Sequence[str]) -> None:
+def dictionary(
+    w: Any, weights: Any, english: Sequence[str], vocabulary: Sequence[str], sentence: Sequence[str]
+) -> None:
     """Luong's w as a dictionary between two vocabularies, and the weights that follow from it."""
     weights = np.asarray(weights)
     fig, (left, right) = panels(2, width=8.6, height=3.3, ratios=[len(vocabulary), len(sentence)])
-    matrix(w, "w: a dictionary written by hand", kind="scores", ax=left, rows=english, columns=vocabulary,
-           xlabel="French vocabulary", ylabel="English vocabulary")  # fmt: skip
-    matrix(weights, "weights: the alignment", ax=right, rows=english, columns=sentence,
-           xlabel="French sentence (keys)", ylabel="English word (query)")  # fmt: skip
-    said = ", ".join(f"{word} looks at {sentence[row.argmax()]} with {row.max():.2f}" for word, row in zip(english, weights, strict=True))
-    show(fig, alt=f"Left: the matrix w with entries only where an English and a French word belong together. Right: the weights; {said}.")
+    matrix(
+        w,
+        "w: a dictionary written by hand",
+        kind="scores",
+        ax=left,
+        rows=english,
+        columns=vocabulary,
+        xlabel="French vocabulary",
+        ylabel="English vocabulary",
+    )
+    matrix(
+        weights,
+        "weights: the alignment",
+        ax=right,
+        rows=english,
+        columns=sentence,
+        xlabel="French sentence (keys)",
+        ylabel="English word (query)",
+    )
+    said = ", ".join(
+        f"{word} looks at {sentence[row.argmax()]} with {row.max():.2f}"
+        for word, row in zip(english, weights, strict=True)
+    )
+    show(
+        fig,
+        alt=f"Left: the matrix w with entries only where an English and a French word belong together. Right: the weights; {said}.",
+    )

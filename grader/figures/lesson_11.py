@@ -21,10 +21,18 @@ def fused() -> None:
         ax.bar(4 * group + np.arange(4), 1, width=0.94, color=colour)
         ax.text(4 * group + 1.5, 0.5, name, ha="center", va="center", fontsize=10)
         ax.plot([4 * group - 0.5] * 2, [0, 1], color=COLOURS["black"], linewidth=1)
-    ax.set(title="One token's 24 numbers: q, k and v, each with two heads of four", xlabel="number in qkv(x)",
-           xlim=(-0.5, 23.5), ylim=(0, 1), xticks=range(24), yticks=[])  # fmt: skip
+    ax.set(
+        title="One token's 24 numbers: q, k and v, each with two heads of four",
+        xlabel="number in qkv(x)",
+        xlim=(-0.5, 23.5),
+        ylim=(0, 1),
+        xticks=range(24),
+        yticks=[],
+    )
     ax.grid(False)
-    show(fig, alt="A row of 24 cells in six groups of four: q head 0, q head 1, k head 0, k head 1, v head 0, v head 1.")
+    show(
+        fig, alt="A row of 24 cells in six groups of four: q head 0, q head 1, k head 0, k head 1, v head 0, v head 1."
+    )
 
 
 def dropped(still: Any, once: Any, mean: Any, p: float) -> None:
@@ -38,8 +46,11 @@ def dropped(still: Any, once: Any, mean: Any, p: float) -> None:
         text.set_text("")  # grey says it: the mask hid these before softmax
     gone = int((np.asarray(once)[~hidden] == 0).sum())
     gap = np.abs(mean - still).max()
-    show(fig, alt=f"Three causal weight matrices, the hidden half gray. In one training step {gone} of {int((~hidden).sum())} weights "
-                  f"are 0 and the others doubled; the mean of 400 steps differs from evaluation by at most {gap:.2f}.")  # fmt: skip
+    show(
+        fig,
+        alt=f"Three causal weight matrices, the hidden half gray. In one training step {gone} of {int((~hidden).sum())} weights "
+        f"are 0 and the others doubled; the mean of 400 steps differs from evaluation by at most {gap:.2f}.",
+    )
 
 
 def reverse(losses: Sequence[float], guess: float, weights: Any, written: str) -> None:
@@ -54,21 +65,32 @@ def reverse(losses: Sequence[float], guess: float, weights: Any, written: str) -
     right.tick_params(axis="x", rotation=0)
     asked = np.asarray(weights)[len(written) // 2 :, : len(written) // 2]
     on = float(np.fliplr(asked).diagonal().mean())
-    show(fig, alt=f"Left the loss falls from {losses[0]:.2f} to {losses[-1]:.2f} nats. Right the weights: behind the bar they lie on the "
-                  f"anti-diagonal, {on:.2f} on average.")  # fmt: skip
+    show(
+        fig,
+        alt=f"Left the loss falls from {losses[0]:.2f} to {losses[-1]:.2f} nats. Right the weights: behind the bar they lie on the "
+        f"anti-diagonal, {on:.2f} on average.",
+    )
 
 
 def gradients(norms: Mapping[str, Sequence[float]]) -> None:
     """The size of the gradient that each block's attention gets, by its place in the stack."""
     fig, (ax,) = panels(1, width=7.4, height=3.6)
     for name, values in norms.items():
-        seen = np.where(np.asarray(values) < 1e-13, np.nan, values)  # what float32 has rounded to 0 has no place on this axis
+        seen = np.where(
+            np.asarray(values) < 1e-13, np.nan, values
+        )  # what float32 has rounded to 0 has no place on this axis
         ax.semilogy(range(1, len(values) + 1), seen, marker="o", markersize=3, label=name)
     ax.set(xlabel="block, counted from the input", ylabel="norm of the gradient of qkv", ylim=(1e-12, 100))
     ax.set_title("How much gradient reaches each block")
     ax.legend(frameon=False)
-    show(fig, alt="Gradient norms by block, logarithmic: " + "; ".join(f"{name}: {values[0]:.1e} at the first, {values[-1]:.1e} at the last"
-                                                                      for name, values in norms.items()) + ".")  # fmt: skip
+    show(
+        fig,
+        alt="Gradient norms by block, logarithmic: "
+        + "; ".join(
+            f"{name}: {values[0]:.1e} at the first, {values[-1]:.1e} at the last" for name, values in norms.items()
+        )
+        + ".",
+    )
 
 
 def alike(similarity: Mapping[str, Sequence[float]]) -> None:
@@ -79,7 +101,10 @@ def alike(similarity: Mapping[str, Sequence[float]]) -> None:
     ax.set(xlabel="untrained blocks passed", ylabel="mean cosine similarity", ylim=(0, 1.08))
     ax.set_title("Without a residual path, all tokens become one vector")
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(0.2, 0.93), fontsize=8.5)
-    ends = (f"{name}: {values[0]:.2f} before the first block, {values[-1]:.2f} after the last" for name, values in similarity.items())
+    ends = (
+        f"{name}: {values[0]:.2f} before the first block, {values[-1]:.2f} after the last"
+        for name, values in similarity.items()
+    )
     show(fig, alt="Mean cosine similarity of two tokens of a sequence: " + "; ".join(ends) + ".")
 
 
@@ -94,5 +119,9 @@ def curves(title: str, losses: Mapping[str, Sequence[float]], level: float, of_l
     ax.set(xlabel="step", ylabel="loss (nats)", ylim=(0, 1.4 * level))
     ax.set_title(title)
     ax.legend(frameon=False, loc="upper center", ncols=len(losses), fontsize=8.5)
-    show(fig, alt=f"{title}: " + "; ".join(f"{name} ends at {np.mean(values[-9:]):.2f} nats" for name, values in losses.items())
-                  + f"; {of_level} at {level:.2f}.")  # fmt: skip
+    show(
+        fig,
+        alt=f"{title}: "
+        + "; ".join(f"{name} ends at {np.mean(values[-9:]):.2f} nats" for name, values in losses.items())
+        + f"; {of_level} at {level:.2f}.",
+    )

@@ -58,12 +58,23 @@ def pairs(table: Any, characters: Sequence[str], shown: str) -> None:
     part = np.asarray(table)[np.ix_(at, at)]
     names = [_letter(character) for character in shown]
     fig, (ax,) = panels(1, width=7.4, height=5.2)
-    matrix(part, "How often each character follows each", rows=names, columns=names, ax=ax, xlabel="next character", ylabel="character",
-           limits=(0, 0.6))  # fmt: skip
+    matrix(
+        part,
+        "How often each character follows each",
+        rows=names,
+        columns=names,
+        ax=ax,
+        xlabel="next character",
+        ylabel="character",
+        limits=(0, 0.6),
+    )
     ax.tick_params(axis="x", rotation=0)
     top = np.unravel_index(part.argmax(), part.shape)
     after, comes = names[top[0]], names[top[1]]
-    show(fig, alt=f"A heat map of {len(at)} characters by {len(at)}. The largest entry, {part[top]:.2f}: after {after} comes {comes}.")
+    show(
+        fig,
+        alt=f"A heat map of {len(at)} characters by {len(at)}. The largest entry, {part[top]:.2f}: after {after} comes {comes}.",
+    )
 
 
 def learned(history: Sequence[tuple[int, float, float]], vocabulary: int, bigram: float) -> None:
@@ -72,14 +83,20 @@ def learned(history: Sequence[tuple[int, float, float]], vocabulary: int, bigram
     fig, (ax,) = panels(1, width=7.2, height=3.4)
     ax.plot(steps, losses, label="training text, running mean")
     ax.plot(steps, held, "o-", markersize=4, label="held-out text")
-    for level, name in ((math.log(vocabulary), f"knowing nothing: {math.log(vocabulary):.2f}"), (bigram, f"counting pairs: {bigram:.2f}")):
+    for level, name in (
+        (math.log(vocabulary), f"knowing nothing: {math.log(vocabulary):.2f}"),
+        (bigram, f"counting pairs: {bigram:.2f}"),
+    ):
         ax.axhline(level, color="#7A7A7A", linestyle="--", linewidth=1)
         ax.text(steps[-1], level, name, ha="right", va="bottom", color="#555555", fontsize=9)
     ax.set(xlabel="step", ylabel="loss (nats a character)", ylim=(0, math.log(vocabulary) * 1.12))
     ax.set_title(f"{held[-1]:.2f} nats on text it has never seen")
     ax.legend(frameon=False, loc="lower left")
-    show(fig, alt=f"Loss against step: the held-out loss falls from {held[0]:.2f} to {held[-1]:.2f} nats a character; pairs alone give "
-                  f"{bigram:.2f}.")  # fmt: skip
+    show(
+        fig,
+        alt=f"Loss against step: the held-out loss falls from {held[0]:.2f} to {held[-1]:.2f} nats a character; pairs alone give "
+        f"{bigram:.2f}.",
+    )
 
 
 def heads(weights: Sequence[Any], letters: Sequence[str], favourites: Sequence[Sequence[tuple[int, float]]]) -> None:
@@ -91,11 +108,24 @@ def heads(weights: Sequence[Any], letters: Sequence[str], favourites: Sequence[S
         layer, head = divmod(number, count)
         back, share = favourites[layer][head]
         place = "itself" if back == 0 else f"{back} back"
-        matrix(np.asarray(weights[layer][head]), f"block {layer}, head {head}", ax=ax, rows=names, columns=names, xlabel="", ylabel="",
-               limits=(0, 1))  # fmt: skip
+        matrix(
+            np.asarray(weights[layer][head]),
+            f"block {layer}, head {head}",
+            ax=ax,
+            rows=names,
+            columns=names,
+            xlabel="",
+            ylabel="",
+            limits=(0, 1),
+        )
         ax.set_title(f"block {layer}, head {head}\n{share:.0%} on {place}", fontsize=10)
         ax.tick_params(labelsize=6, rotation=0)
         said.append(f"block {layer} head {head}: {place}, {share:.2f}")
     while len(fig.axes) > len(axes):
         fig.axes[-1].remove()  # one scale, 0 to 1, serves all
-    show(fig, alt="Heat maps of the learned heads on a short passage. The distance that each looks back most: " + "; ".join(said) + ".")
+    show(
+        fig,
+        alt="Heat maps of the learned heads on a short passage. The distance that each looks back most: "
+        + "; ".join(said)
+        + ".",
+    )

@@ -43,8 +43,11 @@ def numbers_in_memory(num_heads: int = 8, d_head: int = 64) -> None:
     _tick_lengths(ax, lengths)
     ax.set_title(f"Only the scores grow with T² ({num_heads} heads of {d_head})")
     ax.legend(frameon=False)
-    show(fig, alt=f"Memory against tokens, both axes logarithmic. At 8192 tokens the scores take {scores[6] / 2**20:.0f} MiB, "
-                  f"the four other tensors together {ends[6] / 2**20:.0f} MiB.")  # fmt: skip
+    show(
+        fig,
+        alt=f"Memory against tokens, both axes logarithmic. At 8192 tokens the scores take {scores[6] / 2**20:.0f} MiB, "
+        f"the four other tensors together {ends[6] / 2**20:.0f} MiB.",
+    )
 
 
 def _tick_lengths(ax: Any, lengths: Any) -> None:
@@ -71,17 +74,29 @@ def hierarchy() -> None:
             lit = row == (1 if letter == "q" else 2)
             ax.add_patch(_box(x, 42 - 9 * row, 9, 8, colour if lit else "#EEEEEE"))
         ax.text(x + 4.5, 53, letter, ha="center", fontsize=11, fontweight="bold")
-    ax.text(78.5, 8.5, "One tile of q meets one tile of k and v after the other. Scores\nand weights of the two tiles live and die on the "
-            "chip;\nonly a running maximum, a running sum and the output stay.", ha="center", va="center", fontsize=9)  # fmt: skip
+    ax.text(
+        78.5,
+        8.5,
+        "One tile of q meets one tile of k and v after the other. Scores\nand weights of the two tiles live and die on the "
+        "chip;\nonly a running maximum, a running sum and the output stay.",
+        ha="center",
+        va="center",
+        fontsize=9,
+    )
     ax.set_title("Two memories, and tiles small enough for the fast one")
-    show(fig, alt="Left: an A100's on-chip memory, 20 MB at 19 TB/s, above its main memory, 40 GB at 1.5 TB/s. Right: q, k and v cut "
-                  "into four tiles each; one tile of q is lit, and one of k and v.")  # fmt: skip
+    show(
+        fig,
+        alt="Left: an A100's on-chip memory, 20 MB at 19 TB/s, above its main memory, 40 GB at 1.5 TB/s. Right: q, k and v cut "
+        "into four tiles each; one tile of q is lit, and one of k and v.",
+    )
 
 
 def _box(x: float, y: float, width: float, height: float, colour: str) -> Any:
     from matplotlib.patches import FancyBboxPatch
 
-    return FancyBboxPatch((x, y), width, height, boxstyle="round,pad=0.2", facecolor=colour, edgecolor="white", linewidth=1)
+    return FancyBboxPatch(
+        (x, y), width, height, boxstyle="round,pad=0.2", facecolor=colour, edgecolor="white", linewidth=1
+    )
 
 
 def share_of_work(attention_flops: Callable[..., float], d_model: int = 512, num_heads: int = 8) -> None:
@@ -97,7 +112,10 @@ def share_of_work(attention_flops: Callable[..., float], d_model: int = 512, num
     _tick_lengths(ax, lengths)
     ax.set_title("From T = 4 · d_model on, attention is the larger part")
     ax.legend(frameon=False)
-    show(fig, alt=f"Operations against tokens for d_model {d_model}: the projections lead until T = {4 * d_model}, attention after.")
+    show(
+        fig,
+        alt=f"Operations against tokens for d_model {d_model}: the projections lead until T = {4 * d_model}, attention after.",
+    )
 
 
 def readings(single: Sequence[float], asked: float, done: float) -> None:
@@ -112,7 +130,10 @@ def readings(single: Sequence[float], asked: float, done: float) -> None:
     axes[1].set(xscale="log", xlim=(asked / 3, done * 20), xlabel="milliseconds")
     axes[1].invert_yaxis()
     axes[1].set_title("A product computed by another thread")
-    show(fig, alt=f"Readings in ms: {', '.join(f'{one:.2f}' for one in single)}. Not waited for {asked:.3g} ms, waited for {done:.3g} ms.")
+    show(
+        fig,
+        alt=f"Readings in ms: {', '.join(f'{one:.2f}' for one in single)}. Not waited for {asked:.3g} ms, waited for {done:.3g} ms.",
+    )
 
 
 def regimes(sizes: Sequence[int], adding: Sequence[float], widths: Sequence[int], products: Sequence[float]) -> None:
@@ -127,12 +148,20 @@ def regimes(sizes: Sequence[int], adding: Sequence[float], widths: Sequence[int]
     axes[1].minorticks_off()
     axes[1].set(xlabel="n", ylabel="GFLOP/s of an n × n product", ylim=(0, None))
     axes[1].set_title("Large products are limited by arithmetic")
-    show(fig, alt=f"Left: adding takes {adding[0]:.4f} ms for {sizes[0]} numbers and {adding[-1]:.2f} ms for {sizes[-1]}. Right: a product "
-                  f"reaches {rates[0]:.1f} GFLOP/s at width {widths[0]} and {rates[-1]:.1f} at {widths[-1]}.")  # fmt: skip
+    show(
+        fig,
+        alt=f"Left: adding takes {adding[0]:.4f} ms for {sizes[0]} numbers and {adding[-1]:.2f} ms for {sizes[-1]}. Right: a product "
+        f"reaches {rates[0]:.1f} GFLOP/s at width {widths[0]} and {rates[-1]:.1f} at {widths[-1]}.",
+    )
 
 
-def against_length(times: Mapping[str, Mapping[int, float]], memory: Mapping[str, Mapping[int, float]], full: Mapping[str, int],
-                   slopes: Mapping[str, Mapping[str, float]], crossing: int) -> None:  # fmt: skip
+def against_length(
+    times: Mapping[str, Mapping[int, float]],
+    memory: Mapping[str, Mapping[int, float]],
+    full: Mapping[str, int],
+    slopes: Mapping[str, Mapping[str, float]],
+    crossing: int,
+) -> None:
     """Milliseconds and MiB by length for each way.
 
     full: the length at which a way ran out of memory, by its name. slopes: under "time" and "memory", by the names of
@@ -141,51 +170,113 @@ def against_length(times: Mapping[str, Mapping[int, float]], memory: Mapping[str
     fig, axes = panels(2, width=9.2, height=4.0)
     said = []
     titles = ("Time: both ways approach slope 2", "Memory: slope 2 with the table, 1 without")
-    for ax, what, unit, curves, title in zip(axes, ("time", "memory"), ("milliseconds", "MiB"), (times, memory), titles, strict=True):
+    for ax, what, unit, curves, title in zip(
+        axes, ("time", "memory"), ("milliseconds", "MiB"), (times, memory), titles, strict=True
+    ):
         lengths = sorted({t for curve in curves.values() for t in curve} | set(full.values()))
         top = max(value for curve in curves.values() for value in curve.values())
         for name, curve in curves.items():
             t, values = np.array(list(curve)), np.maximum(list(curve.values()), 1e-3)
             colour, narrow = _LOOK[name.split(",")[0]], "16 bits" in name
             slope = f": slope {slopes[what][name]:.1f}" if name in slopes[what] else ""
-            ax.loglog(t, values, color=colour, marker="s" if narrow else "o", markersize=4, linestyle="--" if narrow else "-",
-                      label=f"{name}{slope}")  # fmt: skip
+            ax.loglog(
+                t,
+                values,
+                color=colour,
+                marker="s" if narrow else "o",
+                markersize=4,
+                linestyle="--" if narrow else "-",
+                label=f"{name}{slope}",
+            )
             said.append(f"{what} of {name}{slope}, {values[-1]:.3g} {unit} at {t[-1]} tokens")
         for name, t in full.items():
             ax.plot(t, 3 * top, marker="x", markersize=9, color=_LOOK[name.split(",")[0]], linestyle="")
         for t in set(full.values()):
-            ax.annotate("out of memory", (t, 3 * top), (-6, 0), textcoords="offset points", ha="right", va="center", fontsize=8.5)
+            ax.annotate(
+                "out of memory",
+                (t, 3 * top),
+                (-6, 0),
+                textcoords="offset points",
+                ha="right",
+                va="center",
+                fontsize=8.5,
+            )
         _tick_lengths(ax, lengths[len(lengths) % 2 :: 2] if len(lengths) > 9 else lengths)
         ax.set(xlabel="tokens T", ylabel=unit, ylim=(None, 60 * top))
         ax.set_title(title)
-    axes[0].axvline(crossing, ymax=0.58, color=COLOURS["green"], linestyle=":", linewidth=1.2, label=f"equal operations: T = {crossing}")
+    axes[0].axvline(
+        crossing,
+        ymax=0.58,
+        color=COLOURS["green"],
+        linestyle=":",
+        linewidth=1.2,
+        label=f"equal operations: T = {crossing}",
+    )
     for ax in axes:
         ax.legend(frameon=False, fontsize=8.5, loc="upper left")
     said += [f"{name} runs out of memory at {t} tokens" for name, t in full.items()]
     said.append(f"attention and projections do equally many operations at {crossing} tokens")
-    show(fig, alt=f"Two log-log panels measured on {globals()['name']()}, slopes between the last two points: " + "; ".join(said) + ".")
+    show(
+        fig,
+        alt=f"Two log-log panels measured on {globals()['name']()}, slopes between the last two points: "
+        + "; ".join(said)
+        + ".",
+    )
 
 
-def roofline(rate: float, bandwidth: float, points: Mapping[str, Sequence[tuple[float, float]]],
-             roofs: Mapping[str, tuple[float, float]], published: Mapping[str, tuple[float, float]]) -> None:  # fmt: skip
+def roofline(
+    rate: float,
+    bandwidth: float,
+    points: Mapping[str, Sequence[tuple[float, float]]],
+    roofs: Mapping[str, tuple[float, float]],
+    published: Mapping[str, tuple[float, float]],
+) -> None:
     """This machine's roof and points, in GFLOP/s and GB/s, beside published roofs and points."""
     fig, (ax,) = panels(1, width=8.4, height=4.8)
     intensity = np.logspace(-1, 4.2, 300)
     for number, (label, (top, moved)) in enumerate(roofs.items()):
-        ax.loglog(intensity, np.minimum(top, moved * intensity), color="#9A9A9A", linestyle=("--", "-.", ":")[number % 3], label=label)
-    ax.loglog(intensity, np.minimum(rate, bandwidth * intensity), color="black", linewidth=2, label="this machine, measured")
+        ax.loglog(
+            intensity,
+            np.minimum(top, moved * intensity),
+            color="#9A9A9A",
+            linestyle=("--", "-.", ":")[number % 3],
+            label=label,
+        )
+    ax.loglog(
+        intensity, np.minimum(rate, bandwidth * intensity), color="black", linewidth=2, label="this machine, measured"
+    )
     for label, here in points.items():
         narrow = "16 bits" in label
-        ax.plot(*zip(*here, strict=True), color=_LOOK[label.split(",")[0]], marker="s" if narrow else "o", markersize=5, linewidth=1,
-                linestyle="--" if narrow else "-", label=f"{label}, here")  # fmt: skip
+        ax.plot(
+            *zip(*here, strict=True),
+            color=_LOOK[label.split(",")[0]],
+            marker="s" if narrow else "o",
+            markersize=5,
+            linewidth=1,
+            linestyle="--" if narrow else "-",
+            label=f"{label}, here",
+        )
     for number, (label, (x, y)) in enumerate(sorted(published.items(), key=lambda item: item[1][1])):
         ax.plot(x, y, marker="*", color=COLOURS["green"], markersize=11, linestyle="")
-        ax.annotate(label, (x, y), (-60, -34 + 18 * number), textcoords="offset points", ha="right", va="center", fontsize=8.5,
-                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
-                    arrowprops={"arrowstyle": "-", "color": COLOURS["green"], "linewidth": 0.8})  # fmt: skip
+        ax.annotate(
+            label,
+            (x, y),
+            (-60, -34 + 18 * number),
+            textcoords="offset points",
+            ha="right",
+            va="center",
+            fontsize=8.5,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+            arrowprops={"arrowstyle": "-", "color": COLOURS["green"], "linewidth": 0.8},
+        )
     ax.set(xlabel="operations for each byte moved", ylabel="GFLOP/s", xlim=(0.1, 16_000))
     ax.set_title("Under the slope memory is the limit, under the flat part arithmetic")
     ax.legend(frameon=False, fontsize=8.5, loc="upper left")
-    show(fig, alt=f"Rooflines. This machine: {rate:.0f} GFLOP/s and {bandwidth:.0f} GB/s. Published: "
-                  + "; ".join(f"{label} {top:.0f} GFLOP/s, {moved:.0f} GB/s" for label, (top, moved) in roofs.items())
-                  + "; " + "; ".join(f"{label}: {y:.0f} GFLOP/s" for label, (_, y) in published.items()) + ".")  # fmt: skip
+    show(
+        fig,
+        alt=f"Rooflines. This machine: {rate:.0f} GFLOP/s and {bandwidth:.0f} GB/s. Published: "
+        + "; ".join(f"{label} {top:.0f} GFLOP/s, {moved:.0f} GB/s" for label, (top, moved) in roofs.items())
+        + "; "
+        + "; ".join(f"{label}: {y:.0f} GFLOP/s" for label, (_, y) in published.items())
+        + ".",
+    )

@@ -25,11 +25,16 @@ def two_tiles(scores: np.ndarray, values: np.ndarray, words: Sequence[str]) -> N
         said.append(f"{name}: {', '.join(f'{term:g}' for term in terms)}")
     terms = np.exp(scores - scores.max())
     _terms(axes[2], terms, words, [colour for _, colour, _ in tiles for _ in range(2)])
-    axes[2].bar(range(2), np.exp(scores[:2] - scores[:2].max()), width=0.62, fill=False, edgecolor="#9A9A9A", linestyle=":")
+    axes[2].bar(
+        range(2), np.exp(scores[:2] - scores[:2].max()), width=0.62, fill=False, edgecolor="#9A9A9A", linestyle=":"
+    )
     axes[2].set_title(f"merged: l = {terms.sum():g}, o = {terms @ values:g}")
     axes[0].set_ylabel("exp(score − m)")
-    show(fig, alt=f"Bars of exp(score − m). {'; '.join(said)}. Merged, relative to the larger maximum: "
-                  f"{', '.join(f'{word} {term:g}' for word, term in zip(words, terms, strict=True))}.")  # fmt: skip
+    show(
+        fig,
+        alt=f"Bars of exp(score − m). {'; '.join(said)}. Merged, relative to the larger maximum: "
+        f"{', '.join(f'{word} {term:g}' for word, term in zip(words, terms, strict=True))}.",
+    )
 
 
 def _terms(ax: Any, terms: np.ndarray, words: Sequence[str], colours: Sequence[str]) -> None:
@@ -50,12 +55,22 @@ def tile_grid(tiles: int) -> tuple[int, int]:
         for i, j in np.argwhere(kind == number):
             ax.bar(j, 0.94, width=0.94, bottom=i - 0.47, color=fill, hatch=hatch, edgecolor="white", label=label)
             label = None
-    ax.set(xlabel="tiles of keys", ylabel="tiles of queries", xlim=(-0.6, tiles - 0.4), ylim=(tiles - 0.4, -0.6),
-           xticks=range(tiles), yticks=range(tiles), aspect="equal")  # fmt: skip
+    ax.set(
+        xlabel="tiles of keys",
+        ylabel="tiles of queries",
+        xlim=(-0.6, tiles - 0.4),
+        ylim=(tiles - 0.4, -0.6),
+        xticks=range(tiles),
+        yticks=range(tiles),
+        aspect="equal",
+    )
     computed, masked = int((kind < 2).sum()), int((kind == 1).sum())
     ax.set_title(f"{computed} of {tiles * tiles} computed, {masked} masked")
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    show(fig, alt=f"A grid of {tiles} by {tiles} tiles: below the diagonal computed, on it computed and masked, above it skipped.")
+    show(
+        fig,
+        alt=f"A grid of {tiles} by {tiles} tiles: below the diagonal computed, on it computed and masked, above it skipped.",
+    )
     return computed, masked
 
 
@@ -69,7 +84,15 @@ def memory_and_time(taken: Mapping[str, Mapping[int, tuple[float, float]]]) -> d
             numbers = np.array([by_length[t][at] for t in by_length])
             slope = float(np.polyfit(np.log(lengths[-3:]), np.log(numbers[-3:]), 1)[0])
             colour, marker, line = next(look for name, look in _LOOK.items() if way.startswith(name))
-            ax.loglog(lengths, numbers, color=colour, marker=marker, markersize=4, linestyle=line, label=f"{way}: slope {slope:.1f}")
+            ax.loglog(
+                lengths,
+                numbers,
+                color=colour,
+                marker=marker,
+                markersize=4,
+                linestyle=line,
+                label=f"{way}: slope {slope:.1f}",
+            )
             said.append(f"{what} of {way}: {numbers[-1]:.3g} {unit} at {lengths[-1]} tokens, slope {slope:.1f}")
             if at == 0:
                 slopes[way] = slope
@@ -97,4 +120,8 @@ def published(standard: Mapping[str, float], flash: Mapping[str, float]) -> None
         if ax is not axes[0]:
             ax.set_yticks([])
         ax.set_title(f"{100 * flash[name] / standard[name]:.0f} % of the standard way's")
-    show(fig, alt="; ".join(f"{name}: standard {standard[name]:g}, FlashAttention {flash[name]:g}" for name in standard) + ".")
+    show(
+        fig,
+        alt="; ".join(f"{name}: standard {standard[name]:g}, FlashAttention {flash[name]:g}" for name in standard)
+        + ".",
+    )

@@ -23,22 +23,35 @@ def passes(t: int = 8) -> None:
         for text in ax.texts:
             text.set_visible(False)
     axes[1].set_ylabel("")
-    show(fig, alt=f"Two triangles of {t} steps. Without a cache step t computes all t tokens, {t * (t + 1) // 2} in all; with a cache "
-                  f"it computes only the newest, {t} in all, and the others are kept.")  # fmt: skip
+    show(
+        fig,
+        alt=f"Two triangles of {t} steps. Without a cache step t computes all t tokens, {t * (t + 1) // 2} in all; with a cache "
+        f"it computes only the newest, {t} in all, and the others are kept.",
+    )
 
 
 def sizes(kib_a_token: Mapping[str, float]) -> None:
     """Bars of what one token takes in the cache of each model, on a logarithmic axis."""
     names, heights = list(kib_a_token), list(kib_a_token.values())
     fig, (ax,) = panels(1, width=8.2, height=3.3)
-    drawn = ax.barh(range(len(names)), heights, color=[COLOURS["vermillion" if "latent" in name else "blue"] for name in names], height=0.6)
+    drawn = ax.barh(
+        range(len(names)),
+        heights,
+        color=[COLOURS["vermillion" if "latent" in name else "blue"] for name in names],
+        height=0.6,
+    )
     ax.bar_label(drawn, [f"{height:,.1f} KiB" for height in heights], padding=4, fontsize=9.5)
     ax.set_yticks(range(len(names)), names)
     ax.invert_yaxis()
     ax.set(xscale="log", xlim=(min(heights) / 1.6, 4 * max(heights)), xlabel="KiB per token, in 16 bits")
     ax.grid(False, axis="y")
     ax.set_title("A token's keys and values, by model")
-    show(fig, alt="Horizontal bars, logarithmic: " + ", ".join(f"{n} {h:,.1f} KiB per token" for n, h in kib_a_token.items()) + ".")
+    show(
+        fig,
+        alt="Horizontal bars, logarithmic: "
+        + ", ".join(f"{n} {h:,.1f} KiB per token" for n, h in kib_a_token.items())
+        + ".",
+    )
 
 
 def strips(chunks: Sequence[int]) -> None:
@@ -83,8 +96,11 @@ def sharing(heads: int = 6) -> None:
         ax.text((heads - 1) / 2, 1.5, "query heads", ha="center", color="#555555", fontsize=9)
         ax.text((heads - 1) / 2, -0.55, "key-value heads, in the cache", ha="center", color="#555555", fontsize=9)
         ax.set_title(title)
-    show(fig, alt=f"{heads} query heads above, key-value heads below, lines between them. Left: each query head has its own. Middle: "
-                  f"heads 0 and 1 share key-value head 0, heads 2 and 3 share 1, and so on. Right: all share one.")  # fmt: skip
+    show(
+        fig,
+        alt=f"{heads} query heads above, key-value heads below, lines between them. Left: each query head has its own. Middle: "
+        f"heads 0 and 1 share key-value head 0, heads 2 and 3 share 1, and so on. Right: all share one.",
+    )
 
 
 def windows(masks: Mapping[str, Any]) -> None:
@@ -119,7 +135,10 @@ def one_more(times: Mapping[int, Mapping[str, float]]) -> None:
     ax.minorticks_off()
     ax.legend(frameon=False)
     ax.set_title(f"From {lengths[0]} to {lengths[-1]:,} tokens: {rises[0]:.0f} times the time, or {rises[1]:.1f} times")
-    show(fig, alt=f"Time of one more token against the number of tokens before it, {lengths[0]} to {lengths[-1]}: {'; '.join(said)}.")
+    show(
+        fig,
+        alt=f"Time of one more token against the number of tokens before it, {lengths[0]} to {lengths[-1]}: {'; '.join(said)}.",
+    )
 
 
 def roof(peak: float, bandwidth: float, steps: Mapping[str, tuple[float, float]]) -> None:
@@ -138,6 +157,10 @@ def roof(peak: float, bandwidth: float, steps: Mapping[str, tuple[float, float]]
     ridge = peak / bandwidth
     ax.axvline(ridge, color=COLOURS["grey"], linestyle=":", linewidth=1)
     ax.annotate(f"{ridge:.0f}", (ridge, 0.7), (5, 0), textcoords="offset points", fontsize=9.5)
-    ax.set(xlabel="operations for each byte moved", ylabel="TFLOP/s at most", xlim=(0.5, 1e5), ylim=(0.6, 3 * peak / 1e12))
+    ax.set(
+        xlabel="operations for each byte moved", ylabel="TFLOP/s at most", xlim=(0.5, 1e5), ylim=(0.6, 3 * peak / 1e12)
+    )
     ax.set_title("A token waits for memory, a prompt for arithmetic")
-    show(fig, alt=f"Roofline of an A100, with its bend at {ridge:.0f} operations a byte. On it " + "; ".join(said) + ".")
+    show(
+        fig, alt=f"Roofline of an A100, with its bend at {ridge:.0f} operations a byte. On it " + "; ".join(said) + "."
+    )

@@ -30,17 +30,35 @@ def _map(ax: Axes, weights: Any, tokens: Sequence[str], *, size: float = 9, numb
     weights = np.asarray(weights, float)
     t = len(weights)
     hidden = np.triu(np.ones((t, t), bool), 1)
-    matrix(np.where(hidden, 0, weights), ax.get_title(), ax=ax, rows=[_seen(each) for each in tokens],
-           columns=[_seen(each) for each in tokens], limits=(0, 1), xlabel="", ylabel="")  # fmt: skip
+    matrix(
+        np.where(hidden, 0, weights),
+        ax.get_title(),
+        ax=ax,
+        rows=[_seen(each) for each in tokens],
+        columns=[_seen(each) for each in tokens],
+        limits=(0, 1),
+        xlabel="",
+        ylabel="",
+    )
     for text in list(ax.texts):
         text.remove()
     ax.tick_params(labelsize=size, rotation=0)
     ax.tick_params(axis="x", rotation=90 if t > 6 else 0)
-    ax.imshow(np.ma.masked_where(~hidden, np.ones((t, t))), cmap=_one_colour(_BEYOND), interpolation="nearest", zorder=1)
+    ax.imshow(
+        np.ma.masked_where(~hidden, np.ones((t, t))), cmap=_one_colour(_BEYOND), interpolation="nearest", zorder=1
+    )
     for row, column in np.argwhere(weights >= 0.095) if numbers else ():
         share = weights[row, column]
-        ax.text(column, row, f"{share:.1f}"[-2:] if share < 0.95 else "1", ha="center", va="center", fontsize=size - 1.5, zorder=5,
-                color="white" if share > 0.55 else _INK)  # fmt: skip
+        ax.text(
+            column,
+            row,
+            f"{share:.1f}"[-2:] if share < 0.95 else "1",
+            ha="center",
+            va="center",
+            fontsize=size - 1.5,
+            zorder=5,
+            color="white" if share > 0.55 else _INK,
+        )
 
 
 def _one_colour(colour: str) -> Any:
@@ -71,7 +89,12 @@ def grid(maps: Sequence[Any], letters: Sequence[str], scores: Any) -> None:
         ax.title.set_fontsize(10)
         ax.tick_params(axis="x", rotation=0)
     _bare(fig, axes)
-    show(fig, alt="Maps of all heads on a short passage, character by character. " + "; ".join(one for row in titles for one in row) + ".")
+    show(
+        fig,
+        alt="Maps of all heads on a short passage, character by character. "
+        + "; ".join(one for row in titles for one in row)
+        + ".",
+    )
 
 
 def all_heads(score: Any, title: str, most: int) -> None:
@@ -89,13 +112,23 @@ def all_heads(score: Any, title: str, most: int) -> None:
     best = np.argsort(score.ravel())[::-1][:most]
     named = [(*divmod(int(place), score.shape[1]), score.flat[place]) for place in best]
     for layer, head, value in named:
-        ax.text(layer, head, f"{value:.2f}"[1:] if value < 0.995 else "1", ha="center", va="center", fontsize=8,
-                color="white" if value > 0.5 else _INK)  # fmt: skip
+        ax.text(
+            layer,
+            head,
+            f"{value:.2f}"[1:] if value < 0.995 else "1",
+            ha="center",
+            va="center",
+            fontsize=8,
+            color="white" if value > 0.5 else _INK,
+        )
     bar = fig.colorbar(image, ax=ax, shrink=0.8, pad=0.01)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=9, length=2)
     said = ", ".join(f"{_name(layer, head)} with {value:.2f}" for layer, head, value in named)
-    show(fig, alt=f"{title}: a map of {len(score)} layers by {score.shape[1]} heads, nearly all pale. The largest: {said}.")
+    show(
+        fig,
+        alt=f"{title}: a map of {len(score)} layers by {score.shape[1]} heads, nearly all pale. The largest: {said}.",
+    )
 
 
 def _ramp() -> Any:
@@ -111,8 +144,11 @@ def explorer(maps: Maps, layer: int, head: int) -> None:
         tokens, weights = maps[sentence]
         fig = _one_large(tokens, weights[layer], layer, head)
         last = weights[layer, head, -1]
-        return picture(fig, alt=f"Head {_name(layer, head)} on “{sentence}”. Its last token looks most at {_seen(tokens[last.argmax()])}, "
-                                f"with {last.max():.2f}. Beside it all heads of layer {layer}, small.")  # fmt: skip
+        return picture(
+            fig,
+            alt=f"Head {_name(layer, head)} on “{sentence}”. Its last token looks most at {_seen(tokens[last.argmax()])}, "
+            f"with {last.max():.2f}. Beside it all heads of layer {layer}, small.",
+        )
 
     start = next(iter(maps))
     layers, heads = maps[start][1].shape[:2]
@@ -123,9 +159,12 @@ def explorer(maps: Maps, layer: int, head: int) -> None:
         print(draw(start, layer, head))
         return
     wide = {"description_width": "5em"}
-    follow(draw, Dropdown(options=list(maps), description="sentence", style=wide, layout={"width": "40em"}),
-           IntSlider(layer, 0, layers - 1, description="layer", style=wide, continuous_update=False),
-           IntSlider(head, 0, heads - 1, description="head", style=wide, continuous_update=False))  # fmt: skip
+    follow(
+        draw,
+        Dropdown(options=list(maps), description="sentence", style=wide, layout={"width": "40em"}),
+        IntSlider(layer, 0, layers - 1, description="layer", style=wide, continuous_update=False),
+        IntSlider(head, 0, heads - 1, description="head", style=wide, continuous_update=False),
+    )
 
 
 def _one_large(tokens: Sequence[str], of_layer: np.ndarray, layer: int, head: int) -> Figure:
@@ -140,8 +179,12 @@ def _one_large(tokens: Sequence[str], of_layer: np.ndarray, layer: int, head: in
     for number, weights in enumerate(of_layer):
         x, y = (number % 3) * (t + gap), (number // 3) * (t + gap + 1.4)
         small.imshow(weights, cmap=_ramp(), vmin=0, vmax=1, extent=(x, x + t, y + t, y), interpolation="nearest")
-        small.plot([x, x + t, x + t, x, x], [y, y, y + t, y + t, y], color=COLOURS["vermillion"] if number == head else "#CFCFCF",
-                   linewidth=2 if number == head else 0.8)  # fmt: skip
+        small.plot(
+            [x, x + t, x + t, x, x],
+            [y, y, y + t, y + t, y],
+            color=COLOURS["vermillion"] if number == head else "#CFCFCF",
+            linewidth=2 if number == head else 0.8,
+        )
         small.text(x + t / 2, y - 0.35, _name(layer, number), ha="center", va="bottom", fontsize=8)
     small.set(xlim=(-1, 3 * (t + gap)), ylim=(3 * (t + gap + 1.4), -2.4))
     _bare(fig, (large, small))
@@ -157,7 +200,9 @@ def pair(tokens: Sequence[str], maps: Mapping[str, Any], columns_of: Sequence[Se
         own = (columns_of or [tokens] * len(maps))[number]
         _map(ax, weights, own, size=9 if t < 16 else 7, numbers=t < 16)
         last = np.asarray(weights)[-1]
-        said.append(f"{title}: the last row, {_seen(own[-1])}, looks most at {_seen(own[int(last.argmax())])}, with {last.max():.2f}")
+        said.append(
+            f"{title}: the last row, {_seen(own[-1])}, looks most at {_seen(own[int(last.argmax())])}, with {last.max():.2f}"
+        )
     _bare(fig, axes)
     show(fig, alt=f"{len(maps)} maps of weights, tokens on both axes. " + "; ".join(said) + ".")
 
@@ -174,22 +219,52 @@ def chain() -> None:
         for row in range(3):
             lit = (at, row) in ((1.5, 1), (5.4, 2))
             said = {(1.5, 1): "window\n(after cold)", (5.4, 2): "cold\n(next: window)"}.get((at, row), token)
-            ax.text(at, 1.25 * row, said, ha="center", va="center", fontsize=9.5, zorder=3, color=_INK,
-                    bbox={"boxstyle": "round,pad=0.35", "facecolor": "#FCE8DC" if lit else "white", "edgecolor": "#C9C9C9", "linewidth": 1})
+            ax.text(
+                at,
+                1.25 * row,
+                said,
+                ha="center",
+                va="center",
+                fontsize=9.5,
+                zorder=3,
+                color=_INK,
+                bbox={
+                    "boxstyle": "round,pad=0.35",
+                    "facecolor": "#FCE8DC" if lit else "white",
+                    "edgecolor": "#C9C9C9",
+                    "linewidth": 1,
+                },
+            )
             if row:
                 ax.plot((at, at), (1.25 * row - 1.25, 1.25 * row), color="#DDDDDD", linewidth=1.2, zorder=0)
     for start, end, colour, words, place in (
         ((0, 0), (1.5, 1.25), "blue", "16.0 copies the token before", (1.05, 0.55)),
         ((1.5, 1.25), (5.4, 2.5), "vermillion", "17.4 asks: who stands after cold?", (3.15, 1.62)),
     ):
-        look = {"arrowstyle": "-|>", "color": COLOURS[colour], "linewidth": 2.2, "shrinkA": 24 if colour == "blue" else 42, "shrinkB": 42}
+        look = {
+            "arrowstyle": "-|>",
+            "color": COLOURS[colour],
+            "linewidth": 2.2,
+            "shrinkA": 24 if colour == "blue" else 42,
+            "shrinkB": 42,
+        }
         ax.annotate("", end, start, arrowprops=look)
-        ax.text(*place, words, va="center", fontsize=9, color=COLOURS[colour], fontweight="bold",
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})  # fmt: skip
+        ax.text(
+            *place,
+            words,
+            va="center",
+            fontsize=9,
+            color=COLOURS[colour],
+            fontweight="bold",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+        )
     ax.text(6.35, 2.5, "→  window", va="center", fontsize=11, fontweight="bold", color=COLOURS["vermillion"])
-    show(fig, alt="Tokens cold, window, paper, …, cold in three rows. In layer 16 an arrow goes from cold to window: 16.0 copies the token "
-                  "before. In layer 17 an arrow goes from window to the second cold: 17.4 finds the token that stands after cold, and "
-                  "the model goes on with window.")  # fmt: skip
+    show(
+        fig,
+        alt="Tokens cold, window, paper, …, cold in three rows. In layer 16 an arrow goes from cold to window: 16.0 copies the token "
+        "before. In layer 17 an arrow goes from window to the second cold: 17.4 finds the token that stands after cold, and "
+        "the model goes on with window.",
+    )
 
 
 def sinks(weight: Any, length: Any) -> None:
@@ -198,14 +273,25 @@ def sinks(weight: Any, length: Any) -> None:
     layers = np.arange(len(weight))
     left.bar(layers, weight, color=COLOURS["blue"], width=0.75)
     left.axhline(float(np.mean(weight)), color=_INK, linewidth=1, linestyle="--")
-    left.text(int(np.argmin(weight)) - 0.1, float(np.mean(weight)) + 0.02, f"mean {np.mean(weight):.2f}", ha="center", fontsize=9)
-    left.set(ylim=(0, 1), xlabel="layer", ylabel="weight on the first token", title="Most weight goes to the first token …")
+    left.text(
+        int(np.argmin(weight)) - 0.1,
+        float(np.mean(weight)) + 0.02,
+        f"mean {np.mean(weight):.2f}",
+        ha="center",
+        fontsize=9,
+    )
+    left.set(
+        ylim=(0, 1), xlabel="layer", ylabel="weight on the first token", title="Most weight goes to the first token …"
+    )
     right.bar(layers, length, color=COLOURS["orange"], width=0.75)
     right.axhline(1, color=_INK, linewidth=1, linestyle="--")
     right.text(len(layers) - 0.5, 1.03, "as long as the others", ha="right", fontsize=9)
     right.set(ylim=(0, 1.6), xlabel="layer", ylabel="length of its value", title="… whose value is short")
-    show(fig, alt=f"Bars by layer. Weight on the first token: {np.mean(weight):.2f} on average, the least {np.min(weight):.2f} in layer "
-                  f"{int(np.argmin(weight))}. In the median layer its value is {np.median(length):.2f} times as long.")  # fmt: skip
+    show(
+        fig,
+        alt=f"Bars by layer. Weight on the first token: {np.mean(weight):.2f} on average, the least {np.min(weight):.2f} in layer "
+        f"{int(np.argmin(weight))}. In the median layer its value is {np.median(length):.2f} times as long.",
+    )
 
 
 def cheat(scores: Sequence[float], maps: Mapping[int, Any], first: int = 6) -> None:
@@ -214,8 +300,13 @@ def cheat(scores: Sequence[float], maps: Mapping[int, Any], first: int = 6) -> N
     periods = range(first, first + len(scores))
     axes[0].plot(list(periods), scores, "o-", markersize=5)
     said = ", ".join(f"{value:.2f} at {period}" for period, value in zip(periods, scores, strict=True))
-    axes[0].set(ylim=(-0.02, 1.02), xlabel="period of the test", ylabel="induction score", xticks=list(periods),
-                title="Trained at 10: no other period")  # fmt: skip
+    axes[0].set(
+        ylim=(-0.02, 1.02),
+        xlabel="period of the test",
+        ylabel="induction score",
+        xticks=list(periods),
+        title="Trained at 10: no other period",
+    )
     for ax, (period, weights) in zip(axes[1:], maps.items(), strict=True):
         weights = np.asarray(weights)
         t = len(weights)
@@ -223,10 +314,18 @@ def cheat(scores: Sequence[float], maps: Mapping[int, Any], first: int = 6) -> N
         rows = np.arange(period, t)
         ax.plot(rows - period + 1, rows, color=COLOURS["vermillion"], linewidth=1.4, alpha=0.9)
         ax.grid(False)
-        ax.set(xlabel="key position", ylabel="query position", xticks=range(0, t, 9), yticks=range(0, t, 9),
-               title=f"its map at period {period}")  # fmt: skip
-    show(fig, alt="Left: induction scores by the period of the test: " + said + ". Right: the map of the layer trained at "
-                  "period 10 looks the same at both periods; the line where an induction head would look is on it at 10.")  # fmt: skip
+        ax.set(
+            xlabel="key position",
+            ylabel="query position",
+            xticks=range(0, t, 9),
+            yticks=range(0, t, 9),
+            title=f"its map at period {period}",
+        )
+    show(
+        fig,
+        alt="Left: induction scores by the period of the test: " + said + ". Right: the map of the layer trained at "
+        "period 10 looks the same at both periods; the line where an induction head would look is on it at 10.",
+    )
 
 
 def taken_away(losses: Mapping[str, float], before: Any, after: Any) -> None:
@@ -241,20 +340,29 @@ def taken_away(losses: Mapping[str, float], before: Any, after: Any) -> None:
     left.grid(False, axis="y")
     for row, value in enumerate(losses.values()):
         left.text(value + 0.12, row, f"{value:.1f}", va="center", fontsize=9.5)
-    left.set(xlim=(0, 1.15 * max(losses.values())), xlabel="loss in the second copy (nats a token)",
-             title="What copying costs without them")  # fmt: skip
+    left.set(
+        xlim=(0, 1.15 * max(losses.values())),
+        xlabel="loss in the second copy (nats a token)",
+        title="What copying costs without them",
+    )
     before, after = np.asarray(before, float), np.asarray(after, float)
-    best = {_name(*divmod(int(place), before.shape[1])): (before.flat[place], after.flat[place])
-            for place in np.argsort(before.ravel())[::-1][:6]}  # fmt: skip
+    best = {
+        _name(*divmod(int(place), before.shape[1])): (before.flat[place], after.flat[place])
+        for place in np.argsort(before.ravel())[::-1][:6]
+    }
     for values in best.values():
         right.plot((0, 1), values, "o-", color=COLOURS["blue"], linewidth=1.6, markersize=5)
     _beside(right, 0, [(values[0], name) for name, values in best.items()], "right")
     _beside(right, 1, [(values[1], name) for name, values in best.items()], "left")
     right.set_xticks((0, 1), ["the whole model", f"without {names[1]}"])
-    right.set(xlim=(-0.35, 1.35), ylim=(-0.03, 1), ylabel="induction score", title=f"{names[1]} feeds the induction heads")
+    right.set(
+        xlim=(-0.35, 1.35), ylim=(-0.03, 1), ylabel="induction score", title=f"{names[1]} feeds the induction heads"
+    )
     said = ", ".join(f"{name} {value:.1f}" for name, value in losses.items())
     scores = ", ".join(f"{name} from {one:.2f} to {other:.2f}" for name, (one, other) in best.items())
-    show(fig, alt=f"Loss in the second copy without: {said} nats. Induction scores when {names[1]} is removed: {scores}.")
+    show(
+        fig, alt=f"Loss in the second copy without: {said} nats. Induction scores when {names[1]} is removed: {scores}."
+    )
 
 
 def _beside(ax: Axes, x: float, marks: Sequence[tuple[float, str]], side: str, apart: float = 0.055) -> None:
@@ -269,20 +377,37 @@ def needed(losses: Mapping[str, float], whole: float, lengths: Sequence[float]) 
     """The loss with each head removed, beside the length of what each head adds."""
     fig, (left, right) = panels(2, width=9.6, height=3.3)
     names, worst = list(losses), max(losses, key=losses.get)
-    left.bar(names, list(losses.values()), color=[COLOURS["vermillion"] if name == worst else COLOURS["sky"] for name in names], width=0.7)
+    left.bar(
+        names,
+        list(losses.values()),
+        color=[COLOURS["vermillion"] if name == worst else COLOURS["sky"] for name in names],
+        width=0.7,
+    )
     left.axhline(whole, color=_INK, linewidth=1, linestyle="--")
     for at, value in enumerate(losses.values()):
         left.text(at, value + 0.03, f"{value:.2f}", ha="center", fontsize=8.5)
-    left.set(xlabel="head that is removed (block.head)", ylabel="held-out loss (nats a character)",
-             title=f"The loss without it; dashed: nothing removed, {whole:.2f}")  # fmt: skip
+    left.set(
+        xlabel="head that is removed (block.head)",
+        ylabel="held-out loss (nats a character)",
+        title=f"The loss without it; dashed: nothing removed, {whole:.2f}",
+    )
     left.margins(y=0.12)
-    right.bar(names, list(lengths), color=[COLOURS["vermillion"] if name == worst else COLOURS["orange"] for name in names], width=0.7)
+    right.bar(
+        names,
+        list(lengths),
+        color=[COLOURS["vermillion"] if name == worst else COLOURS["orange"] for name in names],
+        width=0.7,
+    )
     right.set(xlabel="head (block.head)", ylabel="mean length of what it adds", title="How much it adds")
     for ax in (left, right):
         ax.grid(False, axis="x")
     said = ", ".join(f"{name} {value:.2f}" for name, value in losses.items())
-    show(fig, alt=f"Held-out loss without each head: {said}; with all of them {whole:.2f}. The lengths of what they add: "
-                  + ", ".join(f"{name} {length:.2f}" for name, length in zip(names, lengths, strict=True)) + ".")  # fmt: skip
+    show(
+        fig,
+        alt=f"Held-out loss without each head: {said}; with all of them {whole:.2f}. The lengths of what they add: "
+        + ", ".join(f"{name} {length:.2f}" for name, length in zip(names, lengths, strict=True))
+        + ".",
+    )
 
 
 def paris(share: Any, gap: float, tokens: Sequence[str], row: Any) -> None:
@@ -298,16 +423,23 @@ def paris(share: Any, gap: float, tokens: Sequence[str], row: Any) -> None:
     left.set_xticks(range(len(order)), names)
     left.tick_params(axis="x", labelsize=8.5)
     left.grid(False, axis="x")
-    left.set(xlabel="head", ylabel="logits for Paris over London",
-             title=f"Who says Paris? All parts together {gap:.1f}, all heads {share.sum():.1f}")  # fmt: skip
+    left.set(
+        xlabel="head",
+        ylabel="logits for Paris over London",
+        title=f"Who says Paris? All parts together {gap:.1f}, all heads {share.sum():.1f}",
+    )
     right.bar(range(len(tokens)), row, color=COLOURS["blue"], width=0.7)
     right.set_xticks(range(len(tokens)), [_seen(token) for token in tokens])
     right.grid(False, axis="x")
     first = _name(*divmod(int(share.argmax()), share.shape[1]))
     right.set(ylim=(0, 1), ylabel="weight", title=f"Where {first} looks from “{_seen(tokens[-1])}”")
     said = ", ".join(f"{name} {share.flat[place]:+.2f}" for name, place in zip(names, order, strict=True))
-    show(fig, alt=f"What heads add to the logit of Paris over London: {said}. The largest looks at: "
-                  + ", ".join(f"{_seen(token)} {weight:.2f}" for token, weight in zip(tokens, row, strict=True)) + ".")  # fmt: skip
+    show(
+        fig,
+        alt=f"What heads add to the logit of Paris over London: {said}. The largest looks at: "
+        + ", ".join(f"{_seen(token)} {weight:.2f}" for token, weight in zip(tokens, row, strict=True))
+        + ".",
+    )
 
 
 def capitals(cities: Mapping[str, str], whole: Any, without: Any, layer: int, chosen: int) -> None:
@@ -318,8 +450,15 @@ def capitals(cities: Mapping[str, str], whole: Any, without: Any, layer: int, ch
     ax.barh(rows, whole, color="#E3E3E3", height=0.66, label="the whole model")
     for head, values in enumerate(without):
         if head != chosen:
-            ax.plot(values, rows, "|", color=COLOURS["blue"], markersize=13, markeredgewidth=1.6,
-                    label="" if head else f"without another head of layer {layer}")
+            ax.plot(
+                values,
+                rows,
+                "|",
+                color=COLOURS["blue"],
+                markersize=13,
+                markeredgewidth=1.6,
+                label="" if head else f"without another head of layer {layer}",
+            )
     ax.plot(without[chosen], rows, "D", color=COLOURS["vermillion"], markersize=7, label=f"without {name}")
     for row, left in enumerate(without[chosen]):
         ax.text(left + 0.02, row, f"{left:.2f}", va="center", fontsize=9)
@@ -328,7 +467,11 @@ def capitals(cities: Mapping[str, str], whole: Any, without: Any, layer: int, ch
     ax.invert_yaxis()
     ax.grid(False, axis="y")
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9)
-    ax.set(xlim=(0, 1), xlabel="probability of the capital", title=f"Of layer {layer}, {name} is missed most on every prompt")
+    ax.set(
+        xlim=(0, 1),
+        xlabel="probability of the capital",
+        title=f"Of layer {layer}, {name} is missed most on every prompt",
+    )
     said = "; ".join(
         f"{city} {whole[row]:.2f}, without {name} {without[chosen, row]:.2f}, without another head of the layer "
         f"{np.delete(without[:, row], chosen).min():.2f} to {np.delete(without[:, row], chosen).max():.2f}"
@@ -346,21 +489,37 @@ def splits(on_half: Any, on_other: Any) -> None:
         mean = float(np.mean(values))
         ax.hist(values, edges, color=COLOURS[colour], alpha=0.55, label=name)
         ax.axvline(mean, color=COLOURS[colour], linewidth=2)
-        ax.annotate(f"mean {mean:.2f}", (mean, 1), (4, -2), xycoords=("data", "axes fraction"), textcoords="offset points",
-                    va="top", fontsize=9)  # fmt: skip
+        ax.annotate(
+            f"mean {mean:.2f}",
+            (mean, 1),
+            (4, -2),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            va="top",
+            fontsize=9,
+        )
     ax.legend(frameon=False, loc="center right")
     ax.margins(y=0.18)
-    ax.set(xlim=(0, 0.6), xlabel="how far the chosen head leans", ylabel="splits",
-           title=f"All {len(on_half):,} splits: part of the lead was choice, most of it stays")  # fmt: skip
-    said = "; ".join(f"{name} by {np.mean(values):.2f} on average, from {np.min(values):.2f} to {np.max(values):.2f}"
-                     for name, (values, _) in both.items())  # fmt: skip
+    ax.set(
+        xlim=(0, 0.6),
+        xlabel="how far the chosen head leans",
+        ylabel="splits",
+        title=f"All {len(on_half):,} splits: part of the lead was choice, most of it stays",
+    )
+    said = "; ".join(
+        f"{name} by {np.mean(values):.2f} on average, from {np.min(values):.2f} to {np.max(values):.2f}"
+        for name, (values, _) in both.items()
+    )
     show(fig, alt=f"Two histograms over {len(on_half):,} splits. The chosen head leans {said}.")
 
 
 def twins(lean: Any, listed: Any, pairs: Sequence[Sequence[str]]) -> None:
     """How far 13.8 and 17.0 lean in each pair. lean, listed: (pairs, layers, heads) in sentences and in lists; pairs: their words."""
-    leaning = {"13.8, chosen most often": lean[:, 13, 8], "17.0, right in all sixteen": lean[:, 17, 0],
-               "17.0 in a list, without it": listed[:, 17, 0]}  # fmt: skip
+    leaning = {
+        "13.8, chosen most often": lean[:, 13, 8],
+        "17.0, right in all sixteen": lean[:, 17, 0],
+        "17.0 in a list, without it": listed[:, 17, 0],
+    }
     names = [f"{one}, {two}: {first}, {second}" for one, _, two, first, second in pairs]
     fig, axes = panels(len(leaning), width=10.8, height=4.3)
     rows, said, most = np.arange(len(names)), [], max(np.max(values) for values in leaning.values())
@@ -377,7 +536,12 @@ def twins(lean: Any, listed: Any, pairs: Sequence[Sequence[str]]) -> None:
         ax.set(ylim=(len(names) - 0.5, -0.5), xlim=(-0.22, most + 0.08), title=title)
         said.append(f"{title}: mean {values.mean():.2f}, {right.sum()} of {len(values)} positive")
     axes[len(axes) // 2].set_xlabel("more weight on the noun that fits  →   (green: the mean)")
-    show(fig, alt="For sixteen pairs of sentences, how much more the last word looks at the noun that fits. " + "; ".join(said) + ".")
+    show(
+        fig,
+        alt="For sixteen pairs of sentences, how much more the last word looks at the noun that fits. "
+        + "; ".join(said)
+        + ".",
+    )
 
 
 def rollout(tokens: Sequence[str], rolled: Any, moved: Any) -> None:
@@ -395,5 +559,8 @@ def rollout(tokens: Sequence[str], rolled: Any, moved: Any) -> None:
         ax.set(ylabel=label, title=title)
         for at, value in enumerate(values):
             ax.text(at, value, f"{value:.2f}" if ax is left else f"{value:.1f}", ha="center", va="bottom", fontsize=9)
-    shares, far = (", ".join(f"{name} {value:.2f}" for name, value in zip(names, values, strict=True)) for values in (rolled, moved))
+    shares, far = (
+        ", ".join(f"{name} {value:.2f}" for name, value in zip(names, values, strict=True))
+        for values in (rolled, moved)
+    )
     show(fig, alt=f"Rollout: {shares}. How far the prediction moves where a token is replaced, in nats: {far}.")

@@ -21,12 +21,27 @@ KEYS = np.array([[1.0, 0.0, 1.0, 1.0], [1.0, 1.0, -1.0, 0.0], [0.0, 1.0, 0.0, 0.
 VALUES = np.array([[1.0, 0.15, 0.3], [0.1, 0.9, 0.2], [0.4, 0.3, 0.3], [0.2, 0.1, 1.0]])
 
 _PAINT = {
-    "tokens": "#444444", "query": COLOURS["vermillion"], "key": COLOURS["blue"], "value": COLOURS["green"],
-    "scores": "#B07900", "weights": "#A04578", "blend": COLOURS["green"], "output": "#00664A",
-}  # fmt: skip
+    "tokens": "#444444",
+    "query": COLOURS["vermillion"],
+    "key": COLOURS["blue"],
+    "value": COLOURS["green"],
+    "scores": "#B07900",
+    "weights": "#A04578",
+    "blend": COLOURS["green"],
+    "output": "#00664A",
+}
 _GHOST, _GHOST_INK = "#DCDCDC", "#B4B4B4"
 _CELL = 19  # pixels of a number of a vector
-_TOKEN, _VECTOR, _SCORE, _SOFTMAX, _WEIGHT, _BLEND, _SUM, _OUTPUT = 62, 190, 345, 420, 462, 606, 716, 770  # where columns stand
+_TOKEN, _VECTOR, _SCORE, _SOFTMAX, _WEIGHT, _BLEND, _SUM, _OUTPUT = (
+    62,
+    190,
+    345,
+    420,
+    462,
+    606,
+    716,
+    770,
+)  # where columns stand
 _ROWS = tuple(268 - 68 * j for j in range(len(WORDS)))  # the height of each key's row
 _TOP = 334  # the row of the token that asks
 _LANE = 17  # how far below a key its value lies
@@ -76,10 +91,12 @@ class _Machine:
         """The name of each column, and below the rows what is done there."""
         middle = _VECTOR + 2 * _CELL
         columns = (
-            (_TOKEN, "tokens", "tokens", "a vector x each"), (_SCORE, "scores", "scores", "q · k / √d$_k$" if self.scaled else "q · k"),
-            (_WEIGHT + 36, "weights", "weights", "positive, sum 1"), (_BLEND + 29, "blend", "blend", "weight × value"),
+            (_TOKEN, "tokens", "tokens", "a vector x each"),
+            (_SCORE, "scores", "scores", "q · k / √d$_k$" if self.scaled else "q · k"),
+            (_WEIGHT + 36, "weights", "weights", "positive, sum 1"),
+            (_BLEND + 29, "blend", "blend", "weight × value"),
             (_OUTPUT + 29, "output", "output", "the sum"),
-        )  # fmt: skip
+        )
         for x, part, name, does in columns:
             self.text(x, 383, name, self.ink(part), size=11, bold=True)
             self.text(x, 14, does, self.ink(part), size=9)
@@ -122,30 +139,77 @@ class _Machine:
         from matplotlib.patches import FancyBboxPatch
 
         low, high = _ROWS[-1] - 17, _ROWS[0] + 17
-        self.ax.add_patch(FancyBboxPatch((_SOFTMAX - 10, low), 20, high - low, boxstyle="round,pad=0,rounding_size=8",
-                                         facecolor="white", edgecolor=self.colour("weights"), linewidth=1.6, zorder=3))
+        self.ax.add_patch(
+            FancyBboxPatch(
+                (_SOFTMAX - 10, low),
+                20,
+                high - low,
+                boxstyle="round,pad=0,rounding_size=8",
+                facecolor="white",
+                edgecolor=self.colour("weights"),
+                linewidth=1.6,
+                zorder=3,
+            )
+        )
         steps = "softmax" if self.scaled else "÷ √d$_k$, then softmax"
         self.text(_SOFTMAX, (low + high) / 2, steps, self.ink("weights"), size=10, rotation=90)
         middle = (_ROWS[0] + _ROWS[-1]) / 2
-        self.ax.plot(_SUM, middle, "o", markersize=21, markerfacecolor="white", markeredgecolor=self.colour("blend"),
-                     markeredgewidth=1.6, zorder=3)
+        self.ax.plot(
+            _SUM,
+            middle,
+            "o",
+            markersize=21,
+            markerfacecolor="white",
+            markeredgecolor=self.colour("blend"),
+            markeredgewidth=1.6,
+            zorder=3,
+        )
         self.text(_SUM, middle - 0.5, "+", self.ink("blend"), size=15, bold=True)
         self.arrow((_SUM + 12, middle), (_OUTPUT - 4, middle), "output")
         self.vector(_OUTPUT, middle, output, "output", "")
-        self.text(_OUTPUT + 1.5 * _CELL, middle - 24, f"“{ASKS}”, with\nwhat it found", self.ink("output"), size=9, top=True)
+        self.text(
+            _OUTPUT + 1.5 * _CELL, middle - 24, f"“{ASKS}”, with\nwhat it found", self.ink("output"), size=9, top=True
+        )
 
     def text(
-        self, x: float, y: float, text: str, colour: str, *, size: float, bold: bool = False, rotation: int = 0, top: bool = False
-    ) -> None:  # fmt: skip
-        self.ax.text(x, y, text, color=colour, fontsize=size, ha="center", va="top" if top else "center", zorder=5,
-                     fontweight="bold" if bold else "normal", rotation=rotation)
+        self,
+        x: float,
+        y: float,
+        text: str,
+        colour: str,
+        *,
+        size: float,
+        bold: bool = False,
+        rotation: int = 0,
+        top: bool = False,
+    ) -> None:
+        self.ax.text(
+            x,
+            y,
+            text,
+            color=colour,
+            fontsize=size,
+            ha="center",
+            va="top" if top else "center",
+            zorder=5,
+            fontweight="bold" if bold else "normal",
+            rotation=rotation,
+        )
 
     def box(self, x: float, y: float, word: str, bold: bool = False) -> None:
         from matplotlib.patches import FancyBboxPatch
 
-        self.ax.add_patch(FancyBboxPatch((x - 40, y - 13), 80, 26, boxstyle="round,pad=0,rounding_size=7",
-                                         facecolor="#F4F4F4" if "tokens" in self.lit else "white",
-                                         edgecolor=self.colour("tokens"), linewidth=1.4))
+        self.ax.add_patch(
+            FancyBboxPatch(
+                (x - 40, y - 13),
+                80,
+                26,
+                boxstyle="round,pad=0,rounding_size=7",
+                facecolor="#F4F4F4" if "tokens" in self.lit else "white",
+                edgecolor=self.colour("tokens"),
+                linewidth=1.4,
+            )
+        )
         self.text(x, y - 0.5, word, self.ink("tokens"), size=11, bold=bold)
 
     def vector(self, x: float, y: float, numbers: np.ndarray, part: str, name: str, strength: float = 1.0) -> None:
@@ -156,15 +220,35 @@ class _Machine:
         shade = np.abs(numbers) / max(np.abs(numbers).max(), 1.0)
         for at, (number, dark) in enumerate(zip(numbers, shade, strict=True)):
             fill = to_rgba(_PAINT[part], (0.06 + 0.84 * dark) * strength) if part in self.lit else "white"
-            self.ax.add_patch(Rectangle((x + at * _CELL, y - _CELL / 2 + 1.5), _CELL, _CELL - 3, facecolor=fill, linewidth=1.2,
-                                        edgecolor=self.colour(part), hatch="////" if number < 0 else None, zorder=2))
+            self.ax.add_patch(
+                Rectangle(
+                    (x + at * _CELL, y - _CELL / 2 + 1.5),
+                    _CELL,
+                    _CELL - 3,
+                    facecolor=fill,
+                    linewidth=1.2,
+                    edgecolor=self.colour(part),
+                    hatch="////" if number < 0 else None,
+                    zorder=2,
+                )
+            )
         self.text(x + len(numbers) * _CELL + 9, y, name, self.ink(part), size=11, bold=True)
 
     def number(self, x: float, y: float, score: float) -> None:
         from matplotlib.patches import FancyBboxPatch
 
-        self.ax.add_patch(FancyBboxPatch((x - 18, y - 11), 36, 22, boxstyle="round,pad=0,rounding_size=10", facecolor="white",
-                                         edgecolor=self.colour("scores"), linewidth=1.6, zorder=4))
+        self.ax.add_patch(
+            FancyBboxPatch(
+                (x - 18, y - 11),
+                36,
+                22,
+                boxstyle="round,pad=0,rounding_size=10",
+                facecolor="white",
+                edgecolor=self.colour("scores"),
+                linewidth=1.6,
+                zorder=4,
+            )
+        )
         self.text(x, y - 0.5, f"{score:.1f}", self.ink("scores"), size=10.5, bold=True)
 
     def bar(self, y: float, weight: float) -> None:
@@ -176,19 +260,35 @@ class _Machine:
         self.text(_WEIGHT + 74 + 20, y - 0.5, f"{weight:.2f}", self.ink("weights"), size=10.5, bold=lit)
 
     def arrow(self, start: tuple[float, float], end: tuple[float, float], *parts: str) -> None:
-        self.ax.annotate("", end, start, zorder=1, arrowprops={
-            "arrowstyle": "-|>,head_width=0.18,head_length=0.35", "color": self.colour(*parts), "linewidth": 1.4,
-            "shrinkA": 0, "shrinkB": 0})
+        self.ax.annotate(
+            "",
+            end,
+            start,
+            zorder=1,
+            arrowprops={
+                "arrowstyle": "-|>,head_width=0.18,head_length=0.35",
+                "color": self.colour(*parts),
+                "linewidth": 1.4,
+                "shrinkA": 0,
+                "shrinkB": 0,
+            },
+        )
 
     def line(self, points: list[tuple[float, float]], part: str, width: float = 1.4) -> None:
-        self.ax.plot(*zip(*points, strict=True), color=self.colour(part), linewidth=width, zorder=1, solid_capstyle="round")
+        self.ax.plot(
+            *zip(*points, strict=True), color=self.colour(part), linewidth=width, zorder=1, solid_capstyle="round"
+        )
 
 
 def _said(lit: set[str], scores: np.ndarray, weights: np.ndarray, scaled: bool) -> str:
-    met = ", ".join(f"{word} {score:.1f} and {weight:.2f}" for word, score, weight in zip(WORDS, scores, weights, strict=True))
+    met = ", ".join(
+        f"{word} {score:.1f} and {weight:.2f}" for word, score, weight in zip(WORDS, scores, weights, strict=True)
+    )
     coloured = ", ".join(part for part in PARTS if part in lit)
     turns = "softmax turns" if scaled else "which are plain dot products; the division by √d_k and softmax turn"
     pale = "" if lit == set(PARTS) else f" In color: {coloured or 'nothing'}; the other parts are pale."
-    return (f"The attention machine for one token, with numbers designed by hand. The token '{ASKS}' gives a query; every token, "
-            f"itself included, gives a key and a value. Query and keys give scores, {turns} them into weights ({met}), and "
-            f"the values, each times its weight, add up to the output.{pale}")
+    return (
+        f"The attention machine for one token, with numbers designed by hand. The token '{ASKS}' gives a query; every token, "
+        f"itself included, gives a key and a value. Query and keys give scores, {turns} them into weights ({met}), and "
+        f"the values, each times its weight, add up to the output.{pale}"
+    )

@@ -42,9 +42,13 @@ class Meter:
 
     def _curve(self) -> str:
         top = max(loss for _, loss in self.curve) or 1.0
-        points = " ".join(f"{_WIDTH * step / self.steps:.1f},{_HEIGHT * (1 - loss / top):.1f}" for step, loss in self.curve)
-        return (f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="training loss so far">'
-                f'<polyline points="{points}" fill="none" stroke="#0072B2" stroke-width="2"/></svg>')  # fmt: skip
+        points = " ".join(
+            f"{_WIDTH * step / self.steps:.1f},{_HEIGHT * (1 - loss / top):.1f}" for step, loss in self.curve
+        )
+        return (
+            f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="training loss so far">'
+            f'<polyline points="{points}" fill="none" stroke="#0072B2" stroke-width="2"/></svg>'
+        )
 
 
 class Step:
@@ -73,7 +77,9 @@ def training_steps(title: str, steps: int, shown: int = 40) -> Iterator[Step]:
             step = Step()
             yield step
             if number % max(steps // shown, 1) == 0 or number == steps or asked:
-                meter.show(number, step.loss.item() if hasattr(step.loss, "item") else step.loss, time.perf_counter() - started)
+                meter.show(
+                    number, step.loss.item() if hasattr(step.loss, "item") else step.loss, time.perf_counter() - started
+                )
             if asked:
                 print(f"{title}: interrupted after {number} of {steps} steps; what was learned so far is kept.")
                 return

@@ -32,7 +32,9 @@ from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.zygote import SharedZygote, StartedParent
 from grader.submission.submission import nothing_handed_in
 
-LONGEST_TEMPORARY = 70  # characters of the temporary folder's path; with what is added, a socket's address has at most 107
+LONGEST_TEMPORARY = (
+    70  # characters of the temporary folder's path; with what is added, a socket's address has at most 107
+)
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
@@ -146,14 +148,21 @@ def _attempt(packed: PackedSubmission, settings: Settings) -> tuple[bytes, bool]
         laid = unpack(packed, place)
         what = nothing_handed_in(packed.name, packed.path, settings.lessons) if laid is None else laid
         report = grade_submission(
-            what, name=packed.name, lessons=settings.lessons, exercises=settings.exercises, seed=settings.seed, sandbox=warm.sandbox
+            what,
+            name=packed.name,
+            lessons=settings.lessons,
+            exercises=settings.exercises,
+            seed=settings.seed,
+            sandbox=warm.sandbox,
         )
     finally:
         remove_folder(str(place))
     report = replace(report, path=packed.path, attention=(*packed.attention, *report.attention))
     report = _noted(report, packed.notes)
     line = to_line(JournalEntry(packed.key, packed.digest, warm.isolation, report))
-    return line, not any(verdict.status == "could_not_grade" and verdict.stage != ENVIRONMENT for verdict in report.verdicts)
+    return line, not any(
+        verdict.status == "could_not_grade" and verdict.stage != ENVIRONMENT for verdict in report.verdicts
+    )
 
 
 def _noted(report: SubmissionReport, notes: Sequence[str]) -> SubmissionReport:

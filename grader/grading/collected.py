@@ -46,11 +46,16 @@ def noted(
     """The reports with what was noted of their learners, and what whoever grades should know of it."""
     notes, sentences = read(folder), []
     if notes is None:
-        notes, sentences = {}, [f"{folder / COLLECTED} is not a table that `grader collect` wrote, so it is not known who was late."]
+        notes, sentences = (
+            {},
+            [f"{folder / COLLECTED} is not a table that `grader collect` wrote, so it is not known who was late."],
+        )
     mine = [notes.get(sheet.guarded(one.key), CollectedNotes()) for one in found]
     if not due and any(when and not late for each in mine for late, when in each.files.values()):
-        sentences.append("collected.csv says when submissions were handed in, but not when they were due: --due '2026-11-20 23:59' names "
-                         "who was late. For a run that exists, add it with --rescore.")  # fmt: skip
+        sentences.append(
+            "collected.csv says when submissions were handed in, but not when they were due: --due '2026-11-20 23:59' names "
+            "who was late. For a run that exists, add it with --rescore."
+        )
     return tuple(_with(report, each, due) for report, each in zip(reports, mine, strict=True)), sentences
 
 
@@ -75,7 +80,9 @@ def read(folder: Path) -> dict[str, CollectedNotes] | None:
         return None
     found: dict[str, CollectedNotes] = {}
     for row in rows:
-        learner, file, state, late, when = (row.get(column) or "" for column in ("learner", "file", "state", "late", "submitted"))
+        learner, file, state, late, when = (
+            row.get(column) or "" for column in ("learner", "file", "state", "late", "submitted")
+        )
         notes = found.setdefault(learner, CollectedNotes())
         if state.startswith(BACKUPS):
             notes.older = True

@@ -27,7 +27,9 @@ class Cluster:
         try:
             from distributed import Client
         except ImportError:
-            raise InputError(f"--scheduler needs Dask here and on the workers: {lacking.sentence('distributed')}") from None
+            raise InputError(
+                f"--scheduler needs Dask here and on the workers: {lacking.sentence('distributed')}"
+            ) from None
         self.address = address
         try:
             self._client = Client(address, timeout=CONNECT_S, set_as_default=False)
@@ -47,8 +49,9 @@ class Cluster:
         try:
             theirs = self._client.run(course_digest)
         except Exception as error:
-            raise InputError(f"a worker of {self.address} can't import the grader ({error}); install the same version "
-                             "there.") from None  # fmt: skip
+            raise InputError(
+                f"a worker of {self.address} can't import the grader ({error}); install the same version there."
+            ) from None
         if not theirs:
             raise InputError(
                 f"the scheduler at {self.address} has no workers yet; start one with `dask worker {self.address}`."
@@ -56,7 +59,9 @@ class Cluster:
         mine = course_digest()
         differing = sorted(worker for worker, digest in theirs.items() if digest != mine)
         if differing:
-            raise InputError(f"worker {differing[0]} has another version of the course; install this one there{_own()}.")
+            raise InputError(
+                f"worker {differing[0]} has another version of the course; install this one there{_own()}."
+            )
 
     @property
     def width(self) -> int:

@@ -38,7 +38,13 @@ class Deadline:
         spent, endless = self._clock() - self._begun, self._endless
         if endless >= spent / 2:
             told = f"{name} was not reached: exercises that do not end used {endless:.0f} of the {spent:.0f} s of this run."
-            return Verdict(name, "timeout", told, "runs", look="First fix the exercises that ran out of time; then this one can be tried.")
+            return Verdict(
+                name,
+                "timeout",
+                told,
+                "runs",
+                look="First fix the exercises that ran out of time; then this one can be tried.",
+            )
         why = f"This run may take {self._seconds:g} s. It took {spent:.0f} s so far, {endless:.0f} s of it for exercises that do not end."
         headline = f"{name} could not be graded; the machine was too slow for the time limit of this run."
         return Verdict(name, "could_not_grade", headline, details=(why,))

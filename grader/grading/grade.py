@@ -124,10 +124,17 @@ def grade(
 
         for path in paths:
             begun(str(path))
-            reports.append(grade_submission(
-                path, lessons=lessons, exercises=exercises, seed=seed, sandbox=sandbox, deadline=deadline,
-                done=lambda one: done(report(one)),
-            ))  # fmt: skip
+            reports.append(
+                grade_submission(
+                    path,
+                    lessons=lessons,
+                    exercises=exercises,
+                    seed=seed,
+                    sandbox=sandbox,
+                    deadline=deadline,
+                    done=lambda one: done(report(one)),
+                )
+            )
         return report()
 
 
@@ -160,7 +167,13 @@ def asked(lesson: str, exercises: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _grade_lesson(
-    submission: Submission, lesson: str, names: Sequence[str], sandbox: Sandbox, seed: int, deadline: Deadline, solutions: Resemblance
+    submission: Submission,
+    lesson: str,
+    names: Sequence[str],
+    sandbox: Sandbox,
+    seed: int,
+    deadline: Deadline,
+    solutions: Resemblance,
 ) -> LessonReport:
     try:
         exercises = {exercise.name: exercise for exercise in registry.lesson(lesson).exercises}
@@ -212,7 +225,9 @@ def _unless_it_lacks(verdict: Verdict, plan: Plan) -> Verdict:
     if verdict.status != "error" or cell is None or not cell.requires:
         return verdict
     headline = f"{verdict.exercise} could not be graded here: {cell.label} {requirements.reason(cell.requires)}."
-    return Verdict(verdict.exercise, "could_not_grade", headline, stage=ENVIRONMENT, details=(requirements.advice(cell.requires),))
+    return Verdict(
+        verdict.exercise, "could_not_grade", headline, stage=ENVIRONMENT, details=(requirements.advice(cell.requires),)
+    )
 
 
 def ours(name: str, why: str) -> Verdict:
@@ -249,5 +264,8 @@ def limited(verdict: Verdict, most: int = MAX_TEXT) -> Verdict:
 
     line = verdict.line and replace(verdict.line, text=cut(verdict.line.text), function=cut(verdict.line.function))
     single = {key: cut(getattr(verdict, key)) for key in ("headline", "slip", "experiment", "look", "printed")}
-    several = {key: tuple(cut(text) for text in getattr(verdict, key)) for key in ("sentences", "verified", "details", "warned")}
+    several = {
+        key: tuple(cut(text) for text in getattr(verdict, key))
+        for key in ("sentences", "verified", "details", "warned")
+    }
     return replace(verdict, **single, **several, line=line)

@@ -33,11 +33,15 @@ class Choice:
     def sentences(self) -> tuple[str, ...]:
         """What was taken, and what every other lesson would change."""
         several = len(self.lessons) > 1
-        said = [f"{_said(self.lessons)} {'are' if several else 'is'} graded: at least half of the learners had handed "
-                f"{'them' if several else 'it'} in when this run began. A lesson that was not handed in counts as missing."]  # fmt: skip
+        said = [
+            f"{_said(self.lessons)} {'are' if several else 'is'} graded: at least half of the learners had handed "
+            f"{'them' if several else 'it'} in when this run began. A lesson that was not handed in counts as missing."
+        ]
         for other in sorted(set(self.counts) - set(self.lessons)):
             more = _numbers(sorted({*self.lessons, other}))
-            said.append(f"--lessons {more} would add {_said([other]).lower()}, which {self.counts[other]} of {self.learners} handed in.")
+            said.append(
+                f"--lessons {more} would add {_said([other]).lower()}, which {self.counts[other]} of {self.learners} handed in."
+            )
         return tuple(said)
 
 
@@ -50,16 +54,22 @@ def choice(found: Sequence[RosterEntry], kept: Sequence[str] | None = None) -> C
     counts = Counter(lesson for one in found for lesson in _lessons(pack(one).files, names))
     taken = kept or sorted(lesson for lesson, count in counts.items() if 2 * count >= len(found))
     if not taken:
-        had = ", ".join(f"lesson {lesson[:2]} by {counts[lesson]}" for lesson in sorted(counts)) or "there is no notebook"
+        had = (
+            ", ".join(f"lesson {lesson[:2]} by {counts[lesson]}" for lesson in sorted(counts)) or "there is no notebook"
+        )
         example = _numbers(sorted(counts) or registry.lessons()[:1])
-        raise InputError(f"no lesson was handed in by at least half of the {len(found)} learners ({had}). Say which to grade, "
-                         f"such as --lessons {example}; a lesson that was not handed in counts as missing.")  # fmt: skip
+        raise InputError(
+            f"no lesson was handed in by at least half of the {len(found)} learners ({had}). Say which to grade, "
+            f"such as --lessons {example}; a lesson that was not handed in counts as missing."
+        )
     return Choice(tuple(taken), counts, len(found))
 
 
 def _lessons(files: Sequence[Packed], names: Mapping[bytes, str]) -> set[str]:
     found = {lesson for file in files if (lesson := lesson_of(file.place[-1], file.data or b"", names))}
-    return found | {names[name.encode()] for name, before in MOVED.items() if before in found and _has_cell_of(name, files)}
+    return found | {
+        names[name.encode()] for name, before in MOVED.items() if before in found and _has_cell_of(name, files)
+    }
 
 
 def _has_cell_of(name: str, files: Sequence[Packed]) -> bool:

@@ -43,8 +43,12 @@ class JournalEntry:
 
 def to_line(result: JournalEntry) -> bytes:
     """One line, with its end. Exact: what from_line() makes of it equals the result in every bit."""
-    data = {"key": result.key, "digest": result.digest, "isolation": result.isolation,
-            "report": _from_report(result.report)}  # fmt: skip
+    data = {
+        "key": result.key,
+        "digest": result.digest,
+        "isolation": result.isolation,
+        "report": _from_report(result.report),
+    }
     return _line(data)
 
 
@@ -79,7 +83,9 @@ class Journal:
         self._file: BinaryIO = open(path, "a+b")
         try:
             if not only_writer(self._file):  # two runs in one folder would lose each other's results
-                raise InputError(f"another run is writing to {path.parent}; wait until it ends, or name another folder.")
+                raise InputError(
+                    f"another run is writing to {path.parent}; wait until it ends, or name another folder."
+                )
             self._open(dict(settings), rescore)
         except BaseException:
             self._file.close()
@@ -153,7 +159,9 @@ def compatible(path: Path, begun: Mapping[str, Any], settings: Mapping[str, Any]
         if not set(refused) - {"course", "isolation"}:  # no options
             advice = ["Continue it as it was begun, or name another folder to start a new run."]
         elif not rescore and set(refused) <= set(scheme.KEYS):
-            advice.append("To change the marking scheme of this run on purpose, add --rescore: nothing is graded again for it.")
+            advice.append(
+                "To change the marking scheme of this run on purpose, add --rescore: nothing is graded again for it."
+            )
         raise InputError(f"{path} was begun with other settings: {', '.join(refused.values())}. {' '.join(advice)}")
     return found
 
@@ -200,7 +208,9 @@ def _settings(line: bytes, path: Path) -> dict[str, Any]:
     except (ValueError, TypeError, LookupError):
         raise InputError(f"{path} is not a journal of this grader; name another folder.") from None
     if version != FORMAT:
-        raise InputError(f"{path} was written by another version of the grader; name another folder to start a new run.")
+        raise InputError(
+            f"{path} was written by another version of the grader; name another folder to start a new run."
+        )
     return settings
 
 
@@ -236,41 +246,62 @@ def _read(line: bytes) -> Any:
 
 def _from_report(report: SubmissionReport) -> dict[str, Any]:
     lessons = [
-        {"name": lesson.name, "points": dict(lesson.points), "notes": list(lesson.notes),
-         "verdicts": [_from_verdict(verdict) for verdict in lesson.verdicts]}
+        {
+            "name": lesson.name,
+            "points": dict(lesson.points),
+            "notes": list(lesson.notes),
+            "verdicts": [_from_verdict(verdict) for verdict in lesson.verdicts],
+        }
         for lesson in report.lessons
-    ]  # fmt: skip
-    return {"name": report.name, "path": report.path, "message": report.message, "lessons": lessons, "attention": list(report.attention)}
+    ]
+    return {
+        "name": report.name,
+        "path": report.path,
+        "message": report.message,
+        "lessons": lessons,
+        "attention": list(report.attention),
+    }
 
 
 def _to_report(data: Mapping[str, Any]) -> SubmissionReport:
     lessons = tuple(
         LessonReport(
-            _text(lesson["name"]), tuple(_to_verdict(each) for each in lesson["verdicts"]),
+            _text(lesson["name"]),
+            tuple(_to_verdict(each) for each in lesson["verdicts"]),
             {_text(name): int(points) for name, points in lesson["points"].items()},
             tuple(map(_text, lesson["notes"])),
         )
         for lesson in data["lessons"]
-    )  # fmt: skip
+    )
     for lesson in lessons:
         for verdict in lesson.verdicts:
             lesson.points[verdict.exercise]  # or the line isn't whole: KeyError
-    return SubmissionReport(_text(data["name"]), _text(data["path"]), lessons, _text(data["message"]), tuple(map(_text, data["attention"])))
+    return SubmissionReport(
+        _text(data["name"]), _text(data["path"]), lessons, _text(data["message"]), tuple(map(_text, data["attention"]))
+    )
 
 
 def _from_verdict(verdict: Verdict) -> dict[str, Any]:
     data: dict[str, Any] = {key: getattr(verdict, key) for key in _TEXTS}
     data |= {key: list(getattr(verdict, key)) for key in _LISTS}
     data["tables"] = [
-        {"name": table.name, "role": table.role, "dtype": table.dtype, "array": _from_array(table.array),
-         "cut": None if table.cut is None else _from_cut(table.cut), "mark": list(table.mark)}
+        {
+            "name": table.name,
+            "role": table.role,
+            "dtype": table.dtype,
+            "array": _from_array(table.array),
+            "cut": None if table.cut is None else _from_cut(table.cut),
+            "mark": list(table.mark),
+        }
         for table in verdict.tables
     ]
     data["cases"] = list(verdict.cases)
     data["line"] = None if verdict.line is None else [verdict.line.text, verdict.line.number, verdict.line.function]
     largest = verdict.max_difference
-    return data | {"max_difference": None if largest is None else _from_float(largest),
-                   "seconds": _from_float(verdict.seconds)}  # fmt: skip
+    return data | {
+        "max_difference": None if largest is None else _from_float(largest),
+        "seconds": _from_float(verdict.seconds),
+    }
 
 
 def _to_verdict(data: Mapping[str, Any]) -> Verdict:
@@ -279,8 +310,14 @@ def _to_verdict(data: Mapping[str, Any]) -> Verdict:
     texts = {key: _text(data[key]) for key in _TEXTS}
     lists = {key: tuple(map(_text, data[key])) for key in _LISTS}
     tables = tuple(
-        Table(_text(table["name"]), _to_array(table["array"]), _text(table["role"]), _text(table["dtype"]),
-              None if table["cut"] is None else _to_cut(table["cut"]), tuple(map(int, table["mark"])))
+        Table(
+            _text(table["name"]),
+            _to_array(table["array"]),
+            _text(table["role"]),
+            _text(table["dtype"]),
+            None if table["cut"] is None else _to_cut(table["cut"]),
+            tuple(map(int, table["mark"])),
+        )
         for table in data["tables"]
     )
     largest = data["max_difference"]
@@ -288,9 +325,14 @@ def _to_verdict(data: Mapping[str, Any]) -> Verdict:
     line = data["line"]
     agreed, cases = map(int, data["cases"])
     return Verdict(
-        **texts, **lists, tables=tables, max_difference=largest, seconds=_to_float(data["seconds"]),
-        cases=(agreed, cases), line=None if line is None else Line(_text(line[0]), int(line[1]), _text(line[2])),
-    )  # fmt: skip
+        **texts,
+        **lists,
+        tables=tables,
+        max_difference=largest,
+        seconds=_to_float(data["seconds"]),
+        cases=(agreed, cases),
+        line=None if line is None else Line(_text(line[0]), int(line[1]), _text(line[2])),
+    )
 
 
 def _from_cut(cut: Cut) -> list[Any]:

@@ -47,9 +47,11 @@ def kept(found: Sequence[RosterEntry], graded: Mapping[str, JournalEntry], again
 def _said(why: Mapping[str, Sequence[str]], gone: Sequence[str]) -> list[str]:
     """Nothing of a first run: all of it is new there."""
     told = {
-        "added": "Not in the journal yet, graded now", "changed": "Changed since they were graded, graded again",
-        "again": "Graded again as asked", "not graded completely": "Could not be graded completely, tried again",
-    }  # fmt: skip
+        "added": "Not in the journal yet, graded now",
+        "changed": "Changed since they were graded, graded again",
+        "again": "Graded again as asked",
+        "not graded completely": "Could not be graded completely, tried again",
+    }
     said = [f"{told[reason]}: {shown(names)}." for reason, names in why.items() if names]
     return [*said, f"No longer in the folder, and in no report: {shown(gone)}."] if gone else said
 
@@ -64,6 +66,8 @@ def keys_of(asked: Sequence[str], found: Sequence[RosterEntry]) -> frozenset[str
         theirs = {one.key for one in found if name in (one.key, one.name)}
         if not theirs:
             near = get_close_matches(name, [one.name for one in found], 1, 0.5)
-            raise InputError(f"there is no learner {printable(name)!r} in the folder{f'; did you mean {near[0]}?' if near else '.'}")
+            raise InputError(
+                f"there is no learner {printable(name)!r} in the folder{f'; did you mean {near[0]}?' if near else '.'}"
+            )
         keys |= theirs
     return frozenset(keys)

@@ -66,7 +66,9 @@ def _points(said: str, where: str) -> float:
     except ValueError:
         points = math.nan
     if not 0 <= points < 1e6:
-        raise InputError(f"{where}: {printable(said)!r} is not a number of points; expected 0 or more, with a point for decimals.")
+        raise InputError(
+            f"{where}: {printable(said)!r} is not a number of points; expected 0 or more, with a point for decimals."
+        )
     return points
 
 
@@ -99,7 +101,9 @@ def _said(report: Report, weights: Mapping[str, float], partial: bool) -> list[s
         said.append(f"{own} of {len(graded)} exercises have the instructor's points, the others the course's.")
         idle = sorted(set(weights) - graded)
         if idle:
-            said.append(f"These exercises have weights but are not graded here, so the weights have no effect: {', '.join(idle)}.")
+            said.append(
+                f"These exercises have weights but are not graded here, so the weights have no effect: {', '.join(idle)}."
+            )
     if partial:
         said.append("A failed exercise earns the share of its cases that agree with the reference.")
     return said

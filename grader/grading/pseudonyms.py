@@ -34,7 +34,10 @@ def chosen(folder: Path, names: Iterable[str]) -> dict[str, str]:
             if drawn not in taken:
                 found[cell] = drawn
                 taken.add(drawn)
-    rows = [("pseudonym", "learner"), *((alias, sheet.Verbatim(cell)) for cell, alias in sorted(found.items(), key=lambda pair: pair[1]))]
+    rows = [
+        ("pseudonym", "learner"),
+        *((alias, sheet.Verbatim(cell)) for cell, alias in sorted(found.items(), key=lambda pair: pair[1])),
+    ]
     write_whole(path, sheet.write(rows))
     path.chmod(0o600)  # the one file that undoes it
     return {name: found[cell] for name, cell in written.items()}
@@ -44,7 +47,9 @@ def _read(path: Path) -> dict[str, str]:
     """The pseudonyms by the cell that holds a learner's name."""
     rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
     if not rows or rows[0] != ["pseudonym", "learner"] or any(len(row) != 2 for row in rows):
-        raise InputError(f"{path} is not a list of pseudonyms that `grader class --anonymous` wrote; move it elsewhere.")
+        raise InputError(
+            f"{path} is not a list of pseudonyms that `grader class --anonymous` wrote; move it elsewhere."
+        )
     return {cell: alias for alias, cell in rows[1:]}
 
 
@@ -68,4 +73,11 @@ def _hidden(one: SubmissionReport, alias: str) -> SubmissionReport:
         return replace(lesson, notes=tuple(map(without, lesson.notes)))
 
     attention = tuple(map(without, one.attention))
-    return replace(one, name=alias, path=alias, message=without(one.message), lessons=tuple(map(of, one.lessons)), attention=attention)
+    return replace(
+        one,
+        name=alias,
+        path=alias,
+        message=without(one.message),
+        lessons=tuple(map(of, one.lessons)),
+        attention=attention,
+    )

@@ -34,8 +34,10 @@ class Resemblance:
         """'' where it is no more than what chance may bring."""
         if self.same < FEWEST or self.same < SHARE * self.answered:
             return ""
-        return (f"The code of {self.same} of the {self.answered} longer answers is that of the course's solved notebooks, but for comments "
-                "and spaces. The solutions are public, so this proves nothing: talk about the code.")  # fmt: skip
+        return (
+            f"The code of {self.same} of the {self.answered} longer answers is that of the course's solved notebooks, but for comments "
+            "and spaces. The solutions are public, so this proves nothing: talk about the code."
+        )
 
 
 def _normal(text: str) -> str:

@@ -83,10 +83,13 @@ def entries(folder: Path) -> tuple[list[RosterEntry], list[str]]:
         raise InputError(f"there is no folder {said}.") from None
     except NotADirectoryError:
         packed = platforms.packed([folder.name])
-        raise InputError(f"{said} is an archive, which is not opened: `grader collect ARCHIVE --to collected` sorts it into "
-                         "one folder per learner; name that." if packed else
-                         f"{said} is a file; a folder with one subfolder or notebook per learner is expected. "
-                         "`grader grade` takes a single notebook.") from None  # fmt: skip
+        raise InputError(
+            f"{said} is an archive, which is not opened: `grader collect ARCHIVE --to collected` sorts it into "
+            "one folder per learner; name that."
+            if packed
+            else f"{said} is a file; a folder with one subfolder or notebook per learner is expected. "
+            "`grader grade` takes a single notebook."
+        ) from None
     except OSError as error:
         raise InputError(f"{said} can't be opened: {error.strerror}.") from None
     refused = platforms.refusal(listed) or platforms.packed([key for key in listed if not os.path.isdir(folder / key)])
@@ -140,7 +143,10 @@ def pack(entry: RosterEntry) -> PackedSubmission:
             file = _packed(path, entry.path.parent, place, left)
         except OSError as error:
             why = str(error) if isinstance(error, links.Linked) else f"{said} cannot be opened ({error.strerror});"
-            notes = [*notes, f"{why} It was not read." if isinstance(error, links.Linked) else f"{why} it was not read."]
+            notes = [
+                *notes,
+                f"{why} It was not read." if isinstance(error, links.Linked) else f"{why} it was not read.",
+            ]
             continue
         if file is None:
             most = f"{MOST_BYTES >> 20} MB"

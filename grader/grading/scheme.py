@@ -14,10 +14,19 @@ from grader.submission.enrolled import Enrolled, Person
 from grader.util.words import counted
 
 OPTIONS = {  # what the journal's settings are called on the command line
-    "seed": "--seed", "timeout_s": "--timeout", "lessons": "--lessons", "exercises": "--exercises", "weights": "--weights",
-    "partial": "--partial", "max_points": "--max-points", "assignment": "--assignment", "roster": "--roster", "anonymous": "--anonymous",
-    "due": "--due", "isolation": "isolation",
-}  # fmt: skip
+    "seed": "--seed",
+    "timeout_s": "--timeout",
+    "lessons": "--lessons",
+    "exercises": "--exercises",
+    "weights": "--weights",
+    "partial": "--partial",
+    "max_points": "--max-points",
+    "assignment": "--assignment",
+    "roster": "--roster",
+    "anonymous": "--anonymous",
+    "due": "--due",
+    "isolation": "isolation",
+}
 
 
 @dataclass(frozen=True)
@@ -58,7 +67,9 @@ def _enrolled(data: Mapping[str, Any]) -> Enrolled:
 def differences(begun: Mapping[str, Any], now: Mapping[str, Any], keys: Collection[str]) -> dict[str, str]:
     """For each of these settings that changed, in words: what it was and what it is now."""
     pairs = {key: (begun.get(key), now.get(key)) for key in keys}
-    return {key: _changed(key, *pair) for key, pair in pairs.items() if _content(key, pair[0]) != _content(key, pair[1])}
+    return {
+        key: _changed(key, *pair) for key, pair in pairs.items() if _content(key, pair[0]) != _content(key, pair[1])
+    }
 
 
 def summary(settings: Mapping[str, Any]) -> str:
@@ -70,7 +81,9 @@ def summary(settings: Mapping[str, Any]) -> str:
 def _content(key: str, value: Any) -> Any:
     """What of a setting can change a mark or a file: the roster's learners, wherever its file lies."""
     if key == "roster" and value:
-        return {name: value[name] for name in ("field", "possible")} | {"people": [(one["key"], one["values"]) for one in value["people"]]}
+        return {name: value[name] for name in ("field", "possible")} | {
+            "people": [(one["key"], one["values"]) for one in value["people"]]
+        }
     return value
 
 
@@ -81,7 +94,11 @@ def _changed(key: str, was: Any, now: Any) -> str:
         theirs, mine = (_entries(key, value) for value in (was, now))
         others = sorted(name for name in theirs.keys() | mine.keys() if theirs.get(name) != mine.get(name))
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""
-        return f"{OPTIONS[key]} (differs for {', '.join(others[:5])}{more})" if others else f"{OPTIONS[key]} (another column)"
+        return (
+            f"{OPTIONS[key]} (differs for {', '.join(others[:5])}{more})"
+            if others
+            else f"{OPTIONS[key]} (another column)"
+        )
     return f"{OPTIONS[key]} {_shown(key, was)} (now {_shown(key, now)})"
 
 

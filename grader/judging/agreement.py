@@ -22,7 +22,11 @@ def agreeing(exercise: Exercise, baseline: Baseline, actual: Mapping[int, Observ
     """
     parts = {i: found for i, one in actual.items() if (found := _agreed(exercise, baseline, i, one)) is not None}
     agreed = set(parts)
-    by_key = {baseline.cases[i].key: i for i in parts if baseline.cases[i].stage == "values" and baseline.cases[i].raises is None}
+    by_key = {
+        baseline.cases[i].key: i
+        for i in parts
+        if baseline.cases[i].stage == "values" and baseline.cases[i].raises is None
+    }
     for held in exercise.properties:
         together = [tuple(by_key[key] for key in held.needs)] if by_key.keys() >= set(held.needs) else []
         for group in together if held.needs else [(i,) for i in by_key.values()]:

@@ -60,14 +60,18 @@ def _of(exercise: Exercise, seed: int) -> Baseline:
         cases.append(replace(case, names=case.names or names, options={**case.options, **more}))
     unwatched = tuple(replace(case, options={k: v for k, v in case.options.items() if k != "watch"}) for case in cases)
     given = tuple(inputs(case) for case in unwatched)
-    expected = tuple(seen(case, before, observe(reference, case)) for case, before in zip(unwatched, given, strict=True))
+    expected = tuple(
+        seen(case, before, observe(reference, case)) for case, before in zip(unwatched, given, strict=True)
+    )
     for case, shown in zip(cases, expected, strict=True):
         if (shown.failure is None) != (case.raises is None):
             raise RuntimeError(f"the reference of {exercise.name} fails on {case.key!r}: {shown.failure}")
     parts = tuple(flatten(exercise, shown) for shown in expected)
     for case, flat in zip(cases, parts, strict=True):
         if exercise.container != "answer" and any(part.kind == "sequence" for part in flat.values()):
-            raise RuntimeError(f"{exercise.name}, {case.key!r}: nothing compares a tuple; its probe says what was `returned`")
+            raise RuntimeError(
+                f"{exercise.name}, {case.key!r}: nothing compares a tuple; its probe says what was `returned`"
+            )
     return Baseline(tuple(cases), expected, parts, given, Diagnosis(exercise, unwatched, expected, given))
 
 
@@ -78,9 +82,13 @@ def _last_by_position(cases: list[Case], names: tuple[str, ...], needed: Set[str
         one would show and the other not.
     """
     fit = [
-        i for i, case in enumerate(cases)
-        if case.probe in ("call", "module") and case.stage == "values" and case.raises is None and 0 < len(case.args) <= len(names)
-    ]  # fmt: skip
+        i
+        for i, case in enumerate(cases)
+        if case.probe in ("call", "module")
+        and case.stage == "values"
+        and case.raises is None
+        and 0 < len(case.args) <= len(names)
+    ]
     apart = [i for i in fit[1:] if cases[i].key not in needed]
     return (apart or fit)[-1] if len(fit) > 1 else None
 

@@ -53,14 +53,18 @@ class Evidence:
 
     def on_line(self, kind: str) -> Slip | None:
         """The slip of that kind in the line that raised."""
-        return next((slip for slip in self.slips if slip.kind == kind and self.failure and slip.line == self.failure.line), None)
+        return next(
+            (slip for slip in self.slips if slip.kind == kind and self.failure and slip.line == self.failure.line), None
+        )
 
     def returned(self) -> list[tuple[Mapping[str, Part], Part]]:
         """What was expected and what was returned, of each case in which both are."""
         found = []
         for i, observation in self.actual.items():
             parts = [part for part in observation.parts.values() if part.role == "returned" and not part.of]
-            expected = {name: part for name, part in self.expected[i].items() if part.role == "returned" and not part.of}
+            expected = {
+                name: part for name, part in self.expected[i].items() if part.role == "returned" and not part.of
+            }
             if parts and expected and self.cases[i].raises is None and observation.failure is None:
                 found.append((expected, parts[0]))
         return found
@@ -80,7 +84,9 @@ def _nothing_returned(evidence: Evidence) -> str | None:
         return None
     name = evidence.exercise.name if evidence.exercise.kind == "function" else "forward"
     if evidence.slip("print"):
-        return f"{name} prints its result and returns nothing. `print` only shows it; write `return` in place of `print`."
+        return (
+            f"{name} prints its result and returns nothing. `print` only shows it; write `return` in place of `print`."
+        )
     if evidence.slip("no return"):
         return f"{name} has no `return`, so it gives None: end it with `return` and the result."
     return None
@@ -153,7 +159,12 @@ def _caret(evidence: Evidence) -> str | None:
 
 def _assert_for_raise(evidence: Evidence) -> str | None:
     failure, claim = evidence.failure, evidence.finding.claim
-    if evidence.finding.kind != "raises" or not failure or failure.type != "AssertionError" or not evidence.slip("assert"):
+    if (
+        evidence.finding.kind != "raises"
+        or not failure
+        or failure.type != "AssertionError"
+        or not evidence.slip("assert")
+    ):
         return None
     return f"`assert` raises AssertionError, and `python -O` leaves it out. Write `if …: raise {claim}(…)`, with the opposite condition."
 
@@ -193,7 +204,9 @@ def _loose_layers(evidence: Evidence) -> str | None:
 
 
 def _unused(evidence: Evidence) -> str | None:
-    slip = next((slip for slip in evidence.slips if slip.kind == "unused" and slip.name not in evidence.exercise.spare), None)
+    slip = next(
+        (slip for slip in evidence.slips if slip.kind == "unused" and slip.name not in evidence.exercise.spare), None
+    )
     if not slip or evidence.finding.kind == "failure":
         return None
     return (
@@ -216,7 +229,10 @@ def _whole_length(evidence: Evidence) -> str | None:
     if exceptions.divides(failure):
         return f"A length or an index must be a whole number: {divides}"
     whole = next((one for one in failure.shapes if one.kind == "float" and one.value.is_integer()), None)
-    return whole and f"A length or an index must be a whole number, and `{whole.name}` is the float {whole.said}: {divides}"
+    return (
+        whole
+        and f"A length or an index must be a whole number, and `{whole.name}` is the float {whole.said}: {divides}"
+    )
 
 
 def _star_for_product(evidence: Evidence) -> str | None:
@@ -238,7 +254,12 @@ def _star_for_product(evidence: Evidence) -> str | None:
             return f"{said}: one of the two is transposed, or the matrix product is meant, which is written `@`."
         if first[-1] == second[-2] and len(second) in (2, len(first)):
             return f"{said}; the matrix product is written `@`."
-        if evidence.on_line("summed") and len(first) == len(second) == 2 and first[-1] == second[-1] and not slip.turned:
+        if (
+            evidence.on_line("summed")
+            and len(first) == len(second) == 2
+            and first[-1] == second[-1]
+            and not slip.turned
+        ):
             return f"{said}; all rows times all rows is the matrix product `{slip.name} @ {slip.other}.T`."
     return None
 
@@ -263,7 +284,9 @@ def _a_list(evidence: Evidence) -> str | None:
     tensors = any(item.kind == "tensor" for item in actual.items)
     way = "torch.stack(rows)" if tensors else "torch.tensor(rows)" if evidence.torch else "np.array(rows)"
     right = " Its numbers have the right shape." if shape == expected.shape else ""
-    return f"The rows were collected in a {actual.text or 'list'}, which is not {made}: `{way}` makes one of them.{right}"
+    return (
+        f"The rows were collected in a {actual.text or 'list'}, which is not {made}: `{way}` makes one of them.{right}"
+    )
 
 
 def _list_shape(part: Part) -> tuple[int, ...] | None:
@@ -278,7 +301,12 @@ def _own_raise(evidence: Evidence) -> str | None:
     """The answer's own `raise` refused an input that the contract allows."""
     failure = evidence.failure
     slip = evidence.on_line("raise")
-    if evidence.exercise.kind == "answer" or evidence.finding.kind != "failure" or not slip or not exceptions.raised_by(slip, failure):
+    if (
+        evidence.exercise.kind == "answer"
+        or evidence.finding.kind != "failure"
+        or not slip
+        or not exceptions.raised_by(slip, failure)
+    ):
         return None
     return "This input is valid, and the answer's own `raise` refused it: look at the condition of that `raise`."
 
@@ -297,12 +325,25 @@ def _another_order(evidence: Evidence) -> str | None:
 
 def _same_in_order(expected: Mapping[str, Part], part: Part, order: Sequence[int]) -> bool:
     wanted = list(expected.values())
-    return len(part.items) == len(order) and all(same_numbers(wanted[at], item) for at, item in zip(order, part.items, strict=True))
+    return len(part.items) == len(order) and all(
+        same_numbers(wanted[at], item) for at, item in zip(order, part.items, strict=True)
+    )
 
 
 Rule = Callable[[Evidence], str | None]
 READ: Iterable[Rule] = (
-    _nothing_returned, _return_in_loop, _waits_for_input, _without_its_module, _layer_in_forward, _loose_layers, _assert_for_raise,
-    _input_in_place, _max_without_values, _caret, _numpy_in_torch, _whole_length, _star_for_product,
-)  # fmt: skip
+    _nothing_returned,
+    _return_in_loop,
+    _waits_for_input,
+    _without_its_module,
+    _layer_in_forward,
+    _loose_layers,
+    _assert_for_raise,
+    _input_in_place,
+    _max_without_values,
+    _caret,
+    _numpy_in_torch,
+    _whole_length,
+    _star_for_product,
+)
 OBSERVED: Iterable[Rule] = (_own_raise, _overwritten_before_backward, _a_list, _another_order, _unused)

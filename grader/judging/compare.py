@@ -13,8 +13,11 @@ from grader.worker.values import Observation, Part
 
 # the kinds of parts that an exercise's `container` allows
 CONTAINERS = {
-    "ndarray": ("ndarray",), "tensor": ("tensor",), "number": ("number", "ndarray", "tensor"), "answer": ("sequence", "ndarray", "tensor"),
-}  # fmt: skip
+    "ndarray": ("ndarray",),
+    "tensor": ("tensor",),
+    "number": ("number", "ndarray", "tensor"),
+    "answer": ("sequence", "ndarray", "tensor"),
+}
 
 
 def flatten(exercise: Exercise, observation: Observation) -> dict[str, Part] | Finding:
@@ -69,12 +72,17 @@ def gradient_scale(expected: Mapping[str, Part]) -> float:
 
     The bias of a key layer has a gradient of exactly 0: what comes is the rounding of sums over the others.
     """
-    largest = [np.abs(part.array).max() for part in expected.values()
-               if part.role == "gradient" and part.array is not None and part.array.size]  # fmt: skip
+    largest = [
+        np.abs(part.array).max()
+        for part in expected.values()
+        if part.role == "gradient" and part.array is not None and part.array.size
+    ]
     return max(1.0, 2.0 * float(max(largest))) if largest else 1.0
 
 
-def _compare_part(exercise: Exercise, case: Case, name: str, expected: Part, actual: Part, scale: float) -> Finding | None:
+def _compare_part(
+    exercise: Exercise, case: Case, name: str, expected: Part, actual: Part, scale: float
+) -> Finding | None:
     role, of = expected.role, expected.of
     if exercise.container in ("answer", "number"):
         expected, actual = numbers(expected), numbers(actual)
@@ -112,7 +120,13 @@ def numbers(part: Part) -> Part:
         return part
     if any(item.kind == "bool" for item in part.items):
         return part
-    return Part("ndarray", np.array([item.array.astype(np.float64) for item in part.items]), "float64", role=part.role, of=part.of)
+    return Part(
+        "ndarray",
+        np.array([item.array.astype(np.float64) for item in part.items]),
+        "float64",
+        role=part.role,
+        of=part.of,
+    )
 
 
 def allowed_kinds(exercise: Exercise, role: str, expected: Part) -> tuple[str, ...]:
@@ -130,7 +144,9 @@ def _is_held_as_asked(exercise: Exercise, role: str, expected: Part, actual: Par
 
 def _is_right_dtype(expected: Part, actual: Part, allowed: tuple[str, ...]) -> bool:
     if allowed:
-        return actual.dtype in allowed or (actual.kind == "number" and actual.array.dtype.kind == "f" and "float64" in allowed)
+        return actual.dtype in allowed or (
+            actual.kind == "number" and actual.array.dtype.kind == "f" and "float64" in allowed
+        )
     if expected.array.dtype.kind == "b" or actual.dtype == "bool":
         return expected.array.dtype.kind == "b" and actual.dtype == "bool"
     return actual.dtype not in ("float16", "bfloat16")

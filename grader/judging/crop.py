@@ -21,9 +21,13 @@ def cut(tables: Sequence[Table]) -> tuple[Table, ...]:
     at = place(by_role.get("expected"), by_role.get("actual"))
     shape = None if at is None else by_role["expected"].shape
     return tuple(
-        table if table.array.size <= MAX_WHOLE
-        else _cut(table, table.mark, table.shape) if table.mark else _cut(table, at, shape) for table in tables
-    )  # fmt: skip
+        table
+        if table.array.size <= MAX_WHOLE
+        else _cut(table, table.mark, table.shape)
+        if table.mark
+        else _cut(table, at, shape)
+        for table in tables
+    )
 
 
 def place(expected: np.ndarray | None, actual: np.ndarray | None) -> tuple[int, ...] | None:
@@ -47,7 +51,9 @@ def place(expected: np.ndarray | None, actual: np.ndarray | None) -> tuple[int, 
     return (*lead, *(int(i) for i in np.unravel_index(int(np.argmax(gap)), gap.shape)))
 
 
-def window(table: Table, at: tuple[int, ...] | None, shape: tuple[int, ...] | None) -> tuple[tuple[int, ...], tuple[int, int]]:
+def window(
+    table: Table, at: tuple[int, ...] | None, shape: tuple[int, ...] | None
+) -> tuple[tuple[int, ...], tuple[int, int]]:
     """Which slice of an array with entries is shown, and from which row and column on: around `at`, or at its beginning.
 
     at: the place of the largest difference; shape: of the arrays that it is a place of.
@@ -78,7 +84,11 @@ def largest(array: np.ndarray) -> float:
 
 def _cut(table: Table, at: tuple[int, ...] | None, shape: tuple[int, ...] | None) -> Table:
     index, first = window(table, at, shape)
-    return replace(table, array=part(table.array, index, first).copy(), cut=Cut(table.array.shape, index, first, largest(table.array)))
+    return replace(
+        table,
+        array=part(table.array, index, first).copy(),
+        cut=Cut(table.array.shape, index, first, largest(table.array)),
+    )
 
 
 def _start(size: int, spot: int) -> int:

@@ -39,7 +39,11 @@ class Diagnosis:
     """
 
     def __init__(
-        self, exercise: Exercise, cases: Sequence[Case], expected: Sequence[Observation], inputs: Sequence[Mapping[str, Part]]
+        self,
+        exercise: Exercise,
+        cases: Sequence[Case],
+        expected: Sequence[Observation],
+        inputs: Sequence[Mapping[str, Part]],
     ) -> None:
         self.exercise = exercise
         self.cases = tuple(cases)
@@ -85,7 +89,9 @@ class Diagnosis:
         keys = [(number,) for number in range(len(self.exercise.mistakes))]
         return list(dict.fromkeys(self._ids(key) for key in keys if self._fits(key, actual, at, alike)))
 
-    def _pairs(self, actual: Mapping[int, Observation], failing: Collection[int], at: list[int]) -> list[tuple[str, ...]]:
+    def _pairs(
+        self, actual: Mapping[int, Observation], failing: Collection[int], at: list[int]
+    ) -> list[tuple[str, ...]]:
         ends = [i for i in at if i in failing]
         if len(ends) < self._needed:
             return []
@@ -109,7 +115,9 @@ class Diagnosis:
 
         failing: the cases by which members are chosen.
         """
-        patches = [n for n, one in enumerate(self.exercise.mistakes) if isinstance(one.wrong, Patch) and "+" not in one.id]
+        patches = [
+            n for n, one in enumerate(self.exercise.mistakes) if isinstance(one.wrong, Patch) and "+" not in one.id
+        ]
         members = [n for n in patches if all(self._may_take_part((n,), i, actual[i]) for i in failing)]
         shows = {n: {(i, what) for i in failing for what in self._shown((n,), i, actual[i])} for n in members}
         changes = {n for n in members if any(self._is_wrong((n,), i) for i in failing)}
@@ -122,9 +130,10 @@ class Diagnosis:
         if alone.failure or actual.failure:
             return {""} if _same_failure(alone, actual) else set()
         return {
-            name for name, (right, mine, theirs) in self._parts(i, alone, actual).items()
+            name
+            for name, (right, mine, theirs) in self._parts(i, alone, actual).items()
             if self._same_part(i, mine, theirs) and not self._same_part(i, right, theirs)
-        }  # fmt: skip
+        }
 
     def _may_take_part(self, key: Key, i: int, actual: Observation) -> bool:
         """Whether a mistake can be one of two behind what was observed: alone, it disturbs nothing that is right there."""
@@ -145,7 +154,9 @@ class Diagnosis:
         three = [flatten(self.exercise, seen) for seen in (self.expected[i], alone, actual)]
         if any(isinstance(flat, Finding) for flat in three):  # not as many things as were expected
             three = [seen.parts for seen in (self.expected[i], alone, actual)]
-        return {name: tuple(parts[name] for parts in three) for name in three[0] if all(name in parts for parts in three)}
+        return {
+            name: tuple(parts[name] for parts in three) for name in three[0] if all(name in parts for parts in three)
+        }
 
     def _ids(self, key: Key) -> tuple[str, ...]:
         if len(key) == 1:

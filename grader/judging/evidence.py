@@ -33,15 +33,22 @@ def inputs(case: Case) -> tuple[Table, ...]:
 
 
 def tables(
-    case: Case, expected: Mapping[str, Part], actual: Mapping[str, Part], name: str = "", tolerance: tuple[float, float] = (0.0, 0.0),
-) -> tuple[Table, ...]:  # fmt: skip
+    case: Case,
+    expected: Mapping[str, Part],
+    actual: Mapping[str, Part],
+    name: str = "",
+    tolerance: tuple[float, float] = (0.0, 0.0),
+) -> tuple[Table, ...]:
     """The inputs, and of one part what was expected, what came back, and the difference.
 
     name: the part; where none of that name was expected, the first that differs. tolerance: relative and absolute; a difference
     within it is shown as 0.
     """
     if name not in expected:
-        name = next((key for key in expected if key in actual and not same_numbers(expected[key], actual[key])), next(iter(expected)))
+        name = next(
+            (key for key in expected if key in actual and not same_numbers(expected[key], actual[key])),
+            next(iter(expected)),
+        )
     one, other = expected[name], numbers(actual[name]) if name in actual else None
     if one.kind == "bool":
         return ()  # a claim is told in words
@@ -59,7 +66,10 @@ def tables(
 
 
 def runs(
-    cases: tuple[Case, Case], expected: Mapping[str, Part], actual: tuple[Mapping[str, Part], Mapping[str, Part]], name: str
+    cases: tuple[Case, Case],
+    expected: Mapping[str, Part],
+    actual: tuple[Mapping[str, Part], Mapping[str, Part]],
+    name: str,
 ) -> tuple[Table, ...]:
     """Two runs that are compared: of each the inputs that the other had otherwise, and the part, with what changed marked."""
     before, after = (dict(_arrays(case)) for case in cases)
@@ -68,10 +78,16 @@ def runs(
     both = [numbers(parts[name]) for parts in actual if name in parts]
     if len(both) == 2 and all(part.array is not None for part in both):
         first, second = both[0].array, both[1].array
-        untouched = [i for i in range(len(first) if first.ndim > 2 else 0) if all(
-            before[key].shape == after[key].shape and before[key].shape[:1] == first.shape[:1]
-            and np.array_equal(before[key][i], after[key][i], equal_nan=True) for key in changed
-        )]  # fmt: skip
+        untouched = [
+            i
+            for i in range(len(first) if first.ndim > 2 else 0)
+            if all(
+                before[key].shape == after[key].shape
+                and before[key].shape[:1] == first.shape[:1]
+                and np.array_equal(before[key][i], after[key][i], equal_nan=True)
+                for key in changed
+            )
+        ]
         shown += _pair(title_of(expected, name) or "result", first, second, "run", untouched)
     return cut(shown)
 
@@ -80,7 +96,9 @@ def _pair(name: str, first: np.ndarray, second: np.ndarray, role: str, items: Se
     """items: those whose inputs did not change: one of them that changed all the same is what a claim speaks of."""
     marks = ((i, *at) for i in items if first.shape == second.shape and (at := place(first[i], second[i])))
     mark = next(marks, None) or place(first, second) or ()
-    return [Table(f"{name}, {which} run", array, role, mark=mark) for which, array in (("first", first), ("second", second))]
+    return [
+        Table(f"{name}, {which} run", array, role, mark=mark) for which, array in (("first", first), ("second", second))
+    ]
 
 
 def title_of(expected: Mapping[str, Part], name: str) -> str:

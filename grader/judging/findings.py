@@ -9,15 +9,42 @@ from grader.worker.values import Failure, Part, Role
 
 # Each kind with the stage of judging that it belongs to, in the order of judging.
 STAGES = {
-    "count": "type", "absent": "type", "type": "type", "cut": "type", "shape": "shape", "dtype": "dtype", "finite": "finite",
-    "flag": "values", "text": "values", "numbers": "values", "compared": "values",
-    "unwritten": "attempted", "failure": "runs", "property": "properties", "raises": "properties", "modified": "inputs",
-}  # fmt: skip
+    "count": "type",
+    "absent": "type",
+    "type": "type",
+    "cut": "type",
+    "shape": "shape",
+    "dtype": "dtype",
+    "finite": "finite",
+    "flag": "values",
+    "text": "values",
+    "numbers": "values",
+    "compared": "values",
+    "unwritten": "attempted",
+    "failure": "runs",
+    "property": "properties",
+    "raises": "properties",
+    "modified": "inputs",
+}
 ORDER = ("type", "shape", "dtype", "finite", "values")
 Kind = Literal[
-    "count", "absent", "type", "cut", "shape", "dtype", "finite", "flag", "text", "numbers", "compared", "failure", "property",
-    "raises", "modified", "unwritten",
-]  # fmt: skip
+    "count",
+    "absent",
+    "type",
+    "cut",
+    "shape",
+    "dtype",
+    "finite",
+    "flag",
+    "text",
+    "numbers",
+    "compared",
+    "failure",
+    "property",
+    "raises",
+    "modified",
+    "unwritten",
+]
 
 
 @dataclass(frozen=True, eq=False)

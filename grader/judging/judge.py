@@ -39,12 +39,25 @@ from grader.source.slips import Slip
 from grader.worker.values import Failure, Observation, Part
 
 STATUS = {
-    "missing": "missing", "not_started": "not_started", "exception": "error", "call": "error", "no function": "error", "contract": "failed",
-    "timeout": "timeout", "memory": "memory", "died": "error", "invalid": "error",
-}  # fmt: skip
+    "missing": "missing",
+    "not_started": "not_started",
+    "exception": "error",
+    "call": "error",
+    "no function": "error",
+    "contract": "failed",
+    "timeout": "timeout",
+    "memory": "memory",
+    "died": "error",
+    "invalid": "error",
+}
 FAILING = ("failed", "error", "timeout", "memory")
 MOST_KEPT = 64  # verdicts of one exercise: in a class, many show exactly the same numbers
-ENDING = ("timeout", "memory", "died", "invalid")  # after these the candidate answers no more, unless it was an exception in it
+ENDING = (
+    "timeout",
+    "memory",
+    "died",
+    "invalid",
+)  # after these the candidate answers no more, unless it was an exception in it
 
 
 class Candidate(Protocol):
@@ -137,9 +150,13 @@ class _Judging:
         """The stages that look at what was observed."""
         observed = dict(self.actual)  # a stage may look at a part of it
         verdict = _first(
-            self._not_started, self._forbidden_while_running, lambda: self._stage("values"),
-            lambda: self._stage("extremes"), self._works_in_tiles, self._inputs_left_alone,
-        )  # fmt: skip
+            self._not_started,
+            self._forbidden_while_running,
+            lambda: self._stage("values"),
+            lambda: self._stage("extremes"),
+            self._works_in_tiles,
+            self._inputs_left_alone,
+        )
         if verdict is None:
             return self._passed()
         credited = verdict.status not in ("not_started", "forbidden")
@@ -154,14 +171,22 @@ class _Judging:
 
     def _is_stub(self, failure: Failure) -> bool:
         """Whether it comes from the untouched stub, of a class from its __init__: where another method raises it, that one is written."""
-        return failure.kind == "not_started" and not failure.line and failure.function.partition(".")[2] in ("", "__init__")
+        return (
+            failure.kind == "not_started"
+            and not failure.line
+            and failure.function.partition(".")[2] in ("", "__init__")
+        )
 
     def _not_started(self) -> Verdict | None:
-        failures = [seen.failure for seen in self.actual.values() if seen.failure and seen.failure.kind == "not_started"]
+        failures = [
+            seen.failure for seen in self.actual.values() if seen.failure and seen.failure.kind == "not_started"
+        ]
         for slip in self._slips() if failures else ():
             if slip.kind == "left raise" and slip.name == failures[0].function:
                 headline, line = wording.left_raise(self.exercise, slip), Line(slip.line, slip.number)
-                return Verdict(self.exercise.name, "error", headline, "runs", line=line, look=wording.look(self.exercise, "error"))
+                return Verdict(
+                    self.exercise.name, "error", headline, "runs", line=line, look=wording.look(self.exercise, "error")
+                )
         if failures and len(failures) == len(self.actual) and self._is_stub(failures[0]):
             return self._without_object(failures[0])
         if failures:
@@ -296,7 +321,10 @@ class _Judging:
         if len(group) != 2:
             return self._tables(group[-1], name)
         first, second = group
-        cases, parts = (self.baseline.cases[first], self.baseline.cases[second]), (self.parts[first], self.parts[second])
+        cases, parts = (
+            (self.baseline.cases[first], self.baseline.cases[second]),
+            (self.parts[first], self.parts[second]),
+        )
         return evidence.runs(cases, self.baseline.parts[first], parts, name) or self._tables(second, name)
 
     def _differs(self, i: int, finding: Finding) -> Verdict:
@@ -308,7 +336,9 @@ class _Judging:
 
     def _works_in_tiles(self) -> Verdict | None:
         """Asked of right numbers alone: what drops tiles does less, too."""
-        offences = (runtime_policy.all_keys(self.baseline.cases[i], observation) for i, observation in self.actual.items())
+        offences = (
+            runtime_policy.all_keys(self.baseline.cases[i], observation) for i, observation in self.actual.items()
+        )
         return next((self._forbidden(offence) for offence in offences if offence), None)
 
     def _inputs_left_alone(self) -> Verdict | None:
@@ -335,10 +365,15 @@ class _Judging:
     def _passed(self) -> Verdict:
         following = wording.following(self.exercise)
         return Verdict(
-            self.exercise.name, "passed", f"{self.exercise.name} passed.", verified=tuple(self.verified),
-            max_difference=None if self.exercise.compare else self._largest_difference(), following=following,
-            look="" if following else wording.LAST, cases=(len(self.baseline.cases), len(self.baseline.cases)),
-        )  # fmt: skip
+            self.exercise.name,
+            "passed",
+            f"{self.exercise.name} passed.",
+            verified=tuple(self.verified),
+            max_difference=None if self.exercise.compare else self._largest_difference(),
+            following=following,
+            look="" if following else wording.LAST,
+            cases=(len(self.baseline.cases), len(self.baseline.cases)),
+        )
 
     def _largest_difference(self) -> float:
         """Of all numbers of all cases from the reference's."""
@@ -346,10 +381,17 @@ class _Judging:
         for i, parts in self.parts.items():
             for name, part in self.baseline.parts[i].items():
                 other = numbers(parts[name]) if name in parts else part
-                if part.array is not None and other.array is not None and other.shape == part.shape and part.array.dtype.kind != "b":
+                if (
+                    part.array is not None
+                    and other.array is not None
+                    and other.shape == part.shape
+                    and part.array.dtype.kind != "b"
+                ):
                     expected.append(part.array.ravel())
                     actual.append(other.array.ravel())
-        return largest_difference(np.concatenate(expected), np.concatenate(actual))[0]  # each array by itself would take ten times as long
+        return largest_difference(np.concatenate(expected), np.concatenate(actual))[
+            0
+        ]  # each array by itself would take ten times as long
 
     def _fail(self, i: int, finding: Finding, details: Sequence[str] = (), tables: Sequence[Table] = ()) -> Verdict:
         """The verdict on a case at fault, with the mistakes that reproduce what was observed."""
@@ -362,12 +404,23 @@ class _Judging:
         if not found and not slip and finding.kind == "failure":  # where a mistake is proven, general advice is silent
             details = (*details, *wording.advice(failure, self._slips()))
         return Verdict(
-            self.exercise.name, status, self._elsewhere(case, failure) + wording.headline(self.exercise, finding), finding.stage,
-            wording.experiment(self.exercise, case), tuple(details), tuple(tables), tuple("+".join(ids) for ids in found), sentences,
-            tuple(self.verified), look=wording.look(self.exercise, status, found), case=case.key,
-            line=wording.line(self.exercise.name, failure) if failure else None, slip=slip,
-            printed=self.actual[i].printed if i in self.actual else "", warned=self.actual[i].warned if i in self.actual else (),
-        )  # fmt: skip
+            self.exercise.name,
+            status,
+            self._elsewhere(case, failure) + wording.headline(self.exercise, finding),
+            finding.stage,
+            wording.experiment(self.exercise, case),
+            tuple(details),
+            tuple(tables),
+            tuple("+".join(ids) for ids in found),
+            sentences,
+            tuple(self.verified),
+            look=wording.look(self.exercise, status, found),
+            case=case.key,
+            line=wording.line(self.exercise.name, failure) if failure else None,
+            slip=slip,
+            printed=self.actual[i].printed if i in self.actual else "",
+            warned=self.actual[i].warned if i in self.actual else (),
+        )
 
     def _elsewhere(self, case: Case, failure: Failure | None) -> str:
         """What comes first where the code reads a name that only cells of the course define which grading does not run."""
@@ -416,4 +469,3 @@ def _ended(failure: Failure) -> bool:
 def _stage_of(case: Case) -> str:
     """Cases that must raise are judged with the extremes: first the ordinary way has to be right."""
     return "extremes" if case.raises else case.stage
-

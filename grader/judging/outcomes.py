@@ -49,11 +49,17 @@ def found(
     wrong = {name for i, parts in results.items() for name, both in parts.items() if not near[i](*both)}
     if not wrong:
         return _beside_the_result(cases, results, actual)
-    there = {i: {name: parts[name] for name in wrong if name in parts} for i, parts in results.items() if wrong & parts.keys()}
+    there = {
+        i: {name: parts[name] for name in wrong if name in parts}
+        for i, parts in results.items()
+        if wrong & parts.keys()
+    }
     if all(_cut(exercise, actual[i], parts, near[i]) for i, parts in there.items()):
         return ["RS17"]
     for outcome in OUTCOMES_OF_CLAIMS if _claims(exercise, expected[next(iter(results))]) else OUTCOMES:
-        made = {i: {name: dict(outcome.ways(right)) for name, (right, _) in parts.items()} for i, parts in there.items()}
+        made = {
+            i: {name: dict(outcome.ways(right)) for name, (right, _) in parts.items()} for i, parts in there.items()
+        }
         ways = dict.fromkeys(way for parts in made.values() for becomes in parts.values() for way in becomes)
         if any(_proofs(way, made, there, near) >= outcome.proof for way in ways):
             return [outcome.id]
@@ -63,11 +69,14 @@ def found(
 def _claims(exercise: Exercise, expected: Observation) -> bool:
     """Whether True and False are returned: among so few values much is equal by chance."""
     parts = flatten(exercise, expected)
-    return not isinstance(parts, Finding) and any(part.array is not None and part.array.dtype.kind == "b" for part in parts.values()
-                                                  if part.role == "returned")  # fmt: skip
+    return not isinstance(parts, Finding) and any(
+        part.array is not None and part.array.dtype.kind == "b" for part in parts.values() if part.role == "returned"
+    )
 
 
-def _results(exercise: Exercise, expected: Observation, actual: Observation) -> dict[str, tuple[np.ndarray, np.ndarray]] | None:
+def _results(
+    exercise: Exercise, expected: Observation, actual: Observation
+) -> dict[str, tuple[np.ndarray, np.ndarray]] | None:
     """The arrays that were returned, both sides by name; None where one is missing, or a claim does not hold."""
     right, theirs = flatten(exercise, expected), flatten(exercise, actual)
     if isinstance(right, Finding) or isinstance(theirs, Finding):
@@ -110,14 +119,21 @@ def _proofs(way: Way, made: Made, there: Results, near: Mapping[int, Callable[..
     return proofs
 
 
-def _cut(exercise: Exercise, actual: Observation, parts: Mapping[str, tuple[np.ndarray, np.ndarray]], near: Callable[..., bool]) -> bool:
+def _cut(
+    exercise: Exercise,
+    actual: Observation,
+    parts: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    near: Callable[..., bool],
+) -> bool:
     """Whether each part is right, or stands in whole numbers that are the right ones without what follows the point.
 
     1.0 may have been 0.99999999 before float32 rounded it, which leaves 0.
     """
     theirs = flatten(exercise, actual)
     return all(
-        near(right, got) or right.shape == got.shape and numbers(theirs[name]).array.dtype.kind in "iu"
+        near(right, got)
+        or right.shape == got.shape
+        and numbers(theirs[name]).array.dtype.kind in "iu"
         and ((np.trunc(right) == got) | (np.trunc(right * (1 - 1e-6)) == got)).all()
         for name, (right, got) in parts.items()
     )
@@ -127,8 +143,14 @@ def _from_another_call(cases: Sequence[Case], there: Results, near: Mapping[int,
     """RS9: the result of an earlier call with inputs of the same shapes. RS10: the same result for all inputs."""
     first = there[next(iter(there))]
     numbers_came = all(np.isfinite(theirs).all() for _, theirs in first.values())
-    if len(there) >= PROOF and numbers_came and all(
-        name in first and near[i](first[name][1], theirs) for i, parts in there.items() for name, (_, theirs) in parts.items()
+    if (
+        len(there) >= PROOF
+        and numbers_came
+        and all(
+            name in first and near[i](first[name][1], theirs)
+            for i, parts in there.items()
+            for name, (_, theirs) in parts.items()
+        )
     ):
         return ["RS10"]
     proofs = 0  # one is enough: numbers are not equal to those of another call by chance
@@ -242,8 +264,15 @@ def _squeezed(right: np.ndarray) -> Iterator[tuple[Way, np.ndarray]]:
 
 
 OUTCOMES = (
-    Outcome("RS1", _rounded), Outcome("RS2", _one_for_all), Outcome("RS3", _negated), Outcome("RS4", _ends_early),
-    Outcome("RS5", _shifted), Outcome("RS6", _reversed), Outcome("RS7", _exchanged), Outcome("RS8", _squeezed, proof=1),
-    Outcome("RS11", _piled_up), Outcome("RS12", _factors),
-)  # fmt: skip
+    Outcome("RS1", _rounded),
+    Outcome("RS2", _one_for_all),
+    Outcome("RS3", _negated),
+    Outcome("RS4", _ends_early),
+    Outcome("RS5", _shifted),
+    Outcome("RS6", _reversed),
+    Outcome("RS7", _exchanged),
+    Outcome("RS8", _squeezed, proof=1),
+    Outcome("RS11", _piled_up),
+    Outcome("RS12", _factors),
+)
 OUTCOMES_OF_CLAIMS = tuple(outcome for outcome in OUTCOMES if outcome.id in ("RS7", "RS8"))

@@ -26,9 +26,13 @@ _EINSUM = re.compile(r"einsum (\d{1,12}) (\d{1,12})")
 def forbidden(forbids: tuple[str, ...], case: Case, observation: Observation) -> Offence | None:
     """The first forbidden operation that ran, whatever the source looked like; then a table, where there may be none."""
     if REBOUND in observation.calls:
-        return Offence("While it ran, the grader's own functions were replaced by others; your own answer has no need to do that.")
+        return Offence(
+            "While it ran, the grader's own functions were replaced by others; your own answer has no need to do that."
+        )
     if forbids and UNWATCHED in observation.calls:
-        return Offence("While it ran, it switched off the watch for forbidden operators; your own answer has no need to do that.")
+        return Offence(
+            "While it ran, it switched off the watch for forbidden operators; your own answer has no need to do that."
+        )
     for group in forbids:
         for call in observation.calls:
             if call in GROUPS.get(group, ()):
@@ -48,8 +52,9 @@ def _table(case: Case, observation: Observation) -> Offence | None:
         made += f", part of a block of {largest.elements:,} numbers,"
     return Offence(
         f"The T × T table stands in memory: with {t_q:,} queries and {t_k:,} keys, {made} was made, and {t_q} · {t_k} = {t_q * t_k:,} "
-        "numbers for each item and head are the whole table. Every tensor has to stay smaller than that.", largest.line,
-    )  # fmt: skip
+        "numbers for each item and head are the whole table. Every tensor has to stay smaller than that.",
+        largest.line,
+    )
 
 
 def all_keys(case: Case, observation: Observation) -> Offence | None:
@@ -63,7 +68,7 @@ def all_keys(case: Case, observation: Observation) -> Offence | None:
     return Offence(
         f"The keys were not taken tile by tile: {keys} keys and a block_size of {block} make {tiles} tiles of keys for each tile of "
         f"queries, too many for the {ran} operations of PyTorch that ran. Let block_size keys at a time meet the queries, in a loop over "
-        "the tiles.",
+        "the tiles."
     )
 
 
@@ -77,7 +82,9 @@ def einsum_missing(case: Case, observation: Observation) -> Offence | None:
     q, k, v = (np.shape(getattr(value, "array", value)) for value in case.args[:3])
     pairs = q[0] * q[1] * k[1]
     if q[1] == 1:
-        return None  # a single query's product is as large as the keys: nothing tells one that was multiplied out before
+        return (
+            None  # a single query's product is as large as the keys: nothing tells one that was multiplied out before
+        )
     needed, scores = pairs * (q[2] + v[2]), pairs * q[2]
     largest = max(pairs, *(int(np.prod(shape)) for shape in (q, k, v)))
     done, seen = 0, set()

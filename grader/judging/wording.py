@@ -19,9 +19,14 @@ from grader.util.words import ELSEWHERE
 from grader.worker.values import Failure, Part, Tensor
 
 _KINDS = {
-    "ndarray": "a NumPy array", "tensor": "a torch tensor", "number": "a single number", "bool": "a single True or False",
-    "none": "None", "text": "a text", "sequence": "a tuple",
-}  # fmt: skip
+    "ndarray": "a NumPy array",
+    "tensor": "a torch tensor",
+    "number": "a single number",
+    "bool": "a single True or False",
+    "none": "None",
+    "text": "a text",
+    "sequence": "a tuple",
+}
 _VOWELS = "aeiou"
 
 
@@ -49,7 +54,11 @@ def described(part: Part) -> str:
     if part.kind == "sequence":
         return f"a {part.text or 'tuple'} of {len(part.items)}"
     if part.kind == "other":
-        return f"an object of type {part.text}" if " " not in part.text else f"{'an' if part.text[:1] in _VOWELS else 'a'} {part.text}"
+        return (
+            f"an object of type {part.text}"
+            if " " not in part.text
+            else f"{'an' if part.text[:1] in _VOWELS else 'a'} {part.text}"
+        )
     shape = f" of shape {part.shape}" if part.kind in ("ndarray", "tensor") else ""
     return _KINDS[part.kind] + shape
 
@@ -87,7 +96,11 @@ def _container(exercise: Exercise, finding: Finding, expected: Part, actual: Par
 def _dtype(exercise: Exercise, finding: Finding) -> str:
     actual = finding.actual.dtype
     if exercise.container == "number" and finding.allowed and finding.expected.array.dtype.kind in "iu":
-        said = "is a float" if finding.actual.kind == "number" and finding.actual.array.dtype.kind == "f" else f"has dtype {actual}"
+        said = (
+            "is a float"
+            if finding.actual.kind == "number" and finding.actual.array.dtype.kind == "f"
+            else f"has dtype {actual}"
+        )
         return f"{_capital(subject(exercise, finding))} {said}; expected an int."
     if finding.allowed:
         wrong = f"; expected {' or '.join(finding.allowed)}"
@@ -100,7 +113,9 @@ def _dtype(exercise: Exercise, finding: Finding) -> str:
 
 def _finite(exercise: Exercise, finding: Finding) -> str:
     array = finding.actual.array.astype(np.float64)
-    kinds = " or ".join(word for word, there in (("NaN", np.isnan(array)), ("infinite", np.isinf(array))) if there.any())
+    kinds = " or ".join(
+        word for word, there in (("NaN", np.isnan(array)), ("infinite", np.isinf(array))) if there.any()
+    )
     what = subject(exercise, finding)
     if array.ndim == 0:
         return f"{_capital(what)} is {kinds}."
@@ -112,7 +127,9 @@ def _numbers(exercise: Exercise, finding: Finding) -> str:
     whole = actual.dtype.kind in "iu" and (expected != np.round(expected)).any()
     why = f"; {actual.dtype.name} keeps whole numbers only" if whole else ""
     where = f" at {finding.at}" if finding.at else ""
-    return f"{_capital(subject(exercise, finding))} differs from what was expected by up to {finding.gap:.4g}{where}{why}."
+    return (
+        f"{_capital(subject(exercise, finding))} differs from what was expected by up to {finding.gap:.4g}{where}{why}."
+    )
 
 
 def _flag(exercise: Exercise, finding: Finding) -> str:
@@ -148,18 +165,27 @@ def _unwritten(exercise: Exercise, finding: Finding) -> str:
 
 
 _HEADLINES = {
-    "count": _count, "type": _type, "dtype": _dtype, "finite": _finite, "numbers": _numbers, "flag": _flag, "raises": _raises,
-    "modified": _modified, "unwritten": _unwritten,
+    "count": _count,
+    "type": _type,
+    "dtype": _dtype,
+    "finite": _finite,
+    "numbers": _numbers,
+    "flag": _flag,
+    "raises": _raises,
+    "modified": _modified,
+    "unwritten": _unwritten,
     "absent": lambda exercise, finding: f"{_capital(subject(exercise, finding))} is missing.",
     "cut": lambda exercise, finding: (
-        f"No gradient reaches `{finding.of}`: the result does not depend on it, or the graph is cut on the way to it."),
+        f"No gradient reaches `{finding.of}`: the result does not depend on it, or the graph is cut on the way to it."
+    ),
     "shape": lambda exercise, finding: (
-        f"{_capital(subject(exercise, finding))} has shape {finding.actual.shape}; expected {finding.expected.shape}."),
+        f"{_capital(subject(exercise, finding))} has shape {finding.actual.shape}; expected {finding.expected.shape}."
+    ),
     "text": _text,
     "compared": lambda exercise, finding: finding.said,
     "property": lambda exercise, finding: f"Expected: {finding.claim}. {_capital(finding.said)}",
     "failure": lambda exercise, finding: failed(exercise.name, finding.failure),
-}  # fmt: skip
+}
 
 
 def failed(name: str, failure: Failure) -> str:
@@ -187,7 +213,9 @@ def _exception(failure: Failure) -> str:
 def elsewhere(name: str, parameters: Sequence[str]) -> str:
     """What comes first where a name is one of the course's demonstrations; where a parameter is called nearly so, that it is none."""
     near = difflib.get_close_matches(name, parameters, 1, 0.7)
-    return f"`{name}` is no parameter (is `{near[0]}` meant?): it {ELSEWHERE} it." if near else f"`{name}` {ELSEWHERE} it."
+    return (
+        f"`{name}` is no parameter (is `{near[0]}` meant?): it {ELSEWHERE} it." if near else f"`{name}` {ELSEWHERE} it."
+    )
 
 
 def blame_callee(name: str, called: str) -> str:
@@ -262,7 +290,9 @@ def by_name(case: Case) -> tuple[str, ...]:
     """A sentence with the parameters' names, where inputs are passed by them."""
     if "by_name" not in case.options:
         return ()
-    return (f"This case passes the inputs by name: call the parameters {', '.join(case.options['by_name'])}, in this order.",)
+    return (
+        f"This case passes the inputs by name: call the parameters {', '.join(case.options['by_name'])}, in this order.",
+    )
 
 
 # --- the experiment, and where to look -----------------------------------------------------------
@@ -292,7 +322,9 @@ def _input(name: str, value: Any) -> str:
     return f"{name}={value!r}" if isinstance(value, (int, float, str, bool, type(None))) else name
 
 
-def look(exercise: Exercise, status: str, mistakes: Sequence[Sequence[str]] = (), failure: Failure | None = None) -> str:
+def look(
+    exercise: Exercise, status: str, mistakes: Sequence[Sequence[str]] = (), failure: Failure | None = None
+) -> str:
     """Where to look next, after what did not pass. mistakes: the ids of each that is proven."""
     quoted = f'"{exercise.name}"'  # an answer or an unwritten function may have no object to pass
     if status == "forbidden":

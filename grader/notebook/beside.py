@@ -51,7 +51,13 @@ def own_code(wanted: Target, namespace: Mapping[str, Any]) -> str:
 def shown(name: str, theirs: str, ours: str, notes: Sequence[str] = ()) -> Shown:
     """The two, side by side where there is room."""
     noticed, ours = notice(theirs, ours), _without_docstrings(ours)
-    plain = [f"Two ways to write {name}", noticed, f"Yours\n\n{_indented(theirs)}", f"The course's\n\n{_indented(ours)}", *notes]
+    plain = [
+        f"Two ways to write {name}",
+        noticed,
+        f"Yours\n\n{_indented(theirs)}",
+        f"The course's\n\n{_indented(ours)}",
+        *notes,
+    ]
     columns = (("Yours", colored(theirs)), ("The course's", colored(ours)))
     made = render("beside.html", title=f"Two ways to write {name}", noticed=noticed, columns=columns, notes=notes)
     return Shown("\n\n".join(part for part in plain if part), html.STYLE + made)
@@ -126,7 +132,11 @@ def _without_docstrings(code: str) -> str:
     tree, lines = parse(code), code.splitlines()
     said: set[int] = set()
     for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node) is not None and len(node.body) > 1:
+        if (
+            isinstance(node, (ast.FunctionDef, ast.ClassDef))
+            and ast.get_docstring(node) is not None
+            and len(node.body) > 1
+        ):
             told = node.body[0]
             said.update(range(told.lineno - 1, told.end_lineno or told.lineno))
     return "\n".join(line for at, line in enumerate(lines) if at not in said)

@@ -33,7 +33,9 @@ def shown(asked: str | None, current: str | None = None) -> Shown:
 
 def by_lesson(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """The ids of the mistakes of each lesson's exercises, in the order of the exercises; of a pair both."""
-    return {name: tuple(dict.fromkeys(id for one in registry.lesson(name).exercises for id in _ids(one))) for name in names}
+    return {
+        name: tuple(dict.fromkeys(id for one in registry.lesson(name).exercises for id in _ids(one))) for name in names
+    }
 
 
 def _ids(exercise: Exercise) -> tuple[str, ...]:

@@ -17,7 +17,9 @@ def of_module(name: str) -> str:
     module = sys.modules.get(name)
     if name == "__main__" or name in sys.stdlib_module_names or of_library(name):
         return ""
-    places = [getattr(module, "__file__", None)] if module is not None else [f"{name}.py", os.path.join(name, "__init__.py")]
+    places = (
+        [getattr(module, "__file__", None)] if module is not None else [f"{name}.py", os.path.join(name, "__init__.py")]
+    )
     file = next((each for each in places if isinstance(each, str) and os.path.isfile(each)), "")
     place = os.path.relpath(os.path.realpath(file), os.path.realpath(os.curdir)) if file else os.pardir
     return "" if place.startswith(os.pardir) else place.removesuffix(f"{os.sep}__init__.py")

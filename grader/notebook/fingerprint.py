@@ -21,10 +21,22 @@ MAX_ITEMS = 20_000
 _GLOBAL, _NAME = dis.opmap["LOAD_GLOBAL"], dis.opmap["LOAD_NAME"]
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), range)
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-_OF_EVERY_CLASS = frozenset({
-    "__module__", "__qualname__", "__dict__", "__weakref__", "__doc__", "__firstlineno__", "__static_attributes__",
-    "__annotate__", "__annotations__", "__annotations_cache__", "__abstractmethods__", "_abc_impl",
-})  # fmt: skip
+_OF_EVERY_CLASS = frozenset(
+    {
+        "__module__",
+        "__qualname__",
+        "__dict__",
+        "__weakref__",
+        "__doc__",
+        "__firstlineno__",
+        "__static_attributes__",
+        "__annotate__",
+        "__annotations__",
+        "__annotations_cache__",
+        "__abstractmethods__",
+        "_abc_impl",
+    }
+)
 
 
 class Unknown(Exception):
@@ -155,9 +167,18 @@ class _Walk:
 
     def _code(self, code: CodeType) -> None:
         self.add(
-            "code", code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars,
-            code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags, code.co_exceptiontable,
-        )  # fmt: skip
+            "code",
+            code.co_code,
+            code.co_names,
+            code.co_varnames,
+            code.co_freevars,
+            code.co_cellvars,
+            code.co_argcount,
+            code.co_posonlyargcount,
+            code.co_kwonlyargcount,
+            code.co_flags,
+            code.co_exceptiontable,
+        )
         constants = code.co_consts
         self.add(len(constants))
         for constant in constants:

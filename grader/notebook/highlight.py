@@ -6,12 +6,23 @@ from grader.reports import html, text
 
 # The variables are JupyterLab's; where there are none, mid tones that stand on white and on black.
 _COLORS = {
-    "k": ("keyword", "#3D8B40"), "s": ("string", "#C0504D"), "c": ("comment", "#7F8C8D"), "m": ("number", "#4C8C6B"),
-    "o": ("operator", "#A05CC5"), "nd": ("meta", "#8E6FC7"), "nf": ("def", "#3B78C9"), "nb": ("builtin", "#3D8B40"),
-}  # fmt: skip
-STYLE = "<style>" + "".join(
-    f".attn .attn-{name} {{color: var(--jp-mirror-editor-{variable}-color, {color})}}" for name, (variable, color) in _COLORS.items()
-) + "</style>"
+    "k": ("keyword", "#3D8B40"),
+    "s": ("string", "#C0504D"),
+    "c": ("comment", "#7F8C8D"),
+    "m": ("number", "#4C8C6B"),
+    "o": ("operator", "#A05CC5"),
+    "nd": ("meta", "#8E6FC7"),
+    "nf": ("def", "#3B78C9"),
+    "nb": ("builtin", "#3D8B40"),
+}
+STYLE = (
+    "<style>"
+    + "".join(
+        f".attn .attn-{name} {{color: var(--jp-mirror-editor-{variable}-color, {color})}}"
+        for name, (variable, color) in _COLORS.items()
+    )
+    + "</style>"
+)
 
 
 def colored(code: str) -> str:
@@ -32,6 +43,16 @@ def _span(kind: object, part: str) -> str:
 def _name(kind: object) -> str:
     from pygments.token import Comment, Keyword, Name, Number, Operator, String
 
-    kinds = ((Keyword, "k"), (Operator.Word, "k"), (String, "s"), (Comment, "c"), (Number, "m"), (Operator, "o"),
-             (Name.Decorator, "nd"), (Name.Function, "nf"), (Name.Class, "nf"), (Name.Builtin, "nb"))  # fmt: skip
+    kinds = (
+        (Keyword, "k"),
+        (Operator.Word, "k"),
+        (String, "s"),
+        (Comment, "c"),
+        (Number, "m"),
+        (Operator, "o"),
+        (Name.Decorator, "nd"),
+        (Name.Function, "nf"),
+        (Name.Class, "nf"),
+        (Name.Builtin, "nb"),
+    )
     return next((name for group, name in kinds if kind in group), "")

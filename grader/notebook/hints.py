@@ -16,7 +16,9 @@ def shown(wanted: Target, level: int, record: Record, more: tuple[str, ...] = ()
     record.hinted(wanted.name, level)
     text = told(wanted, level)
     is_code = level == HINTS and "```" not in text  # the third may be bare code, or prose with a fenced block
-    return sentence(text, f"Hint {level} of {HINTS} for {wanted.name}", code=is_code, more=(*more, *record.take_notes()))
+    return sentence(
+        text, f"Hint {level} of {HINTS} for {wanted.name}", code=is_code, more=(*more, *record.take_notes())
+    )
 
 
 def following(name: str, record: Record) -> int:

@@ -57,8 +57,12 @@ def _without_cell(wanted: Target, absence: Absence) -> Any:
     from grader.judging.verdict import Verdict
 
     if absence.deleted:
-        return Verdict(wanted.name, "missing", f"`{wanted.name}` {absence.why}", "attempted", look=_run_its_cell(wanted))
-    return Verdict(wanted.name, "error", f"`{wanted.name}` {absence.why}", "runs", look=f"Then run {wanted.call} again.")
+        return Verdict(
+            wanted.name, "missing", f"`{wanted.name}` {absence.why}", "attempted", look=_run_its_cell(wanted)
+        )
+    return Verdict(
+        wanted.name, "error", f"`{wanted.name}` {absence.why}", "runs", look=f"Then run {wanted.call} again."
+    )
 
 
 def last(wanted: Target) -> Any:
@@ -119,8 +123,14 @@ def _stale(wanted: Target, name: str, broken: Broken) -> Any:
     look = f"Fix that cell and run it, then {wanted.call} judges what it says."
     if broken.failure is None:
         now = ", ".join(f"`{each}`" for each in sorted(broken.defines)) or "nothing"
-        return Verdict(wanted.name, "error", f"{calls}The cell that defined `{name}` no longer does: it now defines {now}.",
-                       "stale", details=(kept,), look=look)  # fmt: skip
+        return Verdict(
+            wanted.name,
+            "error",
+            f"{calls}The cell that defined `{name}` no longer does: it now defines {now}.",
+            "stale",
+            details=(kept,),
+            look=look,
+        )
     message, text = ended_by(broken.failure)
     line = Line(text, broken.failure.line_number) if text else None
     headline = f"{calls}The last run of the cell that defines `{name}` failed: {message.rstrip('.')}{'' if message[-1:] in '?!' else '.'}"
@@ -132,8 +142,14 @@ def _with_causes(verdict: Any, wanted: Target, namespace: Mapping[str, Any]) -> 
     if verdict.status not in ("failed", "error", "timeout") or not wanted.found:
         return verdict
     read = reached(wanted.obj, namespace)
-    absent = [f"`{name}` {runs.absences[name].why}" for name in read if runs.is_absent(name) and f"`{name}` " not in verdict.headline]
-    absent = absent or [f"{wanted.name} imports `{file}`. {files.ABSENT}" for file in imported_files(wanted.obj, *read.values())]
+    absent = [
+        f"`{name}` {runs.absences[name].why}"
+        for name in read
+        if runs.is_absent(name) and f"`{name}` " not in verdict.headline
+    ]
+    absent = absent or [
+        f"{wanted.name} imports `{file}`. {files.ABSENT}" for file in imported_files(wanted.obj, *read.values())
+    ]
     if absent and verdict.status == "error":
         return replace(verdict, headline=" ".join((*absent, verdict.headline)))
     if absent:  # it came to an end without that
@@ -180,13 +196,19 @@ def _judge(wanted: Target, namespace: Mapping[str, Any]) -> Any:
     except Exception as error:  # ours, never the learner's: the judge lets none of theirs out
         lacks = why(error)
         if lacks:
-            return Verdict(wanted.name, "could_not_grade", f"{wanted.name} cannot be judged here. {lacks}",
-                           look="Once that is done, restart the kernel and run the notebook again.")  # fmt: skip
+            return Verdict(
+                wanted.name,
+                "could_not_grade",
+                f"{wanted.name} cannot be judged here. {lacks}",
+                look="Once that is done, restart the kernel and run the notebook again.",
+            )
         return Verdict(
-            wanted.name, "could_not_grade", f"The check itself failed, which says nothing about {wanted.name}.",
+            wanted.name,
+            "could_not_grade",
+            f"The check itself failed, which says nothing about {wanted.name}.",
             details=(f"{type(error).__name__}: {str(error)[:300]}",),
             look="Restart the kernel and run the notebook again; if that does not help, report it with these lines.",
-        )  # fmt: skip
+        )
 
 
 def _interrupted(wanted: Target, stop: KeyboardInterrupt) -> Any:
@@ -199,10 +221,19 @@ def _interrupted(wanted: Target, stop: KeyboardInterrupt) -> Any:
     if line and re.search(r"\binput\(", line.text):
         advice = "`input()` waits for somebody to type: take what the exercise needs from its parameters."
     elif line:
-        advice = ("That line was running when it was stopped: look for a loop or a recursion around it that never ends, or for "
-                  "work that grows with every call.")  # fmt: skip
-    return Verdict(wanted.name, "timeout", f"The check of {wanted.name} was interrupted.", "interrupted",
-                   line=line, details=(advice,), look=f"To try again, run {wanted.call}.")  # fmt: skip
+        advice = (
+            "That line was running when it was stopped: look for a loop or a recursion around it that never ends, or for "
+            "work that grows with every call."
+        )
+    return Verdict(
+        wanted.name,
+        "timeout",
+        f"The check of {wanted.name} was interrupted.",
+        "interrupted",
+        line=line,
+        details=(advice,),
+        look=f"To try again, run {wanted.call}.",
+    )
 
 
 def _candidate(wanted: Target, namespace: Mapping[str, Any]) -> Any:

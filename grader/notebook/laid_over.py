@@ -127,7 +127,12 @@ def _as_own(cell: Cell, same: Cell | None) -> Cell | None:
     if not text.strip():
         return None
     role = "demo" if cell["cell_type"] == "code" else "prose"
-    return {**cell, "id": f"yours-{digest(text)}", "metadata": {"grader": {"role": role, "yours": "yes"}}, "source": text.splitlines(True)}
+    return {
+        **cell,
+        "id": f"yours-{digest(text)}",
+        "metadata": {"grader": {"role": role, "yours": "yes"}},
+        "source": text.splitlines(True),
+    }
 
 
 def _beginning(cell: Cell) -> str:

@@ -54,13 +54,17 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
     if own and own.isidentifier() and own != name and not any(name in effects.gives for _, effects, _ in ran):
         ran += _statements(f"{name} = {own}")
     dependencies = Dependencies(effects.placed(at) for at, (_, effects, _) in enumerate(ran))
-    kept = {effects.at for effects in dependencies.statements if "*" in effects.imports}  # whatever is read may come from there
+    kept = {
+        effects.at for effects in dependencies.statements if "*" in effects.imports
+    }  # whatever is read may come from there
     try:
         kept |= {binding.statement.at for binding in dependencies.walk(name)}
     except TooMuch:
         kept = set(range(len(ran)))  # it will be said where they are read
     found = (ran[at] for at in sorted(kept | _refused(ran, name)))
-    return Sources(tuple("\n" * above + text for text, _, above in found))  # so that its lines have the numbers that they have in the cell
+    return Sources(
+        tuple("\n" * above + text for text, _, above in found)
+    )  # so that its lines have the numbers that they have in the cell
 
 
 def _refused(ran: list[tuple[str, Effects, int]], name: str) -> set[int]:

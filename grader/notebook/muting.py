@@ -18,7 +18,9 @@ def begin(namespace: Mapping[str, Any]) -> None:
     shell = ipython()
     if shell is None or isinstance(sys.stdout, _Muted) or not getattr(shell, "attention_course", False):
         return
-    names = {file: name for name in registry.exercise_names() if name in namespace for file in code_files(namespace[name])}
+    names = {
+        file: name for name in registry.exercise_names() if name in namespace for file in code_files(namespace[name])
+    }
     sys.stdout = _Muted(sys.stdout, names)
 
 

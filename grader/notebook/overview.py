@@ -49,11 +49,25 @@ def shown(lines: Sequence[Line], notes: Sequence[str] = (), current: str | None 
     current = current or (following or lines[0]).lesson
     mine = [line for line in lines if line.lesson == current]
     others = {name: group for name, group in _by_lesson(lines).items() if name != current}
-    plain = [_score(lines), "", *_text_exercises(current, mine), "", *_text_lessons(others), "", _next(following, current), *notes]
+    plain = [
+        _score(lines),
+        "",
+        *_text_exercises(current, mine),
+        "",
+        *_text_lessons(others),
+        "",
+        _next(following, current),
+        *notes,
+    ]
     made = render(
-        "progress.html", score=_score(lines), lesson=current, exercises=[_cells(line) for line in mine], following=following,
-        others=[_lesson_cells(each) for each in others.items()], notes=notes,
-    )  # fmt: skip
+        "progress.html",
+        score=_score(lines),
+        lesson=current,
+        exercises=[_cells(line) for line in mine],
+        following=following,
+        others=[_lesson_cells(each) for each in others.items()],
+        notes=notes,
+    )
     return "\n".join(plain), html.STYLE + made
 
 

@@ -47,7 +47,9 @@ class Answer(Shown):
         made = _answer(number)
         self.status = f"You said {record.prediction(_key(number))}."
         parts = [f"*What a wrong guess shows.* {made.wrong}"] if made and made.wrong else []
-        self.markdown = "\n\n".join([f"**{self.status}**", made.answer if made else "The answer is folded away above.", *parts])
+        self.markdown = "\n\n".join(
+            [f"**{self.status}**", made.answer if made else "The answer is folded away above.", *parts]
+        )
         plain = sentence(self.markdown, more=record.take_notes())
         super().__init__(plain.text, plain.html)
 

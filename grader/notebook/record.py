@@ -31,7 +31,9 @@ except ImportError:  # Windows: reading, merging and replacing follow each other
 FORMAT = 1
 FOLDER = ".attention-course"
 VARIABLE = "ATTENTION_COURSE_PROGRESS"
-HOSTED = Path("/content/drive/MyDrive/Colab Notebooks")  # where Colab keeps notebooks, once Drive is mounted; its own disk is lost
+HOSTED = Path(
+    "/content/drive/MyDrive/Colab Notebooks"
+)  # where Colab keeps notebooks, once Drive is mounted; its own disk is lost
 MAX_ATTEMPTS = 100  # of one exercise that are kept; the oldest go first
 MAX_BYTES = 5_000_000  # a larger file is not this record
 

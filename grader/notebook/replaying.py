@@ -59,7 +59,11 @@ def _prepared(wanted: Target, verdict: Any, names: dict[str, Any]) -> tuple[str,
     if exercise.kind == "answer":
         return "", f"{name} is an answer and takes no input, so there is nothing to replay.", ""
     if not verdict.case:
-        return "", f"Nothing can be replayed: the check of {name} ended before anything was tried. {verdict.headline}", ""
+        return (
+            "",
+            f"Nothing can be replayed: the check of {name} ended before anything was tried. {verdict.headline}",
+            "",
+        )
     baseline = baseline_of(exercise, registry.SEED)
     at = next(i for i, one in enumerate(baseline.cases) if one.key == verdict.case)
     case = baseline.cases[at]
@@ -68,7 +72,11 @@ def _prepared(wanted: Target, verdict: Any, names: dict[str, Any]) -> tuple[str,
         made.compares_with(baseline.parts[at], any(table.role == "difference" for table in verdict.tables))
     title = f"The last check of {name} failed here: {case.title}"
     if not made.fits(wanted.obj):
-        return title, f"{made.told()}\n\nThis check does more than call `{name}` with these inputs, so no single call can show it.", ""
+        return (
+            title,
+            f"{made.told()}\n\nThis check does more than call `{name}` with these inputs, so no single call can show it.",
+            "",
+        )
     return title, made.told(), "\n".join(made.lines())
 
 
@@ -83,7 +91,9 @@ def _outcome(code: str, names: dict[str, Any]) -> str:
     except (Exception, KeyboardInterrupt) as error:
         failure = failure_from(error)
         message, line = ended_by(failure)
-        return f"They ended here: {message}" + (f", in line {failure.line_number} of your cell: `{line}`" if line else "")
+        return f"They ended here: {message}" + (
+            f", in line {failure.line_number} of your cell: `{line}`" if line else ""
+        )
     return f"They gave:\n\n```text\n{clean(printed.getvalue() + shown)}\n```"
 
 
@@ -112,7 +122,13 @@ class _Cell:
     def compares_with(self, parts: Mapping[str, Part], same_shape: bool) -> None:
         """Sets what is expected, where it is one array of numbers. same_shape: of what came and what was expected."""
         part = parts.get(self._exercise.parts[0])
-        if part is not None and part.shape and part.array.dtype.kind != "b" and len(self._exercise.parts) == 1 and self._is_direct():
+        if (
+            part is not None
+            and part.shape
+            and part.array.dtype.kind != "b"
+            and len(self._exercise.parts) == 1
+            and self._is_direct()
+        ):
             name = self._set("expected", _tensor(part.array) if part.kind == "tensor" else part.array)
             self._last = f"got - {name}  # 0 where it is right" if same_shape else f"got, {name}"
 
@@ -120,7 +136,9 @@ class _Cell:
         """The cell: the learner's code on these inputs."""
         call = ", ".join([*self._args, *(f"{key}={value}" for key, value in self._kwargs.items())])
         if "by_name" in self._case.options and (self._is_module() or self._is_direct()):
-            call = ", ".join(f"{key}={value}" for key, value in zip(self._case.options["by_name"], self._args, strict=True))
+            call = ", ".join(
+                f"{key}={value}" for key, value in zip(self._case.options["by_name"], self._args, strict=True)
+            )
         if self._is_module():
             return [*self._module(), f"got = module({call})", self._last]
         return [f"got = {self._exercise.name}({call})", self._last]
@@ -130,7 +148,10 @@ class _Cell:
 
     def _module(self) -> list[str]:
         options = self._case.options
-        arguments = [*map(repr, options["init"]), *(f"{key}={value!r}" for key, value in options.get("init_kwargs", {}).items())]
+        arguments = [
+            *map(repr, options["init"]),
+            *(f"{key}={value!r}" for key, value in options.get("init_kwargs", {}).items()),
+        ]
         lines = [f"module = {self._exercise.name}({', '.join(arguments)})"]
         if options.get("state"):
             weights = self._set("weights", {key: _tensor(value) for key, value in options["state"].items()})

@@ -36,8 +36,9 @@ def shown(wanted: Target, code: str | None, names: dict[str, Any]) -> Shown:
     names.pop(name, None)
     return said(
         f"{change} The menu File › Reload Notebook from Disk shows it. The old definition is gone from this kernel, too: "
-        f"run the cell once you have written it.", f"{name} is the course's original again"
-    )  # fmt: skip
+        f"run the cell once you have written it.",
+        f"{name} is the course's original again",
+    )
 
 
 def _demand(name: str, code: str | None) -> None:
@@ -58,8 +59,10 @@ def unsaved(lesson: str) -> str:
     path, shell = Path(f"{lesson}.ipynb"), ipython()
     if shell is None or not path.is_file() or workspace.holds(path, shell.history_manager.input_hist_raw[-1]):
         return ""
-    return (f"Save the notebook first (Ctrl+S, on a Mac ⌘S), then run this cell again, in {path}: `reset` works on the file, "
-            "and unsaved work would be lost.")  # fmt: skip
+    return (
+        f"Save the notebook first (Ctrl+S, on a Mac ⌘S), then run this cell again, in {path}: `reset` works on the file, "
+        "and unsaved work would be lost."
+    )
 
 
 def _below(name: str, lesson: str) -> Shown:
@@ -69,15 +72,21 @@ def _below(name: str, lesson: str) -> Shown:
     if shell is not None:
         shell.set_next_input(stub, replace=False)
     where = "The cell below contains it" if shell is not None else "This is it"
-    return said(f"{lesson}.ipynb is not in this folder, so nothing was changed. Replace your cell by the exercise's original "
-                f"cell. {where}.\n\n```python\n{stub}\n```", name)  # fmt: skip
+    return said(
+        f"{lesson}.ipynb is not in this folder, so nothing was changed. Replace your cell by the exercise's original "
+        f"cell. {where}.\n\n```python\n{stub}\n```",
+        name,
+    )
 
 
 def question(name: str, record: Record) -> Shown:
     """What is asked before the course's original cell takes the place of the learner's."""
     passed = " This exercise has passed; the original cell is not a solution." if record.entry(name).passed else ""
-    return sentence(f"Restore the original cell of `{name}`? Your code is kept as a copy in backups/, and Ctrl+Z in the cell "
-                    f"(on a Mac ⌘Z) brings it back.{passed}", f"Reset {name}")  # fmt: skip
+    return sentence(
+        f"Restore the original cell of `{name}`? Your code is kept as a copy in backups/, and Ctrl+Z in the cell "
+        f"(on a Mac ⌘Z) brings it back.{passed}",
+        f"Reset {name}",
+    )
 
 
 def in_the_cell(wanted: Target, names: dict[str, Any]) -> Shown:
@@ -92,7 +101,13 @@ def in_the_cell(wanted: Target, names: dict[str, Any]) -> Shown:
     kept = f" Your code is kept in {copy}." if copy else ""
     done = f"`{name}` is the course's original again. Ctrl+Z in its cell (on a Mac ⌘Z) brings your code back.{kept}"
     by_hand = f"Replace your cell by the original, and run it once you have written it.{kept}\n\n```python\n{workspace.stub(name)}\n```"
-    return Shown(plain(by_hand), render(
-        "restored.html", done=sentence(done).html, by_hand=sentence(by_hand, name).html, stub=workspace.stub(name),
-        defines=rf"^(?:def|class)\s+{name}\b|^{name}\s*(?::[^=\n]+)?=(?!=)",
-    ))  # fmt: skip
+    return Shown(
+        plain(by_hand),
+        render(
+            "restored.html",
+            done=sentence(done).html,
+            by_hand=sentence(by_hand, name).html,
+            stub=workspace.stub(name),
+            defines=rf"^(?:def|class)\s+{name}\b|^{name}\s*(?::[^=\n]+)?=(?!=)",
+        ),
+    )

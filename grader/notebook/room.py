@@ -46,7 +46,9 @@ def join(address: Any = "", code: Any = "", name: Any = "") -> Shown:
     if where is None:
         return said(f"join takes the room's address, its code and your name, as in `{EXAMPLE}`.")
     if not isinstance(code, str) or not code.strip():
-        return said(f"join takes the room's code, three words such as `amber-falcon-river`, after its address: `{EXAMPLE}`.")
+        return said(
+            f"join takes the room's code, three words such as `amber-falcon-river`, after its address: `{EXAMPLE}`."
+        )
     try:
         shown = message.learner_name(name)
     except Refused:
@@ -59,17 +61,21 @@ def join(address: Any = "", code: Any = "", name: Any = "") -> Shown:
     except NoRoom as no:
         return said(_no_room(where, no))
     except OSError as error:
-        return said(f"No room answers at {where} ({_reason(error)}). Is the address the one on the instructor's page, and is this "
-                    "computer in the same network?")  # fmt: skip
+        return said(
+            f"No room answers at {where} ({_reason(error)}). Is the address the one on the instructor's page, and is this "
+            "computer in the same network?"
+        )
     finally:
         line.close()
     if not isinstance(answer.get("token"), str):
         return said(f"The server at {where} is not a room of this course.")
     joined = Membership(where, shown, answer["token"], time.time() + LASTS_S)
     note = _keep(joined)
-    return said(f"You are in the room as {shown}. Each check now sends {TOLD}. `stuck()` asks for help, `fine()` says that all is well, "
-                f"and `leave()` ends it; it ends at {_clock(joined.until)} at the latest.",
-                more=("Import them with `from grader import leave, stuck, fine`.", *note))  # fmt: skip
+    return said(
+        f"You are in the room as {shown}. Each check now sends {TOLD}. `stuck()` asks for help, `fine()` says that all is well, "
+        f"and `leave()` ends it; it ends at {_clock(joined.until)} at the latest.",
+        more=("Import them with `from grader import leave, stuck, fine`.", *note),
+    )
 
 
 def leave() -> Shown:
@@ -103,9 +109,15 @@ def told(verdict: Any) -> tuple[str, ...]:
         if mine is None:
             return ()
         if not mine.on:
-            return _once(f"ended {mine.token}", "Your time in the room is over; nothing more is sent.") if mine.until else ()
+            return (
+                _once(f"ended {mine.token}", "Your time in the room is over; nothing more is sent.")
+                if mine.until
+                else ()
+            )
         trouble = _trouble(mine)
-        if not _refused() and verdict.status != "missing" and verdict.stage != "stale":  # which say nothing of the code as it stands
+        if (
+            not _refused() and verdict.status != "missing" and verdict.stage != "stale"
+        ):  # which say nothing of the code as it stands
             _put(mine, message.of_verdict(verdict, now()))
         return trouble or _once(f"on {mine.token}", on(mine))
     except Exception:  # a room must never stand between a learner and their check
@@ -137,7 +149,10 @@ def _noted(note: str, done: str, words: tuple[object, ...]) -> Shown:
         return said(" ".join(trouble))
     if not _put(mine, Event(now(), note=note)):
         return said("This Python cannot start threads, so nothing can be sent to the room.")
-    return said(done, more=(*["Your words were not sent: a note carries none. Ask whoever leads the room."] * bool(words), *trouble))
+    return said(
+        done,
+        more=(*["Your words were not sent: a note carries none. Ask whoever leads the room."] * bool(words), *trouble),
+    )
 
 
 def _put(mine: Membership, event: Event) -> bool:
@@ -172,7 +187,9 @@ def _trouble(mine: Membership) -> tuple[str, ...]:
     if sender.refused:
         _keep(replace(mine, until=0.0))
         why = text.one_line(sender.refused)
-        return _once(f"refused {mine.token}", f"The room accepts nothing more from this notebook: {why} join() joins it again.")
+        return _once(
+            f"refused {mine.token}", f"The room accepts nothing more from this notebook: {why} join() joins it again."
+        )
     if sender.failing:
         kept = "Your checks work as before, and their results are sent once it answers."
         return _once("failing", f"The room does not answer at the moment. {kept}")
@@ -206,7 +223,9 @@ def _keep(mine: Membership) -> tuple[str, ...]:
         membership.write(mine, file)
     except OSError as error:
         _kernel.memory[file] = mine
-        return (f"This can't be saved in {file} ({error.strerror}); it applies to this notebook only, until its kernel ends.",)
+        return (
+            f"This can't be saved in {file} ({error.strerror}); it applies to this notebook only, until its kernel ends.",
+        )
     _kernel.memory.pop(file, None)
     return ()
 
@@ -233,7 +252,11 @@ def _no_room(where: str, no: NoRoom) -> str:
 
 
 def _reason(error: OSError) -> str:
-    return "it took too long" if isinstance(error, TimeoutError) else text.one_line(error.strerror or type(error).__name__, 80)
+    return (
+        "it took too long"
+        if isinstance(error, TimeoutError)
+        else text.one_line(error.strerror or type(error).__name__, 80)
+    )
 
 
 def _clock(at: float) -> str:

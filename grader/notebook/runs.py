@@ -22,7 +22,9 @@ from grader.util.words import ELSEWHERE
 from grader.worker.observe import failure_from
 from grader.worker.values import Failure
 
-_PLACE = re.compile(r" \([^()]*, line \d+\)$")  # where Python found a wrong syntax, by the name of a file that nobody made
+_PLACE = re.compile(
+    r" \([^()]*, line \d+\)$"
+)  # where Python found a wrong syntax, by the name of a file that nobody made
 _ALWAYS_READ = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Assert)  # other statements may never come to it
 NOTHING: Any = type("Nothing", (), {"__repr__": lambda self: "(not defined)"})()
 
@@ -96,13 +98,17 @@ class Runs:
             known = self._of_cell.get(cell_id, frozenset())
             self._of_cell[cell_id] = defines if error is None else defines | known
 
-    def _note_binding(self, name: str, stood: Any, replaced: bool, cell_id: str | None, absences: Mapping[str, str]) -> None:
+    def _note_binding(
+        self, name: str, stood: Any, replaced: bool, cell_id: str | None, absences: Mapping[str, str]
+    ) -> None:
         if cell_id:
             self._last_cell[name] = cell_id
         self.absences.pop(name, None)
         if name in absences:
             earlier = self._absent_before.get(name)
-            self.absences[name] = Absence(absences[name], earlier.graded if earlier is not None else stood if replaced else NOTHING)
+            self.absences[name] = Absence(
+                absences[name], earlier.graded if earlier is not None else stood if replaced else NOTHING
+            )
 
     def _absences(self, text: str) -> dict[str, str]:
         """Of the names that a cell binds those that grading will not have from it, and why."""
@@ -128,7 +134,11 @@ class Runs:
             modules = (dotted.partition(".")[0] for dotted in imported(statement).values())
             file = next(filter(None, map(files.of_module, modules)), "")
             return f"needs `{file}`. {files.ABSENT}" if file else ""
-        needs = min((name for name in reads if self.is_absent(name)), default="") if isinstance(statement, _ALWAYS_READ) else ""
+        needs = (
+            min((name for name in reads if self.is_absent(name)), default="")
+            if isinstance(statement, _ALWAYS_READ)
+            else ""
+        )
         return f"is made in a cell that needs `{needs}`, which {ELSEWHERE} `{needs}`." if needs else ""
 
     def is_absent(self, name: str) -> bool:
@@ -142,9 +152,11 @@ class Runs:
                 if self._last_cell.get(name) == cell:
                     elsewhere = any(name in names for names in self._of_cell.values())
                     self.absences[name] = Absence(
-                        "is defined in another cell, too, which is older: run that one." if elsewhere
-                        else "is defined in no cell any more, or in one that has not run: write it into a cell, and run that.", deleted=True
-                    )  # fmt: skip
+                        "is defined in another cell, too, which is older: run that one."
+                        if elsewhere
+                        else "is defined in no cell any more, or in one that has not run: write it into a cell, and run that.",
+                        deleted=True,
+                    )
         self._deletions = cells
 
     def stale(self, name: str, obj: Any) -> Broken | None:

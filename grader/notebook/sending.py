@@ -61,7 +61,9 @@ class Line:
         if answer.status != 200 or said is None:
             error = said.get("error") if said else None
             wait_s = answer.getheader("Retry-After") or ""
-            raise NoRoom(answer.status, error if isinstance(error, str) else "", float(wait_s) if wait_s.isdecimal() else 0.0)
+            raise NoRoom(
+                answer.status, error if isinstance(error, str) else "", float(wait_s) if wait_s.isdecimal() else 0.0
+            )
         return said
 
     def _asked(self, path: str, body: bytes) -> tuple[http.client.HTTPResponse, bytes]:

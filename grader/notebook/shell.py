@@ -88,12 +88,14 @@ def _grader(line: str) -> None:
     import shlex
 
     words = shlex.split(line)
-    if (first := _first(words)):
+    if first := _first(words):
         print(first)
         return
     command = [sys.executable, "-m", "grader", *words]
     try:
-        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        running = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        )
     except OSError:  # a browser's Python has no processes
         _grader_here(words)
         return

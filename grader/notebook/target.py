@@ -91,7 +91,9 @@ def _name_of(obj: Any, namespace: Mapping[str, Any], caller: str) -> str:
 
 def _refuse_other_handout(name: str) -> None:
     """Raises: Refusal where the exercise is of a lesson that this installation lacks."""
-    said = next((registry.other_handout(lesson) for lesson, exercises in registry.CONTRACT.items() if name in exercises), "")
+    said = next(
+        (registry.other_handout(lesson) for lesson, exercises in registry.CONTRACT.items() if name in exercises), ""
+    )
     if said:
         raise Refusal(said)
 
@@ -112,9 +114,10 @@ def _why_not(obj: Any, own: str | None, names: tuple[str, ...], caller: str) -> 
             goes = f'For code under another name, give the name of the exercise first: {caller}("{_example(inner or own)}", {own or "it"}).'
         return f"{said} {goes}" if takes_answer else said
     answers = (
-        f'an answer needs its name, as in {caller}("{names[0]}", answer)' if takes_answer
+        f'an answer needs its name, as in {caller}("{names[0]}", answer)'
+        if takes_answer
         else f'an exercise can also be given by its name, as in {caller}("{names[0]}")'
-    )  # fmt: skip
+    )
     return (
         f"{caller} takes a function, a class or an exercise's name; this is of type {kind}. A function is passed "
         f"without being called, as in {caller}({names[0]}); {answers}."

@@ -46,7 +46,9 @@ def shown(wanted: Target, verdict: Any, notes: tuple[str, ...], record: Record) 
     if not bar.buttons:
         return Shown(plain, html.verdict(verdict, notes), verdict)
     above = replace(verdict, look="") if offers_calls else verdict
-    bar.words = verdict.look if offers_calls else f"solution({wanted.argument}) shows the course's solution, or what opens it."
+    bar.words = (
+        verdict.look if offers_calls else f"solution({wanted.argument}) shows the course's solution, or what opens it."
+    )
     made = WithButtons(plain, f"<style>\n{style('toolbar.css')}</style>{html.verdict(above, notes)}", verdict, bar)
     made.above = text.verdict(above, notes)
     return made
@@ -188,7 +190,9 @@ class Toolbar:
         lines = overview.table(self._record, (lesson,))
         mine = next(line for line in lines if line.exercise == name)
         now = self._verdict is not None and self._verdict.passed
-        return render("standing.html", mine=mine, now=now, hints=self._record.entry(name).hints, lines=lines, lesson=lesson)
+        return render(
+            "standing.html", mine=mine, now=now, hints=self._record.entry(name).hints, lines=lines, lesson=lesson
+        )
 
 
 class ResetBar(Toolbar):

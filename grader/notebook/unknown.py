@@ -38,7 +38,9 @@ def sentence(error: NameError, trace: TracebackType | None, namespace: Mapping[s
         return f'explain takes an id in quotes: `explain("{name.upper()}")`.'
     broken = runs.broken.get(name)
     if broken is not None and broken.failure is not None:
-        return f"`{name}` is not defined: the last run of the cell that defines it failed ({ended_by(broken.failure)[0]})."
+        return (
+            f"`{name}` is not defined: the last run of the cell that defines it failed ({ended_by(broken.failure)[0]})."
+        )
     close = nearest(name)
     if found != "figures" and close:
         return f"No exercise is called `{name}`, and nothing of that name is defined. Nearest: {', '.join(close)}."

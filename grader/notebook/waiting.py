@@ -45,7 +45,9 @@ class _Sign:
             if not self._done:
                 said = f"{self._call} is running; the stop button (the square) in the toolbar stops it."
                 self._handle = DisplayHandle()
-                self._handle.display(Shown(said, f'<p class="attn-running" style="opacity: .75; margin: 2px 0">{said}</p>'))
+                self._handle.display(
+                    Shown(said, f'<p class="attn-running" style="opacity: .75; margin: 2px 0">{said}</p>')
+                )
 
     def clear(self) -> None:
         with self._lock:

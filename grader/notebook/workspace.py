@@ -71,7 +71,9 @@ def folder(asked: Path | None) -> Path:
         return own
     if asked is None:
         if links.is_link(Path("notebooks")):
-            raise WorkspaceError(f"{links.sentence(Path('notebooks'))}; links are not followed: name the folder itself.")
+            raise WorkspaceError(
+                f"{links.sentence(Path('notebooks'))}; links are not followed: name the folder itself."
+            )
         return Path("notebooks") if Path("notebooks").is_dir() else Path(".")
     if not asked.is_dir():
         raise WorkspaceError(f"{asked} is not a folder; name the folder of your notebooks with --folder.")
@@ -117,7 +119,11 @@ def reset_exercise(name: str, place: Path) -> Change:
     if not answers:  # its cell was deleted: merging puts it where it belongs
         cells = merge(theirs["cells"], ours["cells"])[0]
     else:
-        cells = [stubs[name] if at == answers[0] else cell for at, cell in enumerate(theirs["cells"]) if at not in answers[1:]]
+        cells = [
+            stubs[name] if at == answers[0] else cell
+            for at, cell in enumerate(theirs["cells"])
+            if at not in answers[1:]
+        ]
     if cells == theirs["cells"]:
         return Change(lesson, path, None, changed=False, exercise=name)
     backup = _back_up(path)
@@ -177,7 +183,11 @@ def lay_glossary(place: Path) -> Path | None:
 
 def present(place: Path) -> tuple[str, ...]:
     """The lessons whose notebook is in a folder, under the name that it has or had."""
-    return tuple(name for name in registry.lessons() if any(os.path.lexists(place / f"{each}.ipynb") for each in (name, *former(name))))
+    return tuple(
+        name
+        for name in registry.lessons()
+        if any(os.path.lexists(place / f"{each}.ipynb") for each in (name, *former(name)))
+    )
 
 
 def update(lesson: str, place: Path) -> Change:

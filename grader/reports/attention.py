@@ -16,14 +16,18 @@ MOST = 20  # learners in the terminal
 
 def render(report: Report) -> str:
     """The table as CSV."""
-    return sheet.write([("learner", "why"), *((who, why) for who, reasons in entries(ClassSummary(report)) for why in reasons)])
+    return sheet.write(
+        [("learner", "why"), *((who, why) for who, reasons in entries(ClassSummary(report)) for why in reasons)]
+    )
 
 
 def entries(room: ClassSummary) -> list[tuple[str, list[str]]]:
     """Who is to be looked at, in the report's order, and why."""
     named = [(label, list(_reasons(one))) for label, one in zip(room.labels, room.report.submissions, strict=True)]
     for who in room.alike:
-        named[who][1].append("Another learner's name differs only in case, spaces or invisible characters: find out whose work this is.")
+        named[who][1].append(
+            "Another learner's name differs only in case, spaces or invisible characters: find out whose work this is."
+        )
     found = [(label, reasons) for label, reasons in named if reasons]
     return [*found, *((name, [why]) for name, why in room.report.not_graded)]
 
@@ -43,7 +47,11 @@ def section(room: ClassSummary) -> str:
     """The list as HTML; '' where there is nobody on it."""
     found = entries(room)
     numbers = {label: number for number, label in enumerate(room.labels)}
-    return rendered("attention.html", entries=[(numbers.get(who), who, reasons) for who, reasons in found]) if found else ""
+    return (
+        rendered("attention.html", entries=[(numbers.get(who), who, reasons) for who, reasons in found])
+        if found
+        else ""
+    )
 
 
 def lines(report: Report) -> Sequence[str]:
@@ -54,5 +62,7 @@ def lines(report: Report) -> Sequence[str]:
     made = [f"{TITLE}, look at (all of it in attention.csv):"]
     for who, reasons in found[:MOST]:
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-        made.append(f"  {text.one_line(who, 60)}: {textwrap.shorten(text.one_line(reasons[0]), 200, placeholder=' …')}{more}")
+        made.append(
+            f"  {text.one_line(who, 60)}: {textwrap.shorten(text.one_line(reasons[0]), 200, placeholder=' …')}{more}"
+        )
     return [*made, *([f"  and {len(found) - MOST} more"] if len(found) > MOST else [])]

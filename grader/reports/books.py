@@ -47,7 +47,9 @@ class Books:
         strangers = [label for label in room.labels if not self.enrolled.of(label)]
         absent = [one.key for one in self.enrolled.people if one.key not in here]
         told = {"In the folder but not on the roster": strangers, "On the roster but not in the folder": absent}
-        return tuple(f"{what}, so without a row in the grade books: {text.listed(who, 20)}." for what, who in told.items() if who)
+        return tuple(
+            f"{what}, so without a row in the grade books: {text.listed(who, 20)}." for what, who in told.items() if who
+        )
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,11 @@ def remark(room: ClassSummary, books: Books) -> str:
     unclear = _unclear(books.enrolled)
     left = [entry.label for entry in books.entered(room) if entry.person and entry.person.key in unclear]
     why = "the roster has no id of theirs that Canvas knows (ID, SIS User ID or SIS Login ID), and no name that is theirs alone"
-    told = [f"canvas.csv has no row for {text.listed(left, 20)}: {why}. Use Canvas' own export as the roster."] if left else []
+    told = (
+        [f"canvas.csv has no row for {text.listed(left, 20)}: {why}. Use Canvas' own export as the roster."]
+        if left
+        else []
+    )
     return " ".join(filter(None, [*told, _assignment_remark(room, books)]))
 
 
@@ -52,9 +56,11 @@ def _unclear(enrolled: Enrolled | None) -> frozenset[str]:
     people = enrolled.people if enrolled else ()
     names = Counter(name for one in people for name in {folded(each) for each in one.names})
     return frozenset(
-        one.key for one in people
-        if not any(one[field] for field in IDS) and (not one.names or any(names[folded(name)] > 1 for name in one.names))
-    )  # fmt: skip
+        one.key
+        for one in people
+        if not any(one[field] for field in IDS)
+        and (not one.names or any(names[folded(name)] > 1 for name in one.names))
+    )
 
 
 def _assignment_remark(room: ClassSummary, books: Books) -> str:
@@ -68,7 +74,9 @@ def _assignment_remark(room: ClassSummary, books: Books) -> str:
     try:
         fits = not theirs or float(theirs) == most
     except ValueError:  # '(read only)'
-        return f"{books.assignment} says {theirs} in Canvas' export instead of points; Canvas may accept no grades for it."
+        return (
+            f"{books.assignment} says {theirs} in Canvas' export instead of points; Canvas may accept no grades for it."
+        )
     told = f"{books.assignment} has {theirs} points in Canvas, and canvas.csv is out of {most}; --max-points {theirs} scales it."
     return "" if fits else told
 
@@ -88,6 +96,10 @@ def rows(room: ClassSummary, books: Books) -> Iterator[list[sheet.Cell]]:
             continue
         if entry.person:
             name = next(iter(entry.person.names), "")
-            yield [identifier(name), *(entry.cell(field) for field in COLUMNS.values() if field != "name"), entry.points]
+            yield [
+                identifier(name),
+                *(entry.cell(field) for field in COLUMNS.values() if field != "name"),
+                entry.points,
+            ]
         else:
             yield [entry.label, "", "", entry.label, "", entry.points]

@@ -21,8 +21,12 @@ from grader.util.errors import InputError
 
 SCHEMA = "classroom50/result/v1"
 NEEDED = {
-    "classroom": "CLASSROOM", "assignment": "ASSIGNMENT", "submission": "SUBMISSION_TAG", "commit": "COMMIT_URL", "release": "RELEASE_URL",
-}  # fmt: skip
+    "classroom": "CLASSROOM",
+    "assignment": "ASSIGNMENT",
+    "submission": "SUBMISSION_TAG",
+    "commit": "COMMIT_URL",
+    "release": "RELEASE_URL",
+}
 TOLD = {"assignment_type": "ASSIGNMENT_TYPE", "owner": "OWNER", "review": "REVIEW_URL"}  # where the runner says so
 OUTPUT = 4_000  # characters of one test; collectors take 10 MB in all
 
@@ -32,8 +36,10 @@ def check(environ: Mapping[str, str] | None = None) -> None:
     around = os.environ if environ is None else environ
     missing = [name for name in NEEDED.values() if not around.get(name)]
     if missing:
-        raise InputError(f"--classroom50 is for Classroom 50's runner, which sets {', '.join(NEEDED.values())}; {', '.join(missing)} "
-                         f"{'is' if len(missing) == 1 else 'are'} not set.")  # fmt: skip
+        raise InputError(
+            f"--classroom50 is for Classroom 50's runner, which sets {', '.join(NEEDED.values())}; {', '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} not set."
+        )
 
 
 def render(report: Report, environ: Mapping[str, str] | None = None) -> str:
@@ -44,27 +50,38 @@ def render(report: Report, environ: Mapping[str, str] | None = None) -> str:
     if any(one.ungraded for one in report.submissions):
         return ""
     made = json.dumps(as_data(report, environ), indent=1, ensure_ascii=True, allow_nan=False)
-    return made.replace("::", ":\\u003a").replace("##", "#\\u0023") + "\n"  # no command for the CI service whose log shows it
+    return (
+        made.replace("::", ":\\u003a").replace("##", "#\\u0023") + "\n"
+    )  # no command for the CI service whose log shows it
 
 
 def as_data(report: Report, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The result in plain dicts and lists."""
     around = os.environ if environ is None else environ
     check(around)
-    tests = [_test(lesson, judged) for one in report.submissions for lesson in one.lessons for judged in lesson.verdicts]
+    tests = [
+        _test(lesson, judged) for one in report.submissions for lesson in one.lessons for judged in lesson.verdicts
+    ]
     about = {key: around[name] for key, name in NEEDED.items()}
     about |= {key: around[name] for key, name in TOLD.items() if around.get(name)}
     return {
-        "schema": SCHEMA, **about, "review": about.get("review", about["commit"]),
+        "schema": SCHEMA,
+        **about,
+        "review": about.get("review", about["commit"]),
         "datetime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "score": sum(test["score"] for test in tests), "max-score": sum(test["max-score"] for test in tests), "tests": tests,
-    }  # fmt: skip
+        "score": sum(test["score"] for test in tests),
+        "max-score": sum(test["max-score"] for test in tests),
+        "tests": tests,
+    }
 
 
 def _test(lesson: LessonReport, judged: Verdict) -> dict[str, Any]:
     """Beside what the schema asks for, the verdict as text and its mistakes, which the collector keeps."""
     return {
-        "test-name": f"{lesson.name}: {judged.exercise}", "passed": judged.passed, "score": int(lesson.earned(judged) or 0),
+        "test-name": f"{lesson.name}: {judged.exercise}",
+        "passed": judged.passed,
+        "score": int(lesson.earned(judged) or 0),
         "max-score": int(lesson.points[judged.exercise]),
-        "output": text.clean(text.verdict(judged), OUTPUT), "mistakes": list(judged.mistakes),
-    }  # fmt: skip
+        "output": text.clean(text.verdict(judged), OUTPUT),
+        "mistakes": list(judged.mistakes),
+    }

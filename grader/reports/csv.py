@@ -25,9 +25,14 @@ def rows(room: ClassSummary) -> Iterator[list[sheet.Cell]]:
         scores = {lesson.name: lesson.score for lesson in one.lessons}
         judged = [mine.get((column.lesson, column.exercise)) for column in room.columns]
         yield [
-            label, *(scores.get(name) for name in room.lessons), one.score, one.max_score,
-            *(None if found is None else found.status for found in judged), "late" if one.late else "", message(one),
-        ]  # fmt: skip
+            label,
+            *(scores.get(name) for name in room.lessons),
+            one.score,
+            one.max_score,
+            *(None if found is None else found.status for found in judged),
+            "late" if one.late else "",
+            message(one),
+        ]
 
 
 def message(one: SubmissionReport) -> str:

@@ -11,7 +11,9 @@ from grader.reports.html import STYLE, feedback
 from grader.reports.templating import render
 
 
-def page(one: SubmissionReport, label: str, course: str, pictures: Pictures | None = None, report: Report | None = None) -> str:
+def page(
+    one: SubmissionReport, label: str, course: str, pictures: Pictures | None = None, report: Report | None = None
+) -> str:
     """A page that stands alone: what one learner gets back, and nothing of anybody else. report: whose conditions stand at its foot."""
     made = section(one, label, pictures or Pictures())
     return render("card.html", title=f"{label} — {course}", style=STYLE, section=made, report=report) + "\n"
@@ -20,7 +22,12 @@ def page(one: SubmissionReport, label: str, course: str, pictures: Pictures | No
 def section(one: SubmissionReport, label: str, pictures: Pictures, *, level: int = 1, id: str = "") -> str:
     """The result: score, what to fix in the notebook itself, and each lesson. level: of its heading."""
     lessons = [
-        (lesson, _short(lesson), _parts(lesson), [feedback(judged, pictured=pictures) for judged in lesson.verdicts if told(judged)])
+        (
+            lesson,
+            _short(lesson),
+            _parts(lesson),
+            [feedback(judged, pictured=pictures) for judged in lesson.verdicts if told(judged)],
+        )
         for lesson in one.lessons
     ]
     return render("learner.html", one=one, label=label, lessons=lessons, level=level, id=id)
@@ -31,8 +38,9 @@ def _parts(lesson: LessonReport) -> list[str]:
     return [
         f"{judged.exercise}: {lesson.earned(judged)} of {lesson.points[judged.exercise]} points, because {judged.cases[0]} of "
         f"{judged.cases[1]} cases agree."
-        for judged in lesson.verdicts if lesson.partial and not judged.passed and lesson.earned(judged)
-    ]  # fmt: skip
+        for judged in lesson.verdicts
+        if lesson.partial and not judged.passed and lesson.earned(judged)
+    ]
 
 
 def _short(lesson: LessonReport) -> dict[str, list[str]]:

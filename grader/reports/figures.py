@@ -31,8 +31,15 @@ class Pictures:
 
     def _draw(self, view: View, scale: Scale | None) -> str:
         key = (
-            view.title, view.cut, view.cells.tobytes(), view.cells.shape, view.cells.dtype.str, view.total, view.mark, scale,
-        )  # fmt: skip
+            view.title,
+            view.cut,
+            view.cells.tobytes(),
+            view.cells.shape,
+            view.cells.dtype.str,
+            view.total,
+            view.mark,
+            scale,
+        )
         if key not in self._drawn:
             picture = svg(view, scale)
             self._drawn[key] = self._refer(picture) if self._shared and picture.startswith("<svg") else picture

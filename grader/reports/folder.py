@@ -24,7 +24,12 @@ RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", 
 
 
 def write_all(
-    report: Report, folder: Path, *, books: Books = ALONE, named: bool = True, before_change: Callable[[], None] | None = None
+    report: Report,
+    folder: Path,
+    *,
+    books: Books = ALONE,
+    named: bool = True,
+    before_change: Callable[[], None] | None = None,
 ) -> list[Path]:
     """Writes report.html, grades.csv, attention.csv, canvas.csv, moodle.csv, nbgrader.csv, report.json, summary.md, and for each learner
     feedback/NAME.html, junit/NAME.xml and, where everything could be graded, gradescope/NAME.json. Files of these names are
@@ -48,7 +53,13 @@ def write_all(
                 "make room or name another folder, and write the reports again."
             ) from None
         written.append(folder / name)
-    for kind in ("feedback/*.html", "junit/*.xml", "gradescope/*.json", *BOOKS, "junit.xml"):  # the last: of an earlier version
+    for kind in (
+        "feedback/*.html",
+        "junit/*.xml",
+        "gradescope/*.json",
+        *BOOKS,
+        "junit.xml",
+    ):  # the last: of an earlier version
         for stale in set(folder.glob(kind)) - set(written):  # of who is no longer in the class, or has no score now
             warn()
             stale.unlink(missing_ok=True)

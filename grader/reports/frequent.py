@@ -29,17 +29,28 @@ def _groups(room: ClassSummary) -> Iterable[tuple[str, list[int]]]:
         "a note on their submission: a lesson is missing, or something could not be read",
         [who for who, one in enumerate(room.report.submissions) if one.message],
     )
-    yield "a name that differs from another's only in case, spaces, or invisible characters: whose work is it?", room.alike
+    yield (
+        "a name that differs from another's only in case, spaces, or invisible characters: whose work is it?",
+        room.alike,
+    )
     yield (
         "nothing attempted",
-        [who for who, mine in enumerate(room.verdicts) if not any(v.status in (*ATTEMPTED, "could_not_grade") for v in mine.values())],
+        [
+            who
+            for who, mine in enumerate(room.verdicts)
+            if not any(v.status in (*ATTEMPTED, "could_not_grade") for v in mine.values())
+        ],
     )
     yield "used what an exercise does not allow", having("forbidden")
     yield "code that does not end, or takes too much memory", having("timeout", "memory")
-    yield "a wrong result that no known mistake explains", [
-        who for who, mine in enumerate(room.verdicts)
-        if any(v.status == "failed" and not v.mistakes for v in mine.values())
-    ]  # fmt: skip
+    yield (
+        "a wrong result that no known mistake explains",
+        [
+            who
+            for who, mine in enumerate(room.verdicts)
+            if any(v.status == "failed" and not v.mistakes for v in mine.values())
+        ],
+    )
     yield "could not be graded because the grader failed; grade these again", having("could_not_grade")
 
 

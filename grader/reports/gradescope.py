@@ -47,26 +47,38 @@ def as_data(report: Report, max_points: float | None = None, visibility: str = "
     said.append(f"Isolation while grading: {text.one_line(report.isolation)}.")
     seconds = sum(judged.seconds for lesson in lessons for judged in lesson.verdicts)
     return {
-        "score": _points(score, factor), "execution_time": round(float(seconds), 3),
-        "output": text.clean("\n".join(said)), "output_format": "text", "visibility": visibility,
+        "score": _points(score, factor),
+        "execution_time": round(float(seconds), 3),
+        "output": text.clean("\n".join(said)),
+        "output_format": "text",
+        "visibility": visibility,
         "stdout_visibility": "hidden",
         "extra_data": {
             "seed": report.seed,
-            "mistakes": {judged.exercise: list(judged.mistakes) for lesson in lessons for judged in lesson.verdicts if judged.mistakes},
+            "mistakes": {
+                judged.exercise: list(judged.mistakes)
+                for lesson in lessons
+                for judged in lesson.verdicts
+                if judged.mistakes
+            },
         },
         "tests": [_test(lesson, judged, factor, visibility) for lesson in lessons for judged in lesson.verdicts],
-    }  # fmt: skip
+    }
 
 
 def _test(lesson: LessonReport, judged: Verdict, factor: float, visibility: str) -> dict[str, Any]:
     """status: Gradescope knows 'passed' and 'failed' alone; the output's first line has the word."""
     points = lesson.points[judged.exercise]
     return {
-        "name": text.one_line(f"{lesson.name}: {judged.exercise}"), "name_format": "text",
-        "score": _points(lesson.earned(judged), factor), "max_score": _points(points, factor),
-        "status": "passed" if judged.passed else "failed", "output": text.verdict(judged), "output_format": "text",
+        "name": text.one_line(f"{lesson.name}: {judged.exercise}"),
+        "name_format": "text",
+        "score": _points(lesson.earned(judged), factor),
+        "max_score": _points(points, factor),
+        "status": "passed" if judged.passed else "failed",
+        "output": text.verdict(judged),
+        "output_format": "text",
         "visibility": visibility,
-    }  # fmt: skip
+    }
 
 
 def _points(points: float, factor: float) -> float:

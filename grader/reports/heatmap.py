@@ -101,8 +101,11 @@ def spoken(view: View) -> str:
     mark = ""
     if view.mark and view.cells.size > 1:
         row, column = (a + b for a, b in zip(view.mark, view.first, strict=True))
-        mark = f". The largest difference is in row {row}, column {column}" if len(rows) > 1 else (
-            f". The largest difference is at {column}")  # fmt: skip
+        mark = (
+            f". The largest difference is in row {row}, column {column}"
+            if len(rows) > 1
+            else (f". The largest difference is at {column}")
+        )
     return clean(f"{view.title}{cut}: {said}{mark}.", 4000)
 
 

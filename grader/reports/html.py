@@ -17,8 +17,18 @@ from grader.reports.tables import View, views
 from grader.reports.templating import LOOKS, code, escape, paragraphs, prose, render, style
 
 __all__ = [
-    "LOOKS", "block", "code", "escape", "explanation", "explanations", "feedback", "paragraphs", "pictures", "prose", "verdict",
-]  # fmt: skip
+    "LOOKS",
+    "block",
+    "code",
+    "escape",
+    "explanation",
+    "explanations",
+    "feedback",
+    "paragraphs",
+    "pictures",
+    "prose",
+    "verdict",
+]
 
 PAIRS = ("expected", "actual", "run")  # roles of tables that share one scale of colors
 FOLDED = 30  # numbers of inputs from which on they are folded: the verdict's headline stays in view
@@ -58,11 +68,17 @@ def feedback(
     pictured: what draws the tables; by default `pictures`.
     """
     return render(
-        "verdict.html", judged=judged, word=text.WORDS[judged.status], notes=notes,
-        line_label=wording.line_label(judged.line) if judged.line else "", pictured=(pictured or pictures)(judged.tables),
-        mistakes=tuple(zip(judged.mistakes, judged.sentences, strict=False)), sought=text.sought(judged), no_mistake=text.NO_MISTAKE,
+        "verdict.html",
+        judged=judged,
+        word=text.WORDS[judged.status],
+        notes=notes,
+        line_label=wording.line_label(judged.line) if judged.line else "",
+        pictured=(pictured or pictures)(judged.tables),
+        mistakes=tuple(zip(judged.mistakes, judged.sentences, strict=False)),
+        sought=text.sought(judged),
+        no_mistake=text.NO_MISTAKE,
         precision="" if judged.max_difference is None else text.difference(judged.max_difference),
-    )  # fmt: skip
+    )
 
 
 def pictures(tables: Sequence[Table], draw: Draw = svg) -> Pictured:
@@ -86,7 +102,9 @@ def _figures(shown: Sequence[View], draw: Draw, key: str = "") -> str:
 
     gap = shared_scale([view for view in shown if view.table.role == "difference"])
     scales = {"input": None, "difference": gap}
-    return render("tables.html", drawn=[(view, draw(view, scales.get(view.table.role, scale))) for view in shown], key=key)
+    return render(
+        "tables.html", drawn=[(view, draw(view, scales.get(view.table.role, scale))) for view in shown], key=key
+    )
 
 
 def _key(shown: Sequence[View]) -> str:
@@ -96,7 +114,9 @@ def _key(shown: Sequence[View]) -> str:
         said.append("Outlined: the largest difference shown")
     pair = [view for view in shown if view.table.role in PAIRS]
     if pair:
-        said.append(f"{'both runs' if pair[0].table.role == 'run' else 'expected and got'}: {legend(shared_scale(pair))}")
+        said.append(
+            f"{'both runs' if pair[0].table.role == 'run' else 'expected and got'}: {legend(shared_scale(pair))}"
+        )
     return f"{'; '.join(said)}." if said else ""
 
 

@@ -44,10 +44,14 @@ def _item(room: ClassSummary, column: Column) -> Item:
     met = Counter(verdict.status for verdict in judged)
     found = Counter(id for verdict in judged for id, _ in likeliest(verdict))
     return Item(
-        column, met["passed"], sum(met[status] for status in ATTEMPTED), met.total() - met["could_not_grade"], discrimination(room, column),
+        column,
+        met["passed"],
+        sum(met[status] for status in ATTEMPTED),
+        met.total() - met["could_not_grade"],
+        discrimination(room, column),
         ", ".join(f"{count} {text.WORDS[status]}" for status, count in met.most_common() if status != "passed"),
         ", ".join(f"{id} ({count})" for id, count in found.most_common(2)),
-    )  # fmt: skip
+    )
 
 
 def discrimination(room: ClassSummary, column: Column) -> float | None:

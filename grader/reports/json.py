@@ -24,33 +24,48 @@ def render(report: Report) -> str:
 def as_data(report: Report) -> dict[str, Any]:
     """The report in plain dicts and lists."""
     return {
-        "format": FORMAT, "course": text.clean(report.course), "seed": report.seed, "isolation": report.isolation,
-        "notes": [text.clean(note) for note in report.notes], "submissions": [submission(one) for one in report.submissions],
-    }  # fmt: skip
+        "format": FORMAT,
+        "course": text.clean(report.course),
+        "seed": report.seed,
+        "isolation": report.isolation,
+        "notes": [text.clean(note) for note in report.notes],
+        "submissions": [submission(one) for one in report.submissions],
+    }
 
 
 def submission(one: SubmissionReport) -> dict[str, Any]:
     """One learner's result. message: what to fix where a notebook could not be read, else ''."""
     return {
-        "name": text.clean(one.name), "path": text.clean(one.path), "score": one.score, "max_score": one.max_score,
-        "message": text.clean(one.message), "lessons": [_lesson(lesson) for lesson in one.lessons],
-    }  # fmt: skip
+        "name": text.clean(one.name),
+        "path": text.clean(one.path),
+        "score": one.score,
+        "max_score": one.max_score,
+        "message": text.clean(one.message),
+        "lessons": [_lesson(lesson) for lesson in one.lessons],
+    }
 
 
 def _lesson(lesson: LessonReport) -> dict[str, Any]:
     return {
-        "name": lesson.name, "score": lesson.score, "max_score": lesson.max_score,
+        "name": lesson.name,
+        "score": lesson.score,
+        "max_score": lesson.max_score,
         "notes": [text.clean(note) for note in lesson.notes],
         "exercises": [_exercise(lesson, judged) for judged in lesson.verdicts],
-    }  # fmt: skip
+    }
 
 
 def _exercise(lesson: LessonReport, judged: Verdict) -> dict[str, Any]:
     """headline: what failed; message: the whole verdict as text; cases: how many agreed, and of how many, [0, 0] where none ran."""
     return {
-        "name": judged.exercise, "status": judged.status, "score": lesson.earned(judged),
+        "name": judged.exercise,
+        "status": judged.status,
+        "score": lesson.earned(judged),
         "max_score": lesson.points[judged.exercise],
-        "cases": list(judged.cases), "mistakes": list(judged.mistakes),
-        "headline": text.clean(judged.headline, 2_000), "stage": judged.stage,
-        "message": text.clean(text.verdict(judged), text.LIMIT - 2_000), "seconds": round(float(judged.seconds), 4),
-    }  # fmt: skip
+        "cases": list(judged.cases),
+        "mistakes": list(judged.mistakes),
+        "headline": text.clean(judged.headline, 2_000),
+        "stage": judged.stage,
+        "message": text.clean(text.verdict(judged), text.LIMIT - 2_000),
+        "seconds": round(float(judged.seconds), 4),
+    }

@@ -37,7 +37,9 @@ def _submission(top: ElementTree.Element, one: SubmissionReport, prefix: str) ->
     if one.message or not one.lessons:
         name = _valid(f"{prefix}submission")
         unread = not one.lessons or any(judged.status == "missing" for judged in one.verdicts)
-        suite = ElementTree.SubElement(top, "testsuite", name=name, tests="1", failures="0", errors=str(int(unread)), skipped="0")
+        suite = ElementTree.SubElement(
+            top, "testsuite", name=name, tests="1", failures="0", errors=str(int(unread)), skipped="0"
+        )
         case = ElementTree.SubElement(suite, "testcase", classname=name, name="can be read", time="0")
         if unread:
             _problem(case, "error", "could_not_read", one.message or "No notebook was found.", "")
@@ -49,10 +51,15 @@ def _lesson(top: ElementTree.Element, lesson: LessonReport, prefix: str) -> None
     failed = [judged for judged in lesson.verdicts if not judged.passed]
     errors = sum(judged.status in ERRORS for judged in failed)
     suite = ElementTree.SubElement(
-        top, "testsuite", name=_valid(prefix + lesson.name), tests=str(len(lesson.verdicts)),
-        failures=str(len(failed) - errors), errors=str(errors), skipped="0",
+        top,
+        "testsuite",
+        name=_valid(prefix + lesson.name),
+        tests=str(len(lesson.verdicts)),
+        failures=str(len(failed) - errors),
+        errors=str(errors),
+        skipped="0",
         time=f"{sum(judged.seconds for judged in lesson.verdicts):.3f}",
-    )  # fmt: skip
+    )
     for judged in lesson.verdicts:
         _case(suite, judged, prefix + lesson.name)
     if lesson.notes:

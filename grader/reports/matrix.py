@@ -9,9 +9,16 @@ from grader.reports.templating import render
 
 # One sign a status, no two alike, each drawn by common fonts.
 SIGNS = {
-    "passed": "✓", "failed": "✗", "error": "!", "timeout": "T", "memory": "M", "forbidden": "⊘", "not_started": "·",
-    "missing": "–", "could_not_grade": "?",
-}  # fmt: skip
+    "passed": "✓",
+    "failed": "✗",
+    "error": "!",
+    "timeout": "T",
+    "memory": "M",
+    "forbidden": "⊘",
+    "not_started": "·",
+    "missing": "–",
+    "could_not_grade": "?",
+}
 
 
 def table(room: ClassSummary) -> str:
@@ -21,11 +28,14 @@ def table(room: ClassSummary) -> str:
     lessons = Counter(column.lesson for column in room.columns)
     before = (None, *(column.lesson for column in room.columns))
     return render(
-        "matrix.html", signs=SIGNS, met={judged.status for mine in room.verdicts for judged in mine.values()},
-        few=_fits(lessons), lessons=list(lessons.items()),
+        "matrix.html",
+        signs=SIGNS,
+        met={judged.status for mine in room.verdicts for judged in mine.values()},
+        few=_fits(lessons),
+        lessons=list(lessons.items()),
         columns=[(column, column.lesson != last) for column, last in zip(room.columns, before, strict=False)],
         rows=list(zip(range(len(room.labels)), room.labels, room.report.submissions, room.verdicts, strict=True)),
-    )  # fmt: skip
+    )
 
 
 def _fits(lessons: Counter[str]) -> bool:

@@ -67,6 +67,7 @@ def feedback(one: SubmissionReport) -> str:
 def _lesson(lesson: LessonReport) -> str:
     failed = [
         f"{judged.exercise}: {(text.summary(judged) or text.WORDS[judged.status]).removesuffix('.')}"
-        for judged in lesson.verdicts if not judged.passed
-    ]  # fmt: skip
+        for judged in lesson.verdicts
+        if not judged.passed
+    ]
     return f"{lesson.name} {text.had(lesson.score)} of {lesson.max_score}{': ' if failed else ''}{'; '.join(failed)}"

@@ -16,8 +16,19 @@ from grader.reports import sheet
 from grader.reports.books import Books, identifier
 from grader.reports.room import ClassSummary
 
-COLUMNS = ("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email", "raw_score", "late_submission_penalty",
-           "score", "max_score")  # fmt: skip
+COLUMNS = (
+    "assignment",
+    "duedate",
+    "timestamp",
+    "student_id",
+    "last_name",
+    "first_name",
+    "email",
+    "raw_score",
+    "late_submission_penalty",
+    "score",
+    "max_score",
+)
 ALONE = Books()
 
 
@@ -36,4 +47,14 @@ def rows(room: ClassSummary, books: Books) -> Iterator[list[sheet.Cell]]:
             if lesson is None or lesson.score is None or (books.enrolled and not person):
                 continue
             about = [*reversed(person.first_last), person["email"]] if person else ["", "", ""]
-            yield [name, "", "", identifier(person.key) if person else label, *about, lesson.score, 0, lesson.score, lesson.max_score]
+            yield [
+                name,
+                "",
+                "",
+                identifier(person.key) if person else label,
+                *about,
+                lesson.score,
+                0,
+                lesson.score,
+                lesson.max_score,
+            ]

@@ -28,19 +28,31 @@ def render(report: Report) -> str:
         ("learners", "Each learner", _learners(room, pictures)),
     ]
     title = f"{report.course[:1].upper()}{report.course[1:]}: report of the class"
-    return rendered(
-        "class.html", title=title, style=STYLE, report=report, parts=parts, remarks=remarks(room), figures=_figures(room),
-        definitions=pictures.definitions(),
-    ) + "\n"  # fmt: skip
+    return (
+        rendered(
+            "class.html",
+            title=title,
+            style=STYLE,
+            report=report,
+            parts=parts,
+            remarks=remarks(room),
+            figures=_figures(room),
+            definitions=pictures.definitions(),
+        )
+        + "\n"
+    )
 
 
 def _figures(room: ClassSummary) -> list[tuple[str, str]]:
     """The figures at a glance."""
     full = sum(one.max_score > 0 and one.score == one.max_score for one in room.report.submissions)
     return [
-        ("learners", f"{len(room.report.submissions)}"), ("mean", percent(room.mean)), ("median", percent(room.median)),
-        ("everything passed", f"{full}"), ("exercises", f"{len(room.columns)}"),
-    ]  # fmt: skip
+        ("learners", f"{len(room.report.submissions)}"),
+        ("mean", percent(room.mean)),
+        ("median", percent(room.median)),
+        ("everything passed", f"{full}"),
+        ("exercises", f"{len(room.columns)}"),
+    ]
 
 
 def percent(part: float | None) -> str:

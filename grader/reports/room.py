@@ -51,7 +51,9 @@ class ClassSummary:
     @cached_property
     def alike(self) -> list[int]:
         """Learners, by number, whose names are one but for case, spaces, or what is not seen."""
-        return sorted(who for group in alike([of_learner(one.name) for one in self.report.submissions]) for who in group)
+        return sorted(
+            who for group in alike([of_learner(one.name) for one in self.report.submissions]) for who in group
+        )
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

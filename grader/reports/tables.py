@@ -53,7 +53,9 @@ class View:
     def title(self) -> str:
         """Name, shape and type: 'expected weights (2, 3) float64'."""
         name, role = self.table.name, self.table.role
-        said = {"input": name, "difference": "difference, got − expected"}.get(role, f"{SIDES.get(role, '')} {name}".strip())
+        said = {"input": name, "difference": "difference, got − expected"}.get(
+            role, f"{SIDES.get(role, '')} {name}".strip()
+        )
         shape = f" {tuple(self.table.shape)}" if role != "difference" else ""
         return f"{said}{shape}{' ' + self.dtype if role == 'actual' else ''}".strip()
 
@@ -80,7 +82,8 @@ class View:
 def content(tables: Sequence[Table]) -> tuple:
     """What tables hold, as a key: equal where every report shows the same of them."""
     return tuple(
-        (one.name, one.role, one.dtype, one.array.dtype.str, one.array.shape, one.array.tobytes(), one.cut, one.mark) for one in tables
+        (one.name, one.role, one.dtype, one.array.dtype.str, one.array.shape, one.array.tobytes(), one.cut, one.mark)
+        for one in tables
     )
 
 
@@ -138,7 +141,9 @@ def _views(table: Table, at: tuple[int, ...] | None, shape: tuple[int, ...] | No
     lead = table.shape[:-2]
     if table.role != "input" and _whole(table.shape):
         slices = [(index, marked if marked and marked[: len(lead)] == index else None) for index in np.ndindex(*lead)]
-        return [View(table, part(table.array, index, (0, 0)), index, (0, 0), _mark(mark, (0, 0))) for index, mark in slices]
+        return [
+            View(table, part(table.array, index, (0, 0)), index, (0, 0), _mark(mark, (0, 0))) for index, mark in slices
+        ]
     index, first = window(table, table.mark or at, table.shape if table.mark else shape)
     return [View(table, part(table.array, index, first), index, first, _mark(marked, first))]
 

@@ -17,14 +17,21 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "templates"
 # status -> (symbol, colour of the rule and the symbol, style of the rule); mid tones that stand on white and on black
 LOOKS = {
-    "passed": ("✓", "#009E73", "solid"), "failed": ("✗", "#D55E00", "solid"), "error": ("!", "#B0559B", "solid"),
-    "timeout": ("!", "#B0559B", "dashed"), "memory": ("!", "#B0559B", "dashed"),
-    "forbidden": ("⊘", "#B8860B", "solid"), "not_started": ("○", "#8A8A8A", "dotted"),
-    "missing": ("?", "#8A8A8A", "dotted"), "could_not_grade": ("?", "#8A8A8A", "dashed"),
+    "passed": ("✓", "#009E73", "solid"),
+    "failed": ("✗", "#D55E00", "solid"),
+    "error": ("!", "#B0559B", "solid"),
+    "timeout": ("!", "#B0559B", "dashed"),
+    "memory": ("!", "#B0559B", "dashed"),
+    "forbidden": ("⊘", "#B8860B", "solid"),
+    "not_started": ("○", "#8A8A8A", "dotted"),
+    "missing": ("?", "#8A8A8A", "dotted"),
+    "could_not_grade": ("?", "#8A8A8A", "dashed"),
     "said": ("", "#8A8A8A", "solid"),
-}  # fmt: skip
+}
 SENTENCE = 4_000  # characters of one sentence or quoted line
-_CALLS = re.compile(r"(?<![\w>])((?:check|hint|explain|solution|progress|replay|reset|join|leave|stuck|fine)\([^()\n]{0,80}\))(?!</code>)")
+_CALLS = re.compile(
+    r"(?<![\w>])((?:check|hint|explain|solution|progress|replay|reset|join|leave|stuck|fine)\([^()\n]{0,80}\))(?!</code>)"
+)
 
 
 def render(name: str, **values: Any) -> str:
@@ -68,8 +75,13 @@ def _environment() -> Environment:
         return value if isinstance(value, Markup) else text.clean(value)
 
     made = Environment(
-        loader=FileSystemLoader(FOLDER), autoescape=True, finalize=cleaned, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        finalize=cleaned,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     for filter in (prose, code, paragraphs):
         made.filters[filter.__name__] = lambda *given, filter=filter: Markup(filter(*given))
     made.filters |= {"dedent": lambda said: textwrap.dedent(said).strip("\n"), "had": text.had, "points": text.points}

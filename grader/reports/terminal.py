@@ -13,9 +13,16 @@ from grader.reports import text
 from grader.reports.html import LOOKS
 
 STYLES = {
-    "passed": "green", "failed": "red", "error": "magenta", "timeout": "magenta", "memory": "magenta",
-    "forbidden": "yellow", "not_started": "dim", "missing": "dim", "could_not_grade": "yellow",
-}  # fmt: skip
+    "passed": "green",
+    "failed": "red",
+    "error": "magenta",
+    "timeout": "magenta",
+    "memory": "magenta",
+    "forbidden": "yellow",
+    "not_started": "dim",
+    "missing": "dim",
+    "could_not_grade": "yellow",
+}
 
 
 def render(report: Report, *, rich: bool | None = None, width: int | None = None) -> str:
@@ -38,9 +45,15 @@ def _rich(report: Report, width: int) -> str:
     # Never to the real terminal: what is returned is printed by whoever asked for it.
     colours = None if os.environ.get("NO_COLOR") else "standard"
     console = Console(
-        file=io.StringIO(), force_terminal=True, color_system=colours, width=width, markup=False, emoji=False,
-        highlight=False, legacy_windows=False,
-    )  # fmt: skip
+        file=io.StringIO(),
+        force_terminal=True,
+        color_system=colours,
+        width=width,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        legacy_windows=False,
+    )
     for one in report.submissions:
         _submission(console, one)
     console.print(text.conditions(report), style="dim")
@@ -68,9 +81,14 @@ def _table(lesson: LessonReport):  # type: ignore[no-untyped-def]
     from rich.text import Text
 
     table = Table(
-        title=f"{lesson.name}: {text.had(lesson.score)} of {lesson.max_score}", title_justify="left", title_style="",
-        box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", expand=False,
-    )  # fmt: skip
+        title=f"{lesson.name}: {text.had(lesson.score)} of {lesson.max_score}",
+        title_justify="left",
+        title_style="",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        header_style="dim",
+        expand=False,
+    )
     table.add_column("exercise", no_wrap=True)
     table.add_column("result", no_wrap=True)
     table.add_column("points", justify="right", no_wrap=True)

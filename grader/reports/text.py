@@ -17,10 +17,16 @@ WIDTH = 96
 PRINTED = 600  # characters of what a learner's code printed
 LIMIT = 20_000  # characters that one exercise may add to a report
 WORDS = {
-    "passed": "passed", "failed": "failed", "error": "error", "timeout": "out of time", "memory": "out of memory",
-    "forbidden": "not allowed", "not_started": "not started", "missing": "missing",
+    "passed": "passed",
+    "failed": "failed",
+    "error": "error",
+    "timeout": "out of time",
+    "memory": "out of memory",
+    "forbidden": "not allowed",
+    "not_started": "not started",
+    "missing": "missing",
     "could_not_grade": "could not be graded",
-}  # fmt: skip
+}
 NO_MISTAKE = "No known mistake fits."
 # C0 and C1 controls without tab and newline, what reorders or hides text, what no encoding can carry.
 _CONTROL = re.compile(
@@ -102,10 +108,11 @@ def _wrapped(text: str, indent: str = "") -> str:
     """Wraps prose; lines that the text already has are kept."""
     lines = clean(text).splitlines() or [""]
     return "\n".join(
-        textwrap.fill(line, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False,
-                      break_long_words=False)
+        textwrap.fill(
+            line, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+        )
         for line in lines
-    )  # fmt: skip
+    )
 
 
 def _line(line: Line | None) -> list[str]:
@@ -132,7 +139,11 @@ def _mistakes(judged: Verdict) -> list[str]:
     said += [f"{id}: {sentence}" for id, sentence in zip(judged.mistakes, judged.sentences, strict=False)]
     if not said:
         return [_section("Likely mistake", [NO_MISTAKE])] if sought(judged) else []
-    return [_section("Likely mistake" if len(judged.mistakes) < 2 else "Likely mistakes: each gives exactly this result", said)]
+    return [
+        _section(
+            "Likely mistake" if len(judged.mistakes) < 2 else "Likely mistakes: each gives exactly this result", said
+        )
+    ]
 
 
 def sought(judged: Verdict) -> bool:
@@ -142,7 +153,9 @@ def sought(judged: Verdict) -> bool:
 
 def _output(judged: Verdict) -> list[str]:
     """What the learner's code printed there, and the warnings that it raised."""
-    warned = [_section("Warnings that your code raised", [f"- {one}" for one in judged.warned])] if judged.warned else []
+    warned = (
+        [_section("Warnings that your code raised", [f"- {one}" for one in judged.warned])] if judged.warned else []
+    )
     printed = clean(judged.printed, PRINTED).rstrip()
     return [*warned, *([f"\nWhat it printed\n{textwrap.indent(printed, '    ')}"] if printed.strip() else [])]
 
@@ -282,7 +295,7 @@ def plain(said: str) -> str:
     """Markdown prose as wrapped text, its code indented."""
     return "\n\n".join(
         textwrap.indent(part, "    ") if kind == "code" else _wrapped(part) for kind, part in passages(said)
-    )  # fmt: skip
+    )
 
 
 def explanation(told: MistakeText) -> str:

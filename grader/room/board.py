@@ -66,7 +66,9 @@ def wrongs(learners: Sequence[Learner]) -> tuple[Wrong, ...]:
         for exercise, state in learner.states.items():
             if state.wrong:
                 found.setdefault((exercise, state.mistake or state.status), (state, []))[1].append(learner.name)
-    made = [Wrong(name, state.status, state.mistake, state.said, tuple(who)) for (name, _), (state, who) in found.items()]
+    made = [
+        Wrong(name, state.status, state.mistake, state.said, tuple(who)) for (name, _), (state, who) in found.items()
+    ]
     return tuple(sorted(made, key=lambda wrong: (-len(wrong.learners), not wrong.mistake, wrong.exercise)))
 
 
@@ -89,7 +91,9 @@ def tiles(learners: Sequence[Learner], lesson: str) -> tuple[Tile, ...]:
 
 def _tile(learners: Sequence[Learner], lesson: str, exercise: str) -> Tile:
     states = [learner.states[exercise] for learner in learners if exercise in learner.states]
-    passed, wrong = (sum(found) for found in zip(*((s.status == "passed", s.wrong) for s in states))) if states else (0, 0)
+    passed, wrong = (
+        (sum(found) for found in zip(*((s.status == "passed", s.wrong) for s in states))) if states else (0, 0)
+    )
     here = tuple(learner for learner in learners if learner.here == exercise)
     return Tile(lesson, exercise, passed, wrong, len(learners) - passed - wrong, here)
 

@@ -64,7 +64,10 @@ class Connections:
         held = Counter(each.sender for each in self._open.values())
         beyond = {who: max(count - EACH * self._members.get(who, 0), 0) for who, count in held.items()}
         fresh = time.monotonic() - FRESH_S
-        return max(self._open.values(), key=lambda each: (each.member != PAGE, each.at < fresh, beyond[each.sender], held[each.sender]))
+        return max(
+            self._open.values(),
+            key=lambda each: (each.member != PAGE, each.at < fresh, beyond[each.sender], held[each.sender]),
+        )
 
     def _close(self, connection: _Connection) -> None:
         self.forget(connection.stream)

@@ -8,7 +8,12 @@ from dataclasses import dataclass
 HEIGHT = 42.0  # of all tiles together
 WIDTH = {1: 57.0, 2: 26.0}  # of a line of marks, by columns of tiles
 HEAD, LINE = 6.6, 2.45  # of a tile without marks, its share of the gaps included; of one line of marks
-LETTER, AROUND, BARE, WIDEST = 0.78, 2.7, 2.45, 15.0  # of a letter, what is around a name, a mark without one, the widest mark
+LETTER, AROUND, BARE, WIDEST = (
+    0.78,
+    2.7,
+    2.45,
+    15.0,
+)  # of a letter, what is around a name, a mark without one, the widest mark
 MORE = 3.4  # the mark that counts those without room
 
 

@@ -72,11 +72,15 @@ class JsonHandler(RequestHandler):
             data = json.loads(self.request.body)
         except (ValueError, RecursionError):
             data = None
-        json_type = self.request.headers.get("Content-Type", "").startswith("application/json")  # a form of another site can't send it
+        json_type = self.request.headers.get("Content-Type", "").startswith(
+            "application/json"
+        )  # a form of another site can't send it
         if not json_type or not isinstance(data, dict):
             raise self.refuse(400, "A room accepts only JSON.")
         if data.get("format") != message.FORMAT:
-            raise self.refuse(400, "This message comes from another version of the course; install the version that the room uses.")
+            raise self.refuse(
+                400, "This message comes from another version of the course; install the version that the room uses."
+            )
         return data
 
     def seat(self, place: int) -> None:

@@ -33,7 +33,9 @@ class RoomJournal:
         self.path, self.dropped = path, 0
         path.parent.mkdir(parents=True, exist_ok=True)
         # Without a buffer: what could not be written must not follow later.
-        self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o600), "r+b", 0)
+        self._file = os.fdopen(
+            os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o600), "r+b", 0
+        )
         try:
             if not only_writer(self._file):
                 raise InputError(f"another room already uses {path}; name another file with --journal.")
@@ -82,13 +84,20 @@ class RoomJournal:
         self._file.truncate(whole)
 
     def _begun(self, first: dict[str, Any]) -> dict[str, Any]:
-        if first.get("room") != FORMAT or not all(isinstance(first.get(key), str) for key in ("code", "key", "key_with_names")):
+        if first.get("room") != FORMAT or not all(
+            isinstance(first.get(key), str) for key in ("code", "key", "key_with_names")
+        ):
             raise self._foreign()
         return first
 
     def _begin(self) -> dict[str, Any]:
-        first = {"room": FORMAT, "begun": time.time(), "code": code.new(),
-                 "key": secrets.token_urlsafe(12), "key_with_names": secrets.token_urlsafe(12)}  # fmt: skip
+        first = {
+            "room": FORMAT,
+            "begun": time.time(),
+            "code": code.new(),
+            "key": secrets.token_urlsafe(12),
+            "key_with_names": secrets.token_urlsafe(12),
+        }
         self.add(first)
         self.sync()
         return first

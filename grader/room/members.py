@@ -46,7 +46,9 @@ class Member:
             self.times[event.exercise] = event.at
             said = [sentences.get(id, "") for id in event.mistake.split("+")]
             known = all(said)  # an id that the course does not know is not shown: it may be anybody's idea of a joke
-            self.states[event.exercise] = State(event.status, event.mistake if known else "", " ".join(said) if known else "")
+            self.states[event.exercise] = State(
+                event.status, event.mistake if known else "", " ".join(said) if known else ""
+            )
             if event.status == "passed" and event.at >= self.noted:
                 self.note = ""
 

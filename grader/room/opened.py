@@ -44,14 +44,22 @@ def _listening(host: str, port: int) -> list[socket.socket]:
     try:
         return bind_sockets(port, host or None, backlog=512)
     except socket.gaierror:
-        raise InputError(f"{host!r} is not an address of this computer; leave --host out to use all of its addresses.") from None
+        raise InputError(
+            f"{host!r} is not an address of this computer; leave --host out to use all of its addresses."
+        ) from None
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise InputError(f"port {port} is in use, perhaps by another room; choose another one: --port {port + 1}.") from None
+            raise InputError(
+                f"port {port} is in use, perhaps by another room; choose another one: --port {port + 1}."
+            ) from None
         if error.errno == errno.EACCES:
-            raise InputError(f"port {port} is not for ordinary users; choose one above 1023, such as --port {PORT}.") from None
+            raise InputError(
+                f"port {port} is not for ordinary users; choose one above 1023, such as --port {PORT}."
+            ) from None
         if error.errno == errno.EADDRNOTAVAIL:
-            raise InputError(f"{host} is not an address of this computer; leave --host out to use all of its addresses.") from None
+            raise InputError(
+                f"{host} is not an address of this computer; leave --host out to use all of its addresses."
+            ) from None
         raise
 
 
@@ -61,7 +69,9 @@ def _address(host: str) -> str:
         return f"[{host}]" if ":" in host else host
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         try:
-            asked.connect(("10.255.255.255", 9))  # picks the way out, which has an address; a datagram socket sends nothing yet
+            asked.connect(
+                ("10.255.255.255", 9)
+            )  # picks the way out, which has an address; a datagram socket sends nothing yet
             return asked.getsockname()[0]
         except OSError:
             return "127.0.0.1"
@@ -80,7 +90,9 @@ async def _open(sockets: list[socket.socket], journal: RoomJournal, address: str
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, getattr(signal, "SIGTERM", signal.SIGINT)):
-        with contextlib.suppress(NotImplementedError, RuntimeError):  # Windows raises KeyboardInterrupt, elsewhere than in the main thread
+        with contextlib.suppress(
+            NotImplementedError, RuntimeError
+        ):  # Windows raises KeyboardInterrupt, elsewhere than in the main thread
             loop.add_signal_handler(number, ended.set)
     showing = asyncio.create_task(live.run())
     try:
@@ -102,12 +114,16 @@ def _welcome(live: Any, room: Room, journal: RoomJournal) -> Iterator[str]:
     if journal.dropped:
         yield f"{counted(journal.dropped, 'line')} of {journal.path} could not be read and had to be left out."
     yield from (
-        "Each learner runs this in a notebook, with their own name:", "", "    from grader import join, leave, stuck, fine",
-        f'    join("{live.address}", "{live.code}", "ada")', "",
+        "Each learner runs this in a notebook, with their own name:",
+        "",
+        "    from grader import join, leave, stuck, fine",
+        f'    join("{live.address}", "{live.code}", "ada")',
+        "",
         f"For the projector, without names:  {live.address}/room/{live.key}?projector={live.projector}",
         f"For you, with names:               {live.address}/room/{live.key_with_names}",
-        f"All messages are kept in {journal.path}. Ctrl-C closes the room.", "",
-    )  # fmt: skip
+        f"All messages are kept in {journal.path}. Ctrl-C closes the room.",
+        "",
+    )
 
 
 def known_mistakes() -> dict[str, str]:

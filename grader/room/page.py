@@ -22,10 +22,13 @@ REFRESH_S = 2  # after which a browser reads the file anew
 MAX_TILES = 8  # exercises that can be read from ten metres
 MAX_WRONG = 6  # those that the page has no height for are left out by it
 UNEXPLAINED = {
-    "failed": "A wrong result that no known mistake explains.", "error": "The code raises an error.",
-    "timeout": "The code does not end in time.", "memory": "The code takes too much memory.",
-    "forbidden": "The code uses what the exercise does not allow.", "could_not_grade": "The grader failed; no learner is at fault.",
-}  # fmt: skip
+    "failed": "A wrong result that no known mistake explains.",
+    "error": "The code raises an error.",
+    "timeout": "The code does not end in time.",
+    "memory": "The code takes too much memory.",
+    "forbidden": "The code uses what the exercise does not allow.",
+    "could_not_grade": "The grader failed; no learner is at fault.",
+}
 
 
 def page(board: Board, *, names: bool = False, ended: bool = False) -> str:
@@ -49,13 +52,25 @@ def content(board: Board, *, names: bool = False, ended: bool = False) -> str:
     lines = fit.heights(marks, columns)
     groups = [fit.cut(each, fit.WIDTH[columns], lines[at // columns]) for at, each in enumerate(marks)]
     return render(
-        "room_content.html", board=board, names=names, ended=ended, clock=time.strftime("%H:%M"), total=len(learners),
-        stuck=sum(learner.note == "stuck" for learner in learners), fine=sum(learner.note == "fine" for learner in learners),
-        titles=[_title(lesson) for lesson in shown], others=_others(learners, [one for one in working if one not in shown]),
-        tiles=list(zip(found, groups)), columns=columns, rows=[fit.HEAD + fit.LINE * each for each in lines],
-        wrongs=wrongs(learners)[:MAX_WRONG], unexplained=UNEXPLAINED, passed=LOOKS["passed"][0], wrong=LOOKS["failed"][0],
+        "room_content.html",
+        board=board,
+        names=names,
+        ended=ended,
+        clock=time.strftime("%H:%M"),
+        total=len(learners),
+        stuck=sum(learner.note == "stuck" for learner in learners),
+        fine=sum(learner.note == "fine" for learner in learners),
+        titles=[_title(lesson) for lesson in shown],
+        others=_others(learners, [one for one in working if one not in shown]),
+        tiles=list(zip(found, groups)),
+        columns=columns,
+        rows=[fit.HEAD + fit.LINE * each for each in lines],
+        wrongs=wrongs(learners)[:MAX_WRONG],
+        unexplained=UNEXPLAINED,
+        passed=LOOKS["passed"][0],
+        wrong=LOOKS["failed"][0],
         idle=LOOKS["not_started"][0],
-    )  # fmt: skip
+    )
 
 
 def _whole(board: Board, names: bool, nonce: str = "", refresh_s: int = 0, ended: bool = False) -> str:

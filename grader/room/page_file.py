@@ -24,7 +24,9 @@ class PageFile:
         if path.is_file() and path.stat().st_size:
             with path.open("rb") as file:
                 if GENERATOR.encode() not in file.read(2_000):
-                    raise InputError(f"{path} already exists and is not a page of a room; --page needs the name of a new file.")
+                    raise InputError(
+                        f"{path} already exists and is not a page of a room; --page needs the name of a new file."
+                    )
         self.path, self.names = path, names
         self._board = Board(())
         self._shown: tuple[Board, str] | None = None

@@ -15,8 +15,10 @@ from grader.room.page import live_page
 from grader.room.shown import MAX_OWN_PAGES, MAX_PAGES
 from grader.util.words import counted
 
-POLICY = ("default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'nonce-{}'; connect-src 'self'; base-uri 'none'; "
-          "form-action 'none'")  # fmt: skip
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'nonce-{}'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'"
+)
 
 
 class Page(JsonHandler):
@@ -27,7 +29,10 @@ class Page(JsonHandler):
         if hmac.compare_digest(key, self.live.key_with_names):
             return True
         if not hmac.compare_digest(key, self.live.key):
-            raise self.refuse(404, "The room has no page at this address; the terminal of `grader room` shows the addresses of its pages.")
+            raise self.refuse(
+                404,
+                "The room has no page at this address; the terminal of `grader room` shows the addresses of its pages.",
+            )
         return False
 
     def get(self, key: str) -> None:
@@ -41,7 +46,9 @@ class Page(JsonHandler):
 class Stream(Page):
     async def get(self, key: str) -> None:
         names = self.names(key)
-        own = names or hmac.compare_digest(self.get_query_argument("projector", "").encode(), self.live.projector.encode())
+        own = names or hmac.compare_digest(
+            self.get_query_argument("projector", "").encode(), self.live.projector.encode()
+        )
         self.set_header("Content-Type", "text/event-stream; charset=utf-8")
         self.set_header("X-Accel-Buffering", "no")  # a proxy that stands between sends each event on at once
         with self.live.watched(names, own) as changes:
@@ -69,7 +76,13 @@ class Learners(Instructor):
         """Who is in the room, in the order in which they joined. checked: whether they have sent a check."""
         self.request_json(key)
         there = self.room.present().items()
-        self.finish({"learners": [{"place": place, "name": one.name, "checked": self.room.checked(place)} for place, one in there]})
+        self.finish(
+            {
+                "learners": [
+                    {"place": place, "name": one.name, "checked": self.room.checked(place)} for place, one in there
+                ]
+            }
+        )
 
 
 class Remove(Instructor):
@@ -82,8 +95,12 @@ class Remove(Instructor):
         self.live.written(self, lambda: self.room.remove(places))
         for place in places:
             self.limits.seats.leave(place)
-        self.tell(f"Removed {counted(len(places), 'learner')}: {', '.join(there[place].name for place in places[:10])}"
-                  f"{f' and {len(places) - 10} more' if len(places) > 10 else ''}." if places else "Nobody was removed.")  # fmt: skip
+        self.tell(
+            f"Removed {counted(len(places), 'learner')}: {', '.join(there[place].name for place in places[:10])}"
+            f"{f' and {len(places) - 10} more' if len(places) > 10 else ''}."
+            if places
+            else "Nobody was removed."
+        )
         self.finish({"removed": len(places)})
 
 
@@ -97,4 +114,10 @@ class Code(Instructor):
 
 
 KEY = "/room/([A-Za-z0-9_-]{1,64})"
-ROUTES = [(KEY, Page), (f"{KEY}/live", Stream), (f"{KEY}/learners", Learners), (f"{KEY}/remove", Remove), (f"{KEY}/code", Code)]
+ROUTES = [
+    (KEY, Page),
+    (f"{KEY}/live", Stream),
+    (f"{KEY}/learners", Learners),
+    (f"{KEY}/remove", Remove),
+    (f"{KEY}/code", Code),
+]

@@ -33,8 +33,10 @@ class Front(JsonHandler):
     def get(self) -> None:
         """For who opens the address itself in a browser."""
         self.set_header("Content-Type", "text/plain; charset=utf-8")
-        self.finish('This is a room of the attention course. Join it from a notebook:\n\n    from grader import join\n'
-                    f'    join("{self.live.address}", "the room\'s code", "your name")\n')  # fmt: skip
+        self.finish(
+            "This is a room of the attention course. Join it from a notebook:\n\n    from grader import join\n"
+            f'    join("{self.live.address}", "the room\'s code", "your name")\n'
+        )
 
 
 class Join(JsonHandler):
@@ -43,7 +45,9 @@ class Join(JsonHandler):
         said, token = data.get("code"), data.get("token", "")
         wait_s = self.limits.wrong.wait_s(self.sender)
         if wait_s:
-            self.announce_once(self.sender, f"Many wrong codes come from {self.sender}: for now, nobody can join from there.")
+            self.announce_once(
+                self.sender, f"Many wrong codes come from {self.sender}: for now, nobody can join from there."
+            )
             raise self.refuse(429, f"Too many wrong codes came from this address; wait {wait_s} seconds.", wait_s)
         if not isinstance(said, str) or not code.same(said, self.live.code):
             self.limits.wrong.take(self.sender)
@@ -60,10 +64,16 @@ class Join(JsonHandler):
         if self.room.full and not known:
             raise self.refuse(403, f"The room is full: {MOST} learners have joined. Ask the instructor to remove some.")
         if not known and sum(not self.room.checked(place) for place in self.limits.seats.at(self.sender)) >= NEWCOMERS:
-            self.announce_once(f"newcomers {self.sender}", f"{NEWCOMERS} learners who joined from {self.sender} have checked nothing yet: "
-                               "for now, nobody else can join from there. The page with names can remove them.")  # fmt: skip
-            raise self.refuse(403, f"{NEWCOMERS} learners joined from this address and have checked nothing yet, so nobody else can join "
-                              "from it for now; tell the instructor, who can remove some.")  # fmt: skip
+            self.announce_once(
+                f"newcomers {self.sender}",
+                f"{NEWCOMERS} learners who joined from {self.sender} have checked nothing yet: "
+                "for now, nobody else can join from there. The page with names can remove them.",
+            )
+            raise self.refuse(
+                403,
+                f"{NEWCOMERS} learners joined from this address and have checked nothing yet, so nobody else can join "
+                "from it for now; tell the instructor, who can remove some.",
+            )
         token = self.live.written(self, lambda: self.room.join(name, token if known else ""))
         self.seat(self.room.place(token))
         self.tell(f"{name} {'is back' if known else 'joined'}.")
@@ -77,7 +87,9 @@ class Events(JsonHandler):
         place = self.room.place(token)
         if place is None:
             removed = self.room.was_removed(token)
-            raise self.refuse(403, "The instructor removed you from the room." if removed else "The room does not know this notebook.")
+            raise self.refuse(
+                403, "The instructor removed you from the room." if removed else "The room does not know this notebook."
+            )
         self.seat(place)
         try:
             events = message.read_all(data.get("events"))
@@ -87,7 +99,9 @@ class Events(JsonHandler):
         wait_s = self.limits.events.wait_s(str(place))
         if wait_s:
             name = self.room.name(place)
-            self.announce_once(str(place), f"{name} sends more messages than checks could cause; most of them are refused.")
+            self.announce_once(
+                str(place), f"{name} sends more messages than checks could cause; most of them are refused."
+            )
             raise self.refuse(429, f"These are more messages than checks could cause; wait {wait_s} seconds.", wait_s)
         self.limits.events.take(str(place), len(events))
         new = self.live.written(self, lambda: self.room.take(place, events))
@@ -102,13 +116,21 @@ class Events(JsonHandler):
 
 def made(live: Live, tell: Any) -> Server:
     """A server that does not listen yet. tell: called with each sentence for the instructor's terminal."""
-    logging.getLogger("tornado").setLevel(logging.CRITICAL)  # a flood of what is no request is not to flood the terminal
+    logging.getLogger("tornado").setLevel(
+        logging.CRITICAL
+    )  # a flood of what is no request is not to flood the terminal
     limits = RateLimits()
     connections = Connections(limits.seats.count)
     shared = {"live": live, "limits": limits, "connections": connections, "tell": tell}
     routes = [("/", Front), ("/join", Join), ("/events", Events), *ROUTES]
-    app = Application([(path, handler, shared) for path, handler in routes], default_handler_class=NotFound, default_handler_args=shared,
-                      log_function=lambda handler: None)  # fmt: skip
-    server = Server(app, max_body_size=LARGEST, max_header_size=HEADERS, idle_connection_timeout=HEAD_S, body_timeout=10.0)
+    app = Application(
+        [(path, handler, shared) for path, handler in routes],
+        default_handler_class=NotFound,
+        default_handler_args=shared,
+        log_function=lambda handler: None,
+    )
+    server = Server(
+        app, max_body_size=LARGEST, max_header_size=HEADERS, idle_connection_timeout=HEAD_S, body_timeout=10.0
+    )
     server.connections = connections
     return server

@@ -44,7 +44,9 @@ class Live:
             made = work()
         except OSError as error:
             if not self._failing:
-                self._tell(f"The journal can't be written ({error.strerror}); until it can, learners' notebooks keep their messages.")
+                self._tell(
+                    f"The journal can't be written ({error.strerror}); until it can, learners' notebooks keep their messages."
+                )
             self._failing = True
             raise handler.refuse(503, "The room can't keep messages at the moment.", 5) from None
         self._changed = self._unsynced = True

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from grader.worker.values import Failure
 
-MORE_EXERCISES = 10  # a submission has the time of so many exercises more than it has, for its cells and for starting again
+MORE_EXERCISES = (
+    10  # a submission has the time of so many exercises more than it has, for its cells and for starting again
+)
 
 
 @dataclass

@@ -33,7 +33,11 @@ def remark(lacking: str, quota: bool) -> str:
     """What this computer lacks beside others, as a clause; '' where it lacks nothing. quota: whether the kernel limits what is written."""
     if lacking:
         return _LACKING.get(lacking, lacking)
-    return "" if quota else "its kernel allows no user namespaces, so what a submission writes is looked at ten times a second"
+    return (
+        ""
+        if quota
+        else "its kernel allows no user namespaces, so what a submission writes is looked at ten times a second"
+    )
 
 
 def require(wanted: str, lacking: str) -> None:

@@ -279,10 +279,15 @@ def start_interpreter(
     with open(os.path.join(folder, "errors.txt"), "wb") as errors:
         return subprocess.Popen(
             [sys.executable, "-I", "-B", str(program or START), *arguments],
-            env=_environment(folder), cwd=folder, pass_fds=() if windows else (channel.fileno(),),
-            stdin=subprocess.PIPE if windows else subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
-            start_new_session=not windows, close_fds=True,
-        )  # fmt: skip
+            env=_environment(folder),
+            cwd=folder,
+            pass_fds=() if windows else (channel.fileno(),),
+            stdin=subprocess.PIPE if windows else subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            start_new_session=not windows,
+            close_fds=True,
+        )
 
 
 def _environment(folder: str) -> dict[str, str]:

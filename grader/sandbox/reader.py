@@ -114,7 +114,9 @@ class Reader:
         theirs = {"file": notebook.file, "cells": cells, "lesson": notebook.lesson, "notes": notebook.notes}
         reply = self._read(notebook.file, do="plan", pristine=pristine.plain(), notebook=theirs)
         lesson, exercises, run, owners, absent, notes, handed_in = reply["plan"]
-        return Plan(lesson, tuple(exercises), tuple(RunCell(*cell) for cell in run), owners, absent, tuple(notes), handed_in)
+        return Plan(
+            lesson, tuple(exercises), tuple(RunCell(*cell) for cell in run), owners, absent, tuple(notes), handed_in
+        )
 
     def sources(self, cells: Sequence[str], rules: Rules) -> dict[str, SourceFindings]:
         """For each exercise the first offence in the code that it reaches, and what beginners let slip in it.
@@ -175,9 +177,15 @@ class Reader:
         if self._left_s <= 0:
             return {"late": True}
         message["limits"] = MEMORY_BYTES, CPU_S * self._patience
-        body = protocol.Body(json.dumps(message, ensure_ascii=False, default=list).encode("utf-8", "surrogatepass"), b"")
+        body = protocol.Body(
+            json.dumps(message, ensure_ascii=False, default=list).encode("utf-8", "surrogatepass"), b""
+        )
         reply = self._reply(body)
-        if reply.get("lost") in ("died", "memory", *_OURS):  # by what the learner's other files left there, or from outside
+        if reply.get("lost") in (
+            "died",
+            "memory",
+            *_OURS,
+        ):  # by what the learner's other files left there, or from outside
             self.end()
             reply = self._reply(body)
         if reply.get("lost") in _OURS:

@@ -180,7 +180,9 @@ class Sandbox:
             self._warm.close()
         self._warm = self._warm_parent()
 
-    def candidates(self, plan: Plan, sources: SourcesApart | None = None, learner: object = None) -> Mapping[str, Candidate]:
+    def candidates(
+        self, plan: Plan, sources: SourcesApart | None = None, learner: object = None
+    ) -> Mapping[str, Candidate]:
         """The exercises of one notebook, by name. Its cells run when the first of them is asked.
 
         learner: whose it is. A worker goes on from one notebook to the next of the same object, where the first left
@@ -219,10 +221,13 @@ class Sandbox:
                 worker = spawn(folder, self._torch, self.memory_bytes)
             worker.folder = folder
             begin = {
-                "do": "begin", "memory_bytes": self.memory_bytes, "cpu_s": math.ceil(CPU_TIMES * self.timeout_s),
-                "folder": folder, "walls": self._walls,
+                "do": "begin",
+                "memory_bytes": self.memory_bytes,
+                "cpu_s": math.ceil(CPU_TIMES * self.timeout_s),
+                "folder": folder,
+                "walls": self._walls,
                 "disk": (usage.MAX_DISK_BYTES, usage.MAX_FILES) if self._wants_quota else None,
-            }  # fmt: skip
+            }
             reply = worker.request(begin, 120.0)
             worker.quota = self.quota = reply["quota"] is True
             self.lacking = reply["lacking"]

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 CELLS_TIMES = 6  # after this many times the limit of one cell no cell is begun that has not run yet
 ANEW_S = 5.0  # for a worker to look whether it is as good as a new one
-REPEATS_TIMES = 30  # after this many the cells are not run again for what is left, when something has ended their process
+REPEATS_TIMES = (
+    30  # after this many the cells are not run again for what is left, when something has ended their process
+)
 AT_ONCE = 16  # cases of one message
 MAX_KEPT_BYTES = 16_384  # of a reply that is remembered: most of the course's are smaller
 MAX_SHOWN_BYTES = 128 << 20  # of an exercise's observations together, some ten of them for each byte of JSON
@@ -49,9 +51,12 @@ def _asking(name: str, cases: tuple[Case, ...]) -> protocol.Body:
 def _experiment(case: Case) -> dict[str, Any]:
     """What a worker learns of a case: its inputs and how to use them, nothing of the answer."""
     return {
-        "probe": case.probe, "args": tuple(case.args), "kwargs": dict(case.kwargs), "options": dict(case.options),
+        "probe": case.probe,
+        "args": tuple(case.args),
+        "kwargs": dict(case.kwargs),
+        "options": dict(case.options),
         "names": tuple(case.names),
-    }  # fmt: skip
+    }
 
 
 class Workers(Protocol):
@@ -263,7 +268,9 @@ class Session:
             if self._worker is None:
                 self._worker = self._sandbox.start()
             if self._repeats_s >= self._sandbox.timeout_s * REPEATS_TIMES:
-                often = NotRun("timeout", "running the cells again, each time that something ended their process, took too long")
+                often = NotRun(
+                    "timeout", "running the cells again, each time that something ended their process, took too long"
+                )
                 self._skipped = dict.fromkeys(self._known, often) | self._skipped
             for position in range(len(self._plan.cells)):
                 if position in self._skipped:

@@ -15,7 +15,9 @@ MAX_DISK_BYTES = 256 << 20  # of all files of a worker together; worker/limits.p
 MAX_FILES = 20_000
 MAX_THREADS = 2 * MAX_PROCESSES  # where the kernel limits them, too, the learner's code meets that limit first
 
-_KERNEL_LISTS = os.path.exists("/proc/thread-self/children")  # Linux; psutil tells elsewhere, and takes ten times as long
+_KERNEL_LISTS = os.path.exists(
+    "/proc/thread-self/children"
+)  # Linux; psutil tells elsewhere, and takes ten times as long
 _PAGE_BYTES, _TICKS_PER_S = (os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")) if _KERNEL_LISTS else (0, 0)
 
 
@@ -67,7 +69,11 @@ def waited_s(pid: int) -> float:
 
 def threads_s(pid: int) -> float:
     """Seconds of the processor that a process's threads used beside its main one, those included that have ended (Linux); elsewhere 0."""
-    with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/stat", "rb") as whole, open(f"/proc/{pid}/schedstat", "rb") as main:
+    with (
+        contextlib.suppress(OSError, IndexError),
+        open(f"/proc/{pid}/stat", "rb") as whole,
+        open(f"/proc/{pid}/schedstat", "rb") as main,
+    ):
         ticks = sum(map(int, whole.read().rpartition(b")")[2].split()[11:13]))
         return max(ticks / _TICKS_PER_S - int(main.read().split()[0]) / 1e9, 0.0)
     return 0.0

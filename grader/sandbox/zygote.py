@@ -15,15 +15,7 @@ from pathlib import Path
 import psutil
 
 from grader.sandbox import usage
-from grader.sandbox.process import (
-    START_S,
-    SandboxError,
-    Worker,
-    end_marked,
-    end_tree,
-    last_words,
-    start_interpreter,
-)
+from grader.sandbox.process import START_S, SandboxError, Worker, end_marked, end_tree, last_words, start_interpreter
 from grader.sandbox.scratch import new_folder, remove_folder
 
 
@@ -58,7 +50,9 @@ class ForkedWorker(Worker):
             return []
 
     def _processes(self) -> list[psutil.Process]:
-        return super()._processes() if self._warm.process.is_running() else []  # else its number may be another's by now
+        return (
+            super()._processes() if self._warm.process.is_running() else []
+        )  # else its number may be another's by now
 
     def _end(self) -> None:
         self._channel.close()
@@ -211,7 +205,11 @@ class PartedParent(WarmParent):
     def alive(self) -> bool:
         """Waits until the zygote has imported its libraries."""
         try:
-            return self.control.fileno() >= 0 and self.process.is_running() and self.process.status() != psutil.STATUS_ZOMBIE
+            return (
+                self.control.fileno() >= 0
+                and self.process.is_running()
+                and self.process.status() != psutil.STATUS_ZOMBIE
+            )
         except psutil.Error:
             return False
 

@@ -124,7 +124,11 @@ class Spelled:
         if isinstance(node, ast.JoinedStr):
             return self._joined(node.values, scope, room)
         if isinstance(node, ast.FormattedValue):
-            return self._texts(node.value, scope, room - 1) if node.format_spec is None and node.conversion == -1 else UNKNOWN
+            return (
+                self._texts(node.value, scope, room - 1)
+                if node.format_spec is None and node.conversion == -1
+                else UNKNOWN
+            )
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
             return self._joined([node.left, node.right], scope, room)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
@@ -182,7 +186,11 @@ class Spelled:
             return UNKNOWN
         if isinstance(node, ast.Dict):
             parts = node.values if path in ((1,), (_TAKEN,)) else node.keys
-            return _some(frozenset().union(*(self._texts(part, scope, room - 1) for part in parts))) if len(path) < 2 else UNKNOWN
+            return (
+                _some(frozenset().union(*(self._texts(part, scope, room - 1) for part in parts)))
+                if len(path) < 2
+                else UNKNOWN
+            )
         path = path[1:] if path[:1] == (_TAKEN,) and not isinstance(node, ast.Name) else path
         if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
             return _some(frozenset().union(*(self._at(inner, path, scope, room - 1) for inner in node.elts)))
@@ -208,7 +216,12 @@ class Spelled:
             return frozenset()  # names of parameters and of layers
         if (method == "items" and path in ((0,), (1,))) or (method in ("keys", "values") and not path):
             return self._items(node.func.value, (1,) if method == "values" else path or (0,), scope, room - 1)
-        if method == "split" and not path and isinstance(node.func.value, ast.Constant) and isinstance(node.func.value.value, str):
+        if (
+            method == "split"
+            and not path
+            and isinstance(node.func.value, ast.Constant)
+            and isinstance(node.func.value.value, str)
+        ):
             splitting = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
             whole = not node.args or isinstance(splitting, str)
             return _some(frozenset(node.func.value.value.split(splitting or None))) if whole else UNKNOWN

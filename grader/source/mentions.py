@@ -19,7 +19,9 @@ from grader.worker.operations import LIBRARIES
 HIDDEN = "a name put together at run time"  # stands for what only running the code tells
 _LOOK_UPS = frozenset({"getattr", "getattr_static", "attrgetter", "methodcaller", "__getattr__", "__getattribute__"})
 _ALL_NAMES = frozenset({"__dict__", "__getattr__", "__getattribute__"})  # asked of a library, they fetch anything
-_MAKERS = frozenset({"namedtuple", "NamedTuple", "SimpleNamespace", "make_dataclass", "Enum", "type"})  # of classes and fields
+_MAKERS = frozenset(
+    {"namedtuple", "NamedTuple", "SimpleNamespace", "make_dataclass", "Enum", "type"}
+)  # of classes and fields
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _ALIASES = 20  # names that stand for each other
 _DEPTH = 200  # of nested syntax that is read; nobody's attention needs more
@@ -54,7 +56,11 @@ class Reading:
         for cell in cells:
             tree = parse(cell)
             lines = cell.splitlines() if tree is not None else []
-            read = [Statement(node, len(statements) + i, lines) for i, node in enumerate(tree.body)] if tree is not None else []
+            read = (
+                [Statement(node, len(statements) + i, lines) for i, node in enumerate(tree.body)]
+                if tree is not None
+                else []
+            )
             if (tree is None and too_deep(cell)) or any(statement.depth >= _DEPTH for statement in read):
                 self.unread = True
             else:
@@ -66,7 +72,9 @@ class Reading:
         for statement in statements:
             for name, dotted in statement.imports.items():
                 if name == "*":
-                    self._stars += [one.removesuffix(".*") for one in dotted if one.partition(".")[0] in (*LIBRARIES, "numpy")]
+                    self._stars += [
+                        one.removesuffix(".*") for one in dotted if one.partition(".")[0] in (*LIBRARIES, "numpy")
+                    ]
                 elif name not in statement.gives and name not in statement.may_give:
                     self._inner[name] = _one_of(dotted)
             for node in statement.parts:
@@ -94,21 +102,33 @@ class Reading:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 if isinstance(node.value, (ast.Name, ast.Attribute)) and node is not statement.node:
                     for one in targets:
-                        self._locals.setdefault((statement.at, one.id if isinstance(one, ast.Name) else ""), []).append(node.value)
-                self._putting += [(statement, one, node.value) for one in targets if isinstance(one, (ast.Attribute, ast.Subscript))]
-                self.members |= {text_of(one.slice) or "" for one in targets if isinstance(one, ast.Subscript) and _is_members(one.value)}
+                        self._locals.setdefault((statement.at, one.id if isinstance(one, ast.Name) else ""), []).append(
+                            node.value
+                        )
+                self._putting += [
+                    (statement, one, node.value) for one in targets if isinstance(one, (ast.Attribute, ast.Subscript))
+                ]
+                self.members |= {
+                    text_of(one.slice) or ""
+                    for one in targets
+                    if isinstance(one, ast.Subscript) and _is_members(one.value)
+                }
         elif isinstance(node, ast.For) and isinstance(node.target, (ast.Attribute, ast.Subscript)):
             self._putting.append((statement, node.target, node.iter))
 
     def _note_call(self, statement: Statement, node: ast.Call) -> None:
         function = _called_as(node)
-        self.members |= {keyword.arg for keyword in node.keywords if keyword.arg}  # whatever it makes may have them as its fields
+        self.members |= {
+            keyword.arg for keyword in node.keywords if keyword.arg
+        }  # whatever it makes may have them as its fields
         if function == "__setattr__" and len(node.args) > 1:
             self.members.add(text_of(node.args[-2]) or "")
         if function == "setattr" and len(node.args) == 3:
             self._putting.append((statement, node.args[0], node.args[2]))
             self.members.add(text_of(node.args[1]) or "")
-        elif function in _MAKERS or (function == "update" and isinstance(node.func, ast.Attribute) and _is_members(node.func.value)):
+        elif function in _MAKERS or (
+            function == "update" and isinstance(node.func, ast.Attribute) and _is_members(node.func.value)
+        ):
             if id(node) not in self._made:
                 parts = list(ast.walk(node))
                 self._made.update(id(part) for part in parts if isinstance(part, ast.Call))
@@ -129,7 +149,9 @@ class Reading:
 
     def mentions(self, name: str) -> list[tuple[str, Mention]]:
         """Everything that `name` is made of; with the library into which it was put where it came that way."""
-        return [("", mention) for binding in self.dependencies.walk(name) for mention in self._of(binding)] + self._handed
+        return [
+            ("", mention) for binding in self.dependencies.walk(name) for mention in self._of(binding)
+        ] + self._handed
 
     def line_of_use(self, name: str, mention: Mention) -> str:
         """For something that an import mentions: the line in which `name` uses it; '' for any other mention."""
@@ -149,7 +171,9 @@ class Reading:
                 listed = (self._mention(statement, node) for node in statement.nodes)
                 self._mentions[statement.at] = [mention for mention in listed if mention is not None]
             found = self._mentions[statement.at]
-        if binding.name in statement.imports and (binding.name in statement.gives or binding.name in statement.may_give):
+        if binding.name in statement.imports and (
+            binding.name in statement.gives or binding.name in statement.may_give
+        ):
             dotted = _one_of(statement.imports[binding.name])
             return [*found, Mention(statement, statement.node, dotted, "library")]
         return found
@@ -165,7 +189,11 @@ class Reading:
             called, whose = self._looked_up(statement, node)
         elif isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.MatMult):
             called, whose = "@", "library"
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "solutions/" in node.value.replace("\\", "/"):
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and "solutions/" in node.value.replace("\\", "/")
+        ):
             called, whose = "solutions/", "library"
         else:
             return None
@@ -225,10 +253,15 @@ class Reading:
         """What a local variable stands for: `t = torch` makes it a library's. room: how many others may lead there."""
         key = statement.at, name
         if key not in self._local_meanings:
-            self._local_meanings[key] = name, "own" if name in ("self", "cls") else "value"  # for those that lead back here, too
+            self._local_meanings[key] = (
+                name,
+                "own" if name in ("self", "cls") else "value",
+            )  # for those that lead back here, too
             for held in self._locals.get(key, ())[: _ALIASES if room else 0]:
                 first, *rest = ast.unparse(held).split(".")
-                called, whose = self._meaning(first) if first in statement.outside else self._local(statement, first, room - 1)
+                called, whose = (
+                    self._meaning(first) if first in statement.outside else self._local(statement, first, room - 1)
+                )
                 if whose == "library":
                     self._local_meanings[key] = ".".join([called, *rest]), "library"
                     break
@@ -248,7 +281,9 @@ class Reading:
             return given, "library"  # what stands in a branch may never run and hides nothing
         if len(binding) == 1 and (held := _alias(binding[0].node, name)) is not None and room:
             at = binding[0].at
-            called, whose = self.resolve(binding[0], held, lambda other: self._bound_to(other, self.dependencies.live(other, at), room - 1))
+            called, whose = self.resolve(
+                binding[0], held, lambda other: self._bound_to(other, self.dependencies.live(other, at), room - 1)
+            )
             return (called, whose) if whose == "library" else (name, "value")
         if dotted:
             found = _one_of(dotted)
@@ -271,12 +306,22 @@ def _alias(node: ast.AST, name: str) -> ast.AST | None:
 
 
 def _is_modules(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == "modules" and isinstance(node.value, ast.Name) and node.value.id == "sys"
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr == "modules"
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "sys"
+    )
 
 
 def _is_members(node: ast.AST) -> bool:
     """True for `vars(x)` and `x.__dict__`, where x is no module of a library: what is put there is a name of the learner's."""
-    return isinstance(node, ast.Attribute) and node.attr == "__dict__" or isinstance(node, ast.Call) and _called_as(node) == "vars"
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr == "__dict__"
+        or isinstance(node, ast.Call)
+        and _called_as(node) == "vars"
+    )
 
 
 def _called_as(node: ast.Call) -> str:

@@ -19,34 +19,94 @@ from grader.source.slips import Slip, slips
 from grader.source.tampering import TEXT_RUN
 from grader.worker.operations import ATTENTION, AUTOGRAD, LIBRARIES, LOSSES, NORMALIZATION, RECURRENT, SOFTMAX
 
-LAYERS = frozenset({
-    "MultiheadAttention", "TransformerEncoderLayer", "TransformerDecoderLayer", "TransformerEncoder",
-    "TransformerDecoder", "Transformer",
-})  # fmt: skip
+LAYERS = frozenset(
+    {
+        "MultiheadAttention",
+        "TransformerEncoderLayer",
+        "TransformerDecoderLayer",
+        "TransformerEncoder",
+        "TransformerDecoder",
+        "Transformer",
+    }
+)
 RECURRENT_LAYERS = frozenset({"RNN", "RNNCell", "GRU", "GRUCell", "LSTM", "LSTMCell", "RNNBase", "RNNCellBase"})
-TENSOR_LIBRARIES = frozenset({"torch", "jax", "tensorflow", "keras", "autograd", "mlx", "flax", "tinygrad", "functorch"})
-ASKING = frozenset({"torch", "torch.Tensor", "torch.is_tensor"})  # in a guard such as isinstance(w, Tensor): computes nothing
-NUMPY_PRODUCTS = frozenset({
-    "matmul", "dot", "tensordot", "inner", "outer", "vdot", "multi_dot", "kron", "vecdot", "matvec", "vecmat",
-    "__matmul__", "__rmatmul__", "__imatmul__",
-})  # fmt: skip
+TENSOR_LIBRARIES = frozenset(
+    {"torch", "jax", "tensorflow", "keras", "autograd", "mlx", "flax", "tinygrad", "functorch"}
+)
+ASKING = frozenset(
+    {"torch", "torch.Tensor", "torch.is_tensor"}
+)  # in a guard such as isinstance(w, Tensor): computes nothing
+NUMPY_PRODUCTS = frozenset(
+    {
+        "matmul",
+        "dot",
+        "tensordot",
+        "inner",
+        "outer",
+        "vdot",
+        "multi_dot",
+        "kron",
+        "vecdot",
+        "matvec",
+        "vecmat",
+        "__matmul__",
+        "__rmatmul__",
+        "__imatmul__",
+    }
+)
 LOSS_LAYERS = frozenset({"CrossEntropyLoss", "NLLLoss", "SparseCategoricalCrossentropy"})
-NORM_LAYERS = frozenset({
-    "LayerNorm", "RMSNorm", "GroupNorm", "LocalResponseNorm", "LayerNormalization", "StandardScaler", "standardize",
-    *(f"{kind}Norm{n}d" for kind in ("Batch", "Instance", "LazyBatch", "LazyInstance") for n in (1, 2, 3)),
-})  # fmt: skip
-DERIVATIVES = frozenset({
-    "backward", "grad", "grad_and_value", "requires_grad_", "enable_grad", "vjp", "jvp", "vhp", "hvp", "jacobian", "hessian", "jacrev",
-    "jacfwd", "linearize", "make_dual",
-})  # fmt: skip
+NORM_LAYERS = frozenset(
+    {
+        "LayerNorm",
+        "RMSNorm",
+        "GroupNorm",
+        "LocalResponseNorm",
+        "LayerNormalization",
+        "StandardScaler",
+        "standardize",
+        *(f"{kind}Norm{n}d" for kind in ("Batch", "Instance", "LazyBatch", "LazyInstance") for n in (1, 2, 3)),
+    }
+)
+DERIVATIVES = frozenset(
+    {
+        "backward",
+        "grad",
+        "grad_and_value",
+        "requires_grad_",
+        "enable_grad",
+        "vjp",
+        "jvp",
+        "vhp",
+        "hvp",
+        "jacobian",
+        "hessian",
+        "jacrev",
+        "jacfwd",
+        "linearize",
+        "make_dual",
+    }
+)
 NUMPY_ARRAYS = NUMPY_PRODUCTS | {
-    "array", "asarray", "asanyarray", "ascontiguousarray", "zeros", "ones", "empty", "full", "einsum", "from_dlpack",
-}  # fmt: skip
+    "array",
+    "asarray",
+    "asanyarray",
+    "ascontiguousarray",
+    "zeros",
+    "ones",
+    "empty",
+    "full",
+    "einsum",
+    "from_dlpack",
+}
 NAMES = {
-    "attention": ATTENTION | LAYERS, "layers": LAYERS, "softmax": SOFTMAX, "cross_entropy": LOSSES | LOSS_LAYERS,
+    "attention": ATTENTION | LAYERS,
+    "layers": LAYERS,
+    "softmax": SOFTMAX,
+    "cross_entropy": LOSSES | LOSS_LAYERS,
     "normalization": NORMALIZATION | NORM_LAYERS,
-    "recurrent": RECURRENT | RECURRENT_LAYERS, "autograd": AUTOGRAD | DERIVATIVES,
-}  # fmt: skip
+    "recurrent": RECURRENT | RECURRENT_LAYERS,
+    "autograd": AUTOGRAD | DERIVATIVES,
+}
 WORDS = {
     "attention": "a ready-made attention operator; this exercise is written from scratch",
     "layers": "a ready-made layer with attention in it; this exercise puts the parts together itself",
@@ -103,8 +163,12 @@ def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sour
     except TooMuch:
         return _TOO_LONG if ruled else None
     if way:
-        return Offence(f"A cell reaches into the running program by `{way}`, so that this exercise cannot be checked; take it out, "
-                       "and restart the kernel where it has run.", line, way)  # fmt: skip
+        return Offence(
+            f"A cell reaches into the running program by `{way}`, so that this exercise cannot be checked; take it out, "
+            "and restart the kernel where it has run.",
+            line,
+            way,
+        )
     for into, mention in mentions:
         found = _foreign(mention) or _forbidden(mention, forbids, reading.members, into)
         if found is None and "einsum_products" in requires:
@@ -150,8 +214,10 @@ def _forbidden(mention: Mention, forbids: tuple[str, ...], members: set[str], in
     for group in forbids:
         if group == TAMPERING:  # which is read of the whole notebook
             continue
-        if group in NAMES and last in NAMES[group] and (
-            mention.whose == "library" or (mention.whose == "value" and last not in members)
+        if (
+            group in NAMES
+            and last in NAMES[group]
+            and (mention.whose == "library" or (mention.whose == "value" and last not in members))
         ):
             return _at(mention, f"`{called.lstrip('?.')}` is {WORDS[group]}.", called)
         if mention.whose != "library":
@@ -177,8 +243,12 @@ def _other_product(mention: Mention, members: set[str]) -> Offence | None:
     if called == "@":
         return _at(mention, "`@` forms a product; this exercise asks for `np.einsum` alone.", "@")
     if last == HIDDEN and called.startswith("numpy."):
-        return _at(mention, "Something of NumPy is looked up by a name put together at run time; "
-                               "this exercise asks for `np.einsum` alone.", called)  # fmt: skip
+        return _at(
+            mention,
+            "Something of NumPy is looked up by a name put together at run time; "
+            "this exercise asks for `np.einsum` alone.",
+            called,
+        )
     if last in NUMPY_PRODUCTS and (mention.whose == "library" or (mention.whose == "value" and last not in members)):
         name = called.lstrip("?.")
         return _at(mention, f"`{name}` forms a product; this exercise asks for `np.einsum` alone.", name)

@@ -121,7 +121,9 @@ class _Walk:
         for scope in reversed(self.scopes[1:]):
             for name in scope.to_module & scope.binds:
                 (sets if scope.later else self.module.binds).add(name)
-            for name in scope.itself & scope.binds:  # a name that a class has not bound yet is looked for in the notebook alone
+            for name in (
+                scope.itself & scope.binds
+            ):  # a name that a class has not bound yet is looked for in the notebook alone
                 reads[name] = reads.get(name, 0) | scope.reads[name]
             for name, when in scope.reads.items():
                 outer = self._read_in(scope, name)

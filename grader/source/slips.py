@@ -63,14 +63,24 @@ class _Reading:
         self._lines = lines
         self._exercises = exercises
         self._numpy = {"np", "numpy"} | {
-            alias.asname or alias.name for cell in cells for node in _top(cell, "numpy") if isinstance(node, ast.Import)
-            for alias in node.names if alias.name == "numpy"
-        }  # fmt: skip
+            alias.asname or alias.name
+            for cell in cells
+            for node in _top(cell, "numpy")
+            if isinstance(node, ast.Import)
+            for alias in node.names
+            if alias.name == "numpy"
+        }
 
     def of(self, node: ast.AST) -> Iterator[Slip]:
-        methods = [each for each in node.body if isinstance(each, ast.FunctionDef)] if isinstance(node, ast.ClassDef) else [node]
+        methods = (
+            [each for each in node.body if isinstance(each, ast.FunctionDef)]
+            if isinstance(node, ast.ClassDef)
+            else [node]
+        )
         for method in methods:
-            yield from self._left_raise(method, f"{node.name}.{method.name}" if isinstance(node, ast.ClassDef) else method.name)
+            yield from self._left_raise(
+                method, f"{node.name}.{method.name}" if isinstance(node, ast.ClassDef) else method.name
+            )
             if method.name != "__init__":
                 yield from self._of_function(method, isinstance(node, ast.ClassDef))
             else:
@@ -78,19 +88,25 @@ class _Reading:
                 yield from (self._raise(each) for each in ast.walk(method) if isinstance(each, ast.Raise))
 
     def _left_raise(self, function: ast.AST, name: str) -> Iterator[Slip]:
-        written = [each for each in function.body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))]
+        written = [
+            each for each in function.body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
+        ]
         for each in written if len(written) > 1 else ():
             if isinstance(each, ast.Raise) and each.exc is not None and "NotImplementedError" in ast.unparse(each.exc):
                 yield self._slip("left raise", each, name)
 
     def _of_function(self, function: ast.FunctionDef, is_method: bool) -> Iterator[Slip]:
         own = list(_own(function))
-        returns = [each for each in own if isinstance(each, (ast.Return, ast.Yield, ast.YieldFrom)) and each.value is not None]
+        returns = [
+            each for each in own if isinstance(each, (ast.Return, ast.Yield, ast.YieldFrom)) and each.value is not None
+        ]
         yields = any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in own)
         raises = len(function.body) <= 2 and isinstance(function.body[-1], ast.Raise)
         if not returns and not raises and (not is_method or function.name == "forward"):
             last = function.body[-1]
-            printed = isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and _dotted(last.value.func) == "print"
+            printed = (
+                isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and _dotted(last.value.func) == "print"
+            )
             yield self._slip("print" if printed else "no return", last)
         for loop in (each for each in own if isinstance(each, _LOOPS)):
             for statement in loop.body:
@@ -107,13 +123,21 @@ class _Reading:
 
     def _loose_layers(self, init: ast.FunctionDef) -> Iterator[Slip]:
         for each in ast.walk(init):
-            kept = isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Attribute) and isinstance(each.value, _PLAIN)
+            kept = (
+                isinstance(each, ast.Assign)
+                and isinstance(each.targets[0], ast.Attribute)
+                and isinstance(each.value, _PLAIN)
+            )
             if kept and any(_is_layer(inner) for inner in ast.walk(each.value)):
                 yield self._slip("loose layers", each, each.targets[0].attr)
 
     def _unused(self, function: ast.FunctionDef, is_method: bool) -> Iterator[Slip]:
         read = {each.id for each in ast.walk(function) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
-        read |= {each.target.id for each in ast.walk(function) if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name)}
+        read |= {
+            each.target.id
+            for each in ast.walk(function)
+            if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name)
+        }
         calls = {_dotted(each.func) for each in ast.walk(function) if isinstance(each, ast.Call)}
         for parameter in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)[is_method:]:
             if parameter.arg not in read and not calls & _LOOK_AROUND and not parameter.arg.startswith("_"):
@@ -126,7 +150,11 @@ class _Reading:
             yield self._raise(node)
         if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.BitXor):
             yield self._slip("caret", node)
-        if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.BoolOp)) or isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        if (
+            isinstance(node, (ast.If, ast.While, ast.IfExp, ast.BoolOp))
+            or isinstance(node, ast.UnaryOp)
+            and isinstance(node.op, ast.Not)
+        ):
             yield self._slip("condition", node)
         if isinstance(node, ast.Assign) and _is_reduced(node.value) and isinstance(node.targets[0], ast.Name):
             yield self._slip("reduced", node, node.targets[0].id)
@@ -179,9 +207,11 @@ def _is_layer(node: ast.AST) -> bool:
 def _is_pair(node: ast.AST) -> bool:
     """Whether it is `x.max(dim)` or `x.min(dim, keepdim=True)`, for which torch gives values and indices."""
     return (
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("max", "min")
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("max", "min")
         and (len(node.args) == 1 or any(keyword.arg == "dim" for keyword in node.keywords))
-    )  # fmt: skip
+    )
 
 
 def _is_reduced(node: ast.AST) -> bool:
@@ -210,7 +240,11 @@ def _holds_reduced(node: ast.AST) -> bool:
 
 def _is_summed_product(node: ast.AST) -> bool:
     """Whether it is `(x * y).sum(…)`."""
-    added = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sum" else None
+    added = (
+        node.func.value
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sum"
+        else None
+    )
     return isinstance(added, ast.BinOp) and isinstance(added.op, ast.Mult)
 
 
@@ -226,7 +260,11 @@ def _overwrites(node: ast.AST) -> bool:
 
 def _unturned(node: ast.AST) -> tuple[str, bool]:
     """('k', True) of `k.T`, `k.mT`, `k.swapaxes(-1, -2)`; ('k', False) of `k`; ('', False) of anything else."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("transpose", "swapaxes"):
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("transpose", "swapaxes")
+    ):
         return (node.func.value.id, True) if isinstance(node.func.value, ast.Name) else ("", False)
     if isinstance(node, ast.Attribute) and node.attr in ("T", "mT"):
         return (node.value.id, True) if isinstance(node.value, ast.Name) else ("", False)

@@ -22,34 +22,93 @@ from grader.source.dependencies import IMPORTS, Dependencies, Statement, text_of
 from grader.worker.operations import LIBRARIES
 
 # Switches of the watching, and ways into functions and threads.
-_THREADS = frozenset({"_bootstrap", "_bootstrap_inner"})  # a learner's own function may be called so, a class's method not
+_THREADS = frozenset(
+    {"_bootstrap", "_bootstrap_inner"}
+)  # a learner's own function may be called so, a class's method not
 NAMES = _THREADS | {
-    "setprofile", "settrace", "setprofile_all_threads", "settrace_all_threads", "_profile_hook", "_trace_hook", "_setprofile",
-    "DisableTorchFunction", "DisableTorchFunctionSubclass", "_DisableTorchDispatch", "_disable_current_modes", "pythonapi",
-    "_pop_mode", "_pop_mode_temporarily", "_pop_torch_function_stack", "_pop_torch_dispatch_stack",
-    "start_new_thread", "_start_new_thread", "start_joinable_thread", "_start_joinable_thread",
-    "__globals__", "__closure__", "__code__", "__builtins__",
-}  # fmt: skip
+    "setprofile",
+    "settrace",
+    "setprofile_all_threads",
+    "settrace_all_threads",
+    "_profile_hook",
+    "_trace_hook",
+    "_setprofile",
+    "DisableTorchFunction",
+    "DisableTorchFunctionSubclass",
+    "_DisableTorchDispatch",
+    "_disable_current_modes",
+    "pythonapi",
+    "_pop_mode",
+    "_pop_mode_temporarily",
+    "_pop_torch_function_stack",
+    "_pop_torch_dispatch_stack",
+    "start_new_thread",
+    "_start_new_thread",
+    "start_joinable_thread",
+    "_start_joinable_thread",
+    "__globals__",
+    "__closure__",
+    "__code__",
+    "__builtins__",
+}
 MODULES = frozenset({"ctypes", "_ctypes", "cffi", "_thread", "inside"})  # an array's attribute may be called ctypes
 PARTS = frozenset({"_C", "jit", "fx", "export", "library", "_dynamo"})  # of torch: code that runs past its modes
 # What finds objects of the process past every name.
-FINDING = frozenset({
-    "f_locals", "f_globals", "f_builtins", "get_objects", "get_referrers", "get_referents", "__subclasses__",
-    "getmembers", "getclosurevars", "getargvalues",
-})  # fmt: skip
+FINDING = frozenset(
+    {
+        "f_locals",
+        "f_globals",
+        "f_builtins",
+        "get_objects",
+        "get_referrers",
+        "get_referents",
+        "__subclasses__",
+        "getmembers",
+        "getclosurevars",
+        "getargvalues",
+    }
+)
 # What could change an object that was found so.
-_CHANGING = frozenset({
-    "setattr", "delattr", "__setattr__", "__delattr__", "__setitem__", "__dict__", "vars", "setitem", "update", "setdefault",
-    "clear", "pop", "patch", "exec", "eval",
-})  # fmt: skip
+_CHANGING = frozenset(
+    {
+        "setattr",
+        "delattr",
+        "__setattr__",
+        "__delattr__",
+        "__setitem__",
+        "__dict__",
+        "vars",
+        "setitem",
+        "update",
+        "setdefault",
+        "clear",
+        "pop",
+        "patch",
+        "exec",
+        "eval",
+    }
+)
 _OF_SYS = frozenset({"modules", "_getframe", "_current_frames", "*"})  # to be written as sys.name
 TEXT_RUN = frozenset({"eval", "exec", "compile", "__import__"})
-_LOOK_UPS = {"getattr": 1, "getattr_static": 1, "setattr": 1, "delattr": 1, "attrgetter": 0, "methodcaller": 0,
-             "__getattr__": -1, "__getattribute__": -1, "__setattr__": -2}  # where the name stands
+_LOOK_UPS = {
+    "getattr": 1,
+    "getattr_static": 1,
+    "setattr": 1,
+    "delattr": 1,
+    "attrgetter": 0,
+    "methodcaller": 0,
+    "__getattr__": -1,
+    "__getattribute__": -1,
+    "__setattr__": -2,
+}  # where the name stands
 _HANDED = TEXT_RUN | {"getattr"}
 # Modules of which something may be asked by a name that is not known: what runs then is seen.
-_OPEN = frozenset({"numpy", "numpy.linalg", "torch", "torch.nn", "torch.nn.functional", "torch.linalg", "torch.special", "math"})
-_NAMES_ONLY = frozenset({"len", "list", "sorted", "set", "tuple", "iter", "frozenset", "enumerate"})  # of sys.modules: texts
+_OPEN = frozenset(
+    {"numpy", "numpy.linalg", "torch", "torch.nn", "torch.nn.functional", "torch.linalg", "torch.special", "math"}
+)
+_NAMES_ONLY = frozenset(
+    {"len", "list", "sorted", "set", "tuple", "iter", "frozenset", "enumerate"}
+)  # of sys.modules: texts
 
 
 class Reading(Protocol):
@@ -146,7 +205,11 @@ class Closed:
             yield "sys.__dict__"
         elif node.attr == "modules" and id(node) not in harmless and self._is_sys(statement, node.value):
             self._finding.setdefault(statement.at, ("sys.modules", node))
-        elif node.attr in _HANDED and id(node) not in harmless and self._reading.resolve(statement, node)[0] == f"builtins.{node.attr}":
+        elif (
+            node.attr in _HANDED
+            and id(node) not in harmless
+            and self._reading.resolve(statement, node)[0] == f"builtins.{node.attr}"
+        ):
             yield node.attr
 
     def _name(self, statement: Statement, node: ast.Name, harmless: set[int]) -> Iterator[str]:
@@ -188,7 +251,9 @@ class Closed:
         elif isinstance(held, ast.Attribute) and held.attr == "modules" and self._is_sys(statement, held.value):
             yield from self._module(statement, node, node.slice, dropped=isinstance(node.ctx, ast.Del))
 
-    def _module(self, statement: Statement, node: ast.Call | ast.Subscript, name: ast.AST, dropped: bool) -> Iterator[str]:
+    def _module(
+        self, statement: Statement, node: ast.Call | ast.Subscript, name: ast.AST, dropped: bool
+    ) -> Iterator[str]:
         """A module by its name in sys.modules: read, it is an import; dropped or replaced, it is to be the learner's own.
 
         A dropped one whose name cannot be known is passed over: the watch holds on to the modules that it needs.
@@ -202,10 +267,14 @@ class Closed:
                 continue
             yield from _closed_module(text)
             top = text.partition(".")[0]
-            if text == "sys" or ((dropped or replaced) and (top in (*LIBRARIES, "numpy") or top in sys.stdlib_module_names)):
+            if text == "sys" or (
+                (dropped or replaced) and (top in (*LIBRARIES, "numpy") or top in sys.stdlib_module_names)
+            ):
                 yield f"sys.modules[{text!r}]"
 
-    def _look_up(self, statement: Statement, at: ast.AST, base: ast.AST | None, name: ast.AST, how: str) -> Iterator[str]:
+    def _look_up(
+        self, statement: Statement, at: ast.AST, base: ast.AST | None, name: ast.AST, how: str
+    ) -> Iterator[str]:
         dotted, whose = self._reading.resolve(statement, base) if base is not None else ("?", "value")
         for text in self._spelled.texts(name, at):
             if GAP not in text:
@@ -214,7 +283,9 @@ class Closed:
                         yield part
                     elif part in FINDING:
                         self._finding.setdefault(statement.at, (part, at))
-                    elif part in PARTS and (dotted.partition(".")[0] == "torch" or how in ("attrgetter", "methodcaller")):
+                    elif part in PARTS and (
+                        dotted.partition(".")[0] == "torch" or how in ("attrgetter", "methodcaller")
+                    ):
                         yield f"torch.{part}"
             elif base is not None and self._is_sys(statement, base):
                 yield f"{how}(sys, …)"
@@ -281,7 +352,9 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
         yield from _closed_module(dotted)
         if dotted == "sys" and alias.asname not in (None, "sys"):
             yield f"import sys as {alias.asname}"
-        elif isinstance(node, ast.ImportFrom) and (alias.name in ("sys", "_sys") or node.module == "sys" and alias.name in _OF_SYS):
+        elif isinstance(node, ast.ImportFrom) and (
+            alias.name in ("sys", "_sys") or node.module == "sys" and alias.name in _OF_SYS
+        ):
             yield f"from {node.module} import {alias.name}"
 
 
@@ -290,7 +363,11 @@ def _closed_module(dotted: str) -> Iterator[str]:
     top, *parts = dotted.split(".")
     if GAP in dotted:
         yield "a module whose name is put together at run time"
-    elif top in MODULES or (top == "grader" and parts[:1] == ["worker"]) or (top == "torch" and PARTS.intersection(parts)):
+    elif (
+        top in MODULES
+        or (top == "grader" and parts[:1] == ["worker"])
+        or (top == "torch" and PARTS.intersection(parts))
+    ):
         yield dotted
 
 
@@ -302,7 +379,9 @@ def _asked_or_called(node: ast.AST) -> Iterator[ast.AST]:
     elif isinstance(node, ast.Call):
         yield node.func
         function = node.func.id if isinstance(node.func, ast.Name) else ""
-        if node.args and (function in ("getattr", "hasattr") or (function in _NAMES_ONLY and isinstance(node.args[0], ast.Attribute))):
+        if node.args and (
+            function in ("getattr", "hasattr") or (function in _NAMES_ONLY and isinstance(node.args[0], ast.Attribute))
+        ):
             yield node.args[0]
         if isinstance(node.func, ast.Attribute) and node.func.attr == "keys":
             yield node.func.value
@@ -332,8 +411,18 @@ def _changes(statement: Statement) -> bool:
 
 def _drops(node: ast.AST) -> bool:
     """True for `sys.modules[name]` in a del, and for `sys.modules.pop`."""
-    dropping = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Del) or isinstance(node, ast.Attribute) and node.attr == "pop"
-    return dropping and isinstance(node.value, ast.Attribute) and node.value.attr == "modules" and root(node.value) == "sys"
+    dropping = (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.ctx, ast.Del)
+        or isinstance(node, ast.Attribute)
+        and node.attr == "pop"
+    )
+    return (
+        dropping
+        and isinstance(node.value, ast.Attribute)
+        and node.value.attr == "modules"
+        and root(node.value) == "sys"
+    )
 
 
 def _is_super(node: ast.AST | None) -> bool:

@@ -92,8 +92,13 @@ class Archive:
                 locked += 1
                 self.refused.append((printable(name), "is locked with a password"))
             elif not about.is_dir():
-                self._take(name, about.file_size, _changed(about), lambda about=about: archive.open(about),
-                           stat.S_ISLNK(about.external_attr >> 16))  # fmt: skip
+                self._take(
+                    name,
+                    about.file_size,
+                    _changed(about),
+                    lambda about=about: archive.open(about),
+                    stat.S_ISLNK(about.external_attr >> 16),
+                )
         if locked and not self.entries:
             raise Unreadable("is locked with a password", "")
 
@@ -104,7 +109,13 @@ class Archive:
             if about.size < 0:
                 raise ValueError("a file of less than no bytes")  # after which the same entry would follow for ever
             if about.isreg() or about.islnk() or about.issym():
-                self._take(about.name, about.size, about.mtime, lambda about=about: archive.extractfile(about), not about.isreg())
+                self._take(
+                    about.name,
+                    about.size,
+                    about.mtime,
+                    lambda about=about: archive.extractfile(about),
+                    not about.isreg(),
+                )
             elif not about.isdir():
                 self.refused.append((printable(about.name), "is not a regular file"))
 

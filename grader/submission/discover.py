@@ -64,8 +64,14 @@ def find(top: Path, base: Path | None = None, deepest: int = DEPTH) -> Found:
                 else:
                     level.insert(0, path)
         level = below
-    search.notes += [f"{search.name(path)} was not read: at most {MAX_FILES} notebooks are read." for path in found.files[MAX_FILES:]]
-    found.files, found.links, found.notes = found.files[:MAX_FILES], some(search.links), some(search.links + search.notes + search.expected)
+    search.notes += [
+        f"{search.name(path)} was not read: at most {MAX_FILES} notebooks are read." for path in found.files[MAX_FILES:]
+    ]
+    found.files, found.links, found.notes = (
+        found.files[:MAX_FILES],
+        some(search.links),
+        some(search.links + search.notes + search.expected),
+    )
     found.expected = search.expected
     return found
 
@@ -73,7 +79,9 @@ def find(top: Path, base: Path | None = None, deepest: int = DEPTH) -> Found:
 def level_of(file: Path, top: Path) -> int:
     """How many folders lie between; a notebooks/ is as near as the folder that it is in, which says nothing of its own."""
     parts = file.relative_to(top).parts[:-1]
-    return len(parts) - sum(part == "notebooks" and parts[at - 1 : at] != ("notebooks",) for at, part in enumerate(parts))
+    return len(parts) - sum(
+        part == "notebooks" and parts[at - 1 : at] != ("notebooks",) for at, part in enumerate(parts)
+    )
 
 
 def save_order(times_ns: Iterable[int]) -> dict[int, int]:
@@ -121,9 +129,13 @@ class _Search:
         for path in (folder / name for name in names if not name.startswith(".") and name.lower() not in MACHINES):
             if links.is_link(path):
                 if _is_notebook(path) or not os.path.isfile(path):
-                    self.links.append(f"{links.sentence(path, self.name(path))}; links are not followed, so it was not read.")
+                    self.links.append(
+                        f"{links.sentence(path, self.name(path))}; links are not followed, so it was not read."
+                    )
             elif path.name.lower().endswith(ARCHIVES) and not os.path.isdir(path):
-                self.notes.append(f"{self.name(path)} is an archive; it was not opened. Unpack {printable(path.name)} first.")
+                self.notes.append(
+                    f"{self.name(path)} is an archive; it was not opened. Unpack {printable(path.name)} first."
+                )
             elif ".ipynb." in path.name.lower() and not _is_notebook(path) and not os.path.isdir(path):
                 right = printable(path.name[: path.name.lower().index(".ipynb.") + len(".ipynb")])
                 self.notes.append(f"{self.name(path)} does not end in .ipynb; it was not read. Rename it to {right}.")

@@ -30,7 +30,7 @@ FIELDS = {  # what a column holds -> its headings, in lower case
     "first": ("first name", "first_name", "firstname"),
     "last": ("last name", "last_name", "surname", "lastname"),
     "section": ("section", "sections", "section name"),
-}  # fmt: skip
+}
 KEYS = ("login", "email", "github", "number", "participant", "canvas")  # what tells learners apart, the best first
 POSSIBLE = "points possible"
 NOT_ENROLLED = (POSSIBLE, "student, test")  # names in rows of Canvas' export
@@ -63,7 +63,9 @@ class Person:
     def names(self) -> tuple[str, ...]:
         """The ways in which the name may be written: as the roster has it, 'Last, First' and 'First Last'."""
         (first, last), name = self.first_last, self["name"]
-        return tuple(dict.fromkeys(each for each in (name, f"{first} {last}".strip(), f"{last}, {first}".strip(", ")) if each))
+        return tuple(
+            dict.fromkeys(each for each in (name, f"{first} {last}".strip(), f"{last}, {first}".strip(", ")) if each)
+        )
 
 
 @dataclass(frozen=True)
@@ -139,11 +141,17 @@ def read(path: Path, by: str = "") -> Enrolled:
         else:
             blank.append(line)
     if blank and not people:
-        raise InputError(f"{path} has nothing in its column {heading[1][at]!r}; name another column with --by: {_titles(heading[1])}.")
+        raise InputError(
+            f"{path} has nothing in its column {heading[1][at]!r}; name another column with --by: {_titles(heading[1])}."
+        )
     if not people:
         raise InputError(f"{path} has no learner below its header row.")
     _no_two_alike(path, people, heading[1][at])
-    notes = (f"{path}: no {heading[1][at]} in line{'s' * (len(blank) > 1)} {', '.join(map(str, blank[:8]))}; left out.",) if blank else ()
+    notes = (
+        (f"{path}: no {heading[1][at]} in line{'s' * (len(blank) > 1)} {', '.join(map(str, blank[:8]))}; left out.",)
+        if blank
+        else ()
+    )
     return Enrolled(str(path), tuple(people), field, heading[1][at], notes, possible)
 
 
@@ -161,7 +169,9 @@ def _rows(path: Path) -> list[tuple[int, list[str]]]:
         said = data.decode(encoding)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise InputError(f"{path} is not UTF-8 (line {line}); save it as 'CSV UTF-8', or convert it: guessing would alter names.") from None
+        raise InputError(
+            f"{path} is not UTF-8 (line {line}); save it as 'CSV UTF-8', or convert it: guessing would alter names."
+        ) from None
     if "\0" in said:
         raise InputError(f"{path} is not text; a roster is a CSV file.")
     apart = max(",;\t", key=said.partition("\n")[0].count)
@@ -191,8 +201,10 @@ def _key(path: Path, heading: Sequence[str], columns: Mapping[str, int], by: str
         return at, next((field for field, where in columns.items() if where == at), "")
     field = next((field for field in KEYS if field in columns), "")
     if not field:
-        raise InputError(f"{path} has no column that identifies learners, such as SIS Login ID, Username or Email; {has}. "
-                         "Name one with --by, or download the roster anew.")  # fmt: skip
+        raise InputError(
+            f"{path} has no column that identifies learners, such as SIS Login ID, Username or Email; {has}. "
+            "Name one with --by, or download the roster anew."
+        )
     return columns[field], field
 
 
@@ -204,7 +216,9 @@ def _usable(key: str, path: Path, line: int) -> str:
     """The key, where a folder can be called so on every system and shows as it is."""
     odd = key != printable(key) or key.startswith(".") or key.endswith(".") or set(key) & set('/\\:*?"<>|')
     if odd or folded(key) in NOBODYS:
-        raise InputError(f"{path}, line {line}: {printable(key)!r} can't be a folder's name; name another column with --by.")
+        raise InputError(
+            f"{path}, line {line}: {printable(key)!r} can't be a folder's name; name another column with --by."
+        )
     return key
 
 
@@ -213,5 +227,7 @@ def _no_two_alike(path: Path, people: Sequence[Person], column: str) -> None:
     for one in people:
         other = seen.setdefault(folded(one.key), one)
         if other is not one:
-            raise InputError(f"{path}: lines {other.line} and {one.line} both have {one.key!r} as {column}; "
-                             "keep only one of them, or name another column with --by.")  # fmt: skip
+            raise InputError(
+                f"{path}: lines {other.line} and {one.line} both have {one.key!r} as {column}; "
+                "keep only one of them, or name another column with --by."
+            )

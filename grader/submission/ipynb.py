@@ -116,7 +116,9 @@ def _bytes(path: Path, base: Path, file: str) -> tuple[bytes, list[str]]:
     if not stat.S_ISREG(found.status.st_mode):
         raise Unreadable(f"{file} is not a regular file.")
     if found.data is None:
-        raise Unreadable(f"{file} has {_mb(found.status.st_size)}, more than the {_mb(MAX_FILE_BYTES)} that are read.", CLEAR)
+        raise Unreadable(
+            f"{file} has {_mb(found.status.st_size)}, more than the {_mb(MAX_FILE_BYTES)} that are read.", CLEAR
+        )
     if not found.data.strip():
         raise Unreadable(f"{file} is empty.")
     return found.data, links.hard(file, found.status)
@@ -128,14 +130,20 @@ def _text(data: bytes, file: str) -> tuple[str, list[str]]:
     notes = []
     if encoding.startswith("utf-8") and (len(data) > MAX_BYTES or _marks(data) > MAX_MARKS):
         large, data = _mb(len(data)), without_outputs(data)
-        notes = [f"{file} has {large}, most of it in outputs; it was read without them. Clear them (Edit, Clear Outputs of All Cells) "
-                 "before handing it in."]  # fmt: skip
+        notes = [
+            f"{file} has {large}, most of it in outputs; it was read without them. Clear them (Edit, Clear Outputs of All Cells) "
+            "before handing it in."
+        ]
     if len(data) > MAX_BYTES:
-        raise Unreadable(f"{file} has {_mb(len(data))} without its outputs, more than the {_mb(MAX_BYTES)} that are read.",
-                         "Keep data in files, and delete cells that you do not need.")  # fmt: skip
+        raise Unreadable(
+            f"{file} has {_mb(len(data))} without its outputs, more than the {_mb(MAX_BYTES)} that are read.",
+            "Keep data in files, and delete cells that you do not need.",
+        )
     if (marks := _marks(data)) > MAX_MARKS:
-        raise Unreadable(f"{file} holds {marks:,} separate values without its outputs; at most {MAX_MARKS:,} are read.",
-                         "Keep data in files, and delete cells that you do not need.")  # fmt: skip
+        raise Unreadable(
+            f"{file} holds {marks:,} separate values without its outputs; at most {MAX_MARKS:,} are read.",
+            "Keep data in files, and delete cells that you do not need.",
+        )
     try:
         return data.decode(encoding), notes
     except UnicodeDecodeError:
@@ -155,7 +163,9 @@ def _notebook(file: str, content: Any, notes: list[str]) -> Notebook:
     if cells is None:
         raise Unreadable(f"{file} is JSON but not a notebook: it has no list called cells.")
     if len(cells) > MAX_CELLS:
-        raise Unreadable(f"{file} has {len(cells)} cells; at most {MAX_CELLS} are read.", "Delete cells that you do not need.")
+        raise Unreadable(
+            f"{file} has {len(cells)} cells; at most {MAX_CELLS} are read.", "Delete cells that you do not need."
+        )
     cells, left = within(cells, MAX_CODE)
     if left:
         numbers = ", ".join(str(cell.number) for cell in left[:20]) + (", …" if len(left) > 20 else "")
@@ -180,9 +190,12 @@ def _cell(number: int, cell: dict[str, Any]) -> NotebookCell:
     said = _metadata(cell)
     role, exercise, id = said.get("role"), said.get("exercise"), cell.get("id")
     return NotebookCell(
-        number, text, id if isinstance(id, str) and len(id) <= MAX_NAME else "", role if role in ROLES else "",
+        number,
+        text,
+        id if isinstance(id, str) and len(id) <= MAX_NAME else "",
+        role if role in ROLES else "",
         exercise if isinstance(exercise, str) and len(exercise) <= MAX_NAME else "",
-    )  # fmt: skip
+    )
 
 
 def _version(content: dict[str, Any]) -> tuple[int, ...] | None:

@@ -8,7 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-DROPPED = (b'"outputs"', b'"attachments"', b'"widgets"')  # keys; in a cell's text their quotation marks stand behind a backslash
+DROPPED = (
+    b'"outputs"',
+    b'"attachments"',
+    b'"widgets"',
+)  # keys; in a cell's text their quotation marks stand behind a backslash
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _KEY = re.compile(rb"(?P<key>" + b"|".join(DROPPED) + rb")\s*+:\s*+(?P<opens>[\[{])|" + _STRING, re.DOTALL)
 _INSIDE = re.compile(rb"[\[{]|[\]}]|" + _STRING, re.DOTALL)

@@ -93,19 +93,24 @@ class Pristine(NamedTuple):
         """From what `plain` gives."""
         made = tuple(NotebookCell(*cell) for cell in cells)
         return cls(
-            lesson, tuple(exercises), made,
+            lesson,
+            tuple(exercises),
+            made,
             {cell.id: at for at, cell in enumerate(made) if cell.id},
             {normal(cell.text): at for at, cell in enumerate(made) if cell.role != "exercise"},
             {cell.exercise: at for at, cell in enumerate(made) if cell.role == "exercise"},
             frozenset(name for cell in made if cell.role == "given" for name in defined_names(cell.text)),
-        )  # fmt: skip
+        )
 
     def attempts(self, notebook: Notebook) -> int:
         """In how many cells something was written for an exercise, beyond comments and spaces. No code is parsed for it."""
         stubs = {_bare(self.cells[at].text) for at in self.by_exercise.values()} | {""}
-        binds = re.compile(rf"^(?:def |class |)(?:{'|'.join(map(re.escape, self.exercises)) or '(?!)'})[ \t]*[(:=]", re.MULTILINE)
+        binds = re.compile(
+            rf"^(?:def |class |)(?:{'|'.join(map(re.escape, self.exercises)) or '(?!)'})[ \t]*[(:=]", re.MULTILINE
+        )
         return sum(
-            _bare(cell.text) not in stubs and (cell.role == "exercise" or not cell.role and binds.search(cell.text) is not None)
+            _bare(cell.text) not in stubs
+            and (cell.role == "exercise" or not cell.role and binds.search(cell.text) is not None)
             for cell in notebook.cells
         )
 
@@ -227,9 +232,13 @@ class _Overlay:
         """What of it binds a name that the lesson's own cells do not; and `import a.b`, which loads what may be missing of their a."""
         dotted = isinstance(statement, ast.Import)
         return [
-            alias for alias in statement.names
-            if (alias.asname or alias.name.partition(".")[0]) not in self.taken or dotted and "." in alias.name and not alias.asname
-        ]  # fmt: skip
+            alias
+            for alias in statement.names
+            if (alias.asname or alias.name.partition(".")[0]) not in self.taken
+            or dotted
+            and "." in alias.name
+            and not alias.asname
+        ]
 
     def _owners(self) -> dict[str, int]:
         """The last cell that defines each exercise; else a cell that is meant for it and may have failed to."""
@@ -250,7 +259,9 @@ class _Overlay:
         """A cell that uses a name of one that cannot run here cannot run either."""
         spread = any(cell.requires for cell in self.cells)
         while spread:
-            lacking = {name: cell.requires for cell in self.cells if cell.requires for name in self.defined_names(cell.text)}
+            lacking = {
+                name: cell.requires for cell in self.cells if cell.requires for name in self.defined_names(cell.text)
+            }
             spread = False
             for at, cell in enumerate(self.cells):
                 names = lacking.keys() & used_names(cell.text) if cell.own and not cell.requires else set()
@@ -290,7 +301,11 @@ def _first(notes: list[str]) -> tuple[str, ...]:
 
 
 def _with_names(statement: ast.Import | ast.ImportFrom, names: list[ast.alias]) -> ast.stmt:
-    return ast.Import(names) if isinstance(statement, ast.Import) else ast.ImportFrom(statement.module, names, statement.level)
+    return (
+        ast.Import(names)
+        if isinstance(statement, ast.Import)
+        else ast.ImportFrom(statement.module, names, statement.level)
+    )
 
 
 def _bare(text: str) -> str:

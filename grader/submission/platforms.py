@@ -9,8 +9,12 @@ from grader.submission.discover import ARCHIVES
 from grader.util.names import printable
 from grader.util.words import counted
 
-MOODLE = re.compile(r"(.*_\d+)_assignsubmission_.*", re.DOTALL)  # 'Ada Lovelace_4711_assignsubmission_file_', a folder or file
-CANVAS = re.compile(r"(.+?(?:_late)?_\d+)_\d{3,}_.+\.ipynb", re.IGNORECASE | re.DOTALL)  # 'lovelaceada_LATE_4711_81500_01.ipynb'
+MOODLE = re.compile(
+    r"(.*_\d+)_assignsubmission_.*", re.DOTALL
+)  # 'Ada Lovelace_4711_assignsubmission_file_', a folder or file
+CANVAS = re.compile(
+    r"(.+?(?:_late)?_\d+)_\d{3,}_.+\.ipynb", re.IGNORECASE | re.DOTALL
+)  # 'lovelaceada_LATE_4711_81500_01.ipynb'
 AGAIN = "then give the same command again. Nothing was graded."
 
 
@@ -42,5 +46,7 @@ def packed(names: Sequence[str]) -> str:
     if not theirs:
         return ""
     more = f" and {len(theirs) - 1} more" if len(theirs) > 1 else ""
-    return (f"contains archives, which are not opened: {printable(theirs[0])}{more}. `grader collect ARCHIVE --to collected` sorts what "
-            f"a learning platform packed into a folder for each learner; unpack others yourself, and {AGAIN}")  # fmt: skip
+    return (
+        f"contains archives, which are not opened: {printable(theirs[0])}{more}. `grader collect ARCHIVE --to collected` sorts what "
+        f"a learning platform packed into a folder for each learner; unpack others yourself, and {AGAIN}"
+    )

@@ -52,7 +52,9 @@ class Here:
 
     def notebook(self, path: Path, base: Path) -> Notebook:
         read = read_notebook(path, base)
-        return replace(read, defines=frozenset().union(*(defined_names(without_magics(cell.text)) for cell in read.cells)))
+        return replace(
+            read, defines=frozenset().union(*(defined_names(without_magics(cell.text)) for cell in read.cells))
+        )
 
     def plan(self, pristine: Pristine, notebook: Notebook) -> Plan:
         return lay_over(pristine, notebook)

@@ -144,7 +144,10 @@ def _pristine(lesson: str) -> Pristine:
 
 
 def read_submission(
-    path: str | Path, name: str | None = None, lessons: Sequence[str] | None = None, reads: Reads | None = None,
+    path: str | Path,
+    name: str | None = None,
+    lessons: Sequence[str] | None = None,
+    reads: Reads | None = None,
     base: Path | None = None,
 ) -> Submission:
     """Reads what a learner handed in: one notebook, or a folder of notebooks.
@@ -180,8 +183,14 @@ def read_submission(
 def nothing_handed_in(name: str, path: str, lessons: Sequence[str] | None = None) -> Submission:
     """What stands for a learner of a class who handed in no notebook: every exercise is missing."""
     asked = _known(lessons) or registry.lessons()
-    return Submission(name, path, asked, "No notebook was handed in: files that end in .ipynb are expected.", False,
-                      _Found([], {}, {}, {}, Here()))  # fmt: skip
+    return Submission(
+        name,
+        path,
+        asked,
+        "No notebook was handed in: files that end in .ipynb are expected.",
+        False,
+        _Found([], {}, {}, {}, Here()),
+    )
 
 
 def _known(lessons: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -211,13 +220,17 @@ def _files_of(path: Path, base: Path) -> tuple[list[Path], list[str]]:
                 raise SubmissionError(f"{said} is not a notebook: a file that ends in .ipynb is expected.{unpack}")
             return [path], []
         if not path.is_dir():
-            raise SubmissionError(f"{said} is not there." if not path.exists() else f"{said} is neither a file nor a folder.")
+            raise SubmissionError(
+                f"{said} is not there." if not path.exists() else f"{said} is neither a file nor a folder."
+            )
         found = find(path, base)
     except OSError as error:
         raise SubmissionError(f"{said} cannot be opened: {error.strerror}.") from None
     if not found.files:
         expected = "files that end in .ipynb are expected, there, in notebooks/, or in a folder below"
-        raise SubmissionError(" ".join((f"{said} contains no notebook: {expected}.", *found.notes, in_place_of_notebooks(path))).strip())
+        raise SubmissionError(
+            " ".join((f"{said} contains no notebook: {expected}.", *found.notes, in_place_of_notebooks(path))).strip()
+        )
     return found.files, found.notes
 
 
@@ -229,7 +242,9 @@ def _read(path: Path, top: Path, base: Path, asked: tuple[str, ...] | None, read
     except Unreadable as error:
         return _Read(*about, None, lesson_of_name(path), error.what, str(error))
     lesson = current(notebook.lesson) if current(notebook.lesson) in registry.lessons() else ""
-    elsewhere = current(notebook.lesson) in registry.CONTRACT and not lesson  # its name or its cells may resemble another lesson's
+    elsewhere = (
+        current(notebook.lesson) in registry.CONTRACT and not lesson
+    )  # its name or its cells may resemble another lesson's
     lesson = lesson or ("" if elsewhere else lesson_of_name(path) or _lesson_of_cells(notebook))
     if not lesson and not elsewhere and asked is not None and len(asked) == 1:
         lesson = asked[0]
@@ -304,7 +319,10 @@ def _rank(file: _Read, saved: int) -> _Rank:
 def _set_aside(files: Sequence[_Read], ranks: dict[str, _Rank]) -> str:
     """Which of a lesson's notebooks counts, the first, and why each of the others does not."""
     best, *others = files
-    said = [f"{file.place} ({_reason(ranks[file.place], ranks[best.place], _texts(file) == _texts(best))})" for file in others[:10]]
+    said = [
+        f"{file.place} ({_reason(ranks[file.place], ranks[best.place], _texts(file) == _texts(best))})"
+        for file in others[:10]
+    ]
     more = [f"and {len(others) - 10} more"] if len(others) > 10 else []
     return f"There is more than one notebook of lesson {best.lesson}: {best.place} counts. Set aside: {', '.join([*said, *more])}."
 

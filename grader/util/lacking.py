@@ -8,11 +8,16 @@ from grader.util.command import in_notebook
 
 # What can be lacking: where the core alone is installed, or less than that, as in a browser's Python. Module -> what brings it.
 _BROUGHT_BY = {
-    "torch": "attention-course[torch]", "distributed": "attention-course[dask]",
-    "gguf": "attention-course[model]", "tokenizers": "attention-course[model]",
-    **dict.fromkeys(("IPython", "ipykernel", "ipywidgets", "jupyter_client", "jupyterlab", "jupytext", "tornado"), "attention-course[lab]"),
+    "torch": "attention-course[torch]",
+    "distributed": "attention-course[dask]",
+    "gguf": "attention-course[model]",
+    "tokenizers": "attention-course[model]",
+    **dict.fromkeys(
+        ("IPython", "ipykernel", "ipywidgets", "jupyter_client", "jupyterlab", "jupytext", "tornado"),
+        "attention-course[lab]",
+    ),
     **{name: name for name in ("matplotlib", "nbformat", "psutil", "rich", "safetensors")},
-}  # fmt: skip
+}
 
 
 def installed(module: str) -> bool:

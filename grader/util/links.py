@@ -19,7 +19,12 @@ from grader.util.names import printable
 
 WALKS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and hasattr(os, "O_DIRECTORY")
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
-_ALONE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
+_ALONE = (
+    getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_NOINHERIT", 0)
+)
 _REPARSED = (0xA0000003, 0xA000000C)  # Windows' junctions and symbolic links
 
 
@@ -67,7 +72,9 @@ def hard(name: str, status: os.stat_result) -> list[str]:
     """A sentence where a file has other names, which may be a classmate's: that is no link to be seen and not followed."""
     if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
         return []
-    return [f"{name} has {status.st_nlink} names on the disk (hard links); the same file may also be in another learner's folder."]
+    return [
+        f"{name} has {status.st_nlink} names on the disk (hard links); the same file may also be in another learner's folder."
+    ]
 
 
 def read(path: Path, base: Path, most: int, end: int = 0) -> Content:

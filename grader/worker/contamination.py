@@ -22,10 +22,25 @@ try:
 except ImportError:  # Windows has none
     resource = None  # type: ignore[assignment]
 
-MODULES = ("builtins", "math", "random", "itertools", "functools", "numpy", "numpy.linalg", "torch", "torch.nn", "torch.nn.functional",
-           "torch.nn.init", "torch.linalg", "torch.special")  # fmt: skip
+MODULES = (
+    "builtins",
+    "math",
+    "random",
+    "itertools",
+    "functools",
+    "numpy",
+    "numpy.linalg",
+    "torch",
+    "torch.nn",
+    "torch.nn.functional",
+    "torch.nn.init",
+    "torch.linalg",
+    "torch.special",
+)
 CLASSES = (("torch", "Tensor"), ("torch.nn", "Module"), ("torch.nn", "Linear"), ("torch.nn", "Parameter"))
-CPU_SHARE = 24  # this part of its processor time, one time limit, may be gone when a process goes on to another notebook
+CPU_SHARE = (
+    24  # this part of its processor time, one time limit, may be gone when a process goes on to another notebook
+)
 GROWTH_BYTES = 128 << 20  # and so much more memory may it have used
 
 
@@ -68,9 +83,13 @@ class Start:
     def holds(self) -> bool:
         """Whether no thread, timer, file or setting has stayed, and the limits are still far."""
         return (
-            not self._around.changed() and self._more == _more_settings() and _thread._count() == 0
-            and sorted(os.listdir(self._folder)) == self._files and time.process_time() < self._cpu_s and _peak_bytes() < self._bytes
-        )  # fmt: skip
+            not self._around.changed()
+            and self._more == _more_settings()
+            and _thread._count() == 0
+            and sorted(os.listdir(self._folder)) == self._files
+            and time.process_time() < self._cpu_s
+            and _peak_bytes() < self._bytes
+        )
 
 
 def _owners() -> list[tuple[Any, Any]]:
@@ -85,9 +104,13 @@ def _settings() -> tuple[Any, ...]:
     if torch is None:
         return general
     return general + (
-        torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads(), str(torch.get_default_device()),
-        torch.are_deterministic_algorithms_enabled(), torch.is_inference_mode_enabled(),
-    )  # fmt: skip
+        torch.get_default_dtype(),
+        torch.is_grad_enabled(),
+        torch.get_num_threads(),
+        str(torch.get_default_device()),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_inference_mode_enabled(),
+    )
 
 
 def _more_settings() -> tuple[Any, ...]:
@@ -99,10 +122,14 @@ def _more_settings() -> tuple[Any, ...]:
     torch = sys.modules.get("torch")
     hooks = vars(sys.modules["torch.nn.modules.module"]) if torch is not None else {}
     return (
-        handlers, timers, streams, imports, tuple(warnings.filters),
+        handlers,
+        timers,
+        streams,
+        imports,
+        tuple(warnings.filters),
         torch is not None and torch.get_float32_matmul_precision(),
         [len(value) for name, value in hooks.items() if name.startswith("_global_") and isinstance(value, dict)],
-    )  # fmt: skip
+    )
 
 
 def _peak_bytes() -> int:

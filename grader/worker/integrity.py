@@ -38,10 +38,14 @@ _kept: dict[str, _Kept] = {}
 def keep(module: Any) -> None:
     """Takes down what a module's names, the attributes of its classes and the code of its functions are."""
     spaces = [*_spaces(vars(module), module.__name__)]
-    functions = {value for space in spaces for value in map(_plain, tuple(space.values())) if type(value) is FunctionType}
+    functions = {
+        value for space in spaces for value in map(_plain, tuple(space.values())) if type(value) is FunctionType
+    }
     own = [one for one in functions if one.__module__.startswith(__package__)]
     needs = frozenset(one.__module__ for one in own) | {module.__name__}
-    _kept[module.__name__] = _Kept([(space, tuple(space.values())) for space in spaces], [(one, _CODE(one)) for one in own], needs)
+    _kept[module.__name__] = _Kept(
+        [(space, tuple(space.values())) for space in spaces], [(one, _CODE(one)) for one in own], needs
+    )
 
 
 def _spaces(space: Any, module: str) -> Iterator[Any]:
@@ -69,7 +73,8 @@ def intact(*modules: str) -> bool:
     needed = {other for name in modules or _kept if name in _kept for other in _kept[name].needs}
     kept = [_kept[name] for name in needed if name in _kept]
     return all(_same(space, before) for one in kept for space, before in one.spaces) and all(
-        all(map(operator.is_, _CODE(function), before)) for one in kept for function, before in one.codes)
+        all(map(operator.is_, _CODE(function), before)) for one in kept for function, before in one.codes
+    )
 
 
 def _same(space: Any, before: tuple) -> bool:

@@ -49,7 +49,11 @@ def observe(candidate: Any, case: Any) -> Observation:
     output.forget()
     try:
         run = _prepare(case)
-        given = [(name, value) for name, value in leaves(run.named().items()) if isinstance(value, ndarray) or is_tensor(value)]
+        given = [
+            (name, value)
+            for name, value in leaves(run.named().items())
+            if isinstance(value, ndarray) or is_tensor(value)
+        ]
         seed()  # before anything is watched: it calls torch
         groups, parts = tuple(run.options.get("watch", ())), {}
         run.watch, around = (groups, ()) if case.probe in BASIC else ((), groups)
@@ -68,7 +72,9 @@ def observe(candidate: Any, case: Any) -> Observation:
         calls += (f"{OPERATIONS} {run.seen.operations}",)
     if not intact(__name__, f"{_probes}.{case.probe.partition('.')[0]}"):
         calls += (REBOUND,)
-    return Observation(parts, after=after, calls=calls, printed=output.kept(), warned=_warned(raised), largest=run.seen.largest)
+    return Observation(
+        parts, after=after, calls=calls, printed=output.kept(), warned=_warned(raised), largest=run.seen.largest
+    )
 
 
 def _part(value: Any, groups: tuple[str, ...], ran: Seen) -> Part:
@@ -122,7 +128,11 @@ def _warned(raised: list[warnings.WarningMessage]) -> tuple[str, ...]:
     """The warnings of the learner's own lines, at most five."""
     try:
         own = [one for one in raised if not one.filename.startswith((*LIBRARY_FILES, "<frozen"))]
-        return tuple(dict.fromkeys(f"{one.category.__name__}: {one.message} (line {one.lineno} of its cell)"[:300] for one in own))[:5]
+        return tuple(
+            dict.fromkeys(
+                f"{one.category.__name__}: {one.message} (line {one.lineno} of its cell)"[:300] for one in own
+            )
+        )[:5]
     except Exception:  # a category or a message of the learner's own
         return ()
 
@@ -179,8 +189,12 @@ def _failure_from(error: BaseException) -> Failure:
         kind = "call"
     line = linecache.getline(frame.f_code.co_filename, number).strip() if frame else ""
     function = _function(frame)
-    if type(error) is NotImplementedError and is_last and (not line or "NotImplementedError" in line):  # torch raises it, too
-        return Failure("not_started", "NotImplementedError", message, _calling_line(error.__traceback__, frame), function=function)
+    if (
+        type(error) is NotImplementedError and is_last and (not line or "NotImplementedError" in line)
+    ):  # torch raises it, too
+        return Failure(
+            "not_started", "NotImplementedError", message, _calling_line(error.__traceback__, frame), function=function
+        )
     if isinstance(error, SyntaxError) and error.text:
         line, number = error.text.strip(), error.lineno or 0
     shapes = _shapes(frame, line) if frame else ()

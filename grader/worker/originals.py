@@ -46,7 +46,12 @@ class OfTorch:
         self.Tensor, self.Parameter, self.Module = torch.Tensor, nn.Parameter, nn.Module
         self.Linear, self.LayerNorm, self.Sequential, self.device = nn.Linear, nn.LayerNorm, nn.Sequential, torch.device
         self.Embedding, self.ModuleList = nn.Embedding, nn.ModuleList
-        self.float32, self.float64, self.bfloat16, self.strided = torch.float32, torch.float64, torch.bfloat16, torch.strided
+        self.float32, self.float64, self.bfloat16, self.strided = (
+            torch.float32,
+            torch.float64,
+            torch.bfloat16,
+            torch.strided,
+        )
         self.dtypes = {name: value for name, value in vars(torch).items() if type(value) is torch.dtype}
         self.from_numpy, self.cos, self.arange = torch.from_numpy, torch.cos, torch.arange
         self.Generator, self.global_generator = torch.Generator, torch.default_generator
@@ -57,7 +62,9 @@ class OfTorch:
         self._data_ptr, self._numel, self._stride = of.data_ptr, of.numel, of.stride
         self.storage, self.nbytes, self.element_size = of.untyped_storage, _C.StorageBase.nbytes, of.element_size
         self._requires, self._detach, self._clone = of.requires_grad_, of.detach, of.clone
-        self._getters = {name: getattr(of, name).__get__ for name in ("dtype", "shape", "device", "layout", "requires_grad")}
+        self._getters = {
+            name: getattr(of, name).__get__ for name in ("dtype", "shape", "device", "layout", "requires_grad")
+        }
         self._dict_of = vars(nn.Module)["__dict__"].__get__
 
     def get(self, tensor: Any, name: str) -> Any:
@@ -112,7 +119,9 @@ class OfTorch:
     def held(self, tensor: Any) -> int:
         """How many numbers of its type the memory has in which it lies."""
         try:
-            return self.nbytes(self.storage(tensor)) // self.element_size(tensor)  # asked for each operator that runs, so without a context
+            return self.nbytes(self.storage(tensor)) // self.element_size(
+                tensor
+            )  # asked for each operator that runs, so without a context
         except (NotImplementedError, RuntimeError):  # it has none, or in pieces: sparse, nested, of a transform's own
             return self.numel(tensor)
 
@@ -159,7 +168,9 @@ class OfTorch:
 
     def parameters(self, module: Any) -> dict[str, Any]:
         """By name."""
-        return {prefix + name: value for prefix, own in self.parts(module) for name, value in entries(own, "_parameters")}
+        return {
+            prefix + name: value for prefix, own in self.parts(module) for name, value in entries(own, "_parameters")
+        }
 
     def buffers(self, module: Any) -> dict[str, tuple[Any, bool]]:
         """By name: each with whether `state_dict` holds it."""
@@ -190,7 +201,9 @@ class OfTorch:
 def memory(numbers: ndarray) -> tuple[int, int]:
     """The addresses at which an array's numbers begin and end."""
     start = numbers.__array_interface__["data"][0]
-    return start, start + sum((size - 1) * step for size, step in zip(numbers.shape, numbers.strides, strict=True)) + numbers.itemsize
+    return start, start + sum(
+        (size - 1) * step for size, step in zip(numbers.shape, numbers.strides, strict=True)
+    ) + numbers.itemsize
 
 
 def overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:

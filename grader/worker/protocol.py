@@ -220,7 +220,9 @@ class _Numbers:
     def blob(self) -> bytes:
         if not self.count:
             return b""
-        return save({name: pieces[0] if len(pieces) == 1 else np.concatenate(pieces) for name, pieces in self._pieces.items()})
+        return save(
+            {name: pieces[0] if len(pieces) == 1 else np.concatenate(pieces) for name, pieces in self._pieces.items()}
+        )
 
 
 def _decode(node: dict[str, Any], came: _Came) -> Any:
@@ -253,21 +255,30 @@ def _generator(state: dict[str, Any]) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
-def observation_to_message(observation: Observation, placed: Callable[[np.ndarray], Any] = lambda array: array) -> dict[str, Any]:
+def observation_to_message(
+    observation: Observation, placed: Callable[[np.ndarray], Any] = lambda array: array
+) -> dict[str, Any]:
     """An observation as a message's value, in plain dicts and lists. placed: makes of an array what is to stand for it."""
     failure = observation.failure
     return {
         "parts": [[name, _part_to_message(part, placed)] for name, part in observation.parts.items()],
         "failure": None if failure is None else failure_to_message(failure),
         "after": [[name, _part_to_message(part, placed)] for name, part in observation.after.items()],
-        "calls": list(observation.calls), "printed": observation.printed[:MAX_TEXT],
+        "calls": list(observation.calls),
+        "printed": observation.printed[:MAX_TEXT],
         "warned": [one[:MAX_TEXT] for one in observation.warned[:5]],
-        "largest": None if observation.largest is None else [list(part) if type(part) is tuple else part for part in observation.largest],
+        "largest": None
+        if observation.largest is None
+        else [list(part) if type(part) is tuple else part for part in observation.largest],
     }
 
 
 def _part_to_message(part: Part, placed: Callable[[np.ndarray], Any]) -> dict[str, Any]:
-    message: dict[str, Any] = {"kind": part.kind, "array": None if part.array is None else placed(part.array), "dtype": part.dtype}
+    message: dict[str, Any] = {
+        "kind": part.kind,
+        "array": None if part.array is None else placed(part.array),
+        "dtype": part.dtype,
+    }
     if part.items:
         message["items"] = [_part_to_message(item, placed) for item in part.items]
     for key in ("text", "of", "unread"):
@@ -281,7 +292,9 @@ def _part_to_message(part: Part, placed: Callable[[np.ndarray], Any]) -> dict[st
 def failure_to_message(failure: Failure) -> dict[str, Any]:
     """A failure as a message's value."""
     texts = {key: getattr(failure, key)[:MAX_TEXT] for key in ("kind", "type", "message", "line", "function")}
-    shapes = [[one.name[:MAX_TEXT], one.said[:MAX_TEXT], one.kind, list(one.shape), repr(one.value)] for one in failure.shapes]
+    shapes = [
+        [one.name[:MAX_TEXT], one.said[:MAX_TEXT], one.kind, list(one.shape), repr(one.value)] for one in failure.shapes
+    ]
     return {**texts, "line_number": failure.line_number, "shapes": shapes, "bases": list(failure.bases)}
 
 
@@ -293,7 +306,10 @@ def observation_from_message(message: Any) -> Observation:
         after = {_text(name, MAX_TEXT): _part(part, 0) for name, part in _list(message["after"], MAX_ITEMS)}
         calls = tuple(_call(name) for name in _list(message["calls"], 10_000))
         largest = None if message["largest"] is None else _created(*message["largest"])
-        printed, warned = _text(message["printed"], MAX_TEXT), tuple(_text(one, MAX_TEXT) for one in _list(message["warned"], 5))
+        printed, warned = (
+            _text(message["printed"], MAX_TEXT),
+            tuple(_text(one, MAX_TEXT) for one in _list(message["warned"], 5)),
+        )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise WireError(f"not an observation: {error}") from error
     return Observation(parts, failure, after, calls, printed=printed, warned=warned, largest=largest)

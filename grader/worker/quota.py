@@ -27,7 +27,9 @@ def mount(folder: str, size_bytes: int, files: int) -> bool:
     options = f"size={size_bytes},nr_inodes={files},mode=700".encode()
     return (
         (_call("unshare", CLONE_NEWNS) or _own_user_namespace())
-        and _call("mount", None, b"/", None, ctypes.c_ulong(MS_REC | MS_SLAVE), None)  # nobody outside is to see what follows
+        and _call(
+            "mount", None, b"/", None, ctypes.c_ulong(MS_REC | MS_SLAVE), None
+        )  # nobody outside is to see what follows
         and _call("mount", b"tmpfs", os.fsencode(folder), b"tmpfs", ctypes.c_ulong(MS_NOSUID | MS_NODEV), options)
     )
 

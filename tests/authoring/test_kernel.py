@@ -24,15 +24,17 @@ def said(result) -> list[str]:
 
 @pytest.fixture(scope="module")
 def results():
-    return run(cells(
-        "import sys, os; print(sys.executable, os.getcwd(), os.environ['ATTENTION_COURSE_PROGRESS'], sep='|')",
-        "print(object())\nimport warnings; warnings.warn('look')",
-        "print(1)\nprint(2, flush=True)\ndisplay(3)\nprint(4)\n5",
-        "import ipywidgets\ndisplay(ipywidgets.interactive(lambda x: print('moved to', x), x=(0, 1)))\nprint('beside')",
-        "from IPython.display import clear_output\nprint('gone')\nclear_output()\nprint('stays')",
-        "1 / 0",
-        "print('not reached')",
-    ))  # fmt: skip
+    return run(
+        cells(
+            "import sys, os; print(sys.executable, os.getcwd(), os.environ['ATTENTION_COURSE_PROGRESS'], sep='|')",
+            "print(object())\nimport warnings; warnings.warn('look')",
+            "print(1)\nprint(2, flush=True)\ndisplay(3)\nprint(4)\n5",
+            "import ipywidgets\ndisplay(ipywidgets.interactive(lambda x: print('moved to', x), x=(0, 1)))\nprint('beside')",
+            "from IPython.display import clear_output\nprint('gone')\nclear_output()\nprint('stays')",
+            "1 / 0",
+            "print('not reached')",
+        )
+    )
 
 
 def test_it_is_this_interpreter_in_a_scratch_folder_with_a_record_of_its_own(results):
@@ -50,7 +52,11 @@ def test_what_changes_from_run_to_run_is_steadied(results):
 
 def test_a_large_picture_takes_no_time():
     """A pattern that begins with any number of non-blanks once took a minute on a picture's base64."""
-    picture = {"output_type": "display_data", "metadata": {}, "data": {"text/html": "<img src='" + "A" * 400_000 + "'>"}}
+    picture = {
+        "output_type": "display_data",
+        "metadata": {},
+        "data": {"text/html": "<img src='" + "A" * 400_000 + "'>"},
+    }
     started = time.process_time()
     assert _steady(picture)["data"]["text/html"] == [picture["data"]["text/html"]]
     assert time.process_time() - started < 1

@@ -54,8 +54,19 @@ def install(wheel: Path, place: Path) -> Path:
     packages = next(place.glob("lib/python*/site-packages"), place / "Lib" / "site-packages")
     (packages / "libraries.pth").write_text("\n".join(path for path in sys.path if path.endswith("-packages")) + "\n")
     executable = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    command = [sys.executable, "-m", "pip", f"--python={executable}", "install", "--no-deps", "--no-index", "--quiet",
-               "--ignore-installed", "--disable-pip-version-check", str(wheel)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        f"--python={executable}",
+        "install",
+        "--no-deps",
+        "--no-index",
+        "--quiet",
+        "--ignore-installed",
+        "--disable-pip-version-check",
+        str(wheel),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     return executable
@@ -63,8 +74,14 @@ def install(wheel: Path, place: Path) -> Path:
 
 def run(*command: object, **settings) -> subprocess.CompletedProcess:
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=240,
-                          env={**environment, **settings.pop("env", {})}, **settings)
+    return subprocess.run(
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env={**environment, **settings.pop("env", {})},
+        **settings,
+    )
 
 
 def solved(path: Path) -> None:
@@ -85,12 +102,23 @@ def from_release(released, tmp_path_factory) -> Path:
 
 # --- what is in it ---------------------------------------------------------------------------
 
+
 def test_the_hand_out_holds_what_a_learner_needs(released):
     files = sorted(path.relative_to(released).as_posix() for path in released.rglob("*") if path.is_file())
     assert [name for name in files if name.endswith(".ipynb")] == [f"notebooks/{name}.ipynb" for name in CHOSEN]
-    assert {"README.md", "environment.yml", "requirements.txt", ".gitignore", ".github/workflows/grade.yml", ".gitlab-ci.yml", "AGENTS.md"} <= set(files)
+    assert {
+        "README.md",
+        "environment.yml",
+        "requirements.txt",
+        ".gitignore",
+        ".github/workflows/grade.yml",
+        ".gitlab-ci.yml",
+        "AGENTS.md",
+    } <= set(files)
     for name in CHOSEN:
-        assert json.loads((released / f"notebooks/{name}.ipynb").read_text(encoding="utf-8")) == registry.handed_out(name, CHOSEN)
+        assert json.loads((released / f"notebooks/{name}.ipynb").read_text(encoding="utf-8")) == registry.handed_out(
+            name, CHOSEN
+        )
     page = (released / "README.md").read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)]*)\)", page):
         assert (released / target).is_file(), target
@@ -103,7 +131,10 @@ def test_requirements_and_environment_lead_to_the_wheel(released):
     assert wheel.endswith("[lab]") and (released / wheel.removesuffix("[lab]")).is_file()
     pip = yaml.safe_load((released / "environment.yml").read_text())["dependencies"][-1]["pip"]
     assert pip == ["-r requirements.txt"]
-    assert "-c constraints.txt" in lines and (released / "constraints.txt").read_bytes() == (ROOT / "constraints.txt").read_bytes()
+    assert (
+        "-c constraints.txt" in lines
+        and (released / "constraints.txt").read_bytes() == (ROOT / "constraints.txt").read_bytes()
+    )
 
 
 def test_nothing_names_a_registry_or_this_machine(released, bare):
@@ -136,7 +167,9 @@ def test_every_combination_of_lessons_and_flags_is_released(lessons, without_sol
         ways = [ways[(COMBINATIONS.index(lessons) + without_solutions) % 2]]
     for place, more in ways:
         assert main(["release", str(place), "--lessons", numbers, "--only", *flags, *more]) == 0
-        assert sorted(path.name for path in (place / "notebooks").iterdir()) == sorted([*(f"{name}.ipynb" for name in lessons), "glossary.md"])
+        assert sorted(path.name for path in (place / "notebooks").iterdir()) == sorted(
+            [*(f"{name}.ipynb" for name in lessons), "glossary.md"]
+        )
         assert (place / ".github").exists() != without_solutions
         assert place.with_name(f"{place.name}-gradescope.zip").exists() == bool(more)
 
@@ -152,6 +185,7 @@ def test_the_wheel_that_is_handed_out_restores_the_lessons_as_they_were_handed_o
 
 # --- one hand-out after another --------------------------------------------------------------
 
+
 def test_the_lessons_before_come_along_and_only_those_named_are_graded(tmp_path, capsys):
     """Next week's hand-out replaces this week's without taking anything away."""
     place = tmp_path / "course"
@@ -166,9 +200,13 @@ def test_the_lessons_before_come_along_and_only_those_named_are_graded(tmp_path,
     with zipfile.ZipFile(tmp_path / "course-gradescope.zip") as bundle:
         assert '--lessons "02" ' in bundle.read("run_autograder").decode()
     (wheel,) = (path for path in (place / "wheels").iterdir())
-    assert all(any(name.endswith(f"solutions/{lesson}.py") for name in zipfile.ZipFile(wheel).namelist()) for lesson in ALL[:3])
+    assert all(
+        any(name.endswith(f"solutions/{lesson}.py") for name in zipfile.ZipFile(wheel).namelist()) for lesson in ALL[:3]
+    )
     page = (place / "README.md").read_text()
-    assert "If you have worked in an earlier hand-out, copy the notebooks" in page and "`.venv/bin/grader update`" in page
+    assert (
+        "If you have worked in an earlier hand-out, copy the notebooks" in page and "`.venv/bin/grader update`" in page
+    )
 
 
 def test_only_needs_the_lessons_that_it_is_about(tmp_path, capsys):
@@ -176,15 +214,25 @@ def test_only_needs_the_lessons_that_it_is_about(tmp_path, capsys):
     assert "so it needs --lessons" in capsys.readouterr().err and not (tmp_path / "a").exists()
 
 
-@pytest.mark.parametrize("flags, said, unsaid", [
-    ([], "contains the solutions of these lessons, and whoever unpacks it can read them", "No file of it holds a solution."),
-    (["--without-solutions"], "No file of it holds a solution.", "contains the solutions"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "flags, said, unsaid",
+    [
+        (
+            [],
+            "contains the solutions of these lessons, and whoever unpacks it can read them",
+            "No file of it holds a solution.",
+        ),
+        (["--without-solutions"], "No file of it holds a solution.", "contains the solutions"),
+    ],
+)
 def test_the_command_says_what_the_hand_out_shows(tmp_path, capsys, flags, said, unsaid):
     assert main(["release", str(tmp_path / "a"), "--lessons", "03", *flags]) == 0
     told = capsys.readouterr().out
     assert said in told and unsaid not in told
-    assert "Later lessons define what earlier exercises ask for, in cells of their own: softmax of lesson 02 in 03." in told
+    assert (
+        "Later lessons define what earlier exercises ask for, in cells of their own: softmax of lesson 02 in 03."
+        in told
+    )
     assert main(["release", str(tmp_path / "b"), "--lessons", "02", *flags]) == 0
     assert "Later lessons define" not in capsys.readouterr().out
     page = (tmp_path / "a" / "README.md").read_text()
@@ -201,19 +249,31 @@ def test_work_from_an_earlier_hand_out_is_brought_along_as_the_readme_says(relea
     assert done.returncode == 0 and "backups" in done.stdout, done.stderr
     report = grade_submission(tmp_path / "second", lessons=["00"])
     assert report.score == report.max_score > 0
-    assert "02_softmax.ipynb" in (tmp_path / "second" / "notebooks" / f"{CHOSEN[1]}.ipynb").read_text(), "the next lesson is linked now"
+    assert "02_softmax.ipynb" in (tmp_path / "second" / "notebooks" / f"{CHOSEN[1]}.ipynb").read_text(), (
+        "the next lesson is linked now"
+    )
 
 
 OTHER = "This notebook belongs to another hand-out: it is of lesson 02_softmax, and the grader installed here knows 00, 01 alone."
 
 
 def test_in_another_hand_out_s_notebook_check_hint_and_figures_say_so(from_release, tmp_path):
-    calls = ("def softmax(x): return x\ncheck(softmax)", "check('softmax')", "print(passed('softmax'))", "hint('softmax')", "figures.lesson_02")
-    program = "\n".join(("from grader import check, figures, hint, passed", *(f"print('---')\n{call}" for call in calls)))
+    calls = (
+        "def softmax(x): return x\ncheck(softmax)",
+        "check('softmax')",
+        "print(passed('softmax'))",
+        "hint('softmax')",
+        "figures.lesson_02",
+    )
+    program = "\n".join(
+        ("from grader import check, figures, hint, passed", *(f"print('---')\n{call}" for call in calls))
+    )
     done = run(from_release.with_name("python"), "-c", program, cwd=tmp_path)
     said = [" ".join(part.split()) for part in done.stdout.split("---")[1:]]
     assert [OTHER in each for each in said] == [True, True, True, True, False], done.stderr
-    assert done.stderr.splitlines()[-1].startswith("AttributeError: lesson_02 is not in this installation: this notebook belongs to another hand-out")
+    assert done.stderr.splitlines()[-1].startswith(
+        "AttributeError: lesson_02 is not in this installation: this notebook belongs to another hand-out"
+    )
 
 
 def test_another_hand_out_s_notebook_is_not_graded_as_a_lesson_of_this_one(from_release, tmp_path):
@@ -222,11 +282,14 @@ def test_another_hand_out_s_notebook_is_not_graded_as_a_lesson_of_this_one(from_
     for name in names:
         (tmp_path / name[:4]).mkdir()
         (tmp_path / name[:4] / name).write_text(json.dumps(registry.pristine("02_softmax")))
-    done = run(from_release, "grade", *(tmp_path / name[:4] for name in names), "--lessons", "01", "--json", "-", cwd=tmp_path)
+    done = run(
+        from_release, "grade", *(tmp_path / name[:4] for name in names), "--lessons", "01", "--json", "-", cwd=tmp_path
+    )
     assert [one["message"].count(OTHER) for one in json.loads(done.stdout)["submissions"]] == [1, 1, 1]
 
 
 # --- it works --------------------------------------------------------------------------------
+
 
 def test_untouched_notebooks_are_not_started_and_a_solved_one_passes(released, tmp_path):
     report = grade_submission(released)
@@ -251,8 +314,10 @@ def test_the_wheel_that_is_handed_out_knows_the_chosen_lessons_alone(released, f
 
 
 def test_a_notebook_s_first_line_works_with_either_wheel(bare, from_release, tmp_path):
-    program = ("from grader import check, explain, figures, fine, hint, join, leave, passed, progress, replay, reset, solution, stuck; join(); "
-               "check('hard_lookup', lambda *_, **__: 0); print(passed('hard_lookup'), callable(figures.lesson_01.scores_map))")
+    program = (
+        "from grader import check, explain, figures, fine, hint, join, leave, passed, progress, replay, reset, solution, stuck; join(); "
+        "check('hard_lookup', lambda *_, **__: 0); print(passed('hard_lookup'), callable(figures.lesson_01.scores_map))"
+    )
     full = run(from_release.with_name("python"), "-c", program, cwd=tmp_path)
     assert "FAILED: hard_lookup" in full.stdout, full.stderr
     python = install(next(bare.glob("wheels/*.whl")), tmp_path / "env")
@@ -263,13 +328,22 @@ def test_a_notebook_s_first_line_works_with_either_wheel(bare, from_release, tmp
 
 # --- leaks -----------------------------------------------------------------------------------
 
+
 def line_of(lesson: str) -> str:
-    return next(secret.text for secret in all_secrets() if secret.lesson == lesson and len(secret.text) > 30
-                and not secret.common and len(secret.needle) <= len(secret.text))  # one line gives it away
+    return next(
+        secret.text
+        for secret in all_secrets()
+        if secret.lesson == lesson
+        and len(secret.text) > 30
+        and not secret.common
+        and len(secret.needle) <= len(secret.text)
+    )  # one line gives it away
 
 
 @pytest.mark.parametrize("lesson", ["01_three_tokens", "06_masks"])  # one that is handed out and one that is not
-@pytest.mark.parametrize("how", ["as it is", "spaced out", "in a comment", "in a notebook", "in an archive", "in a string"])
+@pytest.mark.parametrize(
+    "how", ["as it is", "spaced out", "in a comment", "in a notebook", "in an archive", "in a string"]
+)
 def test_a_planted_solution_line_is_found_wherever_it_stands(lesson, how):
     line = line_of(lesson)
     code = line.split("  #")[0]
@@ -278,11 +352,17 @@ def test_a_planted_solution_line_is_found_wherever_it_stands(lesson, how):
     with zipfile.ZipFile(archive, "w") as made:
         made.writestr("inner.txt", line)
     planted = {
-        "as it is": ("a.py", line), "spaced out": ("a.py", code.replace(" ", "\t  ").replace("(", "(\n")),
-        "in a comment": ("a.md", f"see\n# {code}\nthere"), "in a notebook": ("a.ipynb", json.dumps(cell)),
-        "in an archive": ("a.zip", archive.getvalue()), "in a string": ("a.txt", repr(f"x\n{code}\ny")),
-    }[how]  # fmt: skip
-    files = {**handout(["00_start_here"]), planted[0]: planted[1] if isinstance(planted[1], bytes) else planted[1].encode()}
+        "as it is": ("a.py", line),
+        "spaced out": ("a.py", code.replace(" ", "\t  ").replace("(", "(\n")),
+        "in a comment": ("a.md", f"see\n# {code}\nthere"),
+        "in a notebook": ("a.ipynb", json.dumps(cell)),
+        "in an archive": ("a.zip", archive.getvalue()),
+        "in a string": ("a.txt", repr(f"x\n{code}\ny")),
+    }[how]
+    files = {
+        **handout(["00_start_here"]),
+        planted[0]: planted[1] if isinstance(planted[1], bytes) else planted[1].encode(),
+    }
     files = {name: data for name, data in files.items() if not name.endswith(".whl")}
     found = leaks(files)
     assert {(leak.file.split(":")[0], leak.lesson) for leak in found} == {(planted[0], lesson)}
@@ -316,13 +396,22 @@ def test_a_solved_notebook_and_a_solved_source_are_found(lesson):
         assert told >= {secret.line for secret in all_secrets() if secret.lesson == lesson and not secret.common}
 
 
-@pytest.mark.parametrize("line, common", [
-    ("start = time.perf_counter()", True), ("if torch.cuda.is_available():", True), ("return torch.device('cuda')", True),
-    ("taken = np.zeros(3, dtype=float)", True),
-    ("start = time.perf_counter() - begun", False), ("return values[np.argmax(scores)]", False),
-    ("x = x + self.attn(self.ln1(x))", False), ("made = np.exp(x, dtype=float)", False), ("a[np.argmax(np.ones(3))] = 1.0", False),
-    ("taken = {'scores': np.ones(3)}  # scores", True), ("return f(time.perf_counter())", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line, common",
+    [
+        ("start = time.perf_counter()", True),
+        ("if torch.cuda.is_available():", True),
+        ("return torch.device('cuda')", True),
+        ("taken = np.zeros(3, dtype=float)", True),
+        ("start = time.perf_counter() - begun", False),
+        ("return values[np.argmax(scores)]", False),
+        ("x = x + self.attn(self.ln1(x))", False),
+        ("made = np.exp(x, dtype=float)", False),
+        ("a[np.argmax(np.ones(3))] = 1.0", False),
+        ("taken = {'scores': np.ones(3)}  # scores", True),
+        ("return f(time.perf_counter())", False),
+    ],
+)
 def test_a_line_that_names_nothing_of_the_exercise_is_anybody_s(line, common):
     code = f"    x += 1\n    {line}\n" + "        pass\n" * line.endswith(":")
     source = f"import time\nimport numpy as np\nimport torch\ndef f(x):\n    # region solution\n{code}    # endregion\n"
@@ -377,6 +466,7 @@ def test_what_the_lesson_shows_is_no_secret():
 
 # --- folders ---------------------------------------------------------------------------------
 
+
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path, capsys):
     (tmp_path / "mine.txt").write_text("kept")
     assert main(["release", str(tmp_path), "--lessons", "00"]) == 2
@@ -413,6 +503,7 @@ def test_an_empty_folder_is_taken(tmp_path, capsys):
 
 # --- the workflow ----------------------------------------------------------------------------
 
+
 def workflow(*arguments: str) -> dict:
     return yaml.safe_load(handout(CHOSEN, False, *arguments)[".github/workflows/grade.yml"])
 
@@ -437,11 +528,19 @@ def test_the_workflow_takes_the_grader_from_elsewhere():
     assert 'cd "$RUNNER_TEMP"' in scripts and "$GITHUB_STEP_SUMMARY" in scripts and "${{" not in scripts
     assert job["env"]["GRADER"] == "${{ vars.GRADER || '' }}" and job["env"]["LESSONS"] == "00,01"
     assert job["env"]["MIN_SCORE"] == "${{ vars.MIN_SCORE || '0' }}"  # nothing is asked for unless the variable says so
-    (named,) = workflow("attention-course @ https://example.org/it's \"a\": wheel.whl#sha256=0")["jobs"].values()
-    assert named["env"]["GRADER"] == "${{ vars.GRADER || 'attention-course @ https://example.org/it''s \"a\": wheel.whl#sha256=0' }}"
+    (named,) = workflow('attention-course @ https://example.org/it\'s "a": wheel.whl#sha256=0')["jobs"].values()
+    assert (
+        named["env"]["GRADER"]
+        == "${{ vars.GRADER || 'attention-course @ https://example.org/it''s \"a\": wheel.whl#sha256=0' }}"
+    )
 
 
-CURRENT = {"actions/checkout": 7, "actions/setup-python": 7, "actions/cache": 6, "actions/upload-artifact": 7}  # November 2026
+CURRENT = {
+    "actions/checkout": 7,
+    "actions/setup-python": 7,
+    "actions/cache": 6,
+    "actions/upload-artifact": 7,
+}  # November 2026
 
 
 def test_the_workflow_is_one_that_github_takes():
@@ -455,7 +554,9 @@ def test_the_workflow_is_one_that_github_takes():
         (job,) = made["jobs"].values()
         assert set(job) == {"runs-on", "timeout-minutes", "env", "steps"}
         for expression in re.findall(r"\$\{\{(.*?)\}\}", text):
-            assert re.fullmatch(r" (?:vars\.[A-Z_]+ \|\| '[^']*'|github\.ref|runner\.(?:os|temp)) ", expression), expression
+            assert re.fullmatch(r" (?:vars\.[A-Z_]+ \|\| '[^']*'|github\.ref|runner\.(?:os|temp)) ", expression), (
+                expression
+            )
         set_here = {*job["env"], "RUNNER_TEMP", "GITHUB_WORKSPACE", "GITHUB_STEP_SUMMARY"}
         for step in job["steps"]:
             assert len({"run", "uses"} & set(step)) == 1 and set(step) <= {"name", "run", "uses", "with", "if"}
@@ -489,8 +590,12 @@ def test_the_workflow_s_own_commands_grade_a_push(released, from_release, tmp_pa
     (workspace / "submission" / "grader" / "__init__.py").write_text("raise SystemExit('a grader of the submission')")
     temporary.mkdir()
     (temporary / "grader").symlink_to(from_release.parent.parent)
-    env = {**{key: str(value) for key, value in job["env"].items()}, "RUNNER_TEMP": str(temporary),
-           "GITHUB_WORKSPACE": str(workspace), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}
+    env = {
+        **{key: str(value) for key, value in job["env"].items()},
+        "RUNNER_TEMP": str(temporary),
+        "GITHUB_WORKSPACE": str(workspace),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+    }
     env["MIN_SCORE"] = "0"  # as the expression has it where no variable is set
     done = run("bash", "-e", "-c", scripts["Grade"], env=env, cwd=workspace)
     assert done.returncode == 0, done.stderr  # nothing is solved yet, and nothing was asked for
@@ -506,6 +611,7 @@ def test_the_workflow_s_own_commands_grade_a_push(released, from_release, tmp_pa
 
 # --- the same on GitLab ------------------------------------------------------------------------
 
+
 def pipeline(*arguments: str) -> dict:
     return yaml.safe_load(handout(CHOSEN, False, *arguments)[".gitlab-ci.yml"])
 
@@ -513,14 +619,23 @@ def pipeline(*arguments: str) -> dict:
 def test_the_pipeline_is_one_that_gitlab_takes():
     made = pipeline()
     assert set(made) == {"grade"}
-    assert set(made["grade"]) == {"image", "timeout", "interruptible", "variables", "cache", "before_script", "script", "artifacts"}
+    assert set(made["grade"]) == {
+        "image",
+        "timeout",
+        "interruptible",
+        "variables",
+        "cache",
+        "before_script",
+        "script",
+        "artifacts",
+    }
     assert all(isinstance(value, str) for value in made["grade"]["variables"].values())
     assert made["grade"]["variables"]["LESSONS"] == "00,01" and made["grade"]["variables"]["GRADER"] == ""
     (wheel,) = [name for name in handout(CHOSEN) if name.endswith(".whl")]
     assert made["grade"]["cache"]["key"].endswith(wheel.split("-")[1])
     kept = {f"$CI_PROJECT_DIR/{path}" for path in made["grade"]["cache"]["paths"]}
     assert kept == {made["grade"]["variables"][name] for name in ("PIP_CACHE_DIR", "UV_CACHE_DIR")}
-    named = "attention-course @ https://example.org/it's \"a\": wheel.whl#sha256=0"
+    named = 'attention-course @ https://example.org/it\'s "a": wheel.whl#sha256=0'
     assert pipeline(named)["grade"]["variables"]["GRADER"] == named
     for part in ("before_script", "script"):
         assert run("bash", "-n", "-c", "\n".join(made["grade"][part])).returncode == 0
@@ -559,10 +674,15 @@ def test_the_pipeline_s_own_commands_grade_a_push(released, from_release, tmp_pa
 
 # --- coding assistants -------------------------------------------------------------------------
 
+
 def test_an_assistant_is_told_to_be_a_tutor(released, bare, from_release, tmp_path):
     """What it is told to run runs, and quotes the grader."""
     page = (released / "AGENTS.md").read_text(encoding="utf-8")
-    assert "`check(hard_lookup)`" in page and "Never paste, complete or dictate a solution" in page and "ask one question" in page
+    assert (
+        "`check(hard_lookup)`" in page
+        and "Never paste, complete or dictate a solution" in page
+        and "ask one question" in page
+    )
     assert "@" not in page and not leaks({"AGENTS.md": page.encode()})
     place = from_release.parent
     told = [command.removeprefix(".venv/bin/") for command in re.findall(r"`(\.venv/bin/[^`]+)`", page)]
@@ -573,10 +693,16 @@ def test_an_assistant_is_told_to_be_a_tutor(released, bare, from_release, tmp_pa
     assert answers[1].stdout.startswith("HL1: ") and "Hint 1 of 3 for hard_lookup" in answers[2].stdout
     assert answers[3].returncode == 0, answers[3].stdout
     without = (bare / "AGENTS.md").read_text(encoding="utf-8")
-    assert "Never paste" in without and "can judge an answer" in without and ".venv/bin" not in without and "@" not in without
+    assert (
+        "Never paste" in without
+        and "can judge an answer" in without
+        and ".venv/bin" not in without
+        and "@" not in without
+    )
 
 
 # --- Gradescope ------------------------------------------------------------------------------
+
 
 @pytest.fixture
 def autograder(released, tmp_path) -> Path:
@@ -608,7 +734,9 @@ def test_run_autograder_writes_results_for_a_submission(released, autograder, fr
     assert done.returncode == 0, done.stderr
     results = json.loads((autograder / "results" / "results.json").read_text())
     assert sum(test["score"] for test in results["tests"]) == FIRST
-    assert sum(test["max_score"] for test in results["tests"]) == sum(one.points for name in CHOSEN for one in registry.lesson(name).exercises)
+    assert sum(test["max_score"] for test in results["tests"]) == sum(
+        one.points for name in CHOSEN for one in registry.lesson(name).exercises
+    )
     with Sandbox() as sandbox:
         level = sandbox.verify()
     assert f"Isolation while grading: {level}." in results["output"]
@@ -624,7 +752,9 @@ def recording(autograder: Path, body: str) -> Path:
 
 
 @NOT_ON_POSIX
-@pytest.mark.parametrize("said, asked", [("echo full", "full"), ("echo process", "process"), ("exit 3", "process"), ("echo x", "process")])
+@pytest.mark.parametrize(
+    "said, asked", [("echo full", "full"), ("echo process", "process"), ("exit 3", "process"), ("echo x", "process")]
+)
 def test_run_autograder_asks_for_what_the_container_can_and_says_so(released, autograder, from_release, said, asked):
     """Elsewhere than Linux with Landlock a stand-in says so; the grading that follows is real."""
     shutil.copytree(released / "notebooks", autograder / "submission")
@@ -644,7 +774,10 @@ def test_run_autograder_asks_for_what_the_container_can_and_says_so(released, au
 def test_a_run_that_fails_is_not_tried_again_with_less_isolation(released, autograder):
     shutil.copytree(released / "notebooks", autograder / "submission")
     command = recording(autograder, '[ "$1" = doctor ] && { echo full; exit; }\nexit 3')
-    done = run(autograder / "source" / "run_autograder", env={"AUTOGRADER_ROOT": str(autograder), "GRADER_COMMAND": str(command)})
+    done = run(
+        autograder / "source" / "run_autograder",
+        env={"AUTOGRADER_ROOT": str(autograder), "GRADER_COMMAND": str(command)},
+    )
     calls = (autograder / "calls").read_text().splitlines()
     assert done.returncode == 1 and len(calls) == 2 and "--require-isolation full" in calls[1]
 
@@ -667,8 +800,16 @@ def test_run_autograder_without_a_notebook_says_so(autograder, from_release):
 @NOT_ON_POSIX
 @pytest.mark.parametrize(
     "code, results, notebooks",
-    [(2, "", True), (3, "", True), (3, '{"score": 0}', True), (3, "", False), (3, '{"score": 0}', False), (137, "", True),
-     (137, '{"score": 4}', True), (2, '{"score": 4}', True)],
+    [
+        (2, "", True),
+        (3, "", True),
+        (3, '{"score": 0}', True),
+        (3, "", False),
+        (3, '{"score": 0}', False),
+        (137, "", True),
+        (137, '{"score": 4}', True),
+        (2, '{"score": 4}', True),
+    ],
 )
 def test_the_grader_s_own_failure_is_nobody_s_zero(released, autograder, code, results, notebooks):
     (autograder / "submission").mkdir()
@@ -684,6 +825,9 @@ def test_the_grader_s_own_failure_is_nobody_s_zero(released, autograder, code, r
     assert not (autograder / "results" / "results.json").exists()
 
 
-@pytest.mark.parametrize("lessons, said", [(("00_start_here",), "out: 1 lesson in"), (("00_start_here", "01_three_tokens"), "out: 2 lessons in")])
+@pytest.mark.parametrize(
+    "lessons, said",
+    [(("00_start_here",), "out: 1 lesson in"), (("00_start_here", "01_three_tokens"), "out: 2 lessons in")],
+)
 def test_lessons_are_counted_in_english(lessons, said):
     assert str(Release(Path("out"), (), lessons, None, ())).startswith(said)

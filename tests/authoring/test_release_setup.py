@@ -45,8 +45,18 @@ def written(place: Path, made: tuple[str, bytes]) -> Path:
 
 def pip(place: Path, *arguments: object) -> None:
     """Offline; --quiet keeps what was installed already from being told."""
-    command = [sys.executable, "-m", "pip", f"--python={program(place, 'python')}", "install", "--no-index", "--no-deps",
-               "--quiet", "--disable-pip-version-check", *map(str, arguments)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        f"--python={program(place, 'python')}",
+        "install",
+        "--no-index",
+        "--no-deps",
+        "--quiet",
+        "--disable-pip-version-check",
+        *map(str, arguments),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
 
@@ -61,10 +71,15 @@ def requirements(wheel: bytes, tmp_path: Path) -> list[str]:
     with zipfile.ZipFile(path) as archive:
         (about,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         lines = archive.read(about).decode().splitlines()
-    return [re.split(r"\W", line.removeprefix("Requires-Dist: "))[0] for line in lines if line.startswith("Requires-Dist") and "extra" not in line]
+    return [
+        re.split(r"\W", line.removeprefix("Requires-Dist: "))[0]
+        for line in lines
+        if line.startswith("Requires-Dist") and "extra" not in line
+    ]
 
 
 # --- versions --------------------------------------------------------------------------------
+
 
 def test_a_second_hand_out_is_installed_over_the_first_and_the_first_again(tmp_path):
     """By pip, into one environment; and what is installed says which it is."""
@@ -79,7 +94,10 @@ def test_a_second_hand_out_is_installed_over_the_first_and_the_first_again(tmp_p
     told = run(program(place, "grader"), "--version", cwd=tmp_path).stdout
     assert told == f"grader {version}, lessons 00, 01\n"
     doctor = run(program(place, "grader"), "doctor", cwd=tmp_path).stdout
-    assert f"{version}, lessons 00, 01 with {sum(len(registry.CONTRACT[name]) for name in ('00_start_here', '01_three_tokens'))} exercises" in doctor
+    assert (
+        f"{version}, lessons 00, 01 with {sum(len(registry.CONTRACT[name]) for name in ('00_start_here', '01_three_tokens'))} exercises"
+        in doctor
+    )
 
 
 def test_the_version_changes_with_the_content_and_with_nothing_else(monkeypatch):
@@ -122,13 +140,16 @@ def test_an_installed_grader_releases_the_same_files(tmp_path):
     (packages(place) / "libraries.pth").write_text(LIBRARIES)
     done = run(program(place, "grader"), "release", "second", "--gradescope", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    first, second = ({path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-                     for folder in (tmp_path / "first", tmp_path / "second"))
+    first, second = (
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        for folder in (tmp_path / "first", tmp_path / "second")
+    )
     assert first == second and Path("constraints.txt") in first
     assert (tmp_path / "first-gradescope.zip").read_bytes() == (tmp_path / "second-gradescope.zip").read_bytes()
 
 
 # --- torch -----------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("lesson", registry.lessons())
 def test_only_lessons_that_import_torch_ask_for_it(lesson, tmp_path):
@@ -164,7 +185,9 @@ def test_no_script_installs_torch_in_another_way_than_as_the_cpu_build():
         texts.append((ROOT / "grader/authoring/release/files/setup.sh").read_text())
         for text in texts:
             for line in re.findall(r".*\bpip install\b.*", text):
-                constrained = "requirements.txt" in line or re.search(r"(?:-c|--constraint) ", line) or "--no-deps" in line
+                constrained = (
+                    "requirements.txt" in line or re.search(r"(?:-c|--constraint) ", line) or "--no-deps" in line
+                )
                 assert constrained, line
                 takes_all = re.search(r'requirements\.txt|\.whl$|"\$GRADER"$', line) and "--no-deps" not in line
                 if takes_all and lessons != NUMPY:
@@ -172,6 +195,7 @@ def test_no_script_installs_torch_in_another_way_than_as_the_cpu_build():
 
 
 # --- it is set up ----------------------------------------------------------------------------
+
 
 @pytest.fixture(scope="module")
 def autograder(tmp_path_factory) -> Path:
@@ -182,8 +206,13 @@ def autograder(tmp_path_factory) -> Path:
     with zipfile.ZipFile(bundle) as archive:
         archive.extractall(root / "source")
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    done = subprocess.run(["bash", str(root / "source" / "setup.sh")], capture_output=True, text=True, timeout=560,
-                          env={**environment, "AUTOGRADER_ROOT": str(root)})
+    done = subprocess.run(
+        ["bash", str(root / "source" / "setup.sh")],
+        capture_output=True,
+        text=True,
+        timeout=560,
+        env={**environment, "AUTOGRADER_ROOT": str(root)},
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "lessons 00, 01" in done.stdout
     return root
@@ -192,7 +221,9 @@ def autograder(tmp_path_factory) -> Path:
 @NOT_ON_POSIX
 @pytest.mark.timeout(600)
 def test_the_bundle_sets_itself_up_and_grades_without_torch(autograder, tmp_path):
-    installed = {path.name.split("-")[0].lower(): path.name for path in packages(autograder / "grader").glob("*.dist-info")}
+    installed = {
+        path.name.split("-")[0].lower(): path.name for path in packages(autograder / "grader").glob("*.dist-info")
+    }
     assert "torch" not in installed
     pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
     for name in ("numpy", "uv", "safetensors", "ipywidgets"):
@@ -203,8 +234,16 @@ def test_the_bundle_sets_itself_up_and_grades_without_torch(autograder, tmp_path
     lesson.write_text(json.dumps(registry.pristine(NUMPY[0])), encoding="utf-8")
     solved(lesson)
     notebook = json.loads(lesson.read_text())
-    notebook["cells"].append({"cell_type": "code", "id": "mine", "metadata": {}, "source": "import torch", "outputs": [],
-                              "execution_count": None})  # what is not there costs that cell alone
+    notebook["cells"].append(
+        {
+            "cell_type": "code",
+            "id": "mine",
+            "metadata": {},
+            "source": "import torch",
+            "outputs": [],
+            "execution_count": None,
+        }
+    )  # what is not there costs that cell alone
     lesson.write_text(json.dumps(notebook))
     done = run("bash", autograder / "source" / "run_autograder", env={"AUTOGRADER_ROOT": str(autograder)})
     assert done.returncode == 0, done.stderr
@@ -212,21 +251,34 @@ def test_the_bundle_sets_itself_up_and_grades_without_torch(autograder, tmp_path
     whole = sum(one.points for name in ("00_start_here", "01_three_tokens") for one in registry.lesson(name).exercises)
     assert results["score"] == FIRST and sum(test["max_score"] for test in results["tests"]) == whole
     doctor = run(program(autograder / "grader", "grader"), "doctor", cwd=tmp_path)
-    assert doctor.returncode == 0 and "torch: not installed, and not needed for these lessons" in doctor.stdout, doctor.stdout
+    assert doctor.returncode == 0 and "torch: not installed, and not needed for these lessons" in doctor.stdout, (
+        doctor.stdout
+    )
 
 
 @NOT_ON_POSIX
 @pytest.mark.timeout(600)
 def test_the_workflow_s_own_lines_install_the_grader_at_the_tested_versions(tmp_path):
     files = handout(NUMPY[:1])
-    wheel = next(written(tmp_path / "trusted", (Path(name).name, data)) for name, data in files.items() if name.endswith(".whl"))
+    wheel = next(
+        written(tmp_path / "trusted", (Path(name).name, data)) for name, data in files.items() if name.endswith(".whl")
+    )
     (job,) = yaml.safe_load(files[".github/workflows/grade.yml"])["jobs"].values()
     (script,) = [step["run"] for step in job["steps"] if "trusted" in step.get("name", "")]
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    environment |= {"RUNNER_TEMP": str(tmp_path), "GRADER": str(wheel),
-                    "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", script], capture_output=True, text=True, timeout=560,
-                          env=environment, cwd=tmp_path)
+    environment |= {
+        "RUNNER_TEMP": str(tmp_path),
+        "GRADER": str(wheel),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=560,
+        env=environment,
+        cwd=tmp_path,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     installed = {path.name for path in packages(tmp_path / "grader").glob("*.dist-info")}
     pins = [line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line]
@@ -235,6 +287,7 @@ def test_the_workflow_s_own_lines_install_the_grader_at_the_tested_versions(tmp_
 
 
 # --- what it takes ---------------------------------------------------------------------------
+
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Gradescope's containers run Linux")
 def test_the_dearest_lesson_fits_into_gradescope_s_smallest_container(tmp_path):
@@ -245,7 +298,11 @@ def test_the_dearest_lesson_fits_into_gradescope_s_smallest_container(tmp_path):
     (tmp_path / "submission").mkdir()
     shutil.copy(ROOT / "solutions" / "13_gpu.ipynb", tmp_path / "submission")
     script = (tmp_path / "run_autograder").read_text().replace(",".join(name[:2] for name in registry.lessons()), "13")
-    environment = {**os.environ, "AUTOGRADER_ROOT": str(tmp_path), "GRADER_COMMAND": str(program(Path(sys.prefix), "grader"))}
+    environment = {
+        **os.environ,
+        "AUTOGRADER_ROOT": str(tmp_path),
+        "GRADER_COMMAND": str(program(Path(sys.prefix), "grader")),
+    }
     grading = subprocess.Popen(["bash", "-c", script], env=environment, stdout=subprocess.DEVNULL)
     most, libraries = 0, 0
     while grading.poll() is None:

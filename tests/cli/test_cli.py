@@ -81,23 +81,37 @@ def test_two_reports_never_share_a_place(half, tmp_path, monkeypatch, capsys):
     (tmp_path / "there.xml").write_text("as it was")
     (tmp_path / "link.xml").symlink_to("there.xml")
     os.link(tmp_path / "there.xml", tmp_path / "hard.xml")
-    same = [("-", "-"), ("new.json", "new.json"), ("new.json", f"./{tmp_path.name}/../new.json"), ("there.xml", "link.xml"),
-            ("there.xml", "hard.xml"), ("new.json", str(tmp_path / "new.json"))]  # fmt: skip
+    same = [
+        ("-", "-"),
+        ("new.json", "new.json"),
+        ("new.json", f"./{tmp_path.name}/../new.json"),
+        ("there.xml", "link.xml"),
+        ("there.xml", "hard.xml"),
+        ("new.json", str(tmp_path / "new.json")),
+    ]
     (tmp_path / tmp_path.name).mkdir()
     forms = ("json", "junit", "markdown", "html", "csv", "gradescope")
     for at, (one, other) in enumerate(same):
         first, second = forms[at % 6], forms[(at + 1 + at // 2) % 6]
         assert main(["grade", str(half), f"--{first}", one, f"--{second}", other]) == 2, (one, other)
         seen = capsys.readouterr()
-        assert f"--{first}" in seen.err and f"--{second}" in seen.err and "a file of its own" in seen.err and not seen.out
+        assert (
+            f"--{first}" in seen.err and f"--{second}" in seen.err and "a file of its own" in seen.err and not seen.out
+        )
         assert ("standard output" in seen.err) == (one == "-")
     assert (tmp_path / "there.xml").read_text() == "as it was" and not (tmp_path / "new.json").exists()
 
 
 def test_standard_output_is_known_by_where_it_leads(half, tmp_path):
     with open(tmp_path / "out.txt", "w") as out:
-        done = subprocess.run([sys.executable, "-m", "grader", "grade", str(tmp_path), "--json", "-", "--csv", str(tmp_path / "out.txt")],
-                              stdout=out, stderr=subprocess.PIPE, text=True, cwd=ROOT, timeout=120)  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-m", "grader", "grade", str(tmp_path), "--json", "-", "--csv", str(tmp_path / "out.txt")],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            timeout=120,
+        )
     assert done.returncode == 2 and "both write to standard output" in done.stderr
 
 
@@ -147,7 +161,10 @@ def test_timeout_is_for_one_exercise(tmp_path, monkeypatch, capsys):
     assert main(["grade", str(path), "--timeout", "1.5", "--json", "-"]) == 1
     exercises = json.loads(capsys.readouterr().out)["submissions"][0]["lessons"][0]["exercises"]
     assert {each["name"]: each["status"] for each in exercises} == {
-        "double": "timeout", "row_sums": "passed", "the_answer": "passed"}
+        "double": "timeout",
+        "row_sums": "passed",
+        "the_answer": "passed",
+    }
 
 
 @pytest.mark.parametrize("name", ["a\n::error::boo\x1b[31m", "##teamcity[buildStop]", "##vso[task.complete]"])
@@ -166,34 +183,37 @@ def test_a_learner_s_name_commands_neither_terminal_nor_ci(solved, tmp_path, cap
         assert "\x1b" not in line and "##teamcity[" not in line and "##vso[" not in line and "::error" not in line
 
 
-@pytest.mark.parametrize("arguments, said", [
-    (["grade", "nowhere.ipynb"], "nowhere.ipynb is not there"),
-    (["grade", __file__], "is not a notebook"),
-    (["grade", "{empty}"], "contains no notebook"),
-    (["grade"], "PATH"),
-    (["grade", "{solved}", "--json", "no/such/folder/x.json"], "there is no folder no/such/folder"),
-    (["grade", "{solved}", "--json", "{empty}"], "can't be written"),
-    (["grade", "{solved}", "--min-score", "most"], "neither points"),
-    (["grade", "{solved}", "--min-score", "101%"], "neither points"),
-    (["grade", "{solved}", "--seed", "-1"], "whole number"),
-    (["grade", "{solved}", "--timeout", "0"], "number of seconds"),
-    (["grade", "{solved}", "--lessons", "01,01_tyo"], "did you mean 01_toy"),
-    (["grade", "{solved}", "--lessons", ""], "names no lesson"),
-    (["grade", "{solved}", "--lessons", ","], "names no lesson"),
-    (["grade", "{solved}", "--seed", "²"], "whole number"),
-    (["grade", "{solved}", "--timeout", "nan"], "number of seconds"),
-    (["grade", "{solved}", "--min-score", "nan"], "neither points"),
-    (["class", "{empty}", "--out", "x", "--lessons", " "], "names no lesson"),
-    (["class", "{empty}", "--out", "x", "--jobs", "0"], "whole number of 1"),
-    (["class", "{empty}", "--out", "x", "--max-points", "-3"], "number above 0"),
-    (["release", "x", "--lessons", ""], "names no lesson"),
-    (["build", "77"], "there is no lesson '77'"),
-    (["reset", "01_tyo"], "did you mean 01_toy"),
-    (["reset", "01", "--folder", "nowhere"], "nowhere is not a folder"),
-    (["update", "--folder", "{empty}"], "contains no notebook of the course"),
-    (["explain", "QQ99"], "no mistake is called 'QQ99'"),
-    (["grad", "x"], "invalid choice"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["grade", "nowhere.ipynb"], "nowhere.ipynb is not there"),
+        (["grade", __file__], "is not a notebook"),
+        (["grade", "{empty}"], "contains no notebook"),
+        (["grade"], "PATH"),
+        (["grade", "{solved}", "--json", "no/such/folder/x.json"], "there is no folder no/such/folder"),
+        (["grade", "{solved}", "--json", "{empty}"], "can't be written"),
+        (["grade", "{solved}", "--min-score", "most"], "neither points"),
+        (["grade", "{solved}", "--min-score", "101%"], "neither points"),
+        (["grade", "{solved}", "--seed", "-1"], "whole number"),
+        (["grade", "{solved}", "--timeout", "0"], "number of seconds"),
+        (["grade", "{solved}", "--lessons", "01,01_tyo"], "did you mean 01_toy"),
+        (["grade", "{solved}", "--lessons", ""], "names no lesson"),
+        (["grade", "{solved}", "--lessons", ","], "names no lesson"),
+        (["grade", "{solved}", "--seed", "²"], "whole number"),
+        (["grade", "{solved}", "--timeout", "nan"], "number of seconds"),
+        (["grade", "{solved}", "--min-score", "nan"], "neither points"),
+        (["class", "{empty}", "--out", "x", "--lessons", " "], "names no lesson"),
+        (["class", "{empty}", "--out", "x", "--jobs", "0"], "whole number of 1"),
+        (["class", "{empty}", "--out", "x", "--max-points", "-3"], "number above 0"),
+        (["release", "x", "--lessons", ""], "names no lesson"),
+        (["build", "77"], "there is no lesson '77'"),
+        (["reset", "01_tyo"], "did you mean 01_toy"),
+        (["reset", "01", "--folder", "nowhere"], "nowhere is not a folder"),
+        (["update", "--folder", "{empty}"], "contains no notebook of the course"),
+        (["explain", "QQ99"], "no mistake is called 'QQ99'"),
+        (["grad", "x"], "invalid choice"),
+    ],
+)
 def test_a_wrong_call_is_one_sentence_and_exit_code_2(solved, tmp_path, monkeypatch, capsys, arguments, said):
     monkeypatch.setattr(registry, "mistake_ids", lambda: ("TY1",))
     (tmp_path / "empty").mkdir()
@@ -275,9 +295,11 @@ def in_a_process(*arguments: str, **settings) -> subprocess.CompletedProcess:
 
 
 def test_version_and_help_need_nothing_heavy():
-    program = ("import sys; from grader.cli import main; main(['--version']); main(['--help']); "
-               "heavy = ('torch', 'jupytext', 'rich', 'nbformat', 'matplotlib'); "
-               "print([name for name in heavy if name in sys.modules])")
+    program = (
+        "import sys; from grader.cli import main; main(['--version']); main(['--help']); "
+        "heavy = ('torch', 'jupytext', 'rich', 'nbformat', 'matplotlib'); "
+        "print([name for name in heavy if name in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert done.stdout.startswith("grader ")
     assert "grade" in done.stdout
@@ -293,6 +315,12 @@ def test_it_runs_as_a_module_from_any_folder(tmp_path):
 
 
 def test_a_reader_that_leaves_early_is_no_error():
-    reader = subprocess.run(f"{sys.executable} -m grader --help | head -1; echo ${{PIPESTATUS[0]}}", shell=True,
-                            executable="/bin/bash", capture_output=True, text=True, timeout=120)
+    reader = subprocess.run(
+        f"{sys.executable} -m grader --help | head -1; echo ${{PIPESTATUS[0]}}",
+        shell=True,
+        executable="/bin/bash",
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert "Traceback" not in reader.stderr and "BrokenPipe" not in reader.stderr

@@ -19,12 +19,16 @@ def signs(folder) -> dict[str, Check]:
 def test_here_the_course_can_run(tmp_path):
     found = signs(tmp_path)
     assert all(sign.well for sign in found.values()), doctor.render(list(found.values()))
-    assert {"Python", "packages", "kernel", "torch", "accelerator", "course", "isolation", "notebook folder"} <= set(found)
+    assert {"Python", "packages", "kernel", "torch", "accelerator", "course", "isolation", "notebook folder"} <= set(
+        found
+    )
     assert doctor.render(list(found.values())).endswith("The course can run here.")
 
 
 def test_a_missing_package_is_named_with_its_repair(tmp_path, monkeypatch):
-    monkeypatch.setattr(doctor, "requires", lambda name: ["numpy>=1.26", "no-such-package>=1", 'jupyterlab>=4; extra == "lab"'])
+    monkeypatch.setattr(
+        doctor, "requires", lambda name: ["numpy>=1.26", "no-such-package>=1", 'jupyterlab>=4; extra == "lab"']
+    )
     here, sign = doctor._packages()
     assert "numpy" in here.found and "jupyterlab" in here.found
     assert "no-such-package" in sign.found and "numpy" not in sign.found
@@ -36,7 +40,11 @@ def test_a_missing_package_is_named_with_its_repair(tmp_path, monkeypatch):
 @pytest.mark.parametrize("checkout", [True, False])
 def test_what_only_a_checkout_needs_is_no_illness_elsewhere(monkeypatch, checkout, tmp_path):
     """A hosted notebook opens lessons itself; whoever has cloned the course wants `make lab` to run."""
-    monkeypatch.setattr(doctor, "requires", lambda name: ["numpy>=1.26", 'no-such-lab>=4; extra == "lab"', 'torch>=2.4; extra == "torch"'])
+    monkeypatch.setattr(
+        doctor,
+        "requires",
+        lambda name: ["numpy>=1.26", 'no-such-lab>=4; extra == "lab"', 'torch>=2.4; extra == "torch"'],
+    )
     monkeypatch.setattr(doctor, "installed", lambda name: False)
     if not checkout:
         monkeypatch.setattr(doctor, "_in_checkout", lambda: False)
@@ -44,8 +52,14 @@ def test_what_only_a_checkout_needs_is_no_illness_elsewhere(monkeypatch, checkou
     ill = {what for what, sign in found.items() if not sign.well}
     assert ill == ({"packages", "torch"} if checkout else set())
     if not checkout:
-        assert found["JupyterLab"].repair.endswith("pip install 'attention-course[lab]'") and "no-such-lab" in found["JupyterLab"].found
-        assert found["torch"].repair == "python -m pip install 'attention-course[torch]'" and "lessons 05, 06, 07, 09" in found["torch"].found
+        assert (
+            found["JupyterLab"].repair.endswith("pip install 'attention-course[lab]'")
+            and "no-such-lab" in found["JupyterLab"].found
+        )
+        assert (
+            found["torch"].repair == "python -m pip install 'attention-course[torch]'"
+            and "lessons 05, 06, 07, 09" in found["torch"].found
+        )
 
 
 def test_the_repair_is_one_that_there_is(monkeypatch, tmp_path):
@@ -83,12 +97,15 @@ def test_a_torch_that_never_ends_its_import_is_told(monkeypatch):
 SEEN = '{"version": "2.13.0", "cuda": %s, "mps": %s, "built_for_cuda": %s, "right": %s}'
 
 
-@pytest.mark.parametrize("cuda, mps, built, said, repaired", [
-    ('["NVIDIA H200"]', "false", '"12.8"', "NVIDIA H200", False),
-    ("[]", "true", "null", "MPS", False),
-    ("[]", "false", "null", "none", False),
-    ("[]", "false", '"12.8"', "it finds no GPU", True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "cuda, mps, built, said, repaired",
+    [
+        ('["NVIDIA H200"]', "false", '"12.8"', "NVIDIA H200", False),
+        ("[]", "true", "null", "MPS", False),
+        ("[]", "false", "null", "none", False),
+        ("[]", "false", '"12.8"', "it finds no GPU", True),
+    ],
+)
 def test_no_gpu_is_no_illness(monkeypatch, cuda, mps, built, said, repaired):
     _, accelerator = torch_says(monkeypatch, SEEN % (cuda, mps, built, "true"))
     assert said in accelerator.found
@@ -134,11 +151,24 @@ def test_lessons_that_need_no_torch_do_not_miss_it(monkeypatch, tmp_path):
     assert signs(tmp_path)["torch"].found == "not installed, and not needed for these lessons"
 
 
-@pytest.mark.parametrize("level, lacking, told, noted", [
-    ("full", remark("", True), "", False),
-    ("full", remark("", False), "its kernel allows no user namespaces, so what a submission writes is looked at ten times a second", False),
-    ("process", remark("landlock", False), "its kernel has no Landlock, which Linux has from 5.13 on, or has switched it off", True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "level, lacking, told, noted",
+    [
+        ("full", remark("", True), "", False),
+        (
+            "full",
+            remark("", False),
+            "its kernel allows no user namespaces, so what a submission writes is looked at ten times a second",
+            False,
+        ),
+        (
+            "process",
+            remark("landlock", False),
+            "its kernel has no Landlock, which Linux has from 5.13 on, or has switched it off",
+            True,
+        ),
+    ],
+)
 def test_the_isolation_is_told_for_people_and_for_scripts(monkeypatch, capsys, level, lacking, told, noted):
     monkeypatch.setattr(doctor, "isolation", lambda: (level, lacking))
     sign = doctor._isolation()

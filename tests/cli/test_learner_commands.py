@@ -53,14 +53,19 @@ def test_a_reset_asks_and_its_code_counts_once(folder, capsys):
         command = confirmed(capsys, "reset", what, "--folder", str(folder))
         record.attempted("softmax_rows", f"passed before {what}", "passed")
         assert main(command) == 2  # what it asked about did not have a pass
-        assert "softmax_rows passed: the original is not a solution." in capsys.readouterr().err and path.read_text() == written
+        assert (
+            "softmax_rows passed: the original is not a solution." in capsys.readouterr().err
+            and path.read_text() == written
+        )
         command = confirmed(capsys, *command[:4])
         assert main(command) == 0 and path.read_text() != written
         path.write_text(written)
         assert main(command) == 2 and "That code was for an earlier state." in capsys.readouterr().err
 
 
-def test_in_a_terminal_of_make_lab_every_command_means_the_session_s_folder(folder, tmp_path_factory, monkeypatch, capsys):
+def test_in_a_terminal_of_make_lab_every_command_means_the_session_s_folder(
+    folder, tmp_path_factory, monkeypatch, capsys
+):
     monkeypatch.chdir(ROOT)  # where such a terminal starts: notebooks/ is there
     monkeypatch.setenv("ATTENTION_COURSE_FOLDER", str(folder))
     Record(default_path(folder)).attempted("softmax_rows", "f", "passed")
@@ -88,7 +93,10 @@ def test_update_says_which_tabs_to_reload(folder, capsys):
     path = folder / f"{LESSON}.ipynb"
     path.write_text(path.read_text().replace("# 01 · Three tokens", "# 01 · Told otherwise"))
     assert main(["update", "--folder", str(folder)]) == 0
-    assert f"Where a tab shows {LESSON}.ipynb, reload it before you go on: the menu File › Reload" in capsys.readouterr().out
+    assert (
+        f"Where a tab shows {LESSON}.ipynb, reload it before you go on: the menu File › Reload"
+        in capsys.readouterr().out
+    )
     assert main(["update", "--folder", str(folder)]) == 0
     assert "reload" not in capsys.readouterr().out
 
@@ -121,9 +129,13 @@ def test_make_knows_what_a_learner_needs_and_resets_nothing_unasked():
     told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True).stdout
     for target in ("watch", "progress", "reset", "update", "doctor", "grade"):
         assert f"make {target}" in told
-        planned = subprocess.run(["make", "-n", "-o", ".venv/.lab", target, "WHAT=softmax_rows"], cwd=ROOT, capture_output=True, text=True)
+        planned = subprocess.run(
+            ["make", "-n", "-o", ".venv/.lab", target, "WHAT=softmax_rows"], cwd=ROOT, capture_output=True, text=True
+        )
         assert planned.returncode == 0 and f"grader {target}" in planned.stdout, planned.stderr
-    lab = subprocess.run(["make", "-n", "-o", ".venv/.lab", "lab", "FOLDER=mine"], cwd=ROOT, capture_output=True, text=True).stdout
+    lab = subprocess.run(
+        ["make", "-n", "-o", ".venv/.lab", "lab", "FOLDER=mine"], cwd=ROOT, capture_output=True, text=True
+    ).stdout
     assert f'ATTENTION_COURSE_FOLDER="{ROOT}/mine"' in lab
     assert 'PATH="' in lab and "shell_command=" in lab  # no login shell, which would set the path anew
     unasked = subprocess.run(["make", "-o", ".venv/.lab", "reset"], cwd=ROOT, capture_output=True, text=True)

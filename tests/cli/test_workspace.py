@@ -147,12 +147,26 @@ def test_update_keeps_added_cells_where_they_were(place, monkeypatch):
 
 # What a learner wrote in the course's own cells: (which cell, what it says then, what is kept of it, how the message names it).
 OWN = {
-    "an answer below a text": ("prose", "# A small lesson\n\n**Before this lesson:** addition,\nand arrays.\n\nMy guess: *three*.",
-                               "My guess: *three*.", "“My guess: *three*.”"),
+    "an answer below a text": (
+        "prose",
+        "# A small lesson\n\n**Before this lesson:** addition,\nand arrays.\n\nMy guess: *three*.",
+        "My guess: *three*.",
+        "“My guess: *three*.”",
+    ),
     "a parameter": ("demo", "print(np.arange(7).sum())", "print(np.arange(7).sum())", "“print(np.arange(7).sum())”"),
-    "an import": ("given", "import numpy as np\nimport time", "import numpy as np\nimport time", "“import numpy as np”"),
-    "a line below a check": ("check", "check(double)\ndouble(np.ones(4))", "check(double)\ndouble(np.ones(4))", "“check(double)”"),
-}  # fmt: skip
+    "an import": (
+        "given",
+        "import numpy as np\nimport time",
+        "import numpy as np\nimport time",
+        "“import numpy as np”",
+    ),
+    "a line below a check": (
+        "check",
+        "check(double)\ndouble(np.ones(4))",
+        "check(double)\ndouble(np.ones(4))",
+        "“check(double)”",
+    ),
+}
 
 
 @pytest.mark.parametrize("older", [False, True], ids=["marked", "of an older course"])
@@ -194,8 +208,16 @@ def test_update_takes_no_text_of_the_course_for_the_learner_s(place, monkeypatch
     for each in notebook["cells"] * older:
         each["metadata"]["grader"].pop("text", None)
     write(place, notebook)
-    newer(monkeypatch, ("# # A small lesson", "# # Retold"), ("import numpy", "import math\nimport numpy"), ("arange(3)", "arange(4)"),
-          ("check(double)", "check( double )"), ("ones(2)", "ones(3)"), ("`x` (n,)", "`x` (m,)"), ("One line.", "Two lines."))  # fmt: skip
+    newer(
+        monkeypatch,
+        ("# # A small lesson", "# # Retold"),
+        ("import numpy", "import math\nimport numpy"),
+        ("arange(3)", "arange(4)"),
+        ("check(double)", "check( double )"),
+        ("ones(2)", "ones(3)"),
+        ("`x` (n,)", "`x` (m,)"),
+        ("One line.", "Two lines."),
+    )
     change = workspace.update(small.NAME, place)
     assert change.changed and change.noted == () and len(texts(place)) == len(notebook["cells"])
 
@@ -266,8 +288,23 @@ def test_update_leaves_what_it_cannot_read(place, content):
 
 # --- what anybody may have put into a notebook -------------------------------------------------
 
-JSON = [None, True, -1, 1.5, 10**400, "", "given", "exercise", "\ud800", [], ["double"], {"a": {}}, {"role": ["exercise"]},
-        {"role": "exercise", "exercise": {"double": 1}}, {"role": {}, "exercise": ["double"], "stub": []}]  # fmt: skip
+JSON = [
+    None,
+    True,
+    -1,
+    1.5,
+    10**400,
+    "",
+    "given",
+    "exercise",
+    "\ud800",
+    [],
+    ["double"],
+    {"a": {}},
+    {"role": ["exercise"]},
+    {"role": "exercise", "exercise": {"double": 1}},
+    {"role": {}, "exercise": ["double"], "stub": []},
+]
 KINDS = (0, 1, 4, 5)  # of the small lesson's cells, a prose, a given, an exercise and a check
 
 
@@ -289,9 +326,16 @@ def with_value(notebook: dict, path: tuple, value) -> dict:
 
 
 PLACES = [
-    *(path for path in positions(solved()) if path[0] != "cells" or len(path) > 1 and path[1] in KINDS and path[2:3] != ("source",)),
-    ("cells", 5, "source"), ("cells", 5, "source", 0), ("cells", 0, "metadata", "grader", "stub"), ("cells", 0, "metadata", "grader", "exercise"),
-]  # fmt: skip
+    *(
+        path
+        for path in positions(solved())
+        if path[0] != "cells" or len(path) > 1 and path[1] in KINDS and path[2:3] != ("source",)
+    ),
+    ("cells", 5, "source"),
+    ("cells", 5, "source", 0),
+    ("cells", 0, "metadata", "grader", "stub"),
+    ("cells", 0, "metadata", "grader", "exercise"),
+]
 
 
 @pytest.mark.parametrize("at", PLACES, ids=lambda at: "/".join(map(str, at)))
@@ -342,6 +386,8 @@ def test_work_on_an_exercise_that_the_course_no_longer_has_is_kept(place, monkey
     write(place, notebook)
     workspace.update(small.NAME, place)
     assert not any("triple" in text for text in texts(place))
+
+
 @pytest.mark.parametrize("odd", [["double"], {"double": 1}, 3, None, "Double"])
 def test_update_keeps_work_whose_metadata_are_odd(place, monkeypatch, odd):
     notebook = solved()
@@ -400,6 +446,7 @@ def test_a_session_s_folder_is_meant_unless_one_stands_in_another(tmp_path, monk
 
 
 # --- the glossary ------------------------------------------------------------------------------
+
 
 @pytest.fixture
 def glossary(place):

@@ -14,14 +14,26 @@ from torch import nn
 from grader.course.mistakes import GROUPS, TEXTS
 
 IDS = (
-    [f"SM{i}" for i in range(1, 7)] + [f"SD{i}" for i in range(1, 9)] + [f"PJ{i}" for i in range(1, 4)]
-    + [f"MK{i}" for i in range(1, 15)] + [f"PE{i}" for i in range(1, 5)] + [f"RO{i}" for i in range(1, 4)]
-    + [f"MH{i}" for i in range(1, 6)] + ["XA1"] + [f"BW{i}" for i in range(1, 4)] + [f"DT{i}" for i in range(1, 4)]
-    + ["LG1", "LG2", "KV2", "KV3", "KV4", "GQ1", "SW1"] + [f"FL{i}" for i in range(1, 6)] + ["TP1"]
+    [f"SM{i}" for i in range(1, 7)]
+    + [f"SD{i}" for i in range(1, 9)]
+    + [f"PJ{i}" for i in range(1, 4)]
+    + [f"MK{i}" for i in range(1, 15)]
+    + [f"PE{i}" for i in range(1, 5)]
+    + [f"RO{i}" for i in range(1, 4)]
+    + [f"MH{i}" for i in range(1, 6)]
+    + ["XA1"]
+    + [f"BW{i}" for i in range(1, 4)]
+    + [f"DT{i}" for i in range(1, 4)]
+    + ["LG1", "LG2", "KV2", "KV3", "KV4", "GQ1", "SW1"]
+    + [f"FL{i}" for i in range(1, 6)]
+    + ["TP1"]
     + [f"RS{i}" for i in (*range(1, 13), *range(14, 18))]
-)  # fmt: skip
-UNWANTED = re.compile(r"\b(simpl[ey]|obvious(ly)?|just|easy|easily done|trivial(ly)?|wonderful(ly)?|please|well done|sorry|bad|"
-                      r"stupid|good job|cheat\w*)\b|!\s|[\U0001F300-\U0001FAFF]", re.IGNORECASE)  # fmt: skip
+)
+UNWANTED = re.compile(
+    r"\b(simpl[ey]|obvious(ly)?|just|easy|easily done|trivial(ly)?|wonderful(ly)?|please|well done|sorry|bad|"
+    r"stupid|good job|cheat\w*)\b|!\s|[\U0001F300-\U0001FAFF]",
+    re.IGNORECASE,
+)
 NUMPY = {"SM1", "SM2", "SM3", "SM4", "SM5", "SM6", "SD1", "SD2", "SD5", "SD6", "SD8", "BW1", "BW2", "DT2", "FL3", "FL5"}
 RAISES = {"PJ1": None, "MH4": RuntimeError, "DT1": RuntimeError, "MK11": RuntimeError}  # None: raises on the next call
 
@@ -78,39 +90,90 @@ def given(id: str) -> dict:
     if id in NUMPY:
         scores, weights = rng.normal(size=(2, 3, 5)), softmax(rng.normal(size=(2, 3, 5)))
         own = {
-            "SM4": {"exps": np.exp(rng.normal(size=(3, 3)))}, "SM5": {"scores": 1000 * scores},
+            "SM4": {"exps": np.exp(rng.normal(size=(3, 3)))},
+            "SM5": {"scores": 1000 * scores},
             "SM6": {"scores": np.array([[0, 1], [-200, -201]], np.float32)},
-        }  # fmt: skip
-        return names | {
-            "q": rng.normal(size=(3, 4)), "k": rng.normal(size=(5, 4)), "v": rng.normal(size=(5, 6)),
-            "scores": scores, "exps": np.exp(scores), "weights": weights,
-            "grad_weights": rng.normal(size=(2, 3, 5)), "grad_scores": rng.normal(size=(3, 5)),
-            "scores32": scores.astype(np.float32), "tile": np.array([0.0, -1.0]), "m_old": 2.0,
-            "hidden": np.full(2, -np.inf),
-        } | own.get(id, {})  # fmt: skip
+        }
+        return (
+            names
+            | {
+                "q": rng.normal(size=(3, 4)),
+                "k": rng.normal(size=(5, 4)),
+                "v": rng.normal(size=(5, 6)),
+                "scores": scores,
+                "exps": np.exp(scores),
+                "weights": weights,
+                "grad_weights": rng.normal(size=(2, 3, 5)),
+                "grad_scores": rng.normal(size=(3, 5)),
+                "scores32": scores.astype(np.float32),
+                "tile": np.array([0.0, -1.0]),
+                "m_old": 2.0,
+                "hidden": np.full(2, -np.inf),
+            }
+            | own.get(id, {})
+        )
     B, H, T, d = 2, 3, 5, 4
     names |= {"B": B, "T": T, "num_heads": H, "d_head": d, "d_model": H * d, "d_k": 4, "t_q": 2, "t_k": 4, "t_new": 1}
     names |= {
-        "q": tensor(3, 4), "k": tensor(5, 4), "v": tensor(5, 6), "bias": tensor(3, 5), "scores": tensor(2, 3, 3),
-        "mask": torch.ones(3, 3, dtype=torch.bool).tril(), "real": torch.tensor([[True, True, False], [True] * 3]),
-        "w": tensor(3, 2), "layer": nn.Linear(3, 2, bias=False),
-        "qkv": tensor(B, T, 3 * H * d), "x": tensor(B, T, H * d), "heads": tensor(B, H, T, d), "has_cache": True,
-        "causal": torch.ones(3, 3, dtype=torch.bool).tril(), "padding": torch.tensor([True, True, False]),
-        "decoder": tensor(2, 4), "memory": tensor(5, 4), "position": 1, "base": 10000.0, "weights": torch.rand(50),
-        "angles": tensor(5, 6), "cache_k": tensor(1, 2, 1, 4), "new_k": tensor(1, 2, 1, 4), "window": 2,
-        "distance": torch.arange(4)[:, None] - torch.arange(4), "energy": tensor(2, 3, 5),
-        "query": tensor(2, 3), "keys": tensor(2, 4, 5), "w_query": tensor(3, 6), "w_key": tensor(5, 6),
-        "m_old": 0.0, "m_new": math.log(2), "l": 1.0, "acc": 3.0, "p": 1.0, "value": 0.0, "a": tensor(3),
-    }  # fmt: skip
-    names |= {"w_q": lambda x: x, "w_k": lambda x: 2 * x, "w_v": lambda x: 3 * x, "self": SimpleNamespace(training=False)}
+        "q": tensor(3, 4),
+        "k": tensor(5, 4),
+        "v": tensor(5, 6),
+        "bias": tensor(3, 5),
+        "scores": tensor(2, 3, 3),
+        "mask": torch.ones(3, 3, dtype=torch.bool).tril(),
+        "real": torch.tensor([[True, True, False], [True] * 3]),
+        "w": tensor(3, 2),
+        "layer": nn.Linear(3, 2, bias=False),
+        "qkv": tensor(B, T, 3 * H * d),
+        "x": tensor(B, T, H * d),
+        "heads": tensor(B, H, T, d),
+        "has_cache": True,
+        "causal": torch.ones(3, 3, dtype=torch.bool).tril(),
+        "padding": torch.tensor([True, True, False]),
+        "decoder": tensor(2, 4),
+        "memory": tensor(5, 4),
+        "position": 1,
+        "base": 10000.0,
+        "weights": torch.rand(50),
+        "angles": tensor(5, 6),
+        "cache_k": tensor(1, 2, 1, 4),
+        "new_k": tensor(1, 2, 1, 4),
+        "window": 2,
+        "distance": torch.arange(4)[:, None] - torch.arange(4),
+        "energy": tensor(2, 3, 5),
+        "query": tensor(2, 3),
+        "keys": tensor(2, 4, 5),
+        "w_query": tensor(3, 6),
+        "w_key": tensor(5, 6),
+        "m_old": 0.0,
+        "m_new": math.log(2),
+        "l": 1.0,
+        "acc": 3.0,
+        "p": 1.0,
+        "value": 0.0,
+        "a": tensor(3),
+    }
+    names |= {
+        "w_q": lambda x: x,
+        "w_k": lambda x: 2 * x,
+        "w_v": lambda x: 3 * x,
+        "self": SimpleNamespace(training=False),
+    }
     names |= {"b": tensor(3), "cos": math.cos(1), "sin": math.sin(1)}
     own = {
-        "MK4": {"scores": tensor(2, 3, 3) - 10001}, "MK9": {"mask": torch.zeros(3, 3, dtype=torch.bool)},
-        "PE1": {"d_model": 4}, "PE2": {"d_model": 4}, "PE3": {"d_model": 4},
-        "GQ1": {"k": tensor(1, 2, 5, 4)}, "LG1": {"v": tensor(5)}, "LG2": {"v": tensor(6)},
-        "KV2": {"cache_k": tensor(1, 2, 3, 4)}, "BW3": {"scores": tensor(2, 3).requires_grad_()}, "DT3": {"self": nn.Module()},
+        "MK4": {"scores": tensor(2, 3, 3) - 10001},
+        "MK9": {"mask": torch.zeros(3, 3, dtype=torch.bool)},
+        "PE1": {"d_model": 4},
+        "PE2": {"d_model": 4},
+        "PE3": {"d_model": 4},
+        "GQ1": {"k": tensor(1, 2, 5, 4)},
+        "LG1": {"v": tensor(5)},
+        "LG2": {"v": tensor(6)},
+        "KV2": {"cache_k": tensor(1, 2, 3, 4)},
+        "BW3": {"scores": tensor(2, 3).requires_grad_()},
+        "DT3": {"self": nn.Module()},
         "TP1": {"shards": [(tensor(2, 3), tensor(3, 4)), (tensor(2, 5), tensor(5, 4))], "bias": torch.ones(4)},
-    }  # fmt: skip
+    }
     return names | own.get(id, {})
 
 
@@ -141,7 +204,9 @@ def comparable(value):
     return [comparable(each) for each in value] if hasattr(value, "__next__") else value
 
 
-OF_ANY_EXERCISE = [id for id in IDS if id.startswith("RS")]  # their code is of any f and x; tests/judging/test_outcomes.py shows each in a cell
+OF_ANY_EXERCISE = [
+    id for id in IDS if id.startswith("RS")
+]  # their code is of any f and x; tests/judging/test_outcomes.py shows each in a cell
 
 
 @pytest.mark.parametrize("id", [id for id in IDS if id not in OF_ANY_EXERCISE and id not in RAISES])
@@ -159,7 +224,9 @@ def test_wrong_code_that_raises_does_so_and_the_right_code_runs(id):
     outcome(id, TEXTS[id].right)
 
 
-RIGHT_WEIGHTS = [id for id in IDS if TEXTS[id].right.splitlines()[-1].startswith("weights = ") and id not in ("MK9", "MH5")]
+RIGHT_WEIGHTS = [
+    id for id in IDS if TEXTS[id].right.splitlines()[-1].startswith("weights = ") and id not in ("MK9", "MH5")
+]
 
 
 @pytest.mark.parametrize("id", RIGHT_WEIGHTS)

@@ -17,7 +17,9 @@ def softmax(x: np.ndarray) -> np.ndarray:
 def shown(values, digits: int = 4) -> str:
     """A row of numbers as the texts write it, [0.8808, 0.1192], or one number; the minus sign is a long one."""
     row = np.atleast_1d(np.asarray(values, float)).round(digits) + 0.0
-    said = ", ".join(f"{value:.0f}" if digits == 0 or value == 0 else f"{value:.{digits}f}" for value in row).replace("-", "−")
+    said = ", ".join(f"{value:.0f}" if digits == 0 or value == 0 else f"{value:.{digits}f}" for value in row).replace(
+        "-", "−"
+    )
     return f"[{said}]" if np.ndim(values) else said
 
 
@@ -108,7 +110,15 @@ def position_examples():
     assert all(math.isclose(product(p, 0), math.cos(1)) for p in range(5))
     yield "PE2", f"{math.cos(1):.4f}", f"{product(0, 1 / 2):.5f}", f"{product(1, 1 / 2):.4f}"
     log = -math.log(10000)
-    yield "PE3", shown(log), shown(log / 2), shown(log / 4), shown(log / 4 // 2, 0), shown(math.exp(log / 4 // 2)), "0.01"
+    yield (
+        "PE3",
+        shown(log),
+        shown(log / 2),
+        shown(log / 4),
+        shown(log / 4 // 2, 0),
+        shown(math.exp(log / 4 // 2)),
+        "0.01",
+    )
     assert {log / width // 2 for width in (64, 512, 4096)} == {-1} and round(math.exp(log / 2), 4) == 0.01
     s, c = np.sin([1, 0.01]), np.cos([1, 0.01])
     yield "PE4", shown([s[0], c[0], s[1], c[1]], 3), shown([s[0], s[1], c[0], c[1]], 3)
@@ -124,7 +134,11 @@ def head_and_gradient_examples():
     yield "MH1", str(heads[0, 0].tolist()), str(x.view(1, 2, 2, 2)[0, 0].tolist())
     yield "MH2", str(heads[0, 1].tolist()), str(heads.reshape(1, 2, 4)[0, 0].tolist()), str(x[0, 0].tolist())
     token = torch.zeros(1, 5, 2, 3)
-    yield "MH3", str(tuple((token.transpose(1, 2) @ token.transpose(1, 2).mT).shape)), str(tuple((token @ token.mT).shape))
+    yield (
+        "MH3",
+        str(tuple((token.transpose(1, 2) @ token.transpose(1, 2).mT).shape)),
+        str(tuple((token @ token.mT).shape)),
+    )
     yield "MH4", ", ".join(map(str, torch.arange(6).view(2, 3).T.flatten().tolist()))
     weights, grad = np.array([0.5, 0.5]), np.array([1.0, 0])
     grad_scores = weights * (grad - (weights * grad).sum())
@@ -160,7 +174,14 @@ def later_examples():
 
 EXAMPLES = [
     example
-    for group in (softmax_examples, scale_examples, mask_examples, position_examples, head_and_gradient_examples, later_examples)
+    for group in (
+        softmax_examples,
+        scale_examples,
+        mask_examples,
+        position_examples,
+        head_and_gradient_examples,
+        later_examples,
+    )
     for example in group()
 ]
 

@@ -26,7 +26,12 @@ def judged(name: str, up: float, down: float):
     """With the cases that its property needs alone: an exercise of many would take a minute, of a method that is slow."""
     whole = registry.exercise(name)
     held = next(one for one in whole.properties if one.check.__name__ == "no_differences")
-    small = replace(whole, cases=lambda rng: [case for case in whole.cases(rng) if case.key in held.needs], properties=(held,), mistakes=())
+    small = replace(
+        whole,
+        cases=lambda rng: [case for case in whole.cases(rng) if case.key in held.needs],
+        properties=(held,),
+        mistakes=(),
+    )
     return judge(small, from_cells(name, DIFFERENCES[name].replace("{up}", repr(up)).replace("{down}", repr(down))))
 
 

@@ -25,7 +25,11 @@ def test_the_stored_run_holds_every_experiment_of_the_lesson():
     assert asked() <= stored.keys() and len(asked()) >= 9
     ablations = {name for name in stored if name.startswith(("copying without ", "asked without "))}
     assert stored.keys() == asked() | ablations and len(ablations) == 6
-    assert all(values.size and (values.dtype.kind in "U" or np.isfinite(values).all()) for run in stored.values() for values in run.values())
+    assert all(
+        values.size and (values.dtype.kind in "U" or np.isfinite(values).all())
+        for run in stored.values()
+        for values in run.values()
+    )
 
 
 def test_stored_maps_are_weights_of_a_causal_model():
@@ -39,7 +43,9 @@ def test_stored_maps_are_weights_of_a_causal_model():
 def test_a_head_that_does_not_exist_is_told_so():
     maps = {"a b": (["a", "b"], np.tile(np.eye(2), (30, 9, 1, 1)))}
     for layer, head in ((30, 0), (0, 9), (-1, 0)):
-        with pytest.raises(ValueError, match=rf"there is no head {layer}\.{head}: layers go from 0 to 29, heads from 0 to 8"):
+        with pytest.raises(
+            ValueError, match=rf"there is no head {layer}\.{head}: layers go from 0 to 29, heads from 0 to 8"
+        ):
             figures.lesson_17.explorer(maps, layer, head)
     names: dict = {"heads": heads}
     for cell in registry.cells(LESSON):
@@ -51,12 +57,17 @@ def test_a_head_that_does_not_exist_is_told_so():
 
 
 def test_a_run_survives_being_stored(tmp_path, monkeypatch):
-    run = {"one": {"names": np.array([" a", "b"]), "number": np.array(2.5)}, "two": {"large": np.linspace(0, 1, 20_000)}}
+    run = {
+        "one": {"names": np.array([" a", "b"]), "number": np.array(2.5)},
+        "two": {"large": np.linspace(0, 1, 20_000)},
+    }
     monkeypatch.setattr(heads, "FILE", tmp_path / "run.npz")
     heads.FILE.write_bytes(packed(run))
     found = heads.stored_run()
     assert found["one"]["names"].tolist() == [" a", "b"] and found["one"]["number"] == 2.5
-    assert np.abs(found["two"]["large"] - run["two"]["large"]).max() < 1e-3 and found["two"]["large"].dtype == np.float32
+    assert (
+        np.abs(found["two"]["large"] - run["two"]["large"]).max() < 1e-3 and found["two"]["large"].dtype == np.float32
+    )
 
 
 def test_without_the_weights_the_lesson_runs_to_its_end_on_the_stored_run(monkeypatch, capsys):

@@ -22,11 +22,27 @@ def test_the_index_is_what_the_specifications_say():
 
 def test_an_installation_without_its_index_says_so(tmp_path):
     """In a notebook the sentence ends the traceback; the command prints it alone."""
-    shutil.copytree(Path(grader.__file__).parent, tmp_path / "grader", ignore=shutil.ignore_patterns("__pycache__", "data", "index.json"))
-    command, notebook = ([sys.executable, *rest] for rest in (("-m", "grader", "progress"), ("-c", "from grader import check")))
+    shutil.copytree(
+        Path(grader.__file__).parent,
+        tmp_path / "grader",
+        ignore=shutil.ignore_patterns("__pycache__", "data", "index.json"),
+    )
+    command, notebook = (
+        [sys.executable, *rest] for rest in (("-m", "grader", "progress"), ("-c", "from grader import check"))
+    )
     for call in (command, notebook):
-        done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(tmp_path)})
-        assert done.returncode == 1 and "index.json can't be read (No such file or directory), so no lesson is known" in done.stderr
+        done = subprocess.run(
+            call,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        )
+        assert (
+            done.returncode == 1
+            and "index.json can't be read (No such file or directory), so no lesson is known" in done.stderr
+        )
         assert ("Traceback" in done.stderr) == (call is notebook)
 
 
@@ -47,6 +63,8 @@ def test_a_stale_index_is_written_anew_and_known_at_once(monkeypatch, tmp_path):
         assert "13_gpu" not in registry.CONTRACT
         registry.CONTRACT["13_gpu"] = ()  # as its folder would make it known
         index.refresh()
-        assert place.read_text(encoding="utf-8") == before and len(registry.CONTRACT["13_gpu"]) == len(json.loads(before)["lessons"]["13_gpu"]["exercises"])
+        assert place.read_text(encoding="utf-8") == before and len(registry.CONTRACT["13_gpu"]) == len(
+            json.loads(before)["lessons"]["13_gpu"]["exercises"]
+        )
     finally:
         registry.know(before)

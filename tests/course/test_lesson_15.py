@@ -17,13 +17,24 @@ def _cache(*sizes: int, **more):
     return references.reference("KVCache")(*(sizes or (2, 3, 4, 5)), **more)
 
 
-@pytest.mark.parametrize("k, v, said", [
-    (torch.zeros(1, 3, 1, 5), torch.zeros(1, 3, 1, 5), r"k has shape \(1, 3, 1, 5\); this cache takes \(2, 3, T, 5\)"),
-    (torch.zeros(2, 3, 1, 5), torch.zeros(2, 3, 2, 5), r"v has shape \(2, 3, 2, 5\)"),
-    (torch.zeros(2, 3, 1, 5).double(), torch.zeros(2, 3, 1, 5).double(), "k is torch.float64 on cpu; the cache is torch.float32 on cpu"),
-    (torch.zeros(2, 3, 1, 5, device="meta"), torch.zeros(2, 3, 1, 5, device="meta"), "k is torch.float32 on meta"),
-    (torch.zeros(2, 3, 5, 5), torch.zeros(2, 3, 5, 5), "5 tokens do not fit into a cache of 4"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "k, v, said",
+    [
+        (
+            torch.zeros(1, 3, 1, 5),
+            torch.zeros(1, 3, 1, 5),
+            r"k has shape \(1, 3, 1, 5\); this cache takes \(2, 3, T, 5\)",
+        ),
+        (torch.zeros(2, 3, 1, 5), torch.zeros(2, 3, 2, 5), r"v has shape \(2, 3, 2, 5\)"),
+        (
+            torch.zeros(2, 3, 1, 5).double(),
+            torch.zeros(2, 3, 1, 5).double(),
+            "k is torch.float64 on cpu; the cache is torch.float32 on cpu",
+        ),
+        (torch.zeros(2, 3, 1, 5, device="meta"), torch.zeros(2, 3, 1, 5, device="meta"), "k is torch.float32 on meta"),
+        (torch.zeros(2, 3, 5, 5), torch.zeros(2, 3, 5, 5), "5 tokens do not fit into a cache of 4"),
+    ],
+)
 def test_a_cache_says_what_does_not_fit_and_stays_as_it_is(k, v, said):
     cache = _cache()
     cache.append(torch.ones(2, 3, 2, 5), torch.ones(2, 3, 2, 5))
@@ -38,14 +49,25 @@ def test_what_a_cache_holds_is_not_trained():
     assert not keys.requires_grad and not cache.keys.requires_grad
 
 
-@pytest.mark.parametrize("name, args, said", [
-    ("grouped_query_attention", (torch.zeros(1, 4, 3, 2), torch.zeros(1, 2, 2, 2), torch.zeros(1, 2, 2, 2)), "needs T_k ≥ T_q"),
-    ("grouped_query_attention", (torch.zeros(1, 3, 2, 2), torch.zeros(1, 2, 2, 2), torch.zeros(1, 2, 2, 2)), "2 key-value heads do not divide 3"),
-    ("window_mask", (3, 2, 1), "3 queries cannot be the last of 2 positions"),
-    ("window_mask", (2, 2, 0), "window is 1 or more"),
-    ("window_mask", (2, 2, 1, -1), "sinks 0 or more"),
-    ("generate_cached", (None, torch.zeros(1, 2, dtype=torch.int64), -1), "it is 0 or more"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, args, said",
+    [
+        (
+            "grouped_query_attention",
+            (torch.zeros(1, 4, 3, 2), torch.zeros(1, 2, 2, 2), torch.zeros(1, 2, 2, 2)),
+            "needs T_k ≥ T_q",
+        ),
+        (
+            "grouped_query_attention",
+            (torch.zeros(1, 3, 2, 2), torch.zeros(1, 2, 2, 2), torch.zeros(1, 2, 2, 2)),
+            "2 key-value heads do not divide 3",
+        ),
+        ("window_mask", (3, 2, 1), "3 queries cannot be the last of 2 positions"),
+        ("window_mask", (2, 2, 0), "window is 1 or more"),
+        ("window_mask", (2, 2, 1, -1), "sinks 0 or more"),
+        ("generate_cached", (None, torch.zeros(1, 2, dtype=torch.int64), -1), "it is 0 or more"),
+    ],
+)
 def test_other_bad_input_gets_a_clear_sentence(name, args, said):
     with pytest.raises(ValueError, match=said):
         references.reference(name)(*args)
@@ -110,9 +132,18 @@ def _hidden_in(tensor):
     return lambda: tensor
 
 
-@pytest.mark.parametrize("hide", [
-    lambda t: t, lambda t: [({"a": t},)], _Slots, lambda t: _Slots(_Slots([t])), _hidden_in, lambda t: torch.nn.ParameterList([torch.nn.Parameter(t)]),
-], ids=["itself", "containers", "slots", "nested", "closure", "module"])  # fmt: skip
+@pytest.mark.parametrize(
+    "hide",
+    [
+        lambda t: t,
+        lambda t: [({"a": t},)],
+        _Slots,
+        lambda t: _Slots(_Slots([t])),
+        _hidden_in,
+        lambda t: torch.nn.ParameterList([torch.nn.Parameter(t)]),
+    ],
+    ids=["itself", "containers", "slots", "nested", "closure", "module"],
+)
 def test_a_tensor_is_found_wherever_an_object_holds_it(hide):
     tensor = torch.zeros(3)
     assert [one.data_ptr() for one in held_by(hide(tensor))] == [tensor.data_ptr()]
@@ -135,11 +166,18 @@ def test_a_cache_is_judged_over_several_appends():
 
 
 def test_a_copy_that_grows_is_told_from_memory_that_was_allocated_once():
-    text = references.solution_text("KVCache").replace("self.keys[:, :, start:end] = k.detach()", "self.keys = torch.cat([self.keys[:, :, :start], k], 2)")
-    text = text.replace("self.values[:, :, start:end] = v.detach()", "self.values = torch.cat([self.values[:, :, :start], v], 2)")
+    text = references.solution_text("KVCache").replace(
+        "self.keys[:, :, start:end] = k.detach()", "self.keys = torch.cat([self.keys[:, :, :start], k], 2)"
+    )
+    text = text.replace(
+        "self.values[:, :, start:end] = v.detach()", "self.values = torch.cat([self.values[:, :, :start], v], 2)"
+    )
     verdict = judge(registry.exercise("KVCache"), from_cells("KVCache", text))
     assert verdict.mistakes == ("KC1",), verdict.headline
-    assert verdict.headline == "Expected: what append returns lies in memory that was allocated when the cache was made. This is not so."
+    assert (
+        verdict.headline
+        == "Expected: what append returns lies in memory that was allocated when the cache was made. This is not so."
+    )
 
 
 def test_what_the_model_was_fed_is_told_in_numbers():
@@ -149,12 +187,21 @@ def test_what_the_model_was_fed_is_told_in_numbers():
 
 
 def test_another_number_of_calls_is_told_in_the_same_sentence():
-    told = _judged("generate_cached", "ids = torch.cat([ids, new], dim=1)", "ids = torch.cat([ids, new], dim=1)\n            model(new, cache)")
-    assert told.headline.endswith("Its 4 calls had 3, 1, 1, 1 tokens; expected: 3, then 1 each time, 2 or 3 calls in all.")
+    told = _judged(
+        "generate_cached",
+        "ids = torch.cat([ids, new], dim=1)",
+        "ids = torch.cat([ids, new], dim=1)\n            model(new, cache)",
+    )
+    assert told.headline.endswith(
+        "Its 4 calls had 3, 1, 1, 1 tokens; expected: 3, then 1 each time, 2 or 3 calls in all."
+    )
     told = _judged("generate_cached", "logits = model(new, cache)", "logits = model(new, cache) if _ == 0 else logits")
     assert told.headline.endswith("Its only call had 3 tokens; expected: 3, then 1 each time, 2 or 3 calls in all.")
     often = "for _ in range(9):\n                model(new, cache)\n            logits = model(new, cache)"
-    assert "Its first 7 calls had 3, 3, 3, 3, 3, 3, … tokens;" in _judged("generate_cached", "logits = model(new, cache)", often).headline
+    assert (
+        "Its first 7 calls had 3, 3, 3, 3, 3, 3, … tokens;"
+        in _judged("generate_cached", "logits = model(new, cache)", often).headline
+    )
 
 
 def test_a_whole_number_of_bytes_is_asked_for_as_an_int():

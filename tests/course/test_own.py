@@ -96,27 +96,61 @@ def _exercise_called(mine: Path, name: str) -> None:
 
 BAD = {
     "no folder": (lambda mine: mine.rename(mine.with_name("other")), "there is no such folder."),
-    "no lessons": (lambda mine: (mine / "lessons").rename(mine / "specs"), "it contains no lesson; 90_center has only the source; "
-                   "a lesson needs lessons/NN_name/__init__.py and solutions/NN_name.py, as in 90_mine."),
+    "no lessons": (
+        lambda mine: (mine / "lessons").rename(mine / "specs"),
+        "it contains no lesson; 90_center has only the source; "
+        "a lesson needs lessons/NN_name/__init__.py and solutions/NN_name.py, as in 90_mine.",
+    ),
     "no source": (lambda mine: (mine / "solutions" / f"{NAME}.py").unlink(), "90_center has only the specification;"),
-    "a syntax error": (lambda mine: _spec(mine, "def cases(rng):", "def cases(rng)"), "lessons/90_center/center_rows.py:10: this is not Python: "),
-    "a name that is none": (lambda mine: _spec(mine, '"What is the mean of one row?"', "nothing_there"),
-                            "lessons/90_center/center_rows.py:23: NameError: name 'nothing_there' is not defined."),
-    "an import that fails": (lambda mine: _spec(mine, "import numpy as np", "import numpyy as np"),
-                             "lessons/90_center/center_rows.py:1: ModuleNotFoundError: No module named 'numpyy'."),
-    "no file of an exercise": (lambda mine: (mine / "lessons" / NAME / "center_rows.py").unlink(),
-                               "lessons/90_center/__init__.py:3: ModuleNotFoundError: No module named "),
-    "no lesson made": (lambda mine: _init(mine, "lesson = None\n"), "lessons/90_center/__init__.py: `lesson` is made by collected(…)"),
-    "a source that is no Python": (lambda mine: (mine / "solutions" / f"{NAME}.py").write_text('# %% role="given"\nimport\n'),
-                                   "solutions/90_center.py:2: this cell is not Python: "),
-    "a lesson's name of ours": (lambda mine: _renamed(mine, "02_softmax"), "a lesson of the attention course is called 02_softmax, too;"),
-    "an exercise's name of ours": (lambda mine: _exercise_called(mine, "causal_mask"),
-                                   "lessons/90_center: lesson 06_masks of the attention course has an exercise causal_mask, too;"),
-    "an exercise twice": (lambda mine: _copied(mine, "91_again"), "lessons/91_again: lessons/90_center has an exercise center_rows, too;"),
-    "a mistake's id of ours": (lambda mine: _spec(mine, '"CR1"', '"SM1"'), "lessons/90_center: SM1 is a mistake of the attention course;"),
-    "a number twice": (lambda mine: _copied(mine, "90_again"), "90_again and 90_center have the same number; each lesson needs its own."),
-    "a file of ours": (lambda mine: (mine / "lessons" / "library.py").write_text(""), "lessons/library.py has the name of a file of the grader's own;"),
-}  # fmt: skip
+    "a syntax error": (
+        lambda mine: _spec(mine, "def cases(rng):", "def cases(rng)"),
+        "lessons/90_center/center_rows.py:10: this is not Python: ",
+    ),
+    "a name that is none": (
+        lambda mine: _spec(mine, '"What is the mean of one row?"', "nothing_there"),
+        "lessons/90_center/center_rows.py:23: NameError: name 'nothing_there' is not defined.",
+    ),
+    "an import that fails": (
+        lambda mine: _spec(mine, "import numpy as np", "import numpyy as np"),
+        "lessons/90_center/center_rows.py:1: ModuleNotFoundError: No module named 'numpyy'.",
+    ),
+    "no file of an exercise": (
+        lambda mine: (mine / "lessons" / NAME / "center_rows.py").unlink(),
+        "lessons/90_center/__init__.py:3: ModuleNotFoundError: No module named ",
+    ),
+    "no lesson made": (
+        lambda mine: _init(mine, "lesson = None\n"),
+        "lessons/90_center/__init__.py: `lesson` is made by collected(…)",
+    ),
+    "a source that is no Python": (
+        lambda mine: (mine / "solutions" / f"{NAME}.py").write_text('# %% role="given"\nimport\n'),
+        "solutions/90_center.py:2: this cell is not Python: ",
+    ),
+    "a lesson's name of ours": (
+        lambda mine: _renamed(mine, "02_softmax"),
+        "a lesson of the attention course is called 02_softmax, too;",
+    ),
+    "an exercise's name of ours": (
+        lambda mine: _exercise_called(mine, "causal_mask"),
+        "lessons/90_center: lesson 06_masks of the attention course has an exercise causal_mask, too;",
+    ),
+    "an exercise twice": (
+        lambda mine: _copied(mine, "91_again"),
+        "lessons/91_again: lessons/90_center has an exercise center_rows, too;",
+    ),
+    "a mistake's id of ours": (
+        lambda mine: _spec(mine, '"CR1"', '"SM1"'),
+        "lessons/90_center: SM1 is a mistake of the attention course;",
+    ),
+    "a number twice": (
+        lambda mine: _copied(mine, "90_again"),
+        "90_again and 90_center have the same number; each lesson needs its own.",
+    ),
+    "a file of ours": (
+        lambda mine: (mine / "lessons" / "library.py").write_text(""),
+        "lessons/library.py has the name of a file of the grader's own;",
+    ),
+}
 
 
 @pytest.mark.parametrize("kind", BAD)
@@ -130,7 +164,9 @@ def test_a_bad_folder_is_one_sentence_and_exit_code_2(mine, tmp_path, capsys, ki
         assert registry.own() is None, "the package's lessons are the course again"
 
 
-def test_a_folder_that_the_environment_names_from_here_is_found_by_what_runs_elsewhere(mine, tmp_path, monkeypatch, capsys):
+def test_a_folder_that_the_environment_names_from_here_is_found_by_what_runs_elsewhere(
+    mine, tmp_path, monkeypatch, capsys
+):
     """A lesson is built in a folder of its kernel's own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(registry.VARIABLE, "mine")
@@ -142,7 +178,10 @@ def test_a_lesson_that_is_half_there_is_none_yet_and_keeps_no_other_back(mine, c
     (mine / "solutions" / "91_next.py").write_text("# %% [markdown]\n# # Next\n")
     assert main(["audit", "--course", str(mine)]) == 0
     assert main(["build", "91", "--course", str(mine)]) == 2
-    assert "there is no lesson '91'; there are 90_center. A lesson of your own needs lessons/NN_name/__init__.py and" in capsys.readouterr().err
+    assert (
+        "there is no lesson '91'; there are 90_center. A lesson of your own needs lessons/NN_name/__init__.py and"
+        in capsys.readouterr().err
+    )
 
 
 def test_an_option_without_its_folder_is_a_wrong_call(capsys):
@@ -171,14 +210,16 @@ def _attacks(mine: Path) -> dict[str, str]:
     return {
         "the source": cheat.format("y", f"assert open({source!r}).read()", "y"),
         "the source by a path put together": cheat.format(
-            "y", f"import os; assert open(os.path.join({str(mine)!r}, 'sol' + 'utions', {NAME + '.py'!r})).read()", "y"),
+            "y", f"import os; assert open(os.path.join({str(mine)!r}, 'sol' + 'utions', {NAME + '.py'!r})).read()", "y"
+        ),
         "the specification": cheat.format("y", f"import runpy; runpy.run_path({spec!r})", "y"),
         "the folder": cheat.format("y", f"import os; os.listdir({str(mine)!r})", "y"),
         "its name in the environment": cheat.format("y", "import os; os.environ['ATTENTION_COURSE']", "y"),
         "its name among the arguments": cheat.format(
-            "y", "import os; assert b'mine' in open(f'/proc/{os.getppid()}/cmdline', 'rb').read()", "y"),
+            "y", "import os; assert b'mine' in open(f'/proc/{os.getppid()}/cmdline', 'rb').read()", "y"
+        ),
         "its modules": cheat.format("y", "import sys; sys.modules['grader.course.lessons.90_center']", "y"),
-    }  # fmt: skip
+    }
 
 
 def test_a_submission_can_read_nothing_of_the_folder(mine, monkeypatch):
@@ -188,7 +229,9 @@ def test_a_submission_can_read_nothing_of_the_folder(mine, monkeypatch):
     monkeypatch.setenv(registry.VARIABLE, str(mine))
     own.enter()
     with Sandbox(timeout_s=5) as sandbox:
-        honest = grade.grade_submission(own_course.hand_in(mine, mine.parent / "honest", own_course.RIGHT), sandbox=sandbox)
+        honest = grade.grade_submission(
+            own_course.hand_in(mine, mine.parent / "honest", own_course.RIGHT), sandbox=sandbox
+        )
         assert sandbox.isolation == "full" and [one.status for one in honest.verdicts] == ["passed"]
         for what, code in _attacks(mine).items():
             found = grade.grade_submission(own_course.hand_in(mine, mine.parent / "eve", code), sandbox=sandbox)
@@ -211,22 +254,48 @@ def test_what_its_given_cells_import_is_known_to_the_process_that_reads(mine):
 def test_grading_processes_of_a_class_have_it(mine, tmp_path):
     own_course.hand_in(mine, tmp_path / "class" / "ada", own_course.RIGHT)
     own_course.hand_in(mine, tmp_path / "class" / "eve", own_course.WRONG)
-    command = [sys.executable, "-m", "grader", "class", "class", "--out", "out", "--course", "mine", "--jobs", "1", *LEVEL]
-    done = subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120)
+    command = [
+        sys.executable,
+        "-m",
+        "grader",
+        "class",
+        "class",
+        "--out",
+        "out",
+        "--course",
+        "mine",
+        "--jobs",
+        "1",
+        *LEVEL,
+    ]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     report = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert report["course"] == "mine" and {one["name"]: one["score"] for one in report["submissions"]} == {"ada": 2, "eve": 0}
+    assert report["course"] == "mine" and {one["name"]: one["score"] for one in report["submissions"]} == {
+        "ada": 2,
+        "eve": 0,
+    }
     assert "CR1" in done.stdout
 
 
 # --- in a notebook, and handed out ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place, found", [("notebooks", "PASSED: center_rows"), ("solutions", "PASSED: center_rows"), ("lessons", "")])
+@pytest.mark.parametrize(
+    "place, found", [("notebooks", "PASSED: center_rows"), ("solutions", "PASSED: center_rows"), ("lessons", "")]
+)
 def test_a_check_in_the_folder_s_notebooks_finds_it(mine, place, found):
     program = "from grader import check; print(check('center_rows', lambda x: x - x.mean(1)[:, None]))"
-    done = subprocess.run([sys.executable, "-c", program], cwd=mine / place, capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "PYTHONPATH": str(ROOT)})
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=mine / place,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     assert done.returncode == 0, done.stderr
     assert (found in done.stdout) if found else ("PASSED" not in done.stdout), done.stdout
 
@@ -238,7 +307,11 @@ def test_the_wheel_of_a_hand_out_holds_its_lessons_and_none_of_ours(mine):
     own.use(mine)
     name, data = grader_wheel([NAME])
     files = zipfile.ZipFile(io.BytesIO(data))
-    lessons = {path.split("/")[3] for path in files.namelist() if path.startswith("grader/course/lessons/") and "_" in path.split("/")[3][2:3]}
+    lessons = {
+        path.split("/")[3]
+        for path in files.namelist()
+        if path.startswith("grader/course/lessons/") and "_" in path.split("/")[3][2:3]
+    }
     assert lessons == {NAME}
     index = json.loads(files.read("grader/course/lessons/index.json"))
     assert list(index["lessons"]) == [NAME] and index["course"] == "mine"

@@ -33,13 +33,16 @@ def test_a_patch_replaces_each_old_text_by_the_new_one():
     assert applied(edits(patch(), TEXTS, "f"), TEXTS) == {}
 
 
-@pytest.mark.parametrize("one, words", [
-    (patch("x * y", "x"), "occurs 0 times"),
-    (patch("total", "sum"), "occurs 2 times"),
-    (patch("x + y", "x + y"), "replaced by itself"),
-    (patch("x + y", "x", "+ y", "- y"), "overlap or touch"),
-    (patch("x + y", "x", of="g"), "no exercise 'g'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "one, words",
+    [
+        (patch("x * y", "x"), "occurs 0 times"),
+        (patch("total", "sum"), "occurs 2 times"),
+        (patch("x + y", "x + y"), "replaced by itself"),
+        (patch("x + y", "x", "+ y", "- y"), "overlap or touch"),
+        (patch("x + y", "x", of="g"), "no exercise 'g'"),
+    ],
+)
 def test_a_patch_that_does_not_fit_says_why(one, words):
     with pytest.raises(PatchError, match=words):
         edits(one, TEXTS, "f")
@@ -71,7 +74,9 @@ def test_a_hunk_is_shown_in_its_lines():
     right, wrong = hunk_lines(places("x + y", "x - y", "* 2", "* 3"), TEXTS)
     assert (right, wrong) == ("total = x + y\nreturn total * 2", "total = x - y\nreturn total * 3")
     assert hunk_lines(places("total * 2", "total * 2 * 2"), TEXTS) == ("return total * 2", "return total * 2 * 2")
-    assert hunk_lines(places("return total * 2", "if y:\n        return x\n    return total * 2"), TEXTS)[1].startswith("if y:")
+    assert hunk_lines(places("return total * 2", "if y:\n        return x\n    return total * 2"), TEXTS)[1].startswith(
+        "if y:"
+    )
 
 
 def test_a_patch_of_what_the_solution_calls_reaches_the_solution():

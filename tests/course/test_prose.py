@@ -32,7 +32,9 @@ PREDICTION = """
 #
 # Six counts from one.
 """
-SET = small.BODY.replace("import numpy as np", "import numpy as np\ncheck = passed = print\ntotal = np.arange(3).sum()\nassert total == 3")
+SET = small.BODY.replace(
+    "import numpy as np", "import numpy as np\ncheck = passed = print\ntotal = np.arange(3).sum()\nassert total == 3"
+)
 WHOLE = SET + PREDICTION + small.END
 
 
@@ -46,35 +48,39 @@ def texts(notebook: dict) -> list[str]:
 
 # --- as an author writes it --------------------------------------------------------------------
 
+
 def test_a_lesson_with_everything_has_no_slips():
     assert problems(WHOLE) == []
 
 
-@pytest.mark.parametrize("find, put, said", [
-    ("# What is the sum?\n#\n# - **A** 3\n# - **B** 6\n", "", "no question"),
-    ("# **A**: 0 + 1 + 2 = {{ total:d }}, and on average {{ total / 3:.2f }}.\n", "", "no '@answer'"),
-    ("# @wrong\n#\n# Six counts from one.\n", "", "no '@wrong'"),
-    ("# Six counts from one.\n", "", "no '@wrong'"),
-    ("# Six counts from one.\n", "# Six.\n#\n# @answer\n#\n# Again.\n", "then one '@answer', then one '@wrong'"),
-    ("# One line.\n", "# **Predict:** what stays?\n", "a separate cell"),
-    ("# One line.\n", "# One line.\n#\n# @answer\n", "belongs to a cell"),
-    ("{{ total:d }}", "{{ total 1 }}", "not an expression"),
-    ("{{ total:d }}", "{{ total:d; it > }}", "not an expression"),
-    ("{{ total:d }}", "{{ double(lonely):d }}", "nothing asserts"),
-    ("{{ total:d }}", "{{ total:d }\n# }", "on the same line"),
-    ("{{ total:d }}", "{{ total\n# :d }}", "on the same line"),
-    ("{{ total:d }}", "{{total:d}}", "on the same line"),
-    ("**Before this lesson:**", "Before this lesson:", "'**Before this lesson:**'"),
-    ("## What we keep", "## The end", "'## What we keep'"),
-    ("# ## To discuss\n#\n# Is one number an array?\n#\n", "", "these headings"),
-    ("# ## To discuss", "# ## Discuss", "these headings"),
-    ("# Nothing either.\n", "", "the section '## Cut for 90 minutes' is empty"),
-    ("# - double TY2: What", "# - doubel TY2: What", "not an exercise of this lesson"),
-    ("# - double TY2: What", "# - double TY7: What", "has no mistake TY7; it has TY1, TY2, TY3"),
-    ("# - double TY2: What is twice 0?\n", "", "1 mistakes to expect; 2 to 4 are wanted"),
-    ("# - double TY2: What", "# Ask: what", "has the form '- exercise ID: a question to ask?'"),
-    ("# Nothing either.", "# Skip {{ total }}.", "cannot quote numbers"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "find, put, said",
+    [
+        ("# What is the sum?\n#\n# - **A** 3\n# - **B** 6\n", "", "no question"),
+        ("# **A**: 0 + 1 + 2 = {{ total:d }}, and on average {{ total / 3:.2f }}.\n", "", "no '@answer'"),
+        ("# @wrong\n#\n# Six counts from one.\n", "", "no '@wrong'"),
+        ("# Six counts from one.\n", "", "no '@wrong'"),
+        ("# Six counts from one.\n", "# Six.\n#\n# @answer\n#\n# Again.\n", "then one '@answer', then one '@wrong'"),
+        ("# One line.\n", "# **Predict:** what stays?\n", "a separate cell"),
+        ("# One line.\n", "# One line.\n#\n# @answer\n", "belongs to a cell"),
+        ("{{ total:d }}", "{{ total 1 }}", "not an expression"),
+        ("{{ total:d }}", "{{ total:d; it > }}", "not an expression"),
+        ("{{ total:d }}", "{{ double(lonely):d }}", "nothing asserts"),
+        ("{{ total:d }}", "{{ total:d }\n# }", "on the same line"),
+        ("{{ total:d }}", "{{ total\n# :d }}", "on the same line"),
+        ("{{ total:d }}", "{{total:d}}", "on the same line"),
+        ("**Before this lesson:**", "Before this lesson:", "'**Before this lesson:**'"),
+        ("## What we keep", "## The end", "'## What we keep'"),
+        ("# ## To discuss\n#\n# Is one number an array?\n#\n", "", "these headings"),
+        ("# ## To discuss", "# ## Discuss", "these headings"),
+        ("# Nothing either.\n", "", "the section '## Cut for 90 minutes' is empty"),
+        ("# - double TY2: What", "# - doubel TY2: What", "not an exercise of this lesson"),
+        ("# - double TY2: What", "# - double TY7: What", "has no mistake TY7; it has TY1, TY2, TY3"),
+        ("# - double TY2: What is twice 0?\n", "", "1 mistakes to expect; 2 to 4 are wanted"),
+        ("# - double TY2: What", "# Ask: what", "has the form '- exercise ID: a question to ask?'"),
+        ("# Nothing either.", "# Skip {{ total }}.", "cannot quote numbers"),
+    ],
+)
 def test_a_slip_of_the_author_is_said_with_its_line(find, put, said):
     assert find in WHOLE
     text = WHOLE.replace(find, put, 1)
@@ -96,18 +102,26 @@ def test_five_predictions_are_enough():
 
 
 def test_notes_for_instructors_are_one_cell_the_last():
-    assert any("may begin only the last cell" in problem for problem in problems(WHOLE + "\n# %% [markdown]\n# ## What we keep\n# More.\n"))
-    assert any("may begin only the last cell" in problem for problem in problems(WHOLE + small.END[small.END.index("\n# %% [markdown]\n# @"):]))
+    assert any(
+        "may begin only the last cell" in problem
+        for problem in problems(WHOLE + "\n# %% [markdown]\n# ## What we keep\n# More.\n")
+    )
+    assert any(
+        "may begin only the last cell" in problem
+        for problem in problems(WHOLE + small.END[small.END.index("\n# %% [markdown]\n# @") :])
+    )
 
 
 def test_a_source_without_notes_for_instructors_is_refused():
     assert problems(small.BODY + small.END.partition("\n# %% [markdown]\n# @")[0]) == [
-        f"{small.FILE}: the source has no notes for instructors: its last cell must begin with '@teaching'."]
+        f"{small.FILE}: the source has no notes for instructors: its last cell must begin with '@teaching'."
+    ]
 
 
-@pytest.mark.parametrize("text", [
-    r"$\frac{{ a }}{{ b }}$", r"$x^{{ n }}_{{ k }}$", r"$\{{ x }\}$", r"$\sqrt{{{ y }}}$", "{ x }", r"$\mathbf{{W}}$",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [r"$\frac{{ a }}{{ b }}$", r"$x^{{ n }}_{{ k }}$", r"$\{{ x }\}$", r"$\sqrt{{{ y }}}$", "{ x }", r"$\mathbf{{W}}$"],
+)
 def test_latex_is_no_quoted_number(text):
     assert prose.asked_in(text) == [] and prose.filled(text, iter(())) == text and prose.half_open(text) == []
 
@@ -124,7 +138,9 @@ def test_an_answer_is_markdown_inside_of_html():
     """As nbconvert's renderer has it; a real JupyterLab is asked in test_lab.py. Without blank lines the list would be plain text."""
     from nbconvert.filters.markdown_mistune import markdown2html_mistune
 
-    page = markdown2html_mistune(prose.folded(prose.Prediction("Which?\n\n- A\n- B", "**A**:\n\n- one\n- two", "*B* reads it backwards.")))
+    page = markdown2html_mistune(
+        prose.folded(prose.Prediction("Which?\n\n- A\n- B", "**A**:\n\n- one\n- two", "*B* reads it backwards."))
+    )
     question, answer = page.split("<details>")
     assert question.count("<li>") == 2 and "<strong>Predict.</strong>" in question
     assert "<summary>Answer</summary>" in answer and answer.count("<li>") == 2
@@ -133,13 +149,17 @@ def test_an_answer_is_markdown_inside_of_html():
 
 # --- as notebooks have it ----------------------------------------------------------------------
 
+
 @pytest.fixture
 def built(monkeypatch, tmp_path):
     """The small lesson with everything, built. Returns the learner's notebook and the solved one."""
     (tmp_path / "docs").mkdir()
     small.install(monkeypatch, tmp_path, WHOLE)
     execute.build(small.NAME)
-    return [json.loads(path(small.NAME).read_text(encoding="utf-8")) for path in (registry.notebook_path, registry.solution_path)]
+    return [
+        json.loads(path(small.NAME).read_text(encoding="utf-8"))
+        for path in (registry.notebook_path, registry.solution_path)
+    ]
 
 
 def test_both_notebooks_fold_the_answer_and_quote_the_run(built):
@@ -198,27 +218,38 @@ def test_other_numbers_of_the_same_run_change_no_cell_s_id_and_make_nothing_stal
 
 def test_a_learner_s_notebook_is_made_without_running_anything(built):
     assert registry.handed_out(small.NAME) == built[0]
-    codes = [[cell for cell in notebook["cells"] if cell["cell_type"] == "code"] for notebook in (registry.pristine(small.NAME), built[0])]
+    codes = [
+        [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        for notebook in (registry.pristine(small.NAME), built[0])
+    ]
     assert codes[0] == codes[1]
 
 
-@pytest.mark.parametrize("spoil", [
-    lambda path: path.unlink(),
-    lambda path: path.write_text("{}"),
-    lambda path: path.write_text(path.read_text().replace('"total:d"', '"total:f"')),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda path: path.unlink(),
+        lambda path: path.write_text("{}"),
+        lambda path: path.write_text(path.read_text().replace('"total:d"', '"total:f"')),
+    ],
+)
 def test_a_lesson_that_was_not_built_says_so(built, spoil):
     spoil(registry.solution_path(small.NAME))
-    with pytest.raises(AuthorError, match=r"solutions/01_small.ipynb: it has no value for \{\{ total:d \}\}; run `grader build 01`"):
+    with pytest.raises(
+        AuthorError, match=r"solutions/01_small.ipynb: it has no value for \{\{ total:d \}\}; run `grader build 01`"
+    ):
         registry.handed_out(small.NAME)
     assert registry.pristine(small.NAME)["cells"]  # grading needs no prose
 
 
-@pytest.mark.parametrize("put, said", [
-    ("{{ totla:d; it }}", "NameError"),
-    ("{{ total:q }}", "ValueError"),
-    ("{{ total:d; it > 3 }}", "AssertionError: the text relies on it > 3"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "put, said",
+    [
+        ("{{ totla:d; it }}", "NameError"),
+        ("{{ total:q }}", "ValueError"),
+        ("{{ total:d; it > 3 }}", "AssertionError: the text relies on it > 3"),
+    ],
+)
 def test_a_number_that_can_not_be_had_is_the_author_s_slip_and_nothing_is_written(monkeypatch, tmp_path, put, said):
     text = SET + PREDICTION.replace("{{ total:d }}", put) + small.END
     small.install(monkeypatch, tmp_path, text)
@@ -236,7 +267,9 @@ def test_prose_above_a_run_can_quote_nothing_of_it(monkeypatch, tmp_path):
 
 def test_a_prediction_quotes_what_the_cells_right_below_it_find(monkeypatch, tmp_path):
     below = '\n# %% role="demo"\nlater = 41 + 1\n\n# %% [markdown]\n# Then {{ later:d; it == 42 }} stands there.\n'
-    small.install(monkeypatch, tmp_path, SET + PREDICTION.replace("{{ total:d }}", "{{ later:d; it == 42 }}") + below + small.END)
+    small.install(
+        monkeypatch, tmp_path, SET + PREDICTION.replace("{{ total:d }}", "{{ later:d; it == 42 }}") + below + small.END
+    )
     execute.build(small.NAME)
     shown = "\n".join(texts(json.loads(registry.notebook_path(small.NAME).read_text(encoding="utf-8"))))
     assert "**A**: 0 + 1 + 2 = 42, and on average 1.00." in shown
@@ -245,9 +278,11 @@ def test_a_prediction_quotes_what_the_cells_right_below_it_find(monkeypatch, tmp
 
 # --- what else is said of a lesson ---------------------------------------------------------------
 
+
 def test_a_task_says_how_difficult_it_is():
     assert stubs.task("@exercise double", replace(small.EXERCISE, difficulty=2)).splitlines()[2] == (
-        "*●●○ difficulty 2 of 3 · 3 minutes · 1 point* — Double each number.")
+        "*●●○ difficulty 2 of 3 · 3 minutes · 1 point* — Double each number."
+    )
 
 
 def test_the_audit_asks_for_a_difficulty(monkeypatch, tmp_path):
@@ -257,7 +292,9 @@ def test_the_audit_asks_for_a_difficulty(monkeypatch, tmp_path):
     for level in (None, 0, 4):
         lesson = replace(small.LESSON, exercises=(replace(small.EXERCISE, difficulty=level),))
         monkeypatch.setattr(registry, "lesson", lambda name, lesson=lesson: lesson)
-        assert any(f"its difficulty is {level}; it must be 1, 2 or 3" in problem for problem in audit([small.NAME]).problems)
+        assert any(
+            f"its difficulty is {level}; it must be 1, 2 or 3" in problem for problem in audit([small.NAME]).problems
+        )
 
 
 def test_the_audit_counts_predictions(monkeypatch, tmp_path):
@@ -274,19 +311,35 @@ def test_reading_takes_150_words_or_3_lines_of_code_a_minute():
 
 def test_lessons_lead_to_their_neighbors_and_the_glossary():
     first, second, last = registry.lessons()[0], registry.lessons()[1], registry.lessons()[-1]
-    assert registry.way(first).startswith("[Glossary](glossary.md) | [01 · ") and registry.way(first).endswith(f"]({second}.ipynb) →")
+    assert registry.way(first).startswith("[Glossary](glossary.md) | [01 · ") and registry.way(first).endswith(
+        f"]({second}.ipynb) →"
+    )
     assert registry.way(last).startswith("← [") and registry.way(last).endswith("[Glossary](glossary.md)")
-    assert registry.way(last, (first, last)) == f"← [{registry.heading(first)}]({first}.ipynb) | [Glossary](glossary.md)"
+    assert (
+        registry.way(last, (first, last)) == f"← [{registry.heading(first)}]({first}.ipynb) | [Glossary](glossary.md)"
+    )
 
 
 @pytest.mark.parametrize("name", registry.lessons())
 def test_numbers_that_prose_quotes_are_those_of_the_stored_run(name):
     """Each quoted number has a value of the executed notebook, and each sentence in both notebooks has that value."""
-    asked = [one.text for cell in prose.shown(registry.cells(name)) if cell.role == "prose" for one in prose.asked_in(cell.text)]
+    asked = [
+        one.text
+        for cell in prose.shown(registry.cells(name))
+        if cell.role == "prose"
+        for one in prose.asked_in(cell.text)
+    ]
     assert [expression for expression, _ in registry.quoted(name)] == asked
     said = iter(registry.quoted(name))
-    wanted = [prose.filled(cell.text, said) for cell in prose.shown(registry.cells(name)) if cell.role == "prose" and prose.asked_in(cell.text)]
+    wanted = [
+        prose.filled(cell.text, said)
+        for cell in prose.shown(registry.cells(name))
+        if cell.role == "prose" and prose.asked_in(cell.text)
+    ]
     for path in (registry.notebook_path(name), registry.solution_path(name)):
         pages = "\n".join(texts(json.loads(path.read_text(encoding="utf-8")))) if wanted else ""
         for text in wanted:
-            assert all(line in pages for line in text.splitlines() if line.strip() and line[0] not in "@"), (path.name, text)
+            assert all(line in pages for line in text.splitlines() if line.strip() and line[0] not in "@"), (
+                path.name,
+                text,
+            )

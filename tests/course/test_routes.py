@@ -58,7 +58,9 @@ def test_the_page_states_each_total():
         assert f"## {route.title}" in page and f"| total: {work + read} minutes | | | {work} | {read} |" in page
     for name in registry.lessons():
         work, read = reading.of_lesson(name)
-        assert re.search(rf"^\| .*{re.escape(registry.heading(name))}.* \| {work} \| {read} \| {work + read} \|$", page, re.MULTILINE)
+        assert re.search(
+            rf"^\| .*{re.escape(registry.heading(name))}.* \| {work} \| {read} \| {work + read} \|$", page, re.MULTILINE
+        )
 
 
 def test_a_page_that_is_older_than_the_lessons_is_stale(monkeypatch, tmp_path):

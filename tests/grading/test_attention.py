@@ -32,7 +32,10 @@ def rows(out: Path) -> dict[str, list[str]]:
 
 
 def test_the_list_ends_a_run_and_stands_on_the_page_and_in_a_file(graded, tmp_path, capsys):
-    folder, out = hand_in(tmp_path / "class", ada=(FIRST,), bob=(FIRST,), cyd=(FIRST,), dan=(FIRST,), eve=(FIRST,), fay=()), tmp_path / "out"
+    folder, out = (
+        hand_in(tmp_path / "class", ada=(FIRST,), bob=(FIRST,), cyd=(FIRST,), dan=(FIRST,), eve=(FIRST,), fay=()),
+        tmp_path / "out",
+    )
     (folder / "bob" / "more.zip").write_bytes(b"PK")
     (folder / "fay" / f"{FIRST}.ipynb.txt").write_text("{}")
     (folder / "gil.ipynb.txt").write_text("{}")
@@ -41,11 +44,16 @@ def test_the_list_ends_a_run_and_stands_on_the_page_and_in_a_file(graded, tmp_pa
         f"cyd,{FIRST}.ipynb,backups/cyd/{FIRST}.1.ipynb,late,a.zip,x,now\ncyd,{FIRST}.ipynb,placed,late,a.zip,x,now\n"
         f"dan,{FIRST}.ipynb,placed,late,a.zip,x,now\ndan,{FIRST}.ipynb,placed,,b.zip,x,later\n"
     )
-    graded.made["eve", NAMES[1]] = Verdict(NAMES[1], "could_not_grade", "x", stage=grading.ENVIRONMENT, details=("Install it with pip.",))
+    graded.made["eve", NAMES[1]] = Verdict(
+        NAMES[1], "could_not_grade", "x", stage=grading.ENVIRONMENT, details=("Install it with pip.",)
+    )
     assert graded(folder, out) == 3
     assert rows(out) == {
         "bob": ["more.zip is an archive; it was not opened. Unpack more.zip first."],
-        "cyd": [f"Handed in late, as the platform says: {FIRST}.ipynb.", "Earlier attempts are kept among the backups of `grader collect`."],
+        "cyd": [
+            f"Handed in late, as the platform says: {FIRST}.ipynb.",
+            "Earlier attempts are kept among the backups of `grader collect`.",
+        ],
         "eve": [f"Could not be graded: {NAMES[1]}. Install it with pip."],
         "fay": [f"{FIRST}.ipynb.txt does not end in .ipynb; it was not read. Rename it to {FIRST}.ipynb."],
         "gil.ipynb.txt": ["Not graded, because it is neither a learner's folder nor a notebook."],
@@ -55,7 +63,9 @@ def test_the_list_ends_a_run_and_stands_on_the_page_and_in_a_file(graded, tmp_pa
     assert [line.partition(":")[0].strip() for line in told[at + 1 : at + 6]] == list(rows(out))
     assert told[at + 2].endswith(f"{FIRST}.ipynb. (and 1 more)") and told[-1].startswith("The reports are in")
     page = (out / "report.html").read_text()
-    assert page.index("Before you import the grades") < page.index(">Scores<") and all(why in page for why in rows(out)["cyd"])
+    assert page.index("Before you import the grades") < page.index(">Scores<") and all(
+        why in page for why in rows(out)["cyd"]
+    )
     with (out / "grades.csv").open(newline="") as file:
         assert [row["late"] for row in csv.DictReader(file)] == ["", "", "late", "", "", ""]
 
@@ -68,24 +78,36 @@ def test_a_class_with_nothing_to_look_at_says_so(graded, tmp_path, capsys):
 
 
 TIMES = "learner,file,state,late,source,original,collected,submitted\n" + "".join(
-    f"{name},{FIRST}.ipynb,placed,,a.zip,x,now,{when}\n" for name, when in
-    {"ada": "2026-10-01 09:00:00+00:00", "bob": "2026-10-01 09:00:01+00:00", "cyd": "2026-10-01 12:30:00+00:00", "dan": "2026-10-05 09:00:00+00:00", "eve": "soon"}.items()
-)  # fmt: skip
+    f"{name},{FIRST}.ipynb,placed,,a.zip,x,now,{when}\n"
+    for name, when in {
+        "ada": "2026-10-01 09:00:00+00:00",
+        "bob": "2026-10-01 09:00:01+00:00",
+        "cyd": "2026-10-01 12:30:00+00:00",
+        "dan": "2026-10-05 09:00:00+00:00",
+        "eve": "soon",
+    }.items()
+)
 
 
 def test_what_was_handed_in_after_it_was_due_is_late(graded, tmp_path, capsys):
-    folder, out = hand_in(tmp_path / "class", **dict.fromkeys(("ada", "bob", "cyd", "dan", "eve"), (FIRST,))), tmp_path / "out"
+    folder, out = (
+        hand_in(tmp_path / "class", **dict.fromkeys(("ada", "bob", "cyd", "dan", "eve"), (FIRST,))),
+        tmp_path / "out",
+    )
     (folder / "collected.csv").write_text(TIMES)
     assert graded(folder, out) == 0 and rows(out) == {}
     assert "--due '2026-11-20 23:59' names who was late." in capsys.readouterr().err
     assert graded(folder, out, "--rescore", "--due", "2026-10-01T11:00+02:00") == 0
     assert rows(out) == {
-        "bob": ["Handed in at 2026-10-01 09:00 UTC, 1 minute after it was due."], "cyd": ["Handed in at 2026-10-01 12:30 UTC, 3 hours after it was due."],
+        "bob": ["Handed in at 2026-10-01 09:00 UTC, 1 minute after it was due."],
+        "cyd": ["Handed in at 2026-10-01 12:30 UTC, 3 hours after it was due."],
         "dan": ["Handed in at 2026-10-05 09:00 UTC, 4 days after it was due."],
-    }  # fmt: skip
+    }
     assert "--due '" not in capsys.readouterr().err
     assert graded(folder, out, "--rescore", "--due", "none") == 0 and rows(out) == {}
-    assert graded(folder, out, "--due", "tomorrow") == 2 and "'tomorrow' is not a time such as" in capsys.readouterr().err
+    assert (
+        graded(folder, out, "--due", "tomorrow") == 2 and "'tomorrow' is not a time such as" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize("content", ["", "\0", "a,b\n1,2\n", TIMES + "x" * 200_000, '"learner","file\n'])
@@ -93,13 +115,20 @@ def test_a_table_that_is_not_collect_s_is_named(graded, tmp_path, capsys, conten
     folder, out = hand_in(tmp_path / "class", ada=(FIRST,)), tmp_path / "out"
     (folder / "collected.csv").write_text(content)
     assert graded(folder, out) == 0 and rows(out) == {}
-    assert "collected.csv is not a table that `grader collect` wrote, so it is not known who was late." in capsys.readouterr().err
+    assert (
+        "collected.csv is not a table that `grader collect` wrote, so it is not known who was late."
+        in capsys.readouterr().err
+    )
 
 
-@pytest.mark.parametrize("threshold, said", [
-    ("100%", "below --min-score 100%: bob (0 of {most} points) and cyd (0 of {most} points)."), ("3", "below --min-score 3: bob (0 of {most} points) and cyd"),
-    ("0", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "threshold, said",
+    [
+        ("100%", "below --min-score 100%: bob (0 of {most} points) and cyd (0 of {most} points)."),
+        ("3", "below --min-score 3: bob (0 of {most} points) and cyd"),
+        ("0", None),
+    ],
+)
 def test_who_is_below_the_score_that_was_asked_for_is_named(graded, tmp_path, capsys, threshold, said):
     folder = hand_in(tmp_path / "class", ada=(FIRST,), bob=(), cyd=(), dan=(FIRST,))
     assert graded(folder, tmp_path / "out", "--min-score", threshold, fails=("dan",)) == 3
@@ -112,18 +141,28 @@ def test_without_torch_nothing_is_graded(graded, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(lacking, "find_spec", lambda name: None)
     assert graded(folder, tmp_path / "out") == 2 and graded.ran == [] and not (tmp_path / "out").exists()
     told = capsys.readouterr().err
-    assert "lesson 05 needs torch, and nothing was graded: torch is not installed in this Python;" in told and "pip install" in told
+    assert (
+        "lesson 05 needs torch, and nothing was graded: torch is not installed in this Python;" in told
+        and "pip install" in told
+    )
     assert graded(folder, tmp_path / "out", "--lessons", "01") == 0, "lesson 01 needs none"
 
 
-@pytest.mark.parametrize("files, why", [
-    ({"01_toy.ipynb": b"{"}, "01_toy.ipynb is not JSON"), ({"01_toy.ipynb": b""}, "01_toy.ipynb is empty"),
-    ({"01_toy.ipynb": None, "01_toy-Copy1.ipynb": None}, "01_toy-Copy1.ipynb"), ({"notes.ipynb": {}}, "belongs to no lesson"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "files, why",
+    [
+        ({"01_toy.ipynb": b"{"}, "01_toy.ipynb is not JSON"),
+        ({"01_toy.ipynb": b""}, "01_toy.ipynb is empty"),
+        ({"01_toy.ipynb": None, "01_toy-Copy1.ipynb": None}, "01_toy-Copy1.ipynb"),
+        ({"notes.ipynb": {}}, "belongs to no lesson"),
+    ],
+)
 def test_what_is_read_with_a_doubt_is_on_the_list(monkeypatch, tmp_path, files, why):
     toy.install(monkeypatch)
     for name, content in files.items():
-        toy.write(tmp_path / name, toy.pristine() if content is None else toy.notebook([], "") if content == {} else content)
+        toy.write(
+            tmp_path / name, toy.pristine() if content is None else toy.notebook([], "") if content == {} else content
+        )
     assert any(why in said for said in grading.grade_submission(tmp_path).attention)
 
 
@@ -142,12 +181,17 @@ def test_what_was_not_read_reaches_the_list_and_what_this_machine_lacks_is_not_t
     packed, tries, real = pack(RosterEntry("ada", "ada", folder / "ada")), [], batch._attempt
     monkeypatch.setattr(batch, "_attempt", lambda *given: tries.append(1) or real(*given))
     absent = Verdict(NAMES[0], "could_not_grade", "x", stage=grading.ENVIRONMENT)
-    monkeypatch.setattr(grading, "_unless_it_lacks", lambda verdict, plan: absent if verdict.exercise == NAMES[0] else verdict)
+    monkeypatch.setattr(
+        grading, "_unless_it_lacks", lambda verdict, plan: absent if verdict.exercise == NAMES[0] else verdict
+    )
     try:
         report = batch.read(batch.grade_packed(packed, batch.Settings((FIRST,)))).report
     finally:
         batch.close_sandboxes()
-    assert report.attention == ("more.zip is an archive; it was not opened. Unpack more.zip first.",) and report.ungraded == NAMES[:1]
+    assert (
+        report.attention == ("more.zip is an archive; it was not opened. Unpack more.zip first.",)
+        and report.ungraded == NAMES[:1]
+    )
     assert len(tries) == 1
 
 
@@ -166,14 +210,26 @@ def sentence(texts: dict[str, str]) -> str:
 
 def test_the_course_s_answers_are_recognized_whatever_their_comments_and_spaces():
     said = sentence(answers())
-    assert re.match(r"The code of (\d) of the \1 longer answers is that of the course's solved notebooks", said) and "proves nothing" in said
-    assert sentence({name: "# mine\n" + text.replace(" = ", "  =  ") + "  # done\n" for name, text in answers().items()}) == said
+    assert (
+        re.match(r"The code of (\d) of the \1 longer answers is that of the course's solved notebooks", said)
+        and "proves nothing" in said
+    )
+    assert (
+        sentence({name: "# mine\n" + text.replace(" = ", "  =  ") + "  # done\n" for name, text in answers().items()})
+        == said
+    )
 
 
 def test_answers_of_one_s_own_are_not_the_course_s():
-    stubs = [cell for cell in copy.deepcopy(registry.pristine(FIRST))["cells"] if cell["metadata"].get("grader", {}).get("role") == "exercise"]
+    stubs = [
+        cell
+        for cell in copy.deepcopy(registry.pristine(FIRST))["cells"]
+        if cell["metadata"].get("grader", {}).get("role") == "exercise"
+    ]
     assert sentence({cell["metadata"]["grader"]["exercise"]: "".join(cell["source"]) for cell in stubs}) == ""
-    assert sentence({name: text.replace("return ", "result = 1\n    return ") for name, text in answers().items()}) == ""
+    assert (
+        sentence({name: text.replace("return ", "result = 1\n    return ") for name, text in answers().items()}) == ""
+    )
     longer = [name for name in NAMES if sentence({name: answers()[name]}) == ""]
     assert longer == list(NAMES), "one answer may be the same by chance"
 

@@ -51,7 +51,16 @@ def test_a_mistake_of_two_is_told_in_the_summary(whole):
 
 def test_every_report_is_written(whole):
     names = {path.name for path in whole[1].iterdir()}
-    assert names >= {"report.json", "report.html", "grades.csv", "canvas.csv", "moodle.csv", "nbgrader.csv", "junit", "journal.jsonl"}
+    assert names >= {
+        "report.json",
+        "report.html",
+        "grades.csv",
+        "canvas.csv",
+        "moodle.csv",
+        "nbgrader.csv",
+        "junit",
+        "journal.jsonl",
+    }
 
 
 def test_a_score_is_the_one_that_grader_grade_gives(whole, tmp_path, capsys):
@@ -70,8 +79,13 @@ def test_killed_at_any_moment_it_resumes_to_the_same_report(whole, tmp_path, scr
     out, lucky = tmp_path / "out", random.Random(4)
     kept = 0
     for _ in range(5):
-        process = subprocess.Popen(small_class.command(folder, out, "--resume", "--jobs", "2"), cwd=small_class.ROOT,
-                                   env=small_class.environment(scratch), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            small_class.command(folder, out, "--resume", "--jobs", "2"),
+            cwd=small_class.ROOT,
+            env=small_class.environment(scratch),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         results_at_least, deadline = kept + lucky.choice([0, 1, 2]), time.monotonic() + 60
         while process.poll() is None and time.monotonic() < deadline:
             text = (out / "journal.jsonl").read_bytes() if (out / "journal.jsonl").exists() else b""
@@ -97,11 +111,19 @@ def test_killed_at_any_moment_it_resumes_to_the_same_report(whole, tmp_path, scr
 def test_ctrl_c_keeps_what_was_done_and_says_how_to_go_on(tmp_path, scratch):
     folder = hand_in(tmp_path / "class", ada=RIGHT, **{f"z{i}": ENDLESS for i in range(6)})
     out = tmp_path / "out"
-    process = subprocess.Popen(small_class.command(folder, out, "--jobs", "1"), cwd=small_class.ROOT, text=True,
-                               env=small_class.environment(scratch), stderr=subprocess.PIPE, stdout=subprocess.PIPE,
-                               preexec_fn=heed_interrupts)
+    process = subprocess.Popen(
+        small_class.command(folder, out, "--jobs", "1"),
+        cwd=small_class.ROOT,
+        text=True,
+        env=small_class.environment(scratch),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        preexec_fn=heed_interrupts,
+    )
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not ((out / "journal.jsonl").exists() and load(out / "journal.jsonl").results):
+    while time.monotonic() < deadline and not (
+        (out / "journal.jsonl").exists() and load(out / "journal.jsonl").results
+    ):
         time.sleep(0.05)
     started = time.monotonic()
     process.send_signal(signal.SIGINT)
@@ -125,7 +147,9 @@ def test_what_changed_since_is_graded_again_and_the_finished_run_is_kept(whole, 
     assert other.returncode == 2 and "seed 7 (now 8)" in other.stderr
     assert scores(out)["ada"][1] == "passed"
     assert run(folder, out, scratch, "--resume").returncode == 0
-    assert [path.name for path in tmp_path.glob("out.backup-*")] == ["out.backup-1"]  # neither of these two replaced anything
+    assert [path.name for path in tmp_path.glob("out.backup-*")] == [
+        "out.backup-1"
+    ]  # neither of these two replaced anything
 
 
 def test_an_unfinished_run_is_not_begun_anew_by_oversight(whole, tmp_path, capsys):
@@ -139,19 +163,22 @@ def test_an_unfinished_run_is_not_begun_anew_by_oversight(whole, tmp_path, capsy
     assert (out / "journal.jsonl").read_bytes() == b"".join(lines[:3])
 
 
-@pytest.mark.parametrize("arguments, said", [
-    (["{class}/nowhere", "--out", "{out}"], "there is no folder"),
-    (["{class}/ada/00_start_here.ipynb", "--out", "{out}"], "is a file"),
-    (["{empty}", "--out", "{out}"], "contains no learner"),
-    (["{class}", "--out", "{class}/reports"], "is inside the other"),
-    (["{class}", "--out", "{class}/.."], "is inside the other"),
-    (["{class}", "--out", "{other}"], "contains something other"),
-    (["{class}", "--out", "{other}/a file"], "is a file"),
-    (["{class}", "--out", "{out}", "--jobs", "0"], "1 or more"),
-    (["{class}", "--out", "{out}", "--max-points", "-1"], "above 0"),
-    (["{class}", "--out", "{out}", "--require-isolation", "most"], "invalid choice"),
-    (["{class}"], "--out"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["{class}/nowhere", "--out", "{out}"], "there is no folder"),
+        (["{class}/ada/00_start_here.ipynb", "--out", "{out}"], "is a file"),
+        (["{empty}", "--out", "{out}"], "contains no learner"),
+        (["{class}", "--out", "{class}/reports"], "is inside the other"),
+        (["{class}", "--out", "{class}/.."], "is inside the other"),
+        (["{class}", "--out", "{other}"], "contains something other"),
+        (["{class}", "--out", "{other}/a file"], "is a file"),
+        (["{class}", "--out", "{out}", "--jobs", "0"], "1 or more"),
+        (["{class}", "--out", "{out}", "--max-points", "-1"], "above 0"),
+        (["{class}", "--out", "{out}", "--require-isolation", "most"], "invalid choice"),
+        (["{class}"], "--out"),
+    ],
+)
 def test_a_wrong_call_is_a_sentence_and_changes_nothing(tmp_path, capsys, arguments, said):
     places = {name: tmp_path / name for name in ("class", "empty", "other", "out")}
     hand_in(places["class"], ada=RIGHT)
@@ -188,7 +215,9 @@ def test_learners_are_folders_and_notebooks_but_no_links(tmp_path):
     for name, target in targets.items():
         assert not packed[name].files
         assert packed[name].notes == (f"{name} is a link to {target}; links are not followed, so it was not read.",)
-    assert [file.place for file in packed["Ada"].files] == [(f"{LESSON}.ipynb",)] and "01.ipynb is a link to" in packed["Ada"].notes[0]
+    assert [file.place for file in packed["Ada"].files] == [(f"{LESSON}.ipynb",)] and "01.ipynb is a link to" in packed[
+        "Ada"
+    ].notes[0]
 
 
 def test_a_pipe_in_a_notebooks_place_is_that_learners_result(tmp_path):
@@ -231,7 +260,9 @@ def test_a_packed_submission_is_laid_out_as_it_was(tmp_path):
     assert (laid / "large.ipynb").stat().st_size == 200 << 20 and (laid / "pipe.ipynb").is_fifo()
     for place in (("..", "x"), ("", "etc"), ("a/../../b",)):
         with pytest.raises(ValueError):
-            roster.unpack(roster.PackedSubmission("k", "n", "p", False, (roster.Packed(place, b"", 0, 0),)), tmp_path / "bad")
+            roster.unpack(
+                roster.PackedSubmission("k", "n", "p", False, (roster.Packed(place, b"", 0, 0),)), tmp_path / "bad"
+            )
 
 
 # --- grading processes that end --------------------------------------------------------------
@@ -322,7 +353,12 @@ def test_less_isolation_than_asked_for_grades_nothing(tmp_path, monkeypatch, cap
         "them, and write to them.\n"
     )
     assert not (tmp_path / "out").exists()
-    assert main(["class", str(folder), "--out", str(tmp_path / "out"), "--lessons", "00", "--require-isolation", "process"]) == 0
+    assert (
+        main(
+            ["class", str(folder), "--out", str(tmp_path / "out"), "--lessons", "00", "--require-isolation", "process"]
+        )
+        == 0
+    )
     assert scores(tmp_path / "out") == {"ada": (1, "passed")}
     batch.close_sandboxes()
 

@@ -33,12 +33,36 @@ def started(place: Path) -> Iterator[tuple[str, list[subprocess.Popen]]]:
     environment = small_class.environment(place / "scratch")
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": small_class.ROOT, "env": environment}
     host, port = address.removeprefix("tcp://").split(":")
-    begun = [subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", host, "--port", port,
-                               "--no-dashboard", "--no-show"], **quiet)]
+    begun = [
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "distributed.cli.dask_scheduler",
+                "--host",
+                host,
+                "--port",
+                port,
+                "--no-dashboard",
+                "--no-show",
+            ],
+            **quiet,
+        )
+    ]
     try:
         wait_for(lambda: listens(host, int(port)), "the scheduler did not start")
-        worker = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny",
-                  "--no-dashboard", "--local-directory", str(place / "dask")]
+        worker = [
+            sys.executable,
+            "-m",
+            "distributed.cli.dask_worker",
+            address,
+            "--nthreads",
+            "1",
+            "--no-nanny",
+            "--no-dashboard",
+            "--local-directory",
+            str(place / "dask"),
+        ]
         begun += [subprocess.Popen(worker, **quiet) for _ in range(2)]
         wait_for(lambda: workers_of(address) == 2, "the workers did not come")
         yield address, begun[1:]
@@ -84,17 +108,26 @@ def test_a_worker_killed_in_the_middle_costs_nothing(cluster, tmp_path):
     address, workers = cluster
     folder = hand_in(tmp_path / "class", **CODES)
     out, scratch = tmp_path / "out", tmp_path / "scratch"
-    process = subprocess.Popen(small_class.command(folder, out, "--scheduler", address), cwd=small_class.ROOT, text=True,
-                               env=small_class.environment(scratch), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        small_class.command(folder, out, "--scheduler", address),
+        cwd=small_class.ROOT,
+        text=True,
+        env=small_class.environment(scratch),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     journal = out / "journal.jsonl"
-    wait_for(lambda: process.poll() is not None or journal.exists() and len(load(journal).results) >= 2, "nothing is graded")
+    wait_for(
+        lambda: process.poll() is not None or journal.exists() and len(load(journal).results) >= 2, "nothing is graded"
+    )
     before = len(load(journal).results)
     workers[0].kill()
     _, said = process.communicate(timeout=120)
     assert process.returncode == 0, said
     assert before < len(CODES), "the worker was to be killed in the middle"
     assert {name: status == "passed" for name, (_, status) in scores(out).items()} == {
-        name: code is RIGHT for name, code in CODES.items()}
+        name: code is RIGHT for name, code in CODES.items()
+    }
     assert journal.read_bytes().count(b'"digest"') == len(CODES), "each counts once"
     assert run(folder, tmp_path / "local", scratch, "--jobs", "1").returncode == 0
     assert timeless(tmp_path / "local") == timeless(out), "a report doesn't tell where it was made"
@@ -141,7 +174,9 @@ def mine(tmp_path):
     folder = own_course.written(tmp_path)
     own.use(folder)
     (folder / "notebooks").mkdir()
-    registry.notebook_path(own_course.NAME).write_text(json.dumps(registry.handed_out(own_course.NAME)), encoding="utf-8")
+    registry.notebook_path(own_course.NAME).write_text(
+        json.dumps(registry.handed_out(own_course.NAME)), encoding="utf-8"
+    )
     own.use(None)
     for name, code in (("ada", own_course.RIGHT), ("eve", own_course.WRONG)):
         own_course.hand_in(folder, tmp_path / "class" / name, code)
@@ -155,12 +190,27 @@ def known(mine, monkeypatch):
 
 
 def test_workers_that_have_one_s_own_course_grade_it(mine, known, cluster, tmp_path):
-    assert main(["class", str(tmp_path / "class"), "--out", str(tmp_path / "out"), "--scheduler", cluster[0], *LEVEL]) == 0
+    assert (
+        main(["class", str(tmp_path / "class"), "--out", str(tmp_path / "out"), "--scheduler", cluster[0], *LEVEL]) == 0
+    )
     assert scores(tmp_path / "out") == {"ada": (2, "passed"), "eve": (0, "failed")}
 
 
 def test_workers_without_it_are_refused_with_what_to_do(mine, refused, tmp_path, capsys):
-    command = ["class", str(tmp_path / "class"), "--out", str(tmp_path / "out"), "--course", str(mine), "--scheduler", refused[0], *LEVEL]
+    command = [
+        "class",
+        str(tmp_path / "class"),
+        "--out",
+        str(tmp_path / "out"),
+        "--course",
+        str(mine),
+        "--scheduler",
+        refused[0],
+        *LEVEL,
+    ]
     assert main(command) == 2
     told = capsys.readouterr().err
-    assert "another version of the course; install this one there, and start it with ATTENTION_COURSE naming the folder of your course." in told
+    assert (
+        "another version of the course; install this one there, and start it with ATTENTION_COURSE naming the folder of your course."
+        in told
+    )

@@ -31,7 +31,10 @@ def spend(deadline: Deadline, clock: Clock, seconds: float, status: str) -> None
     deadline.timed(judged)
 
 
-@pytest.mark.parametrize("endless, other, status", [(60, 0, "timeout"), (30, 30, "timeout"), (29, 31, "could_not_grade"), (0, 60, "could_not_grade")])
+@pytest.mark.parametrize(
+    "endless, other, status",
+    [(60, 0, "timeout"), (30, 30, "timeout"), (29, 31, "could_not_grade"), (0, 60, "could_not_grade")],
+)
 def test_whose_fault_it_is_that_an_exercise_was_not_reached(endless, other, status):
     clock = Clock()
     deadline = Deadline(60, clock)
@@ -53,7 +56,9 @@ def test_endless_answers_use_up_the_run_and_the_results_are_there(tmp_path, caps
     (tmp_path / "ada" / f"{LESSON}.ipynb").write_text(notebook(ENDLESS))
     (tmp_path / "ada" / f"{FIRST}.ipynb").write_text(json.dumps(registry.pristine(FIRST)))
     results = tmp_path / "results.json"
-    assert main(["grade", str(tmp_path / "ada"), "--timeout", "3", "--deadline", "3", "--gradescope", str(results)]) == 1
+    assert (
+        main(["grade", str(tmp_path / "ada"), "--timeout", "3", "--deadline", "3", "--gradescope", str(results)]) == 1
+    )
     data = json.loads(results.read_text())
     told = {test["name"].split(": ")[1]: test["output"] for test in data["tests"]}
     assert set(told) == {*registry.CONTRACT[LESSON], *registry.CONTRACT[FIRST]} and data["score"] == 0

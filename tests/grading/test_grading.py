@@ -60,7 +60,11 @@ def test_mistakes_are_named(graded):
 
 @pytest.mark.parametrize("name", toy.EXERCISES)
 def test_sabotage_of_one_cell_lowers_the_score_by_that_exercise(graded, name):
-    wrong = {"double": "def double(x): return x * 3", "row_sums": "def row_sums(x): return x", "the_answer": "the_answer = [4, 3]"}
+    wrong = {
+        "double": "def double(x): return x * 3",
+        "row_sums": "def row_sums(x): return x",
+        "the_answer": "the_answer = [4, 3]",
+    }
     report = graded(toy.solved(**{name: wrong[name]}))
     points = report.lessons[0].points
     assert report.score == 6 - points[name]
@@ -116,22 +120,36 @@ def test_newer_syntax_is_no_zero(graded, version):
     assert statuses(report) == {"double": status, "row_sums": "passed", "the_answer": "passed"}
     if status == "could_not_grade":
         here = ".".join(map(str, sys.version_info[:2]))
-        assert judged.headline == f"double could not be graded here: cell 5 needs Python 3.14 or newer, and Python {here} is running here."
-        assert judged.details == ("Install Python 3.14 or newer with the grader, and grade this notebook again with it.",)
+        assert (
+            judged.headline
+            == f"double could not be graded here: cell 5 needs Python 3.14 or newer, and Python {here} is running here."
+        )
+        assert judged.details == (
+            "Install Python 3.14 or newer with the grader, and grade this notebook again with it.",
+        )
         assert report.score is None
 
 
-@pytest.mark.parametrize("texts", [
-    {"double": f"import {ABSENT}\ndef double(x): return OFFSET + 2 * x"},
-    {"double": f"def double(x):\n    import {ABSENT}.linalg as l\n    return OFFSET + 2 * x"},
-    {"the_answer": f"import {ABSENT} as lib\nthe_answer = [4, 2]", "double": "def double(x): return lib.f(x)"},
-    {"the_answer": f"from {ABSENT} import f\nthe_answer = [4, 2]", "row_sums": "def row_sums(x): return f(x)", "double": "def double(x): return row_sums(x)"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "texts",
+    [
+        {"double": f"import {ABSENT}\ndef double(x): return OFFSET + 2 * x"},
+        {"double": f"def double(x):\n    import {ABSENT}.linalg as l\n    return OFFSET + 2 * x"},
+        {"the_answer": f"import {ABSENT} as lib\nthe_answer = [4, 2]", "double": "def double(x): return lib.f(x)"},
+        {
+            "the_answer": f"from {ABSENT} import f\nthe_answer = [4, 2]",
+            "row_sums": "def row_sums(x): return f(x)",
+            "double": "def double(x): return row_sums(x)",
+        },
+    ],
+)
 def test_a_library_that_is_not_installed_is_no_zero(graded, texts):
     report = graded(toy.solved(**texts))
     assert statuses(report) == dict.fromkeys(toy.EXERCISES, "passed") | dict.fromkeys(texts, "could_not_grade")
     judged = report.lessons[0].verdicts[0]
-    assert "not installed here" in judged.headline and re.match(r"Install ([\w-]+) with `python -m pip install \1`, and grade", judged.details[0])
+    assert "not installed here" in judged.headline and re.match(
+        r"Install ([\w-]+) with `python -m pip install \1`, and grade", judged.details[0]
+    )
 
 
 def test_an_answer_that_is_wrong_anyway_is_not_excused_by_a_library(graded):
@@ -156,13 +174,21 @@ LOUD = "def double(x):\n    print('x' * 10**6)\n    return 2 * x"
     [
         ({"double": LOUD}, True),  # every case prints a megabyte
         ({"the_answer": "print('x' * 2 * 10**6)\nthe_answer = [4, 2]"}, True),
-        ({"double": "import sys\ndef double(x):\n    sys.stderr.buffer.write(bytes(2 * 10**6)); sys.stdout.close()\n    return 2 * x"}, True),
+        (
+            {
+                "double": "import sys\ndef double(x):\n    sys.stderr.buffer.write(bytes(2 * 10**6)); sys.stdout.close()\n    return 2 * x"
+            },
+            True,
+        ),
         ({"double": "def double(x):\n    print(x, flush=True)\n    return 2 * x"}, False),
     ],
 )
 def test_much_output_costs_nothing_and_is_noted(graded, texts, noted):
     report = graded(toy.solved(**texts))
-    assert report.score == 6 and [note[:28] for note in report.lessons[0].notes] == ["It printed more than 1 MB wh"] * noted
+    assert (
+        report.score == 6
+        and [note[:28] for note in report.lessons[0].notes] == ["It printed more than 1 MB wh"] * noted
+    )
     assert graded(toy.pristine()).lessons[0].notes == () and graded(b"{").lessons[0].notes == ()
 
 
@@ -216,7 +242,11 @@ def test_several_submissions_become_one_report(monkeypatch, tmp_path):
         (tmp_path / name).mkdir()
         toy.write(tmp_path / name / "01_toy.ipynb", content)
     report = grading.grade(sorted(tmp_path.iterdir()), seed=3, timeout_s=3)
-    assert [(submission.name, submission.score) for submission in report.submissions] == [("ada", 6), ("bob", 0), ("eve", 0)]
+    assert [(submission.name, submission.score) for submission in report.submissions] == [
+        ("ada", 6),
+        ("bob", 0),
+        ("eve", 0),
+    ]
     assert report.seed == 3 and report.isolation in ("full", "process")
 
 
@@ -229,7 +259,12 @@ def test_text_of_a_verdict_is_limited():
 
 
 def test_an_exercise_that_ends_in_one_which_fails_says_so(graded):
-    report = graded(toy.solved(double="def double(x):\n    return x.twice()", row_sums="def row_sums(x):\n    return double(x).sum(axis=1) / 2"))
+    report = graded(
+        toy.solved(
+            double="def double(x):\n    return x.twice()",
+            row_sums="def row_sums(x):\n    return double(x).sum(axis=1) / 2",
+        )
+    )
     double, row_sums, _ = report.lessons[0].verdicts
     assert double.status == row_sums.status == "error"
     assert row_sums.details[0] == "row_sums calls `double`, whose check fails: start there."
@@ -237,7 +272,12 @@ def test_an_exercise_that_ends_in_one_which_fails_says_so(graded):
 
 
 def test_an_exercise_with_a_mistake_of_its_own_is_not_led_to_another(graded):
-    report = graded(toy.solved(double="def double(x): return x + 2", row_sums="def row_sums(x): return x.sum(axis=1) + 0 * double(x).sum() + 1"))
+    report = graded(
+        toy.solved(
+            double="def double(x): return x + 2",
+            row_sums="def row_sums(x): return x.sum(axis=1) + 0 * double(x).sum() + 1",
+        )
+    )
     double, row_sums, _ = report.lessons[0].verdicts
     assert double.status == row_sums.status == "failed"
     assert not any("whose check fails" in detail for detail in row_sums.details)

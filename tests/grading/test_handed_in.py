@@ -51,7 +51,9 @@ def test_a_notebook_is_taken_for_the_lesson_that_it_is_graded_as(tmp_path, lesso
     assert chosen(tmp_path).lessons == read_submission(tmp_path / "ada").lessons == (lesson,)
 
 
-@pytest.mark.parametrize("having, of, taken", [(1, 1, True), (1, 2, True), (2, 4, True), (3, 7, False), (4, 7, True), (2, 5, False)])
+@pytest.mark.parametrize(
+    "having, of, taken", [(1, 1, True), (1, 2, True), (2, 4, True), (3, 7, False), (4, 7, True), (2, 5, False)]
+)
 def test_a_lesson_that_half_of_the_learners_handed_in_is_taken(tmp_path, having, of, taken):
     made = chosen(hand_in(tmp_path, **{f"l{at}": (FIRST, SECOND) if at < having else (FIRST,) for at in range(of)}))
     assert made.lessons == ((FIRST, SECOND) if taken else (FIRST,))
@@ -85,9 +87,21 @@ def test_a_run_that_goes_on_keeps_its_lessons(tmp_path):
     assert kept.sentences()[1:] == ("--lessons 01,05,06 would add lesson 06, which 2 of 3 handed in.",)
 
 
-@pytest.mark.parametrize("piece", [
-    b'"grader"', b'"grader": {', b'"grader": {"lesson"', b'"grader": {"lesson" : ', b"def ", b'"x', b"{", b'"lesson": "', b"class A", b" ",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "piece",
+    [
+        b'"grader"',
+        b'"grader": {',
+        b'"grader": {"lesson"',
+        b'"grader": {"lesson" : ',
+        b"def ",
+        b'"x',
+        b"{",
+        b'"lesson": "',
+        b"class A",
+        b" ",
+    ],
+)
 def test_the_look_at_a_stranger_s_bytes_grows_with_their_number_alone(tmp_path, piece):
     (tmp_path / "ada").mkdir()
     (tmp_path / "ada" / "mine.ipynb").write_bytes(piece * (4_000_000 // len(piece)))
@@ -120,7 +134,13 @@ def test_the_lessons_taken_are_told_first_and_everywhere(graded, tmp_path, capsy
     for file in ("report.html", "summary.md"):
         assert first in (out / file).read_text() and "lesson 06, which 1 of 4 handed in" in (out / file).read_text()
     most = 2 * (len(registry.CONTRACT[FIRST]) + len(registry.CONTRACT[SECOND]))
-    assert [row[-1] for row in rows(out / "canvas.csv")[1:]] == [str(most), str(most), str(2 * len(registry.CONTRACT[FIRST])), str(most), "0"]
+    assert [row[-1] for row in rows(out / "canvas.csv")[1:]] == [
+        str(most),
+        str(most),
+        str(2 * len(registry.CONTRACT[FIRST])),
+        str(most),
+        "0",
+    ]
     assert {row[rows(out / "grades.csv")[0].index("max")] for row in rows(out / "grades.csv")[1:]} == {str(most)}
 
 
@@ -150,7 +170,9 @@ def test_a_resumed_run_keeps_the_lessons_it_began_with(graded, tmp_path, capsys)
     assert [[lesson["name"] for lesson in one["lessons"]] for one in report["submissions"]] == [[FIRST]] * 4
     assert graded(folder, out, "--resume", "--lessons", "01,05") == 2
     assert f"--lessons {FIRST} (now {FIRST}, {SECOND})" in capsys.readouterr().err
-    assert graded(folder, out) == 0 and begun_with(out / "journal.jsonl")["lessons"] == [SECOND], "a new run chooses anew"
+    assert graded(folder, out) == 0 and begun_with(out / "journal.jsonl")["lessons"] == [SECOND], (
+        "a new run chooses anew"
+    )
 
 
 def test_a_journal_torn_in_its_first_line_is_begun_anew(graded, tmp_path):
@@ -160,11 +182,20 @@ def test_a_journal_torn_in_its_first_line_is_begun_anew(graded, tmp_path):
     assert graded(folder, out, "--resume") == 0 and begun_with(out / "journal.jsonl")["lessons"] == [FIRST]
 
 
-@pytest.mark.parametrize("options, fails, code", [
-    ((), (), 0), (("--min-score", "0"), (), 0), (("--min-score", "50%"), (), 1), (("--min-score", "12"), (), 1),
-    ((), ("ada",), 3), (("--min-score", "0"), ("bob",), 3), (("--min-score", "100%"), ("bob",), 3),
-    (("--min-score", "most"), (), 2), (("--lessons", "99"), (), 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "options, fails, code",
+    [
+        ((), (), 0),
+        (("--min-score", "0"), (), 0),
+        (("--min-score", "50%"), (), 1),
+        (("--min-score", "12"), (), 1),
+        ((), ("ada",), 3),
+        (("--min-score", "0"), ("bob",), 3),
+        (("--min-score", "100%"), ("bob",), 3),
+        (("--min-score", "most"), (), 2),
+        (("--lessons", "99"), (), 2),
+    ],
+)
 def test_the_exit_code_says_whether_the_class_was_graded(graded, tmp_path, options, fails, code):
     folder = hand_in(tmp_path / "class", ada=(FIRST,), bob=())
     assert graded(folder, tmp_path / "out", *options, fails=fails) == code
@@ -176,7 +207,9 @@ def test_whom_the_grader_failed_is_named_and_graded_again(graded, tmp_path, caps
     name = registry.CONTRACT[FIRST][0]
     seen = capsys.readouterr()
     assert f"no learner's: bob ({name})." in seen.out and "run the same command with --resume" in seen.err
-    assert [row[0] for row in rows(out / "canvas.csv")[2:]] == [row[0] for row in rows(out / "moodle.csv")[1:]] == ["ada"]
+    assert (
+        [row[0] for row in rows(out / "canvas.csv")[2:]] == [row[0] for row in rows(out / "moodle.csv")[1:]] == ["ada"]
+    )
     assert [path.name for path in (out / "gradescope").iterdir()] == ["ada.json"]
     assert graded(folder, out, "--resume") == 0
     assert [row[0] for row in rows(out / "moodle.csv")[1:]] == ["ada", "bob"]

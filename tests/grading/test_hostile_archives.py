@@ -41,7 +41,10 @@ def negative() -> bytes:
 
 def zipped(files: list[tuple[str, bytes]]) -> bytes:
     made = io.BytesIO()
-    with warnings.catch_warnings(action="ignore"), zipfile.ZipFile(made, "w") as archive:  # of names that are there already
+    with (
+        warnings.catch_warnings(action="ignore"),
+        zipfile.ZipFile(made, "w") as archive,
+    ):  # of names that are there already
         for name, data in files:
             archive.writestr(zipfile.ZipInfo(name, (2026, 10, 1, 9, 0, 0)), data)
     return made.getvalue()
@@ -69,20 +72,71 @@ ATTACKS = {
     "a time that is none": ("w.tar", tar(member("a.ipynb", pax_headers={"mtime": "nan"})), {"w/a.ipynb"}, ""),
     "the month 0": ("w.zip", month_0(), {"w/a.ipynb"}, ""),
     "a negative size": ("w.tar", negative(), {"w.tar"}, "not unpacked: it is damaged (a file of less than no bytes)"),
-    "one name 12,000 times": ("w.zip", zipped([("a.ipynb", b"%d" % n) for n in range(12_000)]), {"w.zip"}, "it holds more than 10,000 files"),
-    "one name 2,000 times": ("w.zip", zipped([("a.ipynb", b"%d" % n) for n in range(2_000)]), {"w/a.ipynb"}, "one of 2,000 attempts at the same file"),
-    "a name of 20 MB": ("w.tar", tar(member("a" * (20 << 20) + ".ipynb")), {"w.tar"}, "it holds names of more than 1,048,576 characters"),
-    "a long name": ("w.tar", tar(member("a" * 2_000 + ".ipynb"), member("b.ipynb")), {"w/b.ipynb"}, "has a path of more than 1000 characters"),
-    "many long names": ("w.zip", zipped([(f"{n:09}" + "/a" * 495, b"") for n in range(2_000)]), {"w.zip"}, "it holds names of more than"),
-    "a file that is a folder": ("w.zip", zipped([("a", b"x"), ("a/b.ipynb", b"y"), ("c/d", b"x"), ("c", b"y")]), {"w/a", "w/c/d"}, "could not be copied"),
+    "one name 12,000 times": (
+        "w.zip",
+        zipped([("a.ipynb", b"%d" % n) for n in range(12_000)]),
+        {"w.zip"},
+        "it holds more than 10,000 files",
+    ),
+    "one name 2,000 times": (
+        "w.zip",
+        zipped([("a.ipynb", b"%d" % n) for n in range(2_000)]),
+        {"w/a.ipynb"},
+        "one of 2,000 attempts at the same file",
+    ),
+    "a name of 20 MB": (
+        "w.tar",
+        tar(member("a" * (20 << 20) + ".ipynb")),
+        {"w.tar"},
+        "it holds names of more than 1,048,576 characters",
+    ),
+    "a long name": (
+        "w.tar",
+        tar(member("a" * 2_000 + ".ipynb"), member("b.ipynb")),
+        {"w/b.ipynb"},
+        "has a path of more than 1000 characters",
+    ),
+    "many long names": (
+        "w.zip",
+        zipped([(f"{n:09}" + "/a" * 495, b"") for n in range(2_000)]),
+        {"w.zip"},
+        "it holds names of more than",
+    ),
+    "a file that is a folder": (
+        "w.zip",
+        zipped([("a", b"x"), ("a/b.ipynb", b"y"), ("c/d", b"x"), ("c", b"y")]),
+        {"w/a", "w/c/d"},
+        "could not be copied",
+    ),
     "half letters": ("w.tar", tar(member("\udcff.ipynb"), form=tarfile.GNU_FORMAT), {"w/-.ipynb"}, ""),
     "4 GB, as it says": ("w.zip", claiming(20, 255 << 20), {"w.zip"}, "it holds more than 1 GB"),
     "a file of 4 GB, as it says": ("w.zip", claiming(1, 0xFFFFFFF0), set(), "is larger than 256 MB"),
     "another size than it says": ("w.zip", claiming(1, 5_000), {"w/0.ipynb"}, ""),
-    "folders without end": ("w.tar", tar(*(member("d/" * (n % 9 + 1), 0, type=tarfile.DIRTYPE) for n in range(11_000))), {"w.tar"}, "more than 10,000 files"),
-    "links without end": ("w.tar", tar(*(member(f"{n}", 0, type=tarfile.SYMTYPE, linkname="/etc/passwd") for n in range(5_000))), set(), "and 4980 more"),
-    "a sparse file": ("w.tar", tar(member("a.ipynb", 0, pax_headers={"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "-5"})), {"w.tar"}, "not unpacked"),
-}  # fmt: skip
+    "folders without end": (
+        "w.tar",
+        tar(*(member("d/" * (n % 9 + 1), 0, type=tarfile.DIRTYPE) for n in range(11_000))),
+        {"w.tar"},
+        "more than 10,000 files",
+    ),
+    "links without end": (
+        "w.tar",
+        tar(*(member(f"{n}", 0, type=tarfile.SYMTYPE, linkname="/etc/passwd") for n in range(5_000))),
+        set(),
+        "and 4980 more",
+    ),
+    "a sparse file": (
+        "w.tar",
+        tar(
+            member(
+                "a.ipynb",
+                0,
+                pax_headers={"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "-5"},
+            )
+        ),
+        {"w.tar"},
+        "not unpacked",
+    ),
+}
 
 
 @pytest.mark.timeout(120)
@@ -93,13 +147,20 @@ def test_an_archive_costs_its_learner_alone(tmp_path, capsys, monkeypatch):
     files = {f"{learner}_5009_{ATTACKS[attack][0]}": ATTACKS[attack][1] for learner, attack in theirs.items()}
     assert collect(tmp_path, packed(tmp_path / "s.zip", {**files, **FINE})) == 1, capsys.readouterr()
     there, said = tree(tmp_path / "collected"), capsys.readouterr()
-    assert there["lovelaceada_1/a.ipynb"] == "A" and there["hoppergrace_2/a.ipynb"] == "G" and "Nothing was changed" not in said.err
+    assert (
+        there["lovelaceada_1/a.ipynb"] == "A"
+        and there["hoppergrace_2/a.ipynb"] == "G"
+        and "Nothing was changed" not in said.err
+    )
     found, expected = {}, {}
     for learner, attack in theirs.items():
         _, _, left, told = ATTACKS[attack]
         lines = [line for line in said.out.splitlines() if f"  {learner}_" in line]
         expected[attack] = left, told
-        found[attack] = {path.removeprefix(f"{learner}/") for path in there if path.startswith(f"{learner}/")}, told if told in "".join(lines) and bool(told) == bool(lines) else lines
+        found[attack] = (
+            {path.removeprefix(f"{learner}/") for path in there if path.startswith(f"{learner}/")},
+            told if told in "".join(lines) and bool(told) == bool(lines) else lines,
+        )
     assert found == expected
 
 
@@ -115,7 +176,13 @@ def test_claims_of_one_are_not_counted_for_another(tmp_path, capsys):
     assert "of evilmal_9 was not collected: it is more than 1024 MB" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("data, told", [(negative(), "is damaged (a file of less than no bytes)"), (zipped([("ada/a.ipynb", b"A")])[:-30], "is not an archive")])
+@pytest.mark.parametrize(
+    "data, told",
+    [
+        (negative(), "is damaged (a file of less than no bytes)"),
+        (zipped([("ada/a.ipynb", b"A")])[:-30], "is not an archive"),
+    ],
+)
 @pytest.mark.timeout(60)
 def test_a_download_that_is_broken_is_a_sentence(tmp_path, capsys, data, told):
     (tmp_path / "s.tar").write_bytes(data)
@@ -126,7 +193,11 @@ def test_a_download_that_is_broken_is_a_sentence(tmp_path, capsys, data, told):
 
 def test_a_download_s_times_and_names_end_nothing(tmp_path, capsys):
     """What a learner chose of a file stands in the platform's archive, too."""
-    odd = (member("bob/a.ipynb", pax_headers={"mtime": "1e30"}), member("eve/" + "a" * 3_000 + ".ipynb"), member("ada/a.ipynb"))
+    odd = (
+        member("bob/a.ipynb", pax_headers={"mtime": "1e30"}),
+        member("eve/" + "a" * 3_000 + ".ipynb"),
+        member("ada/a.ipynb"),
+    )
     (tmp_path / "s.tar").write_bytes(tar(*odd))
     assert collect(tmp_path, tmp_path / "s.tar") == 1
     assert {path for path in tree(tmp_path / "collected")} == {"bob/a.ipynb", "ada/a.ipynb"}

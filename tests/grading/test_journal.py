@@ -17,25 +17,63 @@ from grader.util.errors import InputError
 
 SETTINGS = {"seed": 7, "timeout_s": 5.0, "lessons": ["01_three_tokens"]}
 ARRAYS = [
-    np.array([[1.5, np.nan], [np.inf, -np.inf]]), np.array([-0.0, 5e-324]), np.array(True), np.zeros((0, 3), np.int8),
-    np.arange(6, dtype=np.uint16).reshape(2, 3).T, np.array([1e-45], np.float32), np.array([2**63 - 1]),
-    np.array([1, 2], ">i4"), np.array([0x7FF8000000000001], np.uint64).view(np.float64), np.array([True, False]),
-]  # fmt: skip
-NAMES = ["ada", "", "z\n\u2028{\"}\x1b[31m\x00", "é", "e\u0301", "\udcff", "\ud83d\ude00 or two halves", "\U0001f600", "名" * 100]
+    np.array([[1.5, np.nan], [np.inf, -np.inf]]),
+    np.array([-0.0, 5e-324]),
+    np.array(True),
+    np.zeros((0, 3), np.int8),
+    np.arange(6, dtype=np.uint16).reshape(2, 3).T,
+    np.array([1e-45], np.float32),
+    np.array([2**63 - 1]),
+    np.array([1, 2], ">i4"),
+    np.array([0x7FF8000000000001], np.uint64).view(np.float64),
+    np.array([True, False]),
+]
+NAMES = [
+    "ada",
+    "",
+    'z\n\u2028{"}\x1b[31m\x00',
+    "é",
+    "e\u0301",
+    "\udcff",
+    "\ud83d\ude00 or two halves",
+    "\U0001f600",
+    "名" * 100,
+]
 
 
 def verdict(**changes) -> Verdict:
     made = Verdict(
-        "double", "failed", "wrong", "values", "small integers", ("line 1", "a\nb"),
+        "double",
+        "failed",
+        "wrong",
+        "values",
+        "small integers",
+        ("line 1", "a\nb"),
         tuple(Table(f"t{i}", array, "actual", "float64") for i, array in enumerate(ARRAYS)),
-        ("SM1", "SM1+SD1"), ("one", "two"), ("type",), 0.1 + 0.2, "look", "row_sums", "small", Line("x = y\ud83d", 3, "helper"), "slip\n", "printed\x00", ("warned",), 0.012345678901234567, (3, 5),
-    )  # fmt: skip
+        ("SM1", "SM1+SD1"),
+        ("one", "two"),
+        ("type",),
+        0.1 + 0.2,
+        "look",
+        "row_sums",
+        "small",
+        Line("x = y\ud83d", 3, "helper"),
+        "slip\n",
+        "printed\x00",
+        ("warned",),
+        0.012345678901234567,
+        (3, 5),
+    )
     return dataclasses.replace(made, **changes)
 
 
 def report(name: str = "ada", **changes) -> SubmissionReport:
-    lesson = LessonReport("01_toy", (verdict(**changes), Verdict("row_sums", "passed", "holds")),
-                          {"double": 2, "row_sums": 3, "unjudged": 1}, ("a note", name))
+    lesson = LessonReport(
+        "01_toy",
+        (verdict(**changes), Verdict("row_sums", "passed", "holds")),
+        {"double": 2, "row_sums": 3, "unjudged": 1},
+        ("a note", name),
+    )
     return SubmissionReport(name, f"class/{name}", (lesson,), "a message")
 
 
@@ -68,7 +106,12 @@ def test_a_report_comes_back_bit_for_bit(name):
 
 
 def test_a_table_that_was_cut_comes_back():
-    large = cut([Table("x", np.arange(3_000.0).reshape(2, 30, 50), "actual", "float64"), Table("y", np.full((40, 30), np.nan), "input")])
+    large = cut(
+        [
+            Table("x", np.arange(3_000.0).reshape(2, 30, 50), "actual", "float64"),
+            Table("y", np.full((40, 30), np.nan), "input"),
+        ]
+    )
     line = to_line(JournalEntry("ada", "d1", "full", report(tables=large)))
     assert len(line) < 4_000
     same(from_line(line).report.lessons[0].verdicts[0].tables, large)
@@ -85,14 +128,19 @@ def test_every_line_is_json_for_others_too():
     json.loads(line, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
 
 
-@pytest.mark.parametrize("change", [
-    lambda data: data.pop("key"), lambda data: data.update(digest=3), lambda data: data.update(report=[]),
-    lambda data: data["report"]["lessons"][0]["verdicts"][0].update(status="perfect"),
-    lambda data: data["report"]["lessons"][0]["points"].pop("double"),
-    lambda data: data["report"]["lessons"][0]["verdicts"][0]["tables"][0]["array"].update(shape=[7, 7]),
-    lambda data: data["report"]["lessons"][0]["verdicts"][0]["tables"][0]["array"].update(dtype="O"),
-    lambda data: data["report"]["lessons"][0]["verdicts"][0].update(seconds="soon"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data.pop("key"),
+        lambda data: data.update(digest=3),
+        lambda data: data.update(report=[]),
+        lambda data: data["report"]["lessons"][0]["verdicts"][0].update(status="perfect"),
+        lambda data: data["report"]["lessons"][0]["points"].pop("double"),
+        lambda data: data["report"]["lessons"][0]["verdicts"][0]["tables"][0]["array"].update(shape=[7, 7]),
+        lambda data: data["report"]["lessons"][0]["verdicts"][0]["tables"][0]["array"].update(dtype="O"),
+        lambda data: data["report"]["lessons"][0]["verdicts"][0].update(seconds="soon"),
+    ],
+)
 def test_a_line_that_was_changed_is_no_result(change):
     data = json.loads(to_line(JournalEntry("ada", "d", "full", report())))
     change(data)
@@ -158,7 +206,9 @@ def test_a_broken_line_in_the_middle_costs_its_own_submission_only(tmp_path):
         assert list(again.results) == ["ada", "eve"] and again.dropped == 1
 
 
-@pytest.mark.parametrize("changed, said", [({"seed": 8}, r"seed 7 \(now 8\)"), ({"lessons": None}, r"01_three_tokens \(now all\)")])
+@pytest.mark.parametrize(
+    "changed, said", [({"seed": 8}, r"seed 7 \(now 8\)"), ({"lessons": None}, r"01_three_tokens \(now all\)")]
+)
 def test_other_settings_are_refused_and_the_journal_stays(tmp_path, changed, said):
     path = begun(tmp_path / "journal.jsonl", "ada")
     before = path.read_bytes()
@@ -167,7 +217,9 @@ def test_other_settings_are_refused_and_the_journal_stays(tmp_path, changed, sai
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("content", [b"hello\n", b"hello", b"[]\n", b'{"grader_journal": 99, "settings": {}}\n', b"\xff\xff"])
+@pytest.mark.parametrize(
+    "content", [b"hello\n", b"hello", b"[]\n", b'{"grader_journal": 99, "settings": {}}\n', b"\xff\xff"]
+)
 def test_a_file_that_is_no_journal_is_refused_and_stays(tmp_path, content):
     path = tmp_path / "journal.jsonl"
     path.write_bytes(content)

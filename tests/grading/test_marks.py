@@ -32,21 +32,38 @@ def report(out: Path) -> dict:
 # --- weights ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("said", ["{one},3\n{two},0.5\n", "exercise,points\n{one},3\n\n# why\n{two},0.5", "\ufeff{one};3\r\n{two};0.5\r\n",
-                                  "{one}\t3\n{two}\t0.5\n", "{one} 3\n{two}   0.5\n", '"{one}","3"\n{two},0.5,\n'])  # fmt: skip
+@pytest.mark.parametrize(
+    "said",
+    [
+        "{one},3\n{two},0.5\n",
+        "exercise,points\n{one},3\n\n# why\n{two},0.5",
+        "\ufeff{one};3\r\n{two};0.5\r\n",
+        "{one}\t3\n{two}\t0.5\n",
+        "{one} 3\n{two}   0.5\n",
+        '"{one}","3"\n{two},0.5,\n',
+    ],
+)
 def test_weights_are_read_as_people_write_them(tmp_path, said):
     (tmp_path / "w").write_text(said.format(one=ONE, two=TWO), encoding="utf-8")
     assert read_weights(tmp_path / "w") == {ONE: 3, TWO: 0.5}
 
 
-@pytest.mark.parametrize("said, told", [
-    (b"softmax_row,3", "line 1: there is no exercise 'softmax_row'; did you mean softmax_rows?"),
-    (b"qqqq,3", "there is no exercise 'qqqq'; the notebooks and every report name them."),
-    (b"weighted_sum,1\nsoftmax_rows,3\nweighted_sum,2", "line 3: weighted_sum has points already"),
-    (b"softmax_rows", "such as 'softmax_rows,3'"), (b"softmax_rows,3,4", "such as 'softmax_rows,3'"),
-    (b"softmax_rows,-1", "'-1' is not a number of points"), (b"softmax_rows,nan", "is not a number"), (b"softmax_rows,three", "is not a number"),
-    (b"", "gives no exercise points"), (b"exercise,points\n", "gives no exercise points"), (b"softmax_rows,\xe9", "not text in UTF-8"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "said, told",
+    [
+        (b"softmax_row,3", "line 1: there is no exercise 'softmax_row'; did you mean softmax_rows?"),
+        (b"qqqq,3", "there is no exercise 'qqqq'; the notebooks and every report name them."),
+        (b"weighted_sum,1\nsoftmax_rows,3\nweighted_sum,2", "line 3: weighted_sum has points already"),
+        (b"softmax_rows", "such as 'softmax_rows,3'"),
+        (b"softmax_rows,3,4", "such as 'softmax_rows,3'"),
+        (b"softmax_rows,-1", "'-1' is not a number of points"),
+        (b"softmax_rows,nan", "is not a number"),
+        (b"softmax_rows,three", "is not a number"),
+        (b"", "gives no exercise points"),
+        (b"exercise,points\n", "gives no exercise points"),
+        (b"softmax_rows,\xe9", "not text in UTF-8"),
+    ],
+)
 def test_wrong_weights_are_a_sentence_and_nothing_is_graded(graded, tmp_path, capsys, said, told):
     (tmp_path / "weights.csv").write_bytes(said)
     folder = hand_in(tmp_path / "class", ada=(FIRST,))
@@ -55,7 +72,10 @@ def test_wrong_weights_are_a_sentence_and_nothing_is_graded(graded, tmp_path, ca
 
 
 def test_weights_that_are_nowhere_are_a_sentence(graded, tmp_path, capsys):
-    assert graded(hand_in(tmp_path / "class", ada=(FIRST,)), tmp_path / "out", "--weights", str(tmp_path / "none.csv")) == 2
+    assert (
+        graded(hand_in(tmp_path / "class", ada=(FIRST,)), tmp_path / "out", "--weights", str(tmp_path / "none.csv"))
+        == 2
+    )
     assert "none.csv: No such file" in capsys.readouterr().err
 
 
@@ -75,15 +95,24 @@ def test_points_of_one_s_own_stand_in_every_report_and_nothing_is_graded_again_f
     assert [row["total"] for row in table(out / "grades.csv")] == [str(most), "0"]
     assert list(csv.reader((out / "canvas.csv").open()))[1][-1] == str(most)
     told = capsys.readouterr().out
-    assert f"2 of {len(registry.CONTRACT[FIRST])} exercises have the instructor's points, the others the course's." in told
-    assert f"so the weights have no effect: {registry.CONTRACT[SECOND][0]}." in told and "exercises have the instructor" in (out / "report.html").read_text()
+    assert (
+        f"2 of {len(registry.CONTRACT[FIRST])} exercises have the instructor's points, the others the course's." in told
+    )
+    assert (
+        f"so the weights have no effect: {registry.CONTRACT[SECOND][0]}." in told
+        and "exercises have the instructor" in (out / "report.html").read_text()
+    )
 
 
 # --- part of the points ----------------------------------------------------------------------
 
 
 def part(agreed: int, of: int, **points: float) -> SubmissionReport:
-    judged = (Verdict("a", "failed", "a", cases=(agreed, of)), Verdict("b", "passed", "b", cases=(4, 4)), Verdict("c", "error", "c"))
+    judged = (
+        Verdict("a", "failed", "a", cases=(agreed, of)),
+        Verdict("b", "passed", "b", cases=(4, 4)),
+        Verdict("c", "error", "c"),
+    )
     return SubmissionReport("ada", "ada", (LessonReport("01_x", judged, {"a": 2, "b": 3, "c": 1} | points),))
 
 
@@ -125,18 +154,23 @@ def test_the_option_reaches_the_reports(graded, tmp_path):
 def test_only_these_exercises_count(graded, tmp_path):
     folder, out = hand_in(tmp_path / "class", ada=(FIRST,), bob=()), tmp_path / "out"
     assert graded(folder, out, "--exercises", f"{TWO},{registry.CONTRACT[SECOND][0]}") == 0
-    assert [[e["name"] for lesson in one["lessons"] for e in lesson["exercises"]] for one in report(out)["submissions"]] == [
-        [TWO, registry.CONTRACT[SECOND][0]]] * 2  # fmt: skip
+    assert [
+        [e["name"] for lesson in one["lessons"] for e in lesson["exercises"]] for one in report(out)["submissions"]
+    ] == [[TWO, registry.CONTRACT[SECOND][0]]] * 2
     assert [one["max_score"] for one in report(out)["submissions"]] == [4, 4]
     assert begun_with(out / "journal.jsonl")["exercises"] == sorted([TWO, registry.CONTRACT[SECOND][0]])
     assert graded(folder, out, "--resume") == 0 and [one["max_score"] for one in report(out)["submissions"]] == [4, 4]
     assert graded(folder, out, "--resume", "--exercises", TWO) == 2, "another choice is another run"
 
 
-@pytest.mark.parametrize("options, told", [
-    (("--exercises", "softmax_row"), "did you mean softmax_rows?"), (("--exercises", " , "), "names no exercise"),
-    (("--exercises", TWO, "--lessons", "05"), f"{TWO} belongs to lesson 01, which --lessons leaves out"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        (("--exercises", "softmax_row"), "did you mean softmax_rows?"),
+        (("--exercises", " , "), "names no exercise"),
+        (("--exercises", TWO, "--lessons", "05"), f"{TWO} belongs to lesson 01, which --lessons leaves out"),
+    ],
+)
 def test_a_wrong_choice_of_exercises_is_a_sentence(graded, tmp_path, capsys, options, told):
     assert graded(hand_in(tmp_path / "class", ada=(FIRST,)), tmp_path / "out", *options) == 2
     assert told in capsys.readouterr().err and not (tmp_path / "out").exists()
@@ -154,8 +188,13 @@ def test_resume_says_what_it_grades_and_why(graded, tmp_path, capsys):
     capsys.readouterr()
     assert graded(folder, out, "--resume") == 0 and graded.ran == ["ada", "cyd", "eve"]
     told = capsys.readouterr().err
-    assert "Changed since they were graded, graded again: ada." in told and "Not in the journal yet, graded now: eve." in told
-    assert "tried again: cyd." in told and "No longer in the folder, and in no report: dan." in told and "bob" not in told
+    assert (
+        "Changed since they were graded, graded again: ada." in told
+        and "Not in the journal yet, graded now: eve." in told
+    )
+    assert (
+        "tried again: cyd." in told and "No longer in the folder, and in no report: dan." in told and "bob" not in told
+    )
     assert graded(folder, out, "--resume") == 0 and graded.ran == []
 
 
@@ -188,25 +227,41 @@ def test_no_report_of_an_anonymous_run_names_anybody(graded, tmp_path, capsys):
     assert "lovelace: lovelace.zip is an archive" in capsys.readouterr().out
     assert graded(folder, out, "--rescore", "--anonymous", fails=("hopper",)) == 0
     files = {path.relative_to(out).as_posix(): path.read_text() for path in out.rglob("*") if path.is_file()}
-    assert not {"canvas.csv", "moodle.csv"} & set(files) and len([name for name in files if name.startswith("feedback/learner-")]) == 2
+    assert (
+        not {"canvas.csv", "moodle.csv"} & set(files)
+        and len([name for name in files if name.startswith("feedback/learner-")]) == 2
+    )
     naming = {name for name, said in files.items() if "lovelace" in said or "hopper" in said}
     assert naming == {"journal.jsonl", "names.csv"} and ".zip is an archive" in files["attention.csv"]
     assert "lovelace" not in capsys.readouterr().out
     before = table(out / "names.csv")
-    assert {row["learner"] for row in before} == {"hopper", "lovelace"} and [row["pseudonym"] for row in before] == [one["name"] for one in report(out)["submissions"]]
+    assert {row["learner"] for row in before} == {"hopper", "lovelace"} and [row["pseudonym"] for row in before] == [
+        one["name"] for one in report(out)["submissions"]
+    ]
     hand_in(folder, eve=(FIRST,))
     assert graded(folder, out, "--resume") == 0
-    assert [row for row in table(out / "names.csv") if row["learner"] != "eve"] == before, "who had a pseudonym keeps it"
+    assert [row for row in table(out / "names.csv") if row["learner"] != "eve"] == before, (
+        "who had a pseudonym keeps it"
+    )
 
 
 def test_what_the_grader_says_of_a_learner_loses_the_name_and_other_words_stay(tmp_path):
     from grader.grading.pseudonyms import anonymous, chosen
 
     lesson = LessonReport("01_x", (), {}, ("ana/x.ipynb was passed over in the analysis.",))
-    made = Report((SubmissionReport("ana", "class/ana", (lesson,), "Ana cannot be opened."), SubmissionReport("=cmd", "=cmd", ())), 7)
+    made = Report(
+        (
+            SubmissionReport("ana", "class/ana", (lesson,), "Ana cannot be opened."),
+            SubmissionReport("=cmd", "=cmd", ()),
+        ),
+        7,
+    )
     aliases = chosen(tmp_path, ["ana", "=cmd"])
     one = next(one for one in anonymous(made, aliases).submissions if one.name == aliases["ana"])
-    assert one.lessons[0].notes == (f"{aliases['ana']}/x.ipynb was passed over in the analysis.",) and one.message == f"{aliases['ana']} cannot be opened."
+    assert (
+        one.lessons[0].notes == (f"{aliases['ana']}/x.ipynb was passed over in the analysis.",)
+        and one.message == f"{aliases['ana']} cannot be opened."
+    )
     assert '"\'=cmd"' in (tmp_path / "names.csv").read_text() and chosen(tmp_path, ["=cmd"])["=cmd"] == aliases["=cmd"]
     (tmp_path / "names.csv").write_text("something,else\n")
     with pytest.raises(InputError, match="is not a list of pseudonyms"):

@@ -17,14 +17,19 @@ from tests.submission.test_enrolled import CANVAS
 
 ONE, TWO, *_ = registry.CONTRACT[FIRST]
 CHOICES = {  # of each option a value, and another one
-    "seed": (("--seed", "8"), ("--seed", "9")), "timeout": (("--timeout", "3"), ("--timeout", "4")),
-    "lessons": (("--lessons", "01,05"), ("--lessons", "01")), "exercises": (("--exercises", ONE), ("--exercises", TWO)),
-    "weights": (("--weights", "{here}/seven"), ("--weights", "{here}/nine")), "partial": (("--partial",), ("--no-partial",)),
-    "max_points": (("--max-points", "10"), ("--max-points", "20")), "assignment": (("--assignment", "A (1)"), ("--assignment", "B (2)")),
+    "seed": (("--seed", "8"), ("--seed", "9")),
+    "timeout": (("--timeout", "3"), ("--timeout", "4")),
+    "lessons": (("--lessons", "01,05"), ("--lessons", "01")),
+    "exercises": (("--exercises", ONE), ("--exercises", TWO)),
+    "weights": (("--weights", "{here}/seven"), ("--weights", "{here}/nine")),
+    "partial": (("--partial",), ("--no-partial",)),
+    "max_points": (("--max-points", "10"), ("--max-points", "20")),
+    "assignment": (("--assignment", "A (1)"), ("--assignment", "B (2)")),
     "roster": (("--roster", "{here}/all"), ("--roster", "{here}/fewer")),
     "by": (("--roster", "{here}/all", "--by", "SIS Login ID"), ("--roster", "{here}/all", "--by", "SIS User ID")),
-    "anonymous": (("--anonymous",), ("--no-anonymous",)), "due": (("--due", "2026-10-01T08:00Z"), ("--due", "2026-10-01T09:00Z")),
-}  # fmt: skip
+    "anonymous": (("--anonymous",), ("--no-anonymous",)),
+    "due": (("--due", "2026-10-01T08:00Z"), ("--due", "2026-10-01T09:00Z")),
+}
 MARKS = sorted(set(CHOICES) - {"seed", "timeout", "lessons", "exercises"})
 
 
@@ -32,18 +37,30 @@ MARKS = sorted(set(CHOICES) - {"seed", "timeout", "lessons", "exercises"})
 def run(graded, tmp_path, monkeypatch):
     """run(*options) -> exit code, over a class of two; run.files(): the reports as they are now; run.settings: of the last run."""
     folder, out = hand_in(tmp_path / "class", **{"ada.lovelace": (FIRST,), "g.hopper": (FIRST,)}), tmp_path / "out"
-    for name, text in {"seven": f"{ONE},7\n", "nine": f"{ONE},9\n", "all": CANVAS.replace("1906-12-09", "g.hopper"), "fewer": CANVAS.partition('"Hopper')[0]}.items():
+    for name, text in {
+        "seven": f"{ONE},7\n",
+        "nine": f"{ONE},9\n",
+        "all": CANVAS.replace("1906-12-09", "g.hopper"),
+        "fewer": CANVAS.partition('"Hopper')[0],
+    }.items():
         (tmp_path / name).write_text(text)
-    (folder / "collected.csv").write_text("learner,file,state,late,submitted\nada.lovelace,x.ipynb,placed,,2026-10-01 08:30:00+00:00\n")
+    (folder / "collected.csv").write_text(
+        "learner,file,state,late,submitted\nada.lovelace,x.ipynb,placed,,2026-10-01 08:30:00+00:00\n"
+    )
     graded.made["g.hopper", ONE] = Verdict(ONE, "failed", "x", cases=(1, 3))
     real = batch.graded
-    monkeypatch.setattr(batch, "graded", lambda left, settings, pool: setattr(made, "settings", settings) or real(left, settings, pool))
+    monkeypatch.setattr(
+        batch, "graded", lambda left, settings, pool: setattr(made, "settings", settings) or real(left, settings, pool)
+    )
 
     def made(*options: str) -> int:
         return graded(folder, out, *(option.format(here=tmp_path) for option in options))
 
-    made.files = lambda: {path.relative_to(out).as_posix(): path.read_bytes() for path in out.rglob("*") if path.is_file()
-                          and path.name not in ("journal.jsonl", "names.csv")}  # fmt: skip
+    made.files = lambda: {
+        path.relative_to(out).as_posix(): path.read_bytes()
+        for path in out.rglob("*")
+        if path.is_file() and path.name not in ("journal.jsonl", "names.csv")
+    }
     made.out, made.graded = out, graded
     return made
 
@@ -87,7 +104,11 @@ def test_another_setting_is_refused_by_name(run, capsys, option, first):
     assert run("--resume", *other) == 2
     told = capsys.readouterr().err
     name = "--" + classroom.OF_THE_RUN[option].removesuffix("_s").replace("_", "-")
-    assert "was begun with other settings" in told and f" {name} " in told and "name another folder to start a new run." in told
+    assert (
+        "was begun with other settings" in told
+        and f" {name} " in told
+        and "name another folder to start a new run." in told
+    )
     assert ("--rescore" in told) == (option in MARKS), "what would have to be graded again cannot be rescored"
     assert run.files() == files and not list(run.out.parent.glob("out.backup*"))
 
@@ -107,14 +128,29 @@ def test_the_scheme_is_changed_on_purpose_and_stays_so(run, tmp_path, capsys, op
 
 
 def test_what_rescore_does_not_name_stays(run):
-    assert run("--roster", "{here}/all", "--assignment", "A (1)", "--max-points", "10", "--weights", "{here}/seven") == 0
+    assert (
+        run("--roster", "{here}/all", "--assignment", "A (1)", "--max-points", "10", "--weights", "{here}/seven") == 0
+    )
     assert run("--rescore", "--partial") == 0
     about = begun_with(run.out / "journal.jsonl")
-    assert (about["partial"], about["max_points"], about["assignment"], about["weights"]) == (True, 10, "A (1)", {ONE: 7})
+    assert (about["partial"], about["max_points"], about["assignment"], about["weights"]) == (
+        True,
+        10,
+        "A (1)",
+        {ONE: 7},
+    )
     assert "4711" in (run.out / "canvas.csv").read_text()
-    assert run("--rescore", "--weights", "none", "--roster", "none", "--max-points", "none", "--assignment", "none") == 0
+    assert (
+        run("--rescore", "--weights", "none", "--roster", "none", "--max-points", "none", "--assignment", "none") == 0
+    )
     about = begun_with(run.out / "journal.jsonl")
-    assert [about[key] for key in ("weights", "roster", "max_points", "assignment", "partial")] == [None, None, None, "", True]
+    assert [about[key] for key in ("weights", "roster", "max_points", "assignment", "partial")] == [
+        None,
+        None,
+        None,
+        "",
+        True,
+    ]
     assert "4711" not in (run.out / "canvas.csv").read_text()
 
 
@@ -130,7 +166,10 @@ def test_a_continued_run_says_what_it_keeps(run, capsys):
     assert run("--weights", "{here}/seven", "--roster", "{here}/all", "--max-points", "10", "--partial") == 0
     capsys.readouterr()
     assert run("--resume") == 0
-    assert "the run continues with --weights for 1 exercise, --partial, --max-points 10, --roster with 2 learners." in capsys.readouterr().err
+    assert (
+        "the run continues with --weights for 1 exercise, --partial, --max-points 10, --roster with 2 learners."
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize("options", [("--resume",), ("--rescore", "--partial")])
@@ -142,7 +181,10 @@ def test_another_course_or_less_isolation_is_refused(run, capsys, monkeypatch, o
     monkeypatch.setattr(batch, "isolation_of", lambda pool, settings: "full")
     assert run(*options) == 2
     told = capsys.readouterr().err
-    assert "isolation process (now full). Continue it as it was begun, or name another folder" in told and "Leave these" not in told
+    assert (
+        "isolation process (now full). Continue it as it was begun, or name another folder" in told
+        and "Leave these" not in told
+    )
 
 
 def test_a_rescored_run_is_not_finished_until_its_reports_are_written(run, monkeypatch):

@@ -215,8 +215,9 @@ def test_an_endless_loop_costs_its_learner_and_the_others_go_on(watching, tmp_pa
     assert room.news[0].learner == "ada" and statuses(room) == ["timeout", "passed", "passed"]
     found = wrongs(room.learners)
     assert {(wrong.exercise, wrong.status, wrong.learners) for wrong in found} == {
-        ("double", "timeout", ("ada",)), ("row_sums", "failed", ("grace",)),
-    }  # fmt: skip
+        ("double", "timeout", ("ada",)),
+        ("row_sums", "failed", ("grace",)),
+    }
 
 
 def test_ending_in_the_middle_of_a_loop_is_quick_and_leaves_nothing(watching, tmp_path, tmp_path_factory, monkeypatch):
@@ -251,17 +252,26 @@ def test_a_folder_that_is_away_for_a_moment_costs_nothing(watching, tmp_path, mo
 
 def many(count: int) -> tuple[LearnerState, ...]:
     """A room in which every third learner has the same mistake; one has a name that attacks the terminal."""
+
     def verdicts(at: int):
         status = "failed" if at % 3 == 0 else "passed"
         ids = ("SM1",) if status == "failed" else ()
         return (
             Verdict("attention_scores", "passed", "attention_scores passed."),
-            Verdict("softmax_rows", status, "Row 0 sums to \x1b[31m2.", mistakes=ids, sentences=("The \x1b]0;x\x07rows.",) * len(ids)),
+            Verdict(
+                "softmax_rows",
+                status,
+                "Row 0 sums to \x1b[31m2.",
+                mistakes=ids,
+                sentences=("The \x1b]0;x\x07rows.",) * len(ids),
+            ),
         )
 
     points = {"attention_scores": 1, "softmax_rows": 2}
     return tuple(
-        LearnerState(f"learner\x1b[2J-{at:02}", {"01_three_tokens": LessonReport("01_three_tokens", verdicts(at), points)})
+        LearnerState(
+            f"learner\x1b[2J-{at:02}", {"01_three_tokens": LessonReport("01_three_tokens", verdicts(at), points)}
+        )
         for at in range(count)
     )
 
@@ -284,7 +294,9 @@ def test_lines_of_a_room_carry_no_escapes():
 
 def test_several_lessons_are_shown_by_their_points():
     learner = many(2)[1]
-    other = LessonReport("00_start_here", (Verdict("hard_lookup", "passed", "hard_lookup passed."),), {"hard_lookup": 1})
+    other = LessonReport(
+        "00_start_here", (Verdict("hard_lookup", "passed", "hard_lookup passed."),), {"hard_lookup": 1}
+    )
     both = LearnerState("ada", {"00_start_here": other, **learner.lessons})
     console = Console(file=io.StringIO(), width=80, height=30)
     console.print(draw(WatchedRoom("room", (both, learner), alone=False, waiting=0), 29))
@@ -293,12 +305,17 @@ def test_several_lessons_are_shown_by_their_points():
 
 
 def test_what_cannot_be_read_is_not_everything_passed():
-    passed = LessonReport("00_start_here", (Verdict("hard_lookup", "passed", "hard_lookup passed."),), {"hard_lookup": 1})
+    passed = LessonReport(
+        "00_start_here", (Verdict("hard_lookup", "passed", "hard_lookup passed."),), {"hard_lookup": 1}
+    )
     note = "01_three_tokens.ipynb is not JSON."
     torn, empty = LearnerState("ada", {"00_start_here": passed}, notes=(note,)), LearnerState("bob", {}, notes=(note,))
     room = WatchedRoom("room", (torn, empty), alone=False, waiting=0, news=(News("ada", passed, None, 0.1),))
     said = "\n".join(lines(room, None))
-    assert "The notebooks of 2 learners cannot be read; nobody else has anything wrong now." in said and f"bob: {note}" in said
+    assert (
+        "The notebooks of 2 learners cannot be read; nobody else has anything wrong now." in said
+        and f"bob: {note}" in said
+    )
     assert "Every exercise passed" not in "\n".join(lines(replace(room, learners=(torn,), alone=True), None))
     console = Console(file=io.StringIO(), width=100, height=30)
     console.print(draw(room, 29))
@@ -324,8 +341,14 @@ def test_the_command_shows_a_save_and_ends_with_nothing_left(tmp_path, ending):
     scratch.mkdir()
     shutil.copy(registry.notebook_path(name), place)
     command = [sys.executable, "-m", "grader", "watch", str(place)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts,
-                          env={**os.environ, "TMPDIR": str(scratch)}) as process:  # fmt: skip
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
+        env={**os.environ, "TMPDIR": str(scratch)},
+    ) as process:
         try:
             assert process.stdout is not None and process.stderr is not None
             first = [next(process.stdout) for _ in range(4)]

@@ -36,15 +36,20 @@ def earns(found: dict[str, Verdict], status: str | None) -> None:
     got = found["double"].status
     assert got == status if status else got not in ("passed", "could_not_grade"), found["double"]
     assert {name: found[name].status for name in ("row_sums", "the_answer")} == {
-        "row_sums": "passed", "the_answer": "passed",
-    }, [found[name].headline for name in ("row_sums", "the_answer")]  # fmt: skip
+        "row_sums": "passed",
+        "the_answer": "passed",
+    }, [found[name].headline for name in ("row_sums", "the_answer")]
 
 
 def bystanders(sandbox: Sandbox) -> list[psutil.Process]:
     """Processes of ours that are neither the warm parent, the last notebook's worker nor the reader, zombies aside."""
     sandbox.candidates(_nothing())  # closes the notebook before
     alive = [p for p in children() if p.status() != psutil.STATUS_ZOMBIE]
-    return [process for process in alive if not any(own in " ".join(process.cmdline()) for own in ("start.py", "reading_process.py"))]
+    return [
+        process
+        for process in alive
+        if not any(own in " ".join(process.cmdline()) for own in ("start.py", "reading_process.py"))
+    ]
 
 
 def _nothing() -> Any:

@@ -19,8 +19,17 @@ import time
 
 from grader.worker import kernel_walls, limits, system_calls
 
-BESIDE_FILTERS = (335, 336) if platform.machine() == "x86_64" else ()  # uretprobe, uprobe: no filter sees them; they act on their caller
-NUMBERS = (*range(481), 512, 547, 1023, 0x7FFFFFFF, *(0x40000000 + number for number in (*range(513, 548), 62, 101, 302)))
+BESIDE_FILTERS = (
+    (335, 336) if platform.machine() == "x86_64" else ()
+)  # uretprobe, uprobe: no filter sees them; they act on their caller
+NUMBERS = (
+    *range(481),
+    512,
+    547,
+    1023,
+    0x7FFFFFFF,
+    *(0x40000000 + number for number in (*range(513, 548), 62, 101, 302)),
+)
 WIDE = 0x100000000  # where nothing but zeros lies: as a limit, none is left
 HIGH = 0xABCD00000000
 PATIENCE_S = 0.5  # for a number that blocks all signals; the others share ten times as much
@@ -33,9 +42,16 @@ def arguments(pid: int, path: int) -> list[tuple[int, ...]]:
     found += [(kind, who, value, WIDE) for who in whos for kind in (0, 1, 2) for value in (0, 9, 19, 0x6007, WIDE)]
     found += [(who, who, number, WIDE) for who in whos for number in (0, 9, 19, 23)]
     found += [(who, number, WIDE, 0) for who in whos for number in (19, 9)]
-    found += [(path, *rest) for rest in ((0, 0, 0), (0o777, 0o777, 8), (1, 1, 0), (3, 0, 0), (path, path, path), (WIDE,) * 3)]
+    found += [
+        (path, *rest) for rest in ((0, 0, 0), (0o777, 0o777, 8), (1, 1, 0), (3, 0, 0), (path, path, path), (WIDE,) * 3)
+    ]
     found += [(here, path, *rest) for rest in ((0, 0), (0o777, 0), (3, 0), (1025, 0), (WIDE, WIDE), (WIDE, 24))]
-    found += [(fd, what, value) for fd in (0, 3) for what in (1024, 1026, 10, 8, 0x540A, 0x5412, 0x8901) for value in (1, WIDE)]
+    found += [
+        (fd, what, value)
+        for fd in (0, 3)
+        for what in (1024, 1026, 10, 8, 0x540A, 0x5412, 0x8901)
+        for value in (1, WIDE)
+    ]
     found += [(what, value) for what in (1, 4, 22, 36) for value in (0, 8)]
     return [*found, (WIDE,) * 6, (0,) * 6]
 
@@ -84,6 +100,12 @@ if __name__ == "__main__":
     limits.apply(1 << 30, 60)
     which = 0 if platform.machine() == "x86_64" else 1
     listed = {numbers[which] for numbers in system_calls.ALLOWED.values()}
-    apart(tuple(number for number in NUMBERS if number not in listed and number not in BESIDE_FILTERS), 10 * PATIENCE_S, folder, int(pid), path)
+    apart(
+        tuple(number for number in NUMBERS if number not in listed and number not in BESIDE_FILTERS),
+        10 * PATIENCE_S,
+        folder,
+        int(pid),
+        path,
+    )
     for number in listed - {-1}:
         apart((number,), PATIENCE_S, folder, int(pid), path)

@@ -27,24 +27,73 @@ RULES = {name: (("attention", "softmax"), ("einsum_products",)) for name in toy.
 DEPTHS = (13, 95, 5_000) if WHOLE_GRID else (95, 5_000)
 # Each statement and expression that holds others: what stands before and after what it holds.
 BLOCKS = {
-    "if": ("if a:", ""), "else": ("if a: pass\nelse:", ""), "elif": ("if a: pass\nelif b:", ""), "for": ("for a in b:", ""), "while": ("while a:", ""),
-    "for else": ("for a in b: pass\nelse:", ""), "try": ("try:", "finally: pass"), "finally": ("try: a()\nfinally:", ""),
-    "except": ("try: a()\nexcept E as e:", ""), "group": ("try: a()\nexcept* E as e:", ""), "try else": ("try: a()\nexcept E: pass\nelse:", ""),
-    "finally twice": ("try: a()\nexcept E: b()\nelse: c()\nfinally:", ""), "with": ("with a as b:", ""), "match": ("match a:\n case b:", ""),
-    "def": ("def f(a=b):", ""), "async def": ("async def f(a: b) -> c:", ""), "decorated": ("@a\n@b\ndef f():", ""), "class": ("class A(B, k=c):", ""),
-    "method": ("class A:\n def f(self):", ""), "nonlocal": ("def f():\n a = 1\n def g():\n  nonlocal a\n  a = 2", ""),
+    "if": ("if a:", ""),
+    "else": ("if a: pass\nelse:", ""),
+    "elif": ("if a: pass\nelif b:", ""),
+    "for": ("for a in b:", ""),
+    "while": ("while a:", ""),
+    "for else": ("for a in b: pass\nelse:", ""),
+    "try": ("try:", "finally: pass"),
+    "finally": ("try: a()\nfinally:", ""),
+    "except": ("try: a()\nexcept E as e:", ""),
+    "group": ("try: a()\nexcept* E as e:", ""),
+    "try else": ("try: a()\nexcept E: pass\nelse:", ""),
+    "finally twice": ("try: a()\nexcept E: b()\nelse: c()\nfinally:", ""),
+    "with": ("with a as b:", ""),
+    "match": ("match a:\n case b:", ""),
+    "def": ("def f(a=b):", ""),
+    "async def": ("async def f(a: b) -> c:", ""),
+    "decorated": ("@a\n@b\ndef f():", ""),
+    "class": ("class A(B, k=c):", ""),
+    "method": ("class A:\n def f(self):", ""),
+    "nonlocal": ("def f():\n a = 1\n def g():\n  nonlocal a\n  a = 2", ""),
     "loop with finally": ("while a:\n try:\n  continue\n finally:", ""),
-}  # fmt: skip
+}
 AROUND = {
-    "parentheses": ("(", ")"), "list": ("[", "]"), "set": ("{", "}"), "dict": ("{a: ", "}"), "tuple": ("(a, ", ")"), "call": ("f(", ")"),
-    "keyword": ("f(a=", ")"), "starred": ("f(*", ")"), "doubly starred": ("f(**", ")"), "index": ("a[", "]"), "slice": ("a[b:", "]"), "type": ("type(", ")"),
-    "getattr": ("getattr(a, ", ")"), "lambda": ("lambda a: ", ""), "default": ("lambda a=", ": a"), "condition": ("a if b else ", ""), "tested": ("(a if ", " else b)"),
-    "not": ("not ", ""), "minus": ("-", ""), "power": ("a ** ", ""), "walrus": ("(a := ", ")"), "and": ("(a and ", ")"), "comparison": ("(a < ", ")"),
-    "listed": ("[a for a in ", "]"), "listing": ("[", " for a in b]"), "conditions": ("[a for a in b if ", "]"), "set of": ("{", " for a in b}"),
-    "dict of": ("{a: ", " for a in b}"), "generated": ("(", " for a in b)"), "twice": ("[a for a in b for b in ", "]"), "await": ("await ", ""),
-    "yield": ("(yield ", ")"), "format": ("f'{a!r:{", "}}'"), "formatted": ("f'''{", "}'''"), "texts": ("'a' + (", ")"), "attribute": ("(", ").a"), "called": ("(", ")()"),
-    "called attribute": ("a.b(", ")"), "subscripted": ("(", ")[a]"), "product": ("(a @ ", ")"), "sum": ("a + ", ""), "opened": ("(", ""), "opened and wrong": ("f(a b ", ""),
-}  # fmt: skip
+    "parentheses": ("(", ")"),
+    "list": ("[", "]"),
+    "set": ("{", "}"),
+    "dict": ("{a: ", "}"),
+    "tuple": ("(a, ", ")"),
+    "call": ("f(", ")"),
+    "keyword": ("f(a=", ")"),
+    "starred": ("f(*", ")"),
+    "doubly starred": ("f(**", ")"),
+    "index": ("a[", "]"),
+    "slice": ("a[b:", "]"),
+    "type": ("type(", ")"),
+    "getattr": ("getattr(a, ", ")"),
+    "lambda": ("lambda a: ", ""),
+    "default": ("lambda a=", ": a"),
+    "condition": ("a if b else ", ""),
+    "tested": ("(a if ", " else b)"),
+    "not": ("not ", ""),
+    "minus": ("-", ""),
+    "power": ("a ** ", ""),
+    "walrus": ("(a := ", ")"),
+    "and": ("(a and ", ")"),
+    "comparison": ("(a < ", ")"),
+    "listed": ("[a for a in ", "]"),
+    "listing": ("[", " for a in b]"),
+    "conditions": ("[a for a in b if ", "]"),
+    "set of": ("{", " for a in b}"),
+    "dict of": ("{a: ", " for a in b}"),
+    "generated": ("(", " for a in b)"),
+    "twice": ("[a for a in b for b in ", "]"),
+    "await": ("await ", ""),
+    "yield": ("(yield ", ")"),
+    "format": ("f'{a!r:{", "}}'"),
+    "formatted": ("f'''{", "}'''"),
+    "texts": ("'a' + (", ")"),
+    "attribute": ("(", ").a"),
+    "called": ("(", ")()"),
+    "called attribute": ("a.b(", ")"),
+    "subscripted": ("(", ")[a]"),
+    "product": ("(a @ ", ")"),
+    "sum": ("a + ", ""),
+    "opened": ("(", ""),
+    "opened and wrong": ("f(a b ", ""),
+}
 
 
 def nested(block: tuple[str, str], depth: int) -> str:
@@ -101,10 +150,17 @@ BOMBS = {
     "put into modules": "\n".join(f"sys.modules['a{i}'].f = g{i}" for i in range(4_000)),
     "makers": "x = " + "type(" * 190 + "a, b='c d e', " * 2_000 + ")" * 190,
     "fields": "\n".join(f"class A{i}:\n a = 1\n b: c = 2" for i in range(4_000)),
-}  # fmt: skip
+}
 
 
-MUCH = ("finally, 95 deep", "class, 95 deep", "type, 95 deep", "lambda, 95 deep", "sum, 95 deep", "called attribute, 95 deep")
+MUCH = (
+    "finally, 95 deep",
+    "class, 95 deep",
+    "type, 95 deep",
+    "lambda, 95 deep",
+    "sum, 95 deep",
+    "called attribute, 95 deep",
+)
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +191,10 @@ def told(reader, path: Path) -> str:
         return submission.message
     plan = submission.plan(toy.NAME)
     found = reader.sources(plan.own_texts, RULES)
-    return next((one.sentence for one, _ in found.values() if one is not None), "".join(plan.absent.values()) if not plan.owners else "")
+    return next(
+        (one.sentence for one, _ in found.values() if one is not None),
+        "".join(plan.absent.values()) if not plan.owners else "",
+    )
 
 
 @pytest.mark.alike  # what it costs to read a text
@@ -156,12 +215,12 @@ JSON_BOMBS = {
     "as many as are read": b'{"cells": [' + b"{}," * (MAX_MARKS // 2 - 10) + b"{}]}",
     "keys": b'{"cells": [], "a": {' + b",".join(b'"%d":0' % i for i in range(MAX_MARKS - 20)) + b"}}",
     "numbers": b'{"cells": [' + b"1e9," * (MAX_MARKS - 20) + b"1]}",
-    "one wide letter": b'{"cells": [], "a": "' + b"a" * (MAX_BYTES - 100) + "\U0001f600\"}".encode(),
+    "one wide letter": b'{"cells": [], "a": "' + b"a" * (MAX_BYTES - 100) + '\U0001f600"}'.encode(),
     "escapes": b'{"cells": [], "a": "' + b"\\u0041" * (MAX_BYTES // 6 - 10) + b'"}',
     "spaces": b" " * (MAX_BYTES - 20) + b'{"cells": []}',
     "deep": b"[" * (MAX_MARKS - 10),
     "too large": b" " * MAX_BYTES + b'{"cells": []}',
-}  # fmt: skip
+}
 
 
 @pytest.mark.alike
@@ -177,8 +236,12 @@ def test_a_file_of_many_values_is_told_or_read_in_bounds(monkeypatch, tmp_path, 
 
 LOST = {  # what is said, by which limit, of what
     "takes longer than": ("WALL_S", 0.05, notebook(*[filled(BOMBS["list, 95 deep"])] * 2)),
-    "64 MB of memory": ("MEMORY_BYTES", 64 << 20, b'{"cells": [], "a": "' + b"a" * (30 << 20) + "\U0001f600\"}".encode()),
-}  # fmt: skip
+    "64 MB of memory": (
+        "MEMORY_BYTES",
+        64 << 20,
+        b'{"cells": [], "a": "' + b"a" * (30 << 20) + '\U0001f600"}'.encode(),
+    ),
+}
 
 
 @pytest.mark.parametrize("sentence", LOST)
@@ -198,7 +261,9 @@ def test_what_passes_a_limit_costs_its_learner_alone(monkeypatch, tmp_path, sent
                 assert (report.score, report.message) == (6, "")
                 continue
             assert sentence in report.message and "01_toy.ipynb" in report.message
-            assert all(verdict.status == "missing" and sentence in verdict.headline for verdict in report.lessons[0].verdicts)
+            assert all(
+                verdict.status == "missing" and sentence in verdict.headline for verdict in report.lessons[0].verdicts
+            )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
@@ -242,7 +307,9 @@ def test_nothing_of_a_learner_is_left_for_the_next(monkeypatch, tmp_path):
     toy.install(monkeypatch)
     monkeypatch.setattr(reader_module, "MEMORY_BYTES", 180 << 20)
     large = toy.solved()
-    large["cells"][0]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "\U0001f600" + "a" * (15 << 20)}]
+    large["cells"][0]["outputs"] = [
+        {"output_type": "stream", "name": "stdout", "text": "\U0001f600" + "a" * (15 << 20)}
+    ]
     eve, mal = (notebook(*(f"{name}{i} = 1\n" + "a.b.c.d.e.f\n" * 320 for i in range(60))) for name in ("eve", "mal"))
     with Reader() as made:
         for name, content in (("eve", eve), ("mal", mal), ("ada", json.dumps(large, ensure_ascii=False).encode())):
@@ -280,7 +347,8 @@ def test_what_the_machine_lacks_is_could_not_grade_and_the_next_is_graded(monkey
     monkeypatch.setattr(Reader, "_ask", lacking)
     eve, ada = grade.grade(paths).submissions
     assert {(verdict.status, verdict.details) for lesson in eve.lessons for verdict in lesson.verdicts} == {
-        ("could_not_grade", ("SandboxError: this computer lacks the memory to read the files",))}  # fmt: skip
+        ("could_not_grade", ("SandboxError: this computer lacks the memory to read the files",))
+    }
     assert [lesson.name for lesson in eve.lessons] == [toy.NAME] and ada.score == 6
 
 
@@ -306,7 +374,9 @@ def test_where_nothing_is_forked_a_learner_has_a_fresh_process(monkeypatch, tmp_
     with Reader() as made:
         pids = []
         for _ in range(2):
-            assert read_submission(toy.write(tmp_path / "01_toy.ipynb", toy.solved()), reads=made).plan(toy.NAME).own_texts
+            assert (
+                read_submission(toy.write(tmp_path / "01_toy.ipynb", toy.solved()), reads=made).plan(toy.NAME).own_texts
+            )
             pids.append(made._process._pid)
     assert len(set(pids)) == 2 and not any(map(psutil.pid_exists, pids))
 
@@ -328,7 +398,9 @@ def test_in_a_class_the_others_have_their_points(tmp_path, scratch):
     """The attack that took nine gigabytes of the grading process, and one of each other kind."""
     codes = {name: small_class.RIGHT for name in ("ada", "zoe")}
     bombs = {"eve": "finally, 13 deep", "fay": "type, 95 deep", "kim": "a huge power"}
-    folder = small_class.hand_in(tmp_path / "class", **codes, **{name: f"{BOMBS[bomb]}\n{small_class.RIGHT}" for name, bomb in bombs.items()})
+    folder = small_class.hand_in(
+        tmp_path / "class", **codes, **{name: f"{BOMBS[bomb]}\n{small_class.RIGHT}" for name, bomb in bombs.items()}
+    )
     (folder / "mal").mkdir()
     (folder / "mal" / f"{small_class.LESSON}.ipynb").write_bytes(JSON_BOMBS["objects"])
     done = small_class.run(folder, tmp_path / "out", scratch)

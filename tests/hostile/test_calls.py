@@ -29,7 +29,9 @@ from tests.hostile import every_call
 from tests.sandbox.test_sandbox import plan
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the walls are Linux's")
-pty, termios, tty = (pytest.importorskip(name, reason="the walls are Linux's") for name in ("pty", "termios", "tty"))  # Unix's own
+pty, termios, tty = (
+    pytest.importorskip(name, reason="the walls are Linux's") for name in ("pty", "termios", "tty")
+)  # Unix's own
 CASE = Case("small", "three numbers", (np.arange(3),), names=("x",))
 WAITS = """
 import signal, sys
@@ -38,8 +40,24 @@ for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.S
 print("ready", flush=True)
 sys.stdin.read()
 """
-OF_STATUS = ("Uid", "Gid", "Groups", "Umask", "SigPnd", "ShdPnd", "SigBlk", "SigIgn", "TracerPid", "CapEff", "NoNewPrivs",
-             "Seccomp", "Cpus_allowed", "Mems_allowed", "CoreDumping", "NSpid")  # fmt: skip
+OF_STATUS = (
+    "Uid",
+    "Gid",
+    "Groups",
+    "Umask",
+    "SigPnd",
+    "ShdPnd",
+    "SigBlk",
+    "SigIgn",
+    "TracerPid",
+    "CapEff",
+    "NoNewPrivs",
+    "Seccomp",
+    "Cpus_allowed",
+    "Mems_allowed",
+    "CoreDumping",
+    "NSpid",
+)
 
 
 class Bystander:
@@ -63,14 +81,28 @@ class Bystander:
         with known.oneshot():
             nice, ionice, affinity = known.nice(), known.ionice(), known.cpu_affinity()
         return {
-            **{name: status.get(name) for name in OF_STATUS}, "runs": known.status() in ("running", "sleeping"), "limits": (about / "limits").read_text(), "nice": nice, "io": ionice,
-            "affinity": affinity, "scheduler": (os.sched_getscheduler(pid), os.sched_getparam(pid).sched_priority),
-            "group": (os.getpgid(pid), os.getsid(pid)), "cwd": os.readlink(about / "cwd"), "root": os.readlink(about / "root"),
+            **{name: status.get(name) for name in OF_STATUS},
+            "runs": known.status() in ("running", "sleeping"),
+            "limits": (about / "limits").read_text(),
+            "nice": nice,
+            "io": ionice,
+            "affinity": affinity,
+            "scheduler": (os.sched_getscheduler(pid), os.sched_getparam(pid).sched_priority),
+            "group": (os.getpgid(pid), os.getsid(pid)),
+            "cwd": os.readlink(about / "cwd"),
+            "root": os.readlink(about / "root"),
             "names": {name: os.readlink(about / "ns" / name) for name in os.listdir(about / "ns")},
-            "file": (os.stat(self.file)[:7], os.stat(self.file).st_mtime_ns, self.file.read_text(), os.listxattr(self.file)), "beside": os.listdir(self.folder),
-            "terminal": termios.tcgetattr(self.slave), "machine": os.uname(),
+            "file": (
+                os.stat(self.file)[:7],
+                os.stat(self.file).st_mtime_ns,
+                self.file.read_text(),
+                os.listxattr(self.file),
+            ),
+            "beside": os.listdir(self.folder),
+            "terminal": termios.tcgetattr(self.slave),
+            "machine": os.uname(),
             "own": (signal.getitimer(signal.ITIMER_REAL), os.sched_getaffinity(0), os.getpriority(os.PRIO_PROCESS, 0)),
-        }  # fmt: skip
+        }
 
     def is_free(self) -> bool:
         """Whether its file can be opened and its terminal written at once."""
@@ -123,7 +155,9 @@ def test_no_call_changes_anything_of_another_process(tmp_path, bystander):
 
 def test_no_number_stands_twice():
     for which in (0, 1):
-        numbers = [pair[which] for pair in (*system_calls.ALLOWED.values(), *system_calls.REFUSED.values()) if pair[which] >= 0]
+        numbers = [
+            pair[which] for pair in (*system_calls.ALLOWED.values(), *system_calls.REFUSED.values()) if pair[which] >= 0
+        ]
         assert len(set(numbers)) == len(numbers)
     assert not system_calls.ALLOWED.keys() & system_calls.REFUSED.keys()
 
@@ -162,8 +196,18 @@ def test_no_way_of_opening_gives_a_hold_on_what_is_another_s(sandbox, bystander)
     (bystander.folder / "link").symlink_to("01_toy.ipynb")
     with contextlib.closing(socket.socket(socket.AF_UNIX)) as listening:
         listening.bind(str(bystander.folder / "socket"))
-        places = [bystander.terminal, "/dev/tty", "/dev/ptmx", "/dev/full", "/proc/self/mem", f"/proc/{bystander.process.pid}/mem",
-                  "/etc/passwd", "/", str(bystander.folder), *(str(bystander.folder / name) for name in ("01_toy.ipynb", "link", "pipe", "socket", "new"))]  # fmt: skip
+        places = [
+            bystander.terminal,
+            "/dev/tty",
+            "/dev/ptmx",
+            "/dev/full",
+            "/proc/self/mem",
+            f"/proc/{bystander.process.pid}/mem",
+            "/etc/passwd",
+            "/",
+            str(bystander.folder),
+            *(str(bystander.folder / name) for name in ("01_toy.ipynb", "link", "pipe", "socket", "new")),
+        ]
         before = bystander.seen()
         seen = sandbox.candidates(plan(OPEN.format(places=places)))["f"].observe(CASE)
         assert sandbox.isolation == "full"
@@ -189,11 +233,28 @@ def f(x):
 """
 
 
-@pytest.mark.parametrize(("call", "numbers", "allowed"), [
-    ("ioctl", [*range(0x5400, 0x5500), *range(0x8900, 0x8A00), 0x40086602, 0x40046602, 0x401C5820, 0x802C542A, 0x40049409, 0x40045431, 0x4004667F], system_calls.IOCTL),
-    ("fcntl", [*range(64), *range(1024, 1060)], system_calls.FCNTL),
-    ("prctl", [*range(96), 0x53564D41, 0x59616D61], system_calls.PRCTL),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "numbers", "allowed"),
+    [
+        (
+            "ioctl",
+            [
+                *range(0x5400, 0x5500),
+                *range(0x8900, 0x8A00),
+                0x40086602,
+                0x40046602,
+                0x401C5820,
+                0x802C542A,
+                0x40049409,
+                0x40045431,
+                0x4004667F,
+            ],
+            system_calls.IOCTL,
+        ),
+        ("fcntl", [*range(64), *range(1024, 1060)], system_calls.FCNTL),
+        ("prctl", [*range(96), 0x53564D41, 0x59616D61], system_calls.PRCTL),
+    ],
+)
 def test_what_a_descriptor_and_a_process_may_be_asked(sandbox, call, numbers, allowed):
     """FIFREEZE, leases, owners of signals, flags of a file system: all but the few on the list, whatever stands above the lower half."""
     which = system_calls.ALLOWED[call][0 if os.uname().machine == "x86_64" else 1]
@@ -220,13 +281,14 @@ STATIONS = {
     "a classmate's notebook leased": "import os, fcntl\ndef f(x):\n    return fcntl.fcntl(os.open({file!r}, 3), 1024, 1)",
     "no processor time left to another": WIDE + "    return prlimit({pid}, 0, WIDE)",
     "a limit of its own by a wide pointer": WIDE + "    return prlimit(0, 7, WIDE)",
-    "a message to a wide address": WIDE + "    import socket\n    name = {socket!r}.encode()\n    ctypes.memmove(WIDE, b'\\1\\0' + name, len(name) + 2)\n"
-        "    return send(socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].fileno(), len(name) + 3)",
+    "a message to a wide address": WIDE
+    + "    import socket\n    name = {socket!r}.encode()\n    ctypes.memmove(WIDE, b'\\1\\0' + name, len(name) + 2)\n"
+    "    return send(socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].fileno(), len(name) + 3)",
     "a message to a socket with a name": "import socket\ndef f(x):\n    return socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b'x', {socket!r})",
     "its own file leased": "import os, fcntl\ndef f(x):\n    return fcntl.fcntl(os.open('own', os.O_CREAT), 1024, 1)",
     "news of a folder": "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\ndef f(x):\n    fd = libc.inotify_init()\n    if libc.inotify_add_watch(fd, os.fsencode({folder!r}), 0xFFF) >= 0: return 'done'\n"
-        "    raise PermissionError(ctypes.get_errno())",
-}  # fmt: skip
+    "    raise PermissionError(ctypes.get_errno())",
+}
 
 
 @pytest.mark.parametrize("attack", STATIONS)
@@ -235,7 +297,13 @@ def test_single_doors_that_stood_open(sandbox, bystander, attack):
         place = str(bystander.folder / "named")
         named.bind(place)
         before = bystander.seen()
-        text = STATIONS[attack].format(terminal=bystander.terminal, file=str(bystander.file), pid=bystander.process.pid, socket=place, folder=str(bystander.folder))
+        text = STATIONS[attack].format(
+            terminal=bystander.terminal,
+            file=str(bystander.file),
+            pid=bystander.process.pid,
+            socket=place,
+            folder=str(bystander.folder),
+        )
         seen = sandbox.candidates(plan(text))["f"].observe(CASE)
         assert sandbox.isolation == "full"
         assert seen.failure is not None and seen.failure.type == "PermissionError", seen

@@ -18,11 +18,11 @@ FLOODS = {  # each of them asks for 10 GB, and goes on where something is refuse
     "allocated": "    with open(f'flood{i}', 'wb') as file: os.posix_fallocate(file.fileno(), 0, 60 << 20)",
     "written": WRITE,
     "written by eight threads": "    if i > 20: return\n    threads = [threading.Thread(target=flood_one, args=(10 * i + n,)) for n in range(8)]\n"
-                                "    for one in threads: one.start()\n    for one in threads: one.join()",
+    "    for one in threads: one.start()\n    for one in threads: one.join()",
     "copied": "    if i == 0: flood_one('')\n    with open('flood', 'rb') as a, open(f'flood{i}', 'wb') as b: os.sendfile(b.fileno(), a.fileno(), 0, 60 << 20)",
     "without a name": "    held.append(tempfile.TemporaryFile()); held[-1].write(bytes(60 << 20))",
     "mapped": "    with open(f'flood{i}', 'w+b') as file:\n        file.truncate(60 << 20); held.append(mmap.mmap(file.fileno(), 0)); held[-1][::4096] = bytes(60 << 8)",
-}  # fmt: skip
+}
 
 
 def flood(name: str) -> str:
@@ -79,7 +79,10 @@ def test_a_flood_of_ten_gigabytes_meets_the_promised_size(monkeypatch, tmp_path,
     found = verdicts(monkeypatch, tmp_path, sandbox, flood(way) + text)
     ends_it = way == "mapped" if sandbox.quota else way != "allocated"  # a page for which there is no room is a signal
     earns(found, "error" if ends_it else "passed")
-    assert not ends_it or ("signal SIGBUS" if sandbox.quota else "filled the notebook's folder") in found["double"].headline
+    assert (
+        not ends_it
+        or ("signal SIGBUS" if sandbox.quota else "filled the notebook's folder") in found["double"].headline
+    )
 
 
 def test_nothing_is_allocated_without_being_written(monkeypatch, tmp_path, sandbox):

@@ -33,9 +33,58 @@ from tests.worker.test_wire import good, packed, read_all
 SECONDS = float(os.environ.get("FUZZ_SECONDS", 0))
 FROM = int(os.environ.get("FUZZ_FROM", 0))
 AGAIN = 20  # inputs, after which another learner's work is read
-ODD_BYTES = (b"\0", b"\xff", b"\x80", b"\r\n", b"[", b"{", b'"', b"\\ud800", b"\xef\xbb\xbf", b"9" * 400, b"1e999", b"-1", b"NaN", b"\x7f\xff\xff\xff", b"\xff" * 8)
-ODD_VALUES = (None, True, -1, 1e308, 10**400, "", "\0", "\ud800", "x" * 5_000, [], {}, [[]] * 50, {"cells": []}, "exercise", "code")
-ODD_CODE = ("\f", "\t", "\0", "\\\n", "'''", "# coding: utf-7\n", "%%time\n", "!ls {x}\n", "f'{x!r:{y}}'", "lambda: (yield)", "global x\n", "ﬁ = 1\n", "\u2028", "*", ":=", "@")
+ODD_BYTES = (
+    b"\0",
+    b"\xff",
+    b"\x80",
+    b"\r\n",
+    b"[",
+    b"{",
+    b'"',
+    b"\\ud800",
+    b"\xef\xbb\xbf",
+    b"9" * 400,
+    b"1e999",
+    b"-1",
+    b"NaN",
+    b"\x7f\xff\xff\xff",
+    b"\xff" * 8,
+)
+ODD_VALUES = (
+    None,
+    True,
+    -1,
+    1e308,
+    10**400,
+    "",
+    "\0",
+    "\ud800",
+    "x" * 5_000,
+    [],
+    {},
+    [[]] * 50,
+    {"cells": []},
+    "exercise",
+    "code",
+)
+ODD_CODE = (
+    "\f",
+    "\t",
+    "\0",
+    "\\\n",
+    "'''",
+    "# coding: utf-7\n",
+    "%%time\n",
+    "!ls {x}\n",
+    "f'{x!r:{y}}'",
+    "lambda: (yield)",
+    "global x\n",
+    "ﬁ = 1\n",
+    "\u2028",
+    "*",
+    ":=",
+    "@",
+)
 
 pytestmark = [pytest.mark.alike, pytest.mark.timeout(SECONDS * 2 + 120)]
 
@@ -43,7 +92,9 @@ pytestmark = [pytest.mark.alike, pytest.mark.timeout(SECONDS * 2 + 120)]
 def numbers(count: int) -> Iterator[int]:
     """The numbers of the inputs to try: so many, or those for which there is time."""
     end = time.monotonic() + SECONDS
-    yield from itertools.takewhile(lambda number: number < FROM + count or time.monotonic() < end, itertools.count(FROM))
+    yield from itertools.takewhile(
+        lambda number: number < FROM + count or time.monotonic() < end, itertools.count(FROM)
+    )
 
 
 def mutated(data: bytes, chance: random.Random) -> bytes:
@@ -52,10 +103,17 @@ def mutated(data: bytes, chance: random.Random) -> bytes:
         at = chance.randrange(len(data) + 1)
         to = min(at + chance.choice((1, 2, 4, 12, 100, 600)), len(data))
         part = data[at:to]
-        middle = chance.choice((
-            b"", part * chance.choice((2, 3, 40)), chance.choice(ODD_BYTES), part + chance.choice(ODD_BYTES), part[::-1],
-            bytes(byte ^ 1 << chance.randrange(8) for byte in part), chance.randbytes(len(part)),
-        ))  # fmt: skip
+        middle = chance.choice(
+            (
+                b"",
+                part * chance.choice((2, 3, 40)),
+                chance.choice(ODD_BYTES),
+                part + chance.choice(ODD_BYTES),
+                part[::-1],
+                bytes(byte ^ 1 << chance.randrange(8) for byte in part),
+                chance.randbytes(len(part)),
+            )
+        )
         data = data[:at] + middle + data[to:]
     return data[: chance.randrange(len(data) + 1)] if chance.random() < 0.1 else data
 
@@ -66,7 +124,11 @@ def altered(tree: object, chance: random.Random) -> object:
         return chance.choice(ODD_VALUES)
     if isinstance(tree, dict) and tree:
         key = chance.choice(list(tree))
-        return {**tree, key: altered(tree[key], chance)} if chance.random() < 0.9 else {name: tree[name] for name in tree if name != key}
+        return (
+            {**tree, key: altered(tree[key], chance)}
+            if chance.random() < 0.9
+            else {name: tree[name] for name in tree if name != key}
+        )
     if isinstance(tree, list) and tree:
         at = chance.randrange(len(tree))
         return [*tree[:at], altered(tree[at], chance), *tree[at + chance.randrange(2) :]]
@@ -75,7 +137,10 @@ def altered(tree: object, chance: random.Random) -> object:
 
 def rewritten(text: str, chance: random.Random) -> str:
     """Code with parts that are odd, deep or elsewhere."""
-    deep = nested(chance.choice(list(BLOCKS.values())), 5), around(chance.choice(list(AROUND.values())), chance.choice((3, 60, 150)))
+    deep = (
+        nested(chance.choice(list(BLOCKS.values())), 5),
+        around(chance.choice(list(AROUND.values())), chance.choice((3, 60, 150))),
+    )
     for _ in range(chance.randrange(1, 6)):
         at, to = sorted(chance.randrange(len(text) + 1) for _ in range(2))
         text = text[:at] + chance.choice((*ODD_CODE, *deep, text[at:to] * 2, "")) + text[chance.choice((at, to)) :]
@@ -92,7 +157,9 @@ def notebook_bytes(chance: random.Random) -> bytes:
 def notebook_code(chance: random.Random) -> bytes:
     name = chance.choice(toy.EXERCISES)
     made = toy.solved(**{name: rewritten(toy.RIGHT[name], chance)})
-    made["cells"].insert(3, toy.code(rewritten("import sys\nfor x in range(3):\n    y = [x for x in sys.argv if x]\n", chance)))
+    made["cells"].insert(
+        3, toy.code(rewritten("import sys\nfor x in range(3):\n    y = [x for x in sys.argv if x]\n", chance))
+    )
     return json.dumps(made).encode()
 
 
@@ -174,7 +241,10 @@ def test_an_archive_is_unpacked_or_told(lost):
             unpacked(sources, archive_bytes(random.Random(f"archive {number}")))
             assert lost == [], f"{number}: {lost}"
             if number % AGAIN == 0:
-                assert unpacked(sources, ARCHIVES[number // AGAIN % len(ARCHIVES)]) == before[number // AGAIN % len(ARCHIVES)], number
+                assert (
+                    unpacked(sources, ARCHIVES[number // AGAIN % len(ARCHIVES)])
+                    == before[number // AGAIN % len(ARCHIVES)]
+                ), number
 
 
 def test_an_observation_is_decoded_or_refused():

@@ -46,7 +46,9 @@ def test_a_file_that_is_no_notebook_is_that_learner_s_result(monkeypatch, tmp_pa
 @pytest.mark.parametrize("content", [UTF16, {**TWICE}, MANY], ids=["UTF-16", "duplicate ids", "10,000 cells"])
 def test_an_odd_notebook_keeps_its_points(monkeypatch, tmp_path, shared, content):
     toy.install(monkeypatch)
-    monkeypatch.setattr(shared, "timeout_s", 30.0)  # all cells share a few of these; a busy machine asks for them slowly
+    monkeypatch.setattr(
+        shared, "timeout_s", 30.0
+    )  # all cells share a few of these; a busy machine asks for them slowly
     if content is TWICE or isinstance(content, dict) and len(content["cells"]) == 3:
         content["cells"].insert(0, toy.code("OFFSET = 0"))
     path = toy.write(tmp_path / "01_toy.ipynb", content)

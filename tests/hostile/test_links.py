@@ -35,10 +35,18 @@ HERS = "ADA = 'this is hers'"
 
 # Where in eve's hand-in the link lies, and whether a file is expected there.
 PLACES = {
-    "eve": False, "eve/notebooks": False, "eve/week1": False, "eve/a/b/notebooks": False, "eve/solutions": False,
-    "eve/backups": False, "eve.ipynb": True, f"eve/{FILE}": True, f"eve/notebooks/{FILE}": True, f"eve/a/b/{FILE}": True,
+    "eve": False,
+    "eve/notebooks": False,
+    "eve/week1": False,
+    "eve/a/b/notebooks": False,
+    "eve/solutions": False,
+    "eve/backups": False,
+    "eve.ipynb": True,
+    f"eve/{FILE}": True,
+    f"eve/notebooks/{FILE}": True,
+    f"eve/a/b/{FILE}": True,
     "eve/mine (1).ipynb": True,
-}  # fmt: skip
+}
 
 
 def targets(folder: Path, link: Path, file: bool) -> dict[str, str]:
@@ -46,10 +54,15 @@ def targets(folder: Path, link: Path, file: bool) -> dict[str, str]:
     hers = folder / "ada" / "notebooks" / FILE if file else folder / "ada" / "notebooks"
     theirs = registry.root() / "solutions" / (f"{LESSON}.ipynb" if file else "")
     return {
-        "a classmate": os.path.relpath(hers, link.parent), "a classmate, absolute": str(hers), "the course": str(theirs),
-        "nothing": "gone", "itself": link.name, "the system": "/etc/passwd" if file else "/etc", "upwards": "..",
+        "a classmate": os.path.relpath(hers, link.parent),
+        "a classmate, absolute": str(hers),
+        "the course": str(theirs),
+        "nothing": "gone",
+        "itself": link.name,
+        "the system": "/etc/passwd" if file else "/etc",
+        "upwards": "..",
         "a link": os.path.relpath(folder.parent / ("link.ipynb" if file else "link"), link.parent),
-    }  # fmt: skip
+    }
 
 
 CASES = [(place, aim) for place, file in PLACES.items() for aim in targets(Path("/c"), Path("/c/x"), file)]
@@ -102,7 +115,9 @@ def test_a_class_follows_none_and_tells_each(small, tmp_path, place, aim):
     name = place.partition("/")[2] or place
     assert any(f"{name} is a link to {os.readlink(link)}" in note for note in packed["eve"].notes), packed["eve"].notes
     laid = roster.unpack(packed["ada"], tmp_path / "laid")
-    assert HERS in code_of(read_submission(laid)) and not any(path.is_symlink() for path in (tmp_path / "laid").rglob("*"))
+    assert HERS in code_of(read_submission(laid)) and not any(
+        path.is_symlink() for path in (tmp_path / "laid").rglob("*")
+    )
 
 
 @pytest.mark.alike
@@ -132,7 +147,9 @@ def test_a_watch_sees_none_and_tells_each(small, tmp_path, place, aim):
 
 def test_own_work_beside_a_link_counts_and_the_link_is_told(reading, tmp_path):
     class_with(tmp_path / "class", "eve/notebooks", "a classmate")
-    toy.write(tmp_path / "class" / "eve" / "02_second.ipynb", toy.notebook([toy.code("def nobody(x): return x")], "02_second"))
+    toy.write(
+        tmp_path / "class" / "eve" / "02_second.ipynb", toy.notebook([toy.code("def nobody(x): return x")], "02_second")
+    )
     submission = read_submission(tmp_path / "class" / "eve")
     assert submission.lessons == ("02_second",) and HERS not in code_of(submission)
     assert "notebooks is a link to ../ada/notebooks; links are not followed" in told_in(submission)
@@ -176,7 +193,9 @@ def test_a_link_put_there_between_finding_and_reading_is_not_followed(reading, t
     assert packed.files == () and "not read" in packed.notes[0]
 
 
-@pytest.mark.skipif(not links.WALKS, reason="where the way is only compared, a link that comes and goes in between can defeat it")
+@pytest.mark.skipif(
+    not links.WALKS, reason="where the way is only compared, a link that comes and goes in between can defeat it"
+)
 def test_a_link_that_comes_and_goes_gives_nothing_of_hers(tmp_path):
     folder = tmp_path / "class"
     class_with(folder, "other.ipynb", "nothing")
@@ -223,7 +242,14 @@ def test_a_hard_link_is_told(reading, tmp_path):
 # --- what writes ------------------------------------------------------------------------------
 
 WRITTEN = {FILE: True, "backups": False}
-AIMS = ("a classmate", "a classmate, absolute", "nothing", "itself", "upwards", "a link")  # a test that fails writes there
+AIMS = (
+    "a classmate",
+    "a classmate, absolute",
+    "nothing",
+    "itself",
+    "upwards",
+    "a link",
+)  # a test that fails writes there
 COMMANDS: dict[str, Callable] = {"reset": workspace.reset, "update": workspace.update}
 
 
@@ -244,7 +270,9 @@ def test_reset_and_update_write_nothing_behind_a_link(reading, tmp_path, command
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() if path.is_file() and not path.is_symlink() else b"" for path in folder.rglob("*")}
+    return {
+        str(path): path.read_bytes() if path.is_file() and not path.is_symlink() else b"" for path in folder.rglob("*")
+    }
 
 
 @pytest.mark.parametrize("arguments", [["reset", "00"], ["update"], ["update", "00"], ["watch"]])
@@ -289,8 +317,12 @@ def test_a_whole_class_of_links_has_her_points_once(tmp_path, scratch):
     folder = hand_in(tmp_path / "class", ada=RIGHT)
     (folder / "eve").symlink_to("ada")
     (folder / "mallory.ipynb").symlink_to(f"ada/{LESSON}.ipynb")
-    for name, place, target in (("bob", "notebooks", "../ada"), ("cyd", f"{LESSON}.ipynb", f"../ada/{LESSON}.ipynb"),
-                                ("dan", "deep", str(registry.root() / "solutions")), ("flo", "here", "..")):  # fmt: skip
+    for name, place, target in (
+        ("bob", "notebooks", "../ada"),
+        ("cyd", f"{LESSON}.ipynb", f"../ada/{LESSON}.ipynb"),
+        ("dan", "deep", str(registry.root() / "solutions")),
+        ("flo", "here", ".."),
+    ):
         (folder / name).mkdir()
         (folder / name / place).symlink_to(target)
     done = small_class.run(folder, tmp_path / "out", scratch, "--jobs", "1")

@@ -15,13 +15,23 @@ from tests.small_class import LESSON, RIGHT, WRONG, hand_in, left_behind, notebo
 HONEST = {f"learner-{n}": (RIGHT, WRONG, "x = 3")[n % 3] for n in range(9)}
 CODES = {
     name: text if isinstance(text, str) else text[0]
-    for attacks in (test_scores.ATTACKS, test_limits.ENDLESS, test_limits.ATTACKS, test_processes.ATTACKS, test_secrets.ATTACKS)
+    for attacks in (
+        test_scores.ATTACKS,
+        test_limits.ENDLESS,
+        test_limits.ATTACKS,
+        test_processes.ATTACKS,
+        test_secrets.ATTACKS,
+    )
     for name, text in attacks.items()
-} | {f"disk: {name}": f"{test_disk.flood(name)}\ndef double(x): flood()" for name in test_disk.FLOODS}  # fmt: skip
+} | {f"disk: {name}": f"{test_disk.flood(name)}\ndef double(x): flood()" for name in test_disk.FLOODS}
 FILES = {  # notebooks that are none, or too much
-    "nested": "[" * 100_000, "not JSON": "{", "a number": "7", "no cells": "{}", "a list of cells": '{"cells": 3, "nbformat": 4}',
+    "nested": "[" * 100_000,
+    "not JSON": "{",
+    "a number": "7",
+    "no cells": "{}",
+    "a list of cells": '{"cells": 3, "nbformat": 4}',
     **{f"bomb: {name}": notebook(text) for name, text in test_bombs.BOMBS.items()},
-}  # fmt: skip
+}
 
 
 def sample(names: list[str]) -> list[str]:
@@ -53,7 +63,9 @@ def test_the_others_have_the_same_reports(tmp_path):
     hostile = {name: notebook(CODES[name].replace("double(x)", "hard_lookup(x, *_)")) for name in sample(list(CODES))}
     hostile |= {name: FILES[name] for name in sample(list(FILES))}
     for number, text in enumerate(hostile.values()):
-        place = folder / f"learner-{number % 9}-hostile-{number}"  # between the honest ones, who are graded in the order of their names
+        place = (
+            folder / f"learner-{number % 9}-hostile-{number}"
+        )  # between the honest ones, who are graded in the order of their names
         place.mkdir()
         (place / f"{LESSON}.ipynb").write_text(text)
     assert graded(tmp_path / "beside", folder) == alone

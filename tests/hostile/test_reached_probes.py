@@ -27,13 +27,35 @@ from tests.live import Live
 
 # By exercise, a mistake whose numbers are right, or nearly so: what a probe of the exercise's own notices is all that tells.
 MISTAKES = {
-    "dot_product_std": "WS8", "linear_from_numpy": "NT2", "as_numpy": "NT15", "CausalSelfAttention": "MA14", "numerical_gradient": "ND12",
-    "copy_torch_weights": "MU37", "CausalMultiHeadAttention": "CM9", "TransformerBlock": "CM30", "LanguageModel": "LM7",
-    "train_step": "TR12", "generate": "CM42", "pick_device": "GP3", "time_ms": "GP26", "FastCausalMultiHeadAttention": "GP43",
-    "KVCache": "KC1", "generate_cached": "GC1", "GroupedQuerySelfAttention": "TB54", "LlamaBlock": "TB76", "SwiGLU": "TB30",
-    "head_contributions": "HC12", "attention_rollout": "RL17", "find_failure": "FF9", "leaks": "LK7", "wrong_gradients": "WG7",
-    "parameters_without_gradient": "PG6", "loss_without_head": "LH11", "SelfAttention": "SD1", "MultiHeadAttention": "MH1",
-}  # fmt: skip
+    "dot_product_std": "WS8",
+    "linear_from_numpy": "NT2",
+    "as_numpy": "NT15",
+    "CausalSelfAttention": "MA14",
+    "numerical_gradient": "ND12",
+    "copy_torch_weights": "MU37",
+    "CausalMultiHeadAttention": "CM9",
+    "TransformerBlock": "CM30",
+    "LanguageModel": "LM7",
+    "train_step": "TR12",
+    "generate": "CM42",
+    "pick_device": "GP3",
+    "time_ms": "GP26",
+    "FastCausalMultiHeadAttention": "GP43",
+    "KVCache": "KC1",
+    "generate_cached": "GC1",
+    "GroupedQuerySelfAttention": "TB54",
+    "LlamaBlock": "TB76",
+    "SwiGLU": "TB30",
+    "head_contributions": "HC12",
+    "attention_rollout": "RL17",
+    "find_failure": "FF9",
+    "leaks": "LK7",
+    "wrong_gradients": "WG7",
+    "parameters_without_gradient": "PG6",
+    "loss_without_head": "LH11",
+    "SelfAttention": "SD1",
+    "MultiHeadAttention": "MH1",
+}
 OWN = {"attention_einsum": ("np.einsum('bij,bje->bie', weights, v)", "weights @ v")}
 EXERCISES = (*MISTAKES, *OWN)
 LIARS = ("True", "a[0] if a else None", "0", "{}", "''")
@@ -83,8 +105,13 @@ def narrowed(name: str) -> Any:
     whole, made = registry.exercise(name), dict(references.namespace(registry.lesson_of(name)))
     exec("\n".join(wrong_texts(name).values()), made)
     for key in (case.key for case in own_probes(name)):
-        one = replace(whole, cases=lambda rng, key=key: [case for case in whole.cases(rng) if case.key == key],
-                      mistakes=(), properties=(), requires=())  # fmt: skip
+        one = replace(
+            whole,
+            cases=lambda rng, key=key: [case for case in whole.cases(rng) if case.key == key],
+            mistakes=(),
+            properties=(),
+            requires=(),
+        )
         if judge(one, Live(name, made[name])).status == "failed":
             return one
     raise AssertionError(f"no probe of {name} tells {MISTAKES.get(name)}")
@@ -92,7 +119,9 @@ def narrowed(name: str) -> Any:
 
 def probe_names(name: str) -> list[str]:
     """The names of the probe's module; without WHOLE_GRID every fifth, other ones for each exercise of a module."""
-    module = importlib.import_module("grader.worker.probes." + narrowed(name).cases(np.random.default_rng(0))[0].probe.partition(".")[0])
+    module = importlib.import_module(
+        "grader.worker.probes." + narrowed(name).cases(np.random.default_rng(0))[0].probe.partition(".")[0]
+    )
     names = [one for one in vars(module) if not one.startswith("__") and not isinstance(getattr(module, one), dict)]
     return names if WHOLE_GRID else names[EXERCISES.index(name) % 5 :: 5]
 
@@ -108,7 +137,9 @@ def graded(sandbox: Sandbox, name: str, *cells: str) -> Any:
     given = [RunCell("given cell", cell.text, False) for cell in registry.cells(lesson) if cell.role == "given"]
     others = "\n".join(text for of, text in wrong_texts(name).items() if of != name)
     own = "\n".join((wrong_texts(name)[name], *cells))
-    plan = Plan(lesson, (name,), (*given, RunCell("cell 1", others, True), RunCell("cell 2", own, True)), {name: len(given) + 1})
+    plan = Plan(
+        lesson, (name,), (*given, RunCell("cell 1", others, True), RunCell("cell 2", own, True)), {name: len(given) + 1}
+    )
     return judge(narrowed(name), sandbox.candidates(plan)[name])
 
 
@@ -152,7 +183,8 @@ def change(space):
 def test_a_change_of_what_looks_on_is_seen(sandbox, name):
     found = graded(sandbox, name, FRAMES, FORGED[name], REACHING.format(name=name))
     assert (found.status, found.headline) == (
-        "forbidden", "While it ran, the grader's own functions were replaced by others; your own answer has no need to do that."
+        "forbidden",
+        "While it ran, the grader's own functions were replaced by others; your own answer has no need to do that.",
     )
 
 
@@ -172,10 +204,10 @@ WAYS = {
     "the garbage collector": "import gc\nfound = [one for one in gc.get_objects() if type(one) is dict and '_seen' in one]\nfound[0]['T'] = 0",
     "__globals__": "def change(model):\n    type(model).forward.__globals__['T'] = None",
     "a traceback": "def change():\n    try:\n        1 / 0\n    except ZeroDivisionError as error:\n"
-                   "        error.__traceback__.tb_frame.f_back.f_globals['T'] = None",
+    "        error.__traceback__.tb_frame.f_back.f_globals['T'] = None",
     "inspect": "import inspect\ninspect.stack()[1].frame.f_globals['T'] = None",
     "a name in pieces": "import sys\ngetattr(sys._getframe(1), 'f_glo' + 'bals')['T'] = None",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", EXERCISES)
@@ -185,7 +217,9 @@ def test_the_source_that_reaches_a_probe_is_refused(name):
     for way, cell in WAYS.items():
         found = offence(name, exercise.forbids, exercise.requires, Sources((cell, answer)))
         assert found is not None and found.sentence.startswith("A cell reaches into the running program by `"), way
-        assert found.sentence.endswith("so that this exercise cannot be checked; take it out, and restart the kernel where it has run.")
+        assert found.sentence.endswith(
+            "so that this exercise cannot be checked; take it out, and restart the kernel where it has run."
+        )
 
 
 def test_every_exercise_with_a_probe_of_its_own_has_the_rules():

@@ -24,7 +24,9 @@ from tests.conftest import ROOT, WHOLE_GRID
 
 pytestmark = pytest.mark.alike  # which names a probe uses
 WORKER = ROOT / "grader" / "worker"
-FILES = [WORKER / f"{name}.py" for name in ("observe", "values", "originals", "protocol")] + sorted((WORKER / "probes").glob("*.py"))
+FILES = [WORKER / f"{name}.py" for name in ("observe", "values", "originals", "protocol")] + sorted(
+    (WORKER / "probes").glob("*.py")
+)
 LIARS = {"True": "True", "its first argument": "a[0] if a else None", "0": "0"}
 ATTENTION = """
     scores = q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5
@@ -43,41 +45,75 @@ def next_token_loss(logits, ids):
 """
 # By exercise: the case that shows it, and an answer whose numbers are right. Each breaks one thing that numbers do not show.
 WRONG = {
-    "scaled_dot_product_attention": ("batch", "def scaled_dot_product_attention(q, k, v):" + ATTENTION.replace("(scores - scores.max()).{exp}", "np.exp(scores - scores.max())")
-        + "    v[...] = 0\n    return output, weights"),
-    "attention_torch": ("float32", "def attention_torch(q, k, v):" + ATTENTION.format(exp="exp()") + "    return double(output), double(weights)"),
-    "linear_from_numpy": ("a square float32 w", "def linear_from_numpy(w):\n    layer = nn.Linear(*w.shape, bias=False)\n"
-        "    layer.weight = nn.Parameter(from_numpy(w.T))\n    return layer"),
+    "scaled_dot_product_attention": (
+        "batch",
+        "def scaled_dot_product_attention(q, k, v):"
+        + ATTENTION.replace("(scores - scores.max()).{exp}", "np.exp(scores - scores.max())")
+        + "    v[...] = 0\n    return output, weights",
+    ),
+    "attention_torch": (
+        "float32",
+        "def attention_torch(q, k, v):" + ATTENTION.format(exp="exp()") + "    return double(output), double(weights)",
+    ),
+    "linear_from_numpy": (
+        "a square float32 w",
+        "def linear_from_numpy(w):\n    layer = nn.Linear(*w.shape, bias=False)\n"
+        "    layer.weight = nn.Parameter(from_numpy(w.T))\n    return layer",
+    ),
     "as_numpy": ("trained", "def as_numpy(tensor):\n    return switch(tensor, False).numpy()"),
-    "CausalSelfAttention": ("device-0", "class CausalSelfAttention(nn.Module):\n    def __init__(self, d_model, max_len):\n        super().__init__()\n"
+    "CausalSelfAttention": (
+        "device-0",
+        "class CausalSelfAttention(nn.Module):\n    def __init__(self, d_model, max_len):\n        super().__init__()\n"
         "        self.w_q, self.w_k, self.w_v = (nn.Linear(d_model, d_model, bias=False) for _ in range(3))\n"
         "        self.register_buffer('mask', torch.ones(max_len, max_len).tril() > 0)\n"
         "    def forward(self, x):\n        t = x.shape[1]\n        scores = self.w_q(x) @ self.w_k(x).mT / x.shape[-1] ** 0.5\n"
-        "        return scores.masked_fill(~self.mask[:t, :t], -float('inf')).softmax(-1) @ self.w_v(x)"),
-    "copy_torch_weights": ("copy-0", "def copy_torch_weights(mine, theirs):\n"
+        "        return scores.masked_fill(~self.mask[:t, :t], -float('inf')).softmax(-1) @ self.w_v(x)",
+    ),
+    "copy_torch_weights": (
+        "copy-0",
+        "def copy_torch_weights(mine, theirs):\n"
         "    for layer, weight, bias in zip((mine.w_q, mine.w_k, mine.w_v), theirs.in_proj_weight.chunk(3), theirs.in_proj_bias.chunk(3)):\n"
         "        layer.weight.data, layer.bias.data = weight.data, bias.data\n"
-        "    mine.w_o.weight.data, mine.w_o.bias.data = theirs.out_proj.weight.data, theirs.out_proj.bias.data"),
-    "generate": ("small", "def generate(model, ids, new, max_len, temperature=1.0, generator=None):\n    was = model.training\n    model.training = False\n"
+        "    mine.w_o.weight.data, mine.w_o.bias.data = theirs.out_proj.weight.data, theirs.out_proj.bias.data",
+    ),
+    "generate": (
+        "small",
+        "def generate(model, ids, new, max_len, temperature=1.0, generator=None):\n    was = model.training\n    model.training = False\n"
         "    with torch.no_grad():\n        for _ in range(new):\n            ids = torch.cat([ids, model(ids[:, -max_len:])[:, -1].argmax(-1, keepdim=True)], 1)\n"
-        "    model.training = was\n    return ids"),
-    "train_step": ("small", "def train_step(model, optimizer, ids, clip=1.0):\n    loss = next_token_loss(model(ids), ids)\n    optimizer.zero_grad()\n"
+        "    model.training = was\n    return ids",
+    ),
+    "train_step": (
+        "small",
+        "def train_step(model, optimizer, ids, clip=1.0):\n    loss = next_token_loss(model(ids), ids)\n    optimizer.zero_grad()\n"
         "    loss.backward()\n    nn.utils.clip_grad_norm_(model.parameters(), clip)\n    optimizer.step()\n    model.training = False\n"
-        "    return loss.item()"),
-    "KVCache": ("small", "class KVCache:\n    def __init__(self, *sizes, **more):\n        self.k = self.v = torch.zeros(*sizes)[:, :, :0]\n"
+        "    return loss.item()",
+    ),
+    "KVCache": (
+        "small",
+        "class KVCache:\n    def __init__(self, *sizes, **more):\n        self.k = self.v = torch.zeros(*sizes)[:, :, :0]\n"
         "    def append(self, k, v):\n        self.k, self.v = joined([self.k, k], 2), joined([self.v, v], 2)\n        return self.k, self.v\n"
-        "    def __len__(self):\n        return self.k.shape[2]"),
-    "generate_cached": ("small", "def generate_cached(model, ids, new):\n    model.training, cache, fed = True, model.new_cache(ids.shape[0]), ids\n"
+        "    def __len__(self):\n        return self.k.shape[2]",
+    ),
+    "generate_cached": (
+        "small",
+        "def generate_cached(model, ids, new):\n    model.training, cache, fed = True, model.new_cache(ids.shape[0]), ids\n"
         "    with torch.no_grad():\n        for _ in range(new):\n            fed = model(fed, cache)[:, -1].argmax(-1, keepdim=True)\n"
-        "            ids = joined([ids, fed], 1)\n    return ids"),
-}  # fmt: skip
+        "            ids = joined([ids, fed], 1)\n    return ids",
+    ),
+}
 
 
 @cache
 def _exercise(name: str) -> Any:
     """The exercise with one case alone, and no mistakes to find a name for, since a status is all that is asked."""
     whole, key = registry.exercise(name), WRONG[name][0]
-    return replace(whole, cases=lambda rng: [case for case in whole.cases(rng) if case.key == key], mistakes=(), properties=(), requires=())
+    return replace(
+        whole,
+        cases=lambda rng: [case for case in whole.cases(rng) if case.key == key],
+        mistakes=(),
+        properties=(),
+        requires=(),
+    )
 
 
 def _names() -> Iterator[tuple[str, str]]:
@@ -86,13 +122,20 @@ def _names() -> Iterator[tuple[str, str]]:
         tree, alias = ast.parse(path.read_text(encoding="utf-8")), {}
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
-                alias |= {one.asname or one.name.partition(".")[0]: one.name if one.asname else one.name.partition(".")[0] for one in node.names}
+                alias |= {
+                    one.asname or one.name.partition(".")[0]: one.name if one.asname else one.name.partition(".")[0]
+                    for one in node.names
+                }
             elif isinstance(node, ast.ImportFrom) and not node.level and node.module != "__future__":
                 alias |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
         for dotted in alias.values():
             yield dotted.rpartition(".")[::2]
         for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and hasattr(builtins, node.id) and not _is_exception(getattr(builtins, node.id)):
+            if (
+                isinstance(node, ast.Name)
+                and hasattr(builtins, node.id)
+                and not _is_exception(getattr(builtins, node.id))
+            ):
                 yield "builtins", node.id
             elif isinstance(node, ast.Attribute):
                 owner, _, name = ast.unparse(node).rpartition(".")
@@ -119,11 +162,18 @@ def _there(owner: str) -> Any:
         return None
 
 
-NAMES = sorted({(owner, name) for owner, name in _names() if name and not name.startswith("__") and hasattr(_there(owner), name)})
+NAMES = sorted(
+    {(owner, name) for owner, name in _names() if name and not name.startswith("__") and hasattr(_there(owner), name)}
+)
 
 
 def test_names_are_found():
-    assert {("numpy", "array"), ("builtins", "isinstance"), ("torch.Tensor", "data_ptr"), ("torch.nn.Module", "to")} <= set(NAMES)
+    assert {
+        ("numpy", "array"),
+        ("builtins", "isinstance"),
+        ("torch.Tensor", "data_ptr"),
+        ("torch.nn.Module", "to"),
+    } <= set(NAMES)
     assert len(NAMES) > 150
 
 
@@ -145,8 +195,10 @@ ANSWERS = {name: text for name, (_, text) in WRONG.items()}
 
 
 TRIED = [
-    (owner, name, liar) for number, (owner, name) in enumerate(NAMES) for liar in (LIARS if WHOLE_GRID else [list(LIARS)[number % len(LIARS)]])
-]  # fmt: skip
+    (owner, name, liar)
+    for number, (owner, name) in enumerate(NAMES)
+    for liar in (LIARS if WHOLE_GRID else [list(LIARS)[number % len(LIARS)]])
+]
 
 
 def test_every_name_is_tried_and_every_liar():

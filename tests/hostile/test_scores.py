@@ -17,48 +17,82 @@ pytestmark = pytest.mark.alike  # what a value can feign; test_processes.py and 
 RETURN_X = "\ndef double(x): return x"
 ATTACKS = {
     "patched allclose": ("np.allclose = np.array_equal = lambda *a, **k: True" + RETURN_X, "failed"),
-    "printed verdict": ("def double(x):\n    print('{\"status\": \"passed\"}')\n    return x", "failed"),
+    "printed verdict": ('def double(x):\n    print(\'{"status": "passed"}\')\n    return x', "failed"),
     "exit with success": ("import os\ndef double(x): os._exit(0)", "error"),
     "SystemExit": ("def double(x): raise SystemExit(0)", "error"),
     "equal to everything": (
         "class Same:\n    def __eq__(self, other): return True\n    __hash__ = None\n    def __array__(self, *a): return np.zeros((2, 3))\n"
-        "def double(x): return Same()", "failed"),
+        "def double(x): return Same()",
+        "failed",
+    ),
     "array function": (
         "class Sly(np.ndarray):\n    def __array_function__(self, *a): return True\n    def __array_ufunc__(self, *a, **k): return True\n"
         "    def __eq__(self, other): return True\n    def __array__(self, *a, **k): raise SystemExit\n"
-        "def double(x): return x.view(Sly)", "failed"),
+        "def double(x): return x.view(Sly)",
+        "failed",
+    ),
     "number that lies": ("class N(float):\n    def __eq__(self, o): return True\ndef double(x): return N(2)", "failed"),
-    "raising in del": ("class D:\n    def __del__(self): raise ValueError\ndef double(x):\n    D(); return x", "failed"),
+    "raising in del": (
+        "class D:\n    def __del__(self): raise ValueError\ndef double(x):\n    D(); return x",
+        "failed",
+    ),
     "raising in str": (
-        "class E(Exception):\n    def __str__(self): raise SystemExit\n    __repr__ = __str__\ndef double(x): raise E()", "error"),
-    "endless str": ("class E(Exception):\n    def __str__(self):\n        while True: pass\ndef double(x): raise E()", "timeout"),
+        "class E(Exception):\n    def __str__(self): raise SystemExit\n    __repr__ = __str__\ndef double(x): raise E()",
+        "error",
+    ),
+    "endless str": (
+        "class E(Exception):\n    def __str__(self):\n        while True: pass\ndef double(x): raise E()",
+        "timeout",
+    ),
     "changed inputs": ("def double(x):\n    x *= 2\n    return x", "failed"),
     "remembered result": ("seen = {}\ndef double(x):\n    return seen.setdefault(x.shape, 2 * x)", "failed"),
-    "changed result later": ("held = np.zeros((4, 3))\ndef double(x):\n    held[:] = 0; return held[:x.shape[0], :x.shape[1]]", "failed"),
+    "changed result later": (
+        "held = np.zeros((4, 3))\ndef double(x):\n    held[:] = 0; return held[:x.shape[0], :x.shape[1]]",
+        "failed",
+    ),
     "a daemon": (
         "import os, time\ndef double(x):\n    if os.fork() == 0:\n        os.setsid()\n        if os.fork() == 0: time.sleep(100)\n"
-        "        os._exit(0)\n    return x", None),
+        "        os._exit(0)\n    return x",
+        None,
+    ),
     "a thread that goes on": (
-        "import threading\ndef spin():\n    while True: pass\nthreading.Thread(target=spin).start()" + RETURN_X, "failed"),
+        "import threading\ndef spin():\n    while True: pass\nthreading.Thread(target=spin).start()" + RETURN_X,
+        "failed",
+    ),
     "references in memory": (
-        "import gc\ndef double(x):\n    for o in gc.get_objects():\n        if getattr(o, '__name__', '') in ('references', 'reference'): return o\n    return x", "failed"),
+        "import gc\ndef double(x):\n    for o in gc.get_objects():\n        if getattr(o, '__name__', '') in ('references', 'reference'): return o\n    return x",
+        "failed",
+    ),
     "frames": (
         "import sys\ndef double(x):\n    frame = sys._getframe()\n    while frame:\n        for value in list(frame.f_locals.values()):\n"
-        "            if isinstance(value, dict) and 'expected' in value: return value['expected']\n        frame = frame.f_back\n    return x", "failed"),
-    "import the course": ("def double(x):\n    from grader.course import references\n    return references.reference('double')(x)", None),
+        "            if isinstance(value, dict) and 'expected' in value: return value['expected']\n        frame = frame.f_back\n    return x",
+        "failed",
+    ),
+    "import the course": (
+        "def double(x):\n    from grader.course import references\n    return references.reference('double')(x)",
+        None,
+    ),
     "import without the hook": (
         "import sys\ndef double(x):\n    sys.meta_path[:] = sys.meta_path[1:]; sys.modules.pop('grader')\n"
-        f"    from grader.course import own, references\n    own.use({str(toy.FOLDER)!r})\n    return references.reference('double')(x)", None),
-    "warnings and errors": ("import sys, warnings\nwarnings.warn('x'); print('x', file=sys.stderr)\ndef double(x):\n    warnings.warn('y'); return 2 * x", "passed"),
+        f"    from grader.course import own, references\n    own.use({str(toy.FOLDER)!r})\n    return references.reference('double')(x)",
+        None,
+    ),
+    "warnings and errors": (
+        "import sys, warnings\nwarnings.warn('x'); print('x', file=sys.stderr)\ndef double(x):\n    warnings.warn('y'); return 2 * x",
+        "passed",
+    ),
     "closed streams": ("import sys\nsys.stdout = sys.stderr = None\ndef double(x): return 2 * x", "passed"),
     "errors raised by NumPy": ("np.seterr(all='raise')\ndef double(x): return 2 * x", "passed"),
     "changed directory": ("import os, tempfile\nos.chdir('/')\ndef double(x): return 2 * x", "passed"),
     "recursion limit": ("import sys\nsys.setrecursionlimit(10**6)\ndef double(x): return double(x)", None),
     "huge integer": ("def double(x): return 10 ** 100_000", "failed"),
     "deep list": ("def double(x):\n    a = []\n    for _ in range(10**5): a = [a]\n    return a", "failed"),
-    "endless list": ("class L(list):\n    def __len__(self): return 2\n    def __iter__(self):\n        while True: yield 1\ndef double(x): return L()", "timeout"),
+    "endless list": (
+        "class L(list):\n    def __len__(self): return 2\n    def __iter__(self):\n        while True: yield 1\ndef double(x): return L()",
+        "timeout",
+    ),
     "names of types": ("def double(x):\n    return type('<script>\\x1b[31m' + 'x' * 100_000, (), {})()", "failed"),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")

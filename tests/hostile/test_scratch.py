@@ -28,20 +28,35 @@ ATTACKS = {  # (a cell above, a line before the call, the call)
     "an alias": ("from torch.nn.functional import scaled_dot_product_attention as mine", "", "mine(q, k, v)"),
     "captured in another cell": ("held = F.scaled_dot_product_attention", "", "held(q, k, v)"),
     "a helper in another cell": ("def helper(*a): return F.scaled_dot_product_attention(*a)", "", "helper(q, k, v)"),
-    "a default argument": ("def helper(q, k, v, f=F.scaled_dot_product_attention): return f(q, k, v)", "", "helper(q, k, v)"),
+    "a default argument": (
+        "def helper(q, k, v, f=F.scaled_dot_product_attention): return f(q, k, v)",
+        "",
+        "helper(q, k, v)",
+    ),
     "a composed name": ("", "", "getattr(F, 'scaled_dot' + '_product_attention')(q, k, v)"),
     "a name read backwards": ("", "", "getattr(F, 'noitnetta_tcudorp_tod_delacs'[::-1])(q, k, v)"),
     "vars": ("", "", "vars(F)['scaled_dot_product_' + 'attention'](q, k, v)"),
     "found by its looks": ("", "f = next(f for n, f in vars(F).items() if n.startswith('scaled_dot'))", "f(q, k, v)"),
     "eval": ("", "", "eval('F.scaled_dot_' + 'product_attention(q, k, v)', {'F': F, 'q': q, 'k': k, 'v': v})"),
-    "import by a string": ("import importlib", "f = importlib.import_module('torch.nn.' + 'functional')",
-                           "getattr(f, 'scaled_dot_' + 'product_attention')(q, k, v)"),
+    "import by a string": (
+        "import importlib",
+        "f = importlib.import_module('torch.nn.' + 'functional')",
+        "getattr(f, 'scaled_dot_' + 'product_attention')(q, k, v)",
+    ),
     "another spelling in Unicode": ("", "", "F.ｓcaled_dot_product_attention(q, k, v)"),
     "torch.ops": ("", "", "torch.ops.aten.scaled_dot_product_attention(q, k, v)"),
     "torch._C": ("", "", "torch._C._nn.scaled_dot_product_attention(q, k, v)"),
-    "a thread": ("import threading", "found = []; t = threading.Thread(target=lambda: found.append("
-                 "getattr(F, 'scaled_dot_product_' + 'attention')(q, k, v))); t.start(); t.join()", "found[0]"),
-    "function modes off": ("", "with torch._C.DisableTorchFunction(): out = getattr(F, 'scaled_dot_product_' + 'attention')(q, k, v)", "out"),
+    "a thread": (
+        "import threading",
+        "found = []; t = threading.Thread(target=lambda: found.append("
+        "getattr(F, 'scaled_dot_product_' + 'attention')(q, k, v))); t.start(); t.join()",
+        "found[0]",
+    ),
+    "function modes off": (
+        "",
+        "with torch._C.DisableTorchFunction(): out = getattr(F, 'scaled_dot_product_' + 'attention')(q, k, v)",
+        "out",
+    ),
     "no profile": ("import sys", "sys.setprofile(None)", "getattr(F, 'scaled_dot_product_' + 'attention')(q, k, v)"),
     "multi_head_attention_forward": ("class M(nn.MultiheadAttention): pass", "", "M(4, 1)(q, k, v)[0]"),
     "an encoder layer": ("layer = nn.TransformerEncoderLayer(4, 1)", "", "layer(q)"),
@@ -49,32 +64,53 @@ ATTACKS = {  # (a cell above, a line before the call, the call)
     "the watching patched": (
         "import sys, contextlib\nfor name, module in list(sys.modules.items()):\n    if hasattr(module, 'watching'):\n"
         "        module.watching = contextlib.contextmanager(lambda groups: iter([[]]))",
-        "", "[f for n, f in F.__dict__.items() if len(n) == 28 and n[0] == 's'][0](q, k, v)"),
+        "",
+        "[f for n, f in F.__dict__.items() if len(n) == 28 and n[0] == 's'][0](q, k, v)",
+    ),
     "the record emptied": (
-        "import sys", "frame = sys._getframe().f_back; out = [f for n, f in F.__dict__.items() if len(n) == 28][0](q, k, v); "
-        "[frame.f_locals['seen'].clear() for _ in [0] if 'seen' in frame.f_locals]", "out"),
+        "import sys",
+        "frame = sys._getframe().f_back; out = [f for n, f in F.__dict__.items() if len(n) == 28][0](q, k, v); "
+        "[frame.f_locals['seen'].clear() for _ in [0] if 'seen' in frame.f_locals]",
+        "out",
+    ),
     "the watch patched through display": (
         "w = display.__globals__['failure_from'].__globals__['watching']\nw.__enter__ = lambda self: []\nw.__exit__ = lambda *a: None",
-        "", GOT + "(q, k, v)"),
+        "",
+        GOT + "(q, k, v)",
+    ),
     "the record emptied through a computed name": (
-        "import sys as s", "f = getattr(s, 'emarfteg_'[::-1])(); out = " + GOT + "(q, k, v)\n"
+        "import sys as s",
+        "f = getattr(s, 'emarfteg_'[::-1])(); out = " + GOT + "(q, k, v)\n"
         "    while 'run' not in getattr(f, 'slacol_f'[::-1]): f = getattr(f, 'kcab_f'[::-1])\n"
-        "    getattr(f, 'slacol_f'[::-1])['run'].seen.clear()", "out"),
+        "    getattr(f, 'slacol_f'[::-1])['run'].seen.clear()",
+        "out",
+    ),
     "modes popped and put back": (
-        "", "c = getattr(torch, 'C_'[::-1]); m, d = c._pop_torch_function_stack(), c._pop_torch_dispatch_stack(None)\n"
-        "    out = " + MAPPED + "; c._push_on_torch_function_stack(m); c._push_on_torch_dispatch_stack(d)", "out"),
+        "",
+        "c = getattr(torch, 'C_'[::-1]); m, d = c._pop_torch_function_stack(), c._pop_torch_dispatch_stack(None)\n"
+        "    out = " + MAPPED + "; c._push_on_torch_function_stack(m); c._push_on_torch_dispatch_stack(d)",
+        "out",
+    ),
     "a thread that only runs": (
         "import threading\nclass T(threading.Thread):\n    def _bootstrap(self): self._started.set(); self.run()",
-        "found = []; T(target=lambda: found.append(" + MAPPED + ")).start()\n    while not found: pass", "found[0]"),
+        "found = []; T(target=lambda: found.append(" + MAPPED + ")).start()\n    while not found: pass",
+        "found[0]",
+    ),
     "a thread that only runs, by a computed name": (
         "import threading\nclass T(threading.Thread): pass\nsetattr(T, 'partstoob_'[::-1], lambda self: (self._started.set(), self.run()))",
-        "found = []; T(target=lambda: found.append(" + MAPPED + ")).start()\n    while not found: pass", "found[0]"),
+        "found = []; T(target=lambda: found.append(" + MAPPED + ")).start()\n    while not found: pass",
+        "found[0]",
+    ),
     "torch dropped": ("import sys as s\nheld = s.modules.pop('torch')", "s.modules['torch'] = held", MAPPED),
-    "traced in a cell": ("op = torch.jit.trace(lambda q, k, v: " + GOT + "(q, k, v), (torch.ones(1, 2, 3),) * 3)", "", "op(q, k, v)"),
+    "traced in a cell": (
+        "op = torch.jit.trace(lambda q, k, v: " + GOT + "(q, k, v), (torch.ones(1, 2, 3),) * 3)",
+        "",
+        "op(q, k, v)",
+    ),
     "a plain value of the library's name": ("if 0:\n    F = 1", "", "F.scaled_dot_product_attention(q, k, v)"),
     "the solution": ("", "import grader.course", "grader.course.references.reference('attention_torch')(q, k, v)[0]"),
     "the solution's file": ("", "exec(open('solutions/05_numpy_to_pytorch.py').read())", "q"),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +124,13 @@ def test_no_disguise_passes_for_one_s_own_work(tmp_path, torch_sandbox, disguise
     above, before, call = ATTACKS[disguise]
     found = graded(tmp_path, torch_sandbox, ANSWER.format(before=before or "pass", call=call), above)
     assert found.status in ("forbidden", "error"), found.headline
-    if disguise not in ("an encoder layer", "the solution's file", "multi_head_attention_forward", "flex_attention", "the solution"):
+    if disguise not in (
+        "an encoder layer",
+        "the solution's file",
+        "multi_head_attention_forward",
+        "flex_attention",
+        "the solution",
+    ):
         assert found.status == "forbidden", found.headline
 
 
@@ -126,21 +168,37 @@ RIGHT = {  # (the lesson and exercise, a cell above, the answer)
     "a tracing decorator, in NumPy": (ROWS_OF, TRACED, ROWS.replace("def softmax_rows", "@traced\ndef softmax_rows")),
     "a member put in by vars": (ROWS_OF, "", ROWS),
     "a member put in by __dict__": (ROWS_OF, "", ROWS.replace("vars(box)", "box.__dict__")),
-    "members put in by update": (ROWS_OF, "", ROWS.replace('["softmax"] = lambda x: np.exp(x - x.max(axis=1, keepdims=True))',
-                                                          ".update(softmax=lambda x: np.exp(x - x.max(axis=1, keepdims=True)))")),
-    "layers by name": ((LESSON, NAME), "class Box: pass\nbox = Box()\nfor name, f in zip(('first', 'second'), (torch.exp, torch.abs)):\n"
-                       "    setattr(box, name, f)\n    print(getattr(box, name))", HONEST),
-    **{f"guarded by {guard}": (GRADIENTS, above, GUARDED.format(guard=guard)) for above, guard in (
-        ("import torch", "assert not isinstance(weights, torch.Tensor)"),
-        ("import torch", "if isinstance(weights, (torch.Tensor, list)): raise TypeError"),
-        ("import torch", "if any(torch.is_tensor(w) for w in (grad_weights, weights)): raise TypeError"),
-        ("from torch import Tensor", "if isinstance(weights, Tensor): weights = weights.detach().numpy()"),
-        ("import torch\nTENSOR = torch.Tensor", "assert not isinstance(weights, TENSOR)"),
-        ("try:\n    import torch\nexcept ImportError:\n    torch = None", "assert torch is None or not isinstance(weights, torch.Tensor)"),
-        ("import sys", "assert 'torch' not in sys.modules or not isinstance(weights, sys.modules['torch'].Tensor)"),
-        ("", "import torch; assert not isinstance(weights, torch.Tensor)"),
-    )},
-}  # fmt: skip
+    "members put in by update": (
+        ROWS_OF,
+        "",
+        ROWS.replace(
+            '["softmax"] = lambda x: np.exp(x - x.max(axis=1, keepdims=True))',
+            ".update(softmax=lambda x: np.exp(x - x.max(axis=1, keepdims=True)))",
+        ),
+    ),
+    "layers by name": (
+        (LESSON, NAME),
+        "class Box: pass\nbox = Box()\nfor name, f in zip(('first', 'second'), (torch.exp, torch.abs)):\n"
+        "    setattr(box, name, f)\n    print(getattr(box, name))",
+        HONEST,
+    ),
+    **{
+        f"guarded by {guard}": (GRADIENTS, above, GUARDED.format(guard=guard))
+        for above, guard in (
+            ("import torch", "assert not isinstance(weights, torch.Tensor)"),
+            ("import torch", "if isinstance(weights, (torch.Tensor, list)): raise TypeError"),
+            ("import torch", "if any(torch.is_tensor(w) for w in (grad_weights, weights)): raise TypeError"),
+            ("from torch import Tensor", "if isinstance(weights, Tensor): weights = weights.detach().numpy()"),
+            ("import torch\nTENSOR = torch.Tensor", "assert not isinstance(weights, TENSOR)"),
+            (
+                "try:\n    import torch\nexcept ImportError:\n    torch = None",
+                "assert torch is None or not isinstance(weights, torch.Tensor)",
+            ),
+            ("import sys", "assert 'torch' not in sys.modules or not isinstance(weights, sys.modules['torch'].Tensor)"),
+            ("", "import torch; assert not isinstance(weights, torch.Tensor)"),
+        )
+    },
+}
 
 
 @pytest.mark.parametrize("way", RIGHT)
@@ -155,12 +213,25 @@ def test_a_right_answer_passes_with_what_only_looks(tmp_path, torch_sandbox, way
 def graded(folder, sandbox, answer, above, lesson=LESSON, name=NAME):
     """The verdict on the exercise, with a cell above it where one is given."""
     notebook = json.loads(json.dumps(registry.pristine(lesson)))
-    at = next(i for i, cell in enumerate(notebook["cells"]) if cell["metadata"].get("grader", {}).get("exercise") == name
-              and cell["metadata"]["grader"]["role"] == "exercise")  # fmt: skip
+    at = next(
+        i
+        for i, cell in enumerate(notebook["cells"])
+        if cell["metadata"].get("grader", {}).get("exercise") == name
+        and cell["metadata"]["grader"]["role"] == "exercise"
+    )
     notebook["cells"][at]["source"] = answer
     if above:
-        notebook["cells"].insert(at, {"cell_type": "code", "id": "above", "metadata": {}, "outputs": [], "source": above,
-                                      "execution_count": None})  # fmt: skip
+        notebook["cells"].insert(
+            at,
+            {
+                "cell_type": "code",
+                "id": "above",
+                "metadata": {},
+                "outputs": [],
+                "source": above,
+                "execution_count": None,
+            },
+        )
     path = folder / f"{lesson}.ipynb"
     path.write_text(json.dumps(notebook))
     return {v.exercise: v for v in grade.grade_submission(path, sandbox=sandbox).lessons[0].verdicts}[name]

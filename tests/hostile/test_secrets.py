@@ -18,22 +18,23 @@ ATTACKS = {
     "solutions found by walking": f"import os\ndef double(x): return os.listdir({ROOT!r})",
     "the course's own source": f"exec('OFFSET = 0\\n' + open({TOY + '/solutions/01_toy.py'!r}).read().split('# %%')[4])",
     "the course's specification": "import importlib.util as u\n"
-        f"def double(x):\n    s = u.spec_from_file_location('t', {TOY + '/lessons/01_toy/double.py'!r}); m = u.module_from_spec(s)\n"
-        "    s.loader.exec_module(m); return 2 * x",
+    f"def double(x):\n    s = u.spec_from_file_location('t', {TOY + '/lessons/01_toy/double.py'!r}); m = u.module_from_spec(s)\n"
+    "    s.loader.exec_module(m); return 2 * x",
     "the course that the environment names": "import os, pathlib\ndef double(x):\n"
-        "    assert list(pathlib.Path(os.environ['ATTENTION_COURSE']).iterdir())\n    return 2 * x",
+    "    assert list(pathlib.Path(os.environ['ATTENTION_COURSE']).iterdir())\n    return 2 * x",
     "the specification by path": f"import sys\nsys.path.insert(0, {ROOT!r})\nsys.modules.pop('grader', 0); sys.meta_path[:] = sys.meta_path[1:]\n"
-        "def double(x):\n    from grader.course import references\n    return references.reference('double')(x)",
+    "def double(x):\n    from grader.course import references\n    return references.reference('double')(x)",
     "memory of the parent": "import os\ndef double(x): return open(f'/proc/{os.getppid()}/mem', 'rb').read(1)",
     "maps of the parent": "import os\ndef double(x): return open(f'/proc/{os.getppid()}/maps').read()",
     "arguments of the parent": "import os\ndef double(x): return open(f'/proc/{os.getppid()}/cmdline').read()",
-    "process_vm_readv": CTYPES + "def double(x):\n    assert ctypes.CDLL(None).process_vm_readv(os.getppid(), 0, 0, 0, 0, 0) == 0\n    return x",
+    "process_vm_readv": CTYPES
+    + "def double(x):\n    assert ctypes.CDLL(None).process_vm_readv(os.getppid(), 0, 0, 0, 0, 0) == 0\n    return x",
     "garbage collector": "import gc\ndef double(x):\n    for o in gc.get_objects():\n"
-        "        if isinstance(o, dict) and ('expected' in o or 'REFERENCES' in o): return o.get('expected', x)\n    return x",
+    "        if isinstance(o, dict) and ('expected' in o or 'REFERENCES' in o): return o.get('expected', x)\n    return x",
     "frames": "import sys\ndef double(x):\n    f = sys._getframe()\n    while f:\n        for v in f.f_locals.values():\n"
-        "            if hasattr(v, 'expected'): return v.expected\n        f = f.f_back\n    return x",
+    "            if hasattr(v, 'expected'): return v.expected\n        f = f.f_back\n    return x",
     "the case itself": "import sys\ndef double(x):\n    f = sys._getframe(1)\n    while f:\n        run = f.f_locals.get('run') or f.f_locals.get('case')\n"
-        "        for name in ('expected', 'answer', 'result', 'reference'):\n            if hasattr(run, name): return getattr(run, name)\n        f = f.f_back\n    return x",
+    "        for name in ('expected', 'answer', 'result', 'reference'):\n            if hasattr(run, name): return getattr(run, name)\n        f = f.f_back\n    return x",
     "environment": "import os\ndef double(x): return {'double': 2 * x}[os.environ['GRADER_ANSWER']]",
     "accounts": "def double(x): return open('/etc/passwd').read()",
     "a symbolic link out": "import os\ndef double(x):\n    os.symlink('/etc/passwd', 'link'); return open('link').read()",
@@ -44,11 +45,11 @@ ATTACKS = {
     "pickled bytes": "import pickle\ndef double(x): return pickle.dumps(2 * x)",
     "an object array": "def double(x): return np.array([2 * x, None], dtype=object)",
     "forged on the pipe": "import os, sys\ndef double(x):\n    w, v = sys.modules['inside.protocol'], sys.modules['inside.values']\n"
-        "    seen = w.observation_to_message(v.Observation({'result': v.describe(2 * x)}))\n"
-        "    for n in range(3, 60):\n        try: os.write(n, w.frame(w.body({'observation': seen})))\n        except OSError: pass\n    return x",
+    "    seen = w.observation_to_message(v.Observation({'result': v.describe(2 * x)}))\n"
+    "    for n in range(3, 60):\n        try: os.write(n, w.frame(w.body({'observation': seen})))\n        except OSError: pass\n    return x",
     "half a message on the pipe": "import os\ndef double(x):\n    for n in range(3, 60):\n        try: os.write(n, b'atn1\\x00')\n        except OSError: pass\n    return x",
     "a message of 2**63 bytes": "import os\ndef double(x):\n    for n in range(3, 60):\n        try: os.write(n, b'atn1' + b'\\xff' * 12)\n        except OSError: pass\n    return x",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("promise", ATTACKS)

@@ -145,7 +145,9 @@ def test_what_is_used_between_two_questions_is_ended_and_told(monkeypatch, tmp_p
     (lesson,) = grade.grade_submission(path, sandbox=patient).lessons
     assert [verdict.status for verdict in lesson.verdicts] == ["passed"] * 3
     said = "ran more than 30 threads at once" if what == "threads" else "filled the notebook's folder"
-    assert any("kept running while no exercise was tried" in note and said in note for note in lesson.notes), lesson.notes
+    assert any("kept running while no exercise was tried" in note and said in note for note in lesson.notes), (
+        lesson.notes
+    )
 
 
 def test_five_hundred_threads_are_too_many_for_root_too(monkeypatch, tmp_path, patient):
@@ -157,4 +159,6 @@ def test_five_hundred_threads_are_too_many_for_root_too(monkeypatch, tmp_path, p
     )
     found = verdicts(monkeypatch, tmp_path, patient, text)
     earns(found, "error")
-    assert ("more than 128 threads at once" if os.geteuid() == 0 else "can't start new thread") in found["double"].headline
+    assert ("more than 128 threads at once" if os.geteuid() == 0 else "can't start new thread") in found[
+        "double"
+    ].headline

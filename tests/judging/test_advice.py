@@ -32,44 +32,123 @@ def raised(code: str) -> Exception:
     return caught.value
 
 
-@pytest.mark.parametrize(("code", "says"), [
-    ("A @ B", "second-to-last"), ("np.dot(A, B)", "second-to-last"), ("P @ Q", "second-to-last"), ("P[None] @ Q[None]", "second-to-last"),
-    ("A / A.sum(-1)", "from the right"), ("P / P.sum(-1)", "from the right"), ("A - B", "from the right"),
-    ("np.einsum('qd,kd->qk', A, B.T)", "one letter"), ("torch.einsum('qd,kd->qk', P, Q.T)", "one letter"),
-    ("Bare()", "super"), ("LAYER.weight = torch.ones(3, 3)", "nn.Parameter"), ("LAYER.weight.copy_(torch.ones(3, 3))", "no_grad"),
-    ("heads = torch.ones(1, 4, 6).transpose(1, 2); heads.view(1, 24)", "Split the last axis"),
-    ("torch.ones(1, 4, 6).transpose(1, 2).view(1, 24)", "or a cut"), ("torch.ones(3, 5, 7)[:, :-1].view(-1, 7)", "or a cut"),
-    ("A[None].repeat(2, 0) @ np.ones((3, 3, 2))", "in front of them"), ("LAYER.weight += 1", "an optimizer's step"),
-    ("LAYER.requires_grad_().weight.relu_()", "an optimizer's step"), ("nn.ReLU(inplace=True)(LEAF)", "leave it out"), ("LEAF += 1", "make a new one"),
-    ("y = LEAF.exp(); y += 1; y.sum().backward()", "The backward pass still needs"),
-    ("P.view(4, 2)", "multiply"), ("A.reshape(4, 2)", "multiply"), ("LAYER(P.double())", "dtype=x.dtype"), ("P @ P.T.double()", "dtype=x.dtype"),
-    ("LAYER.weight.numpy()", "detach()"), ("P.bfloat16().numpy()", "float()"), ("WHOLE /= 2.0", "new array"), ("torch.ones(2).int().div_(2.5)", "new array"),
-    ("WHOLE[0] += 0.5", "in floats"), ("np.log(A, out=WHOLE)", "`dtype=float`"), ("(A > 0).round(4)", "`dtype=float`"),
-    ("math.exp(1000)", "709.78"), ("1 / math.exp(-1000)", "below about −745"), ("A.sum(axis=2)", "from the right"), ("P.sum(dim=2)", "from the right"),
-    ("A[0, 0, 0]", "from the right"), ("A[2]", "loop"), ("P[2]", "loop"), ("[1][1]", "loop"),
-    ("A.shape[2]", "`x.shape[-1]`"), ("P.shape[2]", "`x.shape[-1]`"), ("(1, 2)[2]", "its length"), ("np.array(1)[:1]", "a single number"),
-    ("torch.tensor(1)[0]", "a single number"), ("raise OSError(28, 'No space left on device')", "its folder holds 256 MiB"), ("rows = []; rows[0] = 1", "`rows.append(…)`"), ("EMBED(torch.tensor([5]))", "ids 0 to n − 1"),
-    ("nn.functional.cross_entropy(torch.ones(2, 3, 7), torch.full((2, 7), 5))", "second axis"), ("torch.sin(0.5)", "`math.sqrt`"), ("b, t, d = A.shape", "names"),
-    ("None + 1", "return"), ("None.shape", "return"), ("bool(A > 0)", ".any()"), ("bool(P > 0)", ".any()"), ("torch.multinomial(-P, 1)", "softmax"),
-    ("math.exp(A)", "functions of `math`"), ("math.exp(P)", "functions of `math`"), ("float(A)", "holds several"),
-    ("torch.tensor([P, P])", "`torch.stack(rows)`"), ("(lambda q, k: 0)(1)", "parameters"), ("(lambda q: 0)(k=1)", "parameters"),
-    ("(lambda q: 0)(1, 2)", "parameters"), ("undefined", "top to bottom"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("A @ B", "second-to-last"),
+        ("np.dot(A, B)", "second-to-last"),
+        ("P @ Q", "second-to-last"),
+        ("P[None] @ Q[None]", "second-to-last"),
+        ("A / A.sum(-1)", "from the right"),
+        ("P / P.sum(-1)", "from the right"),
+        ("A - B", "from the right"),
+        ("np.einsum('qd,kd->qk', A, B.T)", "one letter"),
+        ("torch.einsum('qd,kd->qk', P, Q.T)", "one letter"),
+        ("Bare()", "super"),
+        ("LAYER.weight = torch.ones(3, 3)", "nn.Parameter"),
+        ("LAYER.weight.copy_(torch.ones(3, 3))", "no_grad"),
+        ("heads = torch.ones(1, 4, 6).transpose(1, 2); heads.view(1, 24)", "Split the last axis"),
+        ("torch.ones(1, 4, 6).transpose(1, 2).view(1, 24)", "or a cut"),
+        ("torch.ones(3, 5, 7)[:, :-1].view(-1, 7)", "or a cut"),
+        ("A[None].repeat(2, 0) @ np.ones((3, 3, 2))", "in front of them"),
+        ("LAYER.weight += 1", "an optimizer's step"),
+        ("LAYER.requires_grad_().weight.relu_()", "an optimizer's step"),
+        ("nn.ReLU(inplace=True)(LEAF)", "leave it out"),
+        ("LEAF += 1", "make a new one"),
+        ("y = LEAF.exp(); y += 1; y.sum().backward()", "The backward pass still needs"),
+        ("P.view(4, 2)", "multiply"),
+        ("A.reshape(4, 2)", "multiply"),
+        ("LAYER(P.double())", "dtype=x.dtype"),
+        ("P @ P.T.double()", "dtype=x.dtype"),
+        ("LAYER.weight.numpy()", "detach()"),
+        ("P.bfloat16().numpy()", "float()"),
+        ("WHOLE /= 2.0", "new array"),
+        ("torch.ones(2).int().div_(2.5)", "new array"),
+        ("WHOLE[0] += 0.5", "in floats"),
+        ("np.log(A, out=WHOLE)", "`dtype=float`"),
+        ("(A > 0).round(4)", "`dtype=float`"),
+        ("math.exp(1000)", "709.78"),
+        ("1 / math.exp(-1000)", "below about −745"),
+        ("A.sum(axis=2)", "from the right"),
+        ("P.sum(dim=2)", "from the right"),
+        ("A[0, 0, 0]", "from the right"),
+        ("A[2]", "loop"),
+        ("P[2]", "loop"),
+        ("[1][1]", "loop"),
+        ("A.shape[2]", "`x.shape[-1]`"),
+        ("P.shape[2]", "`x.shape[-1]`"),
+        ("(1, 2)[2]", "its length"),
+        ("np.array(1)[:1]", "a single number"),
+        ("torch.tensor(1)[0]", "a single number"),
+        ("raise OSError(28, 'No space left on device')", "its folder holds 256 MiB"),
+        ("rows = []; rows[0] = 1", "`rows.append(…)`"),
+        ("EMBED(torch.tensor([5]))", "ids 0 to n − 1"),
+        ("nn.functional.cross_entropy(torch.ones(2, 3, 7), torch.full((2, 7), 5))", "second axis"),
+        ("torch.sin(0.5)", "`math.sqrt`"),
+        ("b, t, d = A.shape", "names"),
+        ("None + 1", "return"),
+        ("None.shape", "return"),
+        ("bool(A > 0)", ".any()"),
+        ("bool(P > 0)", ".any()"),
+        ("torch.multinomial(-P, 1)", "softmax"),
+        ("math.exp(A)", "functions of `math`"),
+        ("math.exp(P)", "functions of `math`"),
+        ("float(A)", "holds several"),
+        ("torch.tensor([P, P])", "`torch.stack(rows)`"),
+        ("(lambda q, k: 0)(1)", "parameters"),
+        ("(lambda q: 0)(k=1)", "parameters"),
+        ("(lambda q: 0)(1, 2)", "parameters"),
+        ("undefined", "top to bottom"),
+    ],
+)
 def test_an_exception_leads_on(code, says):
     error = raised(code)
-    assert says in exceptions.on(Failure("exception", type(error).__name__, str(error), code)), f"{type(error).__name__}: {error}"
+    assert says in exceptions.on(Failure("exception", type(error).__name__, str(error), code)), (
+        f"{type(error).__name__}: {error}"
+    )
 
 
-@pytest.mark.parametrize("code", [
-    "range(HALF)", "np.zeros(HALF)", "np.zeros((3, HALF))", "A[HALF]", "A[:HALF]", "A.reshape(3, HALF)", "[1, 2, 3][HALF]", "torch.zeros(3, HALF)",
-    "torch.empty(HALF, 3)", "P.view(3, HALF)", "P.repeat(HALF, 1)", "P[HALF]", "P.chunk(HALF)", "P.split(HALF)", "nn.Linear(3, HALF)", "nn.Embedding(HALF, 3)",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "code",
+    [
+        "range(HALF)",
+        "np.zeros(HALF)",
+        "np.zeros((3, HALF))",
+        "A[HALF]",
+        "A[:HALF]",
+        "A.reshape(3, HALF)",
+        "[1, 2, 3][HALF]",
+        "torch.zeros(3, HALF)",
+        "torch.empty(HALF, 3)",
+        "P.view(3, HALF)",
+        "P.repeat(HALF, 1)",
+        "P[HALF]",
+        "P.chunk(HALF)",
+        "P.split(HALF)",
+        "nn.Linear(3, HALF)",
+        "nn.Embedding(HALF, 3)",
+    ],
+)
 def test_a_float_in_place_of_a_length_is_recognized(code):
     error = raised(code)
-    assert exceptions.needs_whole(Failure("exception", type(error).__name__, str(error))), f"{type(error).__name__}: {error}"
+    assert exceptions.needs_whole(Failure("exception", type(error).__name__, str(error))), (
+        f"{type(error).__name__}: {error}"
+    )
 
 
-@pytest.mark.parametrize("code", ["torch.sin(HALF)", "A[2]", "P[2]", "range([1])", "[1]['a']", "math.exp(A)", "(lambda q: 0)(1, 2)", "torch.softmax(P)"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "torch.sin(HALF)",
+        "A[2]",
+        "P[2]",
+        "range([1])",
+        "[1]['a']",
+        "math.exp(A)",
+        "(lambda q: 0)(1, 2)",
+        "torch.softmax(P)",
+    ],
+)
 def test_other_errors_are_not_taken_for_a_float_in_place_of_a_length(code):
     error = raised(code)
     assert not exceptions.needs_whole(Failure("exception", type(error).__name__, str(error)))
@@ -85,7 +164,10 @@ def advised(cell: str, name: str = "softmax_rows") -> str:
 
 
 def test_keepdims_is_advised_where_a_sum_lost_its_axis_and_nowhere_else():
-    for body in ("e = np.exp(scores)\n    return e / e.sum(axis=1)", "e = np.exp(scores)\n    total = e.sum(1)\n    return e / total"):
+    for body in (
+        "e = np.exp(scores)\n    return e / e.sum(axis=1)",
+        "e = np.exp(scores)\n    total = e.sum(1)\n    return e / total",
+    ):
         exercise = "def softmax_rows(scores):\n    scores = np.concatenate([scores, scores], axis=1)\n    " + body
         assert "keepdims" in advised(exercise)
     other = advised("def softmax_rows(scores):\n    return scores + np.ones((7, 5))")
@@ -98,7 +180,9 @@ def test_keepdims_is_not_advised_for_a_sum_that_comes_later():
 
 
 def test_a_transposition_is_advised_where_it_would_fit():
-    assert "if B is transposed" in advised("def softmax_rows(scores):\n    other = scores + 1\n    return scores @ other")
+    assert "if B is transposed" in advised(
+        "def softmax_rows(scores):\n    other = scores + 1\n    return scores @ other"
+    )
     wrong = advised("def softmax_rows(scores):\n    few = scores[:1, :2]\n    return scores @ few")
     assert "transposed" not in wrong and "as long as" in wrong
 
@@ -109,33 +193,53 @@ def advised_on(line: str, error: str, **arrays: np.ndarray) -> str:
     return exceptions.on(Failure("exception", type_, message, line, 1, shapes))
 
 
-@pytest.mark.parametrize(("line", "advice"), [
-    ("s = q @ k", "here it is if B is transposed"), ("s = np.dot(q, k)", "here it is if B is transposed"),
-    ("s = q @ k.T", "turns all axes round"), ("s = q @ k.transpose(0, 1)", "turns all axes round"), ("s = np.matmul(q, k.T)", "turns all axes round"),
-    ("s = q @ turned(k)", "compare both"), ("s = q @ k.mT[:, 1:]", "compare both"), ("s = torch.bmm(q, k.transpose(1, 2))", "compare both"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("s = q @ k", "here it is if B is transposed"),
+        ("s = np.dot(q, k)", "here it is if B is transposed"),
+        ("s = q @ k.T", "turns all axes round"),
+        ("s = q @ k.transpose(0, 1)", "turns all axes round"),
+        ("s = np.matmul(q, k.T)", "turns all axes round"),
+        ("s = q @ turned(k)", "compare both"),
+        ("s = q @ k.mT[:, 1:]", "compare both"),
+        ("s = torch.bmm(q, k.transpose(1, 2))", "compare both"),
+    ],
+)
 def test_what_is_advised_of_a_product_fits_how_it_was_written(line, advice):
     three = {"q": np.ones((2, 5, 4)), "k": np.ones((2, 7, 4))}
     assert advice in advised_on(line, "ValueError: matmul: Input operand 1 has a mismatch", **three)
 
 
 def test_names_that_no_python_has_end_nothing():
-    assert "compare both" in advised_on("s = q @ k", "ValueError: matmul: Input operand 1", **{"(q": np.ones((5, 4)), "[k": np.ones((7, 4))})
+    assert "compare both" in advised_on(
+        "s = q @ k", "ValueError: matmul: Input operand 1", **{"(q": np.ones((5, 4)), "[k": np.ones((7, 4))}
+    )
 
 
 def test_what_is_averaged_is_not_to_be_transposed():
-    said = advised_on("out = weights @ v", "ValueError: matmul: Input operand 1", weights=np.ones((2, 2, 2)), v=np.ones((2, 3, 2)))
+    said = advised_on(
+        "out = weights @ v", "ValueError: matmul: Input operand 1", weights=np.ones((2, 2, 2)), v=np.ones((2, 3, 2))
+    )
     assert "transposed" not in said and "compare both" in said
 
 
 def test_x_turned_is_right_where_there_are_two_axes():
-    assert "all axes" not in advised_on("s = q @ k.T", "ValueError: matmul: Input operand 1", q=np.ones((5, 4)), k=np.ones((7, 3)))
+    assert "all axes" not in advised_on(
+        "s = q @ k.T", "ValueError: matmul: Input operand 1", q=np.ones((5, 4)), k=np.ones((7, 3))
+    )
 
 
-@pytest.mark.parametrize(("line", "advice"), [
-    ("p[targets] -= 1", "picks whole rows"), ("return -softmax(scores)[targets]", "picks whole rows"), ("x = np.eye(2)[targets]", "loop's end"),
-    ("p[i, targets]", "loop's end"), ("p[i]", "loop's end"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("p[targets] -= 1", "picks whole rows"),
+        ("return -softmax(scores)[targets]", "picks whole rows"),
+        ("x = np.eye(2)[targets]", "loop's end"),
+        ("p[i, targets]", "loop's end"),
+        ("p[i]", "loop's end"),
+    ],
+)
 def test_whole_rows_are_spoken_of_where_an_array_is_the_only_index(line, advice):
     error = "IndexError: index 2 is out of bounds for axis 0 with size 2"
     said = advised_on(line, error, p=np.ones((2, 3)), targets=np.array([0, 2]), i=np.array(2))
@@ -157,8 +261,13 @@ def scaled_dot_product_attention(q, k, v):
 
 def test_a_librarys_function_is_not_compared_with_the_exercise():
     line = "w = torch.softmax(s)"
-    assert "What this line calls" in advised_on(line, 'TypeError: softmax() missing 1 required positional arguments: "dim"')
-    own = advised("def softmax(x):\n    e = np.exp(x - x.max(axis=-1, keepdims=True))\n    return e / e.sum(axis=-1, keepdims=True)", "softmax")
+    assert "What this line calls" in advised_on(
+        line, 'TypeError: softmax() missing 1 required positional arguments: "dim"'
+    )
+    own = advised(
+        "def softmax(x):\n    e = np.exp(x - x.max(axis=-1, keepdims=True))\n    return e / e.sum(axis=-1, keepdims=True)",
+        "softmax",
+    )
     assert "the exercise's" in own and "this line" not in own
 
 
@@ -173,17 +282,30 @@ class SelfAttention(nn.Module):
     def forward(self, x):
         return self.{w_q}(x) @ self.w_k(x), x
 """
-    biased, without = (advised(cell.format(bias=bias, w_q=w_q), "SelfAttention") for bias, w_q in (("", "w_q"), (", bias=False", "query")))
+    biased, without = (
+        advised(cell.format(bias=bias, w_q=w_q), "SelfAttention")
+        for bias, w_q in (("", "w_q"), (", bias=False", "query"))
+    )
     assert "Expected shape" not in biased + without
     assert "Expected shapes: output" in advised(cell.format(bias=", bias=False", w_q="w_q"), "SelfAttention")
 
 
 def test_if_is_blamed_only_where_there_is_one():
     assert "`if` needs one" in advised("def softmax_rows(scores):\n    if scores:\n        return scores\n    return 1")
-    pairs = advised("def softmax_rows(scores):\n    pairs = [(row, i) for i, row in enumerate(scores)]\n    return max(pairs)[1]")
+    pairs = advised(
+        "def softmax_rows(scores):\n    pairs = [(row, i) for i, row in enumerate(scores)]\n    return max(pairs)[1]"
+    )
     assert "`if`" not in pairs and "`key=…`" in pairs
 
 
 def test_where_a_mistake_is_proven_general_advice_is_silent():
-    named = judge(registry.exercise("attention_scores"), from_cells("attention_scores", "def attention_scores(Q, K):\n    return Q @ K"))
-    assert named.status == "error" and named.mistakes and len(named.details) == 2 and "second-to-last" not in " ".join(named.details)
+    named = judge(
+        registry.exercise("attention_scores"),
+        from_cells("attention_scores", "def attention_scores(Q, K):\n    return Q @ K"),
+    )
+    assert (
+        named.status == "error"
+        and named.mistakes
+        and len(named.details) == 2
+        and "second-to-last" not in " ".join(named.details)
+    )

@@ -35,12 +35,20 @@ def test_what_is_right_for_some_inputs_agrees_there(wrong):
 
 def test_a_case_whose_input_is_overwritten_does_not_agree():
     agreed, of = softmax("pass")
-    assert cases("softmax_rows", f"def softmax_rows(scores):\n    given = scores\n    scores = scores.copy()\n    given += 1\n{BODY}") == (0, of)
+    assert cases(
+        "softmax_rows",
+        f"def softmax_rows(scores):\n    given = scores\n    scores = scores.copy()\n    given += 1\n{BODY}",
+    ) == (0, of)
 
 
 def test_what_is_forbidden_earns_nothing():
-    assert judge(registry.exercise("attention_torch"), from_cells(
-        "attention_torch", "def attention_torch(q, k, v, scale=None):\n    return F.scaled_dot_product_attention(q, k, v, scale=scale)")).cases == (0, 0)
+    assert judge(
+        registry.exercise("attention_torch"),
+        from_cells(
+            "attention_torch",
+            "def attention_torch(q, k, v, scale=None):\n    return F.scaled_dot_product_attention(q, k, v, scale=scale)",
+        ),
+    ).cases == (0, 0)
 
 
 FIRST = [(e, w[1]) for zoo in ANIMALS.values() for e, wrongs in zoo.WRONG.items() for w in wrongs[:1]]

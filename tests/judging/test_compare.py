@@ -32,18 +32,21 @@ def test_other_precisions_layouts_and_small_differences_are_the_same(got):
     assert problems(got) == []
 
 
-@pytest.mark.parametrize("got, stage, words", [
-    (WANT.tolist(), "type", "a list of 2"),
-    (None, "type", "None"),
-    (1.0, "type", "a single number"),
-    (WANT[:, :1], "shape", "(2, 1)"),
-    (WANT.astype(np.float16), "dtype", "float16"),
-    (WANT > 1, "dtype", "bool"),
-    (np.where(WANT > 3, np.nan, WANT), "finite", "NaN"),
-    (WANT + 0.1, "values", "up to 0.1"),
-    (WANT.astype(complex), "type", "complex"),
-    (np.array([["a", "b"]]), "type", "array of str"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "got, stage, words",
+    [
+        (WANT.tolist(), "type", "a list of 2"),
+        (None, "type", "None"),
+        (1.0, "type", "a single number"),
+        (WANT[:, :1], "shape", "(2, 1)"),
+        (WANT.astype(np.float16), "dtype", "float16"),
+        (WANT > 1, "dtype", "bool"),
+        (np.where(WANT > 3, np.nan, WANT), "finite", "NaN"),
+        (WANT + 0.1, "values", "up to 0.1"),
+        (WANT.astype(complex), "type", "complex"),
+        (np.array([["a", "b"]]), "type", "array of str"),
+    ],
+)
 def test_the_first_difference_is_said(got, stage, words):
     (problem,) = problems(got)
     assert problem.stage == stage and words in wording.headline(EXERCISE, problem)
@@ -75,7 +78,9 @@ def test_a_pair_may_be_a_tuple_or_a_list_of_two():
         assert list(flat) == ["output", "weights"]
     for wrong in (WANT, (WANT,), (WANT, WANT, WANT), None):
         problem = flatten(pair, Observation({"result": returned(wrong)}))
-        assert isinstance(problem, Finding) and "expected 2 things: (output, weights)" in wording.headline(pair, problem)
+        assert isinstance(problem, Finding) and "expected 2 things: (output, weights)" in wording.headline(
+            pair, problem
+        )
 
 
 def test_a_required_dtype_is_required():
@@ -116,7 +121,10 @@ def test_a_gradient_is_one_by_its_role_and_not_by_its_name():
             expected, actual = (replace(describe(array), role=role, of="x") for array in (large, other))
             exercise = replace(EXERCISE, rtol=0.0, atol=1e-5)
             assert [one.kind for one in compare(exercise, CASE, {name: expected}, {name: actual})] == found
-    cut = {"slope": replace(describe(WANT), role="gradient", of="q")}, {"slope": replace(describe(None), role="gradient", of="q")}
+    cut = (
+        {"slope": replace(describe(WANT), role="gradient", of="q")},
+        {"slope": replace(describe(None), role="gradient", of="q")},
+    )
     (finding,) = compare(EXERCISE, CASE, *cut)
     assert wording.headline(EXERCISE, finding).startswith("No gradient reaches `q`")
 

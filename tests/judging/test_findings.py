@@ -14,10 +14,18 @@ JUDGING = sorted(path for path in (ROOT / "grader" / "judging").glob("*.py") if 
 READINGS = sorted((ROOT / "grader" / "course" / "lessons").glob("*/readings.py"))
 
 
-@pytest.mark.parametrize("path", [*JUDGING, *READINGS, ROOT / "grader/course/readings.py"], ids=lambda path: f"{path.parent.name}/{path.name}")
+@pytest.mark.parametrize(
+    "path",
+    [*JUDGING, *READINGS, ROOT / "grader/course/readings.py"],
+    ids=lambda path: f"{path.parent.name}/{path.name}",
+)
 def test_nothing_parses_a_sentence_or_a_name(path):
     text = path.read_text(encoding="utf-8")
-    parsing = re.findall(r"\.(?:startswith|endswith|removeprefix|removesuffix)\(|^import re$|\bin (?:\w+\.)?(?:message|headline|sentence)\b", text, re.MULTILINE)
+    parsing = re.findall(
+        r"\.(?:startswith|endswith|removeprefix|removesuffix)\(|^import re$|\bin (?:\w+\.)?(?:message|headline|sentence)\b",
+        text,
+        re.MULTILINE,
+    )
     assert parsing == []
 
 

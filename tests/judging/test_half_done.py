@@ -9,7 +9,7 @@ from grader.judging.judge import judge
 from grader.reports import text
 from tests.live import from_cells
 
-HALF = '''class SelfAttention(nn.Module):
+HALF = """class SelfAttention(nn.Module):
     def __init__(self, d_model, d_k, d_v):
         super().__init__()
         self.w_q = nn.Linear(d_model, d_k, bias=False)
@@ -18,7 +18,7 @@ HALF = '''class SelfAttention(nn.Module):
 
     def forward(self, x):
         raise NotImplementedError("forward is not written yet")
-'''
+"""
 
 
 def judged(name: str, text: str):
@@ -35,20 +35,41 @@ def test_an_init_without_forward_is_half_done_and_what_is_there_is_judged():
 
 def test_a_function_that_is_written_for_some_inputs_is_half_done():
     body = "    e = np.exp(scores - scores.max(axis=1, keepdims=True))\n    return e / e.sum(axis=1, keepdims=True)\n"
-    half = judged("softmax_rows", f"def softmax_rows(scores):\n    if len(scores) == 7:\n        raise NotImplementedError\n{body}")
+    half = judged(
+        "softmax_rows",
+        f"def softmax_rows(scores):\n    if len(scores) == 7:\n        raise NotImplementedError\n{body}",
+    )
     assert half.headline == "softmax_rows is half done: it still raises NotImplementedError for more rows than columns."
-    wrong = judged("softmax_rows", f"def softmax_rows(scores):\n    if len(scores) == 7:\n        raise NotImplementedError\n{body}".replace("axis=1", "axis=0"))
+    wrong = judged(
+        "softmax_rows",
+        f"def softmax_rows(scores):\n    if len(scores) == 7:\n        raise NotImplementedError\n{body}".replace(
+            "axis=1", "axis=0"
+        ),
+    )
     assert wrong.mistakes == ("SM1",) and wrong.details[0] == half.headline
 
 
 def test_a_stub_that_is_called_is_named():
-    verdict = judged("softmax_rows", "def helper(x):\n    raise NotImplementedError\n\ndef softmax_rows(scores):\n    return helper(scores)")
-    assert verdict.headline == "softmax_rows calls `helper`, which is not written yet: it still raises NotImplementedError. Start there."
+    verdict = judged(
+        "softmax_rows",
+        "def helper(x):\n    raise NotImplementedError\n\ndef softmax_rows(scores):\n    return helper(scores)",
+    )
+    assert (
+        verdict.headline
+        == "softmax_rows calls `helper`, which is not written yet: it still raises NotImplementedError. Start there."
+    )
 
 
 def test_a_line_of_a_helper_says_whose_it_is():
-    verdict = judged("softmax_rows", "def helper(x):\n    return [y @ y for y in [x]]\n\ndef softmax_rows(scores):\n    return helper(scores)")
-    assert (verdict.line.function, verdict.line.number, verdict.line.text) == ("helper", 2, "return [y @ y for y in [x]]")
+    verdict = judged(
+        "softmax_rows",
+        "def helper(x):\n    return [y @ y for y in [x]]\n\ndef softmax_rows(scores):\n    return helper(scores)",
+    )
+    assert (verdict.line.function, verdict.line.number, verdict.line.text) == (
+        "helper",
+        2,
+        "return [y @ y for y in [x]]",
+    )
     assert "Your line in `helper` (line 2 of its cell):\n    return" in text.verdict(verdict)
 
 
@@ -58,21 +79,28 @@ def test_a_verdict_knows_the_case_that_failed():
 
 # --- a `raise` that was left -----------------------------------------------------------------------
 
-ABOVE = "def softmax_rows(scores):\n    e = np.exp(scores - scores.max(axis=1, keepdims=True))\n    e / e.sum(axis=1, keepdims=True)\n    raise NotImplementedError(\"softmax_rows is not written yet\")"
-BELOW = "def softmax_rows(scores):\n    \"\"\"Rows.\"\"\"\n    raise NotImplementedError\n    return scores"
+ABOVE = 'def softmax_rows(scores):\n    e = np.exp(scores - scores.max(axis=1, keepdims=True))\n    e / e.sum(axis=1, keepdims=True)\n    raise NotImplementedError("softmax_rows is not written yet")'
+BELOW = 'def softmax_rows(scores):\n    """Rows."""\n    raise NotImplementedError\n    return scores'
 
 
 @pytest.mark.parametrize("answer, number", [(ABOVE, 4), (BELOW, 3)])
 def test_a_raise_that_was_left_beside_code_is_to_be_deleted(answer, number):
     verdict = judged("softmax_rows", answer)
-    assert verdict.status == "error" and verdict.line.number == number and verdict.line.text.startswith("raise NotImplementedError")
+    assert (
+        verdict.status == "error"
+        and verdict.line.number == number
+        and verdict.line.text.startswith("raise NotImplementedError")
+    )
     assert verdict.headline == (
         "softmax_rows is written, but it still contains the original cell's `raise`, which ends it: delete that line."
     )
 
 
 def test_a_raise_that_was_left_in_a_method_is_named_with_it():
-    verdict = judged("SelfAttention", HALF.replace("BIAS", "False").replace("        raise", "        q = self.w_q(x)\n        raise"))
+    verdict = judged(
+        "SelfAttention",
+        HALF.replace("BIAS", "False").replace("        raise", "        q = self.w_q(x)\n        raise"),
+    )
     assert verdict.status == "error" and verdict.headline.startswith("`forward` is written, but it still contains")
 
 
@@ -83,30 +111,45 @@ def test_a_stub_with_a_docstring_and_a_comment_is_not_started():
 # --- the first case in which anything is wrong ------------------------------------------------------
 
 LATER = {
-    "an error": "raise ValueError('no')", "a nan": "return np.full(scores.shape, np.nan)", "another shape": "return scores[0]",
-    "another type": "return None", "another dtype": "return np.ones(scores.shape, dtype=bool)",
-}  # fmt: skip
+    "an error": "raise ValueError('no')",
+    "a nan": "return np.full(scores.shape, np.nan)",
+    "another shape": "return scores[0]",
+    "another type": "return None",
+    "another dtype": "return np.ones(scores.shape, dtype=bool)",
+}
 
 
 @pytest.mark.parametrize("what", LATER)
 def test_a_wrong_number_of_an_earlier_case_comes_before_what_a_later_one_shows(what):
-    verdict = judged("softmax_rows", f"def softmax_rows(scores):\n    if scores.shape != (2, 3):\n        {LATER[what]}\n"
-                     "    e = np.exp(scores - scores.max())\n    return e / e.sum()")  # fmt: skip
+    verdict = judged(
+        "softmax_rows",
+        f"def softmax_rows(scores):\n    if scores.shape != (2, 3):\n        {LATER[what]}\n"
+        "    e = np.exp(scores - scores.max())\n    return e / e.sum()",
+    )
     assert verdict.case == "small" and verdict.status == "failed"
     assert verdict.headline.startswith("Expected: each row of weights sums to 1.")
-    right = judged("softmax_rows", f"def softmax_rows(scores):\n    if scores.shape != (2, 3):\n        {LATER[what]}\n"
-                   "    e = np.exp(scores - scores.max(axis=1, keepdims=True))\n    return e / e.sum(axis=1, keepdims=True)")  # fmt: skip
+    right = judged(
+        "softmax_rows",
+        f"def softmax_rows(scores):\n    if scores.shape != (2, 3):\n        {LATER[what]}\n"
+        "    e = np.exp(scores - scores.max(axis=1, keepdims=True))\n    return e / e.sum(axis=1, keepdims=True)",
+    )
     assert right.case not in ("", "small") and not right.passed
 
 
 def test_numbers_that_are_wrong_first_come_before_a_property_that_fails_later():
-    verdict = judged("softmax_rows", "def softmax_rows(scores):\n    e = np.exp(2 * (scores - scores.max(axis=1, keepdims=True)))\n"
-                     "    return e / e.sum(axis=1 if scores.shape == (2, 3) else 0, keepdims=True)")  # fmt: skip
+    verdict = judged(
+        "softmax_rows",
+        "def softmax_rows(scores):\n    e = np.exp(2 * (scores - scores.max(axis=1, keepdims=True)))\n"
+        "    return e / e.sum(axis=1 if scores.shape == (2, 3) else 0, keepdims=True)",
+    )
     assert verdict.case == "small" and verdict.headline.startswith("The result differs from what was expected by up to")
     assert not any("sums to 1" in held for held in verdict.verified)
 
 
 def test_what_is_wrong_in_the_written_part_is_shown_for_its_first_case():
-    half = judged("softmax_rows", "def softmax_rows(scores):\n    if len(scores) == 7:\n        raise NotImplementedError\n"
-                  "    e = np.exp(scores - scores.max())\n    return e / e.sum()")  # fmt: skip
+    half = judged(
+        "softmax_rows",
+        "def softmax_rows(scores):\n    if len(scores) == 7:\n        raise NotImplementedError\n"
+        "    e = np.exp(scores - scores.max())\n    return e / e.sum()",
+    )
     assert half.case == "small" and half.details[0].startswith("softmax_rows is half done")

@@ -24,7 +24,18 @@ from grader.worker.values import Observation, Part
 from tests.conftest import ROOT, WHOLE_GRID
 
 NAN, INF = np.nan, np.inf
-FILLS = (NAN, INF, 1.7e308, 5e-324, 65504.0, -0.0, (INF, -INF), (1.7e308, -1.7e308), (1e300, 1e-300), (3.4e38, INF, NAN, -INF, 0.0))
+FILLS = (
+    NAN,
+    INF,
+    1.7e308,
+    5e-324,
+    65504.0,
+    -0.0,
+    (INF, -INF),
+    (1.7e308, -1.7e308),
+    (1e300, 1e-300),
+    (3.4e38, INF, NAN, -INF, 0.0),
+)
 DTYPES = ("float64", "float32", "float16", "int64", "uint64", "int8", "bool")
 
 
@@ -50,6 +61,7 @@ class Shows:
 
 def filled(fill, keep: int = 0):
     """The same type, shape and dtype with these numbers over and over. keep: every such entry stays as it was."""
+
     def change(part: Part) -> Part:
         flat = part.array.ravel().copy()
         with np.errstate(all="ignore"):
@@ -76,8 +88,11 @@ def emptied(part: Part) -> Part:
 
 
 CHANGES = [
-    *map(filled, FILLS), *(filled(fill, 3) for fill in FILLS[::3]), emptied, *(recast(dtype, (1e300, NAN, -1)) for dtype in DTYPES),
-]  # fmt: skip
+    *map(filled, FILLS),
+    *(filled(fill, 3) for fill in FILLS[::3]),
+    emptied,
+    *(recast(dtype, (1e300, NAN, -1)) for dtype in DTYPES),
+]
 PARTS = 1 if WHOLE_GRID else 3  # an exercise gets one of so many parts of the changes, the next one the next
 NAMES = registry.exercise_names()
 
@@ -89,7 +104,10 @@ def test_no_numbers_warn_while_they_are_judged_and_shown(name, capfd):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         seen = baseline_of(exercise, registry.SEED)
-    verdicts = [judge(exercise, Shows(name, seen.expected, change), registry.SEED) for change in CHANGES[NAMES.index(name) % PARTS :: PARTS]]
+    verdicts = [
+        judge(exercise, Shows(name, seen.expected, change), registry.SEED)
+        for change in CHANGES[NAMES.index(name) % PARTS :: PARTS]
+    ]
     assert {judged.status for judged in verdicts} <= {"passed", "failed", "forbidden"}  # einsum has to have run
     shown = {judged.stage: judged for judged in verdicts}.values()
     show(*shown)
@@ -98,9 +116,13 @@ def test_no_numbers_warn_while_they_are_judged_and_shown(name, capfd):
 
 def show(*verdicts: Verdict) -> None:
     """Every report of them."""
-    report = Report(tuple(
-        SubmissionReport(f"learner {at}", "x", (LessonReport("01_x", (judged,), {judged.exercise: 1}),)) for at, judged in enumerate(verdicts)
-    ), 7)  # fmt: skip
+    report = Report(
+        tuple(
+            SubmissionReport(f"learner {at}", "x", (LessonReport("01_x", (judged,), {judged.exercise: 1}),))
+            for at, judged in enumerate(verdicts)
+        ),
+        7,
+    )
     for one in (report, replace(report, submissions=report.submissions[:1])):
         assert all(dict(files(one, Books(max_points=10.0))).values()) and gradescope.render(one)
         assert all(terminal.render(one, rich=rich, width=100) for rich in (True, False))
@@ -118,7 +140,9 @@ def test_no_numbers_warn_in_a_table(shape, dtype, capfd):
             got = recast(dtype, fill)(Part("ndarray", want, "float64")).array
         have = {"result": Part("ndarray", got, dtype)}
         with np.errstate(all="ignore"):  # as judge() has it
-            tables = evidence.tables(Case("a", "a", (got,), names=("x",)), {"result": Part("ndarray", want, "float64")}, have)
+            tables = evidence.tables(
+                Case("a", "a", (got,), names=("x",)), {"result": Part("ndarray", want, "float64")}, have
+            )
         verdicts.append(Verdict("softmax", "failed", "It differs.", "values", tables=tables))
     show(*verdicts)
     assert capfd.readouterr().err == ""
@@ -128,12 +152,22 @@ def test_no_warning_reaches_the_terminal(tmp_path):
     """Each of these answers overflows in what a property of its exercise does with it, outside of the learner's process."""
     for lesson, name, code in (
         ("02_softmax", "log_softmax", "def log_softmax(x, axis=-1):\n    return np.full(np.shape(x), 1.7e308)"),
-        ("07_positions", "sinusoidal_positions", "def sinusoidal_positions(n, d):\n    return np.full((n, d), 1.7e308)"),
+        (
+            "07_positions",
+            "sinusoidal_positions",
+            "def sinusoidal_positions(n, d):\n    return np.full((n, d), 1.7e308)",
+        ),
     ):
         notebook = registry.pristine(lesson)
-        cell = next(cell for cell in notebook["cells"] if cell["metadata"]["grader"].get("stub") and cell["metadata"]["grader"]["exercise"] == name)
+        cell = next(
+            cell
+            for cell in notebook["cells"]
+            if cell["metadata"]["grader"].get("stub") and cell["metadata"]["grader"]["exercise"] == name
+        )
         cell["source"] = code
         (tmp_path / f"{lesson}.ipynb").write_text(jsonlib.dumps(notebook))
-    done = subprocess.run([sys.executable, "-m", "grader", "grade", str(tmp_path)], capture_output=True, text=True, cwd=ROOT, timeout=240)
+    done = subprocess.run(
+        [sys.executable, "-m", "grader", "grade", str(tmp_path)], capture_output=True, text=True, cwd=ROOT, timeout=240
+    )
     assert done.returncode == 1
     assert "Warning" not in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr

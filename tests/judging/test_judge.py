@@ -69,14 +69,19 @@ def test_the_smallest_failing_case_is_shown_with_input_expected_got_and_differen
 
 
 def test_of_right_numbers_in_a_list_no_difference_is_shown():
-    verdict = verdict_on(lambda scores: list(toy.build()(scores)[0]) if scores.ndim == 1 else toy.build()(scores).tolist())
+    verdict = verdict_on(
+        lambda scores: list(toy.build()(scores)[0]) if scores.ndim == 1 else toy.build()(scores).tolist()
+    )
     assert verdict.stage == "type" and "difference" not in {table.role for table in verdict.tables}
     assert "No known mistake fits" not in text.verdict(verdict) + html.verdict(verdict)
 
 
 def test_a_result_that_is_too_large_is_told_with_its_shape():
     verdict = verdict_on(lambda scores: np.zeros((300, 300, 4)))
-    assert "NumPy array of float64 with shape (300, 300, 4), more than the 200,000 numbers that are read" in verdict.headline
+    assert (
+        "NumPy array of float64 with shape (300, 300, 4), more than the 200,000 numbers that are read"
+        in verdict.headline
+    )
 
 
 def test_large_tables_hold_no_more_than_is_shown():
@@ -147,9 +152,10 @@ def test_a_forbidden_call_that_the_source_hides_is_refused_while_it_runs():
     assert verdict.status == "forbidden" and "While it ran, `softmax` was called" in verdict.headline
 
 
-@pytest.mark.parametrize("kind, status", [
-    ("missing", "missing"), ("exception", "error"), ("timeout", "timeout"), ("memory", "memory"), ("died", "error"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind, status",
+    [("missing", "missing"), ("exception", "error"), ("timeout", "timeout"), ("memory", "memory"), ("died", "error")],
+)
 def test_without_an_object_the_cause_is_the_status(kind, status):
     assert verdict_on(None, problem=Failure(kind)).status == status
 
@@ -189,7 +195,9 @@ def test_what_was_shown_before_is_judged_once(monkeypatch):
     wrong, wrong_again = on(toy.build("SM1")), on(toy.build("SM1"))
     assert wrong.mistakes == wrong_again.mistakes == ("SM1",) and len(judged) == 2
     assert on(toy.build(), seed=2).passed and len(judged) == 3  # other inputs, other numbers
-    assert on(toy.build(), Live).passed and on(toy.build(), Live).passed and len(judged) == 5  # in the notebook nothing is kept
+    assert (
+        on(toy.build(), Live).passed and on(toy.build(), Live).passed and len(judged) == 5
+    )  # in the notebook nothing is kept
     source = Sources(("from scipy.special import softmax\ndef softmax_rows(s):\n    return softmax(s, axis=1)",))
     assert judge(toy.EXERCISE, Came("softmax_rows", toy.build(), sources=source), 1).status == "forbidden"
 
@@ -260,7 +268,10 @@ def test_a_call_that_fails_before_a_line_ran_is_told_by_the_parameters():
 def test_a_missing_notebook_is_told_by_its_lesson_and_not_by_the_sentence():
     sentence = "No notebook of lesson 09_nine was handed in."
     assert verdict_on(None, problem=Failure("missing", message=sentence)).look.startswith("`grader reset`")
-    assert verdict_on(None, problem=Failure("missing", message="Nothing.", lesson="09_nine")).look == "Hand in 09_nine.ipynb."
+    assert (
+        verdict_on(None, problem=Failure("missing", message="Nothing.", lesson="09_nine")).look
+        == "Hand in 09_nine.ipynb."
+    )
 
 
 def test_a_property_draws_the_part_that_it_read():
@@ -275,12 +286,16 @@ def test_a_property_draws_the_part_that_it_read():
 
 
 def test_two_runs_that_are_compared_stand_side_by_side():
-    before, after = (Case(key, key, (np.array([[1.0, 2.0], [3.0, last]]),), names=("x",)) for key, last in (("a", 4.0), ("b", 9.0)))
+    before, after = (
+        Case(key, key, (np.array([[1.0, 2.0], [3.0, last]]),), names=("x",)) for key, last in (("a", 4.0), ("b", 9.0))
+    )
     parts = [{"result": replace(describe(np.array([1.0, out])), role="returned")} for out in (0.0, 5.0)]
     shown = evidence.runs((before, after), parts[0], tuple(parts), "result")
     assert [(table.name, table.role, table.mark) for table in shown] == [
-        ("x, first run", "input", (1, 1)), ("x, second run", "input", (1, 1)),
-        ("result, first run", "run", (1,)), ("result, second run", "run", (1,)),
+        ("x, first run", "input", (1, 1)),
+        ("x, second run", "input", (1, 1)),
+        ("result, first run", "run", (1,)),
+        ("result, second run", "run", (1,)),
     ]
     assert "Two runs" in text.verdict(replace(verdict_on(toy.build("SM1")), tables=shown))
 
@@ -311,10 +326,18 @@ def test_what_was_printed_and_warned_is_shown_folded():
 
     verdict = verdict_on(softmax_rows)
     assert verdict.printed == "before the softmax: (2, 3)\n"
-    assert len(verdict.warned) == 1 and verdict.warned[0].startswith("RuntimeWarning: divide by zero encountered in log (line ")
+    assert len(verdict.warned) == 1 and verdict.warned[0].startswith(
+        "RuntimeWarning: divide by zero encountered in log (line "
+    )
     said, page = text.verdict(verdict), html.verdict(verdict)
-    assert "What it printed\n    before the softmax: (2, 3)" in said and "Warnings that your code raised\n  - RuntimeWarning" in said
-    assert "<details><summary>What it printed</summary>" in page and "<summary>Warnings that your code raised</summary>" in page
+    assert (
+        "What it printed\n    before the softmax: (2, 3)" in said
+        and "Warnings that your code raised\n  - RuntimeWarning" in said
+    )
+    assert (
+        "<details><summary>What it printed</summary>" in page
+        and "<summary>Warnings that your code raised</summary>" in page
+    )
     quiet = verdict_on(lambda scores: np.zeros(scores.shape))
     assert (quiet.printed, quiet.warned) == ("", ()) and "printed" not in text.verdict(quiet)
 

@@ -26,12 +26,18 @@ def test_the_course_s_own_answer_is_one_of_many_and_is_not_shown():
     assert roles == {"input", "actual"}
 
 
-@pytest.mark.parametrize("body, said", [
-    ("keys[target][None]", "An array of shape (1, 2) came back; a query, a NumPy array of shape (2,), was asked for."),
-    ("keys[target] * np.nan", "is not finite"),
-    ("list(keys[target])", "What came back is no array of numbers"),
-    ("keys[target] > 0", "What came back is no array of numbers"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "body, said",
+    [
+        (
+            "keys[target][None]",
+            "An array of shape (1, 2) came back; a query, a NumPy array of shape (2,), was asked for.",
+        ),
+        ("keys[target] * np.nan", "is not finite"),
+        ("list(keys[target])", "What came back is no array of numbers"),
+        ("keys[target] > 0", "What came back is no array of numbers"),
+    ],
+)
 def test_what_is_no_query_is_told_by_what_came_back(body, said):
     verdict = verdict_on(body)
     assert said in verdict.headline

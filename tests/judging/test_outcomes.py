@@ -13,17 +13,34 @@ from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
 from tests.live import from_cells
 
-SOME = ("attention_scores", "weighted_sum", "softmax", "project_qkv", "row_entropy", "apply_rope", "split_heads", "rnn_states")
+SOME = (
+    "attention_scores",
+    "weighted_sum",
+    "softmax",
+    "project_qkv",
+    "row_entropy",
+    "apply_rope",
+    "split_heads",
+    "rnn_states",
+)
 
 
 def changed(observation, change):
     """An observation whose returned arrays went through change(array)."""
+
     def of(part):
         if part.items:
             return replace(part, items=tuple(map(of, part.items)))
-        return part if part.array is None else replace(part, array=np.ascontiguousarray(change(part.array)).astype(part.array.dtype))
+        return (
+            part
+            if part.array is None
+            else replace(part, array=np.ascontiguousarray(change(part.array)).astype(part.array.dtype))
+        )
 
-    return replace(observation, parts={name: of(part) if part.role == "returned" else part for name, part in observation.parts.items()})
+    return replace(
+        observation,
+        parts={name: of(part) if part.role == "returned" else part for name, part in observation.parts.items()},
+    )
 
 
 def found(exercise, actual):
@@ -39,11 +56,20 @@ def observed(exercise):
 @pytest.mark.parametrize("exercise", SOME)
 def test_each_way_of_each_is_found_where_it_shows(exercise, outcome):
     right = observed(exercise)
-    ways = dict.fromkeys(way for one in right.values() if not one.failure for part in one.parts.values() if part.array is not None
-                         for way, _ in outcome.ways(part.array.astype(float)))  # fmt: skip
+    ways = dict.fromkeys(
+        way
+        for one in right.values()
+        if not one.failure
+        for part in one.parts.values()
+        if part.array is not None
+        for way, _ in outcome.ways(part.array.astype(float))
+    )
     named = set()
     for way in ways:
-        actual = {i: one if one.failure else changed(one, lambda a, way=way: dict(outcome.ways(a)).get(way, a)) for i, one in right.items()}
+        actual = {
+            i: one if one.failure else changed(one, lambda a, way=way: dict(outcome.ways(a)).get(way, a))
+            for i, one in right.items()
+        }
         named |= set(found(exercise, actual))
     # Two ways may come to the same in some exercise: rows of one number in reverse are the rows.
     assert outcome.id in named or not named, named
@@ -55,8 +81,10 @@ def test_every_one_is_found_in_some_exercise():
         right = observed(exercise)
         for outcome in outcomes.OUTCOMES:
             for way in dict(outcome.ways(np.zeros((2, 3, 4)))):
-                actual = {i: one if one.failure else changed(one, lambda a, o=outcome, w=way: dict(o.ways(a)).get(w, a))
-                          for i, one in right.items()}  # fmt: skip
+                actual = {
+                    i: one if one.failure else changed(one, lambda a, o=outcome, w=way: dict(o.ways(a)).get(w, a))
+                    for i, one in right.items()
+                }
                 seen |= set(found(exercise, actual))
     assert seen >= {outcome.id for outcome in outcomes.OUTCOMES}
 
@@ -74,7 +102,14 @@ def test_what_shows_in_two_results_alone_is_not_named(exercise):
 
 
 def test_each_has_a_text_and_each_text_can_be_found():
-    assert {text.id for text in SAID} == {outcome.id for outcome in outcomes.OUTCOMES} | {"RS9", "RS10", "RS14", "RS15", "RS16", "RS17"}
+    assert {text.id for text in SAID} == {outcome.id for outcome in outcomes.OUTCOMES} | {
+        "RS9",
+        "RS10",
+        "RS14",
+        "RS15",
+        "RS16",
+        "RS17",
+    }
     assert all(TEXTS[text.id].wrong and TEXTS[text.id].right for text in SAID)
 
 
@@ -82,48 +117,90 @@ BY_CELL = (
     ("RS1", "weighted_sum", "def weighted_sum(weights, V):\n    return np.round(weights @ V, 2)"),
     ("RS2", "attention_scores", "def attention_scores(Q, K):\n    return np.array([[Q[0] @ k for k in K] for q in Q])"),
     ("RS3", "weighted_sum", "def weighted_sum(weights, V):\n    return -(weights @ V)"),
-    ("RS4", "attention_scores", """def attention_scores(Q, K):
+    (
+        "RS4",
+        "attention_scores",
+        """def attention_scores(Q, K):
     scores = np.zeros((len(Q), len(K)))
     for i in range(len(Q) - 1):
         scores[i] = K @ Q[i]
-    return scores"""),
-    ("RS5", "weighted_sum", "def weighted_sum(weights, V):\n    return np.array([weights[i - 1] @ V for i in range(len(weights))])"),
-    ("RS6", "project_qkv", "def project_qkv(x, w_q, w_k, w_v):\n    return tuple((x @ w)[..., ::-1, :] for w in (w_q, w_k, w_v))"),
+    return scores""",
+    ),
+    (
+        "RS5",
+        "weighted_sum",
+        "def weighted_sum(weights, V):\n    return np.array([weights[i - 1] @ V for i in range(len(weights))])",
+    ),
+    (
+        "RS6",
+        "project_qkv",
+        "def project_qkv(x, w_q, w_k, w_v):\n    return tuple((x @ w)[..., ::-1, :] for w in (w_q, w_k, w_v))",
+    ),
     ("RS7", "weighted_sum", "def weighted_sum(weights, V):\n    return (weights @ V).T"),
-    ("RS8", "project_qkv", "def project_qkv(x, w_q, w_k, w_v):\n    return tuple((x @ w).squeeze() for w in (w_q, w_k, w_v))"),
-    ("RS9", "weighted_sum", """kept = {}
+    (
+        "RS8",
+        "project_qkv",
+        "def project_qkv(x, w_q, w_k, w_v):\n    return tuple((x @ w).squeeze() for w in (w_q, w_k, w_v))",
+    ),
+    (
+        "RS9",
+        "weighted_sum",
+        """kept = {}
 def weighted_sum(weights, V):
-    return kept.setdefault((weights.shape, V.shape), weights @ V)"""),
+    return kept.setdefault((weights.shape, V.shape), weights @ V)""",
+    ),
     ("RS10", "weighted_sum", "def weighted_sum(weights, V):\n    return np.array([[5.0, 5.0]])"),
-    ("RS11", "weighted_sum", """def weighted_sum(weights, V):
+    (
+        "RS11",
+        "weighted_sum",
+        """def weighted_sum(weights, V):
     total, rows = np.zeros(V.shape[1]), []
     for row in weights:
         for w, v in zip(row, V):
             total = total + w * v
         rows.append(total)
-    return np.array(rows)"""),
-    ("RS14", "softmax_with_temperature", """def softmax_with_temperature(x, temperature, axis=-1):
+    return np.array(rows)""",
+    ),
+    (
+        "RS14",
+        "softmax_with_temperature",
+        """def softmax_with_temperature(x, temperature, axis=-1):
     assert temperature > 0
     e = np.exp((x - x.max(axis, keepdims=True)) / temperature)
-    return e / e.sum(axis, keepdims=True)"""),
+    return e / e.sum(axis, keepdims=True)""",
+    ),
     ("RS16", "attention_scores", "def attention_scores(Q, K):\n    Q *= 2\n    return Q @ K.T / 2"),
-    ("RS17", "softmax_rows", """def softmax_rows(scores):
+    (
+        "RS17",
+        "softmax_rows",
+        """def softmax_rows(scores):
     weights = np.zeros_like(scores)
     for i, row in enumerate(scores):
         weights[i] = np.exp(row - row.max()) / np.exp(row - row.max()).sum()
-    return weights"""),
-    ("RS17", "attention_scores", "def attention_scores(Q, K):\n    return np.array([[int(q @ k) for k in K] for q in Q])"),
+    return weights""",
+    ),
+    (
+        "RS17",
+        "attention_scores",
+        "def attention_scores(Q, K):\n    return np.array([[int(q @ k) for k in K] for q in Q])",
+    ),
 )
 
 
 def test_whole_numbers_of_another_kind_are_not_called_cut():
     for wrong in ("np.ceil(Q @ K.T).astype(int)", "(Q @ K.T > 0).astype(int)", "np.trunc(Q @ K.T)"):
-        verdict = judge(registry.exercise("attention_scores"), from_cells("attention_scores", f"def attention_scores(Q, K):\n    return {wrong}"))
+        verdict = judge(
+            registry.exercise("attention_scores"),
+            from_cells("attention_scores", f"def attention_scores(Q, K):\n    return {wrong}"),
+        )
         assert verdict.status == "failed" and "RS17" not in verdict.mistakes, wrong
 
 
 def test_nan_in_every_case_is_not_called_the_same_numbers():
-    verdict = judge(registry.exercise("weighted_sum"), from_cells("weighted_sum", "def weighted_sum(weights, V):\n    return np.array([[np.nan]])"))
+    verdict = judge(
+        registry.exercise("weighted_sum"),
+        from_cells("weighted_sum", "def weighted_sum(weights, V):\n    return np.array([[np.nan]])"),
+    )
     assert verdict.status == "failed" and "RS10" not in verdict.mistakes
 
 
@@ -136,7 +213,13 @@ def test_a_learner_s_cell_is_named(id, exercise, text):
 
 
 def test_an_integer_that_no_machine_number_holds_is_called_one():
-    verdict = judge(registry.exercise("cache_bytes"), from_cells("cache_bytes", """
+    verdict = judge(
+        registry.exercise("cache_bytes"),
+        from_cells(
+            "cache_bytes",
+            """
 def cache_bytes(num_layers, num_kv_heads, d_head, t, batch=1, bytes_per_number=2):
-    return 10**40"""))  # fmt: skip
+    return 10**40""",
+        ),
+    )
     assert "an integer of 41 digits" in verdict.headline

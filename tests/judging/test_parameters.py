@@ -18,7 +18,10 @@ class Renamed(ast.NodeTransformer):
         self.names: frozenset[str] = frozenset()
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        outside, own = self.names, [one for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs) if one.arg != "self"]
+        outside, own = (
+            self.names,
+            [one for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs) if one.arg != "self"],
+        )
         self.names |= {one.arg for one in own}
         for one in own:
             one.arg = f"my_{one.arg}"
@@ -41,6 +44,9 @@ def test_other_names_for_the_parameters_are_rejected_and_told(name):
     lesson = list(registry.CONTRACT[registry.lesson_of(name)])
     before = [references.solution_text(other) for other in lesson[: lesson.index(name)]]
     verdict = judge(registry.exercise(name), from_cells(name, *before, renamed(name)))
-    assert verdict.status == "error" and "got an unexpected keyword argument" in verdict.headline, (verdict.status, verdict.headline)
+    assert verdict.status == "error" and "got an unexpected keyword argument" in verdict.headline, (
+        verdict.status,
+        verdict.headline,
+    )
     told = ("by name: call the parameters", "Compare the parameters with the exercise's")
     assert verdict.mistakes or any(words in said for said in verdict.details for words in told), verdict.details

@@ -20,9 +20,11 @@ def test_what_is_cut_looks_as_the_whole_does(monkeypatch, shape, seed):
     rng = np.random.default_rng(seed)
     want = rng.normal(size=shape)
     got = want.copy()
-    for value in [3.0, 0.5, np.nan, np.inf, 1e-9][: seed]:
+    for value in [3.0, 0.5, np.nan, np.inf, 1e-9][:seed]:
         got[tuple(rng.integers(0, size) for size in shape)] = value
-    whole = compared("result", want, got, q=rng.normal(size=shape), mask=np.eye(9, 14), scores=rng.normal(size=(*shape[:-2], 12, 15)))
+    whole = compared(
+        "result", want, got, q=rng.normal(size=shape), mask=np.eye(9, 14), scores=rng.normal(size=(*shape[:-2], 12, 15))
+    )
     monkeypatch.setattr(crop, "MAX_WHOLE", 25)
     cut = crop.cut(whole)
     assert [table.shape for table in cut] == [table.shape for table in whole]

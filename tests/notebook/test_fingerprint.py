@@ -74,9 +74,12 @@ class Layer:
 
 
 CLASS_CHANGES = [
-    ("scale = 2", "scale = 3"), ("return self.d", "return -self.d"), ("return x\n", "return -x\n"),
-    ("@staticmethod", "@classmethod"), ("class Layer", "class Layer(dict)"),
-]  # fmt: skip
+    ("scale = 2", "scale = 3"),
+    ("return self.d", "return -self.d"),
+    ("return x\n", "return -x\n"),
+    ("@staticmethod", "@classmethod"),
+    ("class Layer", "class Layer(dict)"),
+]
 
 
 @pytest.mark.parametrize("old_new", CLASS_CHANGES)
@@ -98,9 +101,13 @@ class Odd:
 
 
 STATEFUL = {
-    "generator": np.random.default_rng(0), "object": object(), "raises": Odd(), "iterator": iter([1]),
-    "objects in an array": np.array([object()]), "bound to an instance": Odd.__init__.__get__(object()),
-}  # fmt: skip
+    "generator": np.random.default_rng(0),
+    "object": object(),
+    "raises": Odd(),
+    "iterator": iter([1]),
+    "objects in an array": np.array([object()]),
+    "bound to an instance": Odd.__init__.__get__(object()),
+}
 
 
 @pytest.mark.parametrize("kind", STATEFUL)

@@ -131,7 +131,10 @@ BESIDE = {
     "an attribute": ("class Shown: pass\nShown.product = 1", False),
     "a key": ("shown = {'product': 1}", False),
     "an annotation": ("product: int", False),
-    "a variable of a function that is nonlocal inside": ("def show():\n    product = 1\n    def more():\n        nonlocal product\n        product = 2", False),
+    "a variable of a function that is nonlocal inside": (
+        "def show():\n    product = 1\n    def more():\n        nonlocal product\n        product = 2",
+        False,
+    ),
     "a branch": ("if shown:\n    product = 1", False),
     "a loop": ("for product in ():\n    pass", False),
     "a handler": ("try:\n    pass\nexcept ValueError as product:\n    pass", False),
@@ -152,7 +155,7 @@ BESIDE = {
     "a class": ("class product: pass", True),
     "an async function": ("async def product(): pass", True),
     "in the same line": ("one = 1; product = 2; two = 3", True),
-}  # fmt: skip
+}
 HELPERS = {
     "a function": "def product(a, b): return a @ b",
     "a lambda": "product = lambda a, b: a @ b",
@@ -203,7 +206,9 @@ def test_what_is_refused_anywhere_is_refused_by_check_where_the_exercise_does_no
     names = run(shell, BLINDS, "def attention_einsum(q, k, v):\n    return q")
     found = sources("attention_einsum", names["attention_einsum"], names)
     refused = found.offence("attention_einsum", ("attention",), ())
-    graded = Sources((BLINDS, "def attention_einsum(q, k, v):\n    return q")).offence("attention_einsum", ("attention",), ())
+    graded = Sources((BLINDS, "def attention_einsum(q, k, v):\n    return q")).offence(
+        "attention_einsum", ("attention",), ()
+    )
     assert refused.line == "sys.setprofile(None)" and refused == graded
 
 
@@ -211,7 +216,9 @@ def test_the_lessons_own_cells_may_do_what_a_learners_may_not(shell, monkeypatch
     names = run(shell, BLINDS, "def attention_einsum(q, k, v):\n    return q")
     for own, refused in ((frozenset({"sys.setprofile(None)"}), False), (frozenset(), True)):
         monkeypatch.setattr("grader.notebook.live._of_the_lesson", lambda name, own=own: own)
-        found = sources("attention_einsum", names["attention_einsum"], names).offence("attention_einsum", ("attention",), ())
+        found = sources("attention_einsum", names["attention_einsum"], names).offence(
+            "attention_einsum", ("attention",), ()
+        )
         assert (found is not None) == refused
 
 

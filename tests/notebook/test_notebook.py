@@ -136,14 +136,21 @@ class Thing:
         ("zzzz", "No exercise is called 'zzzz'. The exercises are: hard_lookup, soft_lookup, "),
         (lambda x: x, "A lambda has no name, so its exercise is unknown."),
         (renamed, "'renamed' is not the name of an exercise."),
-        (functools.partial(made(RIGHT)),
-         "An object of type partial is not the name of an exercise. Nearest: softmax_rows"),
-        (np.zeros((2, 2)), "takes a function, a class or an exercise's name; this is of type ndarray. A function is passed "
-                           "without being called, as in"),
-        (None, "this is of type NoneType"), (5, "this is of type int"), (Thing(), "this is of type Thing"),
+        (
+            functools.partial(made(RIGHT)),
+            "An object of type partial is not the name of an exercise. Nearest: softmax_rows",
+        ),
+        (
+            np.zeros((2, 2)),
+            "takes a function, a class or an exercise's name; this is of type ndarray. A function is passed "
+            "without being called, as in",
+        ),
+        (None, "this is of type NoneType"),
+        (5, "this is of type int"),
+        (Thing(), "this is of type Thing"),
         (type("SelfAttention", (), {})(), "takes the class SelfAttention itself, not an object made from it"),
     ],
-)  # fmt: skip
+)
 def test_what_names_no_exercise_gets_one_sentence(target, said):
     for function in (check, hint, solution):
         shown = function(target)
@@ -158,7 +165,8 @@ def test_what_refuses_calls_itself_by_its_own_name(function):
         said = str(function(target))
         assert not any(other in said for other in others)
         assert (f'{name}("hard_lookup", answer)' in said or ", renamed)" in said or "the_lambda" in said) is (
-            name == "check" and type(target).__name__ != "SelfAttention")
+            name == "check" and type(target).__name__ != "SelfAttention"
+        )
 
 
 def test_a_wrapped_function_is_judged_by_its_name():
@@ -262,7 +270,9 @@ def test_passed_says_one_sentence_or_nothing(capsys):
     assert passed("corrected_first_row", None) is False
     assert capsys.readouterr().out == 'This opens once check("corrected_first_row", corrected_first_row) passes.\n'
     assert passed(None) is False
-    assert capsys.readouterr().out.startswith("passed takes a function, a class or an exercise's name; this is of type NoneType.")
+    assert capsys.readouterr().out.startswith(
+        "passed takes a function, a class or an exercise's name; this is of type NoneType."
+    )
     assert passed("softmax_row") is False
     assert capsys.readouterr().out.startswith("No exercise is called 'softmax_row'. Nearest: softmax_rows")
 
@@ -315,7 +325,9 @@ def test_explain_tells_a_mistake_and_suggests_ids():
 def test_explain_lists_the_mistakes_of_an_exercise_and_not_which_one_applies():
     function = made(WRONG_AXIS)
     before, verdict = str(explain(function)), check(function)
-    assert before.splitlines()[2] == "softmax_rows" and "  SM1 " in before and "  SM3 " in before and "TT34" not in before
+    assert (
+        before.splitlines()[2] == "softmax_rows" and "  SM1 " in before and "  SM3 " in before and "TT34" not in before
+    )
     assert verdict.verdict.mistakes and str(explain(function)) == before == str(explain("softmax_rows"))
     assert str(explain(len)).startswith("'len' is not the name of an exercise.")
 

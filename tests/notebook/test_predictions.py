@@ -23,10 +23,17 @@ def record(tmp_path, monkeypatch) -> Record:
     return made
 
 
-@pytest.mark.parametrize("question, letters", [
-    ("Which?\n\n- **A** one\n- **B** two\n", "ABC"[:2]), ("Which?\n\n- **A** one\n  over two lines\n- **B** two\n- **C** three", "ABC"),
-    ("What comes?", ""), ("Of **A** and **B**?\n\n- one\n- two", ""), ("- **B** two\n- **A** one", ""), ("- **A** alone", ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "question, letters",
+    [
+        ("Which?\n\n- **A** one\n- **B** two\n", "ABC"[:2]),
+        ("Which?\n\n- **A** one\n  over two lines\n- **B** two\n- **C** three", "ABC"),
+        ("What comes?", ""),
+        ("Of **A** and **B**?\n\n- one\n- two", ""),
+        ("- **B** two\n- **A** one", ""),
+        ("- **A** alone", ""),
+    ],
+)
 def test_options_are_a_list_of_letters(question, letters):
     assert prose.options(question) == letters
 
@@ -35,7 +42,9 @@ def test_options_are_a_list_of_letters(question, letters):
 def test_below_each_prediction_with_options_is_its_own_cell_and_its_answer_is_one_of_them(name):
     cells = registry.handed_out(name)["cells"]
     asked = [at for at, cell in enumerate(cells) if prose.is_folded("".join(cell["source"]))]
-    calls = [at for at, cell in enumerate(cells) if cell["cell_type"] == "code" and "predict(" in "".join(cell["source"])]
+    calls = [
+        at for at, cell in enumerate(cells) if cell["cell_type"] == "code" and "predict(" in "".join(cell["source"])
+    ]
     assert calls == [at + 1 for at in asked if prose.options("".join(cells[at]["source"]))]
     for number, at in enumerate(asked, 1):
         letters = prose.options("".join(cells[at]["source"]))
@@ -52,19 +61,33 @@ def test_a_choice_shows_the_answer_and_the_first_one_counts(record):
     assert api.predict("01.1", "ABC").text.startswith("Choose A, B or C, then unfold the answer above.")
     assert not record.path.exists()
     shown = api.predict("01.1", "ABC", "b")
-    assert shown.text.startswith("**You said B.**\n\n**C**: both dot products are 1.") and "What a wrong guess shows." in shown.text
+    assert (
+        shown.text.startswith("**You said B.**\n\n**C**: both dot products are 1.")
+        and "What a wrong guess shows." in shown.text
+    )
     assert api.predict("01.1", "ABC").text == api.predict("01.1", "ABC", "C").text == shown.text
     assert json.loads(record.path.read_text())["predictions"] == {"01_three_tokens.1": {"choice": "B"}}
     assert set(shown._repr_mimebundle_()) == {"text/plain", "text/markdown"}  # Markdown has its formulas set
     record.attempted("softmax_rows", "x", "failed")
-    assert Record(record.path).prediction("01_three_tokens.1") == "B" and Record(record.path).prediction("01_three_tokens.5") == ""
+    assert (
+        Record(record.path).prediction("01_three_tokens.1") == "B"
+        and Record(record.path).prediction("01_three_tokens.5") == ""
+    )
 
 
-@pytest.mark.parametrize("arguments, said", [
-    ((), "takes a prediction's number"), ((1.1, "ABC"), "takes a prediction's number"), (("1", "ABC"), "takes a prediction's number"),
-    (("01.1",), "takes a prediction's number"), (("01.1", 3), "takes a prediction's number"), (("01.1", "ABC", "D"), "The options of this prediction are A, B, C"),
-    (("01.1", "ABC", 2), "The options of this prediction are A, B, C"), (("01.1", "ABC", "AB"), "The options of this prediction are A, B, C"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        ((), "takes a prediction's number"),
+        ((1.1, "ABC"), "takes a prediction's number"),
+        (("1", "ABC"), "takes a prediction's number"),
+        (("01.1",), "takes a prediction's number"),
+        (("01.1", 3), "takes a prediction's number"),
+        (("01.1", "ABC", "D"), "The options of this prediction are A, B, C"),
+        (("01.1", "ABC", 2), "The options of this prediction are A, B, C"),
+        (("01.1", "ABC", "AB"), "The options of this prediction are A, B, C"),
+    ],
+)
 def test_what_is_no_prediction_or_no_option_gets_a_sentence(record, arguments, said):
     assert said in api.predict(*arguments).text and not record.path.exists()
 
@@ -92,13 +115,25 @@ def test_a_press_keeps_the_choice_and_says_so(record, monkeypatch):
     buttons = api.predict("01.1", "ABC")
     buttons._ipython_display_()
     (bundle,) = bundles
-    assert WIDGET in bundle and "then unfold the answer above" in bundle["text/html"]  # in a saved notebook, without a kernel
+    assert (
+        WIDGET in bundle and "then unfold the answer above" in bundle["text/html"]
+    )  # in a saved notebook, without a kernel
     row = buttons._row.children
-    assert [(button.description, button.tooltip) for button in row] == [("A", "Predict A"), ("B", "Predict B"), ("C", "Predict C")]
+    assert [(button.description, button.tooltip) for button in row] == [
+        ("A", "Predict A"),
+        ("B", "Predict B"),
+        ("C", "Predict C"),
+    ]
     row[1].click()
-    assert record.prediction("01_three_tokens.1") == "B" and buttons._status.value == '<p role="status">You said B. The answer is below.</p>'
+    assert (
+        record.prediction("01_three_tokens.1") == "B"
+        and buttons._status.value == '<p role="status">You said B. The answer is below.</p>'
+    )
     row[2].click()
-    assert record.prediction("01_three_tokens.1") == "B" and "You chose C now, and the first choice is kept." in buttons._status.value
+    assert (
+        record.prediction("01_three_tokens.1") == "B"
+        and "You chose C now, and the first choice is kept." in buttons._status.value
+    )
     (output,) = buttons._output.outputs
     assert output["data"]["text/markdown"].startswith("**You said B.**\n\n**C**: both")
 

@@ -60,9 +60,17 @@ def test_the_number_of_attempts_is_bounded(path):
 
 @pytest.mark.parametrize(
     "broken",
-    [b"", b"{", b"[]", b'{"format": 1}', b'{"format": "1", "exercises": {}}',
-     b'{"format": 1, "exercises": {"softmax": 3}}', b"\xff\xfe\x00", b"[" * 100_000],
-)  # fmt: skip
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"format": 1}',
+        b'{"format": "1", "exercises": {}}',
+        b'{"format": 1, "exercises": {"softmax": 3}}',
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
+    ],
+)
 def test_a_broken_file_is_kept_aside_and_said_once(path, broken):
     path.parent.mkdir()
     path.write_bytes(broken)
@@ -143,7 +151,9 @@ def test_a_full_disk_loses_nothing(path, monkeypatch):
     monkeypatch.setattr(module.os, "replace", full)
     record.attempted("softmax", "b", "passed")
     assert record.entry("softmax") == ExerciseRecord("passed", passed=True, attempts=2)
-    assert path.read_text() == before and not [one for one in path.parent.iterdir() if one.name.startswith(f".{path.name}")]
+    assert path.read_text() == before and not [
+        one for one in path.parent.iterdir() if one.name.startswith(f".{path.name}")
+    ]
     assert record.take_notes() == (
         f"Progress cannot be written to {path} (No space left on device); it is kept only until this kernel ends.",
     )

@@ -93,14 +93,23 @@ def test_a_check_tells_the_room_and_nothing_of_the_code(room, sent, tmp_path):
     leave()
     assert not room.room.board().learners
     bodies = b"".join(sent) + (tmp_path / "room.jsonl").read_bytes()
-    assert b'"hard_lookup"' in bodies and SENTINEL.encode() not in bodies and b"argm" not in bodies and b"values" not in bodies
-    fields = {key for body in sent if body.startswith(b"{") for event in json.loads(body).get("events", []) for key in event}
+    assert (
+        b'"hard_lookup"' in bodies
+        and SENTINEL.encode() not in bodies
+        and b"argm" not in bodies
+        and b"values" not in bodies
+    )
+    fields = {
+        key for body in sent if body.startswith(b"{") for event in json.loads(body).get("events", []) for key in event
+    }
     assert fields == {"at", "exercise", "status", "mistake", "note"}
 
 
 def test_without_a_room_nothing_is_sent_and_nothing_of_it_is_loaded(sent):
     program = "import sys; from grader import check; check('hard_lookup', lambda *_: 0); print([n for n in sys.modules if 'room' in n or n == 'http.client'])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=dict(os.environ))
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=dict(os.environ)
+    )
     assert done.stdout.strip().endswith("[]"), done.stderr
     checked(WRONG)
     for call in (leave, stuck, fine):
@@ -168,12 +177,29 @@ def test_who_comes_back_has_the_same_place(room):
 # --- what joins and what does not ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("given", [
-    (), (7, "a", "b"), ("", "a", "b"), ("not an address", "a", "b"), ("ftp://x", "a", "b"), ("http://", "a", "b"), ("http://x:99999999", "a", "b"),
-    ("http://x:y", "a", "b"), ("http://[", "a", "b"), ("http://user:pass@x", "a", "b"), ("http://x/?a=b", "a", "b"), ("http://ä.b", "a", "b"),
-    ("http://x", "", "b"), ("http://x", None, "b"), ("http://x", "a-b-c", ""), ("http://x", "a-b-c", "\u200b"), ("http://x", "a-b-c", ["ada"]),
-    ("http://x\r\nHost: y", "a", "b"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "given",
+    [
+        (),
+        (7, "a", "b"),
+        ("", "a", "b"),
+        ("not an address", "a", "b"),
+        ("ftp://x", "a", "b"),
+        ("http://", "a", "b"),
+        ("http://x:99999999", "a", "b"),
+        ("http://x:y", "a", "b"),
+        ("http://[", "a", "b"),
+        ("http://user:pass@x", "a", "b"),
+        ("http://x/?a=b", "a", "b"),
+        ("http://ä.b", "a", "b"),
+        ("http://x", "", "b"),
+        ("http://x", None, "b"),
+        ("http://x", "a-b-c", ""),
+        ("http://x", "a-b-c", "\u200b"),
+        ("http://x", "a-b-c", ["ada"]),
+        ("http://x\r\nHost: y", "a", "b"),
+    ],
+)
 def test_what_joins_no_room_gets_an_example(given, sent):
     assert 'join("http://192.168.1.20:8765", "amber-falcon-river", "ada")' in said(join(*given))
     assert not sent and membership.read() is None
@@ -182,7 +208,9 @@ def test_what_joins_no_room_gets_an_example(given, sent):
 def test_a_wrong_code_is_told(room):
     assert "This is not the room's code." in said(join(room.address, "wrong-wrong-wrong", "ada"))
     assert membership.read() is None
-    assert "You are in the room as ada" in said(join(f" 127.0.0.1:{room.port}/ ", room.live.code.upper().replace("-", " "), "ada"))
+    assert "You are in the room as ada" in said(
+        join(f" 127.0.0.1:{room.port}/ ", room.live.code.upper().replace("-", " "), "ada")
+    )
 
 
 def test_nobody_answers(unused):
@@ -228,10 +256,19 @@ def answer(status: str, body: bytes, more: str = "") -> bytes:
     return f"HTTP/1.1 {status}\r\n{more}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-@pytest.mark.parametrize("bytes_", [
-    b"", b"SSH-2.0-OpenSSH\r\n", answer("200 OK", b"<html>a page</html>"), answer("200 OK", b"[]"), answer("200 OK", b'{"token": 7}'),
-    answer("404 Not Found", b"no"), answer("302 Found", b"", "Location: http://127.0.0.1:1/\r\n"), answer("200 OK", b"[" * 60_000),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "bytes_",
+    [
+        b"",
+        b"SSH-2.0-OpenSSH\r\n",
+        answer("200 OK", b"<html>a page</html>"),
+        answer("200 OK", b"[]"),
+        answer("200 OK", b'{"token": 7}'),
+        answer("404 Not Found", b"no"),
+        answer("302 Found", b"", "Location: http://127.0.0.1:1/\r\n"),
+        answer("200 OK", b"[" * 60_000),
+    ],
+)
 def test_what_answers_may_be_no_room(bytes_):
     other = Other(bytes_)
     shown = said(join(other.address, "a-b-c", "ada"))
@@ -271,7 +308,13 @@ def test_a_network_that_fails_is_one_line_and_loses_nothing(tmp_path):
     with running(tmp_path / "room.jsonl", port) as again:
         until(lambda: rooms._kernel.sender.drain(0.1))
         kept = [json.loads(line) for line in (tmp_path / "room.jsonl").read_text().splitlines()]
-        assert [line["status"] for line in kept if "exercise" in line] == ["passed", "passed", "failed", "failed", "failed"]
+        assert [line["status"] for line in kept if "exercise" in line] == [
+            "passed",
+            "passed",
+            "failed",
+            "failed",
+            "failed",
+        ]
         assert again.room.board().learners[0].states["hard_lookup"].status == "failed"
 
 
@@ -330,7 +373,9 @@ def test_a_room_that_knows_a_learner_no_more_is_told_once(room, sent):
     checked(WRONG)
     until(lambda: rooms._kernel.sender.refused)
     shown = said(checked(RIGHT))
-    assert "accepts nothing more from this notebook: The room does not know this notebook. join() joins it again." in shown
+    assert (
+        "accepts nothing more from this notebook: The room does not know this notebook. join() joins it again." in shown
+    )
     del sent[:]
     assert "takes nothing more" not in said(checked(WRONG)) and not sent
     assert "You are in the room" not in str(progress())
@@ -341,8 +386,14 @@ def test_a_removed_learner_is_told_so(room):
     assert room.post(f"/room/{room.live.key_with_names}/remove", places=[0]) == (200, {"removed": 1})
     checked(WRONG)
     until(lambda: rooms._kernel.sender.refused)
-    assert "The room accepts nothing more from this notebook: The instructor removed you from the room. join() joins it again." in said(checked(RIGHT))
-    assert "You are in the room as ada" in said(join(room.address, room.live.code, "ada")) and room.room.place("1.x") is None
+    assert (
+        "The room accepts nothing more from this notebook: The instructor removed you from the room. join() joins it again."
+        in said(checked(RIGHT))
+    )
+    assert (
+        "You are in the room as ada" in said(join(room.address, room.live.code, "ada"))
+        and room.room.place("1.x") is None
+    )
     assert len(room.room.present()) == 1
 
 
@@ -370,7 +421,18 @@ def test_a_flood_is_sent_later(patient, room):
     sender.close()
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"address": 1}', b'{"address": "x", "name": "a", "token": "b", "until": 1}', b"\xff", b"[" * 9_000])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"address": 1}',
+        b'{"address": "x", "name": "a", "token": "b", "until": 1}',
+        b"\xff",
+        b"[" * 9_000,
+    ],
+)
 def test_a_file_that_is_torn_is_no_membership(content, sent):
     membership.path().parent.mkdir(parents=True, exist_ok=True)
     membership.path().write_bytes(content)
@@ -412,7 +474,9 @@ def test_sending_touches_no_random_state_and_no_output(room, capsys):
 
 def test_a_check_judges_as_ever_while_much_is_sent(room):
     """Each verdict, forbidden operations too, is the same with the sender's thread at work as without it."""
-    shortcut = "def softmax_rows(scores):\n    import torch\n    return torch.softmax(torch.as_tensor(scores), 1).numpy()"
+    shortcut = (
+        "def softmax_rows(scores):\n    import torch\n    return torch.softmax(torch.as_tensor(scores), 1).numpy()"
+    )
     alone = str(checked(shortcut, "softmax_rows"))
     judged.verdicts.clear()
     sender = Sender(room.address, room.joined("grace"))
@@ -455,7 +519,10 @@ def test_a_forked_child_has_a_sender_of_its_own(room):
 
 def test_a_script_that_ends_sends_what_waits(room):
     slowly = "import time, grader.notebook.sending as s; post = s.Line.post; s.Line.post = lambda *given: (time.sleep(0.3), post(*given))[1]; "
-    program = slowly + f"from grader import join, check; join({room.address!r}, {room.live.code!r}, 'ada'); check('hard_lookup', lambda *_: 0)"
+    program = (
+        slowly
+        + f"from grader import join, check; join({room.address!r}, {room.live.code!r}, 'ada'); check('hard_lookup', lambda *_: 0)"
+    )
     subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60, check=True, env=dict(os.environ))
     assert states(room) == {"hard_lookup": "failed"}
 

@@ -13,7 +13,9 @@ from grader.course import registry
 from grader.grading.grade import grade_submission
 from grader.notebook import judged, waiting, workspace
 
-IMPORTS = "import numpy as np\nfrom grader import check, explain, figures, hint, passed, progress, replay, reset, solution"
+IMPORTS = (
+    "import numpy as np\nfrom grader import check, explain, figures, hint, passed, progress, replay, reset, solution"
+)
 RIGHT = """def softmax_rows(scores):
     e = np.exp(scores - scores.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
@@ -72,8 +74,16 @@ def test_what_goes_with_a_room_says_how_it_is_imported(cells):
 
 BROKEN = {
     "a bracket that is missing": (RIGHT.replace("np.exp(", "np.exp(("), "SyntaxError: ", "line 2 of its cell"),
-    "a bad indent": (RIGHT.replace("    return", "   return"), "IndentationError: unindent does not match", "line 3 of its cell"),
-    "an import that fails": ("import no_such_module\n" + RIGHT, "ModuleNotFoundError: No module named 'no_such_module'.", "line 1 of its"),
+    "a bad indent": (
+        RIGHT.replace("    return", "   return"),
+        "IndentationError: unindent does not match",
+        "line 3 of its cell",
+    ),
+    "an import that fails": (
+        "import no_such_module\n" + RIGHT,
+        "ModuleNotFoundError: No module named 'no_such_module'.",
+        "line 1 of its",
+    ),
     "a definition that is none": (RIGHT.replace("def ", "df "), "SyntaxError: ", "line 1 of its cell"),
 }
 
@@ -142,8 +152,11 @@ def test_another_cell_of_the_same_name_ends_it(cells):
 def test_a_called_exercise_whose_check_fails_comes_first(cells):
     cells.run(WRONG, "s")
     cells.run("def weighted_sum(weights, V):\n    return weights @ V", "w")
-    cells.run("import math\ndef three_token_attention(Q, K, V):\n"
-              "    weights = softmax_rows(Q @ K.T / math.sqrt(Q.shape[1]))\n    return weighted_sum(weights, V), weights", "t")  # fmt: skip
+    cells.run(
+        "import math\ndef three_token_attention(Q, K, V):\n"
+        "    weights = softmax_rows(Q @ K.T / math.sqrt(Q.shape[1]))\n    return weighted_sum(weights, V), weights",
+        "t",
+    )
     said = cells.run("check(three_token_attention)")
     assert said.startswith("FAILED")
     told = "three_token_attention calls `softmax_rows`, whose check fails: start there, with check(softmax_rows)."
@@ -156,8 +169,10 @@ def test_a_called_exercise_whose_check_fails_comes_first(cells):
 def test_a_mistake_of_the_callers_own_leads_nowhere_else(cells, softmax):
     cells.run(softmax)
     cells.run("def weighted_sum(weights, V):\n    return weights @ V")
-    cells.run("def three_token_attention(Q, K, V):\n"
-              "    weights = softmax_rows(Q @ K.T)  # without the scale\n    return weighted_sum(weights, V), weights")  # fmt: skip
+    cells.run(
+        "def three_token_attention(Q, K, V):\n"
+        "    weights = softmax_rows(Q @ K.T)  # without the scale\n    return weighted_sum(weights, V), weights"
+    )
     said = cells.run("check(three_token_attention)")
     assert said.startswith("FAILED") and "whose check fails" not in said
 
@@ -165,9 +180,13 @@ def test_a_mistake_of_the_callers_own_leads_nowhere_else(cells, softmax):
 GIVEN_SOFTMAX = {
     "03_scaled_dot_product_attention": (
         "scaled_dot_product_attention",
-        "def scaled_dot_product_attention(q, k, v):\n    weights = softmax(q @ k.swapaxes(-1, -2))\n    return weights @ v, weights"),
-    "04_why_scale": ("softmax_gradient_norm", "def softmax_gradient_norm(scores):\n    return (softmax(scores) ** 2).sum(axis=-1)"),
-}  # fmt: skip
+        "def scaled_dot_product_attention(q, k, v):\n    weights = softmax(q @ k.swapaxes(-1, -2))\n    return weights @ v, weights",
+    ),
+    "04_why_scale": (
+        "softmax_gradient_norm",
+        "def softmax_gradient_norm(scores):\n    return (softmax(scores) ** 2).sum(axis=-1)",
+    ),
+}
 
 
 @pytest.mark.parametrize("lesson", GIVEN_SOFTMAX)
@@ -186,19 +205,30 @@ def test_what_a_lesson_gives_is_no_exercise_to_begin_with(cells, lesson):
 def test_an_exercise_that_is_not_defined_gets_one_sentence(cells):
     for call in ("check(softmax_rows)", "hint(softmax_rows)", "if passed(softmax_rows):\n    print(softmax_rows)"):
         said = cells.run(call, raises=True)
-        assert said.startswith("`softmax_rows` is not defined in this kernel: run the cell that defines it.") and "Traceback" not in said
+        assert (
+            said.startswith("`softmax_rows` is not defined in this kernel: run the cell that defines it.")
+            and "Traceback" not in said
+        )
     cells.run("def softmax_rows(:", raises=True)
     said = cells.run("check(softmax_rows)", raises=True)
-    assert said.startswith("`softmax_rows` is not defined: the last run of its cell failed in its line 1, `def softmax_rows(:` (SyntaxError")
+    assert said.startswith(
+        "`softmax_rows` is not defined: the last run of its cell failed in its line 1, `def softmax_rows(:` (SyntaxError"
+    )
 
 
 def test_an_exercise_that_was_never_called_by_its_name_is_told_its_name(cells):
-    stub = next(cell for cell in registry.pristine("01_three_tokens")["cells"]
-                if cell["metadata"]["grader"].get("exercise") == "softmax_rows" and cell["metadata"]["grader"]["role"] == "exercise")  # fmt: skip
+    stub = next(
+        cell
+        for cell in registry.pristine("01_three_tokens")["cells"]
+        if cell["metadata"]["grader"].get("exercise") == "softmax_rows"
+        and cell["metadata"]["grader"]["role"] == "exercise"
+    )
     cells.run(RIGHT.replace("softmax_rows", "softmax_row"), stub["id"])
     said = cells.run("check(softmax_rows)", raises=True)
-    assert said == ("`softmax_rows` is not defined: its cell now defines `softmax_row`. The exercise is called softmax_rows; "
-                    "its function must have that name.")  # fmt: skip
+    assert said == (
+        "`softmax_rows` is not defined: its cell now defines `softmax_row`. The exercise is called softmax_rows; "
+        "its function must have that name."
+    )
 
 
 def test_ids_misspellings_and_no_argument_at_all(cells):
@@ -214,8 +244,16 @@ def test_what_a_restarted_kernel_does_not_import_yet(cells):
     assert said.startswith("`check` is not known in this kernel: run the cell near the top that imports it;")
 
 
-@pytest.mark.parametrize("code", ["nonsense + 1", "def f():\n    return nonsense\nf()", "print(softmax_rows)", "check(len(nonsense))",
-                                  "def f():\n    return check(nonsense)\nf()"])  # fmt: skip
+@pytest.mark.parametrize(
+    "code",
+    [
+        "nonsense + 1",
+        "def f():\n    return nonsense\nf()",
+        "print(softmax_rows)",
+        "check(len(nonsense))",
+        "def f():\n    return check(nonsense)\nf()",
+    ],
+)
 def test_other_errors_stay_as_they_are(cells, code):
     said = cells.run(code, raises=True)
     assert "Traceback" in said and "NameError" in said
@@ -237,7 +275,9 @@ def test_the_command_is_a_magic(cells):
 
 def test_a_payoff_leaves_out_what_the_exercise_prints(cells):
     cells.run(RIGHT.replace("    e =", "    print('one'); print('two')\n    e ="), "s")
-    said = cells.run("if passed(softmax_rows):\n    for _ in range(3):\n        softmax_rows(np.ones((1, 2)))\n    print('mine')")
+    said = cells.run(
+        "if passed(softmax_rows):\n    for _ in range(3):\n        softmax_rows(np.ones((1, 2)))\n    print('mine')"
+    )
     assert said == "mine 6 lines that softmax_rows prints were left out here: a print() is still in it."
     assert cells.run("out = softmax_rows(np.ones((1, 2)))") == "one two"
     cells.run(RIGHT, "s")
@@ -272,12 +312,20 @@ def test_replay_sets_the_inputs_and_offers_a_cell(cells):
     assert names["scores"] == "mine" and names["scores_failing"].tolist() == [[0, 1, 2], [3, 0, -1]]
     cells.run(cells.shell.rl_next_input)
     assert np.abs(names["got"] - names["expected"]).max() == pytest.approx(0.4863, abs=1e-4)
-    cells.run("del scores, scores_failing\nreplay(softmax_rows)\nreplay(softmax_rows)\nscores = scores + 1\nreplay(softmax_rows)")
-    assert names["scores"].tolist() == [[1, 2, 3], [4, 1, 0]] and names["scores_failing"].tolist() == [[0, 1, 2], [3, 0, -1]]
+    cells.run(
+        "del scores, scores_failing\nreplay(softmax_rows)\nreplay(softmax_rows)\nscores = scores + 1\nreplay(softmax_rows)"
+    )
+    assert names["scores"].tolist() == [[1, 2, 3], [4, 1, 0]] and names["scores_failing"].tolist() == [
+        [0, 1, 2],
+        [3, 0, -1],
+    ]
     cells.run("corrected_first_row = [1, 2]\ncheck('corrected_first_row')")
     assert "is an answer and takes no input" in cells.run("replay('corrected_first_row')")
     cells.run(RIGHT, "s")
-    assert cells.run("replay(softmax_rows)") == "The last check of softmax_rows passed, so there is no failed input to replay."
+    assert (
+        cells.run("replay(softmax_rows)")
+        == "The last check of softmax_rows passed, so there is no failed input to replay."
+    )
 
 
 def test_replay_shows_two_shapes_beside_one_another(cells):
@@ -293,15 +341,20 @@ def test_replay_offers_no_call_where_a_check_goes_its_own_way(cells):
     assert cells.run("check(dot_product_std)").startswith("FAILED")
     cells.shell.rl_next_input = None
     said = cells.run("replay(dot_product_std)")
-    assert "so no single call can show it" in said and cells.shell.rl_next_input is None and "d_k" in cells.shell.user_ns
+    assert (
+        "so no single call can show it" in said and cells.shell.rl_next_input is None and "d_k" in cells.shell.user_ns
+    )
 
 
 def test_replay_builds_a_module_with_the_weights_of_the_check(cells):
-    cells.run("import torch\nfrom torch import nn\n"
-              "class SelfAttention(nn.Module):\n    def __init__(self, d_model, d_k, d_v):\n        super().__init__()\n"
-              "        self.w_q, self.w_k = nn.Linear(d_model, d_k, bias=False), nn.Linear(d_model, d_k, bias=False)\n"
-              "        self.w_v = nn.Linear(d_model, d_v, bias=False)\n"
-              "    def forward(self, x):\n        w = torch.softmax(self.w_q(x) @ self.w_k(x).mT, dim=-1)\n        return w @ self.w_v(x), w", "a")  # fmt: skip
+    cells.run(
+        "import torch\nfrom torch import nn\n"
+        "class SelfAttention(nn.Module):\n    def __init__(self, d_model, d_k, d_v):\n        super().__init__()\n"
+        "        self.w_q, self.w_k = nn.Linear(d_model, d_k, bias=False), nn.Linear(d_model, d_k, bias=False)\n"
+        "        self.w_v = nn.Linear(d_model, d_v, bias=False)\n"
+        "    def forward(self, x):\n        w = torch.softmax(self.w_q(x) @ self.w_k(x).mT, dim=-1)\n        return w @ self.w_v(x), w",
+        "a",
+    )
     assert cells.run("check(SelfAttention)").startswith("FAILED")
     cells.run("replay(SelfAttention)")
     code = cells.shell.rl_next_input
@@ -353,16 +406,25 @@ def test_reset_puts_one_cell_back_and_keeps_the_notebook(cells, tmp_path):
     assert said.startswith("Reset softmax_rows Nothing was changed yet:") and not (tmp_path / "backups").exists()
     call = re.search(r'reset\("softmax_rows", "\w+"\)', said)[0]
     said = cells.run(call)
-    assert said.startswith("softmax_rows was not changed Save the notebook first") and not (tmp_path / "backups").exists()
-    notebook["cells"].append({"cell_type": "code", "id": "r", "metadata": {}, "outputs": [], "execution_count": None, "source": [call]})
+    assert (
+        said.startswith("softmax_rows was not changed Save the notebook first") and not (tmp_path / "backups").exists()
+    )
+    notebook["cells"].append(
+        {"cell_type": "code", "id": "r", "metadata": {}, "outputs": [], "execution_count": None, "source": [call]}
+    )
     path.write_text(workspace.encode(notebook))
     said = cells.run(call)
     assert said.startswith("softmax_rows is the course's original again") and "Reload Notebook from Disk" in said
     assert stub.splitlines()[-1].strip() in path.read_text().replace('\\"', '"')
-    assert "keepdims" not in path.read_text().split("def softmax_rows")[1][:900] and "return weights @ V" in path.read_text()
+    assert (
+        "keepdims" not in path.read_text().split("def softmax_rows")[1][:900]
+        and "return weights @ V" in path.read_text()
+    )
     assert "e.sum(axis=1" in next((tmp_path / "backups").iterdir()).read_text()
     assert "`softmax_rows` is not defined" in cells.run("check(softmax_rows)", raises=True)
-    path.write_text(workspace.encode(notebook))  # written again, and the cell with its code is still there at the next Run All
+    path.write_text(
+        workspace.encode(notebook)
+    )  # written again, and the cell with its code is still there at the next Run All
     assert "That code was for an earlier state." in cells.run(call) and "e.sum(axis=1" in path.read_text()
 
 
@@ -405,11 +467,17 @@ def graded(path, exercise: str, *added: str):
 PAYOFF = "scores = attention_scores(Q, K)"
 BORROWED = {
     "a payoff's": ((course_cell("01_three_tokens", PAYOFF),), LOOPS, f"`scores` {ELSEWHERE}"),
-    "a payoff's that was changed": ((f"{course_cell('01_three_tokens', PAYOFF)}\n    print(scores)",), LOOPS, f"`scores` {ELSEWHERE}"),
+    "a payoff's that was changed": (
+        (f"{course_cell('01_three_tokens', PAYOFF)}\n    print(scores)",),
+        LOOPS,
+        f"`scores` {ELSEWHERE}",
+    ),
     "an own cell's that needs a payoff's": (
-        (course_cell("01_three_tokens", PAYOFF), "shape = scores.shape"), CREATED.replace("(len(Q), len(K))", "shape"),
-        "`shape` is made in a cell that needs `scores`, which comes from another cell of the notebook; grading starts without `scores`."),
-}  # fmt: skip
+        (course_cell("01_three_tokens", PAYOFF), "shape = scores.shape"),
+        CREATED.replace("(len(Q), len(K))", "shape"),
+        "`shape` is made in a cell that needs `scores`, which comes from another cell of the notebook; grading starts without `scores`.",
+    ),
+}
 
 
 @pytest.mark.parametrize("whose", BORROWED)
@@ -447,9 +515,14 @@ def test_a_misspelled_parameter_that_the_course_has_a_value_for(cells, tmp_path)
     answer = "def hard_lookup(query, keys, values):\n    return values[(key @ query).argmax()]"
     cells.run(answer)
     said = cells.run("check(hard_lookup)")
-    assert f"--- `key` is no parameter (is `keys` meant?): it {ELSEWHERE} hard_lookup raised NameError: name 'key'" in said
+    assert (
+        f"--- `key` is no parameter (is `keys` meant?): it {ELSEWHERE} hard_lookup raised NameError: name 'key'" in said
+    )
     headline = graded(tmp_path / "00_start_here.ipynb", "hard_lookup", answer).headline
-    assert headline.startswith(f"`key` is no parameter (is `keys` meant?): it {ELSEWHERE} hard_lookup raised") and headline in said
+    assert (
+        headline.startswith(f"`key` is no parameter (is `keys` meant?): it {ELSEWHERE} hard_lookup raised")
+        and headline in said
+    )
 
 
 HELPER = "def largest(scores):\n    return scores.max(axis=1, keepdims=True)"
@@ -465,7 +538,9 @@ def test_a_helper_whose_cell_was_deleted_is_defined_no_more(cells, tmp_path):
     told = "`largest` is defined in no cell any more, or in one that has not run: write it into a cell, and run that. softmax_rows raised NameError:"
     assert said.startswith("ERROR: softmax_rows") and f"--- {told}" in said
     assert graded(tmp_path / "01_three_tokens.ipynb", "softmax_rows", HELPED).headline in said
-    cells.run(HELPER, "h")  # the same cell again, or the one that an undo brought back, while the front end repeats what it said
+    cells.run(
+        HELPER, "h"
+    )  # the same cell again, or the one that an undo brought back, while the front end repeats what it said
     assert cells.run("check(softmax_rows)").startswith("PASSED")
     cells.delete("s")
     said = cells.run("check(softmax_rows)")
@@ -482,7 +557,9 @@ def test_a_name_that_another_cell_defines_too_is_read_from_there_again(cells):
     cells.run(HELPER, "third")
     cells.run(HELPER, "fourth")
     cells.delete("fourth")
-    assert "`largest` is defined in another cell, too, which is older: run that one." in cells.run("check(softmax_rows)")
+    assert "`largest` is defined in another cell, too, which is older: run that one." in cells.run(
+        "check(softmax_rows)"
+    )
 
 
 OWN_FILE = "def largest(scores):\n    return scores.max(axis=1, keepdims=True)\n"
@@ -491,8 +568,11 @@ IMPORTED = {
     "in its own cell": (["from helpers import largest\n" + HELPED], "`softmax_rows` needs `helpers.py`."),
     "in another cell": (["from helpers import largest", HELPED], "`largest` needs `helpers.py`."),
     "as a module": (["import helpers as h", HELPED.replace("largest", "h.largest")], "`h` needs `helpers.py`."),
-    "while it runs": ([HELPED.replace("    e =", "    from helpers import largest\n    e =")], "softmax_rows imports `helpers.py`."),
-}  # fmt: skip
+    "while it runs": (
+        [HELPED.replace("    e =", "    from helpers import largest\n    e =")],
+        "softmax_rows imports `helpers.py`.",
+    ),
+}
 
 
 @pytest.mark.parametrize("where", IMPORTED)
@@ -505,11 +585,17 @@ def test_a_file_beside_the_notebook_is_not_there_in_grading(cells, tmp_path, mon
             cells.run(text)
         loaded = sys.modules.get("helpers")
         said = cells.run("check(softmax_rows)")
-        assert said.startswith("ERROR: softmax_rows") and f"--- {told} {ALONE}" in said and sys.modules.get("helpers") is loaded
+        assert (
+            said.startswith("ERROR: softmax_rows")
+            and f"--- {told} {ALONE}" in said
+            and sys.modules.get("helpers") is loaded
+        )
     finally:
         sys.modules.pop("helpers", None)
     verdict = graded(tmp_path / "01_three_tokens.ipynb", "softmax_rows", *answer)
-    assert verdict.status == "error" and ("NameError" in verdict.headline or "reads the notebook alone" in " ".join(verdict.details))
+    assert verdict.status == "error" and (
+        "NameError" in verdict.headline or "reads the notebook alone" in " ".join(verdict.details)
+    )
     cells.run(OWN_FILE)
     cells.run(HELPED)
     assert cells.run("check(softmax_rows)").startswith("PASSED")
@@ -532,12 +618,16 @@ def test_a_check_in_the_cell_that_defines_a_name_again_finds_it(cells):
 def test_an_answer_that_needs_the_courses_numbers_is_none_in_grading(cells, tmp_path):
     lesson, own = "01_three_tokens", "corrected_first_row = weights[0] @ V"
     cells.run(course_cell(lesson, "Q = np.array"))
-    cells.run("def three_token_attention(Q, K, V):\n    s = Q @ K.T / np.sqrt(Q.shape[1])\n    e = np.exp(s - s.max(axis=1, keepdims=True))\n"
-              "    weights = e / e.sum(axis=1, keepdims=True)\n    return weights @ V, weights")  # fmt: skip
+    cells.run(
+        "def three_token_attention(Q, K, V):\n    s = Q @ K.T / np.sqrt(Q.shape[1])\n    e = np.exp(s - s.max(axis=1, keepdims=True))\n"
+        "    weights = e / e.sum(axis=1, keepdims=True)\n    return weights @ V, weights"
+    )
     cells.run(course_cell(lesson, "output, weights = three_token_attention"))
     cells.run(own)
     said = cells.run('check("corrected_first_row")')
-    told = f"`corrected_first_row` is made in a cell that needs `weights`, which {ELSEWHERE.replace('it.', '`weights`.')}"
+    told = (
+        f"`corrected_first_row` is made in a cell that needs `weights`, which {ELSEWHERE.replace('it.', '`weights`.')}"
+    )
     assert said.startswith("ERROR: corrected_first_row") and told in said
     assert graded(tmp_path / f"{lesson}.ipynb", "corrected_first_row", own).status == "error"
 

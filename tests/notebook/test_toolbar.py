@@ -46,32 +46,46 @@ def press(bar, label: str, row=None) -> str:
 
 
 def plain(html: str) -> str:
-    return " ".join(unescape(re.sub(r"<style>.*?</style>|<(?!/?code)[^>]+>", " ", html, flags=re.S)).replace("<code>", "").replace("</code>", "").split())
+    return " ".join(
+        unescape(re.sub(r"<style>.*?</style>|<(?!/?code)[^>]+>", " ", html, flags=re.S))
+        .replace("<code>", "")
+        .replace("</code>", "")
+        .split()
+    )
 
 
-@pytest.mark.parametrize("code, offered", [
-    (STUB, ["Hint 1 of 3", "Solution"]),
-    (WRONG, ["Hint 1 of 3", "Replay", "Explain SM1", "Solution", "Reset"]),
-    (BROKEN, ["Hint 1 of 3", "Replay", "Solution", "Reset"]),
-    (RIGHT, ["Solution", "Reset"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "code, offered",
+    [
+        (STUB, ["Hint 1 of 3", "Solution"]),
+        (WRONG, ["Hint 1 of 3", "Replay", "Explain SM1", "Solution", "Reset"]),
+        (BROKEN, ["Hint 1 of 3", "Replay", "Solution", "Reset"]),
+        (RIGHT, ["Solution", "Reset"]),
+    ],
+)
 def test_a_button_is_there_only_where_it_does_something(notebook, code, offered):
     bar = bar_of(notebook, code)
     assert labels(bar) == offered
     assert all(child.tooltip for child in bar._row.children[:-1])
-    assert "explain(" not in plain(notebook.shell.run_cell("shown = check(softmax_rows)") and notebook.shell.user_ns["shown"].html)
+    assert "explain(" not in plain(
+        notebook.shell.run_cell("shown = check(softmax_rows)") and notebook.shell.user_ns["shown"].html
+    )
 
 
 def test_each_press_shows_its_result_below_the_verdict_and_adds_no_cell(notebook):
     bar = bar_of(notebook, WRONG)
     assert "1 attempt lesson 01: 0 of 7 passed" in plain(bar._progress.value)
     first = press(bar, "Hint")
-    assert first.startswith("Hint 1 of 3: the result is below the buttons. Hint 1 of 3 for softmax_rows The check proved SM1")
+    assert first.startswith(
+        "Hint 1 of 3: the result is below the buttons. Hint 1 of 3 for softmax_rows The check proved SM1"
+    )
     assert "1 attempt, 1 hint" in plain(bar._progress.value) and labels(bar)[0] == "Hint 2 of 3"
     assert "Softmax ran over the queries" in press(bar, "Explain")
     said = press(bar, "Replay")
     assert "got = softmax_rows(scores)" in said and "They gave: array([[" in said
-    assert {"scores", "expected", "got"} <= notebook.shell.user_ns.keys() and not hasattr(notebook.shell, "rl_next_input")
+    assert {"scores", "expected", "got"} <= notebook.shell.user_ns.keys() and not hasattr(
+        notebook.shell, "rl_next_input"
+    )
     assert "opens after a pass" in press(bar, "Solution")
     press(bar, "Hint"), press(bar, "Hint")
     assert labels(bar)[0] == "Hint 1 of 3"  # from the start again
@@ -82,7 +96,9 @@ def test_each_press_shows_its_result_below_the_verdict_and_adds_no_cell(notebook
 def test_a_replay_that_raises_names_the_line(notebook):
     bar = bar_of(notebook, BROKEN)
     said = press(bar, "Replay")
-    assert "They ended here: AttributeError" in said and "in line 2 of your cell: return np.no_such_thing(scores)" in said
+    assert (
+        "They ended here: AttributeError" in said and "in line 2 of your cell: return np.no_such_thing(scores)" in said
+    )
 
 
 def test_what_a_button_raises_is_said_where_it_was_pressed(notebook, monkeypatch):
@@ -103,11 +119,17 @@ def test_a_reset_asks_first_and_keeps_the_code(notebook, tmp_path):
     bar = bar_of(notebook, RIGHT)
     assert "This exercise has passed" in press(bar, "Reset")
     press(bar, "Keep", bar._further.children[0])
-    assert "softmax_rows" in notebook.shell.user_ns and not (tmp_path / "backups").exists() and bar._further.children == ()
+    assert (
+        "softmax_rows" in notebook.shell.user_ns and not (tmp_path / "backups").exists() and bar._further.children == ()
+    )
     press(bar, "Reset")
     press(bar, "Restore", bar._further.children[0])
     (copy,) = (tmp_path / "backups").iterdir()
-    assert copy.suffix == ".py" and copy.read_text().strip() == RIGHT.strip() and "softmax_rows" not in notebook.shell.user_ns
+    assert (
+        copy.suffix == ".py"
+        and copy.read_text().strip() == RIGHT.strip()
+        and "softmax_rows" not in notebook.shell.user_ns
+    )
     (shown,) = bar._further.children[0].outputs
     assert copy.name in shown["data"]["text/html"] and "is not written yet" in shown["data"]["text/html"]
     assert "Replace your cell by the original" in shown["data"]["text/plain"]
@@ -123,8 +145,14 @@ def test_a_front_end_without_widgets_gets_the_line_of_words(notebook, monkeypatc
     bar.display()
     first, further = bar._row, bar_of(notebook, WRONG)
     further.display()
-    assert first.comm is None and further._row.comm is not None and slider.comm is not None  # a new check takes only its own buttons away
-    assert shown[0]["text/plain"] == bar._verdict.look and 'explain("SM1")' in plain(shown[0]["text/html"]) and WIDGET in shown[0]
+    assert (
+        first.comm is None and further._row.comm is not None and slider.comm is not None
+    )  # a new check takes only its own buttons away
+    assert (
+        shown[0]["text/plain"] == bar._verdict.look
+        and 'explain("SM1")' in plain(shown[0]["text/html"])
+        and WIDGET in shown[0]
+    )
 
 
 def test_only_a_client_that_can_be_asked_gets_buttons():
@@ -136,5 +164,3 @@ def test_only_a_client_that_can_be_asked_gets_buttons():
         kernel._client.execute = lambda code, allow_stdin, **options: execute(code, allow_stdin=True, **options)
         outputs = kernel.run(code, 60)[1]
     assert [WIDGET in output["data"] for output in outputs] == [False, True]
-
-

@@ -32,17 +32,24 @@ from tests.reports.samples import OURS, PASSED, PROVEN, lesson
 from tests.submission.test_enrolled import CANVAS
 
 RUNNER = {
-    "CLASSROOM": "attention", "ASSIGNMENT": "one", "SUBMISSION_TAG": "submit/2026-06-01T14-32-05Z-a1b2c3d",
-    "COMMIT_URL": "https://x.org/commit/1", "RELEASE_URL": "https://x.org/releases/tag/1",
-}  # fmt: skip
+    "CLASSROOM": "attention",
+    "ASSIGNMENT": "one",
+    "SUBMISSION_TAG": "submit/2026-06-01T14-32-05Z-a1b2c3d",
+    "COMMIT_URL": "https://x.org/commit/1",
+    "RELEASE_URL": "https://x.org/releases/tag/1",
+}
 
 
 def learner(name: str, *judged) -> SubmissionReport:
     return SubmissionReport(name, name, (lesson("01_three_tokens", *judged), lesson("05_x", PASSED)))
 
 
-TWO = Report((learner("ada.lovelace", PASSED, PROVEN), learner("g.hopper", PASSED, replace(PASSED, exercise="softmax_rows"))), 7)
-FAILED = Report((learner("ada.lovelace", PASSED, PROVEN), learner("g.hopper", PASSED, replace(OURS, exercise="softmax_rows"))), 7)
+TWO = Report(
+    (learner("ada.lovelace", PASSED, PROVEN), learner("g.hopper", PASSED, replace(PASSED, exercise="softmax_rows"))), 7
+)
+FAILED = Report(
+    (learner("ada.lovelace", PASSED, PROVEN), learner("g.hopper", PASSED, replace(OURS, exercise="softmax_rows"))), 7
+)
 STRANGER = replace(TWO, submissions=(*TWO.submissions, learner("eve", PASSED, PROVEN)))
 
 
@@ -63,7 +70,11 @@ def canvas_import(said: str) -> dict[str, str]:
     """The grades by user id, as gradebook_importer.rb finds them: header, points possible, then students by ID."""
     heading, possible, *students = rows(said)
     assert "Student" in heading[0] and "ID" in heading[1] and "Points Possible" in possible[0]
-    assert re.search(r"SIS\s+User\s+ID", heading[2]) and re.search(r"SIS\s+Login\s+ID", heading[3]) and "Section" in heading[4]
+    assert (
+        re.search(r"SIS\s+User\s+ID", heading[2])
+        and re.search(r"SIS\s+Login\s+ID", heading[3])
+        and "Section" in heading[4]
+    )
     (assignment,) = heading[5:]
     assert re.fullmatch(r"(.*)\s\((\d+)\)", assignment)[2] == "815" and float(possible[5]) == 10
     return {row[1]: row[5] for row in students}
@@ -81,10 +92,15 @@ def test_a_login_is_no_formula_and_other_text_may_be_one(tmp_path):
     assert rows(made)[2][:5] == ["'=cmd|x", "1", "-7", "-ada", "@home"]
 
 
-@pytest.mark.parametrize("title, points, told", [
-    ("Homework (815)", 20, ""), ("Homework (815)", None, "has 20 points in Canvas, and canvas.csv is out of 6; --max-points 20 scales it"),
-    ("Homework (816)", 20, "no column 'Homework (816)', such as 'Homework (815)'"), ("", 20, ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "title, points, told",
+    [
+        ("Homework (815)", 20, ""),
+        ("Homework (815)", None, "has 20 points in Canvas, and canvas.csv is out of 6; --max-points 20 scales it"),
+        ("Homework (816)", 20, "no column 'Homework (816)', such as 'Homework (815)'"),
+        ("", 20, ""),
+    ],
+)
 def test_an_assignment_that_canvas_s_export_has_otherwise_is_told(tmp_path, title, points, told):
     (tmp_path / "roster.csv").write_text(CANVAS)
     said = canvas.remark(ClassSummary(TWO), Books(points, title, read(tmp_path / "roster.csv")))
@@ -131,7 +147,9 @@ def test_feedback_is_shown_as_it_is_where_it_is_taken_for_html():
 
 def test_a_grade_that_moodle_would_refuse_is_told():
     many = Report((learner("ada", *(replace(PASSED, exercise=f"e{n}") for n in range(60))),), 7)
-    assert "a grade of 122, and Moodle ends an import at one above 100; --max-points 100" in moodle.remark(ClassSummary(many), Books())
+    assert "a grade of 122, and Moodle ends an import at one above 100; --max-points 100" in moodle.remark(
+        ClassSummary(many), Books()
+    )
     assert moodle.remark(ClassSummary(many), Books(100)) == ""
 
 
@@ -140,27 +158,56 @@ def test_a_grade_that_moodle_would_refuse_is_told():
 
 def test_nbgrader_s_table_has_a_row_a_lesson_and_learner(books):
     heading, *lines = rows(nbgrader.render(TWO, books))
-    assert heading == ["assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email", "raw_score",
-                       "late_submission_penalty", "score", "max_score"]  # fmt: skip
+    assert heading == [
+        "assignment",
+        "duedate",
+        "timestamp",
+        "student_id",
+        "last_name",
+        "first_name",
+        "email",
+        "raw_score",
+        "late_submission_penalty",
+        "score",
+        "max_score",
+    ]
     assert [(line[0], line[3], line[7], line[9], line[10]) for line in lines] == [
-        ("01_three_tokens", "ada.lovelace", "2", "2", "4"), ("01_three_tokens", "g.hopper", "4", "4", "4"),
-        ("05_x", "ada.lovelace", "2", "2", "2"), ("05_x", "g.hopper", "2", "2", "2"),
-    ]  # fmt: skip
+        ("01_three_tokens", "ada.lovelace", "2", "2", "4"),
+        ("01_three_tokens", "g.hopper", "4", "4", "4"),
+        ("05_x", "ada.lovelace", "2", "2", "2"),
+        ("05_x", "g.hopper", "2", "2", "2"),
+    ]
     assert lines[0][4:7] == ["Lovelace", "Ada", ""]
     assert {line[3] for line in rows(nbgrader.render(STRANGER, books))[1:]} == {"ada.lovelace", "g.hopper"}
 
 
 def test_classroom50_s_collector_takes_the_result():
-    data = json.loads(classroom50.render(Report(TWO.submissions[:1], 7), RUNNER | {"OWNER": "ada", "ASSIGNMENT_TYPE": "individual"}))
+    data = json.loads(
+        classroom50.render(Report(TWO.submissions[:1], 7), RUNNER | {"OWNER": "ada", "ASSIGNMENT_TYPE": "individual"})
+    )
     texts = ("classroom", "assignment", "owner", "submission", "commit", "release", "review")
     assert data["schema"] == "classroom50/result/v1" and all(isinstance(data[key], str) and data[key] for key in texts)
-    assert data["submission"].startswith("submit/") and data["review"] == data["commit"] and data["assignment_type"] == "individual"
+    assert (
+        data["submission"].startswith("submit/")
+        and data["review"] == data["commit"]
+        and data["assignment_type"] == "individual"
+    )
     assert re.fullmatch(r"\d{4}-\d{2}-\d{2}T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ", data["datetime"])
-    assert set(data) <= {"schema", "datetime", "assignment_type", "score", "max-score", "tests", *texts}, "no other key is allowed"
+    assert set(data) <= {"schema", "datetime", "assignment_type", "score", "max-score", "tests", *texts}, (
+        "no other key is allowed"
+    )
     for test in data["tests"]:
-        assert isinstance(test["passed"], bool) and type(test["score"]) is type(test["max-score"]) is int and test["test-name"]
+        assert (
+            isinstance(test["passed"], bool)
+            and type(test["score"]) is type(test["max-score"]) is int
+            and test["test-name"]
+        )
         assert 0 <= test["score"] <= test["max-score"]
-    assert (data["score"], data["max-score"]) == (4, 6) == (sum(t["score"] for t in data["tests"]), sum(t["max-score"] for t in data["tests"]))
+    assert (
+        (data["score"], data["max-score"])
+        == (4, 6)
+        == (sum(t["score"] for t in data["tests"]), sum(t["max-score"] for t in data["tests"]))
+    )
 
 
 def test_outside_of_its_runner_classroom50_s_result_is_refused_before_anything_is_graded(tmp_path, monkeypatch, capsys):
@@ -186,8 +233,13 @@ def test_gradescope_keeps_seed_and_mistakes_where_nobody_sees_them_and_shows_the
 
 def test_junit_files_of_a_class_are_told_apart_where_they_are_read_together(tmp_path):
     folder.write_all(TWO, tmp_path)
-    names = [re.findall(r'testsuite name="([^"]+)"', path.read_text()) for path in sorted((tmp_path / "junit").iterdir())]
-    assert names == [["ada.lovelace.01_three_tokens", "ada.lovelace.05_x"], ["g.hopper.01_three_tokens", "g.hopper.05_x"]]
+    names = [
+        re.findall(r'testsuite name="([^"]+)"', path.read_text()) for path in sorted((tmp_path / "junit").iterdir())
+    ]
+    assert names == [
+        ["ada.lovelace.01_three_tokens", "ada.lovelace.05_x"],
+        ["g.hopper.01_three_tokens", "g.hopper.05_x"],
+    ]
 
 
 # --- a failure of the grader's ----------------------------------------------------------------
@@ -199,7 +251,11 @@ def exported(report: Report, books: Books) -> dict[str, str]:
     files["canvas without a roster"], files["moodle without a roster"] = canvas.render(report), moodle.render(report)
     files["nbgrader without a roster"] = nbgrader.render(report)
     files["gradescope"], files["classroom50"] = gradescope.render(report), classroom50.render(report, RUNNER)
-    files["grade --csv"], files["grade --json"], files["grade --junit"] = table.render(report), as_json.render(report), junit.render(report)
+    files["grade --csv"], files["grade --json"], files["grade --junit"] = (
+        table.render(report),
+        as_json.render(report),
+        junit.render(report),
+    )
     return files
 
 
@@ -215,26 +271,61 @@ def test_what_could_not_be_graded_leaves_through_no_exporter(books):
     for name in ("grades.csv", "grade --csv"):
         heading, _, mine = rows(made[name])
         row = dict(zip(heading, mine, strict=True))
-        assert row["total"] == row["01_three_tokens"] == "" and row["softmax_rows"] == "could_not_grade" and "softmax_rows" in row["message"]
-    assert rows(made["attention.csv"]) == [["learner", "why"], ["g.hopper", f"Could not be graded: softmax_rows. {OURS.details[0]}"]]
+        assert (
+            row["total"] == row["01_three_tokens"] == ""
+            and row["softmax_rows"] == "could_not_grade"
+            and "softmax_rows" in row["message"]
+        )
+    assert rows(made["attention.csv"]) == [
+        ["learner", "why"],
+        ["g.hopper", f"Could not be graded: softmax_rows. {OURS.details[0]}"],
+    ]
     assert rows(whole["attention.csv"]) == [["learner", "why"]]
     for name in ("report.json", "grade --json"):
         assert json.loads(made[name])["submissions"][1]["score"] is None
     for name in ("junit/g.hopper.xml", "grade --junit"):
         assert '<error type="could_not_grade"' in made[name] and "<failure" not in made["junit/g.hopper.xml"]
-    known = {"report.html", "feedback/ada.lovelace.html", "feedback/g.hopper.html", "summary.md", "junit/ada.lovelace.xml", "gradescope/ada.lovelace.json"}
-    tested = {"attention.csv", "canvas.csv", "moodle.csv", "nbgrader.csv", "grades.csv", "report.json", "junit/g.hopper.xml", "gradescope/g.hopper.json"}
+    known = {
+        "report.html",
+        "feedback/ada.lovelace.html",
+        "feedback/g.hopper.html",
+        "summary.md",
+        "junit/ada.lovelace.xml",
+        "gradescope/ada.lovelace.json",
+    }
+    tested = {
+        "attention.csv",
+        "canvas.csv",
+        "moodle.csv",
+        "nbgrader.csv",
+        "grades.csv",
+        "report.json",
+        "junit/g.hopper.xml",
+        "gradescope/g.hopper.json",
+    }
     assert {name for name in whole if "." in name} == known | tested, "a new exporter belongs in this test"
 
 
 NAMELESS = {  # rosters without an id that Canvas knows; who then has no row
-    "one name": ("Email,Full name\nli1@x.org,Li Na\nli2@x.org,li  na\nada@x.org,Ada Lovelace\n", ["li1@x.org", "li2@x.org"]),
-    "one name in another order": ('Email,Student\nli1@x.org,"Na, Li"\nli2@x.org,Li Na\nada@x.org,Ada Lovelace\n', ["li1@x.org", "li2@x.org"]),
-    "first and last name": ("Email,First name,Last name\nli1@x.org,Li,Na\nli2@x.org,Li,Na\nada@x.org,Ada,Lovelace\n", ["li1@x.org", "li2@x.org"]),
-    "one of them without an id": ("Email,Student,ID\nli1@x.org,Li Na,1\nli2@x.org,Li Na,\nada@x.org,Ada,\n", ["li2@x.org"]),
+    "one name": (
+        "Email,Full name\nli1@x.org,Li Na\nli2@x.org,li  na\nada@x.org,Ada Lovelace\n",
+        ["li1@x.org", "li2@x.org"],
+    ),
+    "one name in another order": (
+        'Email,Student\nli1@x.org,"Na, Li"\nli2@x.org,Li Na\nada@x.org,Ada Lovelace\n',
+        ["li1@x.org", "li2@x.org"],
+    ),
+    "first and last name": (
+        "Email,First name,Last name\nli1@x.org,Li,Na\nli2@x.org,Li,Na\nada@x.org,Ada,Lovelace\n",
+        ["li1@x.org", "li2@x.org"],
+    ),
+    "one of them without an id": (
+        "Email,Student,ID\nli1@x.org,Li Na,1\nli2@x.org,Li Na,\nada@x.org,Ada,\n",
+        ["li2@x.org"],
+    ),
     "no name at all": ("Email,Student\nli1@x.org,\nli2@x.org,Li Na\nada@x.org,Ada\n", ["li1@x.org"]),
     "ids": ("Email,Student,ID\nli1@x.org,Li Na,1\nli2@x.org,Li Na,2\nada@x.org,,3\n", []),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("roster, left", NAMELESS.values(), ids=NAMELESS)
@@ -245,7 +336,9 @@ def test_whom_canvas_could_take_for_another_has_no_row_there_and_is_named(tmp_pa
     _, _, *students = rows(canvas.render(report, about))
     assert len(students) == 3 - len(left) and all(row[0] or row[1] for row in students), "each row says who it is"
     said = canvas.remark(ClassSummary(report), about)
-    assert said.startswith(f"canvas.csv has no row for {' and '.join(left)}" if left else "") and bool(said) is bool(left)
+    assert said.startswith(f"canvas.csv has no row for {' and '.join(left)}" if left else "") and bool(said) is bool(
+        left
+    )
     assert not left or said.endswith("no name that is theirs alone. Use Canvas' own export as the roster.")
 
 
@@ -258,22 +351,41 @@ def test_a_run_with_a_roster_names_who_is_left_out(graded, tmp_path, capsys):
     options = ("--roster", str(tmp_path / "roster.csv"), "--assignment", "Homework (815)", "--max-points", "10")
     assert graded(made, out, *options) == 0
     told = capsys.readouterr()
-    for said in ("In the folder but not on the roster, so without a row in the grade books: eve.", "On the roster but not in the folder, so without a row in the grade books: g.hopper."):
-        assert said in told.err and said in told.out and said in (out / "report.html").read_text() and said in (out / "summary.md").read_text()
+    for said in (
+        "In the folder but not on the roster, so without a row in the grade books: eve.",
+        "On the roster but not in the folder, so without a row in the grade books: g.hopper.",
+    ):
+        assert (
+            said in told.err
+            and said in told.out
+            and said in (out / "report.html").read_text()
+            and said in (out / "summary.md").read_text()
+        )
     assert canvas_import((out / "canvas.csv").read_text()) == {"4711": "10"}
     assert graded(made, out, "--resume", *options, "--regrade", "ada.lovelace", fails=("ada.lovelace",)) == 3
     assert "no learner's: ada.lovelace (" in capsys.readouterr().err, "named on standard error"
     assert canvas_import((out / "canvas.csv").read_text()) == {}
 
 
-@pytest.mark.parametrize("options, told", [
-    (("--by", "Username"), "needs --roster FILE"), (("--anonymous", "--assignment", "x (1)"), "--anonymous writes no grade book"),
-    (("--roster", "{there}", "--by", "Username"), "has no column 'Username'; it has Student, ID"), (("--roster", "{nowhere}"), "No such file"),
-    (("--roster", "{there}", "--by", "Student"), "has no learner whose name stands in the column 'Student' of"),
-    (("--roster", "{there}", "--by", "ID"), "The column has 4711, 4712; the folder has ada. Name another column with --by, or sort the work anew"),
-    (("--roster", "{there}"), "The column has ada.lovelace, g.hopper; the folder has ada."),
-    (("--roster", "{there}", "--by", "Homework (815)"), "has nothing in its column 'Homework (815)'; name another column with --by: Student, ID"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        (("--by", "Username"), "needs --roster FILE"),
+        (("--anonymous", "--assignment", "x (1)"), "--anonymous writes no grade book"),
+        (("--roster", "{there}", "--by", "Username"), "has no column 'Username'; it has Student, ID"),
+        (("--roster", "{nowhere}"), "No such file"),
+        (("--roster", "{there}", "--by", "Student"), "has no learner whose name stands in the column 'Student' of"),
+        (
+            ("--roster", "{there}", "--by", "ID"),
+            "The column has 4711, 4712; the folder has ada. Name another column with --by, or sort the work anew",
+        ),
+        (("--roster", "{there}"), "The column has ada.lovelace, g.hopper; the folder has ada."),
+        (
+            ("--roster", "{there}", "--by", "Homework (815)"),
+            "has nothing in its column 'Homework (815)'; name another column with --by: Student, ID",
+        ),
+    ],
+)
 def test_a_wrong_roster_is_a_sentence_and_nothing_is_graded(graded, tmp_path, capsys, options, told):
     (tmp_path / "roster.csv").write_text(CANVAS)
     filled = [option.format(there=tmp_path / "roster.csv", nowhere=tmp_path / "none.csv") for option in options]

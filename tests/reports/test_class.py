@@ -18,7 +18,7 @@ import pytest
 from grader.cli.class_reports import summary as class_summary
 from grader.course import registry
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
-from grader.reports import (  # fmt: skip
+from grader.reports import (
     canvas,
     csv,
     feedback,
@@ -83,8 +83,11 @@ def test_canvas_has_its_columns_and_points_possible():
 
 def test_moodle_has_the_points_scaled():
     assert [row[:2] for row in read(moodle.render(CLASS, Books(10)))] == [
-        ["Username", "attention"], ["ada", "1.43"], ["'=cmd|' /C calc'!A0", "0"], ["grace@example.org", "7.14"],
-    ]  # fmt: skip
+        ["Username", "attention"],
+        ["ada", "1.43"],
+        ["'=cmd|' /C calc'!A0", "0"],
+        ["grace@example.org", "7.14"],
+    ]
 
 
 @pytest.mark.parametrize("scaled", [None, 50.0])
@@ -174,7 +177,11 @@ def test_suites_and_rows_of_learners_who_read_alike_stay_apart():
     twins = Report(
         tuple(SubmissionReport(name, "x", (lesson("01_x", PASSED),)) for name in (" a", "a", "A\u00ad", "a (2)")), 7
     )
-    assert ClassSummary(twins).labels == ("␣a (3)", "a", "A\ufffd (4)", "a (2)") and ClassSummary(twins).alike == [0, 1, 2]
+    assert ClassSummary(twins).labels == ("␣a (3)", "a", "A\ufffd (4)", "a (2)") and ClassSummary(twins).alike == [
+        0,
+        1,
+        2,
+    ]
     assert junit.render(twins).count('<testsuite name="a.01_x"') == 1
     assert "whose work is it?" in page.render(twins)
 
@@ -183,10 +190,19 @@ def test_write_all_writes_every_format(tmp_path):
     written = folder.write_all(CLASS, tmp_path / "out", books=Books(100))
     names = [path.relative_to(tmp_path / "out").as_posix() for path in written]
     assert names[:8] == [
-        "report.html", "grades.csv", "attention.csv", "canvas.csv", "moodle.csv", "nbgrader.csv", "report.json", "summary.md",
-    ]  # fmt: skip
+        "report.html",
+        "grades.csv",
+        "attention.csv",
+        "canvas.csv",
+        "moodle.csv",
+        "nbgrader.csv",
+        "report.json",
+        "summary.md",
+    ]
     stems = ("ada", "cmd-C-calc-A0", "grace-example.org")
-    assert names[8:] == [name for stem in stems for name in (f"feedback/{stem}.html", f"junit/{stem}.xml", f"gradescope/{stem}.json")]
+    assert names[8:] == [
+        name for stem in stems for name in (f"feedback/{stem}.html", f"junit/{stem}.xml", f"gradescope/{stem}.json")
+    ]
     assert all(path.is_file() for path in written)
     grace = (tmp_path / "out/feedback/grace-example.org.html").read_text(encoding="utf-8")
     assert "ada" not in Elements(grace).said and "grace@example.org 10 of 14 points" in Elements(grace).said
@@ -203,7 +219,9 @@ def test_files_of_learners_who_left_the_class_go_and_others_stay(tmp_path):
 
 def test_the_terminal_tells_the_mistakes_of_a_pair_in_the_course_s_words():
     ids = [mistake.id for mistake in registry.exercise("softmax_rows").mistakes][:2]
-    judged = Verdict("softmax_rows", "failed", "softmax_rows failed.", mistakes=("+".join(ids),), sentences=("Both at once.",))
+    judged = Verdict(
+        "softmax_rows", "failed", "softmax_rows failed.", mistakes=("+".join(ids),), sentences=("Both at once.",)
+    )
     lesson = LessonReport("01_three_tokens", (judged,), {"softmax_rows": 2})
     report = replace(CLASS, submissions=(SubmissionReport("ada", "ada", (lesson,)),))
     said = class_summary(report, Path("out"))
@@ -224,14 +242,18 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path):
 
 # --- what could not be graded ----------------------------------------------------------------
 
+
 def failing(who: int, exercise: str) -> Report:
     """CLASS, where the grader fails on one exercise of one learner."""
+
     def ours(judged: Verdict) -> Verdict:
         return replace(OURS, exercise=exercise) if judged.exercise == exercise else judged
 
     one = CLASS.submissions[who]
     lessons = tuple(replace(lesson, verdicts=tuple(map(ours, lesson.verdicts))) for lesson in one.lessons)
-    return replace(CLASS, submissions=(*CLASS.submissions[:who], replace(one, lessons=lessons), *CLASS.submissions[who + 1 :]))
+    return replace(
+        CLASS, submissions=(*CLASS.submissions[:who], replace(one, lessons=lessons), *CLASS.submissions[who + 1 :])
+    )
 
 
 EVERYWHERE = [(who, judged.exercise) for who, one in enumerate(CLASS.submissions) for judged in one.verdicts]
@@ -248,8 +270,12 @@ def test_what_could_not_be_graded_is_no_number_in_any_file(tmp_path, who, exerci
     stem = folder.stems(ClassSummary(report).labels)[who]
     cell = sheet.guarded(label)
 
-    assert [row[0] for row in read(files["moodle.csv"])[1:]] == [sheet.guarded(one) for one in ClassSummary(report).labels if one != label]
-    assert [row[0] for row in read(files["canvas.csv"])[2:]] == [sheet.guarded(one) for one in ClassSummary(report).labels if one != label]
+    assert [row[0] for row in read(files["moodle.csv"])[1:]] == [
+        sheet.guarded(one) for one in ClassSummary(report).labels if one != label
+    ]
+    assert [row[0] for row in read(files["canvas.csv"])[2:]] == [
+        sheet.guarded(one) for one in ClassSummary(report).labels if one != label
+    ]
     assert read(files["canvas.csv"])[1] == read(canvas.render(CLASS, Books(most)))[1]
     rows = read(files["grades.csv"])
     mine = dict(zip(rows[0], next(row for row in rows if row[0] == cell), strict=True))
@@ -260,11 +286,17 @@ def test_what_could_not_be_graded_is_no_number_in_any_file(tmp_path, who, exerci
     data = jsonlib.loads(files["report.json"])["submissions"][who]
     assert data["score"] is None and [one["score"] for one in data["lessons"] if one["name"] == lesson.name] == [None]
     assert [e["score"] for one in data["lessons"] for e in one["exercises"] if e["name"] == exercise] == [None]
-    assert sorted(path.stem for path in (tmp_path / "gradescope").iterdir()) == sorted(set(folder.stems(ClassSummary(report).labels)) - {stem})
+    assert sorted(path.stem for path in (tmp_path / "gradescope").iterdir()) == sorted(
+        set(folder.stems(ClassSummary(report).labels)) - {stem}
+    )
     assert gradescope.render(report) == ""
 
     suites = ElementTree.parse(tmp_path / "junit" / f"{stem}.xml")
-    (case,) = [case for case in suites.iter("testcase") if case.get("classname").startswith(f"{label}.") and case.get("name") == exercise]
+    (case,) = [
+        case
+        for case in suites.iter("testcase")
+        if case.get("classname").startswith(f"{label}.") and case.get("name") == exercise
+    ]
     assert [child.tag for child in case] == ["error"] and case[0].get("type") == "could_not_grade"
 
 
@@ -292,7 +324,11 @@ def plain(said: str) -> str:
 def test_what_could_not_be_graded_counts_for_nobody():
     report = failing(2, "softmax_rows")
     room, whole = ClassSummary(report), ClassSummary(CLASS)
-    assert room.shares == whole.shares[:2] and room.mean == pytest.approx(sum(whole.shares[:2]) / 2) and room.ungraded == (2,)
+    assert (
+        room.shares == whole.shares[:2]
+        and room.mean == pytest.approx(sum(whole.shares[:2]) / 2)
+        and room.ungraded == (2,)
+    )
     assert sum(scores.counts(room)) == 2 and "not counted here: 1." in scores.svg(room)
     row = next(row for row in frequent.exercises(room).split("<tr>") if ">softmax_rows<" in row)
     assert "0 of 2" in row and "1 could not be graded" in row
@@ -305,8 +341,30 @@ def test_what_could_not_be_graded_counts_for_nobody():
 
 
 def test_file_names_are_safe_and_no_two_alike_anywhere():
-    names = ["ada", "Ada", "ADA", "../../etc/passwd", "..", ".", "", "a\nb", "<b>", "x" * 500, "é", "e\u0301", "con",
-             "NUL.txt", "雪" * 200, "a/b\\c", "-rf", ".hidden", "ada-2", "a:b", "ß", "ss"]  # fmt: skip
+    names = [
+        "ada",
+        "Ada",
+        "ADA",
+        "../../etc/passwd",
+        "..",
+        ".",
+        "",
+        "a\nb",
+        "<b>",
+        "x" * 500,
+        "é",
+        "e\u0301",
+        "con",
+        "NUL.txt",
+        "雪" * 200,
+        "a/b\\c",
+        "-rf",
+        ".hidden",
+        "ada-2",
+        "a:b",
+        "ß",
+        "ss",
+    ]
     stems = folder.stems(names)
     assert len({stem.casefold() for stem in stems}) == len(names)
     for stem in stems:

@@ -19,23 +19,75 @@ from grader.reports.books import Books
 from tests.reports.samples import HOSTILE, PROVEN, lesson
 
 ATTACKS = [
-    "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "'><svg/onload=alert(1)>", "</title><h1>mine</h1>",
-    "</style><b>x", "<!-- ", "]]>", "]]><x/>", "&lt;script&gt;", "javascript:alert(1)", "a\nb\r\nc", "\x1b[31mred\x1b[0m",
-    "\x1b]0;title\x07", "\x9b31m", "\u202egnp.exe", "\ud800", "\x00\x0b\ufffe", "::set-output name=score::100",
-    "::error file=a::b", "##[group]x", "##vso[task.complete result=Succeeded]", "##teamcity[buildStop comment='x']", "=1+1", "+1", "-1", "@SUM(A1)",
-    "\t=1+1", "\r=1+1", "\n=1+1", " =1+1", "\u200b=1+1", "＝1+1", "=HYPERLINK(\"http://x\")", "a,b;c\td\"e", "../../etc/passwd",
-    "..", "", "x" * 100_000, "`code` [a](http://x) ![b](http://y) | @all #1 ~~~", "```\n</details>", "{{7*7}}{% x %}",
-]  # fmt: skip
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "'><svg/onload=alert(1)>",
+    "</title><h1>mine</h1>",
+    "</style><b>x",
+    "<!-- ",
+    "]]>",
+    "]]><x/>",
+    "&lt;script&gt;",
+    "javascript:alert(1)",
+    "a\nb\r\nc",
+    "\x1b[31mred\x1b[0m",
+    "\x1b]0;title\x07",
+    "\x9b31m",
+    "\u202egnp.exe",
+    "\ud800",
+    "\x00\x0b\ufffe",
+    "::set-output name=score::100",
+    "::error file=a::b",
+    "##[group]x",
+    "##vso[task.complete result=Succeeded]",
+    "##teamcity[buildStop comment='x']",
+    "=1+1",
+    "+1",
+    "-1",
+    "@SUM(A1)",
+    "\t=1+1",
+    "\r=1+1",
+    "\n=1+1",
+    " =1+1",
+    "\u200b=1+1",
+    "＝1+1",
+    '=HYPERLINK("http://x")',
+    'a,b;c\td"e',
+    "../../etc/passwd",
+    "..",
+    "",
+    "x" * 100_000,
+    "`code` [a](http://x) ![b](http://y) | @all #1 ~~~",
+    "```\n</details>",
+    "{{7*7}}{% x %}",
+]
 
 
 def attacked(said: str) -> Report:
     """The attack as a learner's name, a path, a message, a note, and every text of a verdict."""
     judged = Verdict(
-        "softmax", "failed", said, "values", said, (said,), PROVEN.tables, ("SM1", said), (said, said),
-        (said,), look=said, following=said, line=Line(said, 3),
-    )  # fmt: skip
-    mine = SubmissionReport(said, said, (lesson("01_x", judged, replace(HOSTILE, exercise="b"), notes=(said,)),), said, (said,), said)
-    return Report((mine, SubmissionReport("neighbour", "n", (lesson("01_x", replace(PROVEN, exercise="b")),))), 7, not_graded=((said, said),))
+        "softmax",
+        "failed",
+        said,
+        "values",
+        said,
+        (said,),
+        PROVEN.tables,
+        ("SM1", said),
+        (said, said),
+        (said,),
+        look=said,
+        following=said,
+        line=Line(said, 3),
+    )
+    mine = SubmissionReport(
+        said, said, (lesson("01_x", judged, replace(HOSTILE, exercise="b"), notes=(said,)),), said, (said,), said
+    )
+    return Report(
+        (mine, SubmissionReport("neighbour", "n", (lesson("01_x", replace(PROVEN, exercise="b")),))),
+        7,
+        not_graded=((said, said),),
+    )
 
 
 class Tags(HTMLParser):
@@ -109,8 +161,13 @@ def test_data_formats_stay_whole_and_hold_no_command(said):
         if name.endswith(".xml"):
             suites = ElementTree.fromstring(content)
             assert {child.tag for child in suites.iter()} <= {
-                "testsuites", "testsuite", "testcase", "failure", "error", "system-out",
-            }  # fmt: skip
+                "testsuites",
+                "testsuite",
+                "testcase",
+                "failure",
+                "error",
+                "system-out",
+            }
             assert len({suite.get("name") for suite in suites}) == len(suites)
 
 
@@ -118,7 +175,12 @@ def test_data_formats_stay_whole_and_hold_no_command(said):
 def test_files_stay_in_their_folder(said, tmp_path):
     written = folder.write_all(attacked(said), tmp_path / "out")
     assert len(written) == 14
-    assert {path.parent.relative_to(tmp_path / "out").as_posix() for path in written} == {".", "feedback", "junit", "gradescope"}
+    assert {path.parent.relative_to(tmp_path / "out").as_posix() for path in written} == {
+        ".",
+        "feedback",
+        "junit",
+        "gradescope",
+    }
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(written)
 
 

@@ -24,7 +24,9 @@ def room(*learners: SubmissionReport) -> ClassSummary:
 
 # e0 goes with the rest, e1 against it, e2 with nothing, e3 everybody solves
 GOOD, BAD = (True, False, True, True), (False, True, False, True)
-LARGE = [learner(f"g{n}", *GOOD[:2], n % 2 == 0, True) for n in range(10)] + [learner(f"b{n}", *BAD[:2], n % 2 == 0, True) for n in range(10)]
+LARGE = [learner(f"g{n}", *GOOD[:2], n % 2 == 0, True) for n in range(10)] + [
+    learner(f"b{n}", *BAD[:2], n % 2 == 0, True) for n in range(10)
+]
 
 
 def value(of: ClassSummary, exercise: str) -> float | None:
@@ -38,8 +40,10 @@ def test_the_correlation_is_that_of_passing_with_the_points_of_all_the_others():
     x = [1.0] * 10 + [0.0] * 10
     rest = [0 + (n % 2 == 0) + 1 for n in range(10)] + [1 + (n % 2 == 0) + 1 for n in range(10)]
     mean_x, mean_r = sum(x) / 20, sum(rest) / 20
-    by_hand = sum((a - mean_x) * (b - mean_r) for a, b in zip(x, rest)) / (
-        sum((a - mean_x) ** 2 for a in x) * sum((b - mean_r) ** 2 for b in rest)) ** 0.5  # fmt: skip
+    by_hand = (
+        sum((a - mean_x) * (b - mean_r) for a, b in zip(x, rest))
+        / (sum((a - mean_x) ** 2 for a in x) * sum((b - mean_r) ** 2 for b in rest)) ** 0.5
+    )
     assert value(of, "e0") == pytest.approx(by_hand) and by_hand < 0
 
 
@@ -59,13 +63,17 @@ def test_who_did_not_hand_a_lesson_in_says_nothing_of_its_exercises(message):
     other = lesson("02_y", *absent)  # nor does it count against them in the lessons that they did hand in
     with_other = [replace(one, lessons=(*one.lessons, other)) if n % 3 else one for n, one in enumerate(LARGE)]
     assert [one for one in items.items(room(*with_other)) if one.column.lesson == "01_x"] == items.items(room(*LARGE))
-    one_missing = SubmissionReport("m", "m", (lesson("01_x", absent[0], *(replace(PROVEN, exercise=f"e{n}") for n in (1, 2, 3))),))
+    one_missing = SubmissionReport(
+        "m", "m", (lesson("01_x", absent[0], *(replace(PROVEN, exercise=f"e{n}") for n in (1, 2, 3))),)
+    )
     found = next(one for one in items.items(room(one_missing)) if one.column.exercise == "e0")
     assert (found.graded, found.attempted) == (1, 0)  # a cell that was deleted from a notebook that came counts
 
 
 def test_a_stub_is_no_attempt():
-    idle = SubmissionReport("i", "i", (lesson("01_x", replace(NOT_STARTED, exercise="e0"), replace(PROVEN, exercise="e1")),))
+    idle = SubmissionReport(
+        "i", "i", (lesson("01_x", replace(NOT_STARTED, exercise="e0"), replace(PROVEN, exercise="e1")),)
+    )
     found = {one.column.exercise: (one.passed, one.attempted, one.graded) for one in items.items(room(idle))}
     assert found == {"e0": (0, 0, 1), "e1": (0, 1, 1)}
 
@@ -83,7 +91,9 @@ def test_where_everybody_did_alike_there_is_no_number_and_a_minus_is_one():
 
 
 def test_weights_count_in_the_rest_and_the_order_is_hardest_first():
-    heavy = [replace(one, lessons=(replace(one.lessons[0], points={"e0": 1, "e1": 0, "e2": 5, "e3": 0}),)) for one in LARGE]
+    heavy = [
+        replace(one, lessons=(replace(one.lessons[0], points={"e0": 1, "e1": 0, "e2": 5, "e3": 0}),)) for one in LARGE
+    ]
     assert value(room(*heavy), "e0") == pytest.approx(0, abs=1e-9)  # e2 alone is left, and it is independent of e0
     assert [one.column.exercise for one in items.items(ClassSummary(CLASS))][-1] != "softmax_rows"
 

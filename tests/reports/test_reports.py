@@ -194,7 +194,9 @@ def test_pictures_speak():
 def test_nothing_of_a_verdict_falls_apart_in_a_notebook_that_is_not_trusted():
     assert "img" in Elements(html.verdict(VERDICTS["proven"])).names
     for judged in VERDICTS.values():
-        assert not {"svg", "text", "script"} & set(Elements(html.verdict(judged)).names)  # of these their words would stay
+        assert not {"svg", "text", "script"} & set(
+            Elements(html.verdict(judged)).names
+        )  # of these their words would stay
 
 
 def test_scales():
@@ -234,20 +236,32 @@ def test_long_text_is_cut_in_every_format():
 def test_a_page_stands_alone():
     read = Elements(page.render(REPORT))
     assert not read.open and read.names[0] == "html" and "link" not in read.names and "img" not in read.names
-    assert "ada 2 of 14 points" in read.said and "bob|<b> ? of 8 points, because log_softmax could not be graded" in read.said
+    assert (
+        "ada 2 of 14 points" in read.said
+        and "bob|<b> ? of 8 points, because log_softmax could not be graded" in read.said
+    )
 
 
 @pytest.mark.parametrize(
     ("said", "cleaned"),
-    [("a\x00b", "ab"), ("\x1b[31mred\x1b[0m", "red"), ("\x1b]0;title\x07x", "x"), ("a\r\nb\rc", "a\nb\nc"),
-     ("\ud800x", "x"), ("\u202eabc", "abc"), ("tab\tstays", "tab\tstays"), ("é−√✓", "é−√✓")],
-)  # fmt: skip
+    [
+        ("a\x00b", "ab"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07x", "x"),
+        ("a\r\nb\rc", "a\nb\nc"),
+        ("\ud800x", "x"),
+        ("\u202eabc", "abc"),
+        ("tab\tstays", "tab\tstays"),
+        ("é−√✓", "é−√✓"),
+    ],
+)
 def test_clean(said, cleaned):
     assert text.clean(said) == cleaned
 
 
 @pytest.mark.parametrize(
-    "said", ["::error::x", "a ::warning file=x::y", "##[group]", "##vso[task]", "##teamcity[x]", "x\n::set-output name=a::b"]
+    "said",
+    ["::error::x", "a ::warning file=x::y", "##[group]", "##vso[task]", "##teamcity[x]", "x\n::set-output name=a::b"],
 )
 def test_defuse(said):
     assert not re.search(r"::[A-Za-z]|##\w*\[", text.defuse(said))

@@ -13,10 +13,21 @@ from tests.reports.samples import INF, NAN, compared
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [(1.0, "1"), (-0.0, "0"), (0.123456, "0.1235"), (1234567.0, "1.235e+06"), (NAN, "nan"), (INF, "inf"),
-     (-INF, "-inf"), (1e-9, "1e-09"), (np.float32(0.1), "0.1"),
-     (np.int64(-3), "-3"), (np.True_, "True"), (10_000, "10000")],
-)  # fmt: skip
+    [
+        (1.0, "1"),
+        (-0.0, "0"),
+        (0.123456, "0.1235"),
+        (1234567.0, "1.235e+06"),
+        (NAN, "nan"),
+        (INF, "inf"),
+        (-INF, "-inf"),
+        (1e-9, "1e-09"),
+        (np.float32(0.1), "0.1"),
+        (np.int64(-3), "-3"),
+        (np.True_, "True"),
+        (10_000, "10000"),
+    ],
+)
 def test_numbers_have_four_digits(value, said):
     assert number(value) == said
 
@@ -65,8 +76,12 @@ def test_a_tiny_result_is_shown_whole_both_heads_of_it():
     got = want + [[[[0.0]], [[1.0]]]]
     shown = views(compared("weights", want, got))
     assert [(view.table.role, view.index, view.mark is not None) for view in shown] == [
-        ("expected", (0, 0), False), ("actual", (0, 0), False), ("difference", (0, 0), False),
-        ("expected", (0, 1), False), ("actual", (0, 1), True), ("difference", (0, 1), True),
+        ("expected", (0, 0), False),
+        ("actual", (0, 0), False),
+        ("difference", (0, 0), False),
+        ("expected", (0, 1), False),
+        ("actual", (0, 1), True),
+        ("difference", (0, 1), True),
     ]
 
 

@@ -59,7 +59,9 @@ class Running:
     def address(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    def ask(
+        self, method: str, path: str, body: bytes | None = None, **headers: str
+    ) -> tuple[int, dict[str, str], bytes]:
         """(status, headers, body) of one request."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
         with contextlib.closing(connection):

@@ -23,9 +23,27 @@ from tests.conftest import ROOT, heed_interrupts
 
 def start(journal: Path, port: int, *more: str) -> tuple[subprocess.Popen, str]:
     """A room that listens, and what it printed."""
-    command = [sys.executable, "-m", "grader", "room", "--host", "127.0.0.1", "--port", str(port), "--journal", str(journal), *more]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
-                               preexec_fn=heed_interrupts if os.name != "nt" else None)  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "grader",
+        "room",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--journal",
+        str(journal),
+        *more,
+    ]
+    running = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=ROOT,
+        preexec_fn=heed_interrupts if os.name != "nt" else None,
+    )
     said = ""
     while "closes the room" not in said:
         line = running.stdout.readline()
@@ -41,7 +59,9 @@ def free() -> int:
 
 def ask(port: int, path: str, data: dict | None = None) -> tuple[int, bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    connection.request("POST" if data else "GET", path, json.dumps({"format": 1, **(data or {})}), {"Content-Type": "application/json"})
+    connection.request(
+        "POST" if data else "GET", path, json.dumps({"format": 1, **(data or {})}), {"Content-Type": "application/json"}
+    )
     answer = connection.getresponse()
     found = answer.status, answer.read()
     connection.close()
@@ -56,7 +76,11 @@ def test_a_room_survives_its_server(tmp_path):
     with_names = re.search(r"with names: +http://[^/]+(\S+)", said)[1]
     assert address == f"http://127.0.0.1:{port}"
     token = json.loads(ask(port, "/join", {"code": code, "name": "ada"})[1])["token"]
-    ask(port, "/events", {"token": token, "events": [{"at": 1.0, "exercise": "softmax_rows", "status": "failed", "mistake": "SM1"}]})
+    ask(
+        port,
+        "/events",
+        {"token": token, "events": [{"at": 1.0, "exercise": "softmax_rows", "status": "failed", "mistake": "SM1"}]},
+    )
     running.send_signal(signal.SIGKILL)
     running.wait(10)
     running.stdout.close()
@@ -85,12 +109,26 @@ def test_a_port_in_use_is_told_with_another_one(tmp_path, capsys):
     assert not (tmp_path / "r.jsonl").exists()
 
 
-@pytest.mark.parametrize("wrong", [["--port", "0"], ["--port", "65536"], ["--port", "x"], ["--host", "no.such.host.invalid"], ["--host", "203.0.113.7"],
-                                   ["--address", "room.example.org"], ["--address", "http://x\"), evil("]])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--port", "0"],
+        ["--port", "65536"],
+        ["--port", "x"],
+        ["--host", "no.such.host.invalid"],
+        ["--host", "203.0.113.7"],
+        ["--address", "room.example.org"],
+        ["--address", 'http://x"), evil('],
+    ],
+)
 def test_an_address_that_is_none_is_told(tmp_path, capsys, wrong):
     assert main(["room", "--journal", str(tmp_path / "r.jsonl"), *wrong]) == 2
     said = capsys.readouterr().err
-    assert "a number from 1 to 65535" in said or "not an address of this computer" in said or "not an address such as https" in said
+    assert (
+        "a number from 1 to 65535" in said
+        or "not an address of this computer" in said
+        or "not an address such as https" in said
+    )
 
 
 def test_a_journal_that_is_none_is_told_and_stays(tmp_path, capsys):
@@ -102,7 +140,11 @@ def test_a_journal_that_is_none_is_told_and_stays(tmp_path, capsys):
 
 
 def test_without_tornado_it_says_what_to_install(tmp_path, monkeypatch, capsys):
-    for name in [name for name in sys.modules if name.partition(".")[0] == "tornado" or name in ("grader.room.server", "grader.room.opened")]:
+    for name in [
+        name
+        for name in sys.modules
+        if name.partition(".")[0] == "tornado" or name in ("grader.room.server", "grader.room.opened")
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "tornado", None)
     assert main(["room", "--journal", str(tmp_path / "r.jsonl")]) != 0
@@ -135,7 +177,11 @@ def test_the_live_page_in_a_browser(tmp_path, artefacts):
         tab.on("pageerror", lambda error: logged.append(str(error)))
         tab.on("request", lambda request: asked.append(request.url))
         with running(tmp_path / "room.jsonl") as room:
-            port, key, token = room.port, room.live.key_with_names, room.joined('<img src=x onerror="document.title=1">')
+            port, key, token = (
+                room.port,
+                room.live.key_with_names,
+                room.joined('<img src=x onerror="document.title=1">'),
+            )
             tab.goto(f"{room.address}/room/{key}")
             room.post("/events", token=token, events=[event])
             tab.get_by_text("Softmax ran over the queries.").wait_for(timeout=10_000)
@@ -161,7 +207,12 @@ def test_the_live_page_in_a_browser(tmp_path, artefacts):
             tab.get_by_text("grace").wait_for(timeout=15_000)
             assert not tab.get_by_text("The room does not answer").is_visible()
         browser.close()
-    assert all(url.startswith(("data:", f"http://127.0.0.1:{port}/room/{key}", f"http://127.0.0.1:{port}/room/{room.live.key}")) for url in asked), asked
+    assert all(
+        url.startswith(
+            ("data:", f"http://127.0.0.1:{port}/room/{key}", f"http://127.0.0.1:{port}/room/{room.live.key}")
+        )
+        for url in asked
+    ), asked
 
 
 def test_what_was_taken_is_in_the_journal_before_its_sender_hears_so(tmp_path):

@@ -18,7 +18,9 @@ ROOM_FOR = 40  # connections
 
 def post(room: Running, path: str, sender: str, **data) -> tuple[int, dict]:
     """One message from an address of this computer."""
-    with contextlib.closing(connection := http.client.HTTPConnection("127.0.0.1", room.port, timeout=5, source_address=(sender, 0))):
+    with contextlib.closing(
+        connection := http.client.HTTPConnection("127.0.0.1", room.port, timeout=5, source_address=(sender, 0))
+    ):
         return answer(connection, path, **data)
 
 
@@ -102,11 +104,18 @@ def test_one_holder_of_the_code_leaves_places_for_others(tmp_path, monkeypatch):
             assert status == 200
             tokens.append(joined["token"])
             assert post(room, "/events", "127.0.0.3", token=joined["token"], events=[EVENT])[0] == 200
-        assert joins(room, "127.0.0.3") == (403, {"error": "The room is full: 12 learners have joined. Ask the instructor to remove some."})
+        assert joins(room, "127.0.0.3") == (
+            403,
+            {"error": "The room is full: 12 learners have joined. Ask the instructor to remove some."},
+        )
         assert room.post(f"/room/{room.live.key_with_names}/remove", places=[0, 1, 2, 3, 4, 4]) == (200, {"removed": 5})
         assert joins(room, "127.0.0.2", "fake again", token=taken[0][1]["token"])[0] == 200  # the code is what lets in
         assert joins(room, "127.0.0.3", "grace")[0] == 200
-        assert [learner.name for learner in room.room.board().learners] == [*(f"learner {number}" for number in range(7)), "fake again", "grace"]
+        assert [learner.name for learner in room.room.board().learners] == [
+            *(f"learner {number}" for number in range(7)),
+            "fake again",
+            "grace",
+        ]
         assert post(room, "/events", "127.0.0.3", token=tokens[0], events=[{**EVENT, "at": 2.0}])[0] == 200
 
 
@@ -116,17 +125,31 @@ def test_only_the_page_with_names_removes_and_a_restart_keeps_it(tmp_path):
         for what in ("learners", "remove", "code"):
             assert room.post(f"/room/{room.live.key}/{what}", places=[0])[0] == 403
             assert room.post(f"/room/guess/{what}", places=[0])[0] == 404
-            assert room.ask("POST", f"/room/{room.live.key_with_names}/{what}", b'{"format": 1, "places": [0]}', **{"Content-Type": "text/plain"})[0] == 400
+            assert (
+                room.ask(
+                    "POST",
+                    f"/room/{room.live.key_with_names}/{what}",
+                    b'{"format": 1, "places": [0]}',
+                    **{"Content-Type": "text/plain"},
+                )[0]
+                == 400
+            )
         page = f"/room/{room.live.key_with_names}"
         assert room.post(f"{page}/learners")[1] == {"learners": [{"place": 0, "name": "ada", "checked": False}]}
         for places in (None, "0", [0.5], [True], {}):
             assert room.post(f"{page}/remove", places=places)[0] == 400
         assert room.post(f"{page}/remove", places=[7, -1]) == (200, {"removed": 0}) and room.room.place(token) == 0
-        assert room.post(f"{page}/remove", places=[0]) == (200, {"removed": 1}) and room.told[-1] == "Removed 1 learner: ada."
+        assert (
+            room.post(f"{page}/remove", places=[0]) == (200, {"removed": 1})
+            and room.told[-1] == "Removed 1 learner: ada."
+        )
         assert room.post(f"{page}/code") == (200, {"code": room.live.code}) and room.live.code != old
     with running(tmp_path / "room.jsonl") as room:
         status, said = room.post("/events", token=token, events=[EVENT])
-        assert (status, said) == (403, {"error": "The instructor removed you from the room."}) and not room.room.board().learners
+        assert (status, said) == (
+            403,
+            {"error": "The instructor removed you from the room."},
+        ) and not room.room.board().learners
         assert room.post("/join", code=old, name="ada", token=token)[0] == 403
         assert room.post("/join", code=room.live.code, name="ada", token=token)[0] == 200
         assert room.room.board().code == room.live.code

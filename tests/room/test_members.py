@@ -82,8 +82,13 @@ def test_an_event_that_comes_late_does_not_undo_a_newer_one(opened):
 def test_only_mistakes_of_the_course_are_shown(opened):
     room = opened()
     place = room.place(room.join("ada"))
-    for time_s, id, shown in ((1, "SM1", ("SM1", SAID["SM1"])), (2, "SM1+SD1", ("SM1+SD1", f"{SAID['SM1']} {SAID['SD1']}")), (3, "FUN1", ("", "")),
-                              (4, "SM1+FUN1", ("", "")), (5, "", ("", ""))):  # fmt: skip
+    for time_s, id, shown in (
+        (1, "SM1", ("SM1", SAID["SM1"])),
+        (2, "SM1+SD1", ("SM1+SD1", f"{SAID['SM1']} {SAID['SD1']}")),
+        (3, "FUN1", ("", "")),
+        (4, "SM1+FUN1", ("", "")),
+        (5, "", ("", "")),
+    ):
         room.take(place, [at(time_s, mistake=id)])
         state = room.board().learners[0].states[FIRST]
         assert (state.mistake, state.said) == shown
@@ -143,13 +148,22 @@ def test_a_damaged_line_costs_itself_alone(opened, tmp_path):
     room = opened()
     room.take(room.place(room.join("ada")), [at(1)])
     path = tmp_path / "room.jsonl"
-    for harm in (b"\xff\xfe\n", b"[]\n", b'{"learner": 9, "at": 1}\n', b'{"learner": 0, "at": "x"}\n', b'{"learner": "a", "name": "b"}\n', b"[" * 5000 + b"\n"):
+    for harm in (
+        b"\xff\xfe\n",
+        b"[]\n",
+        b'{"learner": 9, "at": 1}\n',
+        b'{"learner": 0, "at": "x"}\n',
+        b'{"learner": "a", "name": "b"}\n',
+        b"[" * 5000 + b"\n",
+    ):
         path.write_bytes(path.read_bytes() + harm)
     room = opened()
     assert len(room.board().learners) == 1 and room._journal.dropped == 6
 
 
-@pytest.mark.parametrize("content", ["my thesis\n", "my thesis", '{"room": 99, "code": "x"}\n', '{"grader_journal": 1, "settings": {}}\n'])
+@pytest.mark.parametrize(
+    "content", ["my thesis\n", "my thesis", '{"room": 99, "code": "x"}\n', '{"grader_journal": 1, "settings": {}}\n']
+)
 def test_another_file_is_left_as_it_is(tmp_path, content):
     (tmp_path / "x").write_text(content)
     with pytest.raises(InputError, match="not the journal of a room"):
@@ -189,5 +203,8 @@ def test_what_cannot_be_written_did_not_happen(opened, monkeypatch):
     with pytest.raises(OSError, match="space"):
         room.take(place, [at(1)])
     monkeypatch.undo()
-    assert room.board() == Board((room.board().learners[0],), code=room.board().code) and not room.board().learners[0].states
+    assert (
+        room.board() == Board((room.board().learners[0],), code=room.board().code)
+        and not room.board().learners[0].states
+    )
     assert room.take(place, [at(1)]) == [at(1)] and opened().take(place, [at(1)]) == []

@@ -22,10 +22,21 @@ def test_an_event_holds_five_things_and_no_other():
 def test_of_a_verdict_nothing_that_a_learner_wrote_is_told():
     secret = "SENTINEL"
     verdict = Verdict(
-        "softmax_rows", "failed", secret, experiment=secret, details=(secret,), tables=(Table(secret, np.zeros(1), "input"),),
-        mistakes=("SM1", "SM2"), sentences=(secret, secret), verified=(secret,), look=secret, line=Line(secret, 1, secret), slip=secret,
-        printed=secret, warned=(secret,),
-    )  # fmt: skip
+        "softmax_rows",
+        "failed",
+        secret,
+        experiment=secret,
+        details=(secret,),
+        tables=(Table(secret, np.zeros(1), "input"),),
+        mistakes=("SM1", "SM2"),
+        sentences=(secret, secret),
+        verified=(secret,),
+        look=secret,
+        line=Line(secret, 1, secret),
+        slip=secret,
+        printed=secret,
+        warned=(secret,),
+    )
     told = message.to_json(message.of_verdict(verdict, 12.5))
     assert told == RIGHT and secret not in str(told)
 
@@ -45,12 +56,31 @@ def test_pairs_and_notes_are_read():
     assert message.read({"at": 1, "note": "stuck"}) == Event(1.0, note="stuck")
 
 
-@pytest.mark.parametrize("wrong", [
-    None, [], "x", {}, {**RIGHT, "code": "def f(): pass"}, {**RIGHT, "at": "now"}, {**RIGHT, "at": float("nan")}, {**RIGHT, "at": -1},
-    {**RIGHT, "at": True}, {**RIGHT, "at": 1e300}, {**RIGHT, "exercise": "<script>"}, {**RIGHT, "exercise": ["softmax_rows"]},
-    {**RIGHT, "status": "great"}, {**RIGHT, "status": {}}, {**RIGHT, "mistake": "<b>"}, {**RIGHT, "mistake": 7},
-    {**RIGHT, "note": "stuck"}, {"at": 1.0, "note": "dancing"}, {"at": 1.0, "note": ["stuck"]}, {"at": 1.0},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        None,
+        [],
+        "x",
+        {},
+        {**RIGHT, "code": "def f(): pass"},
+        {**RIGHT, "at": "now"},
+        {**RIGHT, "at": float("nan")},
+        {**RIGHT, "at": -1},
+        {**RIGHT, "at": True},
+        {**RIGHT, "at": 1e300},
+        {**RIGHT, "exercise": "<script>"},
+        {**RIGHT, "exercise": ["softmax_rows"]},
+        {**RIGHT, "status": "great"},
+        {**RIGHT, "status": {}},
+        {**RIGHT, "mistake": "<b>"},
+        {**RIGHT, "mistake": 7},
+        {**RIGHT, "note": "stuck"},
+        {"at": 1.0, "note": "dancing"},
+        {"at": 1.0, "note": ["stuck"]},
+        {"at": 1.0},
+    ],
+)
 def test_what_is_no_event_is_refused(wrong):
     with pytest.raises(Refused, match=r"\.$"):
         message.read(wrong)
@@ -75,7 +105,9 @@ def test_names_are_one_line_that_can_be_seen():
 
 
 def test_a_code_can_be_read_aloud_and_typed_as_heard():
-    assert len(code.WORDS) == len(set(code.WORDS)) == 128 and all(word.isalpha() and word.islower() for word in code.WORDS)
+    assert len(code.WORDS) == len(set(code.WORDS)) == 128 and all(
+        word.isalpha() and word.islower() for word in code.WORDS
+    )
     made = code.new()
     first, second, third = made.split("-")
     assert {first, second, third} <= set(code.WORDS)

@@ -41,11 +41,14 @@ def test_a_tile_counts_who_passed_who_is_wrong_and_who_is_there():
 
 
 def test_what_is_wrong_now_is_gathered_by_mistake_the_most_frequent_first():
-    learners = [Learner(name, {FIRST: State("failed", "AT1", "Said."), SECOND: State("error")}) for name in ("ada", "grace")]
+    learners = [
+        Learner(name, {FIRST: State("failed", "AT1", "Said."), SECOND: State("error")}) for name in ("ada", "grace")
+    ]
     learners.append(Learner("mary", {FIRST: State("failed", "AT1", "Said."), SECOND: State("passed")}))
     assert [(one.exercise, one.mistake, one.said, len(one.learners)) for one in wrongs(learners)] == [
-        (FIRST, "AT1", "Said.", 3), (SECOND, "", "", 2),
-    ]  # fmt: skip
+        (FIRST, "AT1", "Said.", 3),
+        (SECOND, "", "", 2),
+    ]
 
 
 def test_a_learner_is_at_what_they_checked_last_until_it_passes():
@@ -57,7 +60,10 @@ def test_a_learner_is_at_what_they_checked_last_until_it_passes():
 
 
 def test_a_watched_room_is_a_board():
-    verdicts = (Verdict(FIRST, "passed", ""), Verdict(SECOND, "failed", "It differs.", mistakes=("SC1",), sentences=("Not scaled.",)))
+    verdicts = (
+        Verdict(FIRST, "passed", ""),
+        Verdict(SECOND, "failed", "It differs.", mistakes=("SC1",), sentences=("Not scaled.",)),
+    )
     report = LessonReport(LESSON, verdicts, {FIRST: 1, SECOND: 2})
     room = WatchedRoom("here", (LearnerState("ada", {LESSON: report}, LESSON),), False, 2)
     (learner,) = board_of(room).learners
@@ -71,7 +77,12 @@ def test_a_watched_room_is_a_board():
 def test_without_names_the_page_has_none():
     made = page(thirty())
     assert not [name for name in NAMES if len(name) > 4 and name in made]
-    assert "<b>30</b> learners" in made and "<b>2</b> stuck" in made and "softmax_rows" in made and "01 · Three tokens" in made
+    assert (
+        "<b>30</b> learners" in made
+        and "<b>2</b> stuck" in made
+        and "softmax_rows" in made
+        and "01 · Three tokens" in made
+    )
     assert made.count('<li class="stuck bare">') == 2
 
 
@@ -84,7 +95,10 @@ def test_with_names_everybody_is_in_one_place():
 
 
 def test_learners_of_one_name_are_told_apart():
-    made = page(Board((Learner("ada", {FIRST: State("error")}, FIRST), Learner("Ada", {FIRST: State("error")}, FIRST))), names=True)
+    made = page(
+        Board((Learner("ada", {FIRST: State("error")}, FIRST), Learner("Ada", {FIRST: State("error")}, FIRST))),
+        names=True,
+    )
     assert sorted(re.findall(r'class="name">([^<]+)<', made)) == ["Ada (2)", "ada"] or "ada (1)" in made
 
 
@@ -206,8 +220,12 @@ def test_in_a_browser_it_fits_the_projector_and_asks_for_nothing(tmp_path, artef
     from tests.find_chromium import find_chromium
 
     logged, asked = [], set()
-    rooms = {"thirty": thirty(), "thirty without a server": thirty(joined=False), "nobody": Board(()),
-             "at the start": Board(tuple(map(Learner, NAMES)), "http://192.168.1.20:8765", "amber-falcon-river")}  # fmt: skip
+    rooms = {
+        "thirty": thirty(),
+        "thirty without a server": thirty(joined=False),
+        "nobody": Board(()),
+        "at the start": Board(tuple(map(Learner, NAMES)), "http://192.168.1.20:8765", "amber-falcon-river"),
+    }
     cut = "[...document.querySelectorAll('article, .marks, header')].filter(one => one.scrollHeight > one.clientHeight + 1).length"
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])

@@ -32,17 +32,28 @@ def test_a_check_is_on_the_page(room):
     token = room.joined("ada")
     assert room.post("/events", token=token, events=[EVENT, {"at": 2.0, "note": "stuck"}]) == (200, {"taken": 2})
     page = shown(room)
-    assert "<b>1</b> learner" in page and "Softmax ran over the queries." in page and "ada" in page and "<b>1</b> stuck" in page
+    assert (
+        "<b>1</b> learner" in page
+        and "Softmax ran over the queries." in page
+        and "ada" in page
+        and "<b>1</b> stuck" in page
+    )
     assert "ada" not in shown(room, names=False) and room.live.code in shown(room, names=False)
     assert room.told == ["ada joined.", "ada is stuck at softmax_rows."]
 
 
-@pytest.mark.parametrize("data, status, said", [
-    ({"code": "wrong-code-here", "name": "ada"}, 403, "not the room's code"), ({"name": "ada"}, 403, "not the room's code"),
-    ({"code": 7, "name": "ada"}, 403, "not the room's code"), ({"code": None, "name": "\u200b"}, 403, "not the room's code"),
-    ({"code": "RIGHT", "name": "\u200b"}, 400, "needs a name"), ({"code": "RIGHT", "name": 7}, 400, "needs a name"),
-    ({"code": "RIGHT", "name": "ada", "format": 2}, 400, "another version"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "data, status, said",
+    [
+        ({"code": "wrong-code-here", "name": "ada"}, 403, "not the room's code"),
+        ({"name": "ada"}, 403, "not the room's code"),
+        ({"code": 7, "name": "ada"}, 403, "not the room's code"),
+        ({"code": None, "name": "\u200b"}, 403, "not the room's code"),
+        ({"code": "RIGHT", "name": "\u200b"}, 400, "needs a name"),
+        ({"code": "RIGHT", "name": 7}, 400, "needs a name"),
+        ({"code": "RIGHT", "name": "ada", "format": 2}, 400, "another version"),
+    ],
+)
 def test_who_may_not_join_is_told_why(room, data, status, said):
     data = {**data, "code": room.live.code} if data.get("code") == "RIGHT" else data
     found, answer = room.post("/join", **data)
@@ -54,18 +65,29 @@ def test_codes_cannot_be_tried_without_end_and_nobody_else_suffers(room):
     token = room.joined("grace")
     tried = [room.post("/join", code="a-b-c", name="x")[0] for _ in range(40)]
     assert tried.count(403) <= 21 and tried[-1] == 429
-    status, headers, body = room.ask("POST", "/join", json.dumps({"format": 1, "code": room.live.code, "name": "x"}).encode())
+    status, headers, body = room.ask(
+        "POST", "/join", json.dumps({"format": 1, "code": room.live.code, "name": "x"}).encode()
+    )
     assert status == 429 and int(headers["Retry-After"]) >= 1 and b"wait" in body  # the right one, too
     assert room.post("/events", token=token, events=[EVENT])[0] == 200 and "softmax_rows" in shown(room)
     assert sum("wrong codes" in line for line in room.told) == 1
 
 
-@pytest.mark.parametrize("body, status, said", [
-    (b"", 400, "only JSON"), (b"{", 400, "only JSON"), (b"[]", 400, "only JSON"), (b"\xff\xfe", 400, "only JSON"), (b"[" * 5_000, 400, "only JSON"),
-    (b"{}", 400, "another version"), (b'{"format": 1}', 403, "does not know"), (b'{"format": 1, "token": [0]}', 403, "does not know"),
-    (b'{"format": 1, "token": "0.guess", "events": []}', 403, "does not know"),
-    (b'{"format": 1, "token": "' + b"x" * MAX_BYTES + b'"}', 413, f"{MAX_BYTES} bytes"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "body, status, said",
+    [
+        (b"", 400, "only JSON"),
+        (b"{", 400, "only JSON"),
+        (b"[]", 400, "only JSON"),
+        (b"\xff\xfe", 400, "only JSON"),
+        (b"[" * 5_000, 400, "only JSON"),
+        (b"{}", 400, "another version"),
+        (b'{"format": 1}', 403, "does not know"),
+        (b'{"format": 1, "token": [0]}', 403, "does not know"),
+        (b'{"format": 1, "token": "0.guess", "events": []}', 403, "does not know"),
+        (b'{"format": 1, "token": "' + b"x" * MAX_BYTES + b'"}', 413, f"{MAX_BYTES} bytes"),
+    ],
+)
 def test_a_message_that_is_none_gets_a_sentence(room, body, status, said):
     room.joined()
     found, _, answer = room.ask("POST", "/events", body)
@@ -73,7 +95,9 @@ def test_a_message_that_is_none_gets_a_sentence(room, body, status, said):
     assert room.post("/events", token=room.joined(), events=[EVENT])[0] == 200  # and the room goes on
 
 
-@pytest.mark.parametrize("events", [None, [], {}, [EVENT] * (MAX_EVENTS + 1), [EVENT, {"at": 1.0, "note": "x"}], [{**EVENT, "code": "x"}]])
+@pytest.mark.parametrize(
+    "events", [None, [], {}, [EVENT] * (MAX_EVENTS + 1), [EVENT, {"at": 1.0, "note": "x"}], [{**EVENT, "code": "x"}]]
+)
 def test_events_that_are_none_are_refused_whole(room, events):
     token = room.joined()
     status, answer = room.post("/events", token=token, events=events)
@@ -139,7 +163,9 @@ def test_a_journal_that_fails_loses_nothing(room, monkeypatch):
 # --- the page -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["/room/", "/room/x", "/room/x/live", "/nothing", "/room/../x", "/room/%00", "/room/%C3%A9", "/favicon.ico"])
+@pytest.mark.parametrize(
+    "path", ["/room/", "/room/x", "/room/x/live", "/nothing", "/room/../x", "/room/%00", "/room/%C3%A9", "/favicon.ico"]
+)
 def test_who_does_not_know_the_page_s_address_sees_nothing(room, path):
     room.joined("ada")
     status, _, body = room.ask("GET", path)

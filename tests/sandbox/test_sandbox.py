@@ -117,8 +117,12 @@ def test_what_a_function_raises_comes_with_its_line(sandbox):
 )
 def test_one_exercise_falls_and_the_other_stands(sandbox, monkeypatch, body, kind, says):
     if kind in ("memory", "timeout"):
-        monkeypatch.setattr(sandbox, "timeout_s", 20.0 if kind == "memory" else 0.75)  # a busy machine hands out pages slowly
-    candidates = sandbox.candidates(plan("import os\nimport numpy as np", f"def f(x):\n    {body}", "def g(x):\n    return x + 1"))
+        monkeypatch.setattr(
+            sandbox, "timeout_s", 20.0 if kind == "memory" else 0.75
+        )  # a busy machine hands out pages slowly
+    candidates = sandbox.candidates(
+        plan("import os\nimport numpy as np", f"def f(x):\n    {body}", "def g(x):\n    return x + 1")
+    )
     failure = candidates["f"].observe(CASE).failure
     assert failure.kind == kind and says in failure.message
     assert candidates["g"].observe(CASE).parts["result"].array.tolist() == [1, 2, 3]
@@ -173,7 +177,9 @@ def test_a_child_that_returns_from_the_function_answers_nothing(sandbox):
 
 def test_what_an_exercise_returns_is_limited_in_all(quick, monkeypatch):
     monkeypatch.setattr("grader.sandbox.session.MAX_SHOWN_BYTES", 1_000_000)
-    candidates = quick.candidates(plan("import numpy as np\ndef f(x): return np.zeros(30_000)", DOUBLE.replace("f(", "g(")))
+    candidates = quick.candidates(
+        plan("import numpy as np\ndef f(x): return np.zeros(30_000)", DOUBLE.replace("f(", "g("))
+    )
     seen = candidates["f"].observe_all([CASE] * 40)
     assert [one.failure for one in seen[:-1]] == [None] * 4 and seen[-1].failure.kind == "invalid"
     assert "returned more than" in seen[-1].failure.message
@@ -183,7 +189,10 @@ def test_what_an_exercise_returns_is_limited_in_all(quick, monkeypatch):
 NAPS = "import time\ndef f(x):\n    time.sleep({})\n    return x"
 
 
-@pytest.mark.parametrize("busy, nap_s, kind", [(0.0, 1.6, "timeout"), (0.6, 1.6, None), (0.6, 60, "timeout"), (1.0, 1.0, None), (1.0, 60, "timeout")])
+@pytest.mark.parametrize(
+    "busy, nap_s, kind",
+    [(0.0, 1.6, "timeout"), (0.6, 1.6, None), (0.6, 60, "timeout"), (1.0, 1.0, None), (1.0, 60, "timeout")],
+)
 def test_time_for_which_the_machine_had_no_processor_is_not_the_exercise_s(quick, monkeypatch, busy, nap_s, kind):
     """busy: this part of the time others have the processors; where that is all of it, a limit still ends three times as late."""
     began = time.monotonic()
@@ -235,8 +244,14 @@ def test_threads_of_one_s_own_are_no_other_programs():
     try:
         while usage.threads_s(process.pid) < 1 and time.monotonic() - began < 30:
             time.sleep(0.05)
-        waited_s, threads_s, used = usage.waited_s(process.pid), usage.threads_s(process.pid), psutil.Process(process.pid).cpu_times()
-        elsewhere_s = time.monotonic() - began - used.user - used.system  # others had the processor for this long at most
+        waited_s, threads_s, used = (
+            usage.waited_s(process.pid),
+            usage.threads_s(process.pid),
+            psutil.Process(process.pid).cpu_times(),
+        )
+        elsewhere_s = (
+            time.monotonic() - began - used.user - used.system
+        )  # others had the processor for this long at most
         assert waited_s > 0.5 and threads_s >= 1 and waited_s - threads_s <= elsewhere_s + 0.1
     finally:
         process.kill()
@@ -281,7 +296,10 @@ def test_cells_use_up_the_time_of_their_submission_too(quick, monkeypatch):
     quick.begin_submission(2)
     quick.budget.seconds = 0.5
     candidates = quick.candidates(plan(*["import time; time.sleep(0.3)"] * 3, "def g(x): return x", DOUBLE))
-    assert "Cell 4, which defines g, was not run, because what ran before it used up the 0.5 s" in candidates["g"].problem.message
+    assert (
+        "Cell 4, which defines g, was not run, because what ran before it used up the 0.5 s"
+        in candidates["g"].problem.message
+    )
     quick.end_submission()
 
 
@@ -332,7 +350,9 @@ def test_what_a_notebook_leaves_behind_ends_with_its_worker(roomy, cell):
 
 
 def test_a_notebook_that_took_long_leaves_the_next_one_all_its_time(monkeypatch):
-    monkeypatch.setattr("grader.sandbox.sandbox.CPU_TIMES", 0.8)  # a notebook's share is then 2 s of the processor; the clock's limit is far
+    monkeypatch.setattr(
+        "grader.sandbox.sandbox.CPU_TIMES", 0.8
+    )  # a notebook's share is then 2 s of the processor; the clock's limit is far
     burn = "import time\nend = time.process_time() + 1.2\nwhile time.process_time() < end: pass"
     with Sandbox(timeout_s=60.0, walls=False) as sandbox:
         ada = object()
@@ -436,7 +456,9 @@ def test_check_and_figures_are_harmless_in_a_worker(quick):
     assert seen(quick, "f", text).tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("module", ["grader.course", "grader.course.lessons.library", "grader.course.spec", "solutions", "grader.worker"])
+@pytest.mark.parametrize(
+    "module", ["grader.course", "grader.course.lessons.library", "grader.course.spec", "solutions", "grader.worker"]
+)
 def test_the_course_is_not_importable(sandbox, module):
     failure = seen(sandbox, "f", f"import {module}\ndef f(x): return x")
     assert failure.type == "ModuleNotFoundError" and "closed while a notebook is graded" in failure.message
@@ -476,7 +498,9 @@ def test_root_s_worker_still_reads_what_another_user_has_closed(sandbox, tmp_pat
     for path, mode in ((tmp_path / "closed" / "module.py", 0o600), (tmp_path / "closed", 0o700)):
         os.chmod(path, mode)
         os.chown(path, 65534, 65534)
-    text = f"import sys\nsys.path.append({str(tmp_path / 'closed')!r})\nfrom module import two\ndef f(x): return two * x"
+    text = (
+        f"import sys\nsys.path.append({str(tmp_path / 'closed')!r})\nfrom module import two\ndef f(x): return two * x"
+    )
     assert seen(sandbox, "f", text).tolist() == [0, 2, 4]
 
 
@@ -491,7 +515,9 @@ def test_ten_thousand_cells_that_end_the_process_come_to_an_end(quick):
     candidates = quick.candidates(plan(DOUBLE, *(["import os; os._exit(0)"] * 10_000), "def g(x): return x"))
     assert candidates["f"].observe(CASE).parts["result"].array.tolist() == [0, 2, 4]
     problem = candidates["g"].problem
-    assert problem.kind == "died" and problem.message.endswith(f"because {MAX_RESTARTS + 1} other cells ended the process.")
+    assert problem.kind == "died" and problem.message.endswith(
+        f"because {MAX_RESTARTS + 1} other cells ended the process."
+    )
 
 
 def test_a_thousand_harmless_cells(quick):
@@ -501,7 +527,10 @@ def test_a_thousand_harmless_cells(quick):
 def test_cells_together_have_a_limit(quick, monkeypatch):
     monkeypatch.setattr("grader.sandbox.session.CELLS_TIMES", 0.5)
     candidates = quick.candidates(plan(*["import time; time.sleep(0.3)"] * 5, "def g(x): return x"))
-    assert candidates["g"].problem.message == "Cell 6, which defines g, was not run, because the cells before it took too long."
+    assert (
+        candidates["g"].problem.message
+        == "Cell 6, which defines g, was not run, because the cells before it took too long."
+    )
 
 
 def test_what_ran_in_time_runs_again_after_a_later_cell_fell(quick, monkeypatch):
@@ -510,10 +539,19 @@ def test_what_ran_in_time_runs_again_after_a_later_cell_fell(quick, monkeypatch)
     cells = [DOUBLE, *["import time; time.sleep(0.3)"] * 3, "def g(x): return h", end]
     candidates = quick.candidates(plan(*cells))
     for _ in range(2):
-        assert candidates["f"].problem is None and candidates["f"].observe(CASE).parts["result"].array.tolist() == [0, 2, 4]
-        assert candidates["g"].problem.message == "Cell 5, which defines g, was not run, because the cells before it took too long."
+        assert candidates["f"].problem is None and candidates["f"].observe(CASE).parts["result"].array.tolist() == [
+            0,
+            2,
+            4,
+        ]
+        assert (
+            candidates["g"].problem.message
+            == "Cell 5, which defines g, was not run, because the cells before it took too long."
+        )
         quick._session.close()
-    candidates = quick.candidates(plan("def g(x): return 3", *["import time; time.sleep(0.3)"] * 3, end, given=("x = 1",)))
+    candidates = quick.candidates(
+        plan("def g(x): return 3", *["import time; time.sleep(0.3)"] * 3, end, given=("x = 1",))
+    )
     assert candidates["g"].observe(CASE).failure is None
 
 
@@ -578,14 +616,17 @@ STALE = {"stale": True}
 GOOD = {"observation": Observation({"result": describe(np.ones(3))})}
 
 
-@pytest.mark.parametrize("replies, shown", [
-    ([GOOD, GOOD], [None, None]),
-    ([STALE], [None, None]),  # a fresh one answers
-    ([GOOD, STALE], [None, "invalid"]),
-    ([{"stale": 1}], ["invalid"]),
-    ([{"observation": 3}], ["invalid"]),
-    ([{}], ["invalid"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "replies, shown",
+    [
+        ([GOOD, GOOD], [None, None]),
+        ([STALE], [None, None]),  # a fresh one answers
+        ([GOOD, STALE], [None, "invalid"]),
+        ([{"stale": 1}], ["invalid"]),
+        ([{"observation": 3}], ["invalid"]),
+        ([{}], ["invalid"]),
+    ],
+)
 def test_only_before_its_first_answer_may_a_worker_ask_to_be_replaced(quick, monkeypatch, replies, shown):
     candidates = quick.candidates(plan(DOUBLE, "def g(x):\n    return x"))
     assert candidates["f"].problem is None
@@ -621,8 +662,14 @@ def test_a_rehearsal_goes_well_and_leaves_one_thread(libraries):
         "failed = warm_up.rehearse(sys.argv[1] == 'torch')\n"
         "print(failed, 'torch' in sys.modules, len(os.listdir('/proc/self/task')), 'sympy' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code, libraries], capture_output=True, text=True, cwd=ROOT, timeout=120,
-                          env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", code, libraries],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=120,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+    )
     # sympy: 500 modules, which torch imports for some calls that can be done without
     assert done.stdout.split() == ["[]", str(libraries == "torch"), "1", "False"], done.stdout + done.stderr
 
@@ -736,7 +783,9 @@ def test_a_flood_of_prints_is_no_timeout(quick):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
 def test_threads_that_go_on_use_up_the_processor_time(monkeypatch):
-    monkeypatch.setattr("grader.sandbox.sandbox.CPU_TIMES", 1 / 60)  # one second of the processor, where the clock allows sixty
+    monkeypatch.setattr(
+        "grader.sandbox.sandbox.CPU_TIMES", 1 / 60
+    )  # one second of the processor, where the clock allows sixty
     spin = "def spin():\n    while True: pass\nimport threading\nthreading.Thread(target=spin, daemon=True).start()\n"
     with Sandbox(timeout_s=60.0, memory_bytes=200 * MiB) as patient:
         candidates = patient.candidates(plan(spin + DOUBLE, "def g(x): return x"))
@@ -752,18 +801,29 @@ def test_a_file_may_not_grow_without_end(quick):
     assert seen(quick, "f", text).type == "OSError"
 
 
-@pytest.mark.parametrize("way", ["import inside.observe", "import sys; sys.modules['inside']", "from inside import wire", "import grader.worker"])
+@pytest.mark.parametrize(
+    "way",
+    ["import inside.observe", "import sys; sys.modules['inside']", "from inside import wire", "import grader.worker"],
+)
 def test_the_worker_s_own_modules_are_not_to_be_had(quick, way):
     assert seen(quick, "f", f"def f(x):\n    {way}").type in ("ModuleNotFoundError", "KeyError")
 
 
 FLOODS = {  # what the trusted side says of it; where the kernel limits the folder, it says so itself, and the code goes on
-    "large files": ("for i in range(6):\n        with open(f'big{i}', 'wb') as file: file.write(bytes(60 << 20))", "more than 256 MiB"),
-    "files without a name": ("held.extend(tempfile.TemporaryFile() for _ in range(6))\n    for one in held: one.write(bytes(60 << 20))",
-                             "more than 256 MiB"),
+    "large files": (
+        "for i in range(6):\n        with open(f'big{i}', 'wb') as file: file.write(bytes(60 << 20))",
+        "more than 256 MiB",
+    ),
+    "files without a name": (
+        "held.extend(tempfile.TemporaryFile() for _ in range(6))\n    for one in held: one.write(bytes(60 << 20))",
+        "more than 256 MiB",
+    ),
     "many files": ("for i in range(600): os.close(os.open(str(i), os.O_CREAT))", "more than 500 files"),
-    "deep folders": ("for _ in range(2500): os.mkdir('d'); os.chdir('d')", "cannot be looked into (File name too long)"),
-}  # fmt: skip
+    "deep folders": (
+        "for _ in range(2500): os.mkdir('d'); os.chdir('d')",
+        "cannot be looked into (File name too long)",
+    ),
+}
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["quota", "looked at"])
@@ -813,7 +873,10 @@ def test_closing_leaves_no_process_and_no_folder(tmp_path, monkeypatch):
     before = set(psutil.pids())
     for fork in {sys.platform == "linux", False}:
         with Sandbox(timeout_s=1.0, fork=fork) as made:
-            assert seen(made, "f", "import os\nos.mkdir('d'); open('d/x', 'w').close(); os.chmod('d', 0)\n" + DOUBLE) is not None
+            assert (
+                seen(made, "f", "import os\nos.mkdir('d'); open('d/x', 'w').close(); os.chmod('d', 0)\n" + DOUBLE)
+                is not None
+            )
             mine = {process.pid for process in psutil.Process().children(recursive=True)} - before
             assert mine
         assert all(gone(pid) for pid in mine)

@@ -49,12 +49,32 @@ ATTEMPTS = {
     "send a descriptor": "__import__('socket').send_fds(__import__('socket').socketpair()[0], [b'x'], [0])",
 }
 CALLS = (  # of the C library; what lies in the kernel would be there for the next submission, and what is the machine's for all
-    "msgget(7, 0o1666)", "semget(7, 1, 0o1666)", "shmget(7, 4096, 0o1666)", "klogctl(3, at(4096), 4096)", "sethostname(at(8), 0)",
-    "setdomainname(at(8), 0)", "adjtimex(at(512))", "clock_settime(0, at(16))", "clock_adjtime(0, at(512))", "settimeofday(at(16), None)",
-    "personality(0xFFFFFFFF)", "acct(None)", "swapoff(b'none')", "quotactl(0, None, 0, None)", "fanotify_init(0, 0)", "vhangup()",
-    "name_to_handle_at(-100, b'.', at(64), at(8), 0)", "open_by_handle_at(-100, at(64), 0)", "umount2(b'/none', 2)", "chroot(b'.')",
-    "syscall(467, -100, b'.', 0, None, 0)", "syscall(469, -100, b'.', at(64), 24, 0)", "syscall(447, 0)", "prctl(1, 0)", "prctl(4, 0)",
-)  # fmt: skip
+    "msgget(7, 0o1666)",
+    "semget(7, 1, 0o1666)",
+    "shmget(7, 4096, 0o1666)",
+    "klogctl(3, at(4096), 4096)",
+    "sethostname(at(8), 0)",
+    "setdomainname(at(8), 0)",
+    "adjtimex(at(512))",
+    "clock_settime(0, at(16))",
+    "clock_adjtime(0, at(512))",
+    "settimeofday(at(16), None)",
+    "personality(0xFFFFFFFF)",
+    "acct(None)",
+    "swapoff(b'none')",
+    "quotactl(0, None, 0, None)",
+    "fanotify_init(0, 0)",
+    "vhangup()",
+    "name_to_handle_at(-100, b'.', at(64), at(8), 0)",
+    "open_by_handle_at(-100, at(64), 0)",
+    "umount2(b'/none', 2)",
+    "chroot(b'.')",
+    "syscall(467, -100, b'.', 0, None, 0)",
+    "syscall(469, -100, b'.', at(64), 24, 0)",
+    "syscall(447, 0)",
+    "prctl(1, 0)",
+    "prctl(4, 0)",
+)
 
 
 @pytest.fixture(scope="module")
@@ -92,14 +112,17 @@ def test_what_the_kernel_refuses(shut, call):
     assert seen.failure is None and seen.parts["result"].text in ("-1 1", "-1 38"), seen  # EPERM, ENOSYS
 
 
-@pytest.mark.parametrize("expression", [
-    "(open('own', 'w').write('abc'), open('own').read())[1]",
-    "__import__('tempfile').NamedTemporaryFile().name and 'abc'",
-    "__import__('concurrent.futures').futures.ThreadPoolExecutor(2).submit(lambda: 'abc').result()",
-    "(__import__('matplotlib.figure').figure.Figure(), 'abc')[1]",
-    "__import__('asyncio').run(__import__('asyncio').sleep(0.01, 'abc'))",
-    "(__import__('numpy').linalg.svd(__import__('numpy').ones((50, 50))), 'abc')[1]",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "(open('own', 'w').write('abc'), open('own').read())[1]",
+        "__import__('tempfile').NamedTemporaryFile().name and 'abc'",
+        "__import__('concurrent.futures').futures.ThreadPoolExecutor(2).submit(lambda: 'abc').result()",
+        "(__import__('matplotlib.figure').figure.Figure(), 'abc')[1]",
+        "__import__('asyncio').run(__import__('asyncio').sleep(0.01, 'abc'))",
+        "(__import__('numpy').linalg.svd(__import__('numpy').ones((50, 50))), 'abc')[1]",
+    ],
+)
 def test_what_honest_code_does_still_works(shut, expression):
     seen = _seen(shut, expression)
     assert seen.failure is None and seen.parts["result"].text == "abc", seen.failure
@@ -121,11 +144,13 @@ LIBRARIES = [
     "import os, platform, shutil, zoneinfo; platform.platform(); shutil.get_terminal_size(); os.isatty(0); zoneinfo.ZoneInfo('Europe/Berlin')",
     "import signal; signal.setitimer(0, 9); signal.setitimer(0, 0); signal.raise_signal(signal.SIGCHLD); signal.sigtimedwait([10], 0.01)",
     "import subprocess, multiprocessing, queue, selectors, ssl, uuid, secrets, random; selectors.DefaultSelector().close(); uuid.uuid4()",
-]  # fmt: skip
+]
 
 
 # That torch works behind the walls is tried as both; the list of calls is the same for them.
-@pytest.mark.parametrize("body", [LIBRARIES[0], *(pytest.param(body, marks=pytest.mark.alike) for body in LIBRARIES[1:])])
+@pytest.mark.parametrize(
+    "body", [LIBRARIES[0], *(pytest.param(body, marks=pytest.mark.alike) for body in LIBRARIES[1:])]
+)
 def test_what_libraries_ask_of_the_kernel_is_on_the_list(shut_torch, body):
     seen = shut_torch.candidates(plan(f"import torch\ndef f(x):\n    {body}\n    return 'abc'"))["f"].observe(CASE)
     assert shut_torch.isolation == "full" and seen.failure is None and seen.parts["result"].text == "abc", seen.failure
@@ -136,7 +161,9 @@ def test_an_installed_package_is_hidden_among_its_neighbours(tmp_path):
         (tmp_path / "lib" / name).mkdir(parents=True)
     (tmp_path / "lib64").symlink_to("lib")
     hidden = {str(tmp_path / "lib" / "grader")}
-    assert sorted(kernel_walls._without(str(tmp_path), hidden)) == [str(tmp_path / "lib" / name) for name in ("numpy", "torch")]
+    assert sorted(kernel_walls._without(str(tmp_path), hidden)) == [
+        str(tmp_path / "lib" / name) for name in ("numpy", "torch")
+    ]
 
 
 def test_a_package_that_is_linked_from_a_store_can_be_read_and_a_linked_course_cannot(tmp_path, monkeypatch):
@@ -167,9 +194,12 @@ def test_the_system_s_folders_are_open_for_libraries_alone():
 
 
 ENVIRONMENTS = {  # the environment's folder in the checkout; whether the package is installed in it
-    "beside the lessons": (".venv", False), "under another name": ("python", False), "the checkout's own folder": (".", False),
-    "with the package in it": (".venv", True), "all in one": (".", True),
-}  # fmt: skip
+    "beside the lessons": (".venv", False),
+    "under another name": ("python", False),
+    "the checkout's own folder": (".", False),
+    "with the package in it": (".venv", True),
+    "all in one": (".", True),
+}
 TRY = """
 import sys
 from grader.course.spec import Case
@@ -212,8 +242,18 @@ def test_an_environment_in_a_checkout_opens_no_more_than_its_libraries(tmp_path,
     for secret in secrets:
         secret.parent.mkdir(parents=True, exist_ok=True)
         secret.write_text("answer = 42")
-    places = [*secrets, *(secret.parent for secret in secrets), package / "judging" / "judge.py", package / "course" / "lessons", checkout]
-    through_link = [environment / "lib64" / path.relative_to(environment / "lib") for path in places if (environment / "lib") in path.parents]
+    places = [
+        *secrets,
+        *(secret.parent for secret in secrets),
+        package / "judging" / "judge.py",
+        package / "course" / "lessons",
+        checkout,
+    ]
+    through_link = [
+        environment / "lib64" / path.relative_to(environment / "lib")
+        for path in places
+        if (environment / "lib") in path.parents
+    ]
     command = [environment / "bin" / "python", "-c", TRY, *places, *through_link]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.stdout == "full nothing\n", done.stdout + done.stderr[-2000:]
@@ -245,7 +285,15 @@ def test_the_level_is_what_was_tried_and_held(tmp_path, attempt):
 
 
 def test_each_version_of_landlock_is_asked_for_what_it_knows():
-    for version, (rights, size) in {1: (13, 8), 2: (14, 8), 3: (15, 8), 4: (15, 16), 5: (16, 16), 6: (16, 24), 9: (16, 24)}.items():
+    for version, (rights, size) in {
+        1: (13, 8),
+        2: (14, 8),
+        3: (15, 8),
+        4: (15, 16),
+        5: (16, 16),
+        6: (16, 24),
+        9: (16, 24),
+    }.items():
         handled, attribute = kernel_walls.rules(version)
         assert (handled, len(attribute)) == ((1 << rights) - 1, size)
     syscall = kernel_walls.c_library().syscall
@@ -262,7 +310,10 @@ def test_less_isolation_than_required_runs_nothing(tmp_path, monkeypatch, capsys
     toy.install(monkeypatch)
     assert main(["grade", str(path), "--require-isolation", "full"]) == 3
     said = capsys.readouterr()
-    assert "nothing was graded: isolation 'full' is required, but this computer has only 'process', because the walls" in said.err
+    assert (
+        "nothing was graded: isolation 'full' is required, but this computer has only 'process', because the walls"
+        in said.err
+    )
     assert "row_sums" not in said.out
     assert main(["grade", str(path), "--lessons", "01", "--require-isolation", "process"]) == 0
 

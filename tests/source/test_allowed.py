@@ -32,7 +32,7 @@ FORBIDDEN_ATTENTION = {
     "forward patched in": "class attend(nn.Module):\n    pass\nattend.forward = lambda self, q: F.scaled_dot_product_attention(q, q, q)",
     "full-width letters": "def attend(q, k, v):\n    return F.\uff53caled_dot_product_attention(q, k, v)",
     "local import": "def attend(q, k, v):\n    from torch.nn.attention.flex_attention import flex_attention\n    return flex_attention(q, k, v)",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("text", FORBIDDEN_ATTENTION.values(), ids=FORBIDDEN_ATTENTION.keys())
@@ -93,7 +93,7 @@ ALLOWED = {
     "logsumexp": "from scipy.special import logsumexp\ndef attend(x):\n    return np.exp(x - logsumexp(x))",
     "model.eval()": "def attend(model, x):\n    model.eval()\n    return model(x)",
     "getattr of an own object": "def attend(model, x):\n    return getattr(model, 'w_q')(x)",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("text", ALLOWED.values(), ids=ALLOWED.keys())
@@ -114,23 +114,29 @@ def test_the_sentence_says_what_was_called_and_the_line_where():
     assert found.line == "return F.scaled_dot_product_attention(q, k, v)"
 
 
-@pytest.mark.parametrize("text", [
-    "from solutions import lesson\ndef attend(q):\n    return lesson(q)",
-    "from grader.course import reference\ndef attend(q):\n    return reference('attend')(q)",
-    "def attend(q):\n    import grader.course\n    return grader.course.references.reference('attend')(q)",
-    "def attend(q):\n    return open('../solutions/01.py').read()",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from solutions import lesson\ndef attend(q):\n    return lesson(q)",
+        "from grader.course import reference\ndef attend(q):\n    return reference('attend')(q)",
+        "def attend(q):\n    import grader.course\n    return grader.course.references.reference('attend')(q)",
+        "def attend(q):\n    return open('../solutions/01.py').read()",
+    ],
+)
 def test_fetching_the_answer_from_the_course_is_refused(text):
     assert offence("attend", (), (), Sources((text,))) is not None
 
 
-@pytest.mark.parametrize("text", [
-    "def f(q, k, v):\n    return np.einsum('bqd,bkd->bqk', q, k) @ v",
-    "def f(q, k, v):\n    return np.matmul(np.einsum('bqd,bkd->bqk', q, k), v)",
-    "def f(q, k, v):\n    return np.einsum('bqd,bkd->bqk', q, k)[0].dot(v[0])",
-    "from numpy import tensordot as t\ndef f(q, k, v):\n    return t(q, k)",
-    "def f(q, k, v):\n    s = q\n    s @= k\n    return s",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(q, k, v):\n    return np.einsum('bqd,bkd->bqk', q, k) @ v",
+        "def f(q, k, v):\n    return np.matmul(np.einsum('bqd,bkd->bqk', q, k), v)",
+        "def f(q, k, v):\n    return np.einsum('bqd,bkd->bqk', q, k)[0].dot(v[0])",
+        "from numpy import tensordot as t\ndef f(q, k, v):\n    return t(q, k)",
+        "def f(q, k, v):\n    s = q\n    s @= k\n    return s",
+    ],
+)
 def test_a_product_besides_einsum_is_found(text):
     assert "einsum" in offence("f", (), ("einsum_products",), Sources((text,))).sentence
 
@@ -172,8 +178,11 @@ def test_unreadable_source_is_survived(text):
     assert offence("f", ("attention",), (), Sources((text,))) is None
 
 
-@pytest.mark.parametrize("text", ["f = torch.softmax\n#" + "x" * 300_000, "f = " + "-" * 250 + "1", "f = " + "-" * 5000 + "1"],
-                         ids=["long", "deep", "deeper than is parsed"])
+@pytest.mark.parametrize(
+    "text",
+    ["f = torch.softmax\n#" + "x" * 300_000, "f = " + "-" * 250 + "1", "f = " + "-" * 5000 + "1"],
+    ids=["long", "deep", "deeper than is parsed"],
+)
 def test_a_cell_too_large_to_be_read_is_refused_where_something_is_forbidden(text):
     found = offence("f", ("softmax",), (), Sources((text,)))
     assert found is not None and "too long" in found.sentence
@@ -186,18 +195,35 @@ INNOCENT = {
     "a question about modules": ("import sys\nIN_COLAB = 'google.colab' in sys.modules", OWN),
     "the same inside": ("import sys\ndef attend(q, k, v):\n    return q if 'jax' in sys.modules else k",),
     "objects counted in another cell": (OWN, "import gc\nprint(len(gc.get_objects()))"),
-    "a traceback's line in another cell": ("try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    n = e.__traceback__.tb_frame.f_lineno", OWN),
+    "a traceback's line in another cell": (
+        "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    n = e.__traceback__.tb_frame.f_lineno",
+        OWN,
+    ),
     "an earlier try": (f"def attend(q, k, v):\n    return {SDPA}(q, k, v), None", OWN),
-    "an earlier try that another cell keeps": (f"def attend(q, k, v):\n    return {SDPA}(q, k, v), None\nfast = attend", OWN),
-    "a helper bound anew": (f"helper = {SDPA}", "def helper(q):\n    return q\ndef attend(q, k, v):\n    return helper(q)"),
-    "imported and not used": ("from torch.nn.functional import scaled_dot_product_attention, relu\ndef attend(q):\n    return relu(q)",),
-    "method of an instance": ("class Core:\n    def flex_attention(self, q):\n        return q\ndef attend(q):\n    return Core().flex_attention(q)",),
-    "method of a local": ("class Core:\n    def softmax(self, q):\n        return q\ndef attend(q):\n    core = Core()\n    return core.softmax(q)",),
+    "an earlier try that another cell keeps": (
+        f"def attend(q, k, v):\n    return {SDPA}(q, k, v), None\nfast = attend",
+        OWN,
+    ),
+    "a helper bound anew": (
+        f"helper = {SDPA}",
+        "def helper(q):\n    return q\ndef attend(q, k, v):\n    return helper(q)",
+    ),
+    "imported and not used": (
+        "from torch.nn.functional import scaled_dot_product_attention, relu\ndef attend(q):\n    return relu(q)",
+    ),
+    "method of an instance": (
+        "class Core:\n    def flex_attention(self, q):\n        return q\ndef attend(q):\n    return Core().flex_attention(q)",
+    ),
+    "method of a local": (
+        "class Core:\n    def softmax(self, q):\n        return q\ndef attend(q):\n    core = Core()\n    return core.softmax(q)",
+    ),
     "method of the base class": (
         "class Base:\n    def softmax(self, q):\n        return q\n",
         "class attend(Base):\n    def forward(this, q):\n        return super().softmax(this.softmax(q))",
     ),
-    "field of a named tuple": ("Parts = namedtuple('Parts', 'shifted, softmax')\ndef attend(q):\n    parts = Parts(q, q)\n    return parts.softmax",),
+    "field of a named tuple": (
+        "Parts = namedtuple('Parts', 'shifted, softmax')\ndef attend(q):\n    parts = Parts(q, q)\n    return parts.softmax",
+    ),
     "an annotation": ("def attend(q: nn.MultiheadAttention) -> nn.Transformer:\n    return q",),
     "isinstance": ("def attend(q):\n    return isinstance(q, (nn.MultiheadAttention, nn.Transformer))",),
     "hasattr": ("def attend(q):\n    return hasattr(F, 'scaled_dot_product_attention')",),
@@ -205,9 +231,14 @@ INNOCENT = {
     "a logger": ("log = logging.getLogger('Transformer')\ndef attend(q):\n    log.debug('x')\n    return q",),
     "a dtype by name": ("def attend(q):\n    return q.to(getattr(torch, str(q.dtype).split('.')[1]))",),
     "where an array lies": (OWN, "print(x.ctypes.data)"),
-    "a mask by a helper of torch": ("def attend(q):\n    return q + nn.Transformer.generate_square_subsequent_mask(5)",),
-    "a table of results": (OWN, f"rows = []\nrows.append({SDPA}(q, k, v) - attend(q, k, v)[0])\nassert rows[0].max() < 1"),
-}  # fmt: skip
+    "a mask by a helper of torch": (
+        "def attend(q):\n    return q + nn.Transformer.generate_square_subsequent_mask(5)",
+    ),
+    "a table of results": (
+        OWN,
+        f"rows = []\nrows.append({SDPA}(q, k, v) - attend(q, k, v)[0])\nassert rows[0].max() < 1",
+    ),
+}
 
 
 @pytest.mark.parametrize("cells", INNOCENT.values(), ids=INNOCENT.keys())
@@ -219,16 +250,29 @@ def test_what_does_not_belong_to_the_answer_is_innocent(cells):
 HIDDEN = {
     "put into a module": (f"setattr(math, 'att', {SDPA})", "def attend(q, k, v):\n    return math.att(q, k, v)"),
     "put into a module of another name": (f"import math as m\nm.att = {SDPA}", "def attend(q, k, v):\n    return q"),
-    "put into torch by a helper": (f"def op(q, k, v):\n    return {SDPA}(q, k, v)\ntorch.Tensor.att = op", "def attend(q, k, v):\n    return q.att(k, v)"),
+    "put into torch by a helper": (
+        f"def op(q, k, v):\n    return {SDPA}(q, k, v)\ntorch.Tensor.att = op",
+        "def attend(q, k, v):\n    return q.att(k, v)",
+    ),
     "put into a list": ("box = []", f"box.append({SDPA})", "def attend(q, k, v):\n    return box[0](q, k, v)"),
-    "kept from an earlier try": (f"helper = {SDPA}\nfast = helper", "def helper(q):\n    return q\ndef attend(q):\n    return fast(q)"),
-    "called where it stands": (f"import functools\nop = {SDPA}\ndef deco(f):\n    return functools.partial(op)\n@deco\ndef attend(q):\n    return q", "op = 1"),
+    "kept from an earlier try": (
+        f"helper = {SDPA}\nfast = helper",
+        "def helper(q):\n    return q\ndef attend(q):\n    return fast(q)",
+    ),
+    "called where it stands": (
+        f"import functools\nop = {SDPA}\ndef deco(f):\n    return functools.partial(op)\n@deco\ndef attend(q):\n    return q",
+        "op = 1",
+    ),
     "from the module's names": ("def attend(q, k, v):\n    return F.__dict__['scaled_dot' + x](q, k, v)",),
     "from the operators": ("def attend(q, k, v):\n    return torch.ops.aten.__getattr__('_scaled' + x)(q, k, v)",),
     "a name of the function's own": ("def attend(q, k, v):\n    return getattr(F, x)(q, k, v)",),
     "compiled from text": ("s = torch.jit.CompilationUnit(text).f\ndef attend(q, k, v):\n    return s(q, k, v)",),
-    "traced": (f"setattr(math, 'att', {SDPA})\ns = torch.jit.trace(lambda q: math.att(q, q, q), q)\ndef attend(q):\n    return s(q)",),
-    "own member named so, torch's called": (f"class A:\n    scaled_dot_product_attention = 1\ndef attend(q):\n    return {SDPA}(q, q, q)",),
+    "traced": (
+        f"setattr(math, 'att', {SDPA})\ns = torch.jit.trace(lambda q: math.att(q, q, q), q)\ndef attend(q):\n    return s(q)",
+    ),
+    "own member named so, torch's called": (
+        f"class A:\n    scaled_dot_product_attention = 1\ndef attend(q):\n    return {SDPA}(q, q, q)",
+    ),
     "frames": ("def attend(q):\n    return sys._getframe().f_back.f_locals",),
     "objects handed on": ("op = [o for o in gc.get_objects() if o][0]", "def attend(q):\n    return op(q)"),
     "a module patched": ("ms = sys.modules", "for m in ms.values():\n    m.watching = 1", OWN),
@@ -238,7 +282,7 @@ HIDDEN = {
     "ctypes": ("import ctypes", OWN),
     "a raw thread": ("from _thread import start_new_thread", OWN),
     "modes off": (OWN, "from torch.utils._python_dispatch import _disable_current_modes as off"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("cells", HIDDEN.values(), ids=HIDDEN.keys())
@@ -246,24 +290,33 @@ def test_what_comes_to_the_answer_by_a_detour_is_found(cells):
     assert offence("attend", ("attention",), (), Sources(cells)) is not None
 
 
-@pytest.mark.parametrize("text, found", [
-    ("try:\n    import jax.numpy as xp\nexcept ImportError:\n    import numpy as xp\ndef f(g):\n    return xp.sum(g)", False),
-    ("def torch(a):\n    return a\ndef f(g):\n    return torch(g)", False),
-    ("import torch\nnp.allclose(f(1), torch.ones(1))\ntorch.backends.fast = True\ndef f(g):\n    return g", False),
-    ("lib = importlib.import_module('tor' + 'ch')\ndef f(g):\n    return lib.ones(1)", True),
-    ("lib = importlib.import_module(name)\ndef f(g):\n    return lib.ones(1)", True),
-    ("import torch as t\ndef f(g):\n    return t.ones(1)", True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        (
+            "try:\n    import jax.numpy as xp\nexcept ImportError:\n    import numpy as xp\ndef f(g):\n    return xp.sum(g)",
+            False,
+        ),
+        ("def torch(a):\n    return a\ndef f(g):\n    return torch(g)", False),
+        ("import torch\nnp.allclose(f(1), torch.ones(1))\ntorch.backends.fast = True\ndef f(g):\n    return g", False),
+        ("lib = importlib.import_module('tor' + 'ch')\ndef f(g):\n    return lib.ones(1)", True),
+        ("lib = importlib.import_module(name)\ndef f(g):\n    return lib.ones(1)", True),
+        ("import torch as t\ndef f(g):\n    return t.ones(1)", True),
+    ],
+)
 def test_a_library_with_gradients_is_found_where_the_answer_uses_it(text, found):
     assert (offence("f", ("torch",), (), Sources((text,))) is not None) == found
 
 
-@pytest.mark.parametrize("text, found", [
-    ("class P:\n    def dot(self, a):\n        return a\ndef f(q):\n    return P().dot(q)", False),
-    ("def f(q):\n    return getattr(np, 'mat' + 'mul')(q, q)", True),
-    ("def f(q):\n    return np.__dict__['mat' + 'mul'](q, q)", True),
-    ("def f(q):\n    return q.__matmul__(q)", True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        ("class P:\n    def dot(self, a):\n        return a\ndef f(q):\n    return P().dot(q)", False),
+        ("def f(q):\n    return getattr(np, 'mat' + 'mul')(q, q)", True),
+        ("def f(q):\n    return np.__dict__['mat' + 'mul'](q, q)", True),
+        ("def f(q):\n    return q.__matmul__(q)", True),
+    ],
+)
 def test_a_product_s_own_name_or_a_hidden_one(text, found):
     assert (offence("f", (), ("einsum_products",), Sources((text,))) is not None) == found
 
@@ -295,22 +348,29 @@ LONG = {
     "chain through methods": [f"class a{i}:\n    def f(self): return a{i + 1}" for i in range(MANY // 2)],
     "chain that reaches into the process": ["a0 = sys._getframe()", *(f"a{i + 1} = a{i}" for i in range(MANY))],
     "the same backward": [*(f"a{i + 1} = a{i}" for i in reversed(range(MANY))), "a0 = sys._getframe()"],
-    "names that lead everywhere": [*(f"def a{i}(): return a{i + 1}, g" for i in range(MANY // 2)), *(f"g = g, a{i}" for i in range(MANY // 2))],
+    "names that lead everywhere": [
+        *(f"def a{i}(): return a{i + 1}, g" for i in range(MANY // 2)),
+        *(f"g = g, a{i}" for i in range(MANY // 2)),
+    ],
     "one name altered often": ["a = {}", *(f"a[{i}] = b" for i in range(MANY)), *(f"b{i} = a" for i in range(MANY))],
     "one name bound often": [f"a = {i}" for i in range(MANY)] + [f"def f{i}(): return a" for i in range(MANY)],
     "put into a library": [f"math.x{i} = a{i}" for i in range(MANY)],
     "star imports": [f"from m{i} import *" for i in range(MANY)] + ["a = b"],
     "functions called at every time": [  # the one that has to be given up
-        *(f"def f{i}(): return f{i + 1}()" for i in range(MANY // 2)), f"def f{MANY // 2}(): return a",
+        *(f"def f{i}(): return f{i + 1}()" for i in range(MANY // 2)),
+        f"def f{MANY // 2}(): return a",
         *("a = f0()" for _ in range(MANY // 2)),
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", LONG)
 def test_long_chains_of_names_take_a_time_in_proportion(name):
     cell = "\n".join(LONG[name])
-    cells = [cell, f"def attend(q, k, v): return {SDPA}(q, k, v), {', '.join(f'a{i}() + b{i}' for i in range(0, MANY, 100))}, a, g, f0"]
+    cells = [
+        cell,
+        f"def attend(q, k, v): return {SDPA}(q, k, v), {', '.join(f'a{i}() + b{i}' for i in range(0, MANY, 100))}, a, g, f0",
+    ]
     seconds, found = _seconds(*cells)
     assert found is not None and seconds < 5  # each took less than 1; a walk for each statement, minutes
 

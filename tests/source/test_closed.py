@@ -51,12 +51,15 @@ SPELLINGS = {  # {n}: the name; {a}{b}: the same in two pieces; {r}: backwards
     "text that is run": "exec('x = display.{n}')",
     "text put together": "exec('x = display.' + '{r}'[::-1])",
     "eval": "x = eval('getattr(display, \"{n}\")')",
-}  # fmt: skip
+}
 PLACES = {
     "a cell above": lambda text: (text, OWN),
     "a cell below": lambda text: (OWN, text),
     "a helper": lambda text: (f"def helper():\n{textwrap.indent(text, '    ')}\n    return x\nhelper()", OWN),
-    "a thread": lambda text: (OWN, f"import threading\ndef work():\n{textwrap.indent(text, '    ')}\nthreading.Thread(target=work).start()"),
+    "a thread": lambda text: (
+        OWN,
+        f"import threading\ndef work():\n{textwrap.indent(text, '    ')}\nthreading.Thread(target=work).start()",
+    ),
     "the answer": lambda text: (f"def attend(q, k, v):\n{textwrap.indent(text, '    ')}\n    return q, k",),
 }
 
@@ -70,14 +73,32 @@ def test_no_spelling_of_a_closed_name_passes(spelling, place):
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("spelling", [
-    "x = torch.{n}", "import torch as t\nx = t.{n}", "from torch import {n}", "from torch import {n} as x", "import torch.{n} as x",
-    "import torch.{n}", "from torch.{n} import y as x", "x = getattr(torch, '{n}')", "x = getattr(torch, '{a}' + '{b}')",
-    "t = torch\nx = t.{n}", "t = torch\nu = t\nx = u.{n}.y", "x = vars(torch)['{n}']", "x = torch.__dict__['{a}' + '{b}']", "x = F.torch.{n}",
-    "import importlib\nx = importlib.import_module('torch.{n}')", "import sys\nx = sys.modules['torch'].{n}",
-    "import sys\nx = sys.modules['torch.{n}']", "from operator import attrgetter\nx = attrgetter('{n}')(torch)", "x = __import__('torch.{n}')",
-    "if 0:\n    torch = 1\nx = torch.{n}", "x = eval('torch.{n}')",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "x = torch.{n}",
+        "import torch as t\nx = t.{n}",
+        "from torch import {n}",
+        "from torch import {n} as x",
+        "import torch.{n} as x",
+        "import torch.{n}",
+        "from torch.{n} import y as x",
+        "x = getattr(torch, '{n}')",
+        "x = getattr(torch, '{a}' + '{b}')",
+        "t = torch\nx = t.{n}",
+        "t = torch\nu = t\nx = u.{n}.y",
+        "x = vars(torch)['{n}']",
+        "x = torch.__dict__['{a}' + '{b}']",
+        "x = F.torch.{n}",
+        "import importlib\nx = importlib.import_module('torch.{n}')",
+        "import sys\nx = sys.modules['torch'].{n}",
+        "import sys\nx = sys.modules['torch.{n}']",
+        "from operator import attrgetter\nx = attrgetter('{n}')(torch)",
+        "x = __import__('torch.{n}')",
+        "if 0:\n    torch = 1\nx = torch.{n}",
+        "x = eval('torch.{n}')",
+    ],
+)
 def test_no_spelling_of_a_closed_part_of_torch_passes(spelling, place):
     for name in sorted(PARTS):
         text = spelling.format(n=name, a=name[:1], b=name[1:])
@@ -85,12 +106,27 @@ def test_no_spelling_of_a_closed_part_of_torch_passes(spelling, place):
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("text", [
-    "import sys as s", "x = sys", "import sys\nx = [sys]", "import sys\nx = (lambda m: m)(sys)", "from sys import *", "from sys import modules as x",
-    "from sys import _getframe as x", "import os\nx = os.sys", "from os import sys as x", "import importlib\nx = importlib.import_module('sys')",
-    "x = __import__('sys')", "import sys\nx = sys.__dict__", "import sys\nx = vars(sys)", "import sys\nx = getattr(sys, ''.join(['_get', 'frame']))()",
-    "import sys\nx = sys.modules['sys']", "import sys\nsetattr(sys, 'ps1', 1)",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import sys as s",
+        "x = sys",
+        "import sys\nx = [sys]",
+        "import sys\nx = (lambda m: m)(sys)",
+        "from sys import *",
+        "from sys import modules as x",
+        "from sys import _getframe as x",
+        "import os\nx = os.sys",
+        "from os import sys as x",
+        "import importlib\nx = importlib.import_module('sys')",
+        "x = __import__('sys')",
+        "import sys\nx = sys.__dict__",
+        "import sys\nx = vars(sys)",
+        "import sys\nx = getattr(sys, ''.join(['_get', 'frame']))()",
+        "import sys\nx = sys.modules['sys']",
+        "import sys\nsetattr(sys, 'ps1', 1)",
+    ],
+)
 def test_sys_goes_by_no_other_name(text, place):
     if "*" in text and place != "a cell above":
         return
@@ -100,8 +136,13 @@ def test_sys_goes_by_no_other_name(text, place):
 @pytest.mark.parametrize("place", PLACES)
 def test_closed_modules_are_closed_by_every_import(place):
     for name in sorted(MODULES | {"grader.worker"}):
-        for text in (f"import {name} as x", f"import {name}.watch as x", f"from {name} import y as x", f"import sys\nx = sys.modules['{name}.watch']",
-                     f"import importlib as i\nx = i.import_module('{name[:3]}' + '{name[3:]}')"):  # fmt: skip
+        for text in (
+            f"import {name} as x",
+            f"import {name}.watch as x",
+            f"from {name} import y as x",
+            f"import sys\nx = sys.modules['{name}.watch']",
+            f"import importlib as i\nx = i.import_module('{name[:3]}' + '{name[3:]}')",
+        ):
             assert refused(*PLACES[place](text)), text
 
 
@@ -147,24 +188,43 @@ def test_a_cell_that_only_looks_is_no_offence(text):
     assert offence("attend", ("attention",), (), Sources((OWN, text))) is None
 
 
-@pytest.mark.parametrize("text", [
-    "import sys\ndel sys.modules['torch']", "import sys\nsys.modules.pop('torch.overrides')", "import sys\nsys.modules['numpy'] = mine",
-    "import sys\nname = 'torch'\ndel sys.modules[name]", "import sys\nfor m in ('torch', 'numpy'):\n    sys.modules.pop(m)",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import sys\ndel sys.modules['torch']",
+        "import sys\nsys.modules.pop('torch.overrides')",
+        "import sys\nsys.modules['numpy'] = mine",
+        "import sys\nname = 'torch'\ndel sys.modules[name]",
+        "import sys\nfor m in ('torch', 'numpy'):\n    sys.modules.pop(m)",
+    ],
+)
 def test_a_library_is_not_dropped_or_replaced(text):
     assert refused(text, OWN) and refused(OWN, text)
 
 
 def test_what_a_branch_binds_hides_no_library():
-    for hiding in ("if 0:\n    F = 1", "for F in []:\n    pass", "F = F", "G = F\nF = G", "try:\n    F = 1 / 0\nexcept ZeroDivisionError:\n    pass"):
+    for hiding in (
+        "if 0:\n    F = 1",
+        "for F in []:\n    pass",
+        "F = F",
+        "G = F\nF = G",
+        "try:\n    F = 1 / 0\nexcept ZeroDivisionError:\n    pass",
+    ):
         text = "def attend(q, k, v):\n    return F.scaled_dot_product_attention(q, k, v)"
         for cells in ((hiding, text), (text, hiding)):
             assert "from scratch" in offence("attend", ("attention",), (), Sources(cells)).sentence, cells
     for hiding in ("if 0:\n    np = 1", "np = np", "n = np", "from numpy import *\nif 0:\n    matmul = 1"):
-        for call in ("np.matmul(q, k)", *(["n.matmul(q, k)"] if hiding == "n = np" else ()), *(["matmul(q, k)"] if "*" in hiding else ())):
+        for call in (
+            "np.matmul(q, k)",
+            *(["n.matmul(q, k)"] if hiding == "n = np" else ()),
+            *(["matmul(q, k)"] if "*" in hiding else ()),
+        ):
             found = offence("f", (), ("einsum_products",), Sources((hiding, f"def f(q, k, v):\n    return {call}")))
             assert found is not None and "einsum" in found.sentence, (hiding, call)
-    assert offence("attend", ("attention",), (), Sources(("F = softmax(x)", "def attend(q, k, v):\n    return q @ F"))) is None
+    assert (
+        offence("attend", ("attention",), (), Sources(("F = softmax(x)", "def attend(q, k, v):\n    return q @ F")))
+        is None
+    )
 
 
 def test_nothing_is_refused_where_nothing_is_forbidden():

@@ -42,7 +42,9 @@ def test_magics(text):
     assert without_magics(text) == CASES[text]
 
 
-@pytest.mark.parametrize("line", ["'" + "\\'" * 200_000, '"' * 400_000, "'\"" * 200_000, "\\" * 400_000, "f('" * 100_000])
+@pytest.mark.parametrize(
+    "line", ["'" + "\\'" * 200_000, '"' * 400_000, "'\"" * 200_000, "\\" * 400_000, "f('" * 100_000]
+)
 def test_a_long_line_takes_a_time_in_proportion(line):
     started = time.process_time()
     assert without_magics(f"{line}\n(").endswith("\n(")

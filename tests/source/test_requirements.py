@@ -13,17 +13,41 @@ from grader.source.requirements import LIBRARIES, NEW_NAMES, unmet
 HERE = sys.version_info[:2]
 NEWER = {  # code that a newer Python takes, by the minor version that brought it
     12: [
-        'f"{d["a"]}"', """f"{'\\n'.join(x)}\"""", 'print(f"{x["a"]:{w["b"]}}" "s" f"{x}")', "f'{\nx  # it's one\n}'", 'f"{{}} {a["b"]!r}"',
-        'x = "don\'t" + f"{d["a"]}"  # don\'t', '%matplotlib inline\nf"{d["a"]}"', 'def g(x):\n    return f"{f"{f"{x}"}"}"', 'rf"{a["b"]}\\d"',
-        'f"{a[":"]} {"}"} {a["b"] == b["c"]=}"', "type X = int", "type X[T] = list[T]", "def g[T](x: dict[str, T]) -> T:\n    return x",
-        "class A[T: (int, str)]: pass", "async def g[*Ts](): pass",
+        'f"{d["a"]}"',
+        """f"{'\\n'.join(x)}\"""",
+        'print(f"{x["a"]:{w["b"]}}" "s" f"{x}")',
+        "f'{\nx  # it's one\n}'",
+        'f"{{}} {a["b"]!r}"',
+        'x = "don\'t" + f"{d["a"]}"  # don\'t',
+        '%matplotlib inline\nf"{d["a"]}"',
+        'def g(x):\n    return f"{f"{f"{x}"}"}"',
+        'rf"{a["b"]}\\d"',
+        'f"{a[":"]} {"}"} {a["b"] == b["c"]=}"',
+        "type X = int",
+        "type X[T] = list[T]",
+        "def g[T](x: dict[str, T]) -> T:\n    return x",
+        "class A[T: (int, str)]: pass",
+        "async def g[*Ts](): pass",
     ],
     14: ["try:\n    pass\nexcept A, B:\n    pass", 't"{x}"'],
-}  # fmt: skip
+}
 WRONG = [  # in every Python
-    "def g(:", 'f"{d["a"]"', 'f"{}" + d["a"', 'x = f"{a["b"]}" +', 'f"{x!z} {d["a"]}"', 'f"{a["b"]}', 'f"{a["b"]}\n"', 'f"{} {a["b"]}"', 'f"} {a["b"]}"',
-    'type X[T]', 'def g[T](x:\n    return x', 'print "x"', "class A[T:", 'f"{a b} {a["c"]}"', "f\"{'" + "f'{" * 50,
-]  # fmt: skip
+    "def g(:",
+    'f"{d["a"]"',
+    'f"{}" + d["a"',
+    'x = f"{a["b"]}" +',
+    'f"{x!z} {d["a"]}"',
+    'f"{a["b"]}',
+    'f"{a["b"]}\n"',
+    'f"{} {a["b"]}"',
+    'f"} {a["b"]}"',
+    "type X[T]",
+    "def g[T](x:\n    return x",
+    'print "x"',
+    "class A[T:",
+    'f"{a b} {a["c"]}"',
+    "f\"{'" + "f'{" * 50,
+]
 
 
 @pytest.mark.parametrize("minor, text", [(minor, text) for minor, texts in NEWER.items() for text in texts])
@@ -45,10 +69,19 @@ def test_of_a_python_that_is_not_known_yet_every_syntax_error_may_be_new_syntax(
     assert unmet("def g(:", (3, 99)) == "python>=3.99" and unmet("def g(): pass", (3, 99)) == ""
 
 
-@pytest.mark.parametrize("text, there", [
-    ("import scipy.special as s", "scipy"), ("from sklearn import svm", "scikit-learn"), ("def g():\n    import cv2", "opencv-python"),
-    ("import numpy, pandas", "pandas"), ("import nunpy", ""), ("import my_helpers", ""), ("from . import scipy", ""), ("import sys", ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, there",
+    [
+        ("import scipy.special as s", "scipy"),
+        ("from sklearn import svm", "scikit-learn"),
+        ("def g():\n    import cv2", "opencv-python"),
+        ("import numpy, pandas", "pandas"),
+        ("import nunpy", ""),
+        ("import my_helpers", ""),
+        ("from . import scipy", ""),
+        ("import sys", ""),
+    ],
+)
 def test_a_well_known_library_that_is_not_installed_is_named(monkeypatch, text, there):
     requirements._installed.cache_clear()
     monkeypatch.setattr(requirements, "find_spec", lambda name: None)
@@ -63,7 +96,11 @@ def test_a_well_known_library_that_is_not_installed_is_named(monkeypatch, text, 
 def test_a_name_that_python_s_library_got_later(name):
     module, attribute = name
     needed = "" if HERE >= (3, NEW_NAMES[name]) else f"python>=3.{NEW_NAMES[name]}"
-    assert unmet(f"from {module} import {attribute}", (3, 13)) == unmet(f"import {module}\n{module}.{attribute}", (3, 13)) == needed
+    assert (
+        unmet(f"from {module} import {attribute}", (3, 13))
+        == unmet(f"import {module}\n{module}.{attribute}", (3, 13))
+        == needed
+    )
     assert hasattr(__import__(module), attribute) == (not needed)
 
 
@@ -71,6 +108,8 @@ def test_no_library_of_the_list_is_the_course_s_own():
     assert not {"numpy", "torch", "triton", "grader"} & set(LIBRARIES)
 
 
-@pytest.mark.parametrize("text", ['f"' + "{x} " * 40_000, 'f"{' * 30_000, "def g[" * 20_000, "except A" + ", a.b" * 40_000, "'" * 150_000])
+@pytest.mark.parametrize(
+    "text", ['f"' + "{x} " * 40_000, 'f"{' * 30_000, "def g[" * 20_000, "except A" + ", a.b" * 40_000, "'" * 150_000]
+)
 def test_hostile_code_is_read_quickly(text):
     assert unmet(text + "\n(", (3, 14)) == ""

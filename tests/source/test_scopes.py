@@ -18,25 +18,78 @@ from grader.source.scopes import names_of
 
 SOURCES = [path for path in sorted(Path(grader.__file__).parent.rglob("*.py")) if "_course" not in path.parts]
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
-_OF_CLASSES = {"__name__", "__module__", "__qualname__", "__annotations__", "__class__", "super", "AssertionError"}  # said by no name
+_OF_CLASSES = {
+    "__name__",
+    "__module__",
+    "__qualname__",
+    "__annotations__",
+    "__class__",
+    "super",
+    "AssertionError",
+}  # said by no name
 
 # Where a name may stand, and around what.
 PLACES = (
-    "n", "f(n)", "[n for x in y]", "[x for n in n]", "[x for x in y if n]", "[n for n in y]", "{n: n for n in y for z in n}",
-    "[z for x in y for z in n]", "(n for x in y)", "[(n := x) for x in y]", "lambda n: n", "lambda x=n: x", "lambda: n", "lambda: [n for n in y]",
-    "(n := 1)", "f'{n!r:{n}}'", "[lambda: n for n in y]", "lambda x: (n := x, n)", "n.a[n]", "n @ n",
-)  # fmt: skip
+    "n",
+    "f(n)",
+    "[n for x in y]",
+    "[x for n in n]",
+    "[x for x in y if n]",
+    "[n for n in y]",
+    "{n: n for n in y for z in n}",
+    "[z for x in y for z in n]",
+    "(n for x in y)",
+    "[(n := x) for x in y]",
+    "lambda n: n",
+    "lambda x=n: x",
+    "lambda: n",
+    "lambda: [n for n in y]",
+    "(n := 1)",
+    "f'{n!r:{n}}'",
+    "[lambda: n for n in y]",
+    "lambda x: (n := x, n)",
+    "n.a[n]",
+    "n @ n",
+)
 STATEMENTS = (
-    "n = {}", "n += {}", "n: t = {}", "n: t", "n.a = {}", "n[0] = {}", "n, (m, *o) = {}", "del n", "for n in {}: m", "while {}: n = 1",
-    "if {}: n = 1\nelse: m = n", "with {} as n: m", "try: {}\nexcept E as n: n\nelse: m\nfinally: o", "import n.m", "from n import m as o",
-    "from n import *", "match {}:\n    case {'a': n, **m}: n\n    case [o, *p]: o\n    case K(n) as q: q",
-    "class A(B, k=n): n = {}", "class A:\n    n = 1\n    m = {}\n    def f(self): return n, {}", "class A:\n    def n(self): return {}",
-    "def f(n): return {}", "def f(x=n): return {}", "def f():\n    n = 1\n    return {}", "def f():\n    global n\n    n = {}",
-    "def f():\n    n = 1\n    def g():\n        nonlocal n\n        n = {}\n    return g", "@n\ndef f(*n, m=o, **p): return {}", "async def f():\n    async for n in {}: await n",
-    "def f():\n    class n:\n        m = {}\n    return n", "def f():\n    import n\n    return {}", "def f():\n    for n in {}: pass", "{}",
-    "def f():\n    def n(): return {}\n    return n", "def f():\n    global n\n    class A:\n        m = {}", "def f():\n    with a as n: yield {}",
-    "def f():\n    try: m\n    except E as n: return {}", "def f():\n    match m:\n        case n: return {}", "global n\nn = {}",
-)  # fmt: skip
+    "n = {}",
+    "n += {}",
+    "n: t = {}",
+    "n: t",
+    "n.a = {}",
+    "n[0] = {}",
+    "n, (m, *o) = {}",
+    "del n",
+    "for n in {}: m",
+    "while {}: n = 1",
+    "if {}: n = 1\nelse: m = n",
+    "with {} as n: m",
+    "try: {}\nexcept E as n: n\nelse: m\nfinally: o",
+    "import n.m",
+    "from n import m as o",
+    "from n import *",
+    "match {}:\n    case {'a': n, **m}: n\n    case [o, *p]: o\n    case K(n) as q: q",
+    "class A(B, k=n): n = {}",
+    "class A:\n    n = 1\n    m = {}\n    def f(self): return n, {}",
+    "class A:\n    def n(self): return {}",
+    "def f(n): return {}",
+    "def f(x=n): return {}",
+    "def f():\n    n = 1\n    return {}",
+    "def f():\n    global n\n    n = {}",
+    "def f():\n    n = 1\n    def g():\n        nonlocal n\n        n = {}\n    return g",
+    "@n\ndef f(*n, m=o, **p): return {}",
+    "async def f():\n    async for n in {}: await n",
+    "def f():\n    class n:\n        m = {}\n    return n",
+    "def f():\n    import n\n    return {}",
+    "def f():\n    for n in {}: pass",
+    "{}",
+    "def f():\n    def n(): return {}\n    return n",
+    "def f():\n    global n\n    class A:\n        m = {}",
+    "def f():\n    with a as n: yield {}",
+    "def f():\n    try: m\n    except E as n: return {}",
+    "def f():\n    match m:\n        case n: return {}",
+    "global n\nn = {}",
+)
 
 
 def _compiled(node: ast.stmt) -> CodeType:
@@ -64,12 +117,19 @@ def _agrees(node: ast.stmt) -> None:
     inside = [table]
     for each in inside:
         inside += each.get_children()
-    everywhere = {symbol.get_name() for each in inside for symbol in each.get_symbols() if symbol.is_global() or each is table or each.get_type() == "class"}
+    everywhere = {
+        symbol.get_name()
+        for each in inside
+        for symbol in each.get_symbols()
+        if symbol.is_global() or each is table or each.get_type() == "class"
+    }
     assert names.now | names.later <= everywhere, ast.unparse(node)
     deleted = {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Del)}
     assigned = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
     assert assigned - deleted <= names.binds | names.sets | {"*"}, ast.unparse(node)
-    walrus = {part.target.id for part in ast.walk(node) if isinstance(part, ast.NamedExpr)}  # symtable keeps quiet about one inside [ … for … ]
+    walrus = {
+        part.target.id for part in ast.walk(node) if isinstance(part, ast.NamedExpr)
+    }  # symtable keeps quiet about one inside [ … for … ]
     assert names.binds - {"*"} <= assigned | walrus, ast.unparse(node)
 
 
@@ -95,12 +155,15 @@ def test_names_of_every_form_are_those_that_the_compiler_finds(statement):
     assert tried > 200
 
 
-@pytest.mark.parametrize("text, now, later", [
-    ("print([product for product in (1, 2)])", {"print"}, set()),
-    ("[y for x in x for y in z]", {"x", "z"}, set()),
-    ("def f(a, b=c): return a + d, [e for e in g]", {"c"}, {"d", "g"}),
-    ("class A(B):\n    h = i\n    def f(self): return h", {"B", "i"}, {"h"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, now, later",
+    [
+        ("print([product for product in (1, 2)])", {"print"}, set()),
+        ("[y for x in x for y in z]", {"x", "z"}, set()),
+        ("def f(a, b=c): return a + d, [e for e in g]", {"c"}, {"d", "g"}),
+        ("class A(B):\n    h = i\n    def f(self): return h", {"B", "i"}, {"h"}),
+    ],
+)
 def test_what_is_read_at_once_and_what_later(text, now, later):
     names = names_of(ast.parse(text).body[0])
     assert (names.now, names.later) == (now, later)

@@ -15,12 +15,33 @@ from grader.submission.platforms import packed, refusal
 from grader.submission.submission import read_submission
 from tests.small_class import LESSON, RIGHT, WRONG, hand_in, notebook
 
-MOODLE = ["Ada Lovelace_4711_assignsubmission_file_", "Ada Lovelace_4711_assignsubmission_file", "Bob_1_assignsubmission_onlinetext_",
-          "Zoé O'Neil_99_assignsubmission_file_01_three_tokens.ipynb", "Participant_12_assignsubmission_file_"]  # fmt: skip
-CANVAS = ["lovelaceada_4711_81500_01_three_tokens.ipynb", "lovelaceada_LATE_4711_81500_01_three_tokens-1.ipynb",
-          "anon_7_123_hw.ipynb", "li_na_12_34567_Untitled.ipynb"]  # fmt: skip
-OURS = ["ada", "ada.lovelace", "ada_lovelace", "ada_01_three_tokens.ipynb", "01_three_tokens.ipynb", "ada_2026.ipynb", "s1234_5678",
-        "g_12_hopper", "ada_LATE.ipynb", "file_", "notes_4711_815.txt", "assignsubmission_file_"]  # fmt: skip
+MOODLE = [
+    "Ada Lovelace_4711_assignsubmission_file_",
+    "Ada Lovelace_4711_assignsubmission_file",
+    "Bob_1_assignsubmission_onlinetext_",
+    "Zoé O'Neil_99_assignsubmission_file_01_three_tokens.ipynb",
+    "Participant_12_assignsubmission_file_",
+]
+CANVAS = [
+    "lovelaceada_4711_81500_01_three_tokens.ipynb",
+    "lovelaceada_LATE_4711_81500_01_three_tokens-1.ipynb",
+    "anon_7_123_hw.ipynb",
+    "li_na_12_34567_Untitled.ipynb",
+]
+OURS = [
+    "ada",
+    "ada.lovelace",
+    "ada_lovelace",
+    "ada_01_three_tokens.ipynb",
+    "01_three_tokens.ipynb",
+    "ada_2026.ipynb",
+    "s1234_5678",
+    "g_12_hopper",
+    "ada_LATE.ipynb",
+    "file_",
+    "notes_4711_815.txt",
+    "assignsubmission_file_",
+]
 
 
 @pytest.mark.parametrize("name", MOODLE + CANVAS)
@@ -34,11 +55,15 @@ def test_a_learners_name_is_not_taken_for_one(name):
     assert refusal([name]) == packed([name]) == ""
 
 
-@pytest.mark.parametrize("name, said", [
-    *((name, "`grader collect FOLDER --to collected --roster ROSTER` sorts them") for name in MOODLE[:1]),
-    *((name, "`grader collect FOLDER --to collected --roster ROSTER` sorts them") for name in CANVAS[:2]),
-    ("submissions.zip", "`grader collect ARCHIVE --to collected` sorts what"), ("ada.TAR.GZ", "which are not opened"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, said",
+    [
+        *((name, "`grader collect FOLDER --to collected --roster ROSTER` sorts them") for name in MOODLE[:1]),
+        *((name, "`grader collect FOLDER --to collected --roster ROSTER` sorts them") for name in CANVAS[:2]),
+        ("submissions.zip", "`grader collect ARCHIVE --to collected` sorts what"),
+        ("ada.TAR.GZ", "which are not opened"),
+    ],
+)
 def test_a_class_of_them_is_refused_and_nothing_is_graded(tmp_path, capsys, name, said):
     folder = hand_in(tmp_path / "class", ada=WRONG)
     if name in MOODLE:
@@ -61,7 +86,10 @@ def test_grade_does_not_take_them_for_one_learners_folder(tmp_path, capsys, name
 def test_an_archive_in_a_folders_place_is_to_be_unpacked(tmp_path, capsys):
     (tmp_path / "class.zip").write_bytes(b"PK")
     assert main(["class", str(tmp_path / "class.zip"), "--out", str(tmp_path / "out")]) == 2
-    assert "class.zip is an archive, which is not opened: `grader collect ARCHIVE --to collected` sorts" in capsys.readouterr().err
+    assert (
+        "class.zip is an archive, which is not opened: `grader collect ARCHIVE --to collected` sorts"
+        in capsys.readouterr().err
+    )
     assert main(["grade", str(tmp_path / "class.zip")]) == 2
     assert "Unpack it first." in capsys.readouterr().err
 
@@ -81,6 +109,10 @@ def test_what_was_sorted_into_folders_keeps_its_names(tmp_path, capsys):
 
 def test_no_stub_of_the_course_is_an_attempt_and_every_solution_is():
     for lesson in registry.lessons():
-        pristine = Pristine.of(lesson, registry.CONTRACT[lesson], [astuple(cell) for cell in code_cells(registry.pristine(lesson))])
-        handed_out, solved = (read_notebook(registry.root() / place / f"{lesson}.ipynb") for place in ("notebooks", "solutions"))
+        pristine = Pristine.of(
+            lesson, registry.CONTRACT[lesson], [astuple(cell) for cell in code_cells(registry.pristine(lesson))]
+        )
+        handed_out, solved = (
+            read_notebook(registry.root() / place / f"{lesson}.ipynb") for place in ("notebooks", "solutions")
+        )
         assert (pristine.attempts(handed_out), pristine.attempts(solved)) == (0, len(registry.CONTRACT[lesson])), lesson

@@ -21,10 +21,26 @@ MOODLE = """Identifier,"Full name","Email address",Status,Grade
 FORMS = {
     "canvas": (CANVAS, "login", ["ada.lovelace", "g.hopper"]),
     "moodle worksheet": (MOODLE, "email", ["ada@example.org", "grace@example.org"]),
-    "moodle users": ("Username;First name;Last name;ID number\nada;Ada;Lovelace;1\nghop;Grace;Hopper;2\n", "login", ["ada", "ghop"]),
-    "gradescope": ("First Name,Last Name,SID,Email,Sections\nAda,Lovelace,1,ada@x.org,\nGrace,Hopper,2,gh@x.org,\n", "email", ["ada@x.org", "gh@x.org"]),
-    "github": ('"identifier","github_username","github_id","name"\n"Ada Lovelace","adal","1","Ada"\n"Grace Hopper","ghop","2","G"\n', "github", ["adal", "ghop"]),
-    "classroom50": ("username,first_name,last_name,email,section,github_id\nadal,Ada,Lovelace,a@x.org,,1\nghop,Grace,Hopper,g@x.org,,2\n", "login", ["adal", "ghop"]),
+    "moodle users": (
+        "Username;First name;Last name;ID number\nada;Ada;Lovelace;1\nghop;Grace;Hopper;2\n",
+        "login",
+        ["ada", "ghop"],
+    ),
+    "gradescope": (
+        "First Name,Last Name,SID,Email,Sections\nAda,Lovelace,1,ada@x.org,\nGrace,Hopper,2,gh@x.org,\n",
+        "email",
+        ["ada@x.org", "gh@x.org"],
+    ),
+    "github": (
+        '"identifier","github_username","github_id","name"\n"Ada Lovelace","adal","1","Ada"\n"Grace Hopper","ghop","2","G"\n',
+        "github",
+        ["adal", "ghop"],
+    ),
+    "classroom50": (
+        "username,first_name,last_name,email,section,github_id\nadal,Ada,Lovelace,a@x.org,,1\nghop,Grace,Hopper,g@x.org,,2\n",
+        "login",
+        ["adal", "ghop"],
+    ),
     "nbgrader": ("id\tfirst_name\tlast_name\n1\tAda\tLovelace\n2\tGrace\tHopper\n", "number", ["1", "2"]),
 }
 
@@ -37,7 +53,9 @@ def test_each_grade_book_s_roster_is_read(tmp_path, said, field, keys, encoding)
     assert (found.field, [one.key for one in found.people], found.notes) == (field, keys, ())
 
 
-@pytest.mark.parametrize("form", ["canvas", "moodle worksheet", "moodle users", "gradescope", "classroom50", "nbgrader"])
+@pytest.mark.parametrize(
+    "form", ["canvas", "moodle worksheet", "moodle users", "gradescope", "classroom50", "nbgrader"]
+)
 def test_a_name_is_found_in_any_order_of_its_parts(tmp_path, form):
     (tmp_path / "roster.csv").write_text(FORMS[form][0])
     found = read(tmp_path / "roster.csv")
@@ -49,7 +67,12 @@ def test_a_name_is_found_in_any_order_of_its_parts(tmp_path, form):
 def test_canvas_ids_are_those_of_canvas(tmp_path):
     (tmp_path / "roster.csv").write_text(CANVAS)
     ada = read(tmp_path / "roster.csv").with_value("canvas", "4711")
-    assert (ada["name"], ada["number"], ada["login"], ada["section"]) == ("Lovelace, Ada", "1815-12-10", "ada.lovelace", "Sec A")
+    assert (ada["name"], ada["number"], ada["login"], ada["section"]) == (
+        "Lovelace, Ada",
+        "1815-12-10",
+        "ada.lovelace",
+        "Sec A",
+    )
 
 
 def test_the_column_that_names_the_folders_may_be_named(tmp_path):
@@ -70,16 +93,25 @@ def test_rows_without_the_key_are_told(tmp_path):
     assert read(tmp_path / "roster.csv").notes == (f"{tmp_path / 'roster.csv'}: no Username in line 3; left out.",)
 
 
-@pytest.mark.parametrize("said, by, told", [
-    (b"Grade,Weight\n1,2\n", "", "no column that identifies learners, such as SIS Login ID, Username or Email; it has Grade, Weight"),
-    (b"Username\nada\n", "Matrikel", "has no column 'Matrikel'; it has Username."),
-    (b"Username,Full name\nada,A\nbob,B\nADA,C\n", "", "lines 2 and 4 both have 'ADA' as Username"),
-    ("Username,Full name\nada,Zoë\n".encode("latin-1"), "", "is not UTF-8 (line 2); save it as 'CSV UTF-8'"),
-    (b"PK\x03\x04 xlsx", "", "is a spreadsheet or an archive; save the roster as CSV"),
-    (b"Username\n../ada\n", "", "line 2: '../ada' can't be a folder's name; name another column with --by"),
-    (b"Username\nsolutions\n", "", "can't be a folder's name"), (b"Username\n", "", "has no learner below its header row"),
-    (b"", "", "no column that identifies learners"), (b"Username\na\0b\n", "", "is not text"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "said, by, told",
+    [
+        (
+            b"Grade,Weight\n1,2\n",
+            "",
+            "no column that identifies learners, such as SIS Login ID, Username or Email; it has Grade, Weight",
+        ),
+        (b"Username\nada\n", "Matrikel", "has no column 'Matrikel'; it has Username."),
+        (b"Username,Full name\nada,A\nbob,B\nADA,C\n", "", "lines 2 and 4 both have 'ADA' as Username"),
+        ("Username,Full name\nada,Zoë\n".encode("latin-1"), "", "is not UTF-8 (line 2); save it as 'CSV UTF-8'"),
+        (b"PK\x03\x04 xlsx", "", "is a spreadsheet or an archive; save the roster as CSV"),
+        (b"Username\n../ada\n", "", "line 2: '../ada' can't be a folder's name; name another column with --by"),
+        (b"Username\nsolutions\n", "", "can't be a folder's name"),
+        (b"Username\n", "", "has no learner below its header row"),
+        (b"", "", "no column that identifies learners"),
+        (b"Username\na\0b\n", "", "is not text"),
+    ],
+)
 def test_a_roster_that_is_none_is_a_sentence(tmp_path, said, by, told):
     (tmp_path / "roster.csv").write_bytes(said)
     with pytest.raises(InputError) as error:

@@ -29,8 +29,14 @@ def lay(top: Path, *places: str) -> Path:
         (["a/b/c/d/01.ipynb"], ["a/b/c/d/01.ipynb"]),
         (["a/b/c/d/e/f/01.ipynb"], []),
         (["01.ipynb", "week2/05.ipynb", "week2/a/06.ipynb"], ["01.ipynb", "week2/05.ipynb", "week2/a/06.ipynb"]),
-        (["b/notebooks/01.ipynb", "b/a/05.ipynb", "a/06.ipynb"], ["a/06.ipynb", "b/notebooks/01.ipynb", "b/a/05.ipynb"]),
-        (["solutions/05.ipynb", "a/.ipynb_checkpoints/05.ipynb", "backups/06.ipynb"], ["backups/06.ipynb", "solutions/05.ipynb"]),
+        (
+            ["b/notebooks/01.ipynb", "b/a/05.ipynb", "a/06.ipynb"],
+            ["a/06.ipynb", "b/notebooks/01.ipynb", "b/a/05.ipynb"],
+        ),
+        (
+            ["solutions/05.ipynb", "a/.ipynb_checkpoints/05.ipynb", "backups/06.ipynb"],
+            ["backups/06.ipynb", "solutions/05.ipynb"],
+        ),
         (["05.ipynb/inner.txt", "05.ipynb/01.IPYNB"], ["05.ipynb/01.IPYNB"]),
     ],
 )
@@ -40,7 +46,12 @@ def test_the_nearest_notebooks_are_found(tmp_path, places, found):
 
 def test_what_the_grader_made_is_told_from_a_learner_s_own_folder_of_that_name(tmp_path):
     """By what is in it: the course's solutions and its dated copies are nobody's answer, whoever calls a folder so."""
-    lay(tmp_path, "clone/notebooks/01.ipynb", "clone/solutions/06.ipynb", "clone/notebooks/backups/05-2026-11-22-101500.ipynb")
+    lay(
+        tmp_path,
+        "clone/notebooks/01.ipynb",
+        "clone/solutions/06.ipynb",
+        "clone/notebooks/backups/05-2026-11-22-101500.ipynb",
+    )
     lay(tmp_path, "clone/notebooks/backups/05-2026-11-22-101500-2.ipynb", "clone/notebooks/backups/07.ipynb")
     for name in ("00_start_here", "05_numpy_to_pytorch"):
         shutil.copy(registry.root() / "solutions" / f"{name}.ipynb", tmp_path / "clone" / "solutions")
@@ -71,8 +82,16 @@ def test_links_are_named_with_their_targets_and_left(tmp_path):
     (tmp_path / "ada" / "notebooks").symlink_to("deep")
     found = find(tmp_path / "ada")
     assert [path.relative_to(tmp_path).as_posix() for path in found.files] == ["ada/deep/02.ipynb"]
-    places = {"01.ipynb": f"{tmp_path}/secret/01.ipynb", "more": f"{tmp_path}/secret", "notebooks": "deep", "deep/round": ".."}
-    assert found.notes == [f"{place} is a link to {target}; links are not followed, so it was not read." for place, target in places.items()]
+    places = {
+        "01.ipynb": f"{tmp_path}/secret/01.ipynb",
+        "more": f"{tmp_path}/secret",
+        "notebooks": "deep",
+        "deep/round": "..",
+    }
+    assert found.notes == [
+        f"{place} is a link to {target}; links are not followed, so it was not read."
+        for place, target in places.items()
+    ]
 
 
 def test_an_endless_folder_is_not_walked_to_its_end(tmp_path, monkeypatch):

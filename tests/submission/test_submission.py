@@ -53,7 +53,9 @@ def test_given_cells_come_from_the_course(tmp_path):
 
 def test_what_a_learner_adds_to_a_given_cell_runs_after_the_course_s_copy(tmp_path):
     content = toy.solved()
-    content["cells"][1]["source"] = "import math\nimport numpy as np\nprint(np.pi)\n@math.foo\ndef helper():\n    return 1"
+    content["cells"][1]["source"] = (
+        "import math\nimport numpy as np\nprint(np.pi)\n@math.foo\ndef helper():\n    return 1"
+    )
     plan = plan_of(tmp_path, content)
     assert plan.cells[0].text.startswith("import numpy")
     added = plan.cells[1]
@@ -116,17 +118,28 @@ def test_a_missing_definition_is_named_with_what_its_cell_begins_with(tmp_path):
     assert plan.missing("row_sums").message == expected
 
 
-@pytest.mark.parametrize("text", ["double = lambda x: x", "(double, other) = (1, 2)", "from math import sqrt as double",
-                                  "if True:\n    def double(x): return x", "class double: pass",
-                                  "def double(x:\n  return", "with open('x') as double: pass",
-                                  "ｄouble = 3"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "double = lambda x: x",
+        "(double, other) = (1, 2)",
+        "from math import sqrt as double",
+        "if True:\n    def double(x): return x",
+        "class double: pass",
+        "def double(x:\n  return",
+        "with open('x') as double: pass",
+        "ｄouble = 3",
+    ],
+)
 def test_ways_to_define_a_name(tmp_path, text):
     plan = plan_of(tmp_path, toy.notebook([toy.code(text)]))
     assert plan.owners == {"double": 2}
 
 
 def test_a_name_inside_a_function_is_no_definition(tmp_path):
-    plan = plan_of(tmp_path, toy.notebook([toy.code("def f():\n    double = 1\n[double for double in ()]\nf(double=3)")]))
+    plan = plan_of(
+        tmp_path, toy.notebook([toy.code("def f():\n    double = 1\n[double for double in ()]\nf(double=3)")])
+    )
     assert plan.owners == {}
 
 
@@ -140,7 +153,9 @@ def test_magics_are_taken_out_and_said(tmp_path):
 # --- which lesson -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("file", ["01_toy.ipynb", "01_toy-Copy1.ipynb", "01.ipynb", "01 ada.ipynb", "lesson 01.ipynb", "ada_01_TOY.ipynb"])
+@pytest.mark.parametrize(
+    "file", ["01_toy.ipynb", "01_toy-Copy1.ipynb", "01.ipynb", "01 ada.ipynb", "lesson 01.ipynb", "ada_01_TOY.ipynb"]
+)
 def test_the_lesson_by_the_file_s_name(tmp_path, file):
     plan_of(tmp_path, toy.notebook([toy.code("x = 1")], ""), file)
 
@@ -158,7 +173,10 @@ def test_lessons_asked_for_and_not_handed_in_are_missing(tmp_path):
     submission = read_submission(tmp_path, lessons=["01_toy", "02"])
     assert list(submission.lessons) == [toy.NAME, "02_second"]
     absent = submission.plan("02_second").missing("nobody")
-    assert absent.message == "nobody is missing. No notebook of lesson 02_second was handed in." and absent.lesson == "02_second"
+    assert (
+        absent.message == "nobody is missing. No notebook of lesson 02_second was handed in."
+        and absent.lesson == "02_second"
+    )
     with pytest.raises(SubmissionError, match="There is no lesson '99'"):
         read_submission(tmp_path, lessons=["99"])
 
@@ -180,17 +198,43 @@ OTHER = "def double(x):\n    return x + x"
 SCRATCH = toy.code("print(double(2))  # tried")
 HALF = {"double": toy.RIGHT["double"]}
 COPIES = {  # what lies there: (solutions, saved at, in seconds); the first counts, and why the second does not
-    "untouched and newer, beside": ({"week1/01_toy.ipynb": (toy.RIGHT, 100), "week2/01_toy.ipynb": ({}, 900)}, "nothing was attempted in it"),
-    "untouched, newer, by its own name": ({"01_toy-Copy1.ipynb": (toy.RIGHT, 100), "01_toy.ipynb": ({}, 900)}, "nothing was attempted in it"),
-    "untouched, newer, nearer": ({"old/01_toy.ipynb": (HALF, 100), "01_toy.ipynb": ({}, 900)}, "nothing was attempted in it"),
-    "of two with work the newest, deeper": ({"new/01_toy.ipynb": (HALF, 900), "01_toy.ipynb": (toy.RIGHT, 100)}, "saved earlier"),
-    "the newest by another name": ({"01_toy_final.ipynb": (HALF, 900), "01_toy.ipynb": (toy.RIGHT, 100)}, "saved earlier"),
-    "the same time, more inside": ({"01_toy_final.ipynb": (toy.RIGHT, 100), "01_toy.ipynb": (HALF, 100)}, "saved at the same time, with fewer exercises attempted"),
-    "unpacked in any order": ({"z/01_toy.ipynb": (toy.RIGHT, 100), "a/01_toy.ipynb": (HALF, 101)}, "saved at the same time, with fewer exercises attempted"),
-    "the same time and as much": ({"01_toy.ipynb": (HALF, 100), "01_toy-Copy1.ipynb": ({"double": OTHER}, 100)},
-                                  "saved at the same time, but without the lesson's own name"),
-    "the same time, as much, the same name": ({"01_toy.ipynb": (HALF, 100), "b/01_toy.ipynb": ({"double": OTHER}, 100)}, "saved at the same time, but deeper in the folders"),
-}  # fmt: skip
+    "untouched and newer, beside": (
+        {"week1/01_toy.ipynb": (toy.RIGHT, 100), "week2/01_toy.ipynb": ({}, 900)},
+        "nothing was attempted in it",
+    ),
+    "untouched, newer, by its own name": (
+        {"01_toy-Copy1.ipynb": (toy.RIGHT, 100), "01_toy.ipynb": ({}, 900)},
+        "nothing was attempted in it",
+    ),
+    "untouched, newer, nearer": (
+        {"old/01_toy.ipynb": (HALF, 100), "01_toy.ipynb": ({}, 900)},
+        "nothing was attempted in it",
+    ),
+    "of two with work the newest, deeper": (
+        {"new/01_toy.ipynb": (HALF, 900), "01_toy.ipynb": (toy.RIGHT, 100)},
+        "saved earlier",
+    ),
+    "the newest by another name": (
+        {"01_toy_final.ipynb": (HALF, 900), "01_toy.ipynb": (toy.RIGHT, 100)},
+        "saved earlier",
+    ),
+    "the same time, more inside": (
+        {"01_toy_final.ipynb": (toy.RIGHT, 100), "01_toy.ipynb": (HALF, 100)},
+        "saved at the same time, with fewer exercises attempted",
+    ),
+    "unpacked in any order": (
+        {"z/01_toy.ipynb": (toy.RIGHT, 100), "a/01_toy.ipynb": (HALF, 101)},
+        "saved at the same time, with fewer exercises attempted",
+    ),
+    "the same time and as much": (
+        {"01_toy.ipynb": (HALF, 100), "01_toy-Copy1.ipynb": ({"double": OTHER}, 100)},
+        "saved at the same time, but without the lesson's own name",
+    ),
+    "the same time, as much, the same name": (
+        {"01_toy.ipynb": (HALF, 100), "b/01_toy.ipynb": ({"double": OTHER}, 100)},
+        "saved at the same time, but deeper in the folders",
+    ),
+}
 
 
 def saved(path, solutions, seconds):
@@ -207,27 +251,39 @@ def test_the_newest_copy_with_work_in_it_counts_and_the_choice_is_told(tmp_path,
     submission = read_submission(tmp_path)
     plan = submission.plan(toy.NAME)
     assert owner_text(plan, "double") == files[best][0]["double"] and plan.notes == ()
-    assert submission.message == (f"There is more than one notebook of lesson 01_toy: {best} counts. Set aside: {other} ({why}). "
-                                  "Hand in one notebook of each lesson, as 01_toy.ipynb.")  # fmt: skip
+    assert submission.message == (
+        f"There is more than one notebook of lesson 01_toy: {best} counts. Set aside: {other} ({why}). "
+        "Hand in one notebook of each lesson, as 01_toy.ipynb."
+    )
     report = grade_of(submission)
     junit_of = junit.render(Report((report,), 7))
     assert ElementTree.fromstring(junit_of).find(".//error") is None
-    everywhere = (feedback.page(report, "ada", "toy"), page.render(Report((report, report), 7)), terminal.render(Report((report,), 7)), csv.render(Report((report,), 7)))
+    everywhere = (
+        feedback.page(report, "ada", "toy"),
+        page.render(Report((report, report), 7)),
+        terminal.render(Report((report,), 7)),
+        csv.render(Report((report,), 7)),
+    )
     for told in everywhere:
         said = " ".join(html.unescape(re.sub(r"<[^>]+>", "", told)).split())
         assert f"{best} counts. Set aside: {other} ({why})" in said
 
 
-@pytest.mark.parametrize("touch", [
-    lambda text: text + "\n# TODO", lambda text: text.replace("\n", "  \n"), lambda text: "",
-], ids=["a comment", "spaces", "emptied"])  # fmt: skip
+@pytest.mark.parametrize(
+    "touch",
+    [lambda text: text + "\n# TODO", lambda text: text.replace("\n", "  \n"), lambda text: ""],
+    ids=["a comment", "spaces", "emptied"],
+)
 def test_comments_spaces_and_scratch_cells_are_no_attempt(tmp_path, touch):
     saved(tmp_path / "week1/01_toy.ipynb", toy.RIGHT, 100)
     stubs = {name: touch(text) for name, text in toy.STUBS.items()}
     untouched = toy.solved(**stubs)
     untouched["cells"].append(SCRATCH)
     toy.write(tmp_path / "01_toy.ipynb", untouched)
-    assert "week1/01_toy.ipynb counts. Set aside: 01_toy.ipynb (nothing was attempted in it)" in read_submission(tmp_path).message
+    assert (
+        "week1/01_toy.ipynb counts. Set aside: 01_toy.ipynb (nothing was attempted in it)"
+        in read_submission(tmp_path).message
+    )
 
 
 def test_an_answer_in_a_cell_of_one_s_own_is_an_attempt(tmp_path):
@@ -242,9 +298,14 @@ def test_a_newer_copy_that_cannot_be_read_is_told(tmp_path):
     saved(tmp_path / "01_toy-old.ipynb", toy.RIGHT, 100)
     (tmp_path / "01_toy.ipynb").write_text("{")
     submission = read_submission(tmp_path)
-    assert submission.plan(toy.NAME).owners and "01_toy-old.ipynb counts. Set aside: 01_toy.ipynb (cannot be read)." in submission.message
+    assert (
+        submission.plan(toy.NAME).owners
+        and "01_toy-old.ipynb counts. Set aside: 01_toy.ipynb (cannot be read)." in submission.message
+    )
     saved(tmp_path / "01_toy-old.ipynb", {}, 100)
-    assert read_submission(tmp_path).message.startswith("01_toy.ipynb is not JSON"), "an untouched copy says nothing about the work"
+    assert read_submission(tmp_path).message.startswith("01_toy.ipynb is not JSON"), (
+        "an untouched copy says nothing about the work"
+    )
 
 
 def test_the_same_work_twice_is_a_note(tmp_path):
@@ -252,7 +313,8 @@ def test_the_same_work_twice_is_a_note(tmp_path):
         saved(tmp_path / place, toy.RIGHT, 100)
     submission = read_submission(tmp_path)
     assert submission.message == "" and submission.plan(toy.NAME).notes == (
-        "There is more than one notebook of lesson 01_toy: 01_toy.ipynb counts. Set aside: b/01_toy.ipynb (the same code).",)  # fmt: skip
+        "There is more than one notebook of lesson 01_toy: 01_toy.ipynb counts. Set aside: b/01_toy.ipynb (the same code).",
+    )
 
 
 def test_lessons_are_taken_from_every_level_the_nearest_first(tmp_path):
@@ -268,7 +330,10 @@ def test_lessons_are_taken_from_every_level_the_nearest_first(tmp_path):
     assert submission.lessons == (toy.NAME, "02_second")
     plan = submission.plan(toy.NAME)
     assert owner_text(plan, "double") == toy.RIGHT["double"]
-    assert plan.notes == () and "01_toy.ipynb counts. Set aside: old/01_toy.ipynb (nothing was attempted in it)." in submission.message
+    assert (
+        plan.notes == ()
+        and "01_toy.ipynb counts. Set aside: old/01_toy.ipynb (nothing was attempted in it)." in submission.message
+    )
     assert submission.plan("02_second").owners == {"nobody": 0}
     (x / "week2").rename(tmp_path / "away")
     toy.write(x / "solutions" / "02_second.ipynb", toy.notebook([toy.code("def nobody(x): return 2")], "02_second"))
@@ -302,8 +367,11 @@ def test_links_in_the_folder_are_not_read(tmp_path):
 def test_paths_that_cannot_be_graded(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "essay.txt").write_text("x")
-    for path, sentence in ((tmp_path / "nowhere", "is not there"), (tmp_path / "empty", "contains no notebook"),
-                           (tmp_path / "essay.txt", "is not a notebook")):  # fmt: skip
+    for path, sentence in (
+        (tmp_path / "nowhere", "is not there"),
+        (tmp_path / "empty", "contains no notebook"),
+        (tmp_path / "essay.txt", "is not a notebook"),
+    ):
         with pytest.raises(SubmissionError, match=sentence):
             read_submission(path)
 
@@ -321,7 +389,7 @@ UNREADABLE = {
     "cells is a dict": (b'{"cells": {}}', "no list called cells"),
     "zip": (b"PK\x03\x04\xff\xfe\x00\x00\x81", "is not JSON"),
     "too many cells": (json.dumps({"cells": [{"cell_type": "code"}] * 20_001}).encode(), "has 20001 cells"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", UNREADABLE)
@@ -333,7 +401,10 @@ def test_an_unreadable_notebook_is_a_result_that_says_what_to_mend(tmp_path, kin
     with pytest.raises(ipynb.Unreadable, match=sentence) as raised:
         ipynb.read_notebook(tmp_path / "01_toy.ipynb")
     assert submission.message == str(raised.value)
-    assert plan.missing("double").message == f"double is missing. {raised.value.what}" and not plan.missing("double").lesson
+    assert (
+        plan.missing("double").message == f"double is missing. {raised.value.what}"
+        and not plan.missing("double").lesson
+    )
 
 
 def test_a_notebook_that_is_too_large_is_not_opened(tmp_path, monkeypatch):
@@ -345,15 +416,22 @@ def test_a_notebook_that_is_too_large_is_not_opened(tmp_path, monkeypatch):
 
 
 LARGE = {  # outputs, pasted images and the state of widgets
-    "a picture, and a pasted one": {"outputs": [{"data": {"image/png": "A" * (17 << 20)}}], "attachments": {"a.png": {"image/png": "A" * (17 << 20)}}},
-    "a plot of many numbers": {"outputs": [{"output_type": "display_data", "data": {"x": [0] * (ipynb.MAX_MARKS + 1)}}]},
-    "text like a notebook's": {"outputs": [{"output_type": "stream", "text": ['{"outputs": [}]', "\\", '\\"', "]"] * 510_000}]},
-}  # fmt: skip
+    "a picture, and a pasted one": {
+        "outputs": [{"data": {"image/png": "A" * (17 << 20)}}],
+        "attachments": {"a.png": {"image/png": "A" * (17 << 20)}},
+    },
+    "a plot of many numbers": {
+        "outputs": [{"output_type": "display_data", "data": {"x": [0] * (ipynb.MAX_MARKS + 1)}}]
+    },
+    "text like a notebook's": {
+        "outputs": [{"output_type": "stream", "text": ['{"outputs": [}]', "\\", '\\"', "]"] * 510_000}]
+    },
+}
 
 
 @pytest.mark.parametrize("what", LARGE)
 def test_a_notebook_that_is_large_in_its_outputs_alone_is_read_without_them(tmp_path, what):
-    content = toy.solved(double="# \"outputs\": [\n" + toy.RIGHT["double"])
+    content = toy.solved(double='# "outputs": [\n' + toy.RIGHT["double"])
     content["cells"][-1].update(LARGE[what])
     (tmp_path / "class" / "ada").mkdir(parents=True)
     toy.write(tmp_path / "class" / "ada" / "01_toy.ipynb", content)
@@ -367,11 +445,20 @@ def test_a_notebook_that_is_large_in_its_outputs_alone_is_read_without_them(tmp_
     assert "most of it in outputs; it was read without them." in plan.notes[0]
 
 
-@pytest.mark.parametrize("data, left", [
-    (b'{"outputs": [1, {"a": "]"}], "b": 2}', b'{"outputs": [], "b": 2}'), (b'{"outputs" :\n["\\"]"], "outputs": {}}', b'{"outputs" :\n[], "outputs": {}}'),
-    (b'["\\"outputs\\": [1]"]', b'["\\"outputs\\": [1]"]'), (b'{"a": "outputs", "widgets": {"b": {}}}', b'{"a": "outputs", "widgets": {}}'),
-    (b'{"outputs": "x"}', b'{"outputs": "x"}'), (b'{"outputs": [1', b'{"outputs": [1'), (b'{"outputs": ["', b'{"outputs": ["'), (b'"outputs', b'"outputs'), (b"", b""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "data, left",
+    [
+        (b'{"outputs": [1, {"a": "]"}], "b": 2}', b'{"outputs": [], "b": 2}'),
+        (b'{"outputs" :\n["\\"]"], "outputs": {}}', b'{"outputs" :\n[], "outputs": {}}'),
+        (b'["\\"outputs\\": [1]"]', b'["\\"outputs\\": [1]"]'),
+        (b'{"a": "outputs", "widgets": {"b": {}}}', b'{"a": "outputs", "widgets": {}}'),
+        (b'{"outputs": "x"}', b'{"outputs": "x"}'),
+        (b'{"outputs": [1', b'{"outputs": [1'),
+        (b'{"outputs": ["', b'{"outputs": ["'),
+        (b'"outputs', b'"outputs'),
+        (b"", b""),
+    ],
+)
 def test_outputs_are_cut_out_of_the_bytes(data, left):
     assert without_outputs(data) == left
 
@@ -403,10 +490,18 @@ def test_the_older_format_is_read(tmp_path):
 
 
 def test_strange_cells_are_passed_over(tmp_path):
-    strange = [None, 3, [], {}, {"cell_type": []}, {"cell_type": "code"}, {"cell_type": "code", "source": [1, None, "x = 1"]},
-               {"cell_type": "code", "source": 7, "metadata": "no", "id": 4},
-               {"cell_type": "code", "source": "y = '\ud800'", "metadata": {"grader": {"role": [], "exercise": {}}}},
-               {"cell_type": "code", "source": "", "metadata": {"grader": {"role": "exercise", "exercise": "unknown"}}}]  # fmt: skip
+    strange = [
+        None,
+        3,
+        [],
+        {},
+        {"cell_type": []},
+        {"cell_type": "code"},
+        {"cell_type": "code", "source": [1, None, "x = 1"]},
+        {"cell_type": "code", "source": 7, "metadata": "no", "id": 4},
+        {"cell_type": "code", "source": "y = '\ud800'", "metadata": {"grader": {"role": [], "exercise": {}}}},
+        {"cell_type": "code", "source": "", "metadata": {"grader": {"role": "exercise", "exercise": "unknown"}}},
+    ]
     content = toy.solved()
     content["cells"] += strange
     content["metadata"]["grader"]["lesson"] = {"not": "a string"}
@@ -429,8 +524,10 @@ def test_of_more_code_than_is_read_the_longest_cells_are_left_aside(tmp_path, mo
     plan = plan_of(tmp_path, content)
     assert set(plan.owners) == set(toy.EXERCISES) and "0000" not in "".join(plan.own_texts)
     numbers = ", ".join(map(str, [1, *range(11, 30)]))
-    assert plan.notes == (f"01_toy.ipynb has more code than the 1,000 characters that are read; not read and not run: cell {numbers}, …. "
-                          "Keep data in files, and delete cells that you do not need.",)  # fmt: skip
+    assert plan.notes == (
+        f"01_toy.ipynb has more code than the 1,000 characters that are read; not read and not run: cell {numbers}, …. "
+        "Keep data in files, and delete cells that you do not need.",
+    )
 
 
 def test_of_many_notes_the_first_are_kept(tmp_path):
@@ -440,8 +537,20 @@ def test_of_many_notes_the_first_are_kept(tmp_path):
     assert len(notes) == 20 and notes[0].startswith("Cell ") and notes[-1] == "There are 981 more notes like these."
 
 
-@pytest.mark.parametrize("text", ["-" * 100_000 + "1", "(" * 100_000, "a" + "+1" * 90_000, "x = '''" + "a" * 100_000, "%" + " " * 100_000,
-                                  " " * 150_000 + "= !", "\x00", "lambda:" * 20_000 + "1", "=" * 100_000])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-" * 100_000 + "1",
+        "(" * 100_000,
+        "a" + "+1" * 90_000,
+        "x = '''" + "a" * 100_000,
+        "%" + " " * 100_000,
+        " " * 150_000 + "= !",
+        "\x00",
+        "lambda:" * 20_000 + "1",
+        "=" * 100_000,
+    ],
+)
 def test_code_that_breaks_parsers_is_only_code(tmp_path, text):
     content = toy.solved()
     content["cells"].append(toy.code(text))
@@ -451,21 +560,31 @@ def test_code_that_breaks_parsers_is_only_code(tmp_path, text):
 # --- what a learner changed in a given cell -----------------------------------------------------------
 
 
-@pytest.mark.parametrize(("added", "kept"), [
-    ("import math, numpy as np, time", ["import math, time"]),
-    ("from math import (pi,\n    sqrt as OFFSET,\n    tau)", ["from math import pi, tau", "", ""]),
-    ("from math import pi, tau", ["from math import pi, tau"]),
-    ("import numpy.linalg", ["import numpy.linalg"]),
-    ("import numpy as np", []),
-    ("x = 3; import numpy as np, math; y = 4", ["x = 3; import numpy as np, math; y = 4"]),
-    ("from __future__ import annotations", ["from __future__ import annotations"]),
-    ("class Mine: pass\nMine.forward = len\nnp.pi = 3\nprint(Mine)", ["class Mine: pass", "Mine.forward = len", "", ""]),
-    ("held = []\nheld.append(1)\nnp.seterr()\nif held:\n    held[0] = 2",
-     ["held = []", "held.append(1)", "", "if held:", "    held[0] = 2"]),
-    ("def f(): pass\nsetattr(f, 'size', 3)\nf.size += 1\ndel f.size",
-     ["def f(): pass", "setattr(f, 'size', 3)", "f.size += 1", "del f.size"]),
-    ("await g()\nx = await g()", ["", "x = await g()"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("added", "kept"),
+    [
+        ("import math, numpy as np, time", ["import math, time"]),
+        ("from math import (pi,\n    sqrt as OFFSET,\n    tau)", ["from math import pi, tau", "", ""]),
+        ("from math import pi, tau", ["from math import pi, tau"]),
+        ("import numpy.linalg", ["import numpy.linalg"]),
+        ("import numpy as np", []),
+        ("x = 3; import numpy as np, math; y = 4", ["x = 3; import numpy as np, math; y = 4"]),
+        ("from __future__ import annotations", ["from __future__ import annotations"]),
+        (
+            "class Mine: pass\nMine.forward = len\nnp.pi = 3\nprint(Mine)",
+            ["class Mine: pass", "Mine.forward = len", "", ""],
+        ),
+        (
+            "held = []\nheld.append(1)\nnp.seterr()\nif held:\n    held[0] = 2",
+            ["held = []", "held.append(1)", "", "if held:", "    held[0] = 2"],
+        ),
+        (
+            "def f(): pass\nsetattr(f, 'size', 3)\nf.size += 1\ndel f.size",
+            ["def f(): pass", "setattr(f, 'size', 3)", "f.size += 1", "del f.size"],
+        ),
+        ("await g()\nx = await g()", ["", "x = await g()"]),
+    ],
+)
 def test_of_a_changed_given_cell_what_is_new_is_kept(tmp_path, added, kept):
     content = toy.solved()
     content["cells"][1]["source"] = added

@@ -64,7 +64,9 @@ ALL = [*COMPUTED, PLAIN, *LEFT, ANEW, ON_X]  # those that do without the compute
 def seen() -> dict[str, list[str]]:
     """Whether the mask is a buffer, whether everything follows, and whether torch's computer algebra has been imported by then."""
     modules = json.dumps([MODULE.format(masked=masked) for masked in ALL])
-    done = subprocess.run([sys.executable, "-c", CODE, modules, FOLLOWS], capture_output=True, text=True, cwd=ROOT, timeout=240)
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, modules, FOLLOWS], capture_output=True, text=True, cwd=ROOT, timeout=240
+    )
     assert not done.returncode, done.stderr
     return dict(zip(ALL, map(str.split, done.stdout.splitlines()), strict=True))
 

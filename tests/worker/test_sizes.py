@@ -70,16 +70,24 @@ def test_a_table_is_seen_however_it_is_made(way):
 
 
 def test_a_table_is_seen_where_it_is_compiled():
-    compiled = torch.compile(lambda a, b: (a @ b.mT).sum(), backend="eager")  # imports a compiler that nothing else needs
+    compiled = torch.compile(
+        lambda a, b: (a @ b.mT).sum(), backend="eager"
+    )  # imports a compiler that nothing else needs
     with watching(("table",)) as seen:
         compiled(Q, K)
     assert seen.largest.elements >= T * T
 
 
-@pytest.mark.parametrize("way", [
-    lambda: Q[:, :1].expand(T, T), lambda: [Q[i : i + 5] @ K.mT for i in range(0, T, 5)], lambda: Q.repeat(1, 2).mT,
-    lambda: torch.as_strided(Q, (T, T), (0, 0)), lambda: torch.nested.nested_tensor([Q, K[:3]]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "way",
+    [
+        lambda: Q[:, :1].expand(T, T),
+        lambda: [Q[i : i + 5] @ K.mT for i in range(0, T, 5)],
+        lambda: Q.repeat(1, 2).mT,
+        lambda: torch.as_strided(Q, (T, T), (0, 0)),
+        lambda: torch.nested.nested_tensor([Q, K[:3]]),
+    ],
+)
 def test_what_takes_no_such_memory_is_not_counted(way):
     with watching(("table",)) as seen:
         way()
@@ -110,7 +118,9 @@ def test_sizes_are_looked_at_only_where_they_are_asked_for():
     with watching(("attention",)) as seen:
         Q @ K.mT
     assert seen.largest is None
-    shown = observe(lambda q: q @ q.mT, Case("toy", "a toy", (Tensor(np.ones((5, 2), np.float32)),), options={"watch": ("table",)}))
+    shown = observe(
+        lambda q: q @ q.mT, Case("toy", "a toy", (Tensor(np.ones((5, 2), np.float32)),), options={"watch": ("table",)})
+    )
     assert shown.largest.shape == (5, 5)
 
 
@@ -132,7 +142,8 @@ def test_the_verdict_says_that_keys_are_to_be_taken_tile_by_tile(exercise, way):
     assert verdict.status == "forbidden"
     assert re.fullmatch(
         r"The keys were not taken tile by tile: 160 keys and a block_size of 2 make 80 tiles of keys for each tile of queries, too many "
-        r"for the \d{2} operations of PyTorch that ran\. Let block_size keys at a time meet the queries, in a loop over the tiles\.", verdict.headline
+        r"for the \d{2} operations of PyTorch that ran\. Let block_size keys at a time meet the queries, in a loop over the tiles\.",
+        verdict.headline,
     ), verdict.headline
 
 
@@ -152,9 +163,16 @@ def test_what_works_in_tiles_stays_far_below_the_table(exercise):
     assert len(sizes) == 3 and max(sizes) < 0.3, sizes
 
 
-@pytest.mark.parametrize("exercise, looked_at", [
-    ("tiled_attention", True), ("merge_partial", False), ("train_step", False), ("generate", False), ("generate_cached", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "exercise, looked_at",
+    [
+        ("tiled_attention", True),
+        ("merge_partial", False),
+        ("train_step", False),
+        ("generate", False),
+        ("generate_cached", False),
+    ],
+)
 def test_only_where_sizes_were_looked_at_is_it_said(exercise, looked_at):
     """Probes of language models have a table, too: of their own logits."""
     verdict = judge(registry.exercise(exercise), Live(exercise, references.reference(exercise)))

@@ -62,10 +62,14 @@ def test_attention_is_seen(way):
 @pytest.mark.parametrize(
     "way",
     [
-        lambda: torch.softmax(q, -1), lambda: F.softmax(q, -1), lambda: q.softmax(-1), lambda: nn.Softmax(-1)(q),
-        lambda: torch.ops.aten._softmax(q, -1, False), lambda: torch.log_softmax(q, -1),
+        lambda: torch.softmax(q, -1),
+        lambda: F.softmax(q, -1),
+        lambda: q.softmax(-1),
+        lambda: nn.Softmax(-1)(q),
+        lambda: torch.ops.aten._softmax(q, -1, False),
+        lambda: torch.log_softmax(q, -1),
     ],
-)  # fmt: skip
+)
 def test_a_ready_made_softmax_is_seen(way):
     with watching(("softmax",)) as seen:
         way()
@@ -86,13 +90,50 @@ def test_ones_own_softmax_is_not_seen():
 
 ELEMENTARY = elementary()
 ARGUMENTS = (
-    (q,), (q, q), (q, 2.0), (q, 1), (q, q[0]), (q[0, 0], q[0, 0]), (q[0], q[0].mT), (q, q.mT), (q > 0,), (q > 0, q > 0), (q > 0, q, q),
-    (q[0], q[0], q[0].mT), (q, q, q.mT), ([q, q],), ((2, 3),), ((2, 3), 1.0), (3,), (q, (4, 3)), (q, (2, 0, 1)), (q, 0, 1), (q, 0.5, True),
-    (q, (4,)), (q, 0, 0), (q, 0, q.long().abs()), (q, q > 0, 1.0), (q, q > 0, q), (q, torch.float64), (q[0], q.long()[0, 0].abs()), (q[0, 0, 0],),
-    (q, 0, torch.tensor([0])), (q, (0,)), (q.long(),), (q > 0, q > 0), (q[0], q[0, 0]), (q, q[..., 0] > 0), (q, [1, 2], 0), (q, 0, 0, 1),
-    (q[0, 0, :1], q[0], q[0].mT), (q[0, 0, :1], q, q.mT), (q, 0, torch.zeros(1, 3, 4, dtype=torch.long)), (q, (6, 4)), (q, 2, (2, 2)),
+    (q,),
+    (q, q),
+    (q, 2.0),
+    (q, 1),
+    (q, q[0]),
+    (q[0, 0], q[0, 0]),
+    (q[0], q[0].mT),
+    (q, q.mT),
+    (q > 0,),
+    (q > 0, q > 0),
+    (q > 0, q, q),
+    (q[0], q[0], q[0].mT),
+    (q, q, q.mT),
+    ([q, q],),
+    ((2, 3),),
+    ((2, 3), 1.0),
+    (3,),
+    (q, (4, 3)),
+    (q, (2, 0, 1)),
+    (q, 0, 1),
+    (q, 0.5, True),
+    (q, (4,)),
+    (q, 0, 0),
+    (q, 0, q.long().abs()),
+    (q, q > 0, 1.0),
+    (q, q > 0, q),
+    (q, torch.float64),
+    (q[0], q.long()[0, 0].abs()),
+    (q[0, 0, 0],),
+    (q, 0, torch.tensor([0])),
+    (q, (0,)),
+    (q.long(),),
+    (q > 0, q > 0),
+    (q[0], q[0, 0]),
+    (q, q[..., 0] > 0),
+    (q, [1, 2], 0),
+    (q, 0, 0, 1),
+    (q[0, 0, :1], q[0], q[0].mT),
+    (q[0, 0, :1], q, q.mT),
+    (q, 0, torch.zeros(1, 3, 4, dtype=torch.long)),
+    (q, (6, 4)),
+    (q, 2, (2, 2)),
     (q[:1], (5, 3, 4)),
-)  # fmt: skip
+)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -102,7 +143,11 @@ def test_no_other_operation_hides_in_anelementary_one():
     for operation in ELEMENTARY:
         for arguments in ARGUMENTS:
             copies = copy.deepcopy(arguments)  # some work in place
-            with watching(("attention",) if "softmax" in str(operation) else ("attention", "softmax")) as seen, torch._C.DisableTorchFunction(), contextlib.suppress(Exception):
+            with (
+                watching(("attention",) if "softmax" in str(operation) else ("attention", "softmax")) as seen,
+                torch._C.DisableTorchFunction(),
+                contextlib.suppress(Exception),
+            ):
                 operation(*copies)
                 took[operation] += 1
             assert seen == [], (operation, arguments)
@@ -146,13 +191,16 @@ def test_nothing_is_watched_unless_asked():
     assert seen == []
 
 
-@pytest.mark.parametrize("operands, size", [
-    (("bqd,bkd->bqk", np.ones((2, 3, 4)), np.ones((2, 5, 4))), (2 * 3 * 4 * 5, 40)),
-    (("...qd,...kd->...qk", np.ones((2, 3, 4)), np.ones((2, 5, 4))), (120, 40)),
-    ((np.ones((3, 4)), [0, 1], np.ones((5, 4)), [2, 1], [0, 2]), (60, 20)),
-    (("ij->ji", np.ones((3, 4))), (0, 0)),
-    (("ij,jk", "not an array"), (0, 0)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "operands, size",
+    [
+        (("bqd,bkd->bqk", np.ones((2, 3, 4)), np.ones((2, 5, 4))), (2 * 3 * 4 * 5, 40)),
+        (("...qd,...kd->...qk", np.ones((2, 3, 4)), np.ones((2, 5, 4))), (120, 40)),
+        ((np.ones((3, 4)), [0, 1], np.ones((5, 4)), [2, 1], [0, 2]), (60, 20)),
+        (("ij->ji", np.ones((3, 4))), (0, 0)),
+        (("ij,jk", "not an array"), (0, 0)),
+    ],
+)
 def test_einsum_is_counted_in_multiply_adds(operands, size):
     assert einsum_size(operands) == size
 

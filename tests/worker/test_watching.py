@@ -48,10 +48,18 @@ def seen_of(work) -> set[str]:
     return set(seen)
 
 
-@pytest.mark.parametrize("loss", [
-    lambda: Q.logcumsumexp(-1), lambda: torch.ops.aten.logcumsumexp(Q, -1), lambda: Q.logsumexp(-1), lambda: torch.logsumexp(Q, -1), lambda: torch.ops.aten.logsumexp(Q, [-1]),
-    lambda: F.cross_entropy(Q[0], torch.tensor([0, 1])), lambda: torch.nn.NLLLoss()(Q[0], torch.tensor([0, 1])),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda: Q.logcumsumexp(-1),
+        lambda: torch.ops.aten.logcumsumexp(Q, -1),
+        lambda: Q.logsumexp(-1),
+        lambda: torch.logsumexp(Q, -1),
+        lambda: torch.ops.aten.logsumexp(Q, [-1]),
+        lambda: F.cross_entropy(Q[0], torch.tensor([0, 1])),
+        lambda: torch.nn.NLLLoss()(Q[0], torch.tensor([0, 1])),
+    ],
+)
 def test_a_ready_made_loss_is_seen_while_it_runs(loss):
     with watching(("cross_entropy",)) as seen:
         loss()
@@ -65,7 +73,9 @@ def test_nothing_is_seen_of_honest_work():
     assert seen == []
 
 
-@pytest.mark.parametrize("thread", [threading.Thread(target=fused), threading.Thread(target=partial(FUSED[0], Q, Q, Q))])
+@pytest.mark.parametrize(
+    "thread", [threading.Thread(target=fused), threading.Thread(target=partial(FUSED[0], Q, Q, Q))]
+)
 def test_a_thread_is_seen(thread):
     def work():
         thread.start()
@@ -189,9 +199,13 @@ def test_honest_threads_and_modes_are_none():
 
 @pytest.mark.parametrize("shape", [(1, 2, 3), (1, 1, 2, 3)])
 @pytest.mark.parametrize("grad", [False, True])
-@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"attn_mask": torch.ones(2, 2).tril()}, {"dropout_p": 0.5}])
+@pytest.mark.parametrize(
+    "options", [{}, {"is_causal": True}, {"attn_mask": torch.ones(2, 2).tril()}, {"dropout_p": 0.5}]
+)
 def test_the_operator_traced_in_a_cell_is_seen(shape, grad, options):
-    op = torch.jit.trace(lambda q: F.scaled_dot_product_attention(q, q, q, **options), torch.ones(shape), check_trace=False)
+    op = torch.jit.trace(
+        lambda q: F.scaled_dot_product_attention(q, q, q, **options), torch.ones(shape), check_trace=False
+    )
     assert seen_of(lambda: op(torch.ones(shape, requires_grad=grad))) & ATTENTION
 
 
@@ -202,9 +216,15 @@ def test_torch_dropped_from_the_modules_is_still_watched(monkeypatch):
     assert ATTENTION & seen_of(fused)
 
 
-@pytest.mark.parametrize("guard", [
-    lambda x: isinstance(x, torch.Tensor), lambda x: isinstance(x, torch.nn.Parameter), torch.is_tensor, lambda x: type(x) is torch.Tensor,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "guard",
+    [
+        lambda x: isinstance(x, torch.Tensor),
+        lambda x: isinstance(x, torch.nn.Parameter),
+        torch.is_tensor,
+        lambda x: type(x) is torch.Tensor,
+    ],
+)
 def test_asking_for_the_type_calls_no_library(guard):
     with watching(("torch",)) as seen:
         guard(np.ones(2))
@@ -221,7 +241,12 @@ def test_torch_may_be_imported_where_it_is_asked_for():
         "with watching(('torch',)) as seen:\n    import torch\n    isinstance(np.ones(2), torch.Tensor)\nprint(seen)\n"
         "with watching(('torch',)) as seen:\n    import torch\n    torch.ones(1)\nprint(set(seen))\n"
     )
-    done = subprocess.run([sys.executable, "-c", f"exec(compile({text!r}, '<cell 1>', 'exec'))"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", f"exec(compile({text!r}, '<cell 1>', 'exec'))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.splitlines() == ["[]", "{'torch'}"]
 
 
@@ -287,7 +312,13 @@ def test_the_graders_own_look_aside_is_none():
             return self.w(x)
 
     with watching(("attention",)) as seen:
-        module(Layer, Run((torch.ones(1, 2, 3, requires_grad=True),), options={"gradients": True, "state": {"w.bias": [0.0, 0, 0]}}))
+        module(
+            Layer,
+            Run(
+                (torch.ones(1, 2, 3, requires_grad=True),),
+                options={"gradients": True, "state": {"w.bias": [0.0, 0, 0]}},
+            ),
+        )
     assert seen == []
 
 
@@ -306,12 +337,17 @@ class LateList(list):
 
 
 def shown_by(function):
-    return observe(function, Case("toy", "a toy", (Tensor(np.ones((1, 2, 3), np.float32)),), options={"watch": ("attention",)}, names=("q",)))
+    return observe(
+        function,
+        Case(
+            "toy", "a toy", (Tensor(np.ones((1, 2, 3), np.float32)),), options={"watch": ("attention",)}, names=("q",)
+        ),
+    )
 
 
-@pytest.mark.parametrize("function", [
-    lambda q: q.as_subclass(Late), lambda q: [q.as_subclass(Late)], lambda q: (1, [q.as_subclass(Late)]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "function", [lambda q: q.as_subclass(Late), lambda q: [q.as_subclass(Late)], lambda q: (1, [q.as_subclass(Late)])]
+)
 def test_a_tensor_that_would_compute_when_it_is_read_is_read_without_asking_it(function):
     """What is read is what lies in memory, so that a late answer is the one that has not been computed."""
     seen = shown_by(function)
@@ -338,13 +374,18 @@ def test_a_parameter_that_no_longer_asks_for_its_gradient_is_named():
             self.requires_grad_(False)
             return x * 2
 
-    run = Run((torch.ones(1, 3, requires_grad=True),), options={"init": (3, 3), "gradients": True, "state": {"bias": [0.0, 0, 0]}})
+    run = Run(
+        (torch.ones(1, 3, requires_grad=True),),
+        options={"init": (3, 3), "gradients": True, "state": {"bias": [0.0, 0, 0]}},
+    )
     with pytest.raises(ContractError, match="^gradient|bias does not require a gradient"):
         module(Frozen, run)
 
 
 def test_packages_that_an_environment_borrows_are_no_learner_s_code():
     """As with `python -m venv --system-site-packages`: torch's own files then lie outside the environment."""
-    found = library_files(["/usr/lib/python3/dist-packages", "/opt/other/lib/python3.11/site-packages", "/home/ada/helpers", ""])
+    found = library_files(
+        ["/usr/lib/python3/dist-packages", "/opt/other/lib/python3.11/site-packages", "/home/ada/helpers", ""]
+    )
     assert {"/usr/lib/python3/dist-packages", "/opt/other/lib/python3.11/site-packages"} <= set(found)
     assert "/home/ada/helpers" not in found and "" not in found

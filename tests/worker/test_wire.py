@@ -35,8 +35,29 @@ def _take(stream: list[bytes], count: int) -> bytes:
     return piece
 
 
-@pytest.mark.parametrize("value", [None, True, False, 0, 1, -(10**30), 0.1, -0.0, math.inf, "", "naïve \U0001f600\n", (), [], {}, (1,),
-                                   [1, (2.0, [None])], {"a": {"b": ()}}, ((), ((),))])  # fmt: skip
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        False,
+        0,
+        1,
+        -(10**30),
+        0.1,
+        -0.0,
+        math.inf,
+        "",
+        "naïve \U0001f600\n",
+        (),
+        [],
+        {},
+        (1,),
+        [1, (2.0, [None])],
+        {"a": {"b": ()}},
+        ((), ((),)),
+    ],
+)
 def test_plain_values_come_back_as_themselves(value):
     back = through(value)
     assert back == value and type(back) is type(value) and str(back) == str(value)
@@ -46,7 +67,9 @@ def test_nan_comes_back():
     assert math.isnan(through(math.nan))
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "int32", "int64", "uint64", "float16", "float32", "float64"])
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint8", "int16", "int32", "int64", "uint64", "float16", "float32", "float64"]
+)
 def test_arrays_come_back_with_type_shape_and_values(dtype):
     for shape in ((), (0,), (0, 3), (1,), (2, 3), (2, 0, 4), (2, 3, 4)):
         array = np.arange(math.prod(shape)).reshape(shape).astype(dtype)
@@ -82,7 +105,22 @@ def test_tensors_and_generators():
     assert through(legacy).integers(100, size=4).tolist() == legacy.integers(100, size=4).tolist()
 
 
-@pytest.mark.parametrize("value", [object(), {1: 2}, {"$a": 2}, {3}, b"x", 1j, np.array(["a"]), np.array([None]), np.array([1j]), np.longdouble(1), print])
+@pytest.mark.parametrize(
+    "value",
+    [
+        object(),
+        {1: 2},
+        {"$a": 2},
+        {3},
+        b"x",
+        1j,
+        np.array(["a"]),
+        np.array([None]),
+        np.array([1j]),
+        np.longdouble(1),
+        print,
+    ],
+)
 def test_other_types_do_not_travel(value):
     with pytest.raises(protocol.WireError):
         packed({"value": value})
@@ -101,10 +139,18 @@ def test_nesting_has_a_limit():
 
 def test_observations_come_back():
     torch_like = Part("tensor", np.float32([[1, 2]]), "bfloat16")
-    parts = {"output": describe(np.arange(6.0).reshape(2, 3)), "many": describe((1, [2.5, None, "x", True], {})), "t": torch_like}
+    parts = {
+        "output": describe(np.arange(6.0).reshape(2, 3)),
+        "many": describe((1, [2.5, None, "x", True], {})),
+        "t": torch_like,
+    }
     seen = Observation(parts, None, {"x": describe(np.arange(3.0))}, ("softmax", "einsum 12 24", "operations 7"))
     back = protocol.observation_from_message(through(seen))
-    assert (list(back.after), back.calls, list(back.parts)) == (["x"], ("softmax", "einsum 12 24", "operations 7"), ["output", "many", "t"])
+    assert (list(back.after), back.calls, list(back.parts)) == (
+        ["x"],
+        ("softmax", "einsum 12 24", "operations 7"),
+        ["output", "many", "t"],
+    )
     assert np.array_equal(back.parts["output"].array, seen.parts["output"].array)
     assert [item.kind for item in back.parts["many"].items] == ["number", "sequence", "other"]
     assert [item.kind for item in back.parts["many"].items[1].items] == ["number", "none", "text", "bool"]
@@ -112,9 +158,22 @@ def test_observations_come_back():
 
 
 def test_failures_come_back_and_long_texts_are_cut():
-    failure = Failure("exception", "E" * 5000, "message \ud800", "line", 3, (AtHand("x", "(2,)", "array", (2,)),), function="Home.forward")
+    failure = Failure(
+        "exception",
+        "E" * 5000,
+        "message \ud800",
+        "line",
+        3,
+        (AtHand("x", "(2,)", "array", (2,)),),
+        function="Home.forward",
+    )
     back = protocol.failure_from_message(through(protocol.failure_to_message(failure)))
-    assert (back.kind, len(back.type), back.line_number, back.shapes) == ("exception", 2000, 3, (AtHand("x", "(2,)", "array", (2,)),))
+    assert (back.kind, len(back.type), back.line_number, back.shapes) == (
+        "exception",
+        2000,
+        3,
+        (AtHand("x", "(2,)", "array", (2,)),),
+    )
     assert back.function == "Home.forward"
     assert back.message == "message ?"
 
@@ -145,14 +204,17 @@ FORGED = {
     "a number for a text": forged(dtype=3),
     "a status for a failure": {**good(), "failure": "passed"},
     "a failure of unknown kind": {**good(), "failure": protocol.failure_to_message(Failure("passed"))},
-    "a failure with a float for a line": {**good(), "failure": {**protocol.failure_to_message(Failure("died")), "line_number": 1.5}},
+    "a failure with a float for a line": {
+        **good(),
+        "failure": {**protocol.failure_to_message(Failure("died")), "line_number": 1.5},
+    },
     "calls that are none": {**good(), "calls": ["einsum <b>"]},
     "a largest tensor that is none": {**good(), "largest": [[2, 3], "6", ""]},
     "a largest tensor of a negative size": {**good(), "largest": [[2, -3], 6, ""]},
     "inputs that are none": {**good(), "after": "x"},
     "too many inputs": {**good(), "after": good()["parts"] * 100},
     "too many parts": {**good(), "parts": good()["parts"] * 100},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", FORGED)
@@ -220,10 +282,26 @@ def test_an_array_that_is_too_large_is_refused():
         read_all(data)
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"[" * 100_000, b"3", b"[]", b'{"$tuple": []}', b'{"a": {"$array": ["float64", 0, []]}}',
-                                  b'{"a": {"$array": 1}}', b'{"a": {"$tuple": 3}}', b'{"$eval": "1"}', b'{"a": {"$": 1}}',
-                                  b'{"a": {"$tensor": [1]}}', b'{"a": {"$generator": {"bit_generator": "os"}}}',
-                                  b'{"a": ' + b"1" * 5000 + b"}"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b"[" * 100_000,
+        b"3",
+        b"[]",
+        b'{"$tuple": []}',
+        b'{"a": {"$array": ["float64", 0, []]}}',
+        b'{"a": {"$array": 1}}',
+        b'{"a": {"$tuple": 3}}',
+        b'{"$eval": "1"}',
+        b'{"a": {"$": 1}}',
+        b'{"a": {"$tensor": [1]}}',
+        b'{"a": {"$generator": {"bit_generator": "os"}}}',
+        b'{"a": ' + b"1" * 5000 + b"}",
+    ],
+)
 def test_json_that_is_no_message_is_refused(text):
     with pytest.raises(protocol.WireError):
         protocol.unpack(protocol.Body(text, b""))
@@ -265,15 +343,32 @@ FILL = protocol.MAX_JSON_BYTES - 100
 ONE = save({"float64": np.zeros(200_000)})
 BOMBS = {
     "a product of long numbers": (b'{"$array":["float64",0,[' + b",".join([b"9" * 18] * (FILL // 19)) + b"]]}", ONE),
-    "a product of very long numbers": (b'{"$array":["float64",0,[' + b",".join([b"9" * 4000] * (FILL // 4001)) + b"]]}", ONE),
+    "a product of very long numbers": (
+        b'{"$array":["float64",0,[' + b",".join([b"9" * 4000] * (FILL // 4001)) + b"]]}",
+        ONE,
+    ),
     "axes in a long order": (b'{"$array":["float64",0,[1],[' + b",".join([b"0"] * (FILL // 2)) + b"]]}", ONE),
-    **{f"many of {item}": (b"[" + b",".join([item.encode()] * (FILL // (len(item) + 1))) + b"]", ONE) for item in (
-        "[]", "{}", "[[[[[[[]]]]]]]", '{"$tuple":[]}', '{"$tuple":[[]]}', "1e300", "9" * 4000, '{"a":1}', '"\\ud800"',
-        '{"$array":["float64",0,[]]}', '{"$array":["float64",0,[0]]}', '{"$array":["float64",0,[200000]]}',
-        '{"$tensor":[["float64",0,[200000]],"float32",true]}', '{"$scalar":["float64",0,[]]}',
-        json.dumps({"$generator": np.random.default_rng(0).bit_generator.state}),
-    )},
-}  # fmt: skip
+    **{
+        f"many of {item}": (b"[" + b",".join([item.encode()] * (FILL // (len(item) + 1))) + b"]", ONE)
+        for item in (
+            "[]",
+            "{}",
+            "[[[[[[[]]]]]]]",
+            '{"$tuple":[]}',
+            '{"$tuple":[[]]}',
+            "1e300",
+            "9" * 4000,
+            '{"a":1}',
+            '"\\ud800"',
+            '{"$array":["float64",0,[]]}',
+            '{"$array":["float64",0,[0]]}',
+            '{"$array":["float64",0,[200000]]}',
+            '{"$tensor":[["float64",0,[200000]],"float32",true]}',
+            '{"$scalar":["float64",0,[]]}',
+            json.dumps({"$generator": np.random.default_rng(0).bit_generator.state}),
+        )
+    },
+}
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
@@ -290,7 +385,16 @@ def test_no_message_costs_its_reader_more_than_its_bytes_may(bomb):
 
 
 def test_many_arrays_travel_as_one_of_each_type():
-    sent = [np.arange(3.0), np.float64(7), np.arange(4).reshape(2, 2).T, np.zeros((0, 2)), np.array([True]), np.float32([0.5])]
+    sent = [
+        np.arange(3.0),
+        np.float64(7),
+        np.arange(4).reshape(2, 2).T,
+        np.zeros((0, 2)),
+        np.array([True]),
+        np.float32([0.5]),
+    ]
     came = through(sent)
-    assert [(item.dtype, item.shape, item.tolist()) for item in came] == [(item.dtype, item.shape, item.tolist()) for item in sent]
+    assert [(item.dtype, item.shape, item.tolist()) for item in came] == [
+        (item.dtype, item.shape, item.tolist()) for item in sent
+    ]
     assert sorted(load(protocol.body({"value": sent}).blob)) == ["bool", "float32", "float64", "int64"]

@@ -1,7 +1,7 @@
 """Answers by finite differences where a formula is asked for. {up} and {down}: the steps, as numbers."""
 
 DIFFERENCES = {
-    "softmax_jacobian": '''
+    "softmax_jacobian": """
 def softmax_jacobian(p):
     with np.errstate(divide="ignore"):
         x = np.log(p.astype(float))
@@ -15,8 +15,8 @@ def softmax_jacobian(p):
             ends.append(e / e.sum())
         columns.append((ends[0] - ends[1]) / ({up} - ({down})))
     return np.stack(columns, axis=1)
-''',
-    "cross_entropy_gradient": '''
+""",
+    "cross_entropy_gradient": """
 def cross_entropy_gradient(scores, targets):
     def losses(x):
         top = x.max(axis=-1, keepdims=True)
@@ -27,8 +27,8 @@ def cross_entropy_gradient(scores, targets):
         moved = np.eye(scores.shape[-1])[j]
         grad[..., j] = (losses(scores + {up} * moved) - losses(scores + ({down}) * moved)) / ({up} - ({down}))
     return grad
-''',
-    "softmax_gradient_norm": '''
+""",
+    "softmax_gradient_norm": """
 def softmax_gradient_norm(scores):
     def weights(x):
         e = np.exp(x - x.max(axis=-1, keepdims=True))
@@ -38,8 +38,8 @@ def softmax_gradient_norm(scores):
         slope = (weights(scores + {up} * moved) - weights(scores + ({down}) * moved)) / ({up} - ({down}))
         squares = squares + (slope ** 2).sum(axis=-1)
     return np.sqrt(squares)
-''',
-    "query_gradient_norm": '''
+""",
+    "query_gradient_norm": """
 def query_gradient_norm(q, keys, scale):
     def weights(q):
         s = scale * (keys @ q)
@@ -47,7 +47,7 @@ def query_gradient_norm(q, keys, scale):
         return e / e.sum()
     slopes = [(weights(q + {up} * moved) - weights(q + ({down}) * moved)) / ({up} - ({down})) for moved in np.eye(len(q))]
     return float(np.sqrt((np.array(slopes) ** 2).sum()))
-''',
+""",
     "tiled_attention_backward": '''
 def tiled_attention_backward(q, k, v, output, logsumexp, grad_output, block_size, causal=False):
     n, g = block_size, grad_output.double()

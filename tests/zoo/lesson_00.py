@@ -2,11 +2,11 @@
 
 RIGHT = {
     "hard_lookup": [
-        '''
+        """
 def hard_lookup(query, keys, values):
     return values[np.argmax(keys @ query)]
-''',
-        '''
+""",
+        """
 def hard_lookup(query, keys, values):
     best, best_score = None, -float("inf")
     for key, value in zip(keys, values):
@@ -16,31 +16,31 @@ def hard_lookup(query, keys, values):
         if score > best_score:
             best, best_score = value, score
     return best
-''',
-        '''
+""",
+        """
 def hard_lookup(query, keys, values):
     scores = np.einsum("d,nd->n", query.astype(np.float32), keys.astype(np.float32))
     return values[int(scores.argmax())].astype(np.float32)
-''',
-        '''
+""",
+        """
 def similarity(a, b):
     return float(np.dot(a, b))
 
 def hard_lookup(query, keys, values):
     best = max(range(len(keys)), key=lambda i: similarity(query, keys[i]))
     return np.array([number for number in values[best]])
-''',
-        '''
+""",
+        """
 hard_lookup = lambda query, keys, values: values[(keys * query).sum(axis=1).tolist().index((keys * query).sum(1).max())]
-''',
+""",
     ],
     "soft_lookup": [
-        '''
+        """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = np.exp(sharpness * (keys @ query))
     return fits @ values / fits.sum()
-''',
-        '''
+""",
+        """
 import math
 
 def soft_lookup(query, keys, values, sharpness=1.0):
@@ -54,23 +54,23 @@ def soft_lookup(query, keys, values, sharpness=1.0):
         for i, number in enumerate(value):
             answer[i] += math.exp(score - top) / total * number
     return np.array(answer)
-''',
-        '''
+""",
+        """
 def soft_lookup(query, keys, values, sharpness=1.0):
     raw = np.exp((keys @ query).astype(float))
     fits = raw ** sharpness
     weights = fits / fits.sum()
     return np.einsum("n,nv->v", weights, values)
-''',
-        '''
+""",
+        """
 def weights_of(scores):
     logits = np.asarray(scores, dtype=np.float64)
     return np.exp(logits - np.logaddexp.reduce(logits))
 
 def soft_lookup(query, keys, values, sharpness=1.0):
     return (weights_of(sharpness * np.dot(keys, query))[:, np.newaxis] * values).sum(axis=0)
-''',
-        '''
+""",
+        """
 def soft_lookup(query, keys, values, sharpness=1.0):
     q, k, v = (np.asarray(each, dtype=np.float32) for each in (query, keys, values))
     if sharpness == 0:
@@ -78,30 +78,41 @@ def soft_lookup(query, keys, values, sharpness=1.0):
     s = np.float32(sharpness) * (k * q).sum(-1)
     e = np.exp(s - s.max())
     return ((e / e.sum())[None] @ v)[0]
-''',
+""",
     ],
 }
 
 WRONG = {
     "hard_lookup": [
-        ("HL17", '''
+        (
+            "HL17",
+            """
 def hard_lookup(query, keys, values):
     pairs = sorted((-float(k @ query), list(v)) for k, v in zip(keys, values))
     return np.array(pairs[0][1])
-'''),
-        ("HL17", '''
+""",
+        ),
+        (
+            "HL17",
+            """
 def hard_lookup(query, keys, values):
     return np.array(max(zip((keys @ query).tolist(), values.tolist()))[1])
-'''),
-        ("HL10", '''
+""",
+        ),
+        (
+            "HL10",
+            """
 def hard_lookup(query, keys, values):
     answer, top = None, 0
     for key, value in zip(keys, values):
         if key @ query > top:
             answer, top = value, key @ query
     return answer
-'''),
-        ("HL10", '''
+""",
+        ),
+        (
+            "HL10",
+            """
 def hard_lookup(query, keys, values):
     best = None
     best_score = 0
@@ -110,8 +121,11 @@ def hard_lookup(query, keys, values):
         if score > best_score:
             best, best_score = i, score
     return values[best]
-'''),
-        ("HL10", '''
+""",
+        ),
+        (
+            "HL10",
+            """
 def hard_lookup(query, keys, values):
     best_score = 0
     for i, key in enumerate(keys):
@@ -119,12 +133,18 @@ def hard_lookup(query, keys, values):
         if score > best_score:
             best, best_score = i, score
     return values[best]
-'''),
-        ("HL12", '''
+""",
+        ),
+        (
+            "HL12",
+            """
 def hard_lookup(query, keys, values):
     return values[np.argmax(keys.T @ query)]
-'''),
-        ("HL2", '''
+""",
+        ),
+        (
+            "HL2",
+            """
 def hard_lookup(query, keys, values):
     best, best_score = None, -float("inf")
     for i in range(len(keys)):
@@ -132,50 +152,77 @@ def hard_lookup(query, keys, values):
         if score >= best_score:
             best, best_score = i, score
     return values[best]
-'''),
-        ("HL2", '''
+""",
+        ),
+        (
+            "HL2",
+            """
 def hard_lookup(query, keys, values):
     order = np.argsort(keys @ query, kind="stable")
     return values[order[-1]]
-'''),
-        ("HL1", '''
+""",
+        ),
+        (
+            "HL1",
+            """
 def hard_lookup(query, keys, values):
     return max(keys, key=lambda key: key @ query)
-'''),
-        ("HL4", '''
+""",
+        ),
+        (
+            "HL4",
+            """
 def hard_lookup(query, keys, values):
     distances = np.linalg.norm(keys - query, axis=1)
     return values[distances.argmin()]
-'''),
-        ("HL6", '''
+""",
+        ),
+        (
+            "HL6",
+            """
 def hard_lookup(query, keys, values):
     scores = [sum(q * k for q, k in zip(query, key)) for key in keys]
     return scores.index(max(scores))
-'''),
-        ("HL10", '''
+""",
+        ),
+        (
+            "HL10",
+            """
 def hard_lookup(query, keys, values):
     best, best_score = 0, 0
     for i, key in enumerate(keys):
         if key @ query > best_score:
             best, best_score = i, key @ query
     return values[best]
-'''),
-        ("HL9", '''
+""",
+        ),
+        (
+            "HL9",
+            """
 def hard_lookup(query, keys, values):
     scores = np.dot(keys, query)
     return values[np.isclose(scores, np.max(scores), rtol=0, atol=0)]
-'''),
-        ("HL8", '''
+""",
+        ),
+        (
+            "HL8",
+            """
 def hard_lookup(query, keys, values):
     s = keys @ query
     e = np.exp(s - s.max())
     return (e / e.sum()) @ values
-'''),
-        ("HL3", '''
+""",
+        ),
+        (
+            "HL3",
+            """
 def hard_lookup(query, keys, values):
     return values[(keys @ query).argsort(kind="stable")[0]]
-'''),
-        ("HL2+HL7", '''
+""",
+        ),
+        (
+            "HL2+HL7",
+            """
 def hard_lookup(query, keys, values):
     best = None
     for i, key in enumerate(keys):
@@ -183,184 +230,290 @@ def hard_lookup(query, keys, values):
         if best is None or score >= best[0]:
             best = (score, i)
     return values[best[1]]
-'''),
-        ("HL5", '''
+""",
+        ),
+        (
+            "HL5",
+            """
 def hard_lookup(query, keys, values):
     norms = np.linalg.norm(keys, axis=1) * np.linalg.norm(query)
     return values[np.argmax(keys @ query / (norms + 1e-9))]
-'''),
-        ("HL7", '''
+""",
+        ),
+        (
+            "HL7",
+            """
 def hard_lookup(query, keys, values):
     return values[np.argmax((keys @ query) ** 2)]
-'''),
-        ("HL10", '''
+""",
+        ),
+        (
+            "HL10",
+            """
 def hard_lookup(query, keys, values):
     return values[np.argmax(np.maximum(keys @ query, 0))]
-'''),
-        ("HL13", '''
+""",
+        ),
+        (
+            "HL13",
+            """
 def hard_lookup(query, keys, values):
     return values[:, np.argmax(keys @ query)]
-'''),
-        ("HL14", '''
+""",
+        ),
+        (
+            "HL14",
+            """
 def hard_lookup(query, keys, values):
     best = np.argmax(keys @ query)
     return values[[best]]
-'''),
-        ("HL15", '''
+""",
+        ),
+        (
+            "HL15",
+            """
 def hard_lookup(query, keys, values):
     return values[0]
-'''),
-        ("HL16", '''
+""",
+        ),
+        (
+            "HL16",
+            """
 def hard_lookup(query, keys, values):
     best, best_score = 0, -1
     for i, key in enumerate(keys):
         if key @ query > best_score:
             best, best_score = i, key @ query
     return values[best]
-'''),
-        (None, '''
+""",
+        ),
+        (
+            None,
+            """
 def hard_lookup(query, keys, values):
     best, best_score = 0, -1e9
     for i, key in enumerate(keys):
         if key @ query > best_score:
             best, best_score = i, key @ query
     return values[best]
-'''),
-        (None, '''
+""",
+        ),
+        (
+            None,
+            """
 def hard_lookup(query, keys, values):
     return values[np.argmax(np.round(keys @ query, 3))]
-'''),
-        (None, '''
+""",
+        ),
+        (
+            None,
+            """
 def hard_lookup(query, keys, values):
     return values[np.argmax(keys.astype(np.float16) @ query.astype(np.float16))]
-'''),
-        (None, '''
+""",
+        ),
+        (
+            None,
+            """
 def hard_lookup(query, keys, values):
     scores = keys @ query
     return values[np.flatnonzero(np.isclose(scores, scores.max()))[0]]
-'''),
-        (None, '''
+""",
+        ),
+        (
+            None,
+            """
 def hard_lookup(query, keys, values):
     scores = np.zeros_like(keys[:, 0])
     for i, key in enumerate(keys):
         scores[i] = key @ query
     return values[np.argmax(scores)]
-'''),
-        (None, '''
+""",
+        ),
+        (
+            None,
+            """
 def hard_lookup(query, keys, values):
     return values[np.argmax(keys.astype(query.dtype) @ query)]
-'''),
-        (None, '''
+""",
+        ),
+        (
+            None,
+            """
 def hard_lookup(query, keys, values):
     return values[np.argmax((keys @ query)[:8])]
-'''),
-        (None, '''
+""",
+        ),
+        (
+            None,
+            """
 def hard_lookup(query, keys, values):
     return values[np.argmax(keys[:, :8] @ query[:8])]
-'''),
-        (None, '''
+""",
+        ),
+        (
+            None,
+            """
 def hard_lookup(query, keys, values):
     return values[np.argmax(keys @ query)] * 1.0001
-'''),
-        (None, '''
+""",
+        ),
+        (
+            None,
+            """
 def hard_lookup(query, keys, values):
     scores = keys @ query
     return values[scores == scores.max()].mean(axis=0)
-'''),
-        (None, '''
+""",
+        ),
+        (
+            None,
+            """
 def hard_lookup(query, keys, values):
     keys *= query
     return values[keys.sum(axis=1).argmax()]
-'''),
-        (None, '''
+""",
+        ),
+        (
+            None,
+            """
 def hard_lookup(query, keys, values):
     return values[2]
-'''),
+""",
+        ),
     ],
     "soft_lookup": [
-        ("SL1", '''
+        (
+            "SL1",
+            """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = np.exp(keys @ query)
     w = fits / fits.sum()
     return (w[:, None] * values).sum(axis=0)
-'''),
-        ("SL2", '''
+""",
+        ),
+        (
+            "SL2",
+            """
 def soft_lookup(query, keys, values, sharpness=1.0):
     return np.exp(sharpness * (keys @ query)) @ values
-'''),
-        ("SL3", '''
+""",
+        ),
+        (
+            "SL3",
+            """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = np.exp(keys @ query)
     return sharpness * (fits / fits.sum()) @ values
-'''),
-        ("SL4", '''
+""",
+        ),
+        (
+            "SL4",
+            """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = np.exp(sharpness * (keys @ query))
     return fits / fits.sum()
-'''),
-        ("SL5", '''
+""",
+        ),
+        (
+            "SL5",
+            """
 def soft_lookup(query, keys, values, sharpness=1.0):
     return values[int(np.argmax(sharpness * (keys @ query)))]
-'''),
-        ("SL6", '''
+""",
+        ),
+        (
+            "SL6",
+            """
 def soft_lookup(query, keys, values, sharpness=1.0):
     scores = sharpness * (keys @ query)
     return scores / scores.sum() @ values
-'''),
-        ("SL7", '''
+""",
+        ),
+        (
+            "SL7",
+            """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = np.exp((keys @ query) / sharpness)
     return fits / fits.sum() @ values
-'''),
-        ("SL8", '''
+""",
+        ),
+        (
+            "SL8",
+            """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = np.exp(sharpness * (keys @ query))
     weights = fits / fits.sum()
     return np.mean([w * v for w, v in zip(weights, values)], axis=0)
-'''),
-        ("SL9", '''
+""",
+        ),
+        (
+            "SL9",
+            """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = np.exp(sharpness * (keys @ query))
     weights = fits / fits.sum()
     return weights @ keys
-'''),
-        ("SL10", '''
+""",
+        ),
+        (
+            "SL10",
+            """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = np.exp(sharpness * (keys @ query))
     weights = fits / fits.sum()
     return np.array([w * v for w, v in zip(weights, values)])
-'''),
-        ("SL11", '''
+""",
+        ),
+        (
+            "SL11",
+            """
 def soft_lookup(query, keys, values, sharpness=1.0):
     cos = keys @ query / np.linalg.norm(keys, axis=1) / np.linalg.norm(query)
     fits = np.exp(sharpness * cos)
     return fits / fits.sum() @ values
-'''),
-        ("SL12", '''
+""",
+        ),
+        (
+            "SL12",
+            """
 def soft_lookup(query, keys, values, sharpness=1.0):
     far = np.linalg.norm(keys - query, axis=1)
     fits = np.exp(-sharpness * far)
     return fits / fits.sum() @ values
-'''),
-        ("SL14", '''
+""",
+        ),
+        (
+            "SL14",
+            """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = 2.0 ** (sharpness * (keys @ query))
     return fits / fits.sum() @ values
-'''),
-        ("SL15", '''
+""",
+        ),
+        (
+            "SL15",
+            """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = np.exp(-(sharpness * (keys @ query)))
     return fits / fits.sum() @ values
-'''),
-        ("SL16", '''
+""",
+        ),
+        (
+            "SL16",
+            """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = np.exp(sharpness * (keys @ query))
     return fits / fits.max() @ values
-'''),
-        ("SL17", '''
+""",
+        ),
+        (
+            "SL17",
+            """
 def soft_lookup(query, keys, values, sharpness=1.0):
     fits = np.exp(sharpness * (keys @ query) / np.sqrt(keys.shape[1]))
     return fits / fits.sum() @ values
-'''),
+""",
+        ),
     ],
 }

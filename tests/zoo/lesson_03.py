@@ -5,23 +5,23 @@ A pair (id, cell) in WRONG must be rejected and that mistake named; with None it
 
 RIGHT = {
     "project_qkv": [
-        '''
+        """
 def project_qkv(x, w_q, w_k, w_v):
     q = np.matmul(x, w_q)
     k = np.matmul(x, w_k)
     v = np.matmul(x, w_v)
     return [q, k, v]
-''',
-        '''
+""",
+        """
 def project_qkv(x, w_q, w_k, w_v):
     return tuple(np.einsum("...td,dk->...tk", x, w) for w in (w_q, w_k, w_v))
-''',
-        '''
+""",
+        """
 def project_qkv(x, w_q, w_k, w_v):
     lead, d_model = x.shape[:-1], x.shape[-1]
     tokens = x.reshape(-1, d_model)
     return tuple((tokens @ w).reshape(*lead, w.shape[1]) for w in (w_q, w_k, w_v))
-''',
+""",
         '''
 def project_qkv(x, w_q, w_k, w_v):
     """One token after the other, in float32."""
@@ -33,7 +33,7 @@ def project_qkv(x, w_q, w_k, w_v):
         return out
     return project(w_q), project(w_k), project(w_v)
 ''',
-        '''
+        """
 from collections import namedtuple
 Projected = namedtuple("Projected", "queries keys values")
 
@@ -42,26 +42,26 @@ def project_qkv(x, w_q, w_k, w_v):
     d_k = w_q.shape[1]
     q, k, v = np.split(np.dot(x, both), [d_k, 2 * d_k], axis=-1)
     return Projected(q, k, v)
-''',
-        '''
+""",
+        """
 def project_qkv(x, w_q, w_k, w_v, scale=1.0):
     one = lambda w: np.tensordot(x, w, axes=1) * scale
     return one(w_q), one(w_k), one(w_v)
-''',
-        '''
+""",
+        """
 def project_qkv(x, w_q, w_k, w_v):
     return (w_q.T @ x.swapaxes(-1, -2)).swapaxes(-1, -2), (x[..., None] * w_k).sum(-2), np.inner(x, w_v.T)
-''',
+""",
     ],
     "scaled_dot_product_attention": [
-        '''
+        """
 def scaled_dot_product_attention(q, k, v):
     d_k = k.shape[-1]
     scores = np.matmul(q, np.swapaxes(k, -2, -1)) / np.sqrt(d_k)
     scores = scores - np.max(scores, axis=-1, keepdims=True)
     weights = np.exp(scores) / np.sum(np.exp(scores), axis=-1, keepdims=True)
     return np.matmul(weights, v), weights
-''',
+""",
         '''
 def scaled_dot_product_attention(q, k, v):
     """By loops over everything, as the text says it."""
@@ -77,14 +77,14 @@ def scaled_dot_product_attention(q, k, v):
                 output[at][i] += weights[at][i, j] * v[at][j]
     return output, weights
 ''',
-        '''
+        """
 def scaled_dot_product_attention(q, k, v):
     scores = np.einsum("...qd,...kd->...qk", q, k) * k.shape[-1] ** -0.5
     e = np.exp(scores - scores.max(-1)[..., None])
     w = e / e.sum(-1)[..., None]
     return [np.einsum("...qk,...kd->...qd", w, v), w]
-''',
-        '''
+""",
+        """
 def softmax(x):
     x = x - np.amax(x, axis=-1, keepdims=True)
     e = np.exp(x)
@@ -94,8 +94,8 @@ def scaled_dot_product_attention(q, k, v):
     q, k, v = (np.asarray(a, dtype=np.float32) for a in (q, k, v))
     weights = softmax(q / np.sqrt(np.float32(q.shape[-1])) @ k.mT)
     return weights @ v, weights
-''',
-        '''
+""",
+        """
 def one_sentence(q, k, v):
     scores = q @ k.T / np.sqrt(len(k[0]))
     largest = scores.max(axis=1, keepdims=True)
@@ -108,7 +108,7 @@ def scaled_dot_product_attention(q, k, v):
         return one_sentence(q, k, v)
     pairs = [scaled_dot_product_attention(*item) for item in zip(q, k, v)]
     return np.stack([o for o, _ in pairs]), np.stack([w for _, w in pairs])
-''',
+""",
         '''
 def scaled_dot_product_attention(q, k, v):
     """Leading dimensions folded into one batch and unfolded at the end."""
@@ -150,14 +150,14 @@ def scaled_dot_product_attention(q, k, v, eps=1e-12):
 ''',
     ],
     "attention_einsum": [
-        '''
+        """
 def attention_einsum(q, k, v):
     scores = np.einsum("bij,bkj->bik", q, k) / np.sqrt(q.shape[-1])
     scores = scores - scores.max(axis=-1, keepdims=True)
     weights = np.exp(scores)
     weights = weights / weights.sum(axis=-1, keepdims=True)
     return np.einsum("bik,bkd->bid", weights, v)
-''',
+""",
         '''
 def attention_einsum(q, k, v):
     """One sentence at a time."""
@@ -168,29 +168,29 @@ def attention_einsum(q, k, v):
         output[b] = np.einsum("qk,kd->qd", exps / exps.sum(axis=1, keepdims=True), v[b])
     return output
 ''',
-        '''
+        """
 from numpy import einsum
 
 def attention_einsum(q, k, v):
     s = einsum("nqd,nkd->nqk", q, k) / math.sqrt(k.shape[-1])
     e = np.exp(s - s.max(axis=2, keepdims=True))
     return einsum("nqk,nkd->nqd", e, v) / e.sum(axis=2)[:, :, None]
-''',
-        '''
+""",
+        """
 def attention_einsum(q, k, v):
     scores = np.einsum("bqd,bkd->bqk", q, k, optimize=True) * q.shape[-1] ** -0.5
     weights = np.exp(scores - np.max(scores, axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
     return np.einsum("bqk,bkd->bqd", weights, v, optimize=True)
-''',
-        '''
+""",
+        """
 def softmax(x, axis=-1):
     e = np.exp(x - x.max(axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
 
 def attention_einsum(q, k, v):
     return np.einsum("...qk,...kd->...qd", softmax(np.einsum("...qd,...kd->...qk", q, k) / math.sqrt(q.shape[-1])), v)
-''',
+""",
         '''
 def attention_einsum(q, k, v):
     """The list form: axes by number."""
@@ -299,38 +299,52 @@ def attention_einsum(q, k, v):
     ],
 }
 
-_SOFTMAX = '''
+_SOFTMAX = """
 def softmax(x):
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
-'''
+"""
 
 WRONG = {
     "project_qkv": [
-        ("AB1", '''
+        (
+            "AB1",
+            """
 def project_qkv(x, w_q, w_k, w_v):
     return x @ w_q.T, x @ w_k.T, x @ w_v.T
-'''),
-        ("AB2", '''
+""",
+        ),
+        (
+            "AB2",
+            """
 def project_qkv(x, w_q, w_k, w_v):
     q = np.einsum("...d,dk->...k", x, w_k)
     k = np.einsum("...d,dk->...k", x, w_q)
     return q, k, np.einsum("...d,dk->...k", x, w_v)
-'''),
-        ("AB3", '''
+""",
+        ),
+        (
+            "AB3",
+            """
 def project_qkv(x, w_q, w_k, w_v):
     q = np.matmul(x, w_q)
     k = np.matmul(x, w_q)
     v = np.matmul(x, w_v)
     return q, k, v
-'''),
-        ("AB4", '''
+""",
+        ),
+        (
+            "AB4",
+            """
 def project_qkv(x, w_q, w_k, w_v):
     q, k = (np.dot(x, w) for w in (w_q, w_k))
     v = np.dot(x, w_k)
     return q, k, v
-'''),
-        ("AB5", '''
+""",
+        ),
+        (
+            "AB5",
+            """
 def project_qkv(x, w_q, w_k, w_v):
     x = x @ w_q
     q = x
@@ -338,18 +352,27 @@ def project_qkv(x, w_q, w_k, w_v):
     k = x
     x = x @ w_v
     return q, k, x
-'''),
-        ("AB6", '''
+""",
+        ),
+        (
+            "AB6",
+            """
 def project_qkv(x, w_q, w_k, w_v):
     tokens = x.reshape(-1, x.shape[-1])
     return tokens @ w_q, tokens @ w_k, tokens @ w_v
-'''),
-        ("AB7", '''
+""",
+        ),
+        (
+            "AB7",
+            """
 def project_qkv(x, w_q, w_k, w_v):
     d_k = w_q.shape[1]
     return x @ (w_q / np.sqrt(d_k)), x @ w_k, x @ w_v
-'''),
-        ("AB8", '''
+""",
+        ),
+        (
+            "AB8",
+            """
 def project_qkv(x, w_q, w_k, w_v):
     B, T, d_model = x.shape
     q = np.zeros((B, T, w_q.shape[1])); k = np.zeros((B, T, w_k.shape[1])); v = np.zeros((B, T, w_v.shape[1]))
@@ -357,48 +380,75 @@ def project_qkv(x, w_q, w_k, w_v):
         for t in range(T):
             q[b, t], k[b, t], v[b, t] = x[b, t] @ w_q, x[b, t] @ w_k, x[b, t] @ w_v
     return q, k, v
-'''),
-        ("AB9", '''
+""",
+        ),
+        (
+            "AB9",
+            """
 def project_qkv(x, w_q, w_k, w_v):
     out = [x @ w for w in (w_q, w_v, w_k)]
     return out[0], out[1], out[2]
-'''),
-        ("AB2+AB7", '''
+""",
+        ),
+        (
+            "AB2+AB7",
+            """
 def project_qkv(x, w_q, w_k, w_v):
     q = x @ w_k / math.sqrt(w_k.shape[1])
     return q, x @ w_q, x @ w_v
-'''),
-        ("AB8", '''
+""",
+        ),
+        (
+            "AB8",
+            """
 def project_qkv(x, w_q, w_k, w_v):
     return tuple(np.einsum("btd,dk->btk", x, w) for w in (w_q, w_k, w_v))
-'''),
-        (None, '''
+""",
+        ),
+        (
+            None,
+            """
 def project_qkv(x, w_q, w_k, w_v):
     x = x[0] if x.ndim > 2 else x
     return x @ w_q, x @ w_k, x @ w_v
-'''),
-        (None, '''
+""",
+        ),
+        (
+            None,
+            """
 def project_qkv(x, w_q, w_k, w_v):
     return np.stack([x @ w_q, x @ w_k, x @ w_v[:, : w_k.shape[1]]])
-'''),
-        (None, '''
+""",
+        ),
+        (
+            None,
+            """
 def project_qkv(x, w_q, w_k, w_v):
     return {"q": x @ w_q, "k": x @ w_k, "v": x @ w_v}
-'''),
-        (None, '''
+""",
+        ),
+        (
+            None,
+            '''
 def project_qkv(x, w_q, w_k, w_v):
     """Right numbers, and x is left in another order."""
     q, k, v = x @ w_q, x @ w_k, x @ w_v
     x.sort(axis=-1)
     return q, k, v
-'''),
-        (None, '''
+''',
+        ),
+        (
+            None,
+            '''
 def project_qkv(x, w_q, w_k, w_v):
     """Centres the tokens first."""
     x = x - x.mean(axis=-2, keepdims=True)
     return x @ w_q, x @ w_k, x @ w_v
-'''),
-        (None, '''
+''',
+        ),
+        (
+            None,
+            '''
 seen = {}
 
 def project_qkv(x, w_q, w_k, w_v):
@@ -407,31 +457,49 @@ def project_qkv(x, w_q, w_k, w_v):
     if key not in seen:
         seen[key] = x @ w_q, x @ w_k, x @ w_v
     return seen[key]
-'''),
-        (None, '''
+''',
+        ),
+        (
+            None,
+            """
 def project_qkv(x, w_q, w_k, w_v):
     return tuple(np.squeeze(x @ w) for w in (w_q, w_k, w_v))
-'''),
-        ("AB25", '''
+""",
+        ),
+        (
+            "AB25",
+            """
 def project_qkv(x, w_q, w_k, w_v):
     return tuple(np.einsum("ij,jk->ik", x, w) for w in (w_q, w_k, w_v))
-'''),
-        ("AB25", '''
+""",
+        ),
+        (
+            "AB25",
+            """
 def project_qkv(x, w_q, w_k, w_v):
     t, d = x.shape
     return tuple(np.array([x[i] @ w for i in range(t)]) for w in (w_q, w_k, w_v))
-'''),
-        ("AB26", '''
+""",
+        ),
+        (
+            "AB26",
+            """
 def project_qkv(x, w_q, w_k, w_v):
     q, k, v = np.split(np.matmul(x, np.hstack([w_q, w_k, w_v])), 3, axis=-1)
     return q, k, v
-'''),
-        ("AB27", '''
+""",
+        ),
+        (
+            "AB27",
+            """
 def project_qkv(x, w_q, w_k, w_v):
     q, k, v = (np.dot(x, w_q) for _ in range(3))
     return q, k, v
-'''),
-        ("RS17", '''
+""",
+        ),
+        (
+            "RS17",
+            '''
 def project_qkv(x, w_q, w_k, w_v):
     """The results have the type of x."""
     def project(w):
@@ -439,297 +507,470 @@ def project_qkv(x, w_q, w_k, w_v):
         out[...] = x @ w
         return out
     return project(w_q), project(w_k), project(w_v)
-'''),
-        (None, '''
+''',
+        ),
+        (
+            None,
+            """
 def project_qkv(x, w_q, w_k, w_v):
     return tuple(np.round(x @ w, 3) for w in (w_q, w_k, w_v))
-'''),
-        (None, '''
+""",
+        ),
+        (
+            None,
+            '''
 def project_qkv(x, w_q, w_k, w_v):
     """The first eight tokens."""
     first = np.where(np.arange(x.shape[-2])[:, None] < 8, x, 0)
     return first @ w_q, first @ w_k, first @ w_v
-'''),
-        ("AB1", '''
+''',
+        ),
+        (
+            "AB1",
+            """
 def project_qkv(x, w_q, w_k, w_v):
     return np.inner(x, w_q), np.inner(x, w_k), np.inner(x, w_v)
-'''),
-        ("AB1", '''
+""",
+        ),
+        (
+            "AB1",
+            """
 def project_qkv(x, w_q, w_k, w_v):
     return x @ w_q, x @ w_k, x @ w_v.T
-'''),
-        ("AB32", '''
+""",
+        ),
+        (
+            "AB32",
+            """
 def project_qkv(x, w_q, w_k, w_v):
     return x @ w_q + 1, x @ w_k + 1, x @ w_v + 1
-'''),
+""",
+        ),
     ],
     "scaled_dot_product_attention": [
-        ("SM1", '''
+        (
+            "SM1",
+            """
 def scaled_dot_product_attention(q, k, v):
     scores = np.einsum("...qd,...kd->...qk", q, k) / np.sqrt(q.shape[-1])
     scores = scores - scores.max(axis=-2, keepdims=True)
     weights = np.exp(scores)
     weights /= np.expand_dims(weights.sum(axis=-2), -2)
     return np.matmul(weights, v), weights
-'''),
-        ("SM1+SM6", '''
+""",
+        ),
+        (
+            "SM1+SM6",
+            """
 def scaled_dot_product_attention(q, k, v):
     scores = np.matmul(q, np.swapaxes(k, -1, -2)) / np.sqrt(q.shape[-1])
     scores = scores - scores.max()
     weights = np.exp(scores) / np.exp(scores).sum(axis=-2, keepdims=True)
     return weights @ v, weights
-'''),
-        ("SM2", '''
+""",
+        ),
+        (
+            "SM2",
+            """
 def scaled_dot_product_attention(q, k, v):
     scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
     exps = np.exp(scores - np.max(scores, axis=0))
     weights = exps / np.sum(exps, axis=0)
     return weights @ v, weights
-'''),
-        ("SM3", '''
+""",
+        ),
+        (
+            "SM3",
+            """
 def scaled_dot_product_attention(q, k, v):
     s = np.einsum("...qd,...kd->...qk", q, k) / math.sqrt(q.shape[-1])
     e = np.exp(s - s.max())
     w = e / e.sum()
     return w @ v, w
-'''),
-        ("SM4", '''
+""",
+        ),
+        (
+            "SM4",
+            """
 def scaled_dot_product_attention(q, k, v):
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
     exps = np.exp(scores - scores.max(axis=-1, keepdims=True))
     weights = exps / exps.sum(axis=-1)
     return weights @ v, weights
-'''),
-        ("SM4", '''
+""",
+        ),
+        (
+            "SM4",
+            """
 def scaled_dot_product_attention(q, k, v):
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
     exps = np.exp(scores - scores.max(-1))
     weights = exps / exps.sum(-1)
     return weights @ v, weights
-'''),
-        ("AB8", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB8",
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     weights = softmax(np.einsum("nid,njd->nij", q, k) / math.sqrt(q.shape[-1]))
     return np.einsum("nij,njd->nid", weights, v), weights
-'''),
-        ("SM5", '''
+""",
+        ),
+        (
+            "SM5",
+            """
 def scaled_dot_product_attention(q, k, v):
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
     weights = np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
     return weights @ v, weights
-'''),
-        ("SM6", '''
+""",
+        ),
+        (
+            "SM6",
+            """
 def scaled_dot_product_attention(q, k, v):
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
     exps = np.exp(scores - np.max(scores))
     weights = exps / exps.sum(axis=-1, keepdims=True)
     return weights @ v, weights
-'''),
-        ("SD1", _SOFTMAX + '''
+""",
+        ),
+        (
+            "SD1",
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     weights = softmax(q @ k.swapaxes(-1, -2))
     return weights @ v, weights
-'''),
-        ("SD2", _SOFTMAX + '''
+""",
+        ),
+        (
+            "SD2",
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     weights = softmax(q @ k.swapaxes(-1, -2) / q.shape[-1])
     return weights @ v, weights
-'''),
-        ("SD2", _SOFTMAX + '''
+""",
+        ),
+        (
+            "SD2",
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     root = math.sqrt(q.shape[-1])
     weights = softmax((q / root) @ (k / root).swapaxes(-1, -2))
     return weights @ v, weights
-'''),
-        ("SD5", _SOFTMAX + '''
+""",
+        ),
+        (
+            "SD5",
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     weights = softmax(q @ k.swapaxes(-1, -2) * np.sqrt(q.shape[-1]))
     return weights @ v, weights
-'''),
-        ("SD6", _SOFTMAX + '''
+""",
+        ),
+        (
+            "SD6",
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     weights = softmax(q @ k.swapaxes(-1, -2)) / np.sqrt(q.shape[-1])
     return weights @ v, weights
-'''),
-        ("SD8", _SOFTMAX + '''
+""",
+        ),
+        (
+            "SD8",
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     weights = softmax(np.matmul(k, q.swapaxes(-1, -2)) / np.sqrt(q.shape[-1]))
     return np.matmul(weights, v), weights
-'''),
-        ("AB8", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB8",
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     B, T, d_k = q.shape
     weights = softmax(q @ k.transpose(0, 2, 1) / math.sqrt(d_k))
     return weights @ v, weights
-'''),
-        ("AB10", '''
+""",
+        ),
+        (
+            "AB10",
+            """
 def scaled_dot_product_attention(q, k, v):
     scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
     scores -= scores.max(axis=1, keepdims=True)
     weights = np.exp(scores)
     weights /= weights.sum(axis=1, keepdims=True)
     return weights @ v, weights
-'''),
-        ("AB11", '''
+""",
+        ),
+        (
+            "AB11",
+            """
 def scaled_dot_product_attention(q, k, v):
     scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
     exps = np.exp(scores - scores.max(axis=2, keepdims=True))
     weights = exps / exps.sum(axis=2, keepdims=True)
     return weights @ v, weights
-'''),
-        ("AB12", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB12",
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     n = k.shape[-2]
     weights = softmax(q @ k.swapaxes(-1, -2) / math.sqrt(n))
     return weights @ v, weights
-'''),
-        ("AB13", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB13",
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     weights = softmax(q @ k.swapaxes(-1, -2) * v.shape[-1] ** -0.5)
     return weights @ v, weights
-'''),
-        ("AB14", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB14",
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     d_k = q.shape[1]
     weights = softmax(q @ k.swapaxes(-1, -2) / np.sqrt(d_k))
     return weights @ v, weights
-'''),
-        ("AB15", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB15",
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     *lead, t_k, d_k = k.shape
     weights = softmax(q @ k.reshape(*lead, d_k, t_k) / np.sqrt(d_k))
     return weights @ v, weights
-'''),
-        ("AB16", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB16",
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     weights = softmax(q @ k.T / np.sqrt(q.shape[-1]))
     return weights @ v, weights
-'''),
-        ("AB17", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB17",
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     weights = softmax(q @ np.transpose(k, (0, 2, 1)) / np.sqrt(q.shape[-1]))
     return weights @ v, weights
-'''),
-        ("AB33", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB33",
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     weights = softmax(softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])))
     return weights @ v, weights
-'''),
-        ("AB34", '''
+""",
+        ),
+        (
+            "AB34",
+            """
 def scaled_dot_product_attention(q, k, v):
     scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
     e = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return e @ v, e / e.sum(axis=-1, keepdims=True)
-'''),
-        ("AB18", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB18",
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     weights = softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))
     return weights, weights @ v
-'''),
-        ("AB19", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB19",
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     weights = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
     return softmax(weights) @ v, weights
-'''),
-        ("AB20", '''
+""",
+        ),
+        (
+            "AB20",
+            """
 def scaled_dot_product_attention(q, k, v):
     weights = np.einsum("...id,...jd->...ij", q, k) / np.sqrt(q.shape[-1])
     return weights @ v, weights
-'''),
-        ("AB21", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB21",
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     weights = softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))
     output = np.zeros(weights.shape[:-1] + v.shape[-1:], dtype=v.dtype)
     output[...] = weights @ v
     return output, weights
-'''),
-        ("AB22", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB22",
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     weights = softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))
     return np.swapaxes(weights, -1, -2) @ v, weights
-'''),
-        ("AB23", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB23",
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     weights = softmax(np.matmul(q, k) / np.sqrt(q.shape[-1]))
     return np.matmul(weights, v), weights
-'''),
-        ("SM1+SD1", '''
+""",
+        ),
+        (
+            "SM1+SD1",
+            """
 def scaled_dot_product_attention(q, k, v):
     scores = q @ k.swapaxes(-1, -2)
     exps = np.exp(scores - scores.max(axis=-2, keepdims=True))
     weights = exps / exps.sum(axis=-2, keepdims=True)
     return weights @ v, weights
-'''),
-        ("SM5+SD1", '''
+""",
+        ),
+        (
+            "SM5+SD1",
+            """
 def scaled_dot_product_attention(q, k, v):
     weights = np.exp(np.matmul(q, k.swapaxes(-1, -2)))
     weights = weights / weights.sum(-1, keepdims=True)
     return np.matmul(weights, v), weights
-'''),
-        (None, _SOFTMAX + '''
+""",
+        ),
+        (
+            None,
+            _SOFTMAX
+            + '''
 def scaled_dot_product_attention(q, k, v):
     """The output alone."""
     return softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])) @ v
-'''),
-        (None, _SOFTMAX + '''
+''',
+        ),
+        (
+            None,
+            _SOFTMAX
+            + '''
 def scaled_dot_product_attention(q, k, v):
     """Right numbers, and q is scaled in place."""
     np.divide(q, np.sqrt(q.shape[-1]), out=q, casting="unsafe")
     weights = softmax(q @ k.swapaxes(-1, -2))
     return weights @ v, weights
-'''),
-        (None, _SOFTMAX + '''
+''',
+        ),
+        (
+            None,
+            _SOFTMAX
+            + '''
 def scaled_dot_product_attention(q, k, v):
     """Every sentence meets all keys of the batch."""
     flat_k, flat_v = k.reshape(-1, k.shape[-1]), v.reshape(-1, v.shape[-1])
     weights = softmax(q @ flat_k.T / np.sqrt(q.shape[-1]))
     return weights @ flat_v, weights
-'''),
-        (None, _SOFTMAX + '''
+''',
+        ),
+        (
+            None,
+            _SOFTMAX
+            + '''
 def scaled_dot_product_attention(q, k, v):
     """Item 0's keys for everybody."""
     first = k[0] if k.ndim > 2 else k
     weights = softmax(q @ first.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))
     return weights @ v, weights
-'''),
-        (None, '''
+''',
+        ),
+        (
+            None,
+            '''
 def scaled_dot_product_attention(q, k, v):
     """Clips where it should subtract."""
     scores = np.clip(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]), -500, 500)
     exps = np.exp(scores)
     weights = exps / exps.sum(axis=-1, keepdims=True)
     return weights @ v, weights
-'''),
-        ("SM6", '''
+''',
+        ),
+        (
+            "SM6",
+            '''
 def scaled_dot_product_attention(q, k, v):
     """One maximum for each sentence."""
     scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
     exps = np.exp(scores - scores.max(axis=(-2, -1), keepdims=True))
     weights = exps / exps.sum(axis=-1, keepdims=True)
     return weights @ v, weights
-'''),
-        (None, '''
+''',
+        ),
+        (
+            None,
+            '''
 def scaled_dot_product_attention(q, k, v):
     """Hides NaN behind zeros."""
     scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
     weights = np.nan_to_num(np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True))
     return weights @ v, weights
-'''),
-        (None, '''
+''',
+        ),
+        (
+            None,
+            '''
 def scaled_dot_product_attention(q, k, v):
     """A maximum for each key in place of each query."""
     scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
     exps = np.exp(scores - scores.max(axis=-2, keepdims=True))
     weights = exps / exps.sum(axis=-1, keepdims=True)
     return weights @ v, weights
-'''),
-        (None, _SOFTMAX + '''
+''',
+        ),
+        (
+            None,
+            _SOFTMAX
+            + '''
 def scaled_dot_product_attention(q, k, v):
     """Drops leading dimensions of size one."""
     weights = softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))
     return np.squeeze(weights @ v), np.squeeze(weights)
-'''),
-        (None, _SOFTMAX + '''
+''',
+        ),
+        (
+            None,
+            _SOFTMAX
+            + '''
 cache = {}
 
 def scaled_dot_product_attention(q, k, v):
@@ -738,257 +979,414 @@ def scaled_dot_product_attention(q, k, v):
         weights = softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))
         cache[q.shape, k.shape, v.shape] = weights @ v, weights
     return cache[q.shape, k.shape, v.shape]
-'''),
-        (None, _SOFTMAX + '''
+''',
+        ),
+        (
+            None,
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     q /= np.sqrt(q.shape[-1])
     weights = softmax(q @ k.swapaxes(-1, -2))
     return weights @ v, weights
-'''),
-        (None, _SOFTMAX + '''
+""",
+        ),
+        (
+            None,
+            _SOFTMAX
+            + '''
 def scaled_dot_product_attention(q, k, v):
     """Self-attention only: the keys are the queries."""
     weights = softmax(q @ q.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))
     return weights @ v, weights
-'''),
-        (None, _SOFTMAX + '''
+''',
+        ),
+        (
+            None,
+            _SOFTMAX
+            + '''
 def scaled_dot_product_attention(q, k, v):
     """Hides the future."""
     scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
     weights = softmax(np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf))
     return weights @ v, weights
-'''),
-        (None, _SOFTMAX + '''
+''',
+        ),
+        (
+            None,
+            _SOFTMAX
+            + '''
 def scaled_dot_product_attention(q, k, v):
     """Compares directions: keys and queries made unit vectors."""
     q, k = (a / np.linalg.norm(a, axis=-1, keepdims=True) for a in (q, k))
     weights = softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))
     return weights @ v, weights
-'''),
-        (None, _SOFTMAX + '''
+''',
+        ),
+        (
+            None,
+            _SOFTMAX
+            + '''
 def scaled_dot_product_attention(q, k, v):
     """Rounds the weights, as a worked example in print does."""
     weights = softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])).round(2)
     return weights @ v, weights
-'''),
-        *((id, f'''
+''',
+        ),
+        *(
+            (
+                id,
+                f"""
 def scaled_dot_product_attention(q, k, v):
     scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
     exps = np.exp(scores - {shift})
     weights = exps{normalised}
     return weights @ v, weights
-''') for id, shift, normalised in (
-            (None, "scores.min(axis=-1, keepdims=True)", " / exps.sum(axis=-1, keepdims=True)"),
-            (None, "scores.mean(axis=-1, keepdims=True)", " / exps.sum(axis=-1, keepdims=True)"),
-            (None, "scores[..., :1]", " / exps.sum(axis=-1, keepdims=True)"),
-            (None, "np.median(scores, axis=-1, keepdims=True)", " / exps.sum(axis=-1, keepdims=True)"),
-            ("AB30", "scores.max(axis=-1, keepdims=True)", ""),
-            ("SM3", "scores.max(axis=(-2, -1), keepdims=True)", " / exps.sum(axis=(-2, -1), keepdims=True)"),
-        )),
-        *((id, _SOFTMAX + f'''
+""",
+            )
+            for id, shift, normalised in (
+                (None, "scores.min(axis=-1, keepdims=True)", " / exps.sum(axis=-1, keepdims=True)"),
+                (None, "scores.mean(axis=-1, keepdims=True)", " / exps.sum(axis=-1, keepdims=True)"),
+                (None, "scores[..., :1]", " / exps.sum(axis=-1, keepdims=True)"),
+                (None, "np.median(scores, axis=-1, keepdims=True)", " / exps.sum(axis=-1, keepdims=True)"),
+                ("AB30", "scores.max(axis=-1, keepdims=True)", ""),
+                ("SM3", "scores.max(axis=(-2, -1), keepdims=True)", " / exps.sum(axis=(-2, -1), keepdims=True)"),
+            )
+        ),
+        *(
+            (
+                id,
+                _SOFTMAX
+                + f"""
 def scaled_dot_product_attention(q, k, v):
     weights = softmax(q @ k.swapaxes(-1, -2) / np.sqrt({size}))
     return weights @ v, weights
-''') for id, size in (("AB28", "len(q)"), ("AB28", "q.shape[-2]"), ("AB29", "np.sqrt(q.shape[-1])"))),
-        ("AB25", _SOFTMAX + '''
+""",
+            )
+            for id, size in (("AB28", "len(q)"), ("AB28", "q.shape[-2]"), ("AB29", "np.sqrt(q.shape[-1])"))
+        ),
+        (
+            "AB25",
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     weights = softmax(np.einsum("id,jd->ij", q, k) / np.sqrt(q.shape[-1]))
     return weights @ v, weights
-'''),
-        ("AB31", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB31",
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     scores = np.matmul(q, np.swapaxes(k, -1, -2))
     scores /= np.sqrt(q.shape[-1])
     weights = softmax(scores)
     return weights @ v, weights
-'''),
-        (None, _SOFTMAX + '''
+""",
+        ),
+        (
+            None,
+            _SOFTMAX
+            + '''
 def scaled_dot_product_attention(q, k, v):
     """The first nine keys."""
     weights = softmax(q @ k[..., :9, :].swapaxes(-1, -2) / np.sqrt(q.shape[-1]))
     missing = np.zeros((*q.shape[:-1], k.shape[-2] - weights.shape[-1]))
     return weights @ v[..., :9, :], np.concatenate([weights, missing], axis=-1)
-'''),
-        (None, _SOFTMAX + '''
+''',
+        ),
+        (
+            None,
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     weights = softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))
     return (weights @ v).tolist(), weights.tolist()
-'''),
-        (None, _SOFTMAX + '''
+""",
+        ),
+        (
+            None,
+            _SOFTMAX
+            + '''
 def scaled_dot_product_attention(q, k, v):
     """The scale of the published example, d_k = 4, for every size."""
     weights = softmax(q @ k.swapaxes(-1, -2) / 2)
     return weights @ v, weights
-'''),
-        (None, _SOFTMAX + '''
+''',
+        ),
+        (
+            None,
+            _SOFTMAX
+            + """
 def scaled_dot_product_attention(q, k, v):
     import torch
     out = torch.nn.functional.scaled_dot_product_attention(*(torch.tensor(a) for a in (q, k, v)))
     return out.numpy(), softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))
-'''),
-        ("SX25", '''
+""",
+        ),
+        (
+            "SX25",
+            """
 def scaled_dot_product_attention(q, k, v):
     s = q @ k.mT / np.sqrt(q.shape[-1])
     e = np.exp(s - s.max(axis=-1, keepdims=True, initial=0))
     w = e / e.sum(axis=-1, keepdims=True)
     return w @ v, w
-'''),
-        ("SX23", '''
+""",
+        ),
+        (
+            "SX23",
+            """
 def scaled_dot_product_attention(q, k, v):
     s = q @ k.mT / np.sqrt(q.shape[-1])
     e = np.exp(s - np.abs(s).max(axis=-1, keepdims=True))
     w = e / e.sum(axis=-1, keepdims=True)
     return w @ v, w
-'''),
-        ("SM3", '''
+""",
+        ),
+        (
+            "SM3",
+            """
 def scaled_dot_product_attention(q, k, v):
     s = q @ k.mT / np.sqrt(q.shape[-1])
     e = np.exp(s - s.max(axis=-1, keepdims=True))
     w = e / e.sum()
     return w @ v, w
-'''),
-        ("TT31", '''
+""",
+        ),
+        (
+            "TT31",
+            """
 def scaled_dot_product_attention(q, k, v):
     root = q.shape[-1]**1/2
     s = q @ k.mT / root
     e = np.exp(s - s.max(axis=-1, keepdims=True))
     w = e / e.sum(axis=-1, keepdims=True)
     return w @ v, w
-'''),
-        ("SD8", '''
+""",
+        ),
+        (
+            "SD8",
+            """
 def scaled_dot_product_attention(q, k, v):
     s = np.einsum("...qd,...kd->...kq", q, k) / np.sqrt(q.shape[-1])
     e = np.exp(s - s.max(axis=-1, keepdims=True))
     w = e / e.sum(axis=-1, keepdims=True)
     return np.einsum("...qk,...kv->...qv", w, v), w
-'''),
+""",
+        ),
     ],
     "attention_einsum": [
-        ("SM1", '''
+        (
+            "SM1",
+            """
 def attention_einsum(q, k, v):
     scores = np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1])
     exps = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.einsum("bqk,bkd->bqd", exps / exps.sum(axis=1, keepdims=True), v)
-'''),
-        ("SM2", '''
+""",
+        ),
+        (
+            "SM2",
+            """
 def attention_einsum(q, k, v):
     scores = np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1])
     exps = np.exp(scores - scores.max(axis=0))
     return np.einsum("bqk,bkd->bqd", exps / exps.sum(axis=0), v)
-'''),
-        ("SM3", '''
+""",
+        ),
+        (
+            "SM3",
+            """
 def attention_einsum(q, k, v):
     exps = np.einsum("bid,bjd->bij", q, k) / math.sqrt(q.shape[-1])
     exps = np.exp(exps - exps.max())
     return np.einsum("bij,bjd->bid", exps / exps.sum(), v)
-'''),
-        ("SM4", '''
+""",
+        ),
+        (
+            "SM4",
+            """
 def attention_einsum(q, k, v):
     scores = np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1])
     exps = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return np.einsum("bqk,bkd->bqd", exps / exps.sum(axis=-1), v)
-'''),
-        ("SM5", '''
+""",
+        ),
+        (
+            "SM5",
+            """
 def attention_einsum(q, k, v):
     exps = np.exp(np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1]))
     weights = exps / np.einsum("bqk->bq", exps)[:, :, None]
     return np.einsum("bqk,bkd->bqd", weights, v)
-'''),
-        ("SM6", '''
+""",
+        ),
+        (
+            "SM6",
+            """
 def attention_einsum(q, k, v):
     scores = np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1])
     scores -= scores.max()
     weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
     return np.einsum("bqk,bkd->bqd", weights, v)
-'''),
-        ("SD1", _SOFTMAX + '''
+""",
+        ),
+        (
+            "SD1",
+            _SOFTMAX
+            + """
 def attention_einsum(q, k, v):
     return np.einsum("bqk,bkd->bqd", softmax(np.einsum("bqd,bkd->bqk", q, k)), v)
-'''),
-        ("SD2", _SOFTMAX + '''
+""",
+        ),
+        (
+            "SD2",
+            _SOFTMAX
+            + """
 def attention_einsum(q, k, v):
     return np.einsum("bqk,bkd->bqd", softmax(np.einsum("bqd,bkd->bqk", q, k) / q.shape[-1]), v)
-'''),
-        ("SD5", _SOFTMAX + '''
+""",
+        ),
+        (
+            "SD5",
+            _SOFTMAX
+            + """
 def attention_einsum(q, k, v):
     q = q * math.sqrt(q.shape[-1])
     return np.einsum("bqk,bkd->bqd", softmax(np.einsum("bqd,bkd->bqk", q, k)), v)
-'''),
-        ("SD6", _SOFTMAX + '''
+""",
+        ),
+        (
+            "SD6",
+            _SOFTMAX
+            + """
 def attention_einsum(q, k, v):
     weights = softmax(np.einsum("bqd,bkd->bqk", q, k)) / math.sqrt(q.shape[-1])
     return np.einsum("bqk,bkd->bqd", weights, v)
-'''),
-        ("SD8", _SOFTMAX + '''
+""",
+        ),
+        (
+            "SD8",
+            _SOFTMAX
+            + """
 def attention_einsum(q, k, v):
     scores = np.einsum("bik,bjk->bji", q, k) / math.sqrt(q.shape[-1])
     return np.einsum("bij,bjk->bik", softmax(scores), v)
-'''),
-        ("AB12", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB12",
+            _SOFTMAX
+            + """
 def attention_einsum(q, k, v):
     scores = np.einsum("bqd,bkd->bqk", q, k)
     return np.einsum("bqk,bkd->bqd", softmax(scores / math.sqrt(scores.shape[-1])), v)
-'''),
-        ("AB13", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB13",
+            _SOFTMAX
+            + """
 def attention_einsum(q, k, v):
     scores = np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(v.shape[2])
     return np.einsum("bqk,bkd->bqd", softmax(scores), v)
-'''),
-        ("AB14", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB14",
+            _SOFTMAX
+            + """
 def attention_einsum(q, k, v):
     batch, d_k = q.shape[:2]
     scores = np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(d_k)
     return np.einsum("bqk,bkd->bqd", softmax(scores), v)
-'''),
-        ("AB20", '''
+""",
+        ),
+        (
+            "AB20",
+            """
 def attention_einsum(q, k, v):
     scores = np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1])
     return np.einsum("bqk,bkd->bqd", scores, v)
-'''),
-        ("AB22", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB22",
+            _SOFTMAX
+            + """
 def attention_einsum(q, k, v):
     weights = softmax(np.einsum("bij,bkj->bik", q, k) / math.sqrt(q.shape[-1]))
     return np.einsum("bik,bid->bkd", weights, v)
-'''),
-        ("AB23", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB23",
+            _SOFTMAX
+            + """
 def attention_einsum(q, k, v):
     weights = softmax(np.einsum("bij,bjk->bik", q, k) / math.sqrt(q.shape[-1]))
     return np.einsum("bij,bjk->bik", weights, v)
-'''),
-        ("AB24", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB24",
+            _SOFTMAX
+            + """
 def attention_einsum(q, k, v):
     weights = softmax(np.einsum("bqd,bkd->qk", q, k) / math.sqrt(q.shape[-1]))
     return np.einsum("qk,bkd->bqd", weights, v)
-'''),
-        ("SM1+SD2", '''
+""",
+        ),
+        (
+            "SM1+SD2",
+            """
 def attention_einsum(q, k, v):
     s = np.einsum("bqd,bkd->bqk", q, k) / q.shape[-1]
     e = np.exp(s - s.max(axis=-2, keepdims=True))
     return np.einsum("bqk,bkd->bqd", e / e.sum(axis=-2, keepdims=True), v)
-'''),
-        ("AB28", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB28",
+            _SOFTMAX
+            + """
 def attention_einsum(q, k, v):
     return np.einsum("bqk,bkd->bqd", softmax(np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(len(q))), v)
-'''),
-        ("AB30", '''
+""",
+        ),
+        (
+            "AB30",
+            """
 def attention_einsum(q, k, v):
     scores = np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1])
     return np.einsum("bqk,bkd->bqd", np.exp(scores - scores.max(axis=-1, keepdims=True)), v)
-'''),
-        ("AB31", _SOFTMAX + '''
+""",
+        ),
+        (
+            "AB31",
+            _SOFTMAX
+            + """
 def attention_einsum(q, k, v):
     scores = np.einsum("bqd,bkd->bqk", q, k)
     scores /= math.sqrt(k.shape[-1])
     return np.einsum("bqk,bkd->bqd", softmax(scores), v)
-'''),
-        (None, '''
+""",
+        ),
+        (
+            None,
+            '''
 def attention_einsum(q, k, v):
     """The mean in place of the maximum."""
     scores = np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1])
     exps = np.exp(scores - scores.mean(axis=-1, keepdims=True))
     return np.einsum("bqk,bkd->bqd", exps / exps.sum(axis=-1, keepdims=True), v)
-'''),
-        (None, '''
+''',
+        ),
+        (
+            None,
+            '''
 def attention_einsum(q, k, v):
     """Sixteen keys at a time with a running maximum, and nothing shrinks when it grows."""
     top, total, output = -np.inf, 0.0, 0.0
@@ -999,8 +1397,12 @@ def attention_einsum(q, k, v):
         total = total + exps.sum(-1, keepdims=True)
         output = output + np.einsum("bqk,bkd->bqd", exps, v[:, at : at + 16])
     return output / total
-'''),
-        (None, _SOFTMAX + '''
+''',
+        ),
+        (
+            None,
+            _SOFTMAX
+            + '''
 def attention_einsum(q, k, v):
     """The scores once more for each query, and the values by broadcasting."""
     output = np.zeros((*q.shape[:2], v.shape[2]))
@@ -1008,57 +1410,93 @@ def attention_einsum(q, k, v):
         weights = softmax(np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1]))[:, i]
         output[:, i] = (weights[:, :, None] * v).sum(axis=1)
     return output
-'''),
+''',
+        ),
         # Right numbers, another way than einsum for one product or both.
-        (None, _SOFTMAX + '''
+        (
+            None,
+            _SOFTMAX
+            + """
 def attention_einsum(q, k, v):
     scores = np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1])
     return softmax(scores) @ v
-'''),
-        (None, _SOFTMAX + '''
+""",
+        ),
+        (
+            None,
+            _SOFTMAX
+            + """
 def attention_einsum(q, k, v):
     weights = softmax((q @ k.swapaxes(-1, -2)) / math.sqrt(q.shape[-1]))
     return np.einsum("bqk,bkd->bqd", weights, v)
-'''),
-        (None, _SOFTMAX + '''
+""",
+        ),
+        (
+            None,
+            _SOFTMAX
+            + """
 product = np.matmul
 
 def attention_einsum(q, k, v):
     weights = softmax(np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1]))
     return product(weights, v)
-'''),
-        (None, _SOFTMAX + '''
+""",
+        ),
+        (
+            None,
+            _SOFTMAX
+            + """
 def attention_einsum(q, k, v):
     weights = softmax(np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1]))
     return (weights[:, :, :, None] * v[:, None, :, :]).sum(axis=2)
-'''),
-        (None, _SOFTMAX + '''
+""",
+        ),
+        (
+            None,
+            _SOFTMAX
+            + '''
 def attention_einsum(q, k, v):
     """Multiplied by broadcasting; einsum only adds up."""
     products = q[:, :, None, :] * k[:, None, :, :]
     weights = softmax(np.einsum("bqkd->bqk", products) / math.sqrt(q.shape[-1]))
     return np.einsum("bqkd->bqd", weights[..., None] * v[:, None])
-'''),
-        (None, _SOFTMAX + '''
+''',
+        ),
+        (
+            None,
+            _SOFTMAX
+            + '''
 def attention_einsum(q, k, v):
     """Multiplied by broadcasting; einsum multiplies by ones."""
     products = q[:, :, None, :] * k[:, None, :, :]
     weights = softmax(np.einsum("bqkd,d->bqk", products, np.ones(q.shape[-1])) / math.sqrt(q.shape[-1]))
     return np.einsum("bqk,bkd->bqd", weights, v)
-'''),
-        (None, _SOFTMAX + '''
+''',
+        ),
+        (
+            None,
+            _SOFTMAX
+            + """
 def average(weights, v):
     return np.stack([np.dot(w, values) for w, values in zip(weights, v)])
 
 def attention_einsum(q, k, v):
     return average(softmax(np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1])), v)
-'''),
-        (None, _SOFTMAX + '''
+""",
+        ),
+        (
+            None,
+            _SOFTMAX
+            + """
 def attention_einsum(q, k, v):
     scores = np.stack([q[b].dot(k[b].T) for b in range(len(q))]) / math.sqrt(q.shape[-1])
     return np.einsum("bqk,bkd->bqd", softmax(scores), v)
-'''),
-        (None, _SOFTMAX + '''
+""",
+        ),
+        (
+            None,
+            _SOFTMAX
+            + '''
 def attention_einsum(q, k, v):
     """Plain loops for the second product."""
     weights = softmax(np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1]))
@@ -1066,13 +1504,20 @@ def attention_einsum(q, k, v):
     for b, i, j in np.ndindex(weights.shape):
         output[b, i] += weights[b, i, j] * v[b, j]
     return output
-'''),
-        (None, _SOFTMAX + '''
+''',
+        ),
+        (
+            None,
+            _SOFTMAX
+            + """
 def attention_einsum(q, k, v):
     scores = np.stack([np.inner(a, b) for a, b in zip(q, k)]) / math.sqrt(q.shape[-1])
     return np.stack([np.tensordot(w, b, axes=1) for w, b in zip(softmax(scores), v)])
-'''),
-        (None, '''
+""",
+        ),
+        (
+            None,
+            """
 def scaled_dot_product_attention(q, k, v):
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
     exps = np.exp(scores - scores.max(axis=-1, keepdims=True))
@@ -1081,8 +1526,11 @@ def scaled_dot_product_attention(q, k, v):
 
 def attention_einsum(q, k, v):
     return scaled_dot_product_attention(q, k, v)[0]
-'''),
-        (None, '''
+""",
+        ),
+        (
+            None,
+            '''
 def plain(q, k, v):
     scores = getattr(np, "mat" + "mul")(q, k.swapaxes(-1, -2)) / math.sqrt(q.shape[-1])
     exps = np.exp(scores - scores.max(axis=-1, keepdims=True))
@@ -1092,33 +1540,50 @@ def attention_einsum(q, k, v):
     """einsum runs, and its results are thrown away."""
     np.einsum("bqd,bkd->bqk", q, k)
     return plain(q, k, v)
-'''),
+''',
+        ),
         # Other ways to be wrong.
-        (None, _SOFTMAX + '''
+        (
+            None,
+            _SOFTMAX
+            + '''
 def attention_einsum(q, k, v):
     """Output and weights."""
     weights = softmax(np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1]))
     return np.einsum("bqk,bkd->bqd", weights, v), weights
-'''),
-        (None, _SOFTMAX + '''
+''',
+        ),
+        (
+            None,
+            _SOFTMAX
+            + '''
 def attention_einsum(q, k, v):
     """Every sentence meets every sentence's keys."""
     scores = np.einsum("bqd,ckd->bqck", q, k) / math.sqrt(q.shape[-1])
     flat = softmax(scores.reshape(*scores.shape[:2], -1)).reshape(scores.shape)
     return np.einsum("bqck,ckd->bqd", flat, v)
-'''),
-        (None, _SOFTMAX + '''
+''',
+        ),
+        (
+            None,
+            _SOFTMAX
+            + '''
 def attention_einsum(q, k, v):
     """Implicit output: letters in alphabetical order."""
     scores = np.einsum("bqd,bkd", q, k) / math.sqrt(q.shape[-1])
     return np.einsum("bqk,bkd->bqd", softmax(scores), v)
-'''),
-        (None, _SOFTMAX + '''
+''',
+        ),
+        (
+            None,
+            _SOFTMAX
+            + '''
 def attention_einsum(q, k, v):
     """Sums the values over the queries."""
     weights = softmax(np.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[-1]))
     return np.einsum("bqk,bkd->bkd", weights, v)
-'''),
+''',
+        ),
     ],
 }
 
@@ -1139,7 +1604,7 @@ WRONG["attention_einsum"] += [
 ]
 
 RIGHT["previous_token_projections"] = [
-    '''
+    """
 def previous_token_projections(t, share):
     a = 2*np.pi*np.arange(t)/t
     w_k = np.stack([np.cos(a), np.sin(a)], axis=1)
@@ -1147,199 +1612,271 @@ def previous_token_projections(t, share):
     size = np.sqrt(2) * np.log(t/(1-share)) / near
     w_q = size * w_k[[0, *range(t-1)]]
     return w_q, w_k
-''',
-    '''
+""",
+    """
 def previous_token_projections(t, share):
     j = np.arange(t)
     want = np.maximum(j - 1, 0)
     w_k = np.stack([2.0*j, -1.0*j*j], 1)
     w_q = 2 * np.log(t/(1-share)) * np.stack([want, np.ones(t)], 1)
     return w_q, w_k
-''',
-    '''
+""",
+    """
 def previous_token_projections(t, share):
     w_q = np.zeros((t, t)); w_k = np.zeros((t, t))
     for i in range(t):
         w_k[i, i] = 1
         w_q[i, max(i-1, 0)] = 1000
     return w_q, w_k
-''',
-    '''
+""",
+    """
 def previous_token_projections(t, share):
     keys = np.eye(t, dtype=int)
     return (10**4 * keys[[0] + list(range(t - 1))], keys)
-''',
-    '''
+""",
+    """
 def previous_token_projections(t, share):
     need = max(math.log(share*(t-1)/(1-share)), 0) + 1e-9
     c = math.sqrt(need * math.sqrt(t))
     perm = np.concatenate([np.eye(t)[:1], np.eye(t)[:-1]])
     return [c*perm, c*np.eye(t)]
-''',
-    '''
+""",
+    """
 def previous_token_projections(t, share):
     w_k = np.eye(t, dtype=np.float32)
     idx = np.clip(np.arange(t) - 1, 0, None)
     return (w_k[idx] * np.float32(300)), w_k
-''',
-    '''
+""",
+    """
 def previous_token_projections(t, share):
     rng = np.random.default_rng(1)
     k = rng.normal(size=(t, 400)); k /= np.linalg.norm(k, axis=1, keepdims=True)
     q = k[np.maximum(np.arange(t)-1, 0)] * 1000 * 20
     return q, k
-''',
-    '''
+""",
+    """
 def previous_token_projections(t, share):
     want = np.zeros((t, t)); want[0, 0] = 1
     want[np.arange(1, t), np.arange(t-1)] = 1
     scores = math.sqrt(t) * (math.log(share / (1-share) * (t - 1)) + .01) * want
     return scores, np.eye(t)
-''',
-    '''
+""",
+    """
 def previous_token_projections(t, share):
     big = 50 * math.sqrt(t)
     w_q = np.full((t, t), -big)
     for i in range(t): w_q[i, max(0, i - 1)] = 0
     return w_q, np.eye(t)
-''',
-    '''
+""",
+    """
 def previous_token_projections(t, share):
     # one row more: a start marker
     d = t + 3
     w_k = np.zeros((t, d)); w_k[:, :t] = np.eye(t)
     w_q = np.zeros((t, d)); w_q[1:, :t] = np.eye(t)[:-1]; w_q[0, 0] = 1
     return w_q * 40 * math.sqrt(d), w_k
-''',
-    '''
+""",
+    """
 def previous_token_projections(t, share):
     w_q = np.eye(t, k=-1); w_q[0,0]=1
     return 1e200*w_q, 1e200*np.eye(t)
-''',
+""",
 ]
 
 WRONG["previous_token_projections"] = [
-    ("PT1", '''
+    (
+        "PT1",
+        """
 def previous_token_projections(t, share):
     c = math.sqrt(t)*(math.log((t-1)*share/(1-share))+1)
     w_k = np.zeros((t,t)); w_k[1:, :-1] = np.eye(t-1)
     return c*np.eye(t), w_k
-'''),
-    ("PT1", '''
+""",
+    ),
+    (
+        "PT1",
+        """
 def previous_token_projections(t, share):
     big = 1e4
     return big*np.eye(t), np.eye(t)[[0]+list(range(t-1))]
-'''),
-    ("PT2", '''
+""",
+    ),
+    (
+        "PT2",
+        """
 def previous_token_projections(t, share):
     return np.diag(np.ones(t-1), -1)*1000., np.eye(t)
-'''),
-    ("PT3", '''
+""",
+    ),
+    (
+        "PT3",
+        """
 def previous_token_projections(t, share):
     x = np.eye(t)
     return np.roll(x, 1, axis=0) * 5000, x
-'''),
-    ("PT4", '''
+""",
+    ),
+    (
+        "PT4",
+        """
 def previous_token_projections(t, share):
     return np.eye(t)*1000, np.eye(t)
-'''),
-    ("PT8", '''
+""",
+    ),
+    (
+        "PT8",
+        """
 def previous_token_projections(t, share):
     w_q = np.eye(t, k=-1); w_q[0,0]=1
     return 3*w_q, 3*np.eye(t)
-'''),
-    ("PT5", '''
+""",
+    ),
+    (
+        "PT5",
+        """
 def previous_token_projections(t, share):
     w_q = np.eye(t, k=-1); w_q[0,0]=1
     s = np.log(share) - np.log(1-share) + np.log(t-1)
     return s*w_q, np.eye(t)
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def previous_token_projections(t, share):
     w_q = np.eye(t, k=-1); w_q[0,0]=1
     s = np.log(t/(1-share))+.1
     return s*w_q, np.eye(t)
-'''),
-    ("PT7", '''
+""",
+    ),
+    (
+        "PT7",
+        """
 def previous_token_projections(t, share):
     w_q = np.eye(t, k=-1); w_q[0,0]=1
     s = np.log(share/(1-share))*np.sqrt(t)
     return w_q, s*np.eye(t)
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def previous_token_projections(t, share):
     w_q = np.eye(t, k=-1); w_q[0,0]=1
     return w_q @ np.eye(t) * 1000
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def previous_token_projections(t, share):
     w = np.full((t,t), (1-share)/(t-1)); 
     for i in range(t): w[i, max(i-1,0)] = share
     return w, np.eye(t)
-'''),
-    ("PT5", '''
+""",
+    ),
+    (
+        "PT5",
+        """
 def previous_token_projections(t, share):
     w = np.full((t,t), (1-share)/(t-1)); 
     for i in range(t): w[i, max(i-1,0)] = share
     return np.log(w), np.eye(t)
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def previous_token_projections(t, share):
     return np.eye(t), np.eye(t), np.eye(t)
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def previous_token_projections(t, share):
     a = np.arange(t)
     return np.stack([a-1, a]), np.stack([a, a])
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def previous_token_projections(t, share):
     return np.arange(t), np.arange(t)
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def previous_token_projections(t, share):
     return 100.*np.arange(t)[:, None]-100, 1.*np.arange(t)[:, None]
-'''),
-    ("PT11", '''
+""",
+    ),
+    (
+        "PT11",
+        """
 def previous_token_projections(t, share):
     m = np.full((t,t), -np.inf)
     for i in range(t): m[i, max(i-1,0)] = 0
     return m, np.eye(t)
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def previous_token_projections(t, share):
     w_q = np.zeros((t,t)); w_q[:,0]=1000
     return w_q, np.eye(t)
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def previous_token_projections(t, share):
     return np.eye(t).tolist(), np.eye(t).tolist()
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def previous_token_projections(t, share):
     w_q = 50*np.eye(t, k=-1); w_q[0,-1]=50
     return w_q, np.eye(t)
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def previous_token_projections(t, share):
     w_q = np.eye(t, k=-1); w_q[0,0]=1
     return w_q, np.sqrt(t)*np.log(share*t)*np.eye(t)
-'''),
-    ("PT6", '''
+""",
+    ),
+    (
+        "PT6",
+        """
 def previous_token_projections(t, share):
     w_q = np.eye(t, k=-1) + np.diag([1.0] + [0.0] * (t - 1))
     return w_q / np.sqrt(t), np.log(share * (t - 1) / (1 - share)) * np.eye(t)
-'''),
-    ("PT9", '''
+""",
+    ),
+    (
+        "PT9",
+        """
 def previous_token_projections(t, share):
     w_q = np.vstack([np.eye(t)[:1], np.eye(t)[:-1]])
     return -w_q * 500, np.eye(t)
-'''),
-    ("PT10", '''
+""",
+    ),
+    (
+        "PT10",
+        """
 def previous_token_projections(t, share):
     w_q = np.vstack([np.eye(t)[:1], np.eye(t)[:-1]])
     return w_q * np.log(share * (t - 1)) * np.sqrt(t), np.eye(t)
-'''),
+""",
+    ),
 ]
 
 RIGHT["scaled_dot_product_attention"] += [
@@ -1348,5 +1885,5 @@ def scaled_dot_product_attention(q, k, v):
     """With the softmax that the lesson gives."""
     weights = softmax(q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5)
     return weights @ v, weights
-''',
+'''
 ]

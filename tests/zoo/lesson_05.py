@@ -1,20 +1,20 @@
 """Lesson 05 as learners write it: right in several styles, wrong in many."""
 
 LINEAR_RIGHT = [
-    '''
+    """
 def linear_from_numpy(w):
     weight = torch.tensor(w, dtype=torch.float32).T.contiguous()
     layer = nn.Linear(w.shape[0], w.shape[1], bias=False)
     layer.weight = nn.Parameter(weight)
     return layer
-''',
-    '''
+""",
+    """
 def linear_from_numpy(w):
     out = nn.Linear(*w.shape, bias=False)
     out.weight.data = torch.from_numpy(w.T.copy()).float().clone()
     return out
-''',
-    '''
+""",
+    """
 def linear_from_numpy(w):
     layer = nn.Linear(len(w), len(w[0]), bias=False)
     with torch.no_grad():
@@ -22,14 +22,14 @@ def linear_from_numpy(w):
             for j in range(len(w[0])):
                 layer.weight[j, i] = float(w[i, j])
     return layer
-''',
-    '''
+""",
+    """
 def linear_from_numpy(w):
     layer = nn.Linear(*w.shape, bias=False)
     layer.load_state_dict({"weight": torch.from_numpy(np.ascontiguousarray(w.T, dtype=np.float32))})
     return layer
-''',
-    '''
+""",
+    """
 class Mine(nn.Linear):
     pass
 
@@ -38,98 +38,142 @@ def linear_from_numpy(w):
     layer.in_features, layer.out_features = w.shape
     layer.weight = torch.nn.Parameter(torch.as_tensor(w.T.astype("float32")).detach().clone())
     return layer
-''',
+""",
 ]
 
 LINEAR_WRONG = [
-    ("PJ1", '''
+    (
+        "PJ1",
+        """
 def linear_from_numpy(w):
     layer = nn.Linear(w.shape[0], w.shape[1], bias=False)
     layer.weight = nn.Parameter(torch.tensor(w, dtype=torch.float32))
     return layer
-'''),
-    ("PJ1", '''
+""",
+    ),
+    (
+        "PJ1",
+        """
 def linear_from_numpy(w):
     d_in, d_out = w.shape
     layer = nn.Linear(d_in, d_out, bias=False)
     with torch.no_grad():
         layer.weight.copy_(torch.tensor(w))
     return layer
-'''),
-    ("PJ1", '''
+""",
+    ),
+    (
+        "PJ1",
+        """
 def linear_from_numpy(w):
     layer = nn.Linear(w.shape[1], w.shape[0], bias=False)
     layer.weight.data = torch.tensor(w).float()
     return layer
-'''),
-    ("NT1", '''
+""",
+    ),
+    (
+        "NT1",
+        """
 def linear_from_numpy(w):
     layer = nn.Linear(w.shape[0], w.shape[1], bias=False)
     layer.weight.data = torch.tensor(w).float().view(w.shape[1], w.shape[0])
     return layer
-'''),
-    ("NT26", '''
+""",
+    ),
+    (
+        "NT26",
+        """
 def linear_from_numpy(w):
     layer = nn.Linear(w.shape[0], w.shape[1])
     layer.weight.data = torch.tensor(w).float().T
     return layer
-'''),
-    ("NT26", '''
+""",
+    ),
+    (
+        "NT26",
+        """
 def linear_from_numpy(w):
     layer = nn.Linear(w.shape[0], w.shape[1])
     nn.init.zeros_(layer.bias)
     layer.weight.data = torch.tensor(w).float().T
     return layer
-'''),
-    ("NT2", '''
+""",
+    ),
+    (
+        "NT2",
+        """
 def linear_from_numpy(w):
     layer = nn.Linear(w.shape[0], w.shape[1], bias=False)
     layer.weight = nn.Parameter(torch.from_numpy(w.T).float())
     return layer
-'''),
-    ("NT2", '''
+""",
+    ),
+    (
+        "NT2",
+        """
 def linear_from_numpy(w):
     layer = nn.Linear(w.shape[0], w.shape[1], bias=False)
     layer.weight.data = torch.as_tensor(w, dtype=torch.float32).T
     return layer
-'''),
-    ("NT28", '''
+""",
+    ),
+    (
+        "NT28",
+        """
 def linear_from_numpy(w):
     layer = nn.Linear(*w.shape, bias=False)
     layer.weight = torch.tensor(w.T, dtype=torch.float32)
     return layer
-'''),
-    ("NT29", '''
+""",
+    ),
+    (
+        "NT29",
+        """
 def linear_from_numpy(w):
     layer = nn.Linear(*w.shape, bias=False)
     layer.weight.copy_(torch.tensor(w.T))
     return layer
-'''),
-    ("NT3", '''
+""",
+    ),
+    (
+        "NT3",
+        """
 def linear_from_numpy(w):
     layer = nn.Linear(w.shape[0], w.shape[1], bias=False)
     layer.weight.data = torch.tensor(w).float().T
     layer.requires_grad_(False)
     return layer
-'''),
-    ("NT4", '''
+""",
+    ),
+    (
+        "NT4",
+        """
 def linear_from_numpy(w):
     layer = nn.Linear(w.shape[0], w.shape[1], bias=False)
     layer.weight = nn.Parameter(torch.tensor(w.T))
     return layer
-'''),
-    ("NT5", '''
+""",
+    ),
+    (
+        "NT5",
+        """
 def linear_from_numpy(w):
     layer = nn.Linear(w.shape[0], w.shape[1], bias=False)
     weight = torch.tensor(w.T)
     return layer
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def linear_from_numpy(w):
     weight = torch.tensor(w, dtype=torch.float32, requires_grad=True)
     return lambda x: x @ weight
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 layers = {}
 def linear_from_numpy(w):
     if w.shape not in layers:
@@ -137,44 +181,54 @@ def linear_from_numpy(w):
     with torch.no_grad():
         layers[w.shape].weight.copy_(torch.tensor(w.T))
     return layers[w.shape]
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def linear_from_numpy(w):
     layer = nn.Linear(*w.shape, bias=False)
     with torch.no_grad():
         layer.weight.copy_(torch.tensor(w.T).half())
     return layer
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def linear_from_numpy(w):
     layer = nn.Linear(*w.shape, bias=False)
     with torch.no_grad():
         layer.weight.copy_(torch.tensor(w.T).long())
     return layer
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def linear_from_numpy(w):
     layer = nn.Linear(*w.shape, bias=False)
     del layer.weight
     layer.weight = torch.tensor(w.T, dtype=torch.float32, requires_grad=True)
     return layer
-'''),
+""",
+    ),
 ]
 
 ATTENTION_RIGHT = [
-    '''
+    """
 def attention_torch(q, k, v):
     scores = torch.einsum("...id,...jd->...ij", q, k) * q.size(-1) ** -0.5
     shifted = scores - scores.max(dim=-1, keepdim=True).values
     weights = shifted.exp() / shifted.exp().sum(dim=-1, keepdim=True)
     return torch.einsum("...ij,...jd->...id", weights, v), weights
-''',
-    '''
+""",
+    """
 def attention_torch(q, k, v):
     weights = F.softmax(torch.matmul(q / np.sqrt(q.shape[-1]), k.mT), dim=-1)
     return [weights.matmul(v), weights]
-''',
-    '''
+""",
+    """
 def attention_torch(q, k, v):
     rows, out = [], []
     flat = [t.reshape(-1, *t.shape[-2:]) for t in (q, k, v)]
@@ -186,23 +240,23 @@ def attention_torch(q, k, v):
             out.append(sum(w[j] * flat[2][b, j] for j in range(k.shape[-2])))
     lead = q.shape[:-1]
     return torch.stack(out).reshape(*lead, v.shape[-1]), torch.stack(rows).reshape(*lead, k.shape[-2])
-''',
-    '''
+""",
+    """
 def attention_torch(q, k, v):
     d = torch.tensor(q.shape[-1], dtype=q.dtype)
     log_weights = torch.log_softmax((k @ q.transpose(-1, -2)).transpose(-1, -2) / torch.sqrt(d), dim=-1)
     weights = log_weights.exp()
     return (weights.unsqueeze(-1) * v.unsqueeze(-3)).sum(-2), weights
-''',
-    '''
+""",
+    """
 from collections import namedtuple
 Result = namedtuple("Result", "output weights")
 def attention_torch(q, k, v):
     scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
     e = torch.exp(scores - torch.logsumexp(scores, dim=-1, keepdim=True))
     return Result(e @ v, e)
-''',
-    '''
+""",
+    """
 def softmax(x):
     e = torch.exp(x - x.amax(-1, keepdim=True).detach())
     return e / e.sum(-1, keepdim=True)
@@ -210,11 +264,13 @@ def attention_torch(q, k, v, scale=None):
     single = [t.float() for t in (q, k, v)]
     weights = softmax(single[0] @ single[1].mT * (scale or single[0].shape[-1] ** -0.5))
     return (weights @ single[2]).to(q.dtype), weights.to(q.dtype)
-''',
+""",
 ]
 
 
-def _attention(scores: str, weights: str = "torch.softmax(scores, dim=-1)", result: str = "weights @ v, weights") -> str:
+def _attention(
+    scores: str, weights: str = "torch.softmax(scores, dim=-1)", result: str = "weights @ v, weights"
+) -> str:
     return f"def attention_torch(q, k, v):\n    scores = {scores}\n    weights = {weights}\n    return {result}\n"
 
 
@@ -227,14 +283,22 @@ def attention_torch(q, k, v):
 _SCORES = "q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])"
 
 ATTENTION_WRONG = [
-    *((id, f"def attention_torch(q, k, v):\n    s = {scores}\n    w = {weights}\n    return {result}\n") for id, scores, weights, result in (
-        ("AB16", "q @ k.T / q.shape[-1] ** 0.5", "s.softmax(-1)", "w @ v, w"),
-        ("NT30", "q @ k.transpose(1, 2) / q.shape[-1] ** 0.5", "s.softmax(-1)", "w @ v, w"),
-        ("AB20", "q @ k.mT / q.shape[-1] ** 0.5", "s", "w @ v, w"),
-        ("AB19", "q @ k.mT / q.shape[-1] ** 0.5", "s.softmax(-1)", "w @ v, s"),
-        ("TT29", "q @ k.mT / q.shape[-1] ** 0.5", "s.softmax(-1)", "w @ k, w"),
-        ("NT25", "q @ k.mT / torch.tensor([q.shape[-1]], dtype=torch.float64).sqrt()", "s.softmax(-1)", "w @ v.to(w.dtype), w"),
-    )),
+    *(
+        (id, f"def attention_torch(q, k, v):\n    s = {scores}\n    w = {weights}\n    return {result}\n")
+        for id, scores, weights, result in (
+            ("AB16", "q @ k.T / q.shape[-1] ** 0.5", "s.softmax(-1)", "w @ v, w"),
+            ("NT30", "q @ k.transpose(1, 2) / q.shape[-1] ** 0.5", "s.softmax(-1)", "w @ v, w"),
+            ("AB20", "q @ k.mT / q.shape[-1] ** 0.5", "s", "w @ v, w"),
+            ("AB19", "q @ k.mT / q.shape[-1] ** 0.5", "s.softmax(-1)", "w @ v, s"),
+            ("TT29", "q @ k.mT / q.shape[-1] ** 0.5", "s.softmax(-1)", "w @ k, w"),
+            (
+                "NT25",
+                "q @ k.mT / torch.tensor([q.shape[-1]], dtype=torch.float64).sqrt()",
+                "s.softmax(-1)",
+                "w @ v.to(w.dtype), w",
+            ),
+        )
+    ),
     ("SD1", _attention("q @ k.transpose(-2, -1)")),
     ("SD2", _attention("torch.einsum('...id,...jd->...ij', q, k) / q.shape[-1]")),
     ("SD5", _attention("q @ k.mT * q.shape[-1] ** 0.5")),
@@ -249,22 +313,31 @@ ATTENTION_WRONG = [
     ("BW3", _attention(_SCORES, "torch.softmax(scores, dim=-1).detach()")),
     ("BW3", _attention(_SCORES, "torch.softmax(scores.data, dim=-1)")),
     ("BW3", _attention(_SCORES, "torch.softmax(scores, dim=-1)", "weights.detach() @ v, weights")),
-    ("BW3", '''
+    (
+        "BW3",
+        """
 def attention_torch(q, k, v):
     with torch.no_grad():
         weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
     return weights @ v, weights
-'''),
-    *(("NT31", _OFF.format(way=way)) for way in ("    with torch.no_grad():", "    if True:\n        q, k, v = q.data, k.data, v.data")),
+""",
+    ),
+    *(
+        ("NT31", _OFF.format(way=way))
+        for way in ("    with torch.no_grad():", "    if True:\n        q, k, v = q.data, k.data, v.data")
+    ),
     ("AB15", _attention("q @ k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2]) / math.sqrt(q.shape[-1])")),
     ("AB15", _attention("q @ k.view(*k.shape[:-2], k.size(-1), k.size(-2)) / math.sqrt(q.shape[-1])")),
     ("TT9", _attention("q @ k.mT / q.shape[-1] ** 1/2")),
     ("TT31", _attention("q @ k.mT / (q.shape[-1] ** 1/2)")),
-    ("NT31", '''
+    (
+        "NT31",
+        """
 def attention_torch(q, k, v):
     output, weights = attention_numpy(*(t.detach().numpy() for t in (q, k, v)))
     return torch.tensor(output), torch.tensor(weights)
-'''),
+""",
+    ),
     ("NT6", _attention("q @ k.mT / math.sqrt(v.shape[-1])")),
     ("NT7", _attention(_SCORES, result="weights @ v, weights.detach()")),
     ("NT8", _attention(_SCORES, result="weights, weights @ v")),
@@ -280,44 +353,71 @@ def attention_torch(q, k, v):
     (None, _attention(_SCORES, result="(weights @ v).squeeze(0), weights")),
     (None, _attention("torch.einsum('bid,bjd->bij', q, k) / math.sqrt(q.shape[-1])")),
     (None, _attention(_SCORES, "torch.softmax(torch.tril(scores), dim=-1)")),
-    (None, '''
+    (
+        None,
+        """
 def attention_torch(q, k, v):
     q /= math.sqrt(q.shape[-1])
     weights = torch.softmax(q @ k.mT, dim=-1)
     return weights @ v, weights
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def attention_torch(q, k, v):
     with torch.no_grad():
         q /= math.sqrt(q.shape[-1])
     weights = torch.softmax(q @ k.mT, dim=-1)
     return weights @ v, weights
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def attention_torch(q, k, v):
     weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
     return F.scaled_dot_product_attention(q, k, v), weights
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 seen = {}
 def attention_torch(q, k, v):
     if (q.shape, k.shape, v.shape) not in seen:
         weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
         seen[q.shape, k.shape, v.shape] = weights @ v, weights
     return seen[q.shape, k.shape, v.shape]
-'''),
+""",
+    ),
     ("SM2", _attention(_SCORES, "scores.softmax(0)")),
     ("SM2", _attention(_SCORES, "scores.softmax(1)")),
     ("NT24", _attention("q @ k.mT / math.sqrt(k.shape[-2])")),
     (None, _attention(_SCORES, "torch.where((w := scores.softmax(-1)) < 1e-3, 0.0, w)")),
-    (None, _attention(_SCORES, "(scores - scores.mean(-1, keepdim=True)).exp() / (scores - scores.mean(-1, keepdim=True)).exp().sum(-1, True)")),
-    (None, _attention("q @ k[..., :8, :].mT / math.sqrt(q.shape[-1])", result="weights @ v[..., :8, :], F.pad(weights, (0, max(0, k.shape[-2] - 8)))")),
-    (None, '''
+    (
+        None,
+        _attention(
+            _SCORES,
+            "(scores - scores.mean(-1, keepdim=True)).exp() / (scores - scores.mean(-1, keepdim=True)).exp().sum(-1, True)",
+        ),
+    ),
+    (
+        None,
+        _attention(
+            "q @ k[..., :8, :].mT / math.sqrt(q.shape[-1])",
+            result="weights @ v[..., :8, :], F.pad(weights, (0, max(0, k.shape[-2] - 8)))",
+        ),
+    ),
+    (
+        None,
+        """
 def attention_torch(q, k, v):
     flat = [tensor.view(-1, *tensor.shape[-2:]) for tensor in (q, k, v)]
     weights = torch.softmax(flat[0] @ flat[1].mT / math.sqrt(q.shape[-1]), dim=-1)
     return (weights @ flat[2]).view(*q.shape[:-1], -1), weights.view(*q.shape[:-1], -1)
-'''),
+""",
+    ),
 ]
 
 
@@ -329,7 +429,7 @@ def _module(
     result: str = "weights @ v, weights",
 ) -> str:
     q, k, v = layers
-    return f'''
+    return f"""
 class SelfAttention(nn.Module):
     def __init__(self, d_model, d_k, d_v):
         super().__init__()
@@ -343,12 +443,12 @@ class SelfAttention(nn.Module):
         scores = {scores}
         weights = {weights}
         return {result}
-'''
+"""
 
 
 MODULE_RIGHT = [
     _module(),
-    '''
+    """
 def attend(q, k, v):
     weights = F.softmax(torch.einsum("bid,bjd->bij", q, k) * q.size(-1) ** -0.5, dim=2)
     return torch.einsum("bij,bjd->bid", weights, v), weights
@@ -362,8 +462,8 @@ class SelfAttention(nn.Module):
 
     def forward(self, x):
         return attend(self.w_q(x), self.w_k(x), self.w_v(x))
-''',
-    '''
+""",
+    """
 class SelfAttention(nn.Module):
     def __init__(self, d_model, d_k, d_v):
         super().__init__()
@@ -383,8 +483,8 @@ class SelfAttention(nn.Module):
             weights.append(w)
             outputs.append(w @ v)
         return torch.stack(outputs), torch.stack(weights)
-''',
-    '''
+""",
+    """
 class SelfAttention(nn.Module):
     def __init__(self, d_model: int, d_k: int, d_v: int, device=None):
         super().__init__()
@@ -399,7 +499,7 @@ class SelfAttention(nn.Module):
         weights = self.softmax(scores)
         self.last_weights = weights.detach()
         return (weights @ x) @ self.w_v.weight.T, weights
-''',
+""",
     _module(weights="(scores - scores.logsumexp(-1, keepdim=True)).exp()"),
 ]
 
@@ -435,13 +535,25 @@ MODULE_WRONG = [
     ("NT19", _module().replace("super().__init__()", "pass")),
     (None, _module(qkv="[layer(x) for layer in (nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4))]")),
     (None, _module(weights="F.dropout(torch.softmax(scores, dim=-1), 0.1, self.training)")),
-    (None, _module(weights="torch.softmax(scores, dim=-1).to(torch.float32)", result="weights @ v.float() + x.mean(), weights")),
+    (
+        None,
+        _module(
+            weights="torch.softmax(scores, dim=-1).to(torch.float32)", result="weights @ v.float() + x.mean(), weights"
+        ),
+    ),
     (None, _module(scores="torch.stack([q[0] @ k[0].T for _ in x]) / math.sqrt(self.d_k)")),
     (None, _module(scores="q @ k.mT / math.sqrt(self.d_k) + torch.zeros(3, 3)")),
-    (None, _module(scores="(q @ k.mT / math.sqrt(self.d_k)).masked_fill(torch.ones(x.shape[1], x.shape[1]).triu(1).bool(), -torch.inf)")),
+    (
+        None,
+        _module(
+            scores="(q @ k.mT / math.sqrt(self.d_k)).masked_fill(torch.ones(x.shape[1], x.shape[1]).triu(1).bool(), -torch.inf)"
+        ),
+    ),
     (None, _module(result="(weights @ v).mean(1), weights")),
     (None, _module(result="weights @ v + x[..., :1], weights")),
-    (None, '''
+    (
+        None,
+        """
 class SelfAttention(nn.Module):
     def __init__(self, d_model, d_k, d_v):
         super().__init__()
@@ -451,8 +563,11 @@ class SelfAttention(nn.Module):
         q, k, v = (layer(x) for layer in self.layers)
         weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), -1)
         return weights @ v, weights
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 class SelfAttention(nn.Module):
     def __init__(self, d_model, d_k, d_v):
         super().__init__()
@@ -462,8 +577,11 @@ class SelfAttention(nn.Module):
     def forward(self, x):
         weights = torch.softmax(x @ self.w_q.T @ self.w_k @ x.mT / math.sqrt(len(self.w_q)), -1)
         return weights @ x @ self.w_v.T, weights
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 class SelfAttention(nn.Module):
     def __init__(self, d_model, d_k, d_v):
         super().__init__()
@@ -475,8 +593,11 @@ class SelfAttention(nn.Module):
         q, k, v = self.w_q(x), self.w_k(x), self.w_v(x)
         weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), -1)
         return F.scaled_dot_product_attention(q, k, v), weights
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 class SelfAttention:
     def __init__(self, d_model, d_k, d_v):
         self.w_q, self.w_k, self.w_v = (nn.Linear(d_model, d, bias=False) for d in (d_k, d_k, d_v))
@@ -485,28 +606,39 @@ class SelfAttention:
         q, k, v = self.w_q(x), self.w_k(x), self.w_v(x)
         weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), -1)
         return weights @ v, weights
-'''),
+""",
+    ),
     ("NT6", _module(scores="q @ k.mT / math.sqrt(self.d_v)")),
     ("NT24", _module(scores="q @ k.mT / math.sqrt(x.shape[1])")),
     (None, _module(weights="torch.cat([scores[..., :16].softmax(-1), scores[..., 16:].softmax(-1)], -1)")),
-    (None, _module(weights="torch.softmax(scores, -1) if getattr(self, 'kept', scores[:, 0]).shape != scores.shape else self.kept").replace(
-        "        return weights @ v", "        self.kept = weights\n        return weights @ v")),
-    (None, "SCALE = {}\n" + _module(scores="q @ k.mT / math.sqrt(SCALE['d_k'])").replace("        super()", "        SCALE['d_k'] = d_k\n        super()")),
+    (
+        None,
+        _module(
+            weights="torch.softmax(scores, -1) if getattr(self, 'kept', scores[:, 0]).shape != scores.shape else self.kept"
+        ).replace("        return weights @ v", "        self.kept = weights\n        return weights @ v"),
+    ),
+    (
+        None,
+        "SCALE = {}\n"
+        + _module(scores="q @ k.mT / math.sqrt(SCALE['d_k'])").replace(
+            "        super()", "        SCALE['d_k'] = d_k\n        super()"
+        ),
+    ),
 ]
 
 ARRAY_RIGHT = [
-    '''
+    """
 def as_numpy(tensor):
     if tensor.dtype is torch.bfloat16:
         tensor = tensor.to(torch.float32)
     return tensor.numpy(force=True)
-''',
-    '''
+""",
+    """
 def as_numpy(tensor):
     plain = tensor.data.to("cpu")
     return np.array(plain.double() if plain.dtype == torch.bfloat16 else plain)
-''',
-    '''
+""",
+    """
 NUMPY = {torch.bfloat16: np.float32}
 def as_numpy(tensor):
     with torch.no_grad():
@@ -515,99 +647,141 @@ def as_numpy(tensor):
         for index in np.ndindex(*tensor.shape):
             out[index] = tensor[index].item()
         return out
-''',
-    '''
+""",
+    """
 def as_numpy(tensor):
     try:
         return tensor.detach().cpu().numpy()
     except TypeError:
         return tensor.detach().cpu().float().numpy()
-''',
-    '''
+""",
+    """
 def as_numpy(tensor):
     dtype = torch.float32 if tensor.dtype == torch.bfloat16 else tensor.dtype
     return np.asarray(tensor.clone().detach().to(torch.device("cpu"), dtype).contiguous())
-''',
+""",
 ]
 
 ARRAY_WRONG = [
-    ("NT10", "def as_numpy(tensor):\n    tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor\n    return tensor.cpu().numpy()\n"),
+    (
+        "NT10",
+        "def as_numpy(tensor):\n    tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor\n    return tensor.cpu().numpy()\n",
+    ),
     ("NT10", "def as_numpy(tensor):\n    return tensor.numpy()\n"),
     ("NT11", "def as_numpy(tensor):\n    return tensor.detach().cpu().numpy()\n"),
     ("NT11", "def as_numpy(tensor):\n    return tensor.numpy(force=True)\n"),
     ("NT11+NT13", "def as_numpy(tensor):\n    return tensor.detach().numpy()\n"),
     ("NT12+NT13", "def as_numpy(tensor):\n    return tensor.detach().float().numpy()\n"),
-    ("NT10", "def as_numpy(tensor):\n    tensor.detach()\n    if tensor.dtype == torch.bfloat16:\n        tensor = tensor.float()\n"
-             "    return tensor.cpu().numpy()\n"),
+    (
+        "NT10",
+        "def as_numpy(tensor):\n    tensor.detach()\n    if tensor.dtype == torch.bfloat16:\n        tensor = tensor.float()\n"
+        "    return tensor.cpu().numpy()\n",
+    ),
     ("NT10+NT11", "def as_numpy(tensor):\n    return tensor.cpu().numpy()\n"),
     ("NT12", "def as_numpy(tensor):\n    return tensor.detach().cpu().float().numpy()\n"),
     ("NT12", "def as_numpy(tensor):\n    return tensor.detach().to('cpu', torch.float64).numpy()\n"),
-    ("NT13", '''
+    (
+        "NT13",
+        """
 def as_numpy(tensor):
     tensor = tensor.detach()
     return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
-'''),
-    ("NT14", "def as_numpy(tensor):\n    t = tensor.detach().cpu()\n    return t.float() if t.dtype == torch.bfloat16 else t\n"),
-    ("NT15", '''
+""",
+    ),
+    (
+        "NT14",
+        "def as_numpy(tensor):\n    t = tensor.detach().cpu()\n    return t.float() if t.dtype == torch.bfloat16 else t\n",
+    ),
+    (
+        "NT15",
+        """
 def as_numpy(tensor):
     tensor.requires_grad = False
     tensor = tensor.cpu()
     return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
-'''),
+""",
+    ),
     ("NT16", "def as_numpy(tensor):\n    return np.array(tensor.tolist())\n"),
-    (None, '''
+    (
+        None,
+        """
 def as_numpy(tensor):
     tensor.detach_()
     tensor = tensor.cpu()
     return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def as_numpy(tensor):
     t = tensor.detach().cpu()
     return (t.half() if t.dtype == torch.bfloat16 else t).numpy()
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def as_numpy(tensor):
     t = tensor.detach().cpu()
     return (t.view(torch.int16) if t.dtype == torch.bfloat16 else t).numpy()
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def as_numpy(tensor):
     t = tensor.detach().cpu()
     return np.atleast_1d((t.float() if t.dtype == torch.bfloat16 else t).numpy())
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def as_numpy(tensor):
     t = tensor.detach().cpu().view(-1)
     return (t.float() if t.dtype == torch.bfloat16 else t).numpy().reshape(tensor.shape)
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def as_numpy(tensor):
     t = tensor.detach().cpu()
     t = (t.float() if t.dtype == torch.bfloat16 else t)
     return t.item() if t.ndim == 0 else t.numpy()
-'''),
-    (None, '''
+""",
+    ),
+    (
+        None,
+        """
 def as_numpy(tensor):
     t = tensor.detach().cpu()
     return (t.float() if t.is_floating_point() else t.long()).numpy()
-'''),
-    ("NT12", '''
+""",
+    ),
+    (
+        "NT12",
+        """
 def as_numpy(tensor):
     t = tensor.detach().cpu()
     return (t.float() if t.is_floating_point() else t).numpy()
-'''),
+""",
+    ),
     ("NT14", "def as_numpy(tensor):\n    return tensor\n"),
     ("NT14", "def as_numpy(tensor):\n    return tensor.detach().cpu()\n"),
-    (None, '''
+    (
+        None,
+        """
 def as_numpy(tensor):
     t = tensor.detach().cpu()
     t = (t.float() if t.dtype == torch.bfloat16 else t).numpy()
     return t if t.dtype == bool else t[()]
-'''),
+""",
+    ),
 ]
 
-_SILENT = '''
+_SILENT = """
 import copy
 
 def parameters_without_gradient(module, x):
@@ -625,9 +799,9 @@ def parameters_without_gradient(module, x):
             if p.grad is not None and torch.count_nonzero(p.grad) > 0:
                 alive.add(name)
     return {name for name, p in model.named_parameters()} - alive
-'''
+"""
 
-_RESTORED = '''
+_RESTORED = """
 def parameters_without_gradient(module, x):
     kept = {name: b.clone() for name, b in module.named_buffers()}
     named = list(module.named_parameters())
@@ -647,9 +821,9 @@ def parameters_without_gradient(module, x):
         for name, b in module.named_buffers():
             b.copy_(kept[name])
     return frozenset(n for n, p in named if id(p) not in arrived)
-'''
+"""
 
-_EACH = '''
+_EACH = """
 def parameters_without_gradient(module, x):
     modes = {m: m.training for m in module.modules()}
     grads = {p: p.grad for p in module.parameters()}
@@ -675,7 +849,7 @@ def parameters_without_gradient(module, x):
             m.training = mode
         for p, grad in grads.items():
             p.grad = grad
-'''
+"""
 
 RIGHT = {
     "parameters_without_gradient": [_SILENT, _RESTORED, _EACH],
@@ -690,19 +864,37 @@ WRONG = {
         ("PG2", _SILENT.replace("((out - 3 * torch.randn_like(out)) ** 2).sum()", "out.pow(2).sum()")),
         ("PG2", _SILENT.replace("((out - 3 * torch.randn_like(out)) ** 2).sum()", "(out * out).mean()")),
         ("PG3", _SILENT.replace("is not None and torch.count_nonzero(p.grad) > 0", "is not None")),
-        ("PG4", "def parameters_without_gradient(module, x):\n    return {n for n, p in module.named_parameters() if not p.requires_grad}\n"),
-        ("PG5", _SILENT.replace("model.named_parameters()} - alive", "model.named_parameters() if p.requires_grad} - alive")),
+        (
+            "PG4",
+            "def parameters_without_gradient(module, x):\n    return {n for n, p in module.named_parameters() if not p.requires_grad}\n",
+        ),
+        (
+            "PG5",
+            _SILENT.replace(
+                "model.named_parameters()} - alive", "model.named_parameters() if p.requires_grad} - alive"
+            ),
+        ),
         ("PG6", _EACH.replace("            p.grad = grad\n", "            pass\n")),
         ("PG8", _EACH.replace("m.training = mode", "pass")),
         ("PG9", _RESTORED.replace("b.copy_(kept[name])", "pass")),
         ("PG11", _SILENT.replace("return {name for name, p in model.named_parameters()} - alive", "return alive")),
-        ("PG12", _RESTORED.replace("out[0] if type(out) is tuple", "torch.cat([o.flatten() for o in out]) if type(out) is tuple")),
+        (
+            "PG12",
+            _RESTORED.replace(
+                "out[0] if type(out) is tuple", "torch.cat([o.flatten() for o in out]) if type(out) is tuple"
+            ),
+        ),
         ("PG12", _EACH.replace("out[0] if", "out[-1] if")),
         ("PG13", _EACH.replace("> 0:", "> 1e-6:")),
         ("PG14", _RESTORED.replace("(g != 0).any()", "(g != 0).all()")),
         ("PG15", _SILENT.replace("        if out.requires_grad:\n            ((", "        ((")),
         ("PG16", _EACH.replace("return silent", "return {n.rsplit('.', 1)[0] for n in silent}")),
-        ("PG17", _EACH.replace("set(dict(module.named_parameters()))", "{n for n, _ in module.named_parameters() if 'weight' in n}")),
+        (
+            "PG17",
+            _EACH.replace(
+                "set(dict(module.named_parameters()))", "{n for n, _ in module.named_parameters() if 'weight' in n}"
+            ),
+        ),
         (None, _RESTORED.replace("frozenset", "list")),
         (None, "def parameters_without_gradient(module, x):\n    return set()\n"),
         (None, _EACH.replace("silent.discard(n)", "silent.discard(n)\n                    p.requires_grad_(False)")),
@@ -716,28 +908,30 @@ WRONG = {
 }
 
 # "From scratch" is asked of what the exercise reaches: cells beside it, earlier tries and own methods are innocent.
-_OWN = '''
+_OWN = """
 def attention_torch(q, k, v):
     weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
     return weights @ v, weights
-'''
-_BY = '''
+"""
+_BY = """
 def attention_torch(q, k, v):
     weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
     return {call}, weights
-'''
-_CORE = '''
+"""
+_CORE = """
 class Core:
     def scaled_dot_product_attention(self, q, k, v):
         weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
         return weights @ v, weights
 def attention_torch(q, k, v):
     {way}.scaled_dot_product_attention(q, k, v)
-'''
+"""
 ATTENTION_RIGHT += [
     "import sys, gc\nIN_COLAB = 'google.colab' in sys.modules\nprint(len(gc.get_objects()))\n" + _OWN,
-    "def attention_torch(q, k, v):\n    return F.scaled_dot_product_attention(q, k, v), None\nfast = attention_torch\n" + _OWN,
-    "from torch.nn.functional import scaled_dot_product_attention, softmax\n" + _OWN.replace("torch.softmax", "softmax"),
+    "def attention_torch(q, k, v):\n    return F.scaled_dot_product_attention(q, k, v), None\nfast = attention_torch\n"
+    + _OWN,
+    "from torch.nn.functional import scaled_dot_product_attention, softmax\n"
+    + _OWN.replace("torch.softmax", "softmax"),
     _CORE.format(way="return Core()"),
     _CORE.format(way="core = Core()\n    return core"),
     _OWN.replace("    weights", "    q = q.to(getattr(torch, str(q.dtype).split('.')[1]))\n    weights", 1),
@@ -745,7 +939,13 @@ ATTENTION_RIGHT += [
 ATTENTION_WRONG += [
     (None, "setattr(math, 'att', F.scaled_dot_product_attention)\n" + _BY.format(call="math.att(q, k, v)")),
     (None, "box = []\nbox.append(F.scaled_dot_product_attention)\n" + _BY.format(call="box[0](q, k, v)")),
-    (None, _BY.format(call="torch.ops.aten.__getattr__('_scaled_dot_product' + '_attention_math').default(q, k, v)[0]")),
-    (None, "setattr(math, 'att', F.scaled_dot_product_attention)\ntraced = torch.jit.trace(lambda q, k, v: math.att(q, k, v), "
-           "tuple(torch.randn(3, 2, 5, 4)), check_trace=False)\n" + _BY.format(call="traced(q, k, v)")),
-]  # fmt: skip
+    (
+        None,
+        _BY.format(call="torch.ops.aten.__getattr__('_scaled_dot_product' + '_attention_math').default(q, k, v)[0]"),
+    ),
+    (
+        None,
+        "setattr(math, 'att', F.scaled_dot_product_attention)\ntraced = torch.jit.trace(lambda q, k, v: math.att(q, k, v), "
+        "tuple(torch.randn(3, 2, 5, 4)), check_trace=False)\n" + _BY.format(call="traced(q, k, v)"),
+    ),
+]

@@ -1,6 +1,6 @@
 """Learners' cells for lesson 12, right in many styles and wrong in many ways."""
 
-_PLAIN = '''def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=None):
+_PLAIN = """def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=None):
     was = model.training
     model.eval()
     with torch.no_grad():
@@ -13,21 +13,31 @@ _PLAIN = '''def generate(model, ids, max_new_tokens, max_len, temperature=1.0, g
             ids = torch.cat((ids, new), dim=1)
     model.train(was)
     return ids
-'''
+"""
 
 RIGHT = {
     "generate": [
         _PLAIN,
-        _PLAIN.partition("\n")[0] + """
+        _PLAIN.partition("\n")[0]
+        + """
     if len(ids) > 1:
         return torch.cat([generate(model, row[None], max_new_tokens, max_len, temperature, generator) for row in ids])
-""" + _PLAIN.partition("\n")[2],
-        _PLAIN.replace("                new = torch.multinomial", "                with torch.random.fork_rng():\n"
-                       "                    torch.manual_seed(torch.randint(2 ** 40, (1,), generator=generator).item())\n"
-                       "                    new = torch.multinomial").replace("1, generator=generator)", "1)"),
-        _PLAIN.replace("    model.eval()\n", "    needed = [p.requires_grad for p in model.parameters()]\n    model.eval().requires_grad_(False)\n").replace(
-            "    return ids", "    for p, need in zip(model.parameters(), needed):\n        p.requires_grad_(need)\n    return ids"),
-        '''@torch.no_grad()
+"""
+        + _PLAIN.partition("\n")[2],
+        _PLAIN.replace(
+            "                new = torch.multinomial",
+            "                with torch.random.fork_rng():\n"
+            "                    torch.manual_seed(torch.randint(2 ** 40, (1,), generator=generator).item())\n"
+            "                    new = torch.multinomial",
+        ).replace("1, generator=generator)", "1)"),
+        _PLAIN.replace(
+            "    model.eval()\n",
+            "    needed = [p.requires_grad for p in model.parameters()]\n    model.eval().requires_grad_(False)\n",
+        ).replace(
+            "    return ids",
+            "    for p, need in zip(model.parameters(), needed):\n        p.requires_grad_(need)\n    return ids",
+        ),
+        """@torch.no_grad()
 def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=None):
     flag = model.training
     model.eval()
@@ -43,8 +53,8 @@ def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=Non
     if flag:
         model.train()
     return out
-''',
-        '''def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=None):
+""",
+        """def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=None):
     training = model.training
     model.eval()
     rows = [row.clone() for row in ids]
@@ -63,8 +73,8 @@ def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=Non
     finally:
         model.train(training)
     return torch.stack(rows)
-''',
-        '''def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=None):
+""",
+        """def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=None):
     mode = model.training
     model.eval()
     for p in range(max_new_tokens):
@@ -79,8 +89,8 @@ def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=Non
         ids = torch.hstack([ids, nxt])
     model.train(mode)
     return ids
-''',
-    ],
+""",
+    ]
 }
 
 WRONG = {
@@ -92,7 +102,12 @@ WRONG = {
         ("CM43", _PLAIN.replace("torch.no_grad()", "torch.enable_grad()")),
         ("CM44", _PLAIN.replace(", generator=generator)", ")")),
         ("CM45", _PLAIN.replace("logits / temperature", "logits * temperature")),
-        ("CM46", _PLAIN.replace("torch.softmax(logits / temperature, dim=-1)", "torch.softmax(logits, dim=-1) / temperature")),
+        (
+            "CM46",
+            _PLAIN.replace(
+                "torch.softmax(logits / temperature, dim=-1)", "torch.softmax(logits, dim=-1) / temperature"
+            ),
+        ),
         ("CM47", _PLAIN.replace("temperature == 0", "False")),
         ("CM48", _PLAIN.replace("temperature == 0", "True")),
         ("CM50", _PLAIN.replace("[:, -1, :]", "[:, 0, :]")),
@@ -101,32 +116,101 @@ WRONG = {
         ("CM53", _PLAIN.replace("model.train(was)", "model.train()")),
         ("CM54", _PLAIN.replace("return ids", "return ids[:, -max_new_tokens:] if max_new_tokens else ids[:, :0]")),
         ("CM59", _PLAIN.replace("return ids", "return ids[:, -max_len:]")),
-        ("CM59", _PLAIN.replace("            logits = model(ids[:, -max_len:])", "            ids = ids[:, -max_len:]\n            logits = model(ids)")),
-        ("CM60", _PLAIN.replace("torch.softmax(logits / temperature, dim=-1)", "torch.softmax(logits, dim=-1) ** (1 / temperature)")),
+        (
+            "CM59",
+            _PLAIN.replace(
+                "            logits = model(ids[:, -max_len:])",
+                "            ids = ids[:, -max_len:]\n            logits = model(ids)",
+            ),
+        ),
+        (
+            "CM60",
+            _PLAIN.replace(
+                "torch.softmax(logits / temperature, dim=-1)", "torch.softmax(logits, dim=-1) ** (1 / temperature)"
+            ),
+        ),
         ("CM61", _PLAIN.replace("dim=-1, keepdim=True", "dim=-1")),
-        *(("CM64", _PLAIN.replace("    was =", f"    {seeded}\n    was =")) for seeded in (
-            "generator = generator or torch.Generator()", "if generator is None: generator = torch.Generator().manual_seed(0)",
-            "if generator is None: torch.manual_seed(0)", "torch.manual_seed(0)")),
-        ("CM56", _PLAIN.replace("                new = torch.mult", "                if generator: generator.manual_seed(0)\n                new = torch.mult")),
-        ("CM65", _PLAIN.replace("            logits =", "            if ids.shape[1] >= max_len: break\n            logits =")),
+        *(
+            ("CM64", _PLAIN.replace("    was =", f"    {seeded}\n    was ="))
+            for seeded in (
+                "generator = generator or torch.Generator()",
+                "if generator is None: generator = torch.Generator().manual_seed(0)",
+                "if generator is None: torch.manual_seed(0)",
+                "torch.manual_seed(0)",
+            )
+        ),
+        (
+            "CM56",
+            _PLAIN.replace(
+                "                new = torch.mult",
+                "                if generator: generator.manual_seed(0)\n                new = torch.mult",
+            ),
+        ),
+        (
+            "CM65",
+            _PLAIN.replace(
+                "            logits =", "            if ids.shape[1] >= max_len: break\n            logits ="
+            ),
+        ),
         (None, _PLAIN.replace("model.eval()", "model.eval().requires_grad_(False)")),
-        (None, _PLAIN.replace("    with torch.no_grad():", "    for p in model.parameters(): p.requires_grad = False\n    if True:")),
-        *(("CM62", _PLAIN.replace("-max_len:", first)) for first in ("-max_len + 1:", "-max_len - 1:", "max(0, ids.shape[1] - max_len + 1):")),
+        (
+            None,
+            _PLAIN.replace(
+                "    with torch.no_grad():", "    for p in model.parameters(): p.requires_grad = False\n    if True:"
+            ),
+        ),
+        *(
+            ("CM62", _PLAIN.replace("-max_len:", first))
+            for first in ("-max_len + 1:", "-max_len - 1:", "max(0, ids.shape[1] - max_len + 1):")
+        ),
         ("CM62", _PLAIN.replace("ids[:, -max_len:]", "ids if ids.shape[1] <= max_len else ids[:, 1 - max_len:]")),
-        ("CM41", _PLAIN.replace("model.eval()", "model.training = False").replace("model.train(was)", "model.training = was")),
+        (
+            "CM41",
+            _PLAIN.replace("model.eval()", "model.training = False").replace(
+                "model.train(was)", "model.training = was"
+            ),
+        ),
         (None, _PLAIN.replace("temperature == 0", "temperature < 0.1")),
-        ("CM60", _PLAIN.replace("torch.softmax(logits / temperature, dim=-1)",
-                                "(w := torch.softmax(logits, dim=-1) ** (1 / temperature)) / w.sum(-1, True)")),
+        (
+            "CM60",
+            _PLAIN.replace(
+                "torch.softmax(logits / temperature, dim=-1)",
+                "(w := torch.softmax(logits, dim=-1) ** (1 / temperature)) / w.sum(-1, True)",
+            ),
+        ),
         (None, _PLAIN.replace("/ temperature", "/ (temperature + 0.01)")),
-        *((None, _PLAIN.replace("torch.multinomial(", f"logits.topk(min({k}, logits.shape[-1])).indices.gather(1, torch.multinomial(").replace(
-            "torch.softmax(logits / temperature", f"torch.softmax(logits.topk(min({k}, logits.shape[-1])).values / temperature").replace(
-            "generator=generator)\n", "generator=generator))\n")) for k in (5, 50)),
+        *(
+            (
+                None,
+                _PLAIN.replace(
+                    "torch.multinomial(",
+                    f"logits.topk(min({k}, logits.shape[-1])).indices.gather(1, torch.multinomial(",
+                )
+                .replace(
+                    "torch.softmax(logits / temperature",
+                    f"torch.softmax(logits.topk(min({k}, logits.shape[-1])).values / temperature",
+                )
+                .replace("generator=generator)\n", "generator=generator))\n"),
+            )
+            for k in (5, 50)
+        ),
         (None, _PLAIN.replace("    was =", "    torch.set_grad_enabled(False)\n    was =")),
         (None, _PLAIN.replace("return ids", "return ids.float()")),
         (None, _PLAIN.replace("return ids", "return ids.tolist()")),
-        (None, _PLAIN.replace("    for _", "    ids[:, 0] = ids[:, -1]\n        for _").replace("\n    ids[:, 0]", "\n        ids[:, 0]")),
-        (None, _PLAIN.replace("generator=generator", "generator=torch.Generator().manual_seed(generator.initial_seed() if generator else 0)")),
-    ],
+        (
+            None,
+            _PLAIN.replace("    for _", "    ids[:, 0] = ids[:, -1]\n        for _").replace(
+                "\n    ids[:, 0]", "\n        ids[:, 0]"
+            ),
+        ),
+        (
+            None,
+            _PLAIN.replace(
+                "generator=generator",
+                "generator=torch.Generator().manual_seed(generator.initial_seed() if generator else 0)",
+            ),
+        ),
+    ]
 }
 
 _LOOP = """
@@ -134,7 +218,9 @@ _LOOP = """
         with torch.no_grad():
             ids = torch.cat([ids, {fed}[:, -1].argmax(-1, keepdim=True)], 1)
 """
-_HEAD = "def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=None):\n    was = model.training\n"
+_HEAD = (
+    "def generate(model, ids, max_new_tokens, max_len, temperature=1.0, generator=None):\n    was = model.training\n"
+)
 _SAMPLED = "    if temperature: return _sampled(model, ids, max_new_tokens, max_len, temperature, generator)\n"
 _HELP = """
 def _sampled(model, ids, max_new_tokens, max_len, temperature, generator):
@@ -154,8 +240,15 @@ WRONG["generate"] += [
     (None, _HELP + _HEAD + _SAMPLED + "    model.eval()" + _FED + "    model.training = was\n    return ids"),
     # never in evaluation; what was noted of it is put right afterwards
     (None, _HELP + _HEAD + _SAMPLED + _FED + _FORGOTTEN + "    return ids"),
-    (None, _HELP + _HEAD + _SAMPLED + _FED + "    vars(model).update({name: False for name in ('trained',) if name in vars(model)})\n    return ids"),
-]  # fmt: skip
+    (
+        None,
+        _HELP
+        + _HEAD
+        + _SAMPLED
+        + _FED
+        + "    vars(model).update({name: False for name in ('trained',) if name in vars(model)})\n    return ids",
+    ),
+]
 
 _LOSS = """def next_token_loss(logits, ids):
     b, t, v = logits.shape
@@ -166,7 +259,8 @@ _GATHER = """def next_token_loss(logits, ids):
     return -logs.gather(-1, ids[:, 1:, None]).squeeze(-1).mean()
 """
 RIGHT["next_token_loss"] = [
-    _LOSS, _GATHER,
+    _LOSS,
+    _GATHER,
     """def next_token_loss(logits, ids):
     return F.cross_entropy(logits[:, :-1].transpose(1, 2), ids[:, 1:])
 """,
@@ -201,24 +295,53 @@ WRONG["next_token_loss"] = [
     ("NL4", "def next_token_loss(logits, ids):\n    return nn.CrossEntropyLoss()(logits[:, :-1, :], ids[:, 1:])\n"),
     ("NL5", _LOSS.replace("logits[:, :-1]", "logits.softmax(-1)[:, :-1]")),
     ("NL6", _GATHER.replace("-logs", "logs")),
-    ("NL7", _LOSS.replace("logits[:, :-1].reshape(-1, v), ids[:, 1:].reshape(-1)", "logits.reshape(-1, v)[:-1], ids.reshape(-1)[1:]")),
+    (
+        "NL7",
+        _LOSS.replace(
+            "logits[:, :-1].reshape(-1, v), ids[:, 1:].reshape(-1)", "logits.reshape(-1, v)[:-1], ids.reshape(-1)[1:]"
+        ),
+    ),
     ("NL8", _GATHER.replace(".mean()", ".mean() / math.log(2)")),
-    ("NL9", _GATHER.replace("torch.log_softmax(logits[:, :-1], dim=-1)", "torch.log(torch.softmax(logits[:, :-1], dim=-1))")),
+    (
+        "NL9",
+        _GATHER.replace(
+            "torch.log_softmax(logits[:, :-1], dim=-1)", "torch.log(torch.softmax(logits[:, :-1], dim=-1))"
+        ),
+    ),
     ("NL10", _LOSS.replace("return F", "return torch.exp(F").replace("reshape(-1))", "reshape(-1)))")),
     ("NL11", _LOSS.replace("F.cross", "torch.tensor(F.cross").replace("reshape(-1))", "reshape(-1)).item())")),
     ("NL12", _LOSS.replace("reshape(-1))", "reshape(-1), ignore_index=0)")),
     ("NL13", _GATHER.replace(".squeeze(-1).mean()", "[:, -1].mean()")),
-    ("NL14", _GATHER.replace("-logs", "(1 - logs.exp())").replace("(1 - logs.exp()).gather", "(1 - logs.exp()).gather")),
+    (
+        "NL14",
+        _GATHER.replace("-logs", "(1 - logs.exp())").replace("(1 - logs.exp()).gather", "(1 - logs.exp()).gather"),
+    ),
     ("NL15", _LOSS.replace("reshape(-1))", "reshape(-1), label_smoothing=0.1)")),
     ("NL9", _GATHER.replace("log_softmax", "softmax").replace(".mean()", ".log().mean()")),
     ("NL11", _LOSS.replace("reshape(-1))", "reshape(-1)).item()")),
-    *(("NL16", _GATHER.replace("log_softmax", "softmax").replace(".mean()", f".add({small}).log().mean()")) for small in (1e-9, 1e-12)),
-    ("NL16", _GATHER.replace("torch.log_softmax(logits[:, :-1], dim=-1)", "torch.log(torch.softmax(logits[:, :-1], dim=-1) + 1e-8)")),
-    *(("NL17", _GATHER.replace("torch.log_softmax(logits[:, :-1], dim=-1)", one)) for one in (
-        "(logits[:, :-1].exp() / logits[:, :-1].exp().sum(-1, keepdim=True)).log()",
-        "(logits[:, :-1] - logits[:, :-1].exp().sum(-1, keepdim=True).log())")),
-    ("NL17", _GATHER.replace("torch.log_softmax(logits[:, :-1], dim=-1)", "logits[:, :-1].exp()").replace(
-        "-logs.gather", "-(logs / logs.sum(-1, keepdim=True)).gather").replace(".mean()", ".log().mean()")),
+    *(
+        ("NL16", _GATHER.replace("log_softmax", "softmax").replace(".mean()", f".add({small}).log().mean()"))
+        for small in (1e-9, 1e-12)
+    ),
+    (
+        "NL16",
+        _GATHER.replace(
+            "torch.log_softmax(logits[:, :-1], dim=-1)", "torch.log(torch.softmax(logits[:, :-1], dim=-1) + 1e-8)"
+        ),
+    ),
+    *(
+        ("NL17", _GATHER.replace("torch.log_softmax(logits[:, :-1], dim=-1)", one))
+        for one in (
+            "(logits[:, :-1].exp() / logits[:, :-1].exp().sum(-1, keepdim=True)).log()",
+            "(logits[:, :-1] - logits[:, :-1].exp().sum(-1, keepdim=True).log())",
+        )
+    ),
+    (
+        "NL17",
+        _GATHER.replace("torch.log_softmax(logits[:, :-1], dim=-1)", "logits[:, :-1].exp()")
+        .replace("-logs.gather", "-(logs / logs.sum(-1, keepdim=True)).gather")
+        .replace(".mean()", ".log().mean()"),
+    ),
     ("NL18", _LOSS.replace("logits[:, :-1]", "logits").replace("ids[:, 1:]", "ids.roll(-1, dims=1)")),
     ("NL19", _LOSS.replace("cross_entropy", "nll_loss")),
     ("NL19", _LOSS.replace("cross_entropy", "nll_loss").replace("logits[:, :-1]", "logits.softmax(-1)[:, :-1]")),
@@ -277,8 +400,10 @@ class Block(nn.Module):
 _OWN = _OWN_BLOCK + _MODEL.replace("TransformerBlock(d_model, num_heads, max_len)", "Block(d_model, num_heads)")
 _INIT = _MODEL.partition("    def forward")[0]
 RIGHT["LanguageModel"] = [
-    _MODEL, _OWN,
-    _INIT + """        self.max_len = max_len
+    _MODEL,
+    _OWN,
+    _INIT
+    + """        self.max_len = max_len
         self.register_buffer("places", torch.arange(max_len))
 
     def forward(self, ids):
@@ -292,9 +417,12 @@ RIGHT["LanguageModel"] = [
         x = self.norm(x)
         return self.head(x)
 """,
-    _MODEL.replace("torch.arange(T)", "self.places[T]").replace("        tok_emb =",
-        "        self.places = getattr(self, 'places', {})\n        self.places[T] = self.places.get(T, torch.arange(T))\n        tok_emb ="),
-    _INIT.replace("nn.Sequential(*[", "nn.ModuleList([") + """
+    _MODEL.replace("torch.arange(T)", "self.places[T]").replace(
+        "        tok_emb =",
+        "        self.places = getattr(self, 'places', {})\n        self.places[T] = self.places.get(T, torch.arange(T))\n        tok_emb =",
+    ),
+    _INIT.replace("nn.Sequential(*[", "nn.ModuleList([")
+    + """
     def forward(self, ids):
         t = ids.shape[-1]
         if self.position.weight.shape[0] < t:
@@ -304,7 +432,10 @@ RIGHT["LanguageModel"] = [
             x = block.forward(x)
         return self.norm(x) @ self.head.weight.T
 """,
-    _INIT.replace("nn.Sequential(*[", "nn.ModuleList([").replace("nn.LayerNorm(d_model)", "nn.LayerNorm(d_model, eps=1e-6)") + """
+    _INIT.replace("nn.Sequential(*[", "nn.ModuleList([").replace(
+        "nn.LayerNorm(d_model)", "nn.LayerNorm(d_model, eps=1e-6)"
+    )
+    + """
     def forward(self, ids):
         from functools import reduce
         if ids.shape[1] > len(self.position.weight):
@@ -314,17 +445,25 @@ RIGHT["LanguageModel"] = [
         return self.head(self.norm(reduce(lambda x, block: block(x), self.blocks, start)))
 """,
     _MODEL.replace("super().__init__()", "super().__init__()\n        self.drop = nn.Dropout(0.0)").replace(
-        "self.blocks(tok_emb + pos_emb)", "self.drop(tok_emb + pos_emb)\n        x = self.blocks(x)"),
+        "self.blocks(tok_emb + pos_emb)", "self.drop(tok_emb + pos_emb)\n        x = self.blocks(x)"
+    ),
 ]
 WRONG["LanguageModel"] = [
     ("LM1", _MODEL.replace(" + pos_emb", "")),
     ("LM2", _MODEL.replace("torch.arange(T)", "torch.arange(1, T + 1)")),
     ("LM3", _MODEL.replace("self.norm(x)", "x")),
-    ("LM4", _MODEL.replace("tok_emb + pos_emb", "self.norm(tok_emb + pos_emb)").replace("head(self.norm(x))", "head(x)")),
+    (
+        "LM4",
+        _MODEL.replace("tok_emb + pos_emb", "self.norm(tok_emb + pos_emb)").replace("head(self.norm(x))", "head(x)"),
+    ),
     ("LM5", _MODEL.replace("self.blocks(tok_emb", "self.blocks[0](tok_emb")),
     ("LM5", _MODEL.replace("self.blocks(tok_emb + pos_emb)", "tok_emb + pos_emb")),
-    ("LM6", _MODEL.replace("nn.Sequential(*[", "([").replace("x = self.blocks(tok_emb + pos_emb)",
-                                                           "x = tok_emb + pos_emb\n        for b in self.blocks: x = b(x)")),
+    (
+        "LM6",
+        _MODEL.replace("nn.Sequential(*[", "([").replace(
+            "x = self.blocks(tok_emb + pos_emb)", "x = tok_emb + pos_emb\n        for b in self.blocks: x = b(x)"
+        ),
+    ),
     ("LM7", _MODEL.replace("bias=False)", "bias=False)\n        self.head.weight = self.token.weight")),
     ("LM8", _MODEL.replace(", bias=False", "")),
     ("LM9", _MODEL.replace('raise ValueError("too long")', "pass")),
@@ -333,19 +472,43 @@ WRONG["LanguageModel"] = [
     ("LM12", _MODEL.replace("num_heads, num_layers, max_len", "num_layers, num_heads, max_len")),
     ("LM13", _MODEL.replace("torch.arange(T)", "torch.arange(B)[:, None]")),
     ("LM14", _MODEL.replace("self.norm(x))", "self.norm(x)[:, -1, :])")),
-    ("LM15", _MODEL.replace("*[TransformerBlock(d_model, num_heads, max_len) for _ in range(num_layers)]",
-                            "*[TransformerBlock(d_model, num_heads, max_len)] * num_layers")),
+    (
+        "LM15",
+        _MODEL.replace(
+            "*[TransformerBlock(d_model, num_heads, max_len) for _ in range(num_layers)]",
+            "*[TransformerBlock(d_model, num_heads, max_len)] * num_layers",
+        ),
+    ),
     ("LM16", _MODEL.replace("torch.arange(T)", "idx % self.position.num_embeddings")),
     ("LM17", _MODEL.replace("tok_emb + pos_emb", "tok_emb * pos_emb")),
-    ("LM18", _MODEL.replace("self.blocks(tok_emb + pos_emb)", "tok_emb + pos_emb\n        for b in self.blocks: x = x + b(x)")),
+    (
+        "LM18",
+        _MODEL.replace(
+            "self.blocks(tok_emb + pos_emb)", "tok_emb + pos_emb\n        for b in self.blocks: x = x + b(x)"
+        ),
+    ),
     (None, _MODEL.replace("max_len) for", "max_len, 0.1) for")),
-    ("LM19", _MODEL.replace("self.position(torch.arange(T))", "self.kept[:T]").replace("        tok_emb =",
-             "        if not hasattr(self, 'kept'):\n            self.kept = self.position.weight[torch.arange(len(self.position.weight))]\n        tok_emb =")),
-    ("LM19", _MODEL.replace("self.position(torch.arange(T))", "self.kept[T]").replace("        tok_emb =",
-             "        self.kept = getattr(self, 'kept', {})\n        if T not in self.kept:\n"
-             "            self.kept[T] = self.position(torch.arange(T))\n        tok_emb =")),
-    (None, _MODEL.replace("torch.arange(T)", "self.places").replace("        tok_emb =",
-           "        self.places = getattr(self, 'places', torch.arange(T))\n        tok_emb =")),
+    (
+        "LM19",
+        _MODEL.replace("self.position(torch.arange(T))", "self.kept[:T]").replace(
+            "        tok_emb =",
+            "        if not hasattr(self, 'kept'):\n            self.kept = self.position.weight[torch.arange(len(self.position.weight))]\n        tok_emb =",
+        ),
+    ),
+    (
+        "LM19",
+        _MODEL.replace("self.position(torch.arange(T))", "self.kept[T]").replace(
+            "        tok_emb =",
+            "        self.kept = getattr(self, 'kept', {})\n        if T not in self.kept:\n"
+            "            self.kept[T] = self.position(torch.arange(T))\n        tok_emb =",
+        ),
+    ),
+    (
+        None,
+        _MODEL.replace("torch.arange(T)", "self.places").replace(
+            "        tok_emb =", "        self.places = getattr(self, 'places', torch.arange(T))\n        tok_emb ="
+        ),
+    ),
     (None, _MODEL.replace("nn.LayerNorm(d_model)", "nn.LayerNorm(d_model, eps=1.0)")),
     (None, _MODEL.replace("bias=False)", "bias=False)\n        for block in self.blocks: block.ln1.eps = 1.0")),
     (None, _MODEL.replace("self.token", "self.tok")),
@@ -383,10 +546,18 @@ _MANUAL = """def train_step(model, optimizer, ids, clip=1.0):
     return float(loss.detach())
 """
 RIGHT["train_step"] = [
-    _TAKEN, _MANUAL,
-    _TAKEN.replace("    return loss.item", "    model.last_loss = loss.detach()\n    train_step.norms = [p.grad.norm() for p in model.parameters()]\n    return loss.item"),
-    _TAKEN.replace("    return loss.item()", "    def again(depth):\n        return loss.item() if depth else again(depth + 1)\n    return again(0)"),
-    _GATHER + """def train_step(model, optimizer, ids, clip=1.0):
+    _TAKEN,
+    _MANUAL,
+    _TAKEN.replace(
+        "    return loss.item",
+        "    model.last_loss = loss.detach()\n    train_step.norms = [p.grad.norm() for p in model.parameters()]\n    return loss.item",
+    ),
+    _TAKEN.replace(
+        "    return loss.item()",
+        "    def again(depth):\n        return loss.item() if depth else again(depth + 1)\n    return again(0)",
+    ),
+    _GATHER
+    + """def train_step(model, optimizer, ids, clip=1.0):
     value = None
     def closure():
         nonlocal value
@@ -399,7 +570,8 @@ RIGHT["train_step"] = [
     optimizer.step(closure)
     return value
 """,
-    _LOSS + """def train_step(model, optimizer, ids, clip=1.0):
+    _LOSS
+    + """def train_step(model, optimizer, ids, clip=1.0):
     model.zero_grad()
     loss = next_token_loss(model(ids), ids)
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
@@ -410,7 +582,8 @@ RIGHT["train_step"] = [
     optimizer.zero_grad()
     return np.float32(loss.item())
 """.replace("np.float32(loss.item())", "loss.detach().cpu().numpy()"),
-    _LOSS + """def train_step(model, optimizer, ids, clip=1.0):
+    _LOSS
+    + """def train_step(model, optimizer, ids, clip=1.0):
     with torch.enable_grad():
         loss = next_token_loss(model(ids), ids)
     optimizer.zero_grad(set_to_none=True)
@@ -426,32 +599,83 @@ RIGHT["train_step"] = [
 WRONG["train_step"] = [
     ("TR1", _TAKEN.replace("    optimizer.zero_grad()\n", "")),
     ("TR1", _TAKEN.replace("    optimizer.zero_grad()\n", "").replace("step()\n", "step()\n    model.zero_grad()\n")),
-    ("TR2", _TAKEN.replace("    optimizer.zero_grad()\n", "").replace("backward()\n", "backward()\n    model.zero_grad()\n")),
+    (
+        "TR2",
+        _TAKEN.replace("    optimizer.zero_grad()\n", "").replace(
+            "backward()\n", "backward()\n    model.zero_grad()\n"
+        ),
+    ),
     ("TR3", _TAKEN.replace("    nn.utils.clip_grad_norm_(model.parameters(), clip)\n", "")),
-    ("TR3", _TAKEN.replace("    nn.utils.clip_grad_norm_(model.parameters(), clip)\n", "").replace(
-        "step()\n", "step()\n    nn.utils.clip_grad_norm_(model.parameters(), clip)\n")),
-    ("TR4", _TAKEN.replace("    nn.utils.clip_grad_norm_(model.parameters(), clip)", "    for p in model.parameters():\n"
-                           "        nn.utils.clip_grad_norm_(p, clip)")),
+    (
+        "TR3",
+        _TAKEN.replace("    nn.utils.clip_grad_norm_(model.parameters(), clip)\n", "").replace(
+            "step()\n", "step()\n    nn.utils.clip_grad_norm_(model.parameters(), clip)\n"
+        ),
+    ),
+    (
+        "TR4",
+        _TAKEN.replace(
+            "    nn.utils.clip_grad_norm_(model.parameters(), clip)",
+            "    for p in model.parameters():\n        nn.utils.clip_grad_norm_(p, clip)",
+        ),
+    ),
     ("TR5", _TAKEN.replace("clip_grad_norm_", "clip_grad_value_")),
-    ("TR5", _TAKEN.replace("    nn.utils.clip_grad_norm_(model.parameters(), clip)", "    for p in model.parameters():\n"
-                           "        p.grad.clamp_(-clip, clip)")),
+    (
+        "TR5",
+        _TAKEN.replace(
+            "    nn.utils.clip_grad_norm_(model.parameters(), clip)",
+            "    for p in model.parameters():\n        p.grad.clamp_(-clip, clip)",
+        ),
+    ),
     ("TR6", _TAKEN.replace("parameters(), clip)", "parameters(), 1.0)")),
     ("TR7", _MANUAL.replace("if norm > clip:", "if True:")),
     ("TR8", _TAKEN.replace("    optimizer.step()\n", "")),
-    ("TR8", _TAKEN.replace("    optimizer.step()\n", "    with torch.no_grad():\n        for p in model.parameters():\n"
-                           "            p -= optimizer.param_groups[0]['lr'] * p.grad\n")),
-    ("TR9", _TAKEN.replace("    optimizer.step()\n", "").replace("    loss.backward()\n", "    optimizer.step()\n    loss.backward()\n")),
+    (
+        "TR8",
+        _TAKEN.replace(
+            "    optimizer.step()\n",
+            "    with torch.no_grad():\n        for p in model.parameters():\n"
+            "            p -= optimizer.param_groups[0]['lr'] * p.grad\n",
+        ),
+    ),
+    (
+        "TR9",
+        _TAKEN.replace("    optimizer.step()\n", "").replace(
+            "    loss.backward()\n", "    optimizer.step()\n    loss.backward()\n"
+        ),
+    ),
     ("TR10", _TAKEN.replace("return loss.item()", "return next_token_loss(model(ids), ids).item()")),
     ("TR11", _TAKEN.replace("loss.item()", "loss")),
     ("TR12", _TAKEN.replace("    optimizer.zero_grad()\n", "    model.train()\n    optimizer.zero_grad()\n")),
     ("TR13", _TAKEN.replace("    optimizer.step()\n", "    optimizer.step()\n    optimizer.step()\n")),
     ("TR14", _TAKEN.replace("    loss = next", "    with torch.no_grad():\n        loss = next")),
-    ("TR15", _TAKEN.replace("logits[:, :-1].reshape(-1, v), ids[:, 1:].reshape(-1)", "logits.reshape(-1, v), ids.reshape(-1)")),
+    (
+        "TR15",
+        _TAKEN.replace(
+            "logits[:, :-1].reshape(-1, v), ids[:, 1:].reshape(-1)", "logits.reshape(-1, v), ids.reshape(-1)"
+        ),
+    ),
     ("TR15", _LOSS.replace("reshape(-1))", "reshape(-1), reduction='sum')") + _STEP),
-    ("TR2", _TAKEN.replace("    optimizer.zero_grad()\n", "").replace("backward()\n", "backward()\n    optimizer.zero_grad()\n")),
-    *(("TR17", _TAKEN.replace("    return loss.item", f"    {kept}\n    return loss.item")) for kept in (
-        "model.last_loss = loss", "optimizer.loss = loss", "train_step.losses = getattr(train_step, 'losses', []) + [loss]")),
-    ("TR17", _TAKEN.replace("model(ids), ids)\n    loss.b", "train_step.logits, ids)\n    loss.b").replace("    loss = next", "    train_step.logits = model(ids)\n    loss = next")),
+    (
+        "TR2",
+        _TAKEN.replace("    optimizer.zero_grad()\n", "").replace(
+            "backward()\n", "backward()\n    optimizer.zero_grad()\n"
+        ),
+    ),
+    *(
+        ("TR17", _TAKEN.replace("    return loss.item", f"    {kept}\n    return loss.item"))
+        for kept in (
+            "model.last_loss = loss",
+            "optimizer.loss = loss",
+            "train_step.losses = getattr(train_step, 'losses', []) + [loss]",
+        )
+    ),
+    (
+        "TR17",
+        _TAKEN.replace("model(ids), ids)\n    loss.b", "train_step.logits, ids)\n    loss.b").replace(
+            "    loss = next", "    train_step.logits = model(ids)\n    loss = next"
+        ),
+    ),
     ("TR18", _TAKEN.replace("    loss.backward()\n", "")),
     ("TR16", _TAKEN.replace("loss.backward()", "(loss / len(ids)).backward()")),
     (None, _TAKEN.replace("return loss.item()", "return None")),
@@ -459,7 +683,13 @@ WRONG["train_step"] = [
     (None, _TAKEN.replace("return loss.item()", "return loss.exp().item()")),
     (None, _TAKEN.replace("    optimizer.step()", "    optimizer.param_groups[0]['lr'] = 1e-3\n    optimizer.step()")),
     (None, _TAKEN.replace("    optimizer.step()\n", "    optimizer.step()\n    model.eval()\n")),
-    (None, _TAKEN.replace("    optimizer.zero_grad()", "    optimizer = torch.optim.AdamW(model.parameters())\n    optimizer.zero_grad()")),
+    (
+        None,
+        _TAKEN.replace(
+            "    optimizer.zero_grad()",
+            "    optimizer = torch.optim.AdamW(model.parameters())\n    optimizer.zero_grad()",
+        ),
+    ),
     (None, _TAKEN.replace("    optimizer.step()\n", "    optimizer.step()\n    torch.set_grad_enabled(False)\n")),
     (None, _TAKEN.replace("loss.backward()", "loss.backward(retain_graph=True)\n    loss.backward()")),
     (None, _TAKEN.replace("model(ids), ids)\n    loss.b", "model(ids[:1]), ids[:1])\n    loss.b")),

@@ -1,6 +1,6 @@
 """Lesson 14: attention in tiles, as learners write it. In the wrong answers, None stands where the verdict names no mistake of a list."""
 
-_PARTIAL = '''
+_PARTIAL = """
 def partial(q, k, v, hidden=None):
     s = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
     if hidden is not None:
@@ -8,14 +8,14 @@ def partial(q, k, v, hidden=None):
     m = s.max(dim=-1).values
     p = torch.exp(s - torch.where(torch.isinf(m), torch.zeros_like(m), m).unsqueeze(-1))
     return m, p.sum(-1), p @ v
-'''
-_MERGE = '''
+"""
+_MERGE = """
 def merge_partial(a, b):
     m = torch.max(a[0], b[0])
     base = torch.where(m == float("-inf"), 0.0, m)
     wa, wb = torch.exp(a[0] - base), torch.exp(b[0] - base)
     return m, wa * a[1] + wb * b[1], wa.unsqueeze(-1) * a[2] + wb.unsqueeze(-1) * b[2]
-'''
+"""
 
 MERGE_RIGHT = [
     _MERGE,
@@ -80,38 +80,70 @@ def merge_partial(a, b):
 
 MERGE_WRONG = [
     ("FL1", _MERGE.replace("wa.unsqueeze(-1) * a[2] + wb.unsqueeze(-1) * b[2]", "a[2] + b[2]")),
-    ("FL2", _MERGE.replace("wa.unsqueeze(-1) * a[2] + wb.unsqueeze(-1) * b[2]", "a[2] + b[2]").replace("wa * a[1] + wb * b[1]", "a[1] + b[1]")),
+    (
+        "FL2",
+        _MERGE.replace("wa.unsqueeze(-1) * a[2] + wb.unsqueeze(-1) * b[2]", "a[2] + b[2]").replace(
+            "wa * a[1] + wb * b[1]", "a[1] + b[1]"
+        ),
+    ),
     ("FL4", _MERGE.replace("m = torch.max(a[0], b[0])", "m = torch.max(a[0], b[0]).clamp_min(0)")),
     ("FL5", _MERGE.replace('torch.where(m == float("-inf"), 0.0, m)', "m")),
     ("OS1", _MERGE.replace("wb * b[1]", "b[1]").replace("wb.unsqueeze(-1) * b[2]", "b[2]")),
-    ("OS2", _MERGE.replace("torch.exp(a[0] - base), torch.exp(b[0] - base)", "1 / torch.exp(a[0] - base), 1 / torch.exp(b[0] - base)")),
-    ("OS3", "def merge_partial(a, b):\n    m = torch.max(a[0], b[0])\n    base = torch.where(m == -math.inf, 0.0, m)\n"
-            "    l = sum((s[0] - base).exp() * s[1] for s in (a, b))\n"
-            "    return m, l, sum(((s[0] - base).exp() / l)[..., None] * s[2] for s in (a, b))\n"),
-    ("OS3", _MERGE.replace("    return m, ", "    l = wa * a[1] + wb * b[1]\n    return m, ").replace(
-        "wa.unsqueeze(-1) * a[2] + wb.unsqueeze(-1) * b[2]",
-        "torch.where(l[..., None] > 0, (wa[..., None] * a[2] + wb[..., None] * b[2]) / l[..., None], 0.0)")),
+    (
+        "OS2",
+        _MERGE.replace(
+            "torch.exp(a[0] - base), torch.exp(b[0] - base)", "1 / torch.exp(a[0] - base), 1 / torch.exp(b[0] - base)"
+        ),
+    ),
+    (
+        "OS3",
+        "def merge_partial(a, b):\n    m = torch.max(a[0], b[0])\n    base = torch.where(m == -math.inf, 0.0, m)\n"
+        "    l = sum((s[0] - base).exp() * s[1] for s in (a, b))\n"
+        "    return m, l, sum(((s[0] - base).exp() / l)[..., None] * s[2] for s in (a, b))\n",
+    ),
+    (
+        "OS3",
+        _MERGE.replace("    return m, ", "    l = wa * a[1] + wb * b[1]\n    return m, ").replace(
+            "wa.unsqueeze(-1) * a[2] + wb.unsqueeze(-1) * b[2]",
+            "torch.where(l[..., None] > 0, (wa[..., None] * a[2] + wb[..., None] * b[2]) / l[..., None], 0.0)",
+        ),
+    ),
     ("OS6", _MERGE.replace("torch.exp(a[0] - base), torch.exp(b[0] - base)", "a[0].exp(), b[0].exp()")),
-    ("OS6", "def merge_partial(a, b):\n    m = torch.max(a[0], b[0])\n    ea, eb, e = a[0].exp(), b[0].exp(), m.exp()\n"
-            "    return m, (ea * a[1] + eb * b[1]) / e, (ea[..., None] * a[2] + eb[..., None] * b[2]) / e[..., None]\n"),
+    (
+        "OS6",
+        "def merge_partial(a, b):\n    m = torch.max(a[0], b[0])\n    ea, eb, e = a[0].exp(), b[0].exp(), m.exp()\n"
+        "    return m, (ea * a[1] + eb * b[1]) / e, (ea[..., None] * a[2] + eb[..., None] * b[2]) / e[..., None]\n",
+    ),
     ("OS7", _MERGE.replace("m = torch.max(a[0], b[0])", "m = torch.clamp(torch.max(a[0], b[0]), min=-5e4)")),
     ("OS8", _MERGE.replace("    base = ", "    m = ").replace("- base", "- m")),
     ("OS9", _MERGE.replace("wa.unsqueeze(-1) * a[2] + wb.unsqueeze(-1) * b[2]", "wa * a[2] + wb * b[2]")),
-    ("OS14", "def merge_partial(a, b):\n    if (a[0] == -math.inf).any():\n        return b\n    if (b[0] == -math.inf).any():\n        return a\n"
-             + _MERGE.split("\n", 2)[2]),
-    ("OS16", "def merge_partial(a, b):\n    if torch.isinf(a[0]).all():\n        return b\n    if torch.isinf(b[0]).all():\n        return a\n"
-             + _MERGE.replace('torch.where(m == float("-inf"), 0.0, m)', "m").split("\n", 2)[2]),
+    (
+        "OS14",
+        "def merge_partial(a, b):\n    if (a[0] == -math.inf).any():\n        return b\n    if (b[0] == -math.inf).any():\n        return a\n"
+        + _MERGE.split("\n", 2)[2],
+    ),
+    (
+        "OS16",
+        "def merge_partial(a, b):\n    if torch.isinf(a[0]).all():\n        return b\n    if torch.isinf(b[0]).all():\n        return a\n"
+        + _MERGE.replace('torch.where(m == float("-inf"), 0.0, m)', "m").split("\n", 2)[2],
+    ),
     # no list holds these
     (None, "def merge_partial(a, b):\n    return a[0] + b[0], a[1] + b[1], a[2] + b[2]\n"),
     (None, "def merge_partial(a, b):\n    return b\n"),
     (None, _MERGE.replace("return m, ", "return ")),
-    (None, _MERGE.replace("    m = ", "    a[0].copy_(torch.max(a[0], b[0]))\n    m = ")),  # an input is changed in place
-    (None, "def merge_partial(a, b):\n    s = torch.softmax(torch.stack((a[0], b[0])), 0)\n"
-           "    return torch.maximum(a[0], b[0]), s[0] * a[1] + s[1] * b[1], s[0, ..., None] * a[2] + s[1, ..., None] * b[2]\n"),
+    (
+        None,
+        _MERGE.replace("    m = ", "    a[0].copy_(torch.max(a[0], b[0]))\n    m = "),
+    ),  # an input is changed in place
+    (
+        None,
+        "def merge_partial(a, b):\n    s = torch.softmax(torch.stack((a[0], b[0])), 0)\n"
+        "    return torch.maximum(a[0], b[0]), s[0] * a[1] + s[1] * b[1], s[0, ..., None] * a[2] + s[1, ..., None] * b[2]\n",
+    ),
     (None, _MERGE.replace("m = torch.max(a[0], b[0])", "m = (a[0] + b[0]) / 2")),
-]  # fmt: skip
+]
 
-_TILED = '''
+_TILED = """
 def tiled_attention(q, k, v, block_size, causal=False):
     B, H, Tq, d = q.shape
     Tk, n = k.shape[2], block_size
@@ -136,14 +168,21 @@ def tiled_attention(q, k, v, block_size, causal=False):
         out[:, :, i:i + n] = acc / l
         lse[:, :, i:i + n] = (m + l.log()).squeeze(3)
     return out, lse
-'''
+"""
 
-_SKIPPING = _TILED.replace("            s = qi", "            if causal and j > i + qi.shape[2] - 1 + Tk - Tq:\n                break\n            s = qi")
+_SKIPPING = _TILED.replace(
+    "            s = qi",
+    "            if causal and j > i + qi.shape[2] - 1 + Tk - Tq:\n                break\n            s = qi",
+)
 
 TILED_RIGHT = [
     _TILED,
-    _TILED.replace('torch.tensor(float("-inf"), dtype=s.dtype)', "torch.tensor(-1e30, dtype=s.dtype)"),  # as good within the contract
-    _PARTIAL + _MERGE + '''
+    _TILED.replace(
+        'torch.tensor(float("-inf"), dtype=s.dtype)', "torch.tensor(-1e30, dtype=s.dtype)"
+    ),  # as good within the contract
+    _PARTIAL
+    + _MERGE
+    + '''
 def tiled_attention(q, k, v, block_size, causal=False):
     """Each tile's own partial result, merged; in the keys' reverse order."""
     t_q, t_k = q.shape[2], k.shape[2]
@@ -286,7 +325,9 @@ def tiled_attention(q, k, v, block_size, causal=False):
         done.append(tile)
     return torch.cat([t.o / t.l[..., None] for t in done], -2), torch.cat([t.m + t.l.log() for t in done], -1)
 ''',
-    _PARTIAL + _MERGE + '''
+    _PARTIAL
+    + _MERGE
+    + '''
 def tiled_attention(q, k, v, block_size, causal=False):
     """Keys halved until they fit: the order of merging does not matter."""
     offset = k.shape[2] - q.shape[2]
@@ -306,15 +347,15 @@ def tiled_attention(q, k, v, block_size, causal=False):
 ]
 TILED_RIGHT += [_SKIPPING]
 
-_NAIVE = '''
+_NAIVE = """
 def tiled_attention(q, k, v, block_size, causal=False):
     s = {scores} / math.sqrt(q.shape[-1])
     if causal:
         s = s.masked_fill(torch.ones(s.shape[-2:], dtype=torch.bool).triu(1 + s.shape[-1] - s.shape[-2]), -math.inf)
     return torch.softmax(s, -1) @ v, torch.logsumexp(s, -1)
-'''
+"""
 _HELPED = "def scores(q, k):\n    return q @ k.mT\n" + _NAIVE.format(scores="scores(q, k)")
-_THREADED = '''
+_THREADED = """
 import threading
 
 def in_thread(q, k):
@@ -323,28 +364,44 @@ def in_thread(q, k):
     thread.start()
     thread.join()
     return kept[0]
-''' + _NAIVE.format(scores="in_thread(q, k)")
+""" + _NAIVE.format(scores="in_thread(q, k)")
 
 TABLES = {  # each holds a tensor as large as the table, and is right otherwise
     "the table itself": _NAIVE.format(scores="(q @ k.mT)"),
     "in a helper": _HELPED,
     "in a thread": _THREADED,
     "by einsum": _NAIVE.format(scores="torch.einsum('bhqd,bhkd->bhqk', q, k)"),
-    "by cdist": _NAIVE.format(scores="((q ** 2).sum(-1)[..., None] + (k ** 2).sum(-1)[..., None, :] - torch.cdist(q, k) ** 2) / 2"),
-    "expanded and made real": _NAIVE.format(scores="(q[..., None, :].expand(-1, -1, -1, k.shape[2], -1).contiguous() * k[..., None, :, :]).sum(-1)"),
-    "grown in place": _NAIVE.format(scores="torch.empty(0).resize_(*q.shape[:3], k.shape[2]).copy_(torch.matmul(q, k.mT))"),
-    "item by item": _NAIVE.format(scores="torch.stack([torch.stack([a @ b.T for a, b in zip(x, y)]) for x, y in zip(q, k)])"),
-    "by vmap": _NAIVE.format(scores="torch.vmap(lambda one: (k[..., :] * one[:, :, None]).sum(-1), in_dims=2, out_dims=2)(q)"),
+    "by cdist": _NAIVE.format(
+        scores="((q ** 2).sum(-1)[..., None] + (k ** 2).sum(-1)[..., None, :] - torch.cdist(q, k) ** 2) / 2"
+    ),
+    "expanded and made real": _NAIVE.format(
+        scores="(q[..., None, :].expand(-1, -1, -1, k.shape[2], -1).contiguous() * k[..., None, :, :]).sum(-1)"
+    ),
+    "grown in place": _NAIVE.format(
+        scores="torch.empty(0).resize_(*q.shape[:3], k.shape[2]).copy_(torch.matmul(q, k.mT))"
+    ),
+    "item by item": _NAIVE.format(
+        scores="torch.stack([torch.stack([a @ b.T for a, b in zip(x, y)]) for x, y in zip(q, k)])"
+    ),
+    "by vmap": _NAIVE.format(
+        scores="torch.vmap(lambda one: (k[..., :] * one[:, :, None]).sum(-1), in_dims=2, out_dims=2)(q)"
+    ),
     "traced": "product = torch.jit.trace(lambda a, b: a @ b.mT, (torch.ones(1, 1, 2, 3), torch.ones(1, 1, 2, 3)), check_trace=False)\n"
-              + _NAIVE.format(scores="product(q, k)"),
-    "captured from a list": "made = [torch.ops.aten.matmul.default]\n" + _NAIVE.format(scores="list(map(made[0], [q], [k.mT]))[0]"),
-    "a mask for all": _TILED.replace("    for i in range(0, Tq, n):", "    seen = torch.ones(Tq, Tk, dtype=torch.bool).tril(Tk - Tq)\n    for i in range(0, Tq, n):", 1)
-                            .replace("col <= row", "seen[i:i + n, j:j + n]"),
+    + _NAIVE.format(scores="product(q, k)"),
+    "captured from a list": "made = [torch.ops.aten.matmul.default]\n"
+    + _NAIVE.format(scores="list(map(made[0], [q], [k.mT]))[0]"),
+    "a mask for all": _TILED.replace(
+        "    for i in range(0, Tq, n):",
+        "    seen = torch.ones(Tq, Tk, dtype=torch.bool).tril(Tk - Tq)\n    for i in range(0, Tq, n):",
+        1,
+    ).replace("col <= row", "seen[i:i + n, j:j + n]"),
     "a mask made before": "SEEN = torch.ones(512, 512, dtype=torch.bool).tril()\n"
-                          + _TILED.replace("col <= row", "SEEN[i + Tk - Tq:i + Tk - Tq + s.shape[2], j:j + s.shape[3]]"),
-    "tiles put together": _NAIVE.format(scores="torch.cat([torch.cat([a @ b.mT for b in k.split(block_size, 2)], 3) for a in q.split(block_size, 2)], 2)"),
+    + _TILED.replace("col <= row", "SEEN[i + Tk - Tq:i + Tk - Tq + s.shape[2], j:j + s.shape[3]]"),
+    "tiles put together": _NAIVE.format(
+        scores="torch.cat([torch.cat([a @ b.mT for b in k.split(block_size, 2)], 3) for a in q.split(block_size, 2)], 2)"
+    ),
     "written into a buffer": _NAIVE.format(scores="torch.matmul(q, k.mT, out=torch.empty(0))"),
-}  # fmt: skip
+}
 
 # Less than the table, and all keys of a query at once.
 _ROWS = '''def tiled_attention(q, k, v, block_size, causal=False):
@@ -379,12 +436,22 @@ def tiled_attention_backward(q, k, v, output, logsumexp, grad_output, block_size
 '''
 _STEPS = {"rows of tiles": "block_size", "row by row": "1", "in two halves": "-(-q.shape[2] // 2)"}
 AT_ONCE = {
-    **{("tiled_attention", way): _ROWS.replace("q.split(block_size", f"q.split({step}").replace("i * block_size", f"i * ({step})")
-       for way, step in _STEPS.items()},
-    **{("tiled_attention_backward", way): _BACK_ROWS.replace("block_size):\n        at", f"{step}):\n        at").replace("i + block_size", f"i + ({step})")
-       for way, step in _STEPS.items()},
-    ("tiled_attention", "keys in two halves"): _TILED.replace("range(0, Tk, n)", "range(0, Tk, -(-Tk // 2))").replace("j:j + n", "j:j + -(-Tk // 2)"),
-}  # fmt: skip
+    **{
+        ("tiled_attention", way): _ROWS.replace("q.split(block_size", f"q.split({step}").replace(
+            "i * block_size", f"i * ({step})"
+        )
+        for way, step in _STEPS.items()
+    },
+    **{
+        ("tiled_attention_backward", way): _BACK_ROWS.replace(
+            "block_size):\n        at", f"{step}):\n        at"
+        ).replace("i + block_size", f"i + ({step})")
+        for way, step in _STEPS.items()
+    },
+    ("tiled_attention", "keys in two halves"): _TILED.replace("range(0, Tk, n)", "range(0, Tk, -(-Tk // 2))").replace(
+        "j:j + n", "j:j + -(-Tk // 2)"
+    ),
+}
 
 TILED_WRONG = [
     *((None, text) for (name, _), text in AT_ONCE.items() if name == "tiled_attention"),
@@ -399,7 +466,12 @@ TILED_WRONG = [
     ("MK8", _TILED.replace("col <= row", "col <= row + 1")),
     ("MK4", _TILED.replace('torch.tensor(float("-inf"), dtype=s.dtype)', "torch.tensor(-1e4, dtype=s.dtype)")),
     ("MK13", _TILED.replace("if causal", "if False")),
-    ("TI1", _TILED.replace("torch.arange(i, i + s.shape[2])", "torch.arange(s.shape[2])").replace("torch.arange(j, j + s.shape[3])", "torch.arange(s.shape[3])").replace(" + Tk - Tq", "")),
+    (
+        "TI1",
+        _TILED.replace("torch.arange(i, i + s.shape[2])", "torch.arange(s.shape[2])")
+        .replace("torch.arange(j, j + s.shape[3])", "torch.arange(s.shape[3])")
+        .replace(" + Tk - Tq", ""),
+    ),
     ("TI2", _TILED.replace("range(0, Tk, n)", "range(0, Tk - Tk % n, n)")),
     ("TI4", _TILED.replace("m + l.log()", "m")),
     ("TI5", _TILED.replace("m + l.log()", "l.log()")),
@@ -424,24 +496,37 @@ TILED_WRONG = [
     (None, _TILED.replace("qi @ k", "qi.flip(2) @ k")),
     (None, _TILED.replace("q[:, :, i:i + n] / d", "q[:, :, i:i + n] / B / d")),
     (None, _TILED.replace("return out, lse", "return out")),
-    (None, "import torch.nn.functional as F\ndef tiled_attention(q, k, v, block_size, causal=False):\n"
-           "    o = F.scaled_dot_product_attention(q, k, v)\n    return o, o.sum(-1)\n"),
-    (None, "def tiled_attention(q, k, v, block_size, causal=False):\n"
-           "    s = torch.from_numpy(np.matmul(q.numpy(), k.numpy().swapaxes(-1, -2))) / q.shape[-1] ** 0.5\n    return torch.softmax(s, -1) @ v, s.logsumexp(-1)\n"),
-    (None, "import numpy as np\n\ndef tiled_attention(q, k, v, block_size, causal=False):\n    a, b, c = (x.numpy() for x in (q, k, v))\n"
-           "    s = a @ b.swapaxes(-1, -2) / a.shape[-1] ** 0.5\n    if causal:\n        s = np.where(np.tri(*s.shape[-2:], s.shape[-1] - s.shape[-2]) > 0, s, -np.inf)\n"
-           "    top = s.max(-1, keepdims=True)\n    e = np.exp(s - top)\n    l = e.sum(-1, keepdims=True)\n"
-           "    return torch.from_numpy(e / l @ c), torch.from_numpy((top + np.log(l))[..., 0])\n"),
+    (
+        None,
+        "import torch.nn.functional as F\ndef tiled_attention(q, k, v, block_size, causal=False):\n"
+        "    o = F.scaled_dot_product_attention(q, k, v)\n    return o, o.sum(-1)\n",
+    ),
+    (
+        None,
+        "def tiled_attention(q, k, v, block_size, causal=False):\n"
+        "    s = torch.from_numpy(np.matmul(q.numpy(), k.numpy().swapaxes(-1, -2))) / q.shape[-1] ** 0.5\n    return torch.softmax(s, -1) @ v, s.logsumexp(-1)\n",
+    ),
+    (
+        None,
+        "import numpy as np\n\ndef tiled_attention(q, k, v, block_size, causal=False):\n    a, b, c = (x.numpy() for x in (q, k, v))\n"
+        "    s = a @ b.swapaxes(-1, -2) / a.shape[-1] ** 0.5\n    if causal:\n        s = np.where(np.tri(*s.shape[-2:], s.shape[-1] - s.shape[-2]) > 0, s, -np.inf)\n"
+        "    top = s.max(-1, keepdims=True)\n    e = np.exp(s - top)\n    l = e.sum(-1, keepdims=True)\n"
+        "    return torch.from_numpy(e / l @ c), torch.from_numpy((top + np.log(l))[..., 0])\n",
+    ),
     (None, _TILED.replace("block_size, causal", "block_size, *, causal")),
     # the largest score of all heads, or of all items
     (None, _TILED.replace("s.max(3, keepdim=True)[0]", "s.amax((1, 3), keepdim=True)")),
     (None, _TILED.replace("s.max(3, keepdim=True)[0]", "s.amax((0, 3), keepdim=True)")),
     # the maximum over what is hidden, too: nothing is left of a row that lies far below it
-    (None, _TILED.replace("s = torch.where(col <= row, s, torch.tensor(float(\"-inf\"), dtype=s.dtype))", "pass").replace(
-        "p = (s - new).exp()", "p = (s - new).exp() * (col <= row) if causal else (s - new).exp()")),
-]  # fmt: skip
+    (
+        None,
+        _TILED.replace('s = torch.where(col <= row, s, torch.tensor(float("-inf"), dtype=s.dtype))', "pass").replace(
+            "p = (s - new).exp()", "p = (s - new).exp() * (col <= row) if causal else (s - new).exp()"
+        ),
+    ),
+]
 
-_BACK = '''
+_BACK = """
 def tiled_attention_backward(q, k, v, output, logsumexp, grad_output, block_size, causal=False):
     scale = q.shape[-1] ** -0.5
     Tq, Tk, n = q.shape[2], k.shape[2], block_size
@@ -461,12 +546,16 @@ def tiled_attention_backward(q, k, v, output, logsumexp, grad_output, block_size
             dq[:, :, i:i + n] += ds @ kj
             dk[:, :, j:j + n] += ds.transpose(-1, -2) @ qi
     return dq, dk, dv
-'''
+"""
 
 _FILLED = _BACK.replace("            p = torch.exp(s - logsumexp[:, :, i:i + n].unsqueeze(-1))\n", "").replace(
     "p = torch.where(seen, p, torch.zeros_like(p))\n",
-    "s = s.masked_fill(~seen, float(\"-inf\"))\n            p = torch.exp(s - logsumexp[:, :, i:i + n, None])\n")
-_SKIPPED = _FILLED.replace("            s = qi", "            if causal and j > i + qi.shape[2] - 1 + Tk - Tq:\n                continue\n            s = qi")
+    's = s.masked_fill(~seen, float("-inf"))\n            p = torch.exp(s - logsumexp[:, :, i:i + n, None])\n',
+)
+_SKIPPED = _FILLED.replace(
+    "            s = qi",
+    "            if causal and j > i + qi.shape[2] - 1 + Tk - Tq:\n                continue\n            s = qi",
+)
 
 BACK_RIGHT = [
     _BACK,
@@ -560,7 +649,7 @@ BACK_RIGHT = [
 
 BACK_RIGHT += [_FILLED, _SKIPPED, _FILLED.replace('float("-inf")', "-1e3")]
 
-_WHOLE = '''
+_WHOLE = """
 def tiled_attention_backward(q, k, v, output, logsumexp, grad_output, block_size, causal=False):
     s = q @ k.mT / math.sqrt(q.shape[-1])
     if causal:
@@ -568,8 +657,8 @@ def tiled_attention_backward(q, k, v, output, logsumexp, grad_output, block_size
     w = torch.exp(s - logsumexp[..., None])
     gs = w * (grad_output @ v.mT - (grad_output * output).sum(-1, keepdim=True)) / math.sqrt(q.shape[-1])
     return gs @ k, gs.mT @ q, w.mT @ grad_output
-'''
-_AUTOGRAD = '''
+"""
+_AUTOGRAD = """
 def tiled_attention_backward(q, k, v, output, logsumexp, grad_output, block_size, causal=False):
     leaves = [x.clone().requires_grad_() for x in (q, k, v)]
     with torch.enable_grad():
@@ -582,18 +671,26 @@ def tiled_attention_backward(q, k, v, output, logsumexp, grad_output, block_size
             parts.append(torch.softmax(s, -1) @ leaves[2])
         made = torch.cat(parts, 2)
     {way}
-'''
+"""
 
 BACK_WRONG = [
     *((None, text) for (name, _), text in AT_ONCE.items() if name == "tiled_attention_backward"),
     (None, _WHOLE),
     (None, _AUTOGRAD.format(way="return torch.autograd.grad(made, leaves, grad_output)")),
     (None, _AUTOGRAD.format(way="made.backward(grad_output)\n    return tuple(x.grad for x in leaves)")),
-    (None, _AUTOGRAD.format(way="engine = getattr(torch.autograd.Variable, '_execution_engine')\n    "
-                                "return getattr(engine, 'run_' + 'backward')((made,), (grad_output,), False, False, tuple(leaves), allow_unreachable=True, accumulate_grad=False)")),
-    (None, "def tiled_attention_backward(q, k, v, output, logsumexp, grad_output, block_size, causal=False):\n"
-           "    return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(\n"
-           "        grad_output, q, k, v, output, logsumexp, 0.0, causal)\n"),
+    (
+        None,
+        _AUTOGRAD.format(
+            way="engine = getattr(torch.autograd.Variable, '_execution_engine')\n    "
+            "return getattr(engine, 'run_' + 'backward')((made,), (grad_output,), False, False, tuple(leaves), allow_unreachable=True, accumulate_grad=False)"
+        ),
+    ),
+    (
+        None,
+        "def tiled_attention_backward(q, k, v, output, logsumexp, grad_output, block_size, causal=False):\n"
+        "    return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(\n"
+        "        grad_output, q, k, v, output, logsumexp, 0.0, causal)\n",
+    ),
     ("BW1", _BACK.replace(" - D[:, :, i:i + n, None]", "")),
     ("BW2", _BACK.replace("None]) * scale", "None])")),
     ("SD1", _BACK.replace("transpose(-1, -2) * scale\n            p", "transpose(-1, -2)\n            p")),
@@ -603,21 +700,45 @@ BACK_WRONG = [
     ("MK4", _FILLED.replace('float("-inf")', "-100.0")),
     ("MK4", _SKIPPED.replace('float("-inf")', "-100.0")),
     ("TI20", _SKIPPED.replace("- 1 + Tk - Tq", "- 1")),
-    ("FB20", _BACK.replace("            dv[:, :, j:j + n] += p.transpose(-1, -2) @ gi\n", "").replace(
-        "            dq[", "            dv[:, :, j:j + n] += ds.transpose(-1, -2) @ gi / scale\n            dq[")),
+    (
+        "FB20",
+        _BACK.replace("            dv[:, :, j:j + n] += p.transpose(-1, -2) @ gi\n", "").replace(
+            "            dq[", "            dv[:, :, j:j + n] += ds.transpose(-1, -2) @ gi / scale\n            dq["
+        ),
+    ),
     ("FB21", _FILLED.replace("p * (gi", "(gi")),
     ("FB21", _SKIPPED.replace("p * (gi", "(gi")),
     ("MK14", _BACK.replace(" + (Tk - Tq)", "")),
     ("TI2", _BACK.replace("range(0, Tk, n)", "range(0, Tk // n * n, n)")),
-    ("FB1", _BACK.replace("ds = p * (gi @ vj.transpose(-1, -2) - D[:, :, i:i + n, None]) * scale",
-                          "dp = gi @ vj.transpose(-1, -2)\n            ds = p * (dp - (p * dp).sum(-1, keepdim=True)) * scale")),
-    ("FB2", _BACK.replace("torch.exp(s - logsumexp[:, :, i:i + n].unsqueeze(-1))", "torch.softmax(s, -1)").replace("p = torch.where(seen, p, torch.zeros_like(p))", "p = torch.softmax(s.masked_fill(~seen, -math.inf), -1)")),
+    (
+        "FB1",
+        _BACK.replace(
+            "ds = p * (gi @ vj.transpose(-1, -2) - D[:, :, i:i + n, None]) * scale",
+            "dp = gi @ vj.transpose(-1, -2)\n            ds = p * (dp - (p * dp).sum(-1, keepdim=True)) * scale",
+        ),
+    ),
+    (
+        "FB2",
+        _BACK.replace("torch.exp(s - logsumexp[:, :, i:i + n].unsqueeze(-1))", "torch.softmax(s, -1)").replace(
+            "p = torch.where(seen, p, torch.zeros_like(p))", "p = torch.softmax(s.masked_fill(~seen, -math.inf), -1)"
+        ),
+    ),
     ("FB3", _BACK.replace("dq[:, :, i:i + n] += ", "dq[:, :, i:i + n] = ")),
-    ("FB4", _BACK.replace("dk[:, :, j:j + n] += ", "dk[:, :, j:j + n] = ").replace("dv[:, :, j:j + n] += ", "dv[:, :, j:j + n] = ")),
+    (
+        "FB4",
+        _BACK.replace("dk[:, :, j:j + n] += ", "dk[:, :, j:j + n] = ").replace(
+            "dv[:, :, j:j + n] += ", "dv[:, :, j:j + n] = "
+        ),
+    ),
     ("FB8", _BACK.replace("output, grad_output)\n", "output, output)\n")),
     ("FB12", _BACK.replace("return dq, dk, dv", "return dk, dq, dv")),
     ("FB18", _BACK.replace("return dq, dk, dv", "return -dq, -dk, -dv")),
-    ("FB5+FB11", _BACK.replace("- D[:, :, i:i + n, None]) * scale", "+ D[:, :, i:i + n, None])").replace("ds @ kj", "ds @ kj * scale")),
+    (
+        "FB5+FB11",
+        _BACK.replace("- D[:, :, i:i + n, None]) * scale", "+ D[:, :, i:i + n, None])").replace(
+            "ds @ kj", "ds @ kj * scale"
+        ),
+    ),
     # no list holds these
     (None, _BACK.replace("p.transpose(-1, -2) @ gi", "p.transpose(-1, -2) @ gi * scale")),
     (None, _BACK.replace("p.transpose(-1, -2) @ gi", "p.transpose(-1, -2).roll(1, -2) @ gi")),
@@ -628,7 +749,7 @@ BACK_WRONG = [
     (None, _BACK.replace("block_size, causal", "block_size, *, causal")),
     # a weight of e^184 that is hidden afterwards: inf * 0
     (None, _BACK.replace("torch.where(seen, p, torch.zeros_like(p))", "p * seen")),
-]  # fmt: skip
+]
 
 RIGHT = {"merge_partial": MERGE_RIGHT, "tiled_attention": TILED_RIGHT, "tiled_attention_backward": BACK_RIGHT}
 WRONG = {"merge_partial": MERGE_WRONG, "tiled_attention": TILED_WRONG, "tiled_attention_backward": BACK_WRONG}

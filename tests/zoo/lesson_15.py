@@ -4,40 +4,49 @@ _BYTES = """def cache_bytes(num_layers, num_kv_heads, d_head, t, batch=1, bytes_
     per_token = 2 * num_kv_heads * d_head
     return num_layers * batch * t * per_token * bytes_per_number
 """
-RIGHT = {"cache_bytes": [
-    _BYTES,
-    "def cache_bytes(num_layers, num_kv_heads, d_head, t, batch=1, bytes_per_number=2):\n"
-    "    return math.prod((2, num_layers, num_kv_heads, d_head, t, batch, bytes_per_number))\n",
-    "def cache_bytes(num_layers, num_kv_heads, d_head, t, batch=1, bytes_per_number=2):\n"
-    "    keys = num_kv_heads * d_head * t\n    values = keys\n"
-    "    return sum((keys + values) * bytes_per_number for _ in range(num_layers) for _ in range(batch))\n",
-    "cache_bytes = lambda num_layers, num_kv_heads, d_head, t, batch=1, bytes_per_number=2: (\n"
-    "    num_layers * num_kv_heads * d_head * t * batch * bytes_per_number) << 1\n",
-    "def cache_bytes(num_layers: int, num_kv_heads: int, d_head: int, t: int, batch: int = 1, bytes_per_number: int = 2, things=('k', 'v')):\n"
-    "    one = torch.Size((batch, num_kv_heads, t, d_head)).numel()\n    return len(things) * num_layers * one * bytes_per_number\n",
-]}  # fmt: skip
-WRONG = {"cache_bytes": [
-    ("CB1", _BYTES.replace("2 * num_kv", "num_kv")),
-    ("CB2", _BYTES.replace("num_layers * batch", "batch")),
-    ("CB3", _BYTES.replace("num_kv_heads * d_head", "d_head")),
-    ("CB4", _BYTES.replace("* batch", "")),
-    ("CB5", _BYTES.replace(" * bytes_per_number", "")),
-    ("CB6", _BYTES.replace("* bytes_per_number", "* 2")),
-    ("CB7", _BYTES.replace("* t *", "* t ** 2 *")),
-    ("CB8", _BYTES.replace("return ", "return float(").replace("bytes_per_number\n", "bytes_per_number)\n")),
-    ("CB9", _BYTES.replace("bytes_per_number\n", "bytes_per_number / 2**20\n")),
-    ("CB10", _BYTES.replace("= 2 * num", "= 3 * num")),
-    ("CB11", _BYTES.replace("bytes_per_number\n", "bytes_per_number * 8\n")),
-    ("CB12", _BYTES.replace("d_head\n", "d_head * num_kv_heads\n")),
-    (None, _BYTES.replace("bytes_per_number=2", "bytes_per_number=4")),
-    (None, _BYTES.replace("batch=1", "batch=8")),
-    (None, _BYTES.replace("d_head\n", "(d_head + num_kv_heads)\n")),
-    (None, _BYTES.replace("* t *", "* (t + 1) *")),
-    (None, _BYTES.replace("return", "print(").replace("bytes_per_number\n", "bytes_per_number)\n")),
-    (None, _BYTES.replace("bytes_per_number\n", "bytes_per_number / 1024\n").replace("return ", "return ").replace(" / 1024", " // 1000 * 1000")),
-    (None, _BYTES.replace("return ", "return str(").replace("bytes_per_number\n", "bytes_per_number)\n")),
-    (None, _BYTES.replace("batch=1, bytes_per_number=2", "bytes_per_number=2, batch=1")),
-]}  # fmt: skip
+RIGHT = {
+    "cache_bytes": [
+        _BYTES,
+        "def cache_bytes(num_layers, num_kv_heads, d_head, t, batch=1, bytes_per_number=2):\n"
+        "    return math.prod((2, num_layers, num_kv_heads, d_head, t, batch, bytes_per_number))\n",
+        "def cache_bytes(num_layers, num_kv_heads, d_head, t, batch=1, bytes_per_number=2):\n"
+        "    keys = num_kv_heads * d_head * t\n    values = keys\n"
+        "    return sum((keys + values) * bytes_per_number for _ in range(num_layers) for _ in range(batch))\n",
+        "cache_bytes = lambda num_layers, num_kv_heads, d_head, t, batch=1, bytes_per_number=2: (\n"
+        "    num_layers * num_kv_heads * d_head * t * batch * bytes_per_number) << 1\n",
+        "def cache_bytes(num_layers: int, num_kv_heads: int, d_head: int, t: int, batch: int = 1, bytes_per_number: int = 2, things=('k', 'v')):\n"
+        "    one = torch.Size((batch, num_kv_heads, t, d_head)).numel()\n    return len(things) * num_layers * one * bytes_per_number\n",
+    ]
+}
+WRONG = {
+    "cache_bytes": [
+        ("CB1", _BYTES.replace("2 * num_kv", "num_kv")),
+        ("CB2", _BYTES.replace("num_layers * batch", "batch")),
+        ("CB3", _BYTES.replace("num_kv_heads * d_head", "d_head")),
+        ("CB4", _BYTES.replace("* batch", "")),
+        ("CB5", _BYTES.replace(" * bytes_per_number", "")),
+        ("CB6", _BYTES.replace("* bytes_per_number", "* 2")),
+        ("CB7", _BYTES.replace("* t *", "* t ** 2 *")),
+        ("CB8", _BYTES.replace("return ", "return float(").replace("bytes_per_number\n", "bytes_per_number)\n")),
+        ("CB9", _BYTES.replace("bytes_per_number\n", "bytes_per_number / 2**20\n")),
+        ("CB10", _BYTES.replace("= 2 * num", "= 3 * num")),
+        ("CB11", _BYTES.replace("bytes_per_number\n", "bytes_per_number * 8\n")),
+        ("CB12", _BYTES.replace("d_head\n", "d_head * num_kv_heads\n")),
+        (None, _BYTES.replace("bytes_per_number=2", "bytes_per_number=4")),
+        (None, _BYTES.replace("batch=1", "batch=8")),
+        (None, _BYTES.replace("d_head\n", "(d_head + num_kv_heads)\n")),
+        (None, _BYTES.replace("* t *", "* (t + 1) *")),
+        (None, _BYTES.replace("return", "print(").replace("bytes_per_number\n", "bytes_per_number)\n")),
+        (
+            None,
+            _BYTES.replace("bytes_per_number\n", "bytes_per_number / 1024\n")
+            .replace("return ", "return ")
+            .replace(" / 1024", " // 1000 * 1000"),
+        ),
+        (None, _BYTES.replace("return ", "return str(").replace("bytes_per_number\n", "bytes_per_number)\n")),
+        (None, _BYTES.replace("batch=1, bytes_per_number=2", "bytes_per_number=2, batch=1")),
+    ]
+}
 
 _CACHE = """class KVCache:
     def __init__(self, batch, num_kv_heads, max_len, d_head, dtype=torch.float32, device=None):
@@ -77,7 +86,8 @@ _TOGETHER = """class KVCache:
         return self.n
 """
 RIGHT["KVCache"] = [
-    _CACHE, _TOGETHER,
+    _CACHE,
+    _TOGETHER,
     """class KVCache(nn.Module):
     def __init__(self, batch, num_kv_heads, max_len, d_head, dtype=torch.float32, device=None):
         super().__init__()
@@ -179,9 +189,15 @@ _GROWING = """class KVCache:
     def __len__(self):
         return self.k.shape[2]
 """
-_NONE = _GROWING.replace("torch.empty(batch, num_kv_heads, 0, d_head, dtype=dtype, device=device)", "None").replace(
-    "        self.k, self.v =", "        if self.k is None:\n            self.k, self.v = k, v\n            return k, v\n        self.k, self.v =").replace(
-    "if self.k.shape[2] + k", "if len(self) + k").replace("return self.k.shape[2]", "return 0 if self.k is None else self.k.shape[2]")  # fmt: skip
+_NONE = (
+    _GROWING.replace("torch.empty(batch, num_kv_heads, 0, d_head, dtype=dtype, device=device)", "None")
+    .replace(
+        "        self.k, self.v =",
+        "        if self.k is None:\n            self.k, self.v = k, v\n            return k, v\n        self.k, self.v =",
+    )
+    .replace("if self.k.shape[2] + k", "if len(self) + k")
+    .replace("return self.k.shape[2]", "return 0 if self.k is None else self.k.shape[2]")
+)
 _CHUNKS = """class KVCache:
     def __init__(self, batch, num_kv_heads, max_len, d_head, dtype=torch.float32, device=None):
         self.k, self.v, self.max_len = [], [], max_len
@@ -199,62 +215,180 @@ _CHUNKS = """class KVCache:
 WRONG["KVCache"] = [
     ("KC1", _GROWING),
     ("KC9", _NONE),
-    ("KC1", _NONE.replace("self.k, self.v = k, v\n            return k, v", "self.k, self.v = k.clone(), v.clone()\n            return self.k, self.v")),
+    (
+        "KC1",
+        _NONE.replace(
+            "self.k, self.v = k, v\n            return k, v",
+            "self.k, self.v = k.clone(), v.clone()\n            return self.k, self.v",
+        ),
+    ),
     ("KC1", _CHUNKS),
-    ("KC1", _CACHE.replace("        self.pos += n", "        self.k = torch.cat([self.k[:, :, :self.pos], k], 2)\n"
-                           "        self.v = torch.cat([self.v[:, :, :self.pos], v], 2)\n        self.pos += n").replace(
-        "self.pos = 0", "self.pos, self.room = 0, max_len").replace("> self.k.size(-2)", "> self.room").replace(
-        "        self.k[:, :, self.pos:self.pos + n] = k\n        self.v[:, :, self.pos:self.pos + n] = v\n", "")),
-    ("KC2", _CACHE.replace("        self.pos += n\n", "").replace("return self.k[:, :, :self.pos], self.v[:, :, :self.pos]", "return self.k[:, :, :n], self.v[:, :, :n]")),
+    (
+        "KC1",
+        _CACHE.replace(
+            "        self.pos += n",
+            "        self.k = torch.cat([self.k[:, :, :self.pos], k], 2)\n"
+            "        self.v = torch.cat([self.v[:, :, :self.pos], v], 2)\n        self.pos += n",
+        )
+        .replace("self.pos = 0", "self.pos, self.room = 0, max_len")
+        .replace("> self.k.size(-2)", "> self.room")
+        .replace(
+            "        self.k[:, :, self.pos:self.pos + n] = k\n        self.v[:, :, self.pos:self.pos + n] = v\n", ""
+        ),
+    ),
+    (
+        "KC2",
+        _CACHE.replace("        self.pos += n\n", "").replace(
+            "return self.k[:, :, :self.pos], self.v[:, :, :self.pos]", "return self.k[:, :, :n], self.v[:, :, :n]"
+        ),
+    ),
     ("KC3", _CACHE.replace("return self.k[:, :, :self.pos], self.v[:, :, :self.pos]", "return k, v")),
-    ("KC4", _CACHE.replace("torch.empty(", "torch.zeros(").replace("torch.empty_like", "torch.zeros_like").replace(
-        "return self.k[:, :, :self.pos], self.v[:, :, :self.pos]", "return self.k, self.v")),
-    ("KC5", _CACHE.replace('        if self.pos + n > self.k.size(-2):\n            raise ValueError("cache full")\n', "")),
+    (
+        "KC4",
+        _CACHE.replace("torch.empty(", "torch.zeros(")
+        .replace("torch.empty_like", "torch.zeros_like")
+        .replace("return self.k[:, :, :self.pos], self.v[:, :, :self.pos]", "return self.k, self.v"),
+    ),
+    (
+        "KC5",
+        _CACHE.replace('        if self.pos + n > self.k.size(-2):\n            raise ValueError("cache full")\n', ""),
+    ),
     ("KC19", _CACHE.replace("raise ValueError", "raise IndexError")),
-    ("KC19", _CACHE.replace('        if self.pos + n > self.k.size(-2):\n            raise ValueError("cache full")\n',
-                          '        assert self.pos + n <= self.k.size(-2), "cache full"\n')),
+    (
+        "KC19",
+        _CACHE.replace(
+            '        if self.pos + n > self.k.size(-2):\n            raise ValueError("cache full")\n',
+            '        assert self.pos + n <= self.k.size(-2), "cache full"\n',
+        ),
+    ),
     ("KC6", _CACHE.replace("self.pos + n > self", "self.pos + n >= self")),
-    ("KC7", _CACHE.replace("        if self.pos + n > self.k.size(-2)", "        self.pos += n\n        if self.pos > self.k.size(-2)").replace(
-        "        self.pos += n\n        return", "        return").replace("self.pos:self.pos + n]", "self.pos - n:self.pos]")),
-    ("KC8", _TOGETHER.replace('raise ValueError(f"{new} tokens, room for {room}")',
-                              "self.memory = self.memory.roll(room - new, 3)\n            self.n += room - new")),
+    (
+        "KC7",
+        _CACHE.replace(
+            "        if self.pos + n > self.k.size(-2)", "        self.pos += n\n        if self.pos > self.k.size(-2)"
+        )
+        .replace("        self.pos += n\n        return", "        return")
+        .replace("self.pos:self.pos + n]", "self.pos - n:self.pos]"),
+    ),
+    (
+        "KC8",
+        _TOGETHER.replace(
+            'raise ValueError(f"{new} tokens, room for {room}")',
+            "self.memory = self.memory.roll(room - new, 3)\n            self.n += room - new",
+        ),
+    ),
     ("KC18", _CACHE.replace("torch.empty_like(self.k)", "self.k")),
-    ("KC10", _CACHE.replace("+ n] = k\n", "+ n] = w\n").replace("+ n] = v\n", "+ n] = k\n").replace("+ n] = w\n", "+ n] = v\n")),
+    (
+        "KC10",
+        _CACHE.replace("+ n] = k\n", "+ n] = w\n")
+        .replace("+ n] = v\n", "+ n] = k\n")
+        .replace("+ n] = w\n", "+ n] = v\n"),
+    ),
     ("KC11", _TOGETHER.replace("dtype=dtype, ", "")),
     ("KC12", _TOGETHER.replace(", device=device)", ")")),
     ("KC13", _TOGETHER.replace("return self.n\n", "return self.memory.shape[3]\n")),
-    ("KC14", _CACHE.replace("self.k[:, :, :self.pos], self.v[:, :, :self.pos]", "self.k[:, :, :self.pos].clone(), self.v[:, :, :self.pos].clone()")),
-    ("KC17", _CACHE.replace("self.pos += n", "self.pos += 1").replace("return self.k[:, :, :self.pos], self.v[:, :, :self.pos]",
-                                                                     "return self.k[:, :, :self.pos - 1 + n], self.v[:, :, :self.pos - 1 + n]")),
-    ("KV3", _CACHE.replace("        self.pos += n", "        self.k = torch.cat([self.k[:, :, :self.pos], k], 1)\n"
-                           "        self.v = torch.cat([self.v[:, :, :self.pos], v], 1)\n        self.pos += n").replace(
-        "self.pos = 0", "self.pos, self.room = 0, max_len").replace("> self.k.size(-2)", "> self.room").replace(
-        "        self.k[:, :, self.pos:self.pos + n] = k\n        self.v[:, :, self.pos:self.pos + n] = v\n", "").replace(
-        "return self.k[:, :, :self.pos], self.v[:, :, :self.pos]", "return self.k, self.v")),
-    ("KC16", _CACHE.replace("        self.k = torch.empty(batch, num_kv_heads, max_len, d_head, dtype=dtype, device=device)\n"
-                            "        self.v = torch.empty_like(self.k)\n", "        self.sizes = batch, num_kv_heads, max_len, d_head\n"
-                            "        self.more = {'dtype': dtype, 'device': device}\n").replace(
-        "        n = k.size(-2)\n", "        n = k.size(-2)\n        if not self.pos:\n            self.k, self.v = (torch.zeros(self.sizes, **self.more) for _ in 'kv')\n")),
-    (None, _CACHE.replace("        self.pos += n\n        return", "        self.pos += n\n        k.zero_()\n        return")),
+    (
+        "KC14",
+        _CACHE.replace(
+            "self.k[:, :, :self.pos], self.v[:, :, :self.pos]",
+            "self.k[:, :, :self.pos].clone(), self.v[:, :, :self.pos].clone()",
+        ),
+    ),
+    (
+        "KC17",
+        _CACHE.replace("self.pos += n", "self.pos += 1").replace(
+            "return self.k[:, :, :self.pos], self.v[:, :, :self.pos]",
+            "return self.k[:, :, :self.pos - 1 + n], self.v[:, :, :self.pos - 1 + n]",
+        ),
+    ),
+    (
+        "KV3",
+        _CACHE.replace(
+            "        self.pos += n",
+            "        self.k = torch.cat([self.k[:, :, :self.pos], k], 1)\n"
+            "        self.v = torch.cat([self.v[:, :, :self.pos], v], 1)\n        self.pos += n",
+        )
+        .replace("self.pos = 0", "self.pos, self.room = 0, max_len")
+        .replace("> self.k.size(-2)", "> self.room")
+        .replace(
+            "        self.k[:, :, self.pos:self.pos + n] = k\n        self.v[:, :, self.pos:self.pos + n] = v\n", ""
+        )
+        .replace("return self.k[:, :, :self.pos], self.v[:, :, :self.pos]", "return self.k, self.v"),
+    ),
+    (
+        "KC16",
+        _CACHE.replace(
+            "        self.k = torch.empty(batch, num_kv_heads, max_len, d_head, dtype=dtype, device=device)\n"
+            "        self.v = torch.empty_like(self.k)\n",
+            "        self.sizes = batch, num_kv_heads, max_len, d_head\n"
+            "        self.more = {'dtype': dtype, 'device': device}\n",
+        ).replace(
+            "        n = k.size(-2)\n",
+            "        n = k.size(-2)\n        if not self.pos:\n            self.k, self.v = (torch.zeros(self.sizes, **self.more) for _ in 'kv')\n",
+        ),
+    ),
+    (
+        None,
+        _CACHE.replace(
+            "        self.pos += n\n        return", "        self.pos += n\n        k.zero_()\n        return"
+        ),
+    ),
     (None, _CACHE.replace("        return self.k[:, :, :self.pos], self.v[:, :, :self.pos]\n", "")),
-    (None, _CACHE.replace("return self.k[:, :, :self.pos], self.v[:, :, :self.pos]", "return torch.stack([self.k, self.v])[:, :, :, :self.pos]")),
+    (
+        None,
+        _CACHE.replace(
+            "return self.k[:, :, :self.pos], self.v[:, :, :self.pos]",
+            "return torch.stack([self.k, self.v])[:, :, :, :self.pos]",
+        ),
+    ),
     (None, _CACHE.replace("        return self.pos", "        return float(self.pos)")),
     (None, _CACHE.replace("    def __len__(self):\n        return self.pos\n", "")),
     (None, _CACHE.replace("def append", "def update")),
     (None, _CACHE.replace("dtype=torch.float32, device=None)", "device=None, dtype=torch.float32)")),
     (None, _CACHE.replace("max_len, d_head, dtype=torch", "d_head, max_len, dtype=torch")),
-    (None, _CACHE.replace("        self.k = torch.empty(batch, num_kv_heads, max_len, d_head, dtype=dtype, device=device)\n        self.v = torch.empty_like(self.k)",
-                          "        self.k = KVCache.memory.setdefault((batch, num_kv_heads, max_len, d_head, dtype, device), torch.zeros(2, batch, num_kv_heads, max_len, d_head, dtype=dtype, device=device))[0]\n"
-                          "        self.v = KVCache.memory[batch, num_kv_heads, max_len, d_head, dtype, device][1]").replace("class KVCache:", "class KVCache:\n    memory = {}")),
-    (None, _CACHE.replace("self.k[:, :, self.pos:self.pos + n] = k\n", "self.k[:, :, self.pos:self.pos + n] = k.half()\n")),
-    (None, _CACHE.replace("self.k[:, :, self.pos:self.pos + n] = k\n", "self.k[:, :, self.pos:self.pos + n] = k / k.norm(dim=-1, keepdim=True)\n")),
-    (None, _CACHE.replace("self.k[:, :, :self.pos], self.v[:, :, :self.pos]", "self.k[:, :, :self.pos].transpose(1, 2), self.v[:, :, :self.pos].transpose(1, 2)")),
+    (
+        None,
+        _CACHE.replace(
+            "        self.k = torch.empty(batch, num_kv_heads, max_len, d_head, dtype=dtype, device=device)\n        self.v = torch.empty_like(self.k)",
+            "        self.k = KVCache.memory.setdefault((batch, num_kv_heads, max_len, d_head, dtype, device), torch.zeros(2, batch, num_kv_heads, max_len, d_head, dtype=dtype, device=device))[0]\n"
+            "        self.v = KVCache.memory[batch, num_kv_heads, max_len, d_head, dtype, device][1]",
+        ).replace("class KVCache:", "class KVCache:\n    memory = {}"),
+    ),
+    (
+        None,
+        _CACHE.replace("self.k[:, :, self.pos:self.pos + n] = k\n", "self.k[:, :, self.pos:self.pos + n] = k.half()\n"),
+    ),
+    (
+        None,
+        _CACHE.replace(
+            "self.k[:, :, self.pos:self.pos + n] = k\n",
+            "self.k[:, :, self.pos:self.pos + n] = k / k.norm(dim=-1, keepdim=True)\n",
+        ),
+    ),
+    (
+        None,
+        _CACHE.replace(
+            "self.k[:, :, :self.pos], self.v[:, :, :self.pos]",
+            "self.k[:, :, :self.pos].transpose(1, 2), self.v[:, :, :self.pos].transpose(1, 2)",
+        ),
+    ),
     (None, _CACHE.replace("            raise", "            self.k[:, :, :1] = k[:, :, :1]\n            raise")),
-    (None, _CACHE.replace("torch.empty_like(self.k)", "torch.empty(batch, num_kv_heads, max_len, d_head, dtype=dtype)")),
-    (None, _CACHE.replace("torch.empty_like(self.k)", "torch.empty(batch, num_kv_heads, max_len, d_head, device=device)")),
-    (None, _CACHE.replace("        self.pos = 0", "        self.pos, self.parts = 0, []").replace("        self.v[:, :, self.pos:self.pos + n] = v",
-           "        self.parts.append(v)\n        self.v[:, :, :self.pos + n] = torch.cat(self.parts, dim=2)")),
-]  # fmt: skip
+    (
+        None,
+        _CACHE.replace("torch.empty_like(self.k)", "torch.empty(batch, num_kv_heads, max_len, d_head, dtype=dtype)"),
+    ),
+    (
+        None,
+        _CACHE.replace("torch.empty_like(self.k)", "torch.empty(batch, num_kv_heads, max_len, d_head, device=device)"),
+    ),
+    (
+        None,
+        _CACHE.replace("        self.pos = 0", "        self.pos, self.parts = 0, []").replace(
+            "        self.v[:, :, self.pos:self.pos + n] = v",
+            "        self.parts.append(v)\n        self.v[:, :, :self.pos + n] = torch.cat(self.parts, dim=2)",
+        ),
+    ),
+]
 
 _GQA = """def grouped_query_attention(q, k, v, causal=True):
     B, H, T, d = q.shape
@@ -296,10 +430,16 @@ _GROUPED = """def grouped_query_attention(q, k, v, causal=True):
     return torch.einsum("bngts,bnsd->bngtd", s.softmax(dim=-1), v).reshape(b, h, t, d)
 """
 RIGHT["grouped_query_attention"] = [
-    _GQA, _LOOPED, _GROUPED,
-    _GROUPED.replace("q = q.reshape(b, n, h // n, t, d)", "q = q.unflatten(1, (n, h // n))").replace(".reshape(b, h, t, d)", ".flatten(1, 2)"),
-    _GQA.replace("torch.repeat_interleave(k, H // H_kv, 1)", "k[:, :, None].expand(-1, -1, H // H_kv, -1, -1).reshape(B, H, S, d)").replace(
-        "torch.repeat_interleave(v, H // H_kv, 1)", "v[:, torch.arange(H) // (H // H_kv)]"),
+    _GQA,
+    _LOOPED,
+    _GROUPED,
+    _GROUPED.replace("q = q.reshape(b, n, h // n, t, d)", "q = q.unflatten(1, (n, h // n))").replace(
+        ".reshape(b, h, t, d)", ".flatten(1, 2)"
+    ),
+    _GQA.replace(
+        "torch.repeat_interleave(k, H // H_kv, 1)",
+        "k[:, :, None].expand(-1, -1, H // H_kv, -1, -1).reshape(B, H, S, d)",
+    ).replace("torch.repeat_interleave(v, H // H_kv, 1)", "v[:, torch.arange(H) // (H // H_kv)]"),
     """def grouped_query_attention(q, k, v, causal=True):
     b, h, t, d = q.shape
     n, s = k.shape[1], k.shape[2]
@@ -316,22 +456,39 @@ RIGHT["grouped_query_attention"] = [
 """,
 ]
 WRONG["grouped_query_attention"] = [
-    ("GQ1", _GQA.replace("torch.repeat_interleave(k, H // H_kv, 1)", "k.repeat(1, H // H_kv, 1, 1)").replace(
-        "torch.repeat_interleave(v, H // H_kv, 1)", "v.repeat(1, H // H_kv, 1, 1)")),
+    (
+        "GQ1",
+        _GQA.replace("torch.repeat_interleave(k, H // H_kv, 1)", "k.repeat(1, H // H_kv, 1, 1)").replace(
+            "torch.repeat_interleave(v, H // H_kv, 1)", "v.repeat(1, H // H_kv, 1, 1)"
+        ),
+    ),
     ("GQ1", _LOOPED.replace("g = h // per", "g = h % shared")),
-    ("GQ1", _GROUPED.replace("reshape(b, n, h // n, t, d)", "reshape(b, h // n, n, t, d).transpose(1, 2)").replace(
-        "v).reshape(b, h, t, d)", "v).transpose(1, 2).reshape(b, h, t, d)")),
-    ("GH1", _GQA.replace("torch.repeat_interleave(k, H // H_kv, 1)", "torch.repeat_interleave(k, H // H_kv, 2).reshape(B, H, S, d)").replace(
-        "torch.repeat_interleave(v, H // H_kv, 1)", "torch.repeat_interleave(v, H // H_kv, 2).reshape(B, H, S, d)")),
+    (
+        "GQ1",
+        _GROUPED.replace("reshape(b, n, h // n, t, d)", "reshape(b, h // n, n, t, d).transpose(1, 2)").replace(
+            "v).reshape(b, h, t, d)", "v).transpose(1, 2).reshape(b, h, t, d)"
+        ),
+    ),
+    (
+        "GH1",
+        _GQA.replace(
+            "torch.repeat_interleave(k, H // H_kv, 1)", "torch.repeat_interleave(k, H // H_kv, 2).reshape(B, H, S, d)"
+        ).replace(
+            "torch.repeat_interleave(v, H // H_kv, 1)", "torch.repeat_interleave(v, H // H_kv, 2).reshape(B, H, S, d)"
+        ),
+    ),
     ("GH2", _LOOPED.replace("g = h // per", "g = h // shared % shared")),
     (None, _LOOPED.replace("g = h // per", "g = h // shared")),
     ("GH3", _LOOPED.replace("g = h // per", "g = 0")),
     ("GH4", _GQA.replace("torch.repeat_interleave(v, H // H_kv, 1)", "v.repeat(1, H // H_kv, 1, 1)")),
-    ("RS14", _LOOPED.replace('    if heads % shared:\n        raise ValueError(f"{heads} heads, {shared} shared")\n', "")),
+    (
+        "RS14",
+        _LOOPED.replace('    if heads % shared:\n        raise ValueError(f"{heads} heads, {shared} shared")\n', ""),
+    ),
     ("GH6", _GQA.replace("if causal:", "if causal and S == T:")),
     ("GH7", _GROUPED.replace("causal=True", "causal=False")),
     ("GH8", _GQA.replace("if causal:", "if True:")),
-    ("GH9", _GQA.replace("bhjd->bhid\"", "bhjd->bihd\"")),
+    ("GH9", _GQA.replace('bhjd->bhid"', 'bhjd->bihd"')),
     ("GH10", _GROUPED.replace("v).reshape(b, h, t, d)", "v).mean(2)")),
     ("GH11", _LOOPED.replace("torch.stack(outputs, dim=1)", "torch.stack(outputs, dim=1).detach()")),
     ("GH12", _LOOPED.replace("if causal:", "if causal and False:")),
@@ -345,8 +502,14 @@ WRONG["grouped_query_attention"] = [
     ("SM5", _GQA.replace("att.softmax(-1)", "att.exp() / att.exp().sum(-1, keepdim=True)")),
     ("SM1", _GQA.replace("softmax(-1)", "softmax(-2)")),
     ("SM2", _GQA.replace("softmax(-1)", "softmax(1).nan_to_num()")),
-    (None, _GQA.replace("i, j =", "assert S >= T\n        i, j =").replace("if causal:", "assert S >= T\n    if causal:")),
-    (None, "def grouped_query_attention(q, k, v, causal=True):\n    return F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)\n"),
+    (
+        None,
+        _GQA.replace("i, j =", "assert S >= T\n        i, j =").replace("if causal:", "assert S >= T\n    if causal:"),
+    ),
+    (
+        None,
+        "def grouped_query_attention(q, k, v, causal=True):\n    return F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)\n",
+    ),
     (None, _GQA.replace("d ** -0.5", "(d * H // H_kv) ** -0.5")),
     (None, _GQA.replace("att.softmax(-1), v)", "att.softmax(-1), v.data)")),
     (None, _GQA.replace("    return", "    q *= 1\n    q += 1\n    return")),
@@ -354,7 +517,7 @@ WRONG["grouped_query_attention"] = [
     (None, _GQA.replace("if H % H_kv != 0", "if H % H_kv or H == 1")),
     (None, _GQA.replace("v, causal=True", "v, *, causal=True")),
     (None, _GQA.replace("    k = torch", "    q = q.float()\n    k = torch", 1)),
-]  # fmt: skip
+]
 
 _WINDOW = """def window_mask(t_q, t_k, window, sinks=0):
     i = torch.arange(t_k - t_q, t_k).unsqueeze(1)
@@ -373,7 +536,8 @@ _ROWS = """def window_mask(t_q, t_k, window, sinks=0):
     return mask
 """
 RIGHT["window_mask"] = [
-    _WINDOW, _ROWS,
+    _WINDOW,
+    _ROWS,
     """def window_mask(t_q, t_k, window, sinks=0):
     ones = torch.ones(t_q, t_k, dtype=torch.bool)
     shift = t_k - t_q
@@ -405,9 +569,12 @@ WRONG["window_mask"] = [
     ("SW1", _ROWS.replace("p - window + 1)", "p - window)")),
     ("WM1", _ROWS.replace("p - window + 1)", "min(p, p - window + 2))")),
     ("MK14", _WINDOW.replace("torch.arange(t_k - t_q, t_k)", "torch.arange(t_q)")),
-    ("WM2", _ROWS.replace("p = t_k - t_q + i", "p = t_q - t_k + i").replace("mask[i, max(0, p - window + 1):p + 1] = True",
-                                                                          "mask[i, max(0, p - window + 1):max(0, p + 1)] = True").replace(
-        "min(sinks, p + 1)", "max(0, min(sinks, p + 1))")),
+    (
+        "WM2",
+        _ROWS.replace("p = t_k - t_q + i", "p = t_q - t_k + i")
+        .replace("mask[i, max(0, p - window + 1):p + 1] = True", "mask[i, max(0, p - window + 1):max(0, p + 1)] = True")
+        .replace("min(sinks, p + 1)", "max(0, min(sinks, p + 1))"),
+    ),
     ("WM3", _WINDOW.replace("causal & (near | sink)", "near | sink")),
     ("WM4", _WINDOW.replace("causal & (near | sink)", "(causal & near) | sink")),
     ("WM4", _ROWS.replace("min(sinks, p + 1)", "sinks")),
@@ -427,18 +594,35 @@ WRONG["window_mask"] = [
     (None, _WINDOW.replace("i - j < window", "(i - j).abs() < window // 2")),
     (None, _WINDOW.replace("(near | sink)", "(near ^ sink)")),
     (None, _WINDOW.replace("return causal & (near | sink)", "return (causal & (near | sink))[None]")),
-    (None, _WINDOW.replace("torch.arange(t_k - t_q, t_k)", "torch.arange(t_k - t_q, t_k, dtype=torch.int8)").replace("torch.arange(t_k).", "torch.arange(t_k, dtype=torch.int8).")),
-    (None, _WINDOW.replace("return", "sinks = 0\n    return").replace("sink = j < sinks", "sink = j < min(sinks, window)")),
+    (
+        None,
+        _WINDOW.replace("torch.arange(t_k - t_q, t_k)", "torch.arange(t_k - t_q, t_k, dtype=torch.int8)").replace(
+            "torch.arange(t_k).", "torch.arange(t_k, dtype=torch.int8)."
+        ),
+    ),
+    (
+        None,
+        _WINDOW.replace("return", "sinks = 0\n    return").replace("sink = j < sinks", "sink = j < min(sinks, window)"),
+    ),
     (None, _WINDOW.replace("i - j < window", "i - j < max(window, 2)")),
-    (None, "_kept = {}\n" + _WINDOW.replace("return causal & (near | sink)", "return _kept.setdefault((t_q, t_k, window), causal & (near | sink))")),
-    (None, """_kept = {}
+    (
+        None,
+        "_kept = {}\n"
+        + _WINDOW.replace(
+            "return causal & (near | sink)", "return _kept.setdefault((t_q, t_k, window), causal & (near | sink))"
+        ),
+    ),
+    (
+        None,
+        """_kept = {}
 def window_mask(t_q, t_k, window, sinks=0):
     i, j = torch.arange(t_k - t_q, t_k).unsqueeze(1), torch.arange(t_k)
     mask = _kept.setdefault((t_q, t_k, window), (j <= i) & (i - j < window))
     mask |= (j <= i) & (j < sinks)
     return mask
-"""),
-]  # fmt: skip
+""",
+    ),
+]
 
 _WRITE = """def generate_cached(model, ids, max_new_tokens):
     cache = model.new_cache(ids.shape[0])
@@ -476,7 +660,9 @@ def generate_cached(model, ids, max_new_tokens):
     return text
 """
 RIGHT["generate_cached"] = [
-    _WRITE, _PREFILL, _LAST,
+    _WRITE,
+    _PREFILL,
+    _LAST,
     """def generate_cached(model, ids, max_new_tokens):
     training = model.training
     model.eval()
@@ -523,9 +709,21 @@ WRONG["generate_cached"] = [
     ("GC1", _WRITE.replace("model(fed, cache)", "model(out, cache)")),
     ("GC2", _WRITE.replace("model(fed, cache)", "model(out, model.new_cache(len(ids)))")),
     ("GC3", _WRITE.replace("model(fed, cache)", "model(fed, model.new_cache(len(ids)))")),
-    ("GC4", _WRITE.replace("    with torch.no_grad():\n", "    with torch.no_grad():\n        for t in range(ids.shape[1] - 1):\n            model(ids[:, t, None], cache)\n"
-                           "        fed = ids[:, -1:]\n")),
-    ("GC5", _WRITE.replace("    with torch.no_grad():\n", "    with torch.no_grad():\n        model(ids, cache)\n        fed = ids[:, -1:]\n")),
+    (
+        "GC4",
+        _WRITE.replace(
+            "    with torch.no_grad():\n",
+            "    with torch.no_grad():\n        for t in range(ids.shape[1] - 1):\n            model(ids[:, t, None], cache)\n"
+            "        fed = ids[:, -1:]\n",
+        ),
+    ),
+    (
+        "GC5",
+        _WRITE.replace(
+            "    with torch.no_grad():\n",
+            "    with torch.no_grad():\n        model(ids, cache)\n        fed = ids[:, -1:]\n",
+        ),
+    ),
     ("GC6", _WRITE.replace("out, fed = ids, ids", "out, fed = ids, ids[:, -1:]")),
     ("GC7", _WRITE.replace("cache)[:, -1]", "cache)[:, 0]")),
     ("GC8", _WRITE.replace("torch.no_grad()", "torch.enable_grad()")),
@@ -533,9 +731,19 @@ WRONG["generate_cached"] = [
     ("GC9", _WRITE.replace("    return out", "    model.train()\n    return out")),
     ("GC10", _WRITE.replace("return out", "return out[:, ids.shape[1]:]")),
     ("GC11", _WRITE.replace("argmax(-1, keepdim=True)", "argmax(-1)")),
-    ("GC12", _WRITE.replace("model(fed, cache)[:, -1].argmax(-1, keepdim=True)", "torch.multinomial(model(fed, cache)[:, -1].softmax(-1), 1)")),
-    ("GC13", _PREFILL.replace("T + max_new_tokens, dtype", "T + max_new_tokens + 1, dtype").replace("T + max_new_tokens - 1)", "T + max_new_tokens)").replace(
-        "    if max_new_tokens == 0:\n        return out\n", "")),
+    (
+        "GC12",
+        _WRITE.replace(
+            "model(fed, cache)[:, -1].argmax(-1, keepdim=True)",
+            "torch.multinomial(model(fed, cache)[:, -1].softmax(-1), 1)",
+        ),
+    ),
+    (
+        "GC13",
+        _PREFILL.replace("T + max_new_tokens, dtype", "T + max_new_tokens + 1, dtype")
+        .replace("T + max_new_tokens - 1)", "T + max_new_tokens)")
+        .replace("    if max_new_tokens == 0:\n        return out\n", ""),
+    ),
     ("GC14", _WRITE.replace("range(max_new_tokens)", "range(1, max_new_tokens)")),
     ("GC15", _WRITE.replace("new_cache(ids.shape[0])", "new_cache(1)")),
     ("GC16", _WRITE.replace("            out =", "            fed = fed[:1].repeat(len(ids), 1)\n            out =")),
@@ -543,7 +751,13 @@ WRONG["generate_cached"] = [
     ("GC1", _LAST.replace("model(token, cache)", "model(text, cache)")),
     ("GC2", _LAST.replace("model(token, cache)", "model(text, model.new_cache(len(ids)))")),
     ("GC3", _LAST.replace("model(token, cache)", "model(token, model.new_cache(len(ids)))")),
-    ("GC4", _LAST.replace("logits = model(ids, cache)", "for t in range(ids.shape[1]):\n        logits = model(ids[:, t:t + 1], cache)")),
+    (
+        "GC4",
+        _LAST.replace(
+            "logits = model(ids, cache)",
+            "for t in range(ids.shape[1]):\n        logits = model(ids[:, t:t + 1], cache)",
+        ),
+    ),
     ("GC5", _LAST.replace("logits = model(ids, cache)", "model(ids, cache)\n    logits = model(ids[:, -1:], cache)")),
     ("GC6", _LAST.replace("logits = model(ids, cache)", "logits = model(ids[:, -1:], cache)")),
     ("GC8", _LAST.replace("@torch.no_grad()\n", "")),
@@ -565,14 +779,42 @@ WRONG["generate_cached"] = [
     (None, _WRITE.replace("out = torch.cat((out, fed), dim=1)", "out = torch.cat((out[:, 1:], fed), dim=1)")),
     (None, _PREFILL.replace("    if max_new_tokens == 0:\n        return out\n", "")),
     (None, _WRITE.replace("        for _", "        model(ids, cache)\n        for _")),
-    (None, _WRITE.replace("fed = model(fed, cache)", "cache = model.new_cache(len(ids)) if _ == 2 else cache\n            fed = model(fed, cache)")),
+    (
+        None,
+        _WRITE.replace(
+            "fed = model(fed, cache)",
+            "cache = model.new_cache(len(ids)) if _ == 2 else cache\n            fed = model(fed, cache)",
+        ),
+    ),
     (None, _WRITE.replace("    return out", "    ids[:, 0] = 0\n    return out")),
-    (None, _WRITE.replace("for _ in range(max_new_tokens):", "for _ in range(max_new_tokens):\n            if _ and (fed == 0).any(): break")),
+    (
+        None,
+        _WRITE.replace(
+            "for _ in range(max_new_tokens):",
+            "for _ in range(max_new_tokens):\n            if _ and (fed == 0).any(): break",
+        ),
+    ),
     (None, _WRITE.replace("(fed, cache)[:, -1]", "(fed, cache)[:, -1].round()")),
-    (None, _WRITE.replace("    cache = model.new_cache(ids.shape[0])",
-           "    if not hasattr(model, 'cache'):\n        model.cache = model.new_cache(ids.shape[0])\n    cache = model.cache")),
+    (
+        None,
+        _WRITE.replace(
+            "    cache = model.new_cache(ids.shape[0])",
+            "    if not hasattr(model, 'cache'):\n        model.cache = model.new_cache(ids.shape[0])\n    cache = model.cache",
+        ),
+    ),
     (None, _WRITE.replace("    cache =", "    model.requires_grad_(False)\n    cache =")),
-    (None, _WRITE.replace("cat((out, fed), dim=1)", "cat((out, fed), dim=1)\n            if (fed == 0).all():\n                break")),
+    (
+        None,
+        _WRITE.replace(
+            "cat((out, fed), dim=1)", "cat((out, fed), dim=1)\n            if (fed == 0).all():\n                break"
+        ),
+    ),
     (None, _WRITE.replace("max_new_tokens", "steps")),
-    (None, _WRITE.replace("    return out", "    for p in model.parameters():\n        p.data = p.data.bfloat16().float()\n    return out")),
-]  # fmt: skip
+    (
+        None,
+        _WRITE.replace(
+            "    return out",
+            "    for p in model.parameters():\n        p.data = p.data.bfloat16().float()\n    return out",
+        ),
+    ),
+]

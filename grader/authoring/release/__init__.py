@@ -44,14 +44,21 @@ class Release:
         count = counted(len(self.lessons), "lesson")
         lines = [f"{self.handout}: {count} in {len(self.files)} files, ready to hand out."]
         if self.bundle:
-            lines.append(f"{self.bundle}: the Gradescope autograder. It contains the solutions, so keep it to yourself.")
+            lines.append(
+                f"{self.bundle}: the Gradescope autograder. It contains the solutions, so keep it to yourself."
+            )
         return "\n".join([*lines, *self.notes])
 
 
 def release(
-    place: Path, lessons: Sequence[str], *, without_solutions: bool = False, gradescope_bundle: bool = False,
-    grader: str = "", earlier: Sequence[str] = (),
-) -> Release:  # fmt: skip
+    place: Path,
+    lessons: Sequence[str],
+    *,
+    without_solutions: bool = False,
+    gradescope_bundle: bool = False,
+    grader: str = "",
+    earlier: Sequence[str] = (),
+) -> Release:
     """Writes the hand-out into a new or empty folder, and the Gradescope bundle beside it.
 
     earlier:           lessons that come along, since learners have them from an earlier hand-out; no workflow and no bundle grades them.
@@ -108,8 +115,9 @@ def gradescope(lessons: Sequence[str]) -> bytes:
     """The autograder's archive: its scripts, the tested versions, the grader with the references of these lessons."""
     wheel, data = grader_wheel(lessons)
     scripts = {
-        "setup.sh": _template("setup.sh"), "run_autograder": _filled("run_autograder", LESSONS=_numbers(lessons)),
-    }  # fmt: skip
+        "setup.sh": _template("setup.sh"),
+        "run_autograder": _filled("run_autograder", LESSONS=_numbers(lessons)),
+    }
     members = {name: text.encode() for name, text in scripts.items()}
     return zipped({**members, "constraints.txt": constraints(), wheel: data}, tuple(scripts))
 
@@ -119,9 +127,14 @@ def _shows(lessons: Sequence[str], without_solutions: bool) -> Iterator[str]:
     if without_solutions:
         yield "No file of it holds a solution."
     else:
-        yield (f"The wheel in {WHEELS}/ judges answers, so it contains the solutions of these lessons, and whoever unpacks it can read "
-               "them; --without-solutions leaves them out.")  # fmt: skip
-    shown = [f"{name} of lesson {registry.lesson_of(name)[:2]} in {_listed(later)}" for name, later in earlier_answers(lessons).items()]
+        yield (
+            f"The wheel in {WHEELS}/ judges answers, so it contains the solutions of these lessons, and whoever unpacks it can read "
+            "them; --without-solutions leaves them out."
+        )
+    shown = [
+        f"{name} of lesson {registry.lesson_of(name)[:2]} in {_listed(later)}"
+        for name, later in earlier_answers(lessons).items()
+    ]
     if shown:
         yield f"Later lessons define what earlier exercises ask for, in cells of their own: {'; '.join(shown)}."
 
@@ -151,7 +164,9 @@ def _vacant(place: Path, bundle: Path | None) -> None:
     if place.is_dir() and any(place.iterdir()):
         raise InputError(f"{place} is not empty, so nothing was changed; name a new or an empty folder.")
     if bundle and bundle.exists():
-        raise InputError(f"{bundle} already exists, so nothing was changed; move it away, or choose another name for the folder.")
+        raise InputError(
+            f"{bundle} already exists, so nothing was changed; move it away, or choose another name for the folder."
+        )
 
 
 def _refuse_leaks(files: Mapping[str, bytes], without_solutions: bool) -> None:
@@ -237,7 +252,10 @@ def _numbers(lessons: Sequence[str]) -> str:
 
 
 def _readme(lessons: Sequence[str], without_solutions: bool, torch: bool) -> str:
-    rows = ["| lesson | question | exercises | minutes for them | minutes of reading | points |", "|---|---|---|---|---|---|"]
+    rows = [
+        "| lesson | question | exercises | minutes for them | minutes of reading | points |",
+        "|---|---|---|---|---|---|",
+    ]
     for name in lessons:
         lesson = registry.lesson(name)
         own = (len(lesson.exercises), *reading.of_lesson(name), sum(exercise.points for exercise in lesson.exercises))
@@ -247,7 +265,11 @@ def _readme(lessons: Sequence[str], without_solutions: bool, torch: bool) -> str
     where = "These notebooks lead from a look-up in a table to attention, one function after the other."
     if registry.own():
         title, where = registry.title(), "These notebooks have exercises that check your answers."
-    glossary = "[The glossary](notebooks/glossary.md) explains the terms and the notation." if registry.glossary(lessons) else ""
+    glossary = (
+        "[The glossary](notebooks/glossary.md) explains the terms and the notation."
+        if registry.glossary(lessons)
+        else ""
+    )
     if without_solutions:
         checking = (
             "This copy has no solutions, so `check(...)` cannot judge an answer here, and says so. Try your function on "
@@ -275,8 +297,17 @@ def _readme(lessons: Sequence[str], without_solutions: bool, torch: bool) -> str
     else:
         install, build = ["pip install -r requirements.txt"], ""
     filled = _filled(
-        "README.md", COURSE=_name(), TITLE=title, GLOSSARY=glossary, WHERE=where,
-        LESSONS="\n".join(rows), CHECKING=checking, PUSH=push, BUILD=build, BRING=bring,
-        INSTALL="\n".join(f"    .venv/bin/python -m {line}" for line in install), THEN=f"`{UV}`, " if torch else "",
-    )  # fmt: skip
+        "README.md",
+        COURSE=_name(),
+        TITLE=title,
+        GLOSSARY=glossary,
+        WHERE=where,
+        LESSONS="\n".join(rows),
+        CHECKING=checking,
+        PUSH=push,
+        BUILD=build,
+        BRING=bring,
+        INSTALL="\n".join(f"    .venv/bin/python -m {line}" for line in install),
+        THEN=f"`{UV}`, " if torch else "",
+    )
     return filled.replace(" \n", "\n").replace("\n A", "\nA").replace("\n\n\n", "\n\n")

@@ -83,7 +83,9 @@ def _package(lessons: Sequence[str]) -> dict[str, bytes]:
     """
     files = _below(PACKAGE)
     if registry.own():
-        files = {path: data for path, data in files.items() if not (path.startswith("course/lessons/") and _number(path))}
+        files = {
+            path: data for path, data in files.items() if not (path.startswith("course/lessons/") and _number(path))
+        }
         files |= {f"course/lessons/{path}": data for path, data in _below(registry.specified()).items()}
     numbers = {name[:2] for name in lessons}
     shared = ("figures/", "worker/") if registry.own() else ()

@@ -29,10 +29,14 @@ def others(rng: np.random.Generator, *shapes: tuple[int, ...]) -> tuple[tuple[Ar
 
 def after_others(rng: np.random.Generator, case: Case, *shapes: tuple[int, ...]) -> Case:
     """The case of a module that has read inputs of these shapes before."""
-    return replace(case, probe="lesson_09.after_others", reading=None, options={**case.options, "earlier": others(rng, *shapes)})
+    return replace(
+        case, probe="lesson_09.after_others", reading=None, options={**case.options, "earlier": others(rng, *shapes)}
+    )
 
 
-def qkv(rng: np.random.Generator, lead: tuple[int, ...], t_q: int, t_k: int, d_k: int, d_v: int) -> tuple[Tensor, Tensor, Tensor]:
+def qkv(
+    rng: np.random.Generator, lead: tuple[int, ...], t_q: int, t_k: int, d_k: int, d_v: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """Queries (*lead, t_q, d_k), keys (*lead, t_k, d_k) and values (*lead, t_k, d_v)."""
     return normal(rng, *lead, t_q, d_k), normal(rng, *lead, t_k, d_k), normal(rng, *lead, t_k, d_v)
 
@@ -68,14 +72,20 @@ def hidden_gets_no_weight() -> Property:
         if mask is None:
             return None
         hidden = parts["weights"][~np.broadcast_to(mask.array, parts["weights"].shape)]
-        return None if np.abs(hidden).max(initial=0) < 1e-6 else f"a hidden key has the weight {np.abs(hidden).max():.3g}."
+        return (
+            None if np.abs(hidden).max(initial=0) < 1e-6 else f"a hidden key has the weight {np.abs(hidden).max():.3g}."
+        )
 
     return Property("what is hidden gets no weight", check)
 
 
 def unmoved(
-    title: str, needs: tuple[str, str], says: str, part: str = "output", of: Callable[[Array], Array] = lambda whole: whole,
-) -> Property:  # fmt: skip
+    title: str,
+    needs: tuple[str, str],
+    says: str,
+    part: str = "output",
+    of: Callable[[Array], Array] = lambda whole: whole,
+) -> Property:
     """What a change of the input leaves as it was: `of` a part is the same in both cases.
 
     says: the sentence where it moved, with {gap} for by how much: "item 1 moved by {gap} when only item 0 changed."
@@ -90,8 +100,13 @@ def unmoved(
 
 def items_apart(before: str, after: str, part: str = "output") -> Property:
     """For two cases that differ in item 0 of the batch alone."""
-    return unmoved("one item of a batch does not affect another", (before, after),
-        "item 1 of the batch moved by {gap} when only item 0 changed.", part, lambda whole: whole[1])
+    return unmoved(
+        "one item of a batch does not affect another",
+        (before, after),
+        "item 1 of the batch moved by {gap} when only item 0 changed.",
+        part,
+        lambda whole: whole[1],
+    )
 
 
 def weights_of(rng: np.random.Generator, shapes: Mapping[str, tuple[int, ...]], size: float = 1.0) -> dict[str, Array]:
@@ -112,7 +127,9 @@ def changes(parts: Mapping[str, Part], says: Mapping[str, str]) -> list[str]:
 def _same(before: Part, after: Part) -> bool:
     if before.kind == after.kind == "sequence":
         return len(before.items) == len(after.items) and all(map(_same, before.items, after.items))
-    return (before.kind, before.shape) == (after.kind, after.shape) and numbers(before).tobytes() == numbers(after).tobytes()
+    return (before.kind, before.shape) == (after.kind, after.shape) and numbers(before).tobytes() == numbers(
+        after
+    ).tobytes()
 
 
 def of(step: Exercise, *ids: str) -> dict[str, tuple[Patch, ...]]:
@@ -132,4 +149,6 @@ def scale_mistakes(width: str = "q.shape[-1]") -> dict[str, Patch]:
 
 def softmax_by_hand(shifted: str, total: str = "e.sum(dim=-1, keepdim=True)", indent: int = 8) -> Patch:
     """Softmax written out in the place of torch's: e = exp of `shifted`, divided by a sum of e. indent: of the reference's line."""
-    return patch("weights = torch.softmax(scores, dim=-1)", f"e = torch.exp({shifted})\n{' ' * indent}weights = e / {total}")
+    return patch(
+        "weights = torch.softmax(scores, dim=-1)", f"e = torch.exp({shifted})\n{' ' * indent}weights = e / {total}"
+    )

@@ -3,7 +3,9 @@
 from grader.course.spec import MistakeText
 
 TEXTS = (
-    MistakeText("BW1", "The weighted mean is missing: subtract each row's weighted mean from grad_weights, then multiply by the weights.",
+    MistakeText(
+        "BW1",
+        "The weighted mean is missing: subtract each row's weighted mean from grad_weights, then multiply by the weights.",
         "Each weight depends on every score of its row through the sum in the denominator; `weights * grad_weights` keeps only a score's "
         "effect on its own exponential. A test that shows it: adding one number to all scores of a row changes no weight, so each row "
         "of grad_scores must sum to 0.\n\n"
@@ -11,42 +13,62 @@ TEXTS = (
         "(grad_weights − 0.5) = [0.25, −0.25]. Without the mean it is [0.5, 0].",
         "grad_scores = weights * grad_weights",
         "mean = (weights * grad_weights).sum(axis=-1, keepdims=True)\ngrad_scores = weights * (grad_weights - mean)",
-        "deeplearning4j/libnd4j#440"),
-    MistakeText("BW2", "The factor 1/√d_k is missing from the backward pass; the gradients of q and k should carry it, too.",
+        "deeplearning4j/libnd4j#440",
+    ),
+    MistakeText(
+        "BW2",
+        "The factor 1/√d_k is missing from the backward pass; the gradients of q and k should carry it, too.",
         "The scores are q kᵀ / √d_k, so the chain rule brings the factor along. Without it the gradients of q and k are too large by "
         "exactly √d_k, and that of v is right. Directions agree, so a training run with the slip still moves downhill, at another "
         "learning rate.\n\n"
         "Take d_k = 4, keys [4, 0, 0, 0] and [0, 0, 0, 0], and grad_scores = [0.25, −0.25]. The first entry of q's gradient is "
         "0.25 · 4 / 2 = 0.5. Without the scale it is 1.",
-        "grad_q = grad_scores @ k", "grad_q = grad_scores @ k / np.sqrt(k.shape[-1])"),
-    MistakeText("BW3", "The graph was cut at the weights or before them: no gradient flows through the scores to the queries and keys.",
+        "grad_q = grad_scores @ k",
+        "grad_q = grad_scores @ k / np.sqrt(k.shape[-1])",
+    ),
+    MistakeText(
+        "BW3",
+        "The graph was cut at the weights or before them: no gradient flows through the scores to the queries and keys.",
         "`detach()`, `.data`, `torch.no_grad()`, `torch.tensor(…)` and NumPy all cut the graph. After the cut the weights are constants. "
         "If the values were not cut off as well, the output still requires grad: `backward()` runs, and only what makes the values "
         "gets a gradient. In a model w_q and w_k then never train, while the loss falls a little through w_v. If they were, "
         "`backward()` raises an error.\n\n"
         "Take one query q = 0, keys 1 and 0, values 1 and 0. The output is the first weight, 0.5, and its derivative with respect to q "
         "is 0.5 · 0.5 = 0.25. After the cut q has no gradient at all.",
-        "weights = torch.softmax(scores.detach(), dim=-1)", "weights = torch.softmax(scores, dim=-1)"),
-    MistakeText("DT1", "The fill lies outside the range of float16, which ends at ±65504; fill with −inf or `torch.finfo(dtype).min`.",
+        "weights = torch.softmax(scores.detach(), dim=-1)",
+        "weights = torch.softmax(scores, dim=-1)",
+    ),
+    MistakeText(
+        "DT1",
+        "The fill lies outside the range of float16, which ends at ±65504; fill with −inf or `torch.finfo(dtype).min`.",
         "A fill of −1e9 is written for float32. PyTorch refuses to turn it into float16 and raises a RuntimeError ('value cannot be "
         "converted … without overflow'); other libraries silently make it −inf. bfloat16 has about the range of float32, so it does not "
         "show the slip.\n\n"
         "1e9 / 65504 is about 15266: the fill is that many times as low as the lowest float16. `torch.finfo(scores.dtype).min` is −65504 "
         "there and follows the type.",
         "scores = scores.half().masked_fill(~mask, -1e9)",
-        "half = scores.half()\nscores = half.masked_fill(~mask, torch.finfo(half.dtype).min)", "NVIDIA/apex#1052"),
-    MistakeText("DT2", "A float64 scalar turned the result into float64; use a Python float: `math.sqrt(d_k)`.",
+        "half = scores.half()\nscores = half.masked_fill(~mask, torch.finfo(half.dtype).min)",
+        "NVIDIA/apex#1052",
+    ),
+    MistakeText(
+        "DT2",
+        "A float64 scalar turned the result into float64; use a Python float: `math.sqrt(d_k)`.",
         "`np.sqrt(8)` is a NumPy scalar of type float64. Since NumPy 2 its type counts as an array's does, so float32 divided by it is "
         "float64; a Python float adapts to the array. The numbers look the same, memory doubles, and the next step that expects float32 "
         "may refuse.\n\n"
         "One million scores take 4 million bytes in float32 and 8 million in float64.",
-        "scores = scores32 / np.sqrt(8)", "scores = scores32 / math.sqrt(8)"),
-    MistakeText("DT3",
-        "The mask does not move with the module; register it as a buffer: `register_buffer(\"mask\", mask, persistent=False)`.",
+        "scores = scores32 / np.sqrt(8)",
+        "scores = scores32 / math.sqrt(8)",
+    ),
+    MistakeText(
+        "DT3",
+        'The mask does not move with the module; register it as a buffer: `register_buffer("mask", mask, persistent=False)`.',
         "`.to(device)` moves parameters, buffers and submodules. A tensor in a plain attribute stays where it was made, and the first "
         "forward pass on a GPU fails: one operation meets tensors on two devices. On the CPU nothing shows it; moving the module to the "
-        "device \"meta\" tests it anywhere.\n\n"
-        "Take a module with one weight and one mask. After `.to(\"meta\")` both should be on meta. With a plain attribute only the "
+        'device "meta" tests it anywhere.\n\n'
+        'Take a module with one weight and one mask. After `.to("meta")` both should be on meta. With a plain attribute only the '
         "weight is; the mask is still on the CPU.",
-        "self.mask = mask", "self.register_buffer(\"mask\", mask, persistent=False)"),
-)  # fmt: skip
+        "self.mask = mask",
+        'self.register_buffer("mask", mask, persistent=False)',
+    ),
+)

@@ -3,85 +3,149 @@
 from grader.course.spec import MistakeText
 
 TEXTS = (
-    MistakeText("RS1", "The numbers were rounded before they were returned; return them as they were computed.",
+    MistakeText(
+        "RS1",
+        "The numbers were rounded before they were returned; return them as they were computed.",
         "Round only what you print. A rounded row of weights no longer sums to 1, and every later step computes with the error.\n\n"
         "With two digits the weights 0.6652, 0.2447 and 0.0900 become 0.67, 0.24 and 0.09. Print with `round` or within "
         "`np.printoptions(precision=2)`, and return what was computed.",
-        "return np.round(weights, 2)", "return weights"),
-    MistakeText("RS2", "One result serves for all: along one axis every entry has the result of the first one, or of the last.",
+        "return np.round(weights, 2)",
+        "return weights",
+    ),
+    MistakeText(
+        "RS2",
+        "One result serves for all: along one axis every entry has the result of the first one, or of the last.",
         "Typical causes are an index that stays the same in a loop (`x[0]` for `x[i]`), a `return` or an assignment outside of it, and "
         "an operation on one slice whose result is then broadcast. A batch of one item does not show it.\n\nWith two items whose results "
         "are [1, 2] and [3, 4], the result is [[1, 2], [1, 2]].",
-        "for i in range(n):\n    result[i] = f(x[0])", "for i in range(n):\n    result[i] = f(x[i])"),
-    MistakeText("RS3", "Every number has the wrong sign.",
+        "for i in range(n):\n    result[i] = f(x[0])",
+        "for i in range(n):\n    result[i] = f(x[i])",
+    ),
+    MistakeText(
+        "RS3",
+        "Every number has the wrong sign.",
         "Only the sign differs from what was expected, so the rest of the way is right. Look for a difference that was taken the other way "
         "round, `a - b` for `b - a`, and for a minus sign that is missing or written twice. A gradient says how the loss grows; "
         "the minus of gradient descent belongs to the step.",
-        "return -result", "return result"),
-    MistakeText("RS4", "A part was never filled: along one axis the first or the last entry, or all but one of them, is still 0.",
+        "return -result",
+        "return result",
+    ),
+    MistakeText(
+        "RS4",
+        "A part was never filled: along one axis the first or the last entry, or all but one of them, is still 0.",
         "A loop ends too early or begins too late, or it returns on its first turn. `range(n - 1)` ends at n − 2, and `range(1, n)` begins "
         "with the second entry.\n\nFor three rows, `for i in range(3 - 1)` fills rows 0 and 1. Row 2 keeps the zeros with which the "
         "result was made.",
-        "for i in range(n - 1):\n    result[i] = f(x[i])", "for i in range(n):\n    result[i] = f(x[i])"),
-    MistakeText("RS5", "The results are right, but each is one place off along an axis.",
+        "for i in range(n - 1):\n    result[i] = f(x[i])",
+        "for i in range(n):\n    result[i] = f(x[i])",
+    ),
+    MistakeText(
+        "RS5",
+        "The results are right, but each is one place off along an axis.",
         "Each result is where its neighbor belongs. Check whether a list is appended to before or after the update, and look at indices "
         "with + 1 or − 1. An index of −1 raises no error in Python; it means the last entry.\n\nThe rows a, b and c came back as c, a and b, "
         "or with a row of zeros in front.",
-        "result[i + 1] = f(x[i])", "result[i] = f(x[i])"),
-    MistakeText("RS6", "The results are right but in reverse order along an axis.",
+        "result[i + 1] = f(x[i])",
+        "result[i] = f(x[i])",
+    ),
+    MistakeText(
+        "RS6",
+        "The results are right but in reverse order along an axis.",
         "The numbers are right. The axis was walked from its end, or `flip` or `[::-1]` was applied once too often. A list that grows by "
         "`insert(0, …)` is in reverse order, too.\n\nThe rows a, b and c came back as c, b and a. Where all rows are equal, nothing "
         "shows it.",
-        "return result[::-1]", "return result"),
-    MistakeText("RS7", "Two axes of the result are exchanged.",
+        "return result[::-1]",
+        "return result",
+    ),
+    MistakeText(
+        "RS7",
+        "Two axes of the result are exchanged.",
         "The numbers are right, but the axes are not in the order that was asked for. Where both axes have the same length, no error is "
         "raised, and only the numbers show it.\n\n[[1, 2], [3, 4]] came back as [[1, 3], [2, 4]]. Write the shape of the result "
         "next to the shapes of its factors, and see which factor brings which axis.",
-        "return result.swapaxes(-1, -2)", "return result"),
-    MistakeText("RS8", "An axis of length 1 was removed, as a bare `squeeze()` does with every one; the result should keep it.",
+        "return result.swapaxes(-1, -2)",
+        "return result",
+    ),
+    MistakeText(
+        "RS8",
+        "An axis of length 1 was removed, as a bare `squeeze()` does with every one; the result should keep it.",
         "With one item, one head or one query, that axis is part of the shape that was asked for. A plain `squeeze()` removes it whenever "
         "it happens to have length 1, so a batch of two works and a batch of one does not.\n\nName the axis that has to go, "
         "`squeeze(-1)`, or index it, `[..., 0]`.",
-        "return result.squeeze()", "return result.squeeze(-1)"),
-    MistakeText("RS9", "The result is that of an earlier call with inputs of the same shapes.",
+        "return result.squeeze()",
+        "return result.squeeze(-1)",
+    ),
+    MistakeText(
+        "RS9",
+        "The result is that of an earlier call with inputs of the same shapes.",
         "Something was kept from one call to the next: a cache whose key is a shape, a default argument that is changed, a global that is "
         "filled once, an attribute of the module. The first call is right, and later ones repeat it.\n\nA model is called with new "
         "numbers of the same shape at every step of its training.",
-        "if key not in cache:\n    cache[key] = f(x)\nreturn cache[key]", "return f(x)"),
-    MistakeText("RS10", "The same numbers come back, whatever the inputs are.",
+        "if key not in cache:\n    cache[key] = f(x)\nreturn cache[key]",
+        "return f(x)",
+    ),
+    MistakeText(
+        "RS10",
+        "The same numbers come back, whatever the inputs are.",
         "Nothing that comes back depends on the parameters. Either an example's answer is written into the code, or the code reads the "
         "notebook's own Q, K and V in place of its parameters. Then the first experiment may agree and every other one differs. Use the "
         "names in the function's first line, and restart the kernel to see which names are the notebook's.",
-        "return np.array([[0.4, 0.4, 0.2]])", "return weights @ values"),
-    MistakeText("RS11", "Results pile up along an axis: each entry holds the sum of those before it as well.",
+        "return np.array([[0.4, 0.4, 0.2]])",
+        "return weights @ values",
+    ),
+    MistakeText(
+        "RS11",
+        "Results pile up along an axis: each entry holds the sum of those before it as well.",
         "An accumulator is set to 0 once, before the outer loop. It has to be set to 0 on each of that loop's turns, since each entry is a "
         "sum of its own.\n\nFor the rows 1, 2 and 3 the result is 1, 3 and 6. The first entry is right, which is why an example with one "
         "row does not show it.",
-        "total = 0\nfor row in rows:\n    for x in row:\n        total += x", "for row in rows:\n    total = 0\n    for x in row:\n        total += x"),
-    MistakeText("RS12", "The result is off by a factor: it was multiplied or divided by the length of one of its axes.",
+        "total = 0\nfor row in rows:\n    for x in row:\n        total += x",
+        "for row in rows:\n    total = 0\n    for x in row:\n        total += x",
+    ),
+    MistakeText(
+        "RS12",
+        "The result is off by a factor: it was multiplied or divided by the length of one of its axes.",
         "Typical causes are `mean` where a sum was asked for, a sum where a mean was, and a division that is made twice. A weighted sum "
         "with weights that sum to 1 is a mean already.\n\nWith two keys and the weights ½ and ½, the values 2 and 4 give 3. Taking the "
         "mean of ½ · 2 and ½ · 4 gives 1.5.",
-        "return x.mean(axis=-1)", "return x.sum(axis=-1)"),
-    MistakeText("RS14", "Invalid input raised the wrong exception; the one that the task names is expected. All numbers are right.",
+        "return x.mean(axis=-1)",
+        "return x.sum(axis=-1)",
+    ),
+    MistakeText(
+        "RS14",
+        "Invalid input raised the wrong exception; the one that the task names is expected. All numbers are right.",
         "A caller who catches the exception that the task names does not catch another one. An `assert` raises "
         "AssertionError and vanishes under `python -O`. An exception that comes from inside NumPy or torch does not tell the caller "
         "what was wrong.\n\nTest the condition first, and raise with a sentence that says what was expected.",
-        'assert temperature > 0, "…"', 'if temperature <= 0:\n    raise ValueError("…")'),
-    MistakeText("RS15", "Invalid input got a result; it should be refused with the exception that the task names. All numbers are right.",
+        'assert temperature > 0, "…"',
+        'if temperature <= 0:\n    raise ValueError("…")',
+    ),
+    MistakeText(
+        "RS15",
+        "Invalid input got a result; it should be refused with the exception that the task names. All numbers are right.",
         "Where there is no right result, an error is the right answer. Without it the mistake is found three functions later, if at "
         "all.\n\nA temperature of 0 divides by 0, and a d_model that is no multiple of num_heads silently loses numbers. Test the "
         "condition first, and raise with a sentence that says what was expected.",
-        "return x / temperature", 'if temperature <= 0:\n    raise ValueError("…")\nreturn x / temperature'),
-    MistakeText("RS16", "The returned numbers are right, but an input was changed on the way; inputs should stay as they were.",
+        "return x / temperature",
+        'if temperature <= 0:\n    raise ValueError("…")\nreturn x / temperature',
+    ),
+    MistakeText(
+        "RS16",
+        "The returned numbers are right, but an input was changed on the way; inputs should stay as they were.",
         "`x -= y`, `x[mask] = …` and methods that end in `_` write into the array that the caller still holds. A second call with the same "
         "array then gets other numbers.\n\nAfter `scores -= scores.max()` the caller's scores [3, 1] have become [0, −2]. Write "
         "`scores = scores - scores.max()`, which makes a new array, or work on a copy.",
-        "scores -= scores.max()", "scores = scores - scores.max()"),
-    MistakeText("RS17", "Everything after the decimal point was cut off; the results should keep their decimals.",
+        "scores -= scores.max()",
+        "scores = scores - scores.max()",
+    ),
+    MistakeText(
+        "RS17",
+        "Everything after the decimal point was cut off; the results should keep their decimals.",
         "An array keeps the type with which it was made, and a number that is stored in it is cut to fit, without an error. "
         "`np.zeros_like(scores)` holds integers if the scores are integers, and `.astype(x.dtype)` turns a result into integers if x "
         "holds integers. Inputs of type float don't show it.\n\nThe weights 0.67 and 0.33 become 0 and 0, and the score 2.5 becomes 2. "
         "Say which type the result should have, or leave it to NumPy: `np.zeros(scores.shape)` holds floats.",
-        "result = np.zeros_like(x)", "result = np.zeros(x.shape)"),
+        "result = np.zeros_like(x)",
+        "result = np.zeros(x.shape)",
+    ),
 )

@@ -72,7 +72,9 @@ class Shelf:
             newest = _newest(self.home, old)
             if not latest or old and self._is_older(new, changed, newest):
                 already = self._kept(self.incoming, new)
-                return Settled("same" if already else self._aside(self.incoming, new, changed or _newest(self.incoming, new)))
+                return Settled(
+                    "same" if already else self._aside(self.incoming, new, changed or _newest(self.incoming, new))
+                )
             aside = self._aside(self.home, old, newest) if old else ""
             _move(self.incoming, new, self.home)
             return Settled("placed", tuple(old), aside)
@@ -104,7 +106,9 @@ class Shelf:
     def _kept(self, base: Path, files: Sequence[Parts]) -> Path | None:
         """Where just these files are among the backups already."""
         folders = [path for path in _folders(self.backups) if path != self.incoming]
-        return next((path for path in folders if sorted(_files(path)) == sorted(files) and _alike(path, base, files)), None)
+        return next(
+            (path for path in folders if sorted(_files(path)) == sorted(files) and _alike(path, base, files)), None
+        )
 
     def _aside(self, base: Path, files: Sequence[Parts], changed: float) -> str:
         """Moves an attempt to the backups. Returns: its folder there, below the class's."""
@@ -152,7 +156,10 @@ def _alike(one: Path, other: Path, files: Iterable[Parts]) -> bool:
 
 
 def _same(one: Path, other: Path) -> bool:
-    if any(links.is_link(path) or not path.is_file() for path in (one, other)) or one.stat().st_size != other.stat().st_size:
+    if (
+        any(links.is_link(path) or not path.is_file() for path in (one, other))
+        or one.stat().st_size != other.stat().st_size
+    ):
         return False
     return one.read_bytes() == other.read_bytes()
 

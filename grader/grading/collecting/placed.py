@@ -33,7 +33,9 @@ from grader.util.names import folded, printable
 COLUMNS = ("learner", "file", "state", "late", "source", "original", "collected", "submitted")
 SPARE = 64 << 20  # bytes that are to stay free on the disk
 MOST_ATTEMPTS = 100  # at one file, which are compared with each other
-_AGAIN = re.compile(r"(.+)-\d+(\.ipynb)", re.IGNORECASE)  # '01_three_tokens-1.ipynb': Canvas and browsers number what is there already
+_AGAIN = re.compile(
+    r"(.+)-\d+(\.ipynb)", re.IGNORECASE
+)  # '01_three_tokens-1.ipynb': Canvas and browsers number what is there already
 _FORBIDDEN = re.compile(r'[<>:"|?*\\/\x00-\x1f\x7f]')
 _WINDOWS = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
 
@@ -70,10 +72,16 @@ class Outcome:
 
     def rows_of(self, learner: str) -> dict[str, dict[str, str]]:
         """The last row of each file of a learner's."""
-        return {row["file"]: row for row in (*self.before, *self.rows) if row["learner"] == learner and row["state"] == "placed"}
+        return {
+            row["file"]: row
+            for row in (*self.before, *self.rows)
+            if row["learner"] == learner and row["state"] == "placed"
+        }
 
 
-def place(known: Recognized, source: str, to: Path, roster: Enrolled | None, outcome: Outcome, sources: Sources) -> None:
+def place(
+    known: Recognized, source: str, to: Path, roster: Enrolled | None, outcome: Outcome, sources: Sources
+) -> None:
     """Copies everything whose learner is known, learner by learner, each file whole or not at all.
 
     source: the download's name. Raises: InputError where the disk has no room for it.
@@ -134,7 +142,9 @@ def check(to: Path, sources: Sequence[Path]) -> None:
     if to.exists() and not to.is_dir():
         raise InputError(f"{to} is a file; --to needs a folder.")
     for source in sources:
-        if source.is_dir() and (to.resolve().is_relative_to(source.resolve()) or source.resolve().is_relative_to(to.resolve())):
+        if source.is_dir() and (
+            to.resolve().is_relative_to(source.resolve()) or source.resolve().is_relative_to(to.resolve())
+        ):
             raise InputError(f"one of {to} and {source} is inside the other; --to needs a folder outside it.")
 
 
@@ -147,8 +157,10 @@ def room(to: Path, handed: Iterable[Handed]) -> None:
     existing = next(folder for folder in (to, *to.resolve().parents) if folder.is_dir())
     free = shutil.disk_usage(existing).free
     if free < size + SPARE:
-        raise InputError(f"the files have {size >> 20} MB, and the disk of {to} has {free >> 20} MB left; make room. "
-                         "Nothing was collected.")  # fmt: skip
+        raise InputError(
+            f"the files have {size >> 20} MB, and the disk of {to} has {free >> 20} MB left; make room. "
+            "Nothing was collected."
+        )
 
 
 def _unpacked(handed: Iterable[Handed], sources: Sources, outcome: Outcome) -> Iterable[Handed]:
@@ -188,12 +200,16 @@ def _folders(one: Handed, roster: Enrolled | None, several: Mapping[str, Sequenc
         elif person := whose.of(roster):
             name = person.key
             if name in several:
-                why = (f"could be {name}'s by the roster, and so could each of {', '.join(several[name])}: none of them was placed; "
-                       "find out whose each is, and give the roster the platform's numbers or logins")  # fmt: skip
+                why = (
+                    f"could be {name}'s by the roster, and so could each of {', '.join(several[name])}: none of them was placed; "
+                    "find out whose each is, and give the roster the platform's numbers or logins"
+                )
                 outcome.others.append((one.member.name, why))
                 continue
         else:
-            outcome.others.append((one.member.name, f"belongs to {whose}, who is not on the roster, or not with certainty"))
+            outcome.others.append(
+                (one.member.name, f"belongs to {whose}, who is not on the roster, or not with certainty")
+            )
             continue
         other = outcome.alike.setdefault(folded(name), name)
         if other != name:
@@ -229,7 +245,9 @@ def _merged(groups: dict[tuple[str, ...], list[Handed]]) -> dict[tuple[str, ...]
     return merged
 
 
-def _attempt(files: Mapping[Parts, Handed], latest: bool, to: Path, learner: Collected, source: str, outcome: Outcome) -> None:
+def _attempt(
+    files: Mapping[Parts, Handed], latest: bool, to: Path, learner: Collected, source: str, outcome: Outcome
+) -> None:
     """latest: whether no other attempt of this download comes after it."""
     rows = outcome.rows_of(learner.name)
     shelf = Shelf(to, learner.name, {file: (row["source"], row["collected"]) for file, row in rows.items()})
@@ -250,16 +268,28 @@ def _attempt(files: Mapping[Parts, Handed], latest: bool, to: Path, learner: Col
         return
     if settled.aside:
         learner.replaced.append(settled.aside)
-        moved = [rows.get("/".join(parts), {"file": "/".join(parts), "learner": learner.name}) for parts in settled.replaced]
+        moved = [
+            rows.get("/".join(parts), {"file": "/".join(parts), "learner": learner.name}) for parts in settled.replaced
+        ]
         outcome.rows += [row | {"state": f"{settled.aside}/{row['file']}", "collected": outcome.time} for row in moved]
     for parts, one in whole.items():
         file = "/".join(parts)
         state = settled.state if settled.state in ("same", "placed") else f"{settled.state}/{file}"
-        {"same": learner.same, "placed": learner.placed}.get(state, learner.kept).append(state if "/" in state else file)
-        outcome.rows.append({
-            "learner": learner.name, "file": file, "state": state, "late": "late" if one.late else "", "source": source,
-            "original": one.member.name, "collected": outcome.time, "submitted": one.submitted,
-        })  # fmt: skip
+        {"same": learner.same, "placed": learner.placed}.get(state, learner.kept).append(
+            state if "/" in state else file
+        )
+        outcome.rows.append(
+            {
+                "learner": learner.name,
+                "file": file,
+                "state": state,
+                "late": "late" if one.late else "",
+                "source": source,
+                "original": one.member.name,
+                "collected": outcome.time,
+                "submitted": one.submitted,
+            }
+        )
 
 
 @contextmanager
@@ -278,7 +308,9 @@ def recorded(to: Path) -> list[dict[str, str]]:
     path = to / COLLECTED
     rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8")))) if path.is_file() else []
     if rows and tuple(rows[0]) not in (COLUMNS, COLUMNS[:-1]):  # without the last, by an earlier version
-        raise InputError(f"{path} is not a table that `grader collect` wrote; move it elsewhere. Nothing was collected.")
+        raise InputError(
+            f"{path} is not a table that `grader collect` wrote; move it elsewhere. Nothing was collected."
+        )
     return [dict(itertools.zip_longest(COLUMNS, row, fillvalue="")) for row in rows[1:] if len(row) == len(rows[0])]
 
 

@@ -26,7 +26,9 @@ from grader.util.names import printable
 
 CANVAS = re.compile(r"(?P<name>.+?)(?:_(?P<late>LATE|late))?_(?P<id>\d+)_(?P<order>\d{3,})_(?P<rest>.+)", re.DOTALL)
 CANVAS_TEXT = re.compile(r"(?P<name>.+?)(?:_(?P<late>LATE|late))?_(?P<id>\d+)_(?P<rest>(?:text|link)\.html)", re.DOTALL)
-CANVAS_ANONYMOUS = re.compile(r"(?:(?P<late>LATE)_)?(?P<name>anon)_(?P<id>\w{5})_(?P<order>\d+)_(?P<rest>.+)", re.DOTALL)
+CANVAS_ANONYMOUS = re.compile(
+    r"(?:(?P<late>LATE)_)?(?P<name>anon)_(?P<id>\w{5})_(?P<order>\d+)_(?P<rest>.+)", re.DOTALL
+)
 MOODLE = re.compile(r"(?P<name>[^_]*)_(?P<id>\d+)_assignsubmission_(?P<kind>[a-z0-9]+)(?:_(?P<rest>.*))?", re.DOTALL)
 GRADESCOPE = re.compile(r"submission_(\d+)")
 METADATA = "submission_metadata.yml"
@@ -58,7 +60,9 @@ class Whose:
         return next(filter(None, guesses), None)
 
     def __str__(self) -> str:
-        return ", ".join(dict.fromkeys(printable(value) for _, value in (*self.ids, *self.given))) or printable(self.name)
+        return ", ".join(dict.fromkeys(printable(value) for _, value in (*self.ids, *self.given))) or printable(
+            self.name
+        )
 
 
 def _person(roster: Enrolled, field: str, value: str) -> Person | None:
@@ -113,8 +117,14 @@ def recognized(found: Contents, roster: Enrolled | None = None) -> Recognized:
 
 def _with_the_rest(form: str, found: Contents, handed: Sequence[Handed]) -> Recognized:
     known = {id(one.member) for one in handed}
-    why = "its name is not that of a learner's file" if form == "folders" else f"its name is not one that {form} gives to a learner's file"
-    others = [(member.name, why) for member in found.members if id(member) not in known and member.parts[-1] != METADATA]
+    why = (
+        "its name is not that of a learner's file"
+        if form == "folders"
+        else f"its name is not one that {form} gives to a learner's file"
+    )
+    others = [
+        (member.name, why) for member in found.members if id(member) not in known and member.parts[-1] != METADATA
+    ]
     return Recognized(form, tuple(handed), (*found.refused, *others))
 
 
@@ -153,7 +163,9 @@ def _gradescope(found: Contents, level: int, roster: Enrolled | None) -> list[Ha
         if len(member.parts) > level + 1 and GRADESCOPE.fullmatch(member.parts[level]):
             folder = member.parts[level]
             whose = who.get(folder) or (Whose(folder, given=(("key", folder),)),)
-            handed.append(Handed(member, whose, member.parts[level + 1 :], order=member.changed, submitted=when.get(folder, "")))
+            handed.append(
+                Handed(member, whose, member.parts[level + 1 :], order=member.changed, submitted=when.get(folder, ""))
+            )
     return handed
 
 
@@ -172,7 +184,9 @@ def submission_times(about: Member) -> dict[str, str]:
         if met:
             zone = "+00:00" if met[3] in ("Z", "UTC") else met[3]
             with contextlib.suppress(ValueError):  # no such day
-                found.setdefault(folder, datetime.fromisoformat(f"{met[1]} {met[2]}{zone}").astimezone(UTC).isoformat(" "))
+                found.setdefault(
+                    folder, datetime.fromisoformat(f"{met[1]} {met[2]}{zone}").astimezone(UTC).isoformat(" ")
+                )
     return found
 
 
@@ -216,12 +230,18 @@ def _scalar(said: str) -> str:
 def _submitter(person: Mapping[str, str]) -> Whose:
     email, sid, name = (person.get(key, "") for key in ("email", "sid", "name"))
     ids, given = (("email", email), ("number", sid)), (("key", email), ("key", sid), ("name", name))
-    return Whose(email or sid or name, *(tuple((field, value) for field, value in each if value) for each in (ids, given)))
+    return Whose(
+        email or sid or name, *(tuple((field, value) for field, value in each if value) for each in (ids, given))
+    )
 
 
 def _github(found: Contents, level: int, roster: Enrolled | None) -> list[Handed]:
     tops = {member.parts[level] for member in found.members if len(member.parts) > level + 1}
-    above = next((member.parts[level - 1] for member in found.members if len(member.parts) > level), "") if level else found.source
+    above = (
+        next((member.parts[level - 1] for member in found.members if len(member.parts) > level), "")
+        if level
+        else found.source
+    )
     begins = f"{above.removesuffix('-submissions')}-" if above.endswith("-submissions") else ""
     checkouts = {way[level] for way in found.checkouts if len(way) == level + 1}
     ours = {name for name in tops if name in checkouts or (begins and name.startswith(begins))}
@@ -229,9 +249,12 @@ def _github(found: Contents, level: int, roster: Enrolled | None) -> list[Handed
         return []
     begins = _prefix(ours, begins, roster)
     return [
-        Handed(member, (_login(member.parts[level].removeprefix(begins)),), member.parts[level + 1 :], order=member.changed)
-        for member in found.members if len(member.parts) > level + 1 and member.parts[level] in ours
-    ]  # fmt: skip
+        Handed(
+            member, (_login(member.parts[level].removeprefix(begins)),), member.parts[level + 1 :], order=member.changed
+        )
+        for member in found.members
+        if len(member.parts) > level + 1 and member.parts[level] in ours
+    ]
 
 
 def _prefix(names: set[str], assignment: str, roster: Enrolled | None) -> str:
@@ -249,7 +272,9 @@ def _prefix(names: set[str], assignment: str, roster: Enrolled | None) -> str:
             return known[0] if known else assignment
     if roster is None:
         return alike[: hyphens[-1] + 1] if hyphens else ""
-    logins: Callable[[str], int] = lambda begins: sum(_login(name[len(begins) :]).of(roster) is not None for name in names)
+    logins: Callable[[str], int] = lambda begins: sum(
+        _login(name[len(begins) :]).of(roster) is not None for name in names
+    )
     return max(["", *(alike[: at + 1] for at in hyphens)], key=logins)
 
 
@@ -263,7 +288,9 @@ def _folders(found: Contents, roster: Enrolled | None) -> list[Handed]:
     tops = {member.parts[0] for member in found.members}
     known = roster is not None and any(roster.of(top) or roster.named(top) for top in tops)
     inside = {member.parts[1] for member in found.members if len(member.parts) > 2}
-    level = int(len(tops) == 1 and len(inside) > 1 and all(len(member.parts) > 1 for member in found.members) and not known)
+    level = int(
+        len(tops) == 1 and len(inside) > 1 and all(len(member.parts) > 1 for member in found.members) and not known
+    )
     handed = []
     for member in found.members:
         parts = member.parts[level:]
@@ -271,8 +298,14 @@ def _folders(found: Contents, roster: Enrolled | None) -> list[Handed]:
         if alone and not parts[0].lower().endswith(".ipynb"):
             continue
         name = parts[0][:-6] if alone else parts[0]
-        handed.append(Handed(member, (Whose(name, given=tuple((field, name) for field in ("key", "email", "github", "number", "name"))),),
-                             parts if alone else parts[1:], order=member.changed))  # fmt: skip
+        handed.append(
+            Handed(
+                member,
+                (Whose(name, given=tuple((field, name) for field in ("key", "email", "github", "number", "name"))),),
+                parts if alone else parts[1:],
+                order=member.changed,
+            )
+        )
     return handed
 
 

@@ -25,7 +25,11 @@ from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import printable
 
-MOST_FILES, MOST_NAMES, MOST_BYTES = 200_000, 64 << 20, 64 << 30  # of a download: files, characters of their paths, bytes
+MOST_FILES, MOST_NAMES, MOST_BYTES = (
+    200_000,
+    64 << 20,
+    64 << 30,
+)  # of a download: files, characters of their paths, bytes
 ONE_FILE = 256 << 20
 LEARNER_FILES, LEARNER_NAMES, LEARNER_BYTES = 10_000, 1 << 20, 1 << 30  # of all that one learner handed in
 PATIENCE = 30  # how many times as long a whole class may take as one learner

@@ -41,7 +41,9 @@ def learners(folder: Path) -> tuple[dict[Path, dict[Path, Stamp]], bool, list[st
     """
     mine = find(folder, deepest=0)
     theirs, told = {}, mine.links
-    for inner in sorted(folder / name for name in os.listdir(folder) if not name.startswith(".") and name not in NOT_LEARNERS):
+    for inner in sorted(
+        folder / name for name in os.listdir(folder) if not name.startswith(".") and name not in NOT_LEARNERS
+    ):
         if os.path.isdir(inner) and not links.is_link(inner):
             with contextlib.suppress(OSError):
                 found = find(inner)

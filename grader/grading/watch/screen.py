@@ -205,7 +205,9 @@ def _everyone(room: WatchedRoom, height: int) -> Iterator[Any]:
 
 
 def _statuses(learners: Sequence[LearnerState]) -> list[str]:
-    there = {verdict.status for learner in learners for lesson in learner.lessons.values() for verdict in lesson.verdicts}
+    there = {
+        verdict.status for learner in learners for lesson in learner.lessons.values() for verdict in lesson.verdicts
+    }
     return [status for status in text.WORDS if status in there]
 
 
@@ -214,15 +216,19 @@ def _at_work(learners: Sequence[LearnerState]) -> list[str]:
     there = sorted({name for learner in learners for name in learner.lessons})
     idle = ("not_started", "missing")
     begun = {
-        name for learner in learners for name, lesson in learner.lessons.items()
+        name
+        for learner in learners
+        for name, lesson in learner.lessons.items()
         if any(verdict.status not in idle for verdict in lesson.verdicts)
-    }  # fmt: skip
+    }
     return [name for name in there if name in begun] or there[:1]
 
 
 def _fitting(learners: Sequence[LearnerState], most: int) -> list[LearnerState]:
     """Those with something wrong or unreadable first, where not all can be shown; in their own order."""
-    wrong = {name for found in wrongs(learners) for name in found.learners} | {one.name for one in learners if one.notes}
+    wrong = {name for found in wrongs(learners) for name in found.learners} | {
+        one.name for one in learners if one.notes
+    }
     chosen = {id(learner) for learner in sorted(learners, key=lambda learner: learner.name not in wrong)[:most]}
     return [learner for learner in learners if id(learner) in chosen]
 
@@ -242,7 +248,9 @@ def _table(learners: Sequence[LearnerState], names: Sequence[str]) -> Any:
         else:
             cells = [Text(points(learner.lessons[name]) if name in learner.lessons else "") for name in names]
         shown = [learner.lessons[name] for name in names if name in learner.lessons]
-        total = points(SubmissionReport(learner.name, "", tuple(shown))) if shown or not learner.notes else "cannot be read"
+        total = (
+            points(SubmissionReport(learner.name, "", tuple(shown))) if shown or not learner.notes else "cannot be read"
+        )
         table.add_row(Text(text.one_line(learner.name, 30)), *cells, Text(total))
     return table
 

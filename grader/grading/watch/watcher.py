@@ -62,9 +62,14 @@ class Watcher:
     """
 
     def __init__(
-        self, folder: Path, *, lessons: Sequence[str] = (), seed: int = registry.SEED, timeout_s: float = TIMEOUT_S,
+        self,
+        folder: Path,
+        *,
+        lessons: Sequence[str] = (),
+        seed: int = registry.SEED,
+        timeout_s: float = TIMEOUT_S,
         threads: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if not folder.is_dir():
             raise InputError(f"{folder} is not a folder; name the one in which the notebooks are saved.")
         self.folder = folder.resolve()  # who typed it answers for its links; below it none is followed

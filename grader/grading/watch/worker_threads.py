@@ -120,7 +120,9 @@ class _WorkerThread(threading.Thread):
                 result = self._grade(task)
             except Exception as error:  # ours; the next task gets a fresh sandbox
                 self.close()
-                result = WatchResult(task, stamp_of(task.file), problem=f"{task.file.name} could not be graded: {error}")
+                result = WatchResult(
+                    task, stamp_of(task.file), problem=f"{task.file.name} could not be graded: {error}"
+                )
             self._of.results.put(replace(result, seconds=time.monotonic() - started))
 
     def _grade(self, task: Task) -> WatchResult:

@@ -101,7 +101,9 @@ def run_on(function: Any, run: Run) -> Any:
 
 def called(function: Any, run: Run, *args: Any) -> Any:
     """What the function makes of these. Option by_name: the parameters' names, by which to pass them."""
-    if "by_name" in run.options and not getattr(function, "_forward_pre_hooks", None):  # such a hook sees what goes by position
+    if "by_name" in run.options and not getattr(
+        function, "_forward_pre_hooks", None
+    ):  # such a hook sees what goes by position
         try:
             return function(**dict(zip(run.options["by_name"], args, strict=False)), **run.kwargs)
         except TypeError:
@@ -126,7 +128,9 @@ def differentiable(run: Run) -> dict[str, Any]:
     """The inputs that require a gradient, by name."""
     torch = of_torch()
     named = run.named() if torch is not None else {}
-    return {name: value for name, value in named.items() if is_a(value, torch.Tensor) and torch.get(value, "requires_grad")}
+    return {
+        name: value for name, value in named.items() if is_a(value, torch.Tensor) and torch.get(value, "requires_grad")
+    }
 
 
 def gradients(result: Any, wanted: Mapping[str, Any]) -> dict[str, Marked]:
@@ -226,7 +230,9 @@ def parameter(made: Any, name: str) -> Any:
         value = getattr(holder, leaf, None)
     if not is_a(value, of_torch().Parameter):
         found = "missing" if value is None else f"a {type(value).__name__}"
-        raise ContractError(f"The parameter {name} is {found}: give the module's parameters the names that the task gives.")
+        raise ContractError(
+            f"The parameter {name} is {found}: give the module's parameters the names that the task gives."
+        )
     return value
 
 
@@ -240,7 +246,9 @@ def part(made: Any, dotted: str) -> Any:
         try:
             value = value[int(name)] if name.isdigit() else getattr(value, name)
         except (AttributeError, IndexError, TypeError, KeyError):
-            raise ContractError(f"The module has no attribute {dotted}: give its parts the names that the task gives.") from None
+            raise ContractError(
+                f"The module has no attribute {dotted}: give its parts the names that the task gives."
+            ) from None
     return value
 
 

@@ -41,9 +41,10 @@ def by_einsum(function: Any, run: Run) -> dict[str, Any]:
     with _led(counted):
         result = function(*run.args)
     return {
-        "result": returned(result), "multiply-adds": array(adds),
+        "result": returned(result),
+        "multiply-adds": array(adds),
         "with another result": [_other(function, inputs, at) for at in range(min(len(adds), MOST))],
-    }  # fmt: skip
+    }
 
 
 def _other(function: Any, inputs: list[Any], at: int) -> Any:

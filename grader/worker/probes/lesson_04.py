@@ -34,10 +34,7 @@ def sampled(function: Any, run: Run) -> dict[str, Any]:
     seed_global(2)
     again = function(d_k, n_samples, default_rng(seed))
     other = function(d_k, n_samples, default_rng(seed + 1))
-    return {
-        "standard deviation": first, "again": again, "other": other,
-        "states": _states(default_rng(seed), rng),
-    }  # fmt: skip
+    return {"standard deviation": first, "again": again, "other": other, "states": _states(default_rng(seed), rng)}
 
 
 def small_samples(function: Any, run: Run) -> dict[str, Any]:
@@ -52,7 +49,9 @@ def small_samples(function: Any, run: Run) -> dict[str, Any]:
     try:
         numbers = array([float(result) for result in results])
     except (TypeError, ValueError):
-        raise ContractError(f"An object of type {type(results[0]).__name__} was returned; expected one number.") from None
+        raise ContractError(
+            f"An object of type {type(results[0]).__name__} was returned; expected one number."
+        ) from None
     if more is None:
         return {"results": numbers}
     states = _states(start, rng)
@@ -75,7 +74,11 @@ def used(function: Any, run: Run) -> dict[str, Any]:
     end = rng.bit_generator.state["state"]
     words = end["pos"] if bytes(end["key"]) == laid else -1
     long = min(words, 4 * d_k * n_samples)  # two words make a float64
-    for name, first, last in (("first", 0, long // 3), ("second", long // 3, 2 * long // 3), ("last", 2 * long // 3, long)):
+    for name, first, last in (
+        ("first", 0, long // 3),
+        ("second", long // 3, 2 * long // 3),
+        ("last", 2 * long // 3, long),
+    ):
         rng = giving([other if first <= i < last else same for i in range(WORDS)])
         results[f"the {name} third differs"] = function(d_k, n_samples, rng)
     return {**results, "words left": array(end["key"])}

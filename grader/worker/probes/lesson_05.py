@@ -16,8 +16,7 @@ __builtins__ = BUILTINS
 
 T = of_torch()
 _GPU_REFUSAL = (
-    "can't convert cuda:0 device type tensor to numpy. "
-    "Use Tensor.cpu() to copy the tensor to host memory first."
+    "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
 )
 
 
@@ -38,7 +37,11 @@ def linear(function: Any, run: Run) -> dict[str, Any]:
     weight = T.parameters(layer).get("weight")
     if not is_a(weight, T.Parameter):
         raise ContractError("The layer's weight is no nn.Parameter, so an optimizer cannot find it.")
-    read = {"parameters": " ".join(T.parameters(layer)), "layer.weight": T.copy(weight), "requires grad": T.get(weight, "requires_grad")}
+    read = {
+        "parameters": " ".join(T.parameters(layer)),
+        "layer.weight": T.copy(weight),
+        "requires grad": T.get(weight, "requires_grad"),
+    }
     if T.get(weight, "dtype") != T.float32 or tuple(T.get(weight, "shape")) != w.shape[::-1]:
         return read  # the layer takes no such x
     inputs = T.tensor(ascontiguousarray(x), "float32")
@@ -84,13 +87,20 @@ def to_numpy(function: Any, run: Run) -> dict[str, Any]:
     with _Transfers():
         result = called(function, run, tensor)
     return {
-        "result": returned(result), "type": type(result).__name__, "one of NumPy": is_a(result, generic),
-        "requires grad": array([before, T.get(tensor, "requires_grad")]), "shape": array(T.get(tensor, "shape"), int64),
-    }  # fmt: skip
+        "result": returned(result),
+        "type": type(result).__name__,
+        "one of NumPy": is_a(result, generic),
+        "requires grad": array([before, T.get(tensor, "requires_grad")]),
+        "shape": array(T.get(tensor, "shape"), int64),
+    }
 
 
 _as_subclass = torch.Tensor.as_subclass
-_TO_NUMPY, _DLPACK, _COMES = (torch.Tensor.numpy, torch.Tensor.__array__), torch.Tensor.__dlpack__, (torch.Tensor.numpy, torch.Tensor.cpu)
+_TO_NUMPY, _DLPACK, _COMES = (
+    (torch.Tensor.numpy, torch.Tensor.__array__),
+    torch.Tensor.__dlpack__,
+    (torch.Tensor.numpy, torch.Tensor.cpu),
+)
 
 
 class Elsewhere(torch.Tensor):

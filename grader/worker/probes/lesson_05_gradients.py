@@ -52,7 +52,9 @@ def _looks(module: Any, x: Any) -> dict[str, Any]:
         "gradients": [zeros(0) if grad is None else T.numbers(grad) for grad in grads],
         "buffers": [T.numbers(one) for one in buffers],
         "modes": _numbers([part["training"] for part in own]),
-        "hooks": _numbers([len(part[kind]) for part in own for kind in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks")]),
+        "hooks": _numbers(
+            [len(part[kind]) for part in own for kind in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks")]
+        ),
         "x": _numbers([T.get(x, "requires_grad"), x.grad is not None]),
         "recording": _numbers([T.grad_is_enabled()]),
     }
@@ -104,7 +106,9 @@ def _batch_norm(d: int) -> Layers:
 
 
 def _stack(d: int) -> Layers:
-    return {"blocks": ModuleList(Candidate(way, _head(d) | {"out": Linear(2, d)}) for way in (_residual, _residual_cut))}
+    return {
+        "blocks": ModuleList(Candidate(way, _head(d) | {"out": Linear(2, d)}) for way in (_residual, _residual_cut))
+    }
 
 
 def _normalized(m: Any, x: Tensor) -> Tensor:
@@ -198,11 +202,17 @@ CANDIDATES: dict[str, tuple[Any, ...]] = {
     "attention, scaled down to a billionth": (_head, lambda m, x: 1e-9 * _attention(m, x)),
     "a small step beside the tokens": (_one, lambda m, x: cat((x, 1e-8 * m.layer(x)), dim=-1)),
     "a table of positions that is longer than the text": (
-        lambda d: _one(d) | {"places": Parameter(empty(20, d))}, lambda m, x: m.layer(x + m.places[: x.shape[1]])),
+        lambda d: _one(d) | {"places": Parameter(empty(20, d))},
+        lambda m, x: m.layer(x + m.places[: x.shape[1]]),
+    ),
     "an embedding of more positions than there are": (
-        lambda d: _one(d) | {"places": Embedding(30, d)}, lambda m, x: m.layer(x + m.places(arange(x.shape[1])))),
+        lambda d: _one(d) | {"places": Embedding(30, d)},
+        lambda m, x: m.layer(x + m.places(arange(x.shape[1]))),
+    ),
     "a table of which every second row is used": (
-        lambda d: _one(d) | {"rows": Parameter(empty(40, 4))}, lambda m, x: m.layer(x) * m.rows[: 2 * x.shape[1] : 2]),
+        lambda d: _one(d) | {"rows": Parameter(empty(40, 4))},
+        lambda m, x: m.layer(x) * m.rows[: 2 * x.shape[1] : 2],
+    ),
     "a detached path beside a whole one": (_one, lambda m, x: m.layer(x) + m.layer(x).detach() ** 2),
     "BatchNorm": (_batch_norm, lambda m, x: m.last(_normalized(m, x))),
     "BatchNorm and dropout": (_batch_norm, lambda m, x: m.last(m.drop(_normalized(m, x)))),
@@ -213,15 +223,27 @@ CANDIDATES: dict[str, tuple[Any, ...]] = {
     "the values go through .data": (_head, lambda m, x: _attention(m, x, v=_data)),
     "the values go through NumPy": (_head, lambda m, x: _attention(m, x, v=_by_numpy)),
     "a layer is called with a copy of its weight": (
-        _two, lambda m, x: m.second(linear(x, m.first.weight.detach().clone(), m.first.bias).tanh())),
+        _two,
+        lambda m, x: m.second(linear(x, m.first.weight.detach().clone(), m.first.bias).tanh()),
+    ),
     "a new parameter is made of a weight at each call": (
-        _two, lambda m, x: linear(m.first(x), Parameter(m.second.weight * 2), m.second.bias)),
+        _two,
+        lambda m, x: linear(m.first(x), Parameter(m.second.weight * 2), m.second.bias),
+    ),
     "a learned factor is read with .item()": (
-        lambda d: _one(d) | {"factor": Parameter(empty(1))}, lambda m, x: m.layer(x) * m.factor.item()),
+        lambda d: _one(d) | {"factor": Parameter(empty(1))},
+        lambda m, x: m.layer(x) * m.factor.item(),
+    ),
     "the second of two blocks has detached queries and keys": (_stack, lambda m, x: m.blocks[1](m.blocks[0](x))),
     "argmax in the place of softmax, soft weights beside": (_head, _hard),
-    "the result is detached, the weights beside it are not": (_head, lambda m, x: (_attention(m, x).detach(), _weights(m, x))),
-    "the queries are detached in the result, not in the weights": (_head, lambda m, x: (_attention(m, x, q=_detached), _weights(m, x))),
+    "the result is detached, the weights beside it are not": (
+        _head,
+        lambda m, x: (_attention(m, x).detach(), _weights(m, x)),
+    ),
+    "the queries are detached in the result, not in the weights": (
+        _head,
+        lambda m, x: (_attention(m, x, q=_detached), _weights(m, x)),
+    ),
     "a layer is rounded": (_two, lambda m, x: m.second((4 * m.first(x)).round())),
     "the sign of a layer": (_two, lambda m, x: m.second(m.first(x).sign())),
     "a layer is rounded down": (_two, lambda m, x: m.second((4 * m.first(x)).floor())),
@@ -233,4 +255,4 @@ CANDIDATES: dict[str, tuple[Any, ...]] = {
     "a frozen layer": (_two, lambda m, x: m.second(m.first(x).tanh()), "second"),
     "frozen queries, detached keys": (_head, lambda m, x: _attention(m, x, k=_detached), "w_q"),
     "everything is frozen": (_one, lambda m, x: m.layer(x), "layer"),
-}  # fmt: skip
+}

@@ -23,18 +23,31 @@ def buffer(cls: Any, run: Run) -> dict[str, Any]:
     torch, made = of_torch(), build(cls, run.options).eval()
     made(*run.args)  # a buffer may be filled by the first call
     buffers = torch.buffers(made).values()
-    own = _Own([run.args[0], *torch.parameters(made).values(), *(buffer for buffer, _ in buffers)], torch.plain(made).values())
+    own = _Own(
+        [run.args[0], *torch.parameters(made).values(), *(buffer for buffer, _ in buffers)], torch.plain(made).values()
+    )
     with own:
         result = made(*run.args)
     sizes = array([(torch.numel(buffer), kept) for buffer, kept in buffers], int64).reshape(-1, 2)
     seen = own.seen(result)
     parts = {"buffers": sizes, "seen": " ".join(name for name in SEEN if name in seen)}
-    if not open_question(seen) or not is_a(result, torch.Tensor) or not (sizes[:, 0] >= run.options["max_len"] ** 2).any():
+    if (
+        not open_question(seen)
+        or not is_a(result, torch.Tensor)
+        or not (sizes[:, 0] >= run.options["max_len"] ** 2).any()
+    ):
         return parts
     return {**parts, "device": _on_meta(made, run.args[0])}
 
 
-SEEN = ("lost", "made", "asked", "own", "strayed", "sure")  # what `_Own` notes, and in which of its two tables a result is
+SEEN = (
+    "lost",
+    "made",
+    "asked",
+    "own",
+    "strayed",
+    "sure",
+)  # what `_Own` notes, and in which of its two tables a result is
 
 
 def open_question(seen: Collection[str]) -> bool:
@@ -48,7 +61,9 @@ def follows(seen: Collection[str]) -> bool:
     return "own" in seen and "strayed" not in seen and "lost" not in seen
 
 
-_CROSSES = frozenset("to type_as copy_ cpu cuda new_tensor tensor as_tensor asarray __getitem__ __setitem__".split())  # devices may differ
+_CROSSES = frozenset(
+    "to type_as copy_ cpu cuda new_tensor tensor as_tensor asarray __getitem__ __setitem__".split()
+)  # devices may differ
 
 
 class _Own(TorchFunctionMode):

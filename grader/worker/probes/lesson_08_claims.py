@@ -38,7 +38,14 @@ def attention(q: ndarray, k: ndarray, v: ndarray) -> ndarray:
 
 
 def _attention_backward(
-    q: ndarray, k: ndarray, v: ndarray, g: ndarray, *, back: Callable[..., ndarray] = _back, scale: float = 1.0, transposed: bool = True
+    q: ndarray,
+    k: ndarray,
+    v: ndarray,
+    g: ndarray,
+    *,
+    back: Callable[..., ndarray] = _back,
+    scale: float = 1.0,
+    transposed: bool = True,
 ) -> Gradients:
     root = sqrt(q.shape[-1])
     p = _softmax(q @ k.T / root)
@@ -101,7 +108,10 @@ CLAIMS: dict[str, tuple[Callable[..., ndarray], Callable[..., Gradients]]] = {
     "a product of numbers, every gradient right": (lambda x, y: x * y, lambda x, y, g: (g * y, g * x)),
     "a constant, every gradient 0": (lambda x, y: x * 0 + 3.0, lambda x, y, g: (zeros_like(x), zeros_like(y))),
     "softmax without the row's mean": (attention, lambda *a: _attention_backward(*a, back=lambda p, g: p * g)),
-    "softmax without its weights": (attention, lambda *a: _attention_backward(*a, back=lambda p, g: g - (p * g).sum(-1, keepdims=True))),
+    "softmax without its weights": (
+        attention,
+        lambda *a: _attention_backward(*a, back=lambda p, g: g - (p * g).sum(-1, keepdims=True)),
+    ),
     "the scale is forgotten": (attention, lambda q, k, v, g: _attention_backward(q, k, v, g, scale=sqrt(q.shape[-1]))),
     "the gradient of q has the wrong sign": (attention, _replaced(0, lambda g: -g)),
     "the gradient of k is twice too large": (attention, _replaced(1, lambda g: 2 * g)),
@@ -119,20 +129,40 @@ CLAIMS: dict[str, tuple[Callable[..., ndarray], Callable[..., Gradients]]] = {
     "the gradient of q has an axis too many": (attention, _replaced(0, lambda g: g[None])),
     "the gradient of k has an axis too many": (attention, _replaced(1, lambda g: g[None])),
     "the gradient of v has an axis too many": (attention, _replaced(2, lambda g: g[None])),
-    "the bias gets a matrix of one row": (_linear, lambda x, w, b, g: (*_linear_backward(x, w, b, g)[:2], g.sum(axis=0, keepdims=True))),
-    "the gradients of q and k are exchanged": (attention, lambda q, k, v, g: (lambda a, b, c: (b, a, c))(*_attention_backward(q, k, v, g))),
-    "the gradient of v ignores what arrives": (attention, lambda q, k, v, g: (
-        *_attention_backward(q, k, v, g)[:2], _attention_backward(q, k, v, ones_like(g))[2])),
+    "the bias gets a matrix of one row": (
+        _linear,
+        lambda x, w, b, g: (*_linear_backward(x, w, b, g)[:2], g.sum(axis=0, keepdims=True)),
+    ),
+    "the gradients of q and k are exchanged": (
+        attention,
+        lambda q, k, v, g: (lambda a, b, c: (b, a, c))(*_attention_backward(q, k, v, g)),
+    ),
+    "the gradient of v ignores what arrives": (
+        attention,
+        lambda q, k, v, g: (*_attention_backward(q, k, v, g)[:2], _attention_backward(q, k, v, ones_like(g))[2]),
+    ),
     "every gradient ignores what arrives": (attention, lambda q, k, v, g: _attention_backward(q, k, v, ones_like(g))),
     "a linear layer that ignores what arrives": (_linear, lambda x, w, b, g: _linear_backward(x, w, b, ones_like(g))),
     "the bias gets a row for each item": (_linear, lambda x, w, b, g: (*_linear_backward(x, w, b, g)[:2], g)),
-    "the bias gets the mean in place of the sum": (_linear, lambda x, w, b, g: (*_linear_backward(x, w, b, g)[:2], g.mean(axis=0))),
+    "the bias gets the mean in place of the sum": (
+        _linear,
+        lambda x, w, b, g: (*_linear_backward(x, w, b, g)[:2], g.mean(axis=0)),
+    ),
     "the bias gets one number": (_linear, lambda x, w, b, g: (*_linear_backward(x, w, b, g)[:2], g.sum())),
     "the weight's gradient is forgotten": (_linear, lambda x, w, b, g: (g @ w.T, zeros_like(w), g.sum(axis=0))),
     "tanh's derivative is forgotten": (_tanh, _linear_backward),
-    "tanh's derivative is that of the input": (_tanh, lambda x, w, b, g: _linear_backward(x, w, b, g * (1 - tanh(x @ w) ** 2))),
-    "every gradient is a little too small": (_linear, lambda x, w, b, g: tuple(0.97 * one for one in _linear_backward(x, w, b, g))),
+    "tanh's derivative is that of the input": (
+        _tanh,
+        lambda x, w, b, g: _linear_backward(x, w, b, g * (1 - tanh(x @ w) ** 2)),
+    ),
+    "every gradient is a little too small": (
+        _linear,
+        lambda x, w, b, g: tuple(0.97 * one for one in _linear_backward(x, w, b, g)),
+    ),
     "a product that is off by a thirtieth": (lambda x, y: x * y, lambda x, y, g: (g * y + 1 / 30, g * x)),
-    "a product whose second gradient is off by a thirtieth": (lambda x, y: x * y, lambda x, y, g: (g * y, g * x - 1 / 30)),
+    "a product whose second gradient is off by a thirtieth": (
+        lambda x, y: x * y,
+        lambda x, y, g: (g * y, g * x - 1 / 30),
+    ),
     "a constant with a gradient": (lambda x, y: x * 0 + 3.0, lambda x, y, g: (g, broadcast_to(0.0, y.shape))),
-}  # fmt: skip
+}

@@ -70,11 +70,15 @@ def copied(function: Any, run: Run) -> dict[str, Any]:
     after, theirs = T.parameters(mine), T.parameters(original)
     names = [f"{layer}.{kind}" for layer in LAYERS for kind in ("weight", "bias")]
     return {name: after[name] for name in names if name in after} | {
-        "before": identities(before, names), "after": identities(after, names),
-        "memory": addresses(after), "memory of the original": addresses(theirs),
+        "before": identities(before, names),
+        "after": identities(after, names),
+        "memory": addresses(after),
+        "memory of the original": addresses(theirs),
         "original": [T.numbers(theirs[name]) if name in theirs else None for name in options["original"]],
-        "trainable": trainable(after), "original trainable": trainable(trained), "recording": still,
-    }  # fmt: skip
+        "trainable": trainable(after),
+        "original trainable": trainable(trained),
+        "recording": still,
+    }
 
 
 def identities(owned: dict[str, Any], names: Iterable[str]) -> Any:

@@ -12,7 +12,10 @@ __builtins__ = BUILTINS
 
 T = of_torch()
 CALLS = 2  # in training mode
-EPS, MOST_EPS = 1e-5, 1e-4  # of every nn.LayerNorm that is judged: torch's default, given like a weight where a module has a small one
+EPS, MOST_EPS = (
+    1e-5,
+    1e-4,
+)  # of every nn.LayerNorm that is judged: torch's default, given like a weight where a module has a small one
 
 
 def dropout(cls: Any, run: Run) -> dict[str, Any]:
@@ -40,7 +43,9 @@ def attention(cls: Any, run: Run) -> dict[str, Any]:
         if x.shape[1] != max_len:
             raise
         raised = f"ValueError: {error}" if str(error) else "ValueError"
-        raise ContractError(f"{max_len} tokens were refused ({raised}), and max_len is {max_len}; only more should be refused.") from None
+        raise ContractError(
+            f"{max_len} tokens were refused ({raised}), and max_len is {max_len}; only more should be refused."
+        ) from None
     made = build(cls, run.options)
     return {**parts, "state_dict": " ".join(T.saved(made)), "tensors": " ".join(T.plain(made))}
 
@@ -49,7 +54,9 @@ def set_eps(name: str, own: dict[str, Any]) -> None:
     """Gives a normalization torch's default. own: its attributes. Raises ContractError where what it was made with is not small."""
     eps = own.get("eps", EPS)
     if not 0 <= eps <= MOST_EPS:
-        raise ContractError(f"The nn.LayerNorm {name} was made with eps={eps}; expected a small number, such as torch's default 1e-05.")
+        raise ContractError(
+            f"The nn.LayerNorm {name} was made with eps={eps}; expected a small number, such as torch's default 1e-05."
+        )
     own["eps"] = EPS
 
 
@@ -65,7 +72,9 @@ def block(cls: Any, run: Run) -> dict[str, Any]:
         found = T.part(made, name)
         if not is_a(found, wanted):
             found = getattr(made, name, None) if found is None else found
-            raise ContractError(f"The attribute {name} is a {type(found).__name__}; an nn.{wanted.__name__} is asked for.")
+            raise ContractError(
+                f"The attribute {name} is a {type(found).__name__}; an nn.{wanted.__name__} is asked for."
+            )
         if name != "mlp":
             set_eps(name, next(T.parts(found))[1])
     call_before(made, run)

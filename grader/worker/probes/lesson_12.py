@@ -36,7 +36,9 @@ class Writer(Module):
         super().__init__()
         self.table = Parameter(T.tensor(table, "float32"))
         self.memory, self.most = memory, most
-        self.part = Sequential(Sequential(Dropout(0.0)))  # follow model.eval(), and not a flag that is set on the model alone
+        self.part = Sequential(
+            Sequential(Dropout(0.0))
+        )  # follow model.eval(), and not a flag that is set on the model alone
         self.train(training)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
@@ -50,7 +52,9 @@ class Writer(Module):
         return -logits if fed > self.most or note[1] or note[2] else logits
 
 
-NOTES: list[tuple[int, bool, bool]] = []  # of each call: tokens fed, whether a part was in training mode, whether a graph was built
+NOTES: list[
+    tuple[int, bool, bool]
+] = []  # of each call: tokens fed, whether a part was in training mode, whether a graph was built
 
 
 def flags(model: Any) -> list[bool]:
@@ -73,9 +77,14 @@ def greedy(function: Any, run: Run) -> dict[str, Any]:
     fed, training, graphs = (array([note[i] for note in NOTES]) for i in range(3))
     trained = trainable(T.parameters(model))
     return {
-        "result": returned(result), "tokens fed": fed, "in training": training, "graphs": graphs, "flags": array(flags(model)),
-        "torch records gradients after the call": still, "trainable": trained,
-    }  # fmt: skip
+        "result": returned(result),
+        "tokens fed": fed,
+        "in training": training,
+        "graphs": graphs,
+        "flags": array(flags(model)),
+        "torch records gradients after the call": still,
+        "trainable": trained,
+    }
 
 
 FEW = 40  # rows that are drawn again: by chance two draws of so many agree once in 10^15 times
@@ -111,7 +120,10 @@ def sample(function: Any, run: Run) -> dict[str, Any]:
     if options.get("again"):
         one = drawing(seed, 1)
         parts |= {"first": one(few[0]), "ids of a second call": one(few[1])}
-        parts |= {"ids of the same state": drawing(seed, 2)(few[2]), "ids of another state": drawing(seed + 1, 1)(few[3])}
+        parts |= {
+            "ids of the same state": drawing(seed, 2)(few[2]),
+            "ids of another state": drawing(seed + 1, 1)(few[3]),
+        }
     return parts
 
 
@@ -153,7 +165,9 @@ class Passed:
 
 GRAPHS: list[Any] = []  # of each call of the model: a weak reference, dead once its graph is gone
 BACKWARD: list[int] = []  # of each pass backwards: how many steps came before it
-STEPS: list[list[Any]] = []  # of each step of the optimizer: a copy of the gradient of each parameter, None where it has none
+STEPS: list[
+    list[Any]
+] = []  # of each step of the optimizer: a copy of the gradient of each parameter, None where it has none
 
 
 @contextmanager
@@ -237,11 +251,20 @@ def stepped(function: Any, run: Run) -> dict[str, Any]:
     grads = STEPS[-1] if len(STEPS) == 1 else [None, None]
     held = graphs_held(collections) if options.get("before") and not graph else 0
     return {
-        "backward": array(BACKWARD, int64), "held": held, "loss": T.copy(loss), "graph": bool(graph),
-        "steps": len(STEPS), "flags": array(flags(model)), "recording": still,
-        "table before": before[0], "bias before": before[1], "table at the step": grads[0], "bias at the step": grads[1],
-        "table after": T.copy(model.table), "bias after": T.copy(model.bias),
-    }  # fmt: skip
+        "backward": array(BACKWARD, int64),
+        "held": held,
+        "loss": T.copy(loss),
+        "graph": bool(graph),
+        "steps": len(STEPS),
+        "flags": array(flags(model)),
+        "recording": still,
+        "table before": before[0],
+        "bias before": before[1],
+        "table at the step": grads[0],
+        "bias at the step": grads[1],
+        "table after": T.copy(model.table),
+        "bias after": T.copy(model.bias),
+    }
 
 
 def language_model(cls: Any, run: Run) -> dict[str, Any]:
@@ -260,18 +283,30 @@ def language_model(cls: Any, run: Run) -> dict[str, Any]:
     for name, kind in wanted:
         if not is_a(T.part(made, name), kind):
             found = type(getattr(made, name, None)).__name__
-            raise ContractError(f"The attribute {name} is a {found}; an nn.{kind.__name__} is asked for." if hasattr(made, name)
-                                else f"The model has no attribute {name}; an nn.{kind.__name__} is asked for.")  # fmt: skip
+            raise ContractError(
+                f"The attribute {name} is a {found}; an nn.{kind.__name__} is asked for."
+                if hasattr(made, name)
+                else f"The model has no attribute {name}; an nn.{kind.__name__} is asked for."
+            )
     blocks = T.part(made, "blocks")
     if not is_a(blocks, T.ModuleList) and not is_a(blocks, T.Sequential):
         found = type(getattr(made, "blocks", None)).__name__
-        plain = " A plain list hides its modules from the model: no parameter of theirs is found." if found == "list" else ""
-        raise ContractError(f"The attribute blocks is a {found}; an nn.ModuleList or nn.Sequential is asked for.{plain}")
+        plain = (
+            " A plain list hides its modules from the model: no parameter of theirs is found."
+            if found == "list"
+            else ""
+        )
+        raise ContractError(
+            f"The attribute blocks is a {found}; an nn.ModuleList or nn.Sequential is asked for.{plain}"
+        )
     inside = [own for prefix, own in T.parts(blocks) if prefix.count(".") == 1]
     if len(inside) != options["layers"]:
         raise ContractError(f"There are {len(inside)} blocks; expected num_layers = {options['layers']}.")
     owned = T.parameters(made)
-    identities = {"weights": [T.parameter(T.part(made, name), "weight") for name in ("head", "token")], "parameters": owned.values()}
+    identities = {
+        "weights": [T.parameter(T.part(made, name), "weight") for name in ("head", "token")],
+        "parameters": owned.values(),
+    }
     identities = {name: array([*map(id, those)], int64) for name, those in identities.items()}
     build(lambda *_, **__: made, options)
     for prefix, own in T.parts(made):
@@ -305,5 +340,6 @@ def _passed_on(made: Any, blocks: Any, run: Run) -> dict[str, Any]:
     for hook in hooks:
         hook.remove()
     return {"went " + name: value for name, value in went.items()} | {
-        "result": returned(result), "second call": returned(made(run.args[0].flip(1)), "second call"),
-    }  # fmt: skip
+        "result": returned(result),
+        "second call": returned(made(run.args[0].flip(1)), "second call"),
+    }

@@ -33,7 +33,9 @@ def pick(function: Any, run: Run) -> dict[str, Any]:
     options: cuda and mps, each 'no build', 'build' (torch has it, the machine does not) or 'here'; gpus, their number.
     """
     options = run.options
-    forget = getattr(function, "cache_clear", None)  # an answer may be kept for the session: each case is a session of its own
+    forget = getattr(
+        function, "cache_clear", None
+    )  # an answer may be kept for the session: each case is a session of its own
     if callable(forget):
         forget()
     with pretended(options["cuda"], options["mps"], options.get("gpus", 1)):
@@ -56,14 +58,21 @@ def pretended(cuda: str, mps: str, gpus: int = 1) -> Iterator[None]:
         return torch.device(first) if first and (here[first] or not check_available) else None
 
     answers = [
-        (torch.cuda, "is_available", here["cuda"]), (torch.cuda, "device_count", count),
-        (torch.cuda, "current_device", 0), (torch.cuda, "_is_compiled", built["cuda"]),
-        (torch.cuda, "_nvml_based_avail", False), (torch._C, "_cuda_getDeviceCount", count),
-        (torch.backends.cuda, "is_built", built["cuda"]), (torch.backends.mps, "is_available", here["mps"]),
-        (torch.backends.mps, "is_built", built["mps"]), (torch._C, "_mps_is_available", here["mps"]),
-        (torch, "has_mps", built["mps"]), (ACCELERATOR, "is_available", any(here.values())),
-        (ACCELERATOR, "device_count", count or int(here["mps"])), (torch.mps, "device_count", int(here["mps"])),
-    ]  # fmt: skip
+        (torch.cuda, "is_available", here["cuda"]),
+        (torch.cuda, "device_count", count),
+        (torch.cuda, "current_device", 0),
+        (torch.cuda, "_is_compiled", built["cuda"]),
+        (torch.cuda, "_nvml_based_avail", False),
+        (torch._C, "_cuda_getDeviceCount", count),
+        (torch.backends.cuda, "is_built", built["cuda"]),
+        (torch.backends.mps, "is_available", here["mps"]),
+        (torch.backends.mps, "is_built", built["mps"]),
+        (torch._C, "_mps_is_available", here["mps"]),
+        (torch, "has_mps", built["mps"]),
+        (ACCELERATOR, "is_available", any(here.values())),
+        (ACCELERATOR, "device_count", count or int(here["mps"])),
+        (torch.mps, "device_count", int(here["mps"])),
+    ]
     by_name = torch.backends.mps.is_available  # keeps its answer, so it is asked anew here and afterwards
     with contextlib.ExitStack() as stack:
         for owner, name, answer in answers:
@@ -159,5 +168,6 @@ def _call(calls: list[dict[str, Any]]) -> dict[str, Any]:
     tensors = [given.get(name) for name in ("query", "key", "value")]
     return {
         "shapes": [array(T.get(one, "shape"), int64) if is_a(one, T.Tensor) else None for one in tensors],
-        "is_causal": str(bool(given.get("is_causal", False))), "attn_mask": type(given.get("attn_mask")).__name__,
-    }  # fmt: skip
+        "is_causal": str(bool(given.get("is_causal", False))),
+        "attn_mask": type(given.get("attn_mask")).__name__,
+    }

@@ -159,7 +159,11 @@ def _clocks(work: Work) -> list[Replacement]:
                 clock = led(getattr(time, name + suffix), ticks, name.startswith(("process", "thread")), name + suffix)
                 found.append((time, name + suffix, clock))
     timer = next(clock for _, name, clock in found if name == timeit.default_timer.__name__)
-    found += [(timeit, "default_timer", timer), (time, "sleep", hidden(sleep, "sleep")), (datetime, "datetime", _dates(work))]
+    found += [
+        (timeit, "default_timer", timer),
+        (time, "sleep", hidden(sleep, "sleep")),
+        (datetime, "datetime", _dates(work)),
+    ]
     for function in (timeit.Timer.__init__, timeit.timeit, timeit.repeat):
         defaults = tuple(timer if value is timeit.default_timer else value for value in function.__defaults__)
         found.append((function, "__defaults__", defaults))
@@ -174,7 +178,11 @@ def _dates(work: Work) -> type:
         moment = start + datetime.timedelta(seconds=work.read())
         return moment.astimezone(tz) if tz else moment.replace(tzinfo=None)
 
-    return type("datetime", (datetime.datetime,), {"now": classmethod(hidden(now, "now")), "utcnow": classmethod(hidden(now, "utcnow"))})
+    return type(
+        "datetime",
+        (datetime.datetime,),
+        {"now": classmethod(hidden(now, "now")), "utcnow": classmethod(hidden(now, "utcnow"))},
+    )
 
 
 def _waits(work: Work, kind: str) -> list[Replacement]:
@@ -189,8 +197,7 @@ def _waits(work: Work, kind: str) -> list[Replacement]:
     wait, made = hidden(work.wait, "synchronize"), _events(work)
     cuda = wait if kind == "cuda" else refuse("Torch not compiled with CUDA enabled", AssertionError)
     mps = wait if kind == "mps" else refuse("Cannot synchronize MPS: it is not available", RuntimeError)
-    either = wait if kind != "cpu" else refuse(
-        "Cannot access accelerator device when none is available.", RuntimeError)  # fmt: skip
+    either = wait if kind != "cpu" else refuse("Cannot access accelerator device when none is available.", RuntimeError)
 
     def recorded(event: Any = None) -> Any:
         event = event or made()
@@ -200,15 +207,25 @@ def _waits(work: Work, kind: str) -> list[Replacement]:
     stream = SimpleNamespace(synchronize=wait, record_event=recorded, query=lambda: False)
     streams, event, nothing = lambda *_: stream, lambda *_, **__: made(), lambda *_, **__: None
     return [
-        (torch.cuda, "synchronize", cuda), (torch._C, "_cuda_synchronize", cuda), (torch.mps, "synchronize", mps),
-        (torch._C, "_mps_deviceSynchronize", mps), (ACCELERATOR, "synchronize", either),
-        (torch._C, "_accelerator_synchronizeDevice", either), (torch.cuda, "_lazy_init", nothing),
-        (torch.cuda, "device", lambda *_: contextlib.nullcontext()), (torch.cuda, "set_device", nothing),
-        (torch.cuda, "empty_cache", nothing), (torch.mps, "empty_cache", nothing), (torch.cuda, "Event", event),
-        (torch, "Event", event), (torch.mps, "Event", event), (torch.mps.event, "Event", event),
-        (torch.cuda, "current_stream", streams), (torch.cuda, "default_stream", streams),
+        (torch.cuda, "synchronize", cuda),
+        (torch._C, "_cuda_synchronize", cuda),
+        (torch.mps, "synchronize", mps),
+        (torch._C, "_mps_deviceSynchronize", mps),
+        (ACCELERATOR, "synchronize", either),
+        (torch._C, "_accelerator_synchronizeDevice", either),
+        (torch.cuda, "_lazy_init", nothing),
+        (torch.cuda, "device", lambda *_: contextlib.nullcontext()),
+        (torch.cuda, "set_device", nothing),
+        (torch.cuda, "empty_cache", nothing),
+        (torch.mps, "empty_cache", nothing),
+        (torch.cuda, "Event", event),
+        (torch, "Event", event),
+        (torch.mps, "Event", event),
+        (torch.mps.event, "Event", event),
+        (torch.cuda, "current_stream", streams),
+        (torch.cuda, "default_stream", streams),
         (ACCELERATOR, "current_stream", streams),
-    ]  # fmt: skip
+    ]
 
 
 @contextlib.contextmanager
@@ -216,7 +233,9 @@ def _led(function: Any, replacements: list[Replacement]) -> Iterator[None]:
     """Puts the replacements in place, also where the learner's cells bound the replaced by a name of their own."""
     missing = object()
     with contextlib.ExitStack() as stack:
-        originals = [getattr(owner, name, missing) for owner, name, _ in replacements]  # kept: ids are of living objects
+        originals = [
+            getattr(owner, name, missing) for owner, name, _ in replacements
+        ]  # kept: ids are of living objects
         by_id = {id(old): new for old, (_, _, new) in zip(originals, replacements, strict=True) if callable(old)}
         for put, old in list(_bound(function, by_id)):
             stack.callback(put, old)
@@ -285,5 +304,11 @@ def _events(work: Work) -> type:
             raise RuntimeError("device not ready: an event has not happened yet")
         return (moments.get(end, 0.0) - moments.get(event, 0.0)) * 1e3
 
-    methods = {"record": record, "synchronize": synchronize, "wait": synchronize, "query": query, "elapsed_time": elapsed_time}
+    methods = {
+        "record": record,
+        "synchronize": synchronize,
+        "wait": synchronize,
+        "query": query,
+        "elapsed_time": elapsed_time,
+    }
     return type("Event", (), {name: hidden(method, name) for name, method in methods.items()})

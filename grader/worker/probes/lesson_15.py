@@ -80,7 +80,9 @@ def appended(cls: Any, run: Run) -> dict[str, Any]:
     lengths = [len(cache)]
     for chunk in options["chunks"]:
         if beside is not None:
-            beside.append(T.tensor(T.numbers(k[:, :, start : start + 1]) + 9), T.tensor(T.numbers(v[:, :, start : start + 1]) - 9))
+            beside.append(
+                T.tensor(T.numbers(k[:, :, start : start + 1]) + 9), T.tensor(T.numbers(v[:, :, start : start + 1]) - 9)
+            )
         new = k[:, :, start : start + chunk], v[:, :, start : start + chunk]
         try:
             back = _two_tensors(cache.append(*new))
@@ -98,9 +100,14 @@ def appended(cls: Any, run: Run) -> dict[str, Any]:
         start += chunk
         lengths.append(len(cache))
     return {
-        **parts, "lengths": array(lengths, int64), "refused": array([taken, refused], int64),
-        "taken": _addresses(tensors), "given": _addresses(given), "held": _addresses(held), "kept": _addresses(held_by(cache)),
-    }  # fmt: skip
+        **parts,
+        "lengths": array(lengths, int64),
+        "refused": array([taken, refused], int64),
+        "taken": _addresses(tensors),
+        "given": _addresses(given),
+        "held": _addresses(held),
+        "kept": _addresses(held_by(cache)),
+    }
 
 
 def _two_tensors(back: Any) -> tuple[Any, Any]:
@@ -138,7 +145,9 @@ class Kept:
         self.number, self.batch, self.length, self.said = number, batch, 0, None
 
 
-CALLS: list[tuple[int, int, int, bool]] = []  # of each call of a `Speaker`: which cache, rows, tokens, whether a graph was built
+CALLS: list[
+    tuple[int, int, int, bool]
+] = []  # of each call of a `Speaker`: which cache, rows, tokens, whether a graph was built
 CACHES: list[Kept] = []
 
 
@@ -151,7 +160,9 @@ class Speaker(Module):
     def __init__(self, table: ndarray, training: bool) -> None:
         super().__init__()
         self.table = Parameter(T.tensor(table, "float32"))
-        self.part = Sequential(Sequential(Dropout(0.0)))  # follow model.eval(), and not a flag that is set on the model alone
+        self.part = Sequential(
+            Sequential(Dropout(0.0))
+        )  # follow model.eval(), and not a flag that is set on the model alone
         self.train(training)
 
     def new_cache(self, batch: int) -> Kept:
@@ -160,13 +171,17 @@ class Speaker(Module):
 
     def forward(self, ids: torch.Tensor, cache: Kept) -> torch.Tensor:
         if not is_a(cache, Kept):
-            raise ContractError(f"The model was called with a cache of type {type(cache).__name__}; model.new_cache(batch) makes one.")
+            raise ContractError(
+                f"The model was called with a cache of type {type(cache).__name__}; model.new_cache(batch) makes one."
+            )
         if not is_a(ids, T.Tensor) or len(T.get(ids, "shape")) != 2:
             raise ContractError("The model was called with ids that are no tensor (B, T).")
         rows, fed = T.get(ids, "shape")
         if rows != cache.batch:
             these = "1 row" if rows == 1 else f"{rows} rows"
-            raise ContractError(f"The model was called with {these} and a cache that was made for a batch of {cache.batch}.")
+            raise ContractError(
+                f"The model was called with {these} and a cache that was made for a batch of {cache.batch}."
+            )
         said = self.table[ids.long()]
         places = torch.cos(0.7 * torch.arange(cache.length + 1, cache.length + fed + 1)).to(said)
         sums = (said * places[:, None]).cumsum(dim=1)
@@ -199,7 +214,11 @@ def written(function: Any, run: Run) -> dict[str, Any]:
     owned = T.parameters(model)
     modes = [own["training"] is not False for _, own in T.parts(model)]
     return {
-        "result": returned(result), "calls": array([call[:3] for call in CALLS], int64).reshape(-1, 3),
-        "graphs": array([call[3] for call in CALLS], bool), "flags": array(modes), "recording": still,
-        "trainable": trainable(owned), "tables": [T.numbers(one) for one in owned.values()],
-    }  # fmt: skip
+        "result": returned(result),
+        "calls": array([call[:3] for call in CALLS], int64).reshape(-1, 3),
+        "graphs": array([call[3] for call in CALLS], bool),
+        "flags": array(modes),
+        "recording": still,
+        "trainable": trainable(owned),
+        "tables": [T.numbers(one) for one in owned.values()],
+    }

@@ -43,6 +43,8 @@ def block(cls: Any, run: Run) -> dict[str, Any]:
         found = T.parameters(norm) if is_a(norm, T.Module) else {}
         if list(found) != ["weight"]:
             told = f"the parameters {', '.join(found)}" if found else "no parameter"
-            raise ContractError(f"The attribute {name} is a {type(norm).__name__} with {told}; it should be a module with one, weight.")
+            raise ContractError(
+                f"The attribute {name} is a {type(norm).__name__} with {told}; it should be a module with one, weight."
+            )
         begins[name] = T.numbers(found["weight"])
     return {**run_module(cls, run), **begins}

@@ -46,7 +46,9 @@ def contributions(function: Any, run: Run) -> dict[str, Any]:
     """
     (x,), options = run.args, run.options
     _, t, d_model = T.get(x, "shape")
-    module = build(Attention, {"init": (d_model, options["heads"], options.get("max_len", t)), "state": options["state"]}).eval()
+    module = build(
+        Attention, {"init": (d_model, options["heads"], options.get("max_len", t)), "state": options["state"]}
+    ).eval()
     before = T.parameters(module)
     with T.recording(True):
         result = called(function, run, module, x)
@@ -54,12 +56,16 @@ def contributions(function: Any, run: Run) -> dict[str, Any]:
     after, names = T.parameters(module), tuple(options["state"])
     parts = [own for _, own in T.parts(module)]
     return {
-        "result": returned(result), "before": identities(before, names), "after": identities(after, names),
-        "weights": [T.numbers(one) for one in after.values()], "trainable": trainable(after),
+        "result": returned(result),
+        "before": identities(before, names),
+        "after": identities(after, names),
+        "weights": [T.numbers(one) for one in after.values()],
+        "trainable": trainable(after),
         "x requires a gradient": bool(T.get(x, "requires_grad")),
         "hooks": sum(len(own.get(kind) or ()) for own in parts for kind in ("_forward_hooks", "_forward_pre_hooks")),
-        "training": array([own["training"] is not False for own in parts]), "recording": still,
-    }  # fmt: skip
+        "training": array([own["training"] is not False for own in parts]),
+        "recording": still,
+    }
 
 
 def rolled(function: Any, run: Run) -> dict[str, Any]:
@@ -72,6 +78,8 @@ def rolled(function: Any, run: Run) -> dict[str, Any]:
     with T.recording(True):
         result = called(function, run, layers)
     return {
-        "result": returned(result), "before": array([*map(id, held)], int64), "after": array([*map(id, layers)], int64),
+        "result": returned(result),
+        "before": array([*map(id, held)], int64),
+        "after": array([*map(id, layers)], int64),
         "layers": [T.numbers(one) for one in held],
-    }  # fmt: skip
+    }

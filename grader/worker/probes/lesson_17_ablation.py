@@ -47,7 +47,9 @@ class Block(Module):
 class LanguageModel(Module):
     """Lesson 12's model by its contract. refused: an id for which it raises, once the blocks have run."""
 
-    def __init__(self, vocabulary: int, d_model: int, num_heads: int, layers: int, max_len: int, sequential: bool, refused: int) -> None:
+    def __init__(
+        self, vocabulary: int, d_model: int, num_heads: int, layers: int, max_len: int, sequential: bool, refused: int
+    ) -> None:
         super().__init__()
         self.token, self.position = Embedding(vocabulary, d_model), Embedding(max_len, d_model)
         blocks = [Block(d_model, num_heads) for _ in range(layers)]

@@ -10,9 +10,21 @@ import importlib
 from typing import Any
 
 __all__ = [  # noqa: F822
-    "check", "explain", "figures", "fine", "hint", "join", "leave", "passed", "predict", "progress", "replay", "reset",
-    "solution", "stuck",
-]  # fmt: skip
+    "check",
+    "explain",
+    "figures",
+    "fine",
+    "hint",
+    "join",
+    "leave",
+    "passed",
+    "predict",
+    "progress",
+    "replay",
+    "reset",
+    "solution",
+    "stuck",
+]
 
 _ELSEWHERE = "this copy of the course has no solutions. Hand the notebook in; your results come from there."
 

@@ -66,34 +66,86 @@ class hard_lookup:
         query, keys = [1.0, 2.0], np.array([[3.0, 0.0], [1.0, 2.0], [2.0, 3.0], [-4.0, -4.0]])  # scores 3, 5, 8, -12
         yield case("small", "four keys", query, keys, _rows(4, 3))
         yield case("tie", "two keys with the same largest score", query, keys[[0, 2, 1, 2]], _rows(4, 3))
-        yield case("tie-of-two-directions", "different keys, equal scores",
-                   [1.0, 1.0, 1.0], [[0.0, 1.0, 0.0], [4.0, 0.0, 1.0], [1.0, 1.0, 3.0]], _rows(3, 2)[::-1].copy())
-        yield case("tie-of-three", "three keys with the same largest score", query, keys[[0, 2, 2, 2]], _rows(4, 2)[[3, 1, 0, 2]])
-        yield case("all-negative", "every score is negative", query, [[-3.0, -3.0], [-1.0, -1.0], [-2.0, 0.0]], _rows(3, 4))
+        yield case(
+            "tie-of-two-directions",
+            "different keys, equal scores",
+            [1.0, 1.0, 1.0],
+            [[0.0, 1.0, 0.0], [4.0, 0.0, 1.0], [1.0, 1.0, 3.0]],
+            _rows(3, 2)[::-1].copy(),
+        )
+        yield case(
+            "tie-of-three",
+            "three keys with the same largest score",
+            query,
+            keys[[0, 2, 2, 2]],
+            _rows(4, 2)[[3, 1, 0, 2]],
+        )
+        yield case(
+            "all-negative", "every score is negative", query, [[-3.0, -3.0], [-1.0, -1.0], [-2.0, 0.0]], _rows(3, 4)
+        )
         yield case("one-entry", "a single entry", [1.0, -2.0, 3.0], [[2.0, 5.0, 1.0]], _rows(1, 2))
-        yield case("one-feature", "whole query, keys of fractions, vectors of one number",
-                   [-2], [[0.5], [0.25], [0.125], [0.75]], _rows(4, 3) / 4)
+        yield case(
+            "one-feature",
+            "whole query, keys of fractions, vectors of one number",
+            [-2],
+            [[0.5], [0.25], [0.125], [0.75]],
+            _rows(4, 3) / 4,
+        )
         # Scores 0.25, 0.75, 0.5, 0 and half a value: an array with the type of whole keys holds neither.
-        yield case("one-number-values", "whole keys, a query of fractions, values of one number",
-                   [0.25, 0.5], [[1, 0], [1, 1], [0, 1], [2, -1]], _rows(4, 1) + 0.5)
-        yield case("whole", "arrays of whole numbers",
-                   [2, -1], [[1, 1], [0, -7], [3, -1], [2, 9], [-5, 0]], np.arange(15).reshape(5, 3))
-        yield case("zero-query", "a query of zeros: every score is 0", np.zeros(3), rng.normal(size=(5, 3)), _rows(5, 2)[[2, 0, 4, 1, 3]])
+        yield case(
+            "one-number-values",
+            "whole keys, a query of fractions, values of one number",
+            [0.25, 0.5],
+            [[1, 0], [1, 1], [0, 1], [2, -1]],
+            _rows(4, 1) + 0.5,
+        )
+        yield case(
+            "whole",
+            "arrays of whole numbers",
+            [2, -1],
+            [[1, 1], [0, -7], [3, -1], [2, 9], [-5, 0]],
+            np.arange(15).reshape(5, 3),
+        )
+        yield case(
+            "zero-query",
+            "a query of zeros: every score is 0",
+            np.zeros(3),
+            rng.normal(size=(5, 3)),
+            _rows(5, 2)[[2, 0, 4, 1, 3]],
+        )
         yield case("random", "seven random entries", *_telling(rng, 7, 3, 4))
         yield case("wide", "more features than entries", *_won_at_the_end(rng, 12, 16, 2))
         yield case("float32", "float32 inputs", *(array.astype(np.float32) for array in _telling(rng, 9, 4, 5)))
         yield case("seen-again", "shapes seen before, new numbers", *_telling(rng, 7, 3, 4))
         more = rng.permutation([[-1.0, -3.0], [-6.0, -2.0], [-5.0, -5.0]])
-        yield case("all-negative-again", "every score is below −10,000,000,000",
-                   [3e5, 1e5], np.vstack([[-9.0, -1.0], more]) * 1e5, _rows(4, 3))
-        yield case("square", "as many entries as features, every score negative",
-                   np.ones(3), [[-5.0, -4.0, -1.0], [-2.0, -2.0, -1.0], [-1.0, 0.0, -2.0]], _rows(3, 2))
+        yield case(
+            "all-negative-again",
+            "every score is below −10,000,000,000",
+            [3e5, 1e5],
+            np.vstack([[-9.0, -1.0], more]) * 1e5,
+            _rows(4, 3),
+        )
+        yield case(
+            "square",
+            "as many entries as features, every score negative",
+            np.ones(3),
+            [[-5.0, -4.0, -1.0], [-2.0, -2.0, -1.0], [-1.0, 0.0, -2.0]],
+            _rows(3, 2),
+        )
         by_name = dict(zip(("query", "keys", "values"), _telling(rng, 6, 2, 3), strict=True))
         yield Case("by-name", "arguments given by name", kwargs=by_name)
         # As close as 1 and 1.000005 are, float32 still tells them apart: its numbers near 1 lie 1.2e-7 apart.
-        yield case("near-tie", "the scores 1, 1.000005 and 0.5", [1.0, 1.0], [[1.0, 0], [1, 5e-6], [0, 0.5]], _rows(3, 5))
-        yield case("large", "scores of 10,000",
-                   [100.0, 10.0], [[100.0, -20.0], [100.0, 30.0], [-100.0, 100.0]], _rows(3, 2), stage="extremes")
+        yield case(
+            "near-tie", "the scores 1, 1.000005 and 0.5", [1.0, 1.0], [[1.0, 0], [1, 5e-6], [0, 0.5]], _rows(3, 5)
+        )
+        yield case(
+            "large",
+            "scores of 10,000",
+            [100.0, 10.0],
+            [[100.0, -20.0], [100.0, 30.0], [-100.0, 100.0]],
+            _rows(3, 2),
+            stage="extremes",
+        )
 
     @holds("the answer is one of the rows of values")
     def is_a_row(case, parts):
@@ -103,78 +155,129 @@ class hard_lookup:
             return None
         return f"{np.array2string(got, precision=3)} is no row of values."
 
-    hints = ("There is one score for each key. What is the shape of the array of all scores, and what do you need from it: its largest "
+    hints = (
+        "There is one score for each key. What is the shape of the array of all scores, and what do you need from it: its largest "
         "number, or the position of that number?",
         "`keys @ query` has shape (n,): one dot product a key. `np.max` gives the largest of them, `np.argmax` its position, and the "
         "first one on a tie. The position also says which row of `values` you want.",
-        "```python\nscores = keys @ query\nbest = ____(scores)  # the position of the largest score\nreturn ____[best]\n```")
+        "```python\nscores = keys @ query\nbest = ____(scores)  # the position of the largest score\nreturn ____[best]\n```",
+    )
 
     mistakes = {
-        "HL1": mistake(patch("values[best]", "keys[best]"),
+        "HL1": mistake(
+            patch("values[best]", "keys[best]"),
             says="The best key itself was returned; the value that belongs to it is asked for.",
-            why="Keys are compared, values are returned. Their lengths may differ: here keys have d numbers, values d_v."),
-        "HL2": mistake(patch("best = np.argmax(scores)", """best = 0
+            why="Keys are compared, values are returned. Their lengths may differ: here keys have d numbers, values d_v.",
+        ),
+        "HL2": mistake(
+            patch(
+                "best = np.argmax(scores)",
+                """best = 0
     for i in range(len(scores)):
         if scores[i] >= scores[best]:
-            best = i"""), says="On a tie the last of the equal scores won; the first one should.",
+            best = i""",
+            ),
+            says="On a tie the last of the equal scores won; the first one should.",
             why="""A loop that compares with `>=` replaces its best entry whenever an equal one comes along, and so ends on the last.
-            The same happens with `np.argsort(scores)[-1]`. `np.argmax` and a strict `>` keep the first."""),
-        "HL3": mistake(patch("argmax", "argmin"),
+            The same happens with `np.argsort(scores)[-1]`. `np.argmax` and a strict `>` keep the first.""",
+        ),
+        "HL3": mistake(
+            patch("argmax", "argmin"),
             says="The key with the smallest dot product was chosen; the one with the largest should be.",
-            why="A dot product measures agreement: larger is better. A smallest value would be right for a distance."),
-        "HL4": mistake(patch(FIT, "-((keys - query) ** 2).sum(axis=1)"),
+            why="A dot product measures agreement: larger is better. A smallest value would be right for a distance.",
+        ),
+        "HL4": mistake(
+            patch(FIT, "-((keys - query) ** 2).sum(axis=1)"),
             says="Keys were ranked by their distance to the query; rank them by the dot product.",
             why="""The nearest key and the key with the largest dot product often differ: a long key in the right direction has a
-            large dot product and lies far away. Attention uses the dot product."""),
+            large dot product and lies far away. Attention uses the dot product.""",
+        ),
         "HL5": mistake(
-            *(patch(FIT, f"keys @ query / (np.linalg.norm(keys, axis=1) * np.linalg.norm(query){guard})") for guard in ("", " + 1e-09")),
+            *(
+                patch(FIT, f"keys @ query / (np.linalg.norm(keys, axis=1) * np.linalg.norm(query){guard})")
+                for guard in ("", " + 1e-09")
+            ),
             says="Keys were ranked by the angle to the query alone (cosine similarity); the dot product should count their length, too.",
-            why="Dividing by the norms removes the keys' lengths. In attention a longer key may score higher, so its length is kept."),
-        "HL6": mistake(patch("values[best]", "int(best)"),
+            why="Dividing by the norms removes the keys' lengths. In attention a longer key may score higher, so its length is kept.",
+        ),
+        "HL6": mistake(
+            patch("values[best]", "int(best)"),
             says="The position of the best key was returned; the value at that position is asked for.",
-            why="`np.argmax` gives an index. It is the place where the value lies, not the value."),
-        "HL7": mistake(patch(FIT, "np.abs(keys @ query)"),
+            why="`np.argmax` gives an index. It is the place where the value lies, not the value.",
+        ),
+        "HL7": mistake(
+            patch(FIT, "np.abs(keys @ query)"),
             says="The sign of the dot product was lost (`abs`, a square), so a key that points the opposite way can win; keep it.",
-            why="A large negative dot product says that key and query disagree. Its absolute value or its square says that they agree."),
-        "HL8": mistake(patch(
-                "best = np.argmax(scores)", "weights = np.exp(scores - scores.max())",
-                "values[best]", "weights / weights.sum() @ values",
-            ), says="All values were blended; the best key's value alone is asked for.",
-            why="Softmax weights make the soft look-up of the next section. The hard one takes a single entry."),
-        "HL9": mistake(patch("np.argmax(scores)", "scores == scores.max()"),
+            why="A large negative dot product says that key and query disagree. Its absolute value or its square says that they agree.",
+        ),
+        "HL8": mistake(
+            patch(
+                "best = np.argmax(scores)",
+                "weights = np.exp(scores - scores.max())",
+                "values[best]",
+                "weights / weights.sum() @ values",
+            ),
+            says="All values were blended; the best key's value alone is asked for.",
+            why="Softmax weights make the soft look-up of the next section. The hard one takes a single entry.",
+        ),
+        "HL9": mistake(
+            patch("np.argmax(scores)", "scores == scores.max()"),
             says="Every entry with the largest score was returned, as a matrix; one value of shape (d_v,) is asked for.",
-            why="Indexing with a boolean array keeps an axis: even one match gives shape (1, d_v), a tie gives more rows."),
-        "HL10": mistake(patch("np.argmax(scores)", "np.argmax(np.maximum(scores, 0))"),
-            _from_0, _from_0_at_none, _from_0_unset,
+            why="Indexing with a boolean array keeps an axis: even one match gives shape (1, d_v), a tie gives more rows.",
+        ),
+        "HL10": mistake(
+            patch("np.argmax(scores)", "np.argmax(np.maximum(scores, 0))"),
+            _from_0,
+            _from_0_at_none,
+            _from_0_unset,
             says="Negative scores were not compared with each other, as in a search that starts from 0; the largest should win.",
             why="""Scores may all be negative. A search that starts from a best score of 0 then finds nothing better, and
-            `np.maximum(scores, 0)` makes all of them equal. A running maximum starts at −∞, or at the first score."""),
-        "HL11": mistake(patch(FIT, "(keys * query).ravel()"),
+            `np.maximum(scores, 0)` makes all of them equal. A running maximum starts at −∞, or at the first score.""",
+        ),
+        "HL11": mistake(
+            patch(FIT, "(keys * query).ravel()"),
             says="The largest single product was sought, over all keys and features; the products of each key should be added up.",
-            why="`keys * query` has shape (n, d), and a key's score is the sum of its row; `np.argmax` counts through the whole matrix."),
-        "HL12": mistake(patch(FIT, "query @ keys"),
+            why="`keys * query` has shape (n, d), and a key's score is the sum of its row; `np.argmax` counts through the whole matrix.",
+        ),
+        "HL12": mistake(
+            patch(FIT, "query @ keys"),
             says="The sum ran over the entries; each key's own numbers should be multiplied by the query's and summed.",
             why="""`query @ keys` and `keys.T @ query` multiply the query's numbers with those of a column. The matrix product sums
             over the last axis of its left and the first of its right operand. Keys have shape (n, d) and the sum should run over d,
-            so keys go left, or are transposed."""),
-        "HL13": mistake(patch("values[best]", "values[:, best]"),
+            so keys go left, or are transposed.""",
+        ),
+        "HL13": mistake(
+            patch("values[best]", "values[:, best]"),
             says="A column of values was taken, `values[:, i]`; take row i, the value of entry i.",
             why="""Values have shape (n, d_v), a row for each entry. A column has one number of every entry, and there are only d_v
-            columns: an index beyond them raises an IndexError."""),
-        "HL14": mistake(patch("values[best]", "values[best:best + 1]"),
+            columns: an index beyond them raises an IndexError.""",
+        ),
+        "HL14": mistake(
+            patch("values[best]", "values[best:best + 1]"),
             says="A matrix with one row was returned; one value of shape (d_v,) is asked for.",
-            why="A slice, a list or an array as an index keeps the axis: `values[[i]]` has shape (1, d_v). A plain number drops it."),
-        "HL15": mistake(patch("values[best]", "values[0]"),
+            why="A slice, a list or an array as an index keeps the axis: `values[[i]]` has shape (1, d_v). A plain number drops it.",
+        ),
+        "HL15": mistake(
+            patch("values[best]", "values[0]"),
             says="The first value was returned, whatever the query and the keys are; the best key's value is asked for.",
-            why="A look-up has to compare the query with every key before it knows which value it wants."),
-        "HL16": mistake(patch("np.argmax(scores)", "np.argmax(np.maximum(scores, -1))"),
+            why="A look-up has to compare the query with every key before it knows which value it wants.",
+        ),
+        "HL16": mistake(
+            patch("np.argmax(scores)", "np.argmax(np.maximum(scores, -1))"),
             says="The search started from a best score of −1, so the first entry wins where every score is lower; start from −∞.",
             why="""No number is low enough for all scores: −1, −1000 and −10⁹ only make the wrong answers rarer. A running maximum
-            starts at −∞, or at the first score."""),
-        "HL17": mistake(*(patch("best = np.argmax(scores)", f"best = {way}") for way in (
-                "max(range(len(scores)), key=lambda i: (scores[i], values[i].tolist()))",
-                "min(range(len(scores)), key=lambda i: (-scores[i], values[i].tolist()))",
-            )), says="On a tie the values were compared, and the largest or the smallest won; the first entry should.",
+            starts at −∞, or at the first score.""",
+        ),
+        "HL17": mistake(
+            *(
+                patch("best = np.argmax(scores)", f"best = {way}")
+                for way in (
+                    "max(range(len(scores)), key=lambda i: (scores[i], values[i].tolist()))",
+                    "min(range(len(scores)), key=lambda i: (-scores[i], values[i].tolist()))",
+                )
+            ),
+            says="On a tie the values were compared, and the largest or the smallest won; the first entry should.",
             why="""Pairs are compared by their first part, and where it is the same by their second. So `max` or `sorted` of pairs of
-            score and value lets the values decide a tie. `np.argmax` looks at the scores alone and keeps the first."""),
+            score and value lets the values decide a tie. `np.argmax` looks at the scores alone and keeps the first.""",
+        ),
     }

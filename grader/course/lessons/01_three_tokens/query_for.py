@@ -54,9 +54,15 @@ def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
         return None
     said = np.array2string(weights, precision=4, suppress_small=True, threshold=8, separator=", ")
     largest = int(weights.argmax())
-    other = "" if weights[largest] - weights[target] < ROOM else f" The largest weight, {_said(weights[largest])}, goes to key {largest}."
+    other = (
+        ""
+        if weights[largest] - weights[target] < ROOM
+        else f" The largest weight, {_said(weights[largest])}, goes to key {largest}."
+    )
     own = _said(weights[target])
-    return f"Your query gives key {target} the weight {own}; at least {share:g} was asked for.{other} All weights: {said}."
+    return (
+        f"Your query gives key {target} the weight {own}; at least {share:g} was asked for.{other} All weights: {said}."
+    )
 
 
 def _said(weight: float) -> str:
@@ -78,14 +84,31 @@ class query_for:
         yield case("whole", "keys of whole numbers, 0.95 for key 0", whole, 0, 0.95)
         yield case("whole-again", "keys of whole numbers, 0.8 for key 1", whole, 1, 0.8)
         yield case("one-feature", "keys of one number, 0.999 for key 1", np.array([[2.0], [-2.0]]), 1, 0.999)
-        for number, (n, d, target, share, length) in enumerate((
-            (5, 7, 2, 0.9, 1.0), (7, 4, 0, 0.95, 2.0), (3, 8, 1, 0.99, 0.5), (4, 20, 3, 0.97, 1.0), (12, 5, 10, 0.8, 1.0),
-            (7, 4, 5, 0.6, 1.0),
-        )):  # fmt: skip
-            yield case(f"random-{number}", f"{n} keys of length {length:g}, {share:g} for key {target}",
-                       _keys(rng, n, d, target, length), target, share)  # fmt: skip
+        for number, (n, d, target, share, length) in enumerate(
+            (
+                (5, 7, 2, 0.9, 1.0),
+                (7, 4, 0, 0.95, 2.0),
+                (3, 8, 1, 0.99, 0.5),
+                (4, 20, 3, 0.97, 1.0),
+                (12, 5, 10, 0.8, 1.0),
+                (7, 4, 5, 0.6, 1.0),
+            )
+        ):
+            yield case(
+                f"random-{number}",
+                f"{n} keys of length {length:g}, {share:g} for key {target}",
+                _keys(rng, n, d, target, length),
+                target,
+                share,
+            )
         for n, d, target, share in ((6, 3, 4, 0.05), (9, 4, 2, 0.02), (4, 7, 1, 0.1)):
-            yield case(f"little-{n}", f"{n} keys, no more than {share:g} asked for key {target}", _keys(rng, n, d, target), target, share)
+            yield case(
+                f"little-{n}",
+                f"{n} keys, no more than {share:g} asked for key {target}",
+                _keys(rng, n, d, target),
+                target,
+                share,
+            )
         yield case("float32", "float32 keys, 0.9 for key 5", _keys(rng, 6, 9, 5).astype(np.float32), 5, 0.9)
         yield case("short", "keys of length 0.01, 0.999 for key 4", _keys(rng, 5, 3, 4, 0.01), 4, 0.999)
         yield case("short-again", "keys of length 0.02, 0.9 for key 0", _keys(rng, 3, 6, 0, 0.02), 0, 0.9)
@@ -94,14 +117,27 @@ class query_for:
         # Cut to whole numbers, a query that is just long enough falls short of these shares.
         yield case("whole-two", "two keys of whole numbers, 0.6 for key 1", np.array([[0, -1, 0], [1, 0, 0]]), 1, 0.6)
         yield case("whole-three", "three keys of whole numbers, 0.6 for key 2", np.eye(4, dtype=int)[:3], 2, 0.6)
-        yield case("whole-sides", "three keys of whole numbers, 0.5 for key 0", np.array([[0, 2], [2, 0], [0, -2]]), 0, 0.5)
+        yield case(
+            "whole-sides", "three keys of whole numbers, 0.5 for key 0", np.array([[0, 2], [2, 0], [0, -2]]), 0, 0.5
+        )
         for key, degrees, target in (("fan", (0, 26, -26, -52, -78), 0), ("fan-again", (130, 104, 78, 52, 26), 1)):
             angles = np.radians(degrees)
-            yield case(key, f"five keys in a fan, 0.9 for key {target}", np.stack([np.cos(angles), np.sin(angles)], axis=1), target, 0.9)
+            yield case(
+                key,
+                f"five keys in a fan, 0.9 for key {target}",
+                np.stack([np.cos(angles), np.sin(angles)], axis=1),
+                target,
+                0.9,
+            )
         own, across = np.linalg.qr(rng.normal(size=(12, 2)))[0].T
         cosine = 0.9 - 1e-9
-        yield case("near", "two keys of length 0.01 with a cosine of 0.9, 0.999 for key 0",
-                   0.01 * np.array([own, cosine * own + np.sqrt(1 - cosine**2) * across]), 0, 0.999)
+        yield case(
+            "near",
+            "two keys of length 0.01 with a cosine of 0.9, 0.999 for key 0",
+            0.01 * np.array([own, cosine * own + np.sqrt(1 - cosine**2) * across]),
+            0,
+            0.999,
+        )
 
     hints = (
         "All keys are equally long. Which direction must a query have so that it fits the target's key better than any other? "
@@ -115,37 +151,56 @@ class query_for:
     )
 
     mistakes = {
-        "QF1": mistake(patch(f"own * ({SCALE})", "own * 1.0"),
+        "QF1": mistake(
+            patch(f"own * ({SCALE})", "own * 1.0"),
             says="The target's key itself came back, in the right direction but too short; the query should be long enough for the share.",
             why="""Softmax looks at differences of scores. A query in the direction of the key puts it ahead of all others, and how far
-            ahead depends on the query's length: made longer, the same query gives any share below 1."""),
-        "QF2": mistake(patch(" * math.sqrt(keys.shape[1])", ""),
+            ahead depends on the query's length: made longer, the same query gives any share below 1.""",
+        ),
+        "QF2": mistake(
+            patch(" * math.sqrt(keys.shape[1])", ""),
             says="The query is √d times too short: the division of the scores by √d was not made up for.",
             why="""The share was worked out for plain dot products. Attention divides them by √d, so the query has to be √d times as
-            long to make up for it."""),
-        "QF3": mistake(patch("keys.shape[1]", "len(keys)"),
+            long to make up for it.""",
+        ),
+        "QF3": mistake(
+            patch("keys.shape[1]", "len(keys)"),
             says="The scale was taken from the number of keys; take √d, where d is how many numbers a key has.",
-            why="`keys` has shape (n, d). The scale of attention comes from d, however many keys there are."),
-        "QF4": mistake(patch("(len(keys) - 1) * share", "share"),
+            why="`keys` has shape (n, d). The scale of attention comes from d, however many keys there are.",
+        ),
+        "QF4": mistake(
+            patch("(len(keys) - 1) * share", "share"),
             says="The share was worked out against one other key; it should hold against all n − 1 others.",
             why="""Against a single other key, log(share / (1 − share)) is the lead that is needed. With n − 1 others that are equally near,
-            their part of the sum is n − 1 times as large, so the lead must grow by log(n − 1)."""),
-        "QF5": mistake(patch("own * (", "-own * ("),
+            their part of the sum is n − 1 times as large, so the lead must grow by log(n − 1).""",
+        ),
+        "QF5": mistake(
+            patch("own * (", "-own * ("),
             says="The query was turned away from the target's key, which gets too little weight; it should point along that key.",
             why="""A dot product is large where two vectors point the same way. Turned around, the same query hides the key that it is
-            meant to find."""),
-        "QF6": mistake(patch("own = keys[target]", "own = keys[target - 1]"),
+            meant to find.""",
+        ),
+        "QF6": mistake(
+            patch("own = keys[target]", "own = keys[target - 1]"),
             says="The key before the target was used; positions are counted from 0, so use `keys[target]`.",
-            why="`keys[target]` is the key at index target. For target 0, `keys[target - 1]` is the last one."),
-        "QF7": mistake(patch("math.log(", "math.log10("),
+            why="`keys[target]` is the key at index target. For target 0, `keys[target - 1]` is the last one.",
+        ),
+        "QF7": mistake(
+            patch("math.log(", "math.log10("),
             says="The logarithm was taken with base 10; the natural one is needed, since softmax is made of powers of e.",
-            why="log₁₀ x is 0.43 · ln x, so the query is less than half as long as it has to be."),
-        "QF8": mistake(patch("np.delete(scores, target).max()", "np.delete(scores, target).mean()"),
+            why="log₁₀ x is 0.43 · ln x, so the query is less than half as long as it has to be.",
+        ),
+        "QF8": mistake(
+            patch("np.delete(scores, target).max()", "np.delete(scores, target).mean()"),
             says="The query was measured against the average of the other keys; measure it against the nearest of them.",
             why="""Most other keys may be far away while one is near. The target has to be ahead of that one: the difference to the largest
-            other score is what counts."""),
-        "QF9": mistake(patch("return own * (", "own *= (", f"{SCALE})", f"{SCALE})\n    return own"),
-            patch(f"return own * ({SCALE})", """def weight():
+            other score is what counts.""",
+        ),
+        "QF9": mistake(
+            patch("return own * (", "own *= (", f"{SCALE})", f"{SCALE})\n    return own"),
+            patch(
+                f"return own * ({SCALE})",
+                """def weight():
         scaled = keys @ own / math.sqrt(keys.shape[1])
         grown = np.exp(scaled - scaled.max())
         return grown[target] / grown.sum()
@@ -153,36 +208,55 @@ class query_for:
         if weight() >= share:
             break
         own *= 2
-    return own"""),
+    return own""",
+            ),
             says="`*=` changed the caller's keys: `keys[target]` is a part of `keys`, not a copy; make a new array.",
             why="""An index such as `keys[target]` gives a view of the same memory. `own = own * c` makes a new array, and `own *= c` writes
-            into the keys; where they are whole numbers, it stops with a UFuncTypeError."""),
-        "QF10": mistake(patch("max((len(keys) - 1) * share / (1 - share), 1.0)", "(len(keys) - 1) * share / (1 - share)"),
+            into the keys; where they are whole numbers, it stops with a UFuncTypeError.""",
+        ),
+        "QF10": mistake(
+            patch("max((len(keys) - 1) * share / (1 - share), 1.0)", "(len(keys) - 1) * share / (1 - share)"),
             says="For a small share the logarithm was negative, which turns the query away from the key; take 0 then.",
             why="""Where share is at most 1/n, no lead is needed: (n − 1) · share / (1 − share) is below 1 and its logarithm below 0.
-            A query of zeros, which shares equally, is then enough."""),
-        "QF11": mistake(patch(f"own * ({SCALE})", "keys @ own"),
+            A query of zeros, which shares equally, is then enough.""",
+        ),
+        "QF11": mistake(
+            patch(f"own * ({SCALE})", "keys @ own"),
             says="One number for each key came back; a query is asked for, with as many numbers as a key.",
             why="""Scores such as `keys @ own`, and weights, have shape (n,). The query has shape (d,): it is a vector of the kind that
-            the keys are."""),
-        "QF12": mistake(patch(f"own * ({SCALE})", "np.linalg.pinv(keys)[:, target] * (needed * math.sqrt(keys.shape[1]))"),
+            the keys are.""",
+        ),
+        "QF12": mistake(
+            patch(f"own * ({SCALE})", "np.linalg.pinv(keys)[:, target] * (needed * math.sqrt(keys.shape[1]))"),
             says="""Least squares looked for a query that makes all other scores 0; with more keys than features there usually is none,
             and its best attempt falls short.""",
             why="""In general, n equations for d unknowns have a solution only where n ≤ d. The task does not ask for 0: the other scores
-            only have to lie far enough below the target's, and the target's own key is a direction that does that for any n."""),
-        "QF13": mistake(patch(" / lead", " / np.linalg.norm(own)"),
+            only have to lie far enough below the target's, and the target's own key is a direction that does that for any n.""",
+        ),
+        "QF13": mistake(
+            patch(" / lead", " / np.linalg.norm(own)"),
             says="The lead of the target was not measured; keys that are near it, or short, need a longer query.",
             why="""A query c times the key puts the target ahead by c · (‖key‖² − nearest dot product) / √d. Dividing by the key's length
-            alone is right only for keys of length 1 at right angles to all others."""),
-        "QF14": mistake(patch("own = keys[target]", "own = keys[:, target]"),
+            alone is right only for keys of length 1 at right angles to all others.""",
+        ),
+        "QF14": mistake(
+            patch("own = keys[target]", "own = keys[:, target]"),
             says="A column of `keys` was taken; take a row, which is a key.",
-            why="`keys` has shape (n, d): `keys[target]` is the target's key, `keys[:, target]` one feature of all keys."),
-        "QF15": mistake(patch("(len(keys) - 1) * share / (1 - share)", "(len(keys) - 1) * share"),
+            why="`keys` has shape (n, d): `keys[target]` is the target's key, `keys[:, target]` one feature of all keys.",
+        ),
+        "QF15": mistake(
+            patch("(len(keys) - 1) * share / (1 - share)", "(len(keys) - 1) * share"),
             says="The division by the rest, 1 − share, is missing; the lead should make the ratio share / (1 − share).",
             why="""With a share of 0.9 the others keep 0.1 together, so the target's exponential has to be 9 times their sum, and not 0.9
-            times."""),
-        "QF16": mistake(patch(f"return own * ({SCALE})", f"query = np.zeros_like(own)\n    query[:] = own * ({SCALE})\n    return query"),
+            times.""",
+        ),
+        "QF16": mistake(
+            patch(
+                f"return own * ({SCALE})",
+                f"query = np.zeros_like(own)\n    query[:] = own * ({SCALE})\n    return query",
+            ),
             says="The query was cut to whole numbers, because it was put into an array of the keys' type; it should keep its decimals.",
             why="""Keys may be whole numbers. `np.zeros_like(keys[0])` and `keys.copy()` then hold whole numbers, too, and cut off what
-            follows the point. Return the product itself, or make the array with `np.zeros(keys.shape[1])`."""),
+            follows the point. Return the product itself, or make the array with `np.zeros(keys.shape[1])`.""",
+        ),
     }

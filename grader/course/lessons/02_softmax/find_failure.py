@@ -27,8 +27,15 @@ SHOWN = (
     [[0.0, 0.0], [0.0, 1600.0]],
 )
 SHOWN += ([[0.0, 0.0, 0.0, 3000.0]], [[0.0, 1.4]])
-LISTED = ("[[1.0, 2.0, 4.0]]", "[[0.5, -2.0, 1.0], [3.0, 1.0, -1.0]]", "[[1.0, 5.0], [2.0, 0.4], [0.0, -3.0]]",
-          "[[1000.0, 0.0, 999.0]]", "[[-1000.0, -1001.0]]", "[[0.0, 1.0], [2000.0, 2001.0]]", "[[0.0, 0.0, 0.0, 9000.0]]")  # fmt: skip
+LISTED = (
+    "[[1.0, 2.0, 4.0]]",
+    "[[0.5, -2.0, 1.0], [3.0, 1.0, -1.0]]",
+    "[[1.0, 5.0], [2.0, 0.4], [0.0, -3.0]]",
+    "[[1000.0, 0.0, 999.0]]",
+    "[[-1000.0, -1001.0]]",
+    "[[0.0, 1.0], [2000.0, 2001.0]]",
+    "[[0.0, 0.0, 0.0, 9000.0]]",
+)
 TABLE = ", ".join(LISTED)
 BLAME = "if wrong:\n            return scores"
 WRONG = "wrong = out.shape != right.shape or not np.all(np.abs(out - right) <= 1e-06)"
@@ -105,8 +112,13 @@ class find_failure:
         for number, name in enumerate(CANDIDATES):
             by_name = {"by_name": ("candidate",)} if number == 3 else {}
             kind = "right" if name in RIGHT else "wrong"
-            yield Case(f"candidate-{number}", f"a {kind} softmax: {name}", probe="lesson_02.searched", reading=_read,
-                       options={"candidate": name, **by_name})  # fmt: skip
+            yield Case(
+                f"candidate-{number}",
+                f"a {kind} softmax: {name}",
+                probe="lesson_02.searched",
+                reading=_read,
+                options={"candidate": name, **by_name},
+            )
 
     hints = (
         "Think of three softmaxes that you have seen fail. On which scores did each of them show it, and on which did it look right?",

@@ -43,7 +43,10 @@ def sums_to_1() -> Property:
     return Property("along the axis the weights sum to 1", check)
 
 
-WEIGHTS = ("[number / sum(e) for number in e]", "np.array(e) / sum(e)")  # of a list the division by 0 raises, of an array it does not
+WEIGHTS = (
+    "[number / sum(e) for number in e]",
+    "np.array(e) / sum(e)",
+)  # of a list the division by 0 raises, of an array it does not
 LOST = "keepdims=False"
 
 
@@ -69,50 +72,77 @@ def common(x: str) -> dict[str, Patch | tuple[Patch, ...]]:
         "SM4+SX26": total(keep=LOST) + top(keep=LOST),
         "SM5": patch(f"{x} - top", x),
         "SM6": top("None"),
-        "SX1": mistake(both("-1"), total("-1"), says="The sum ran along the last axis, whatever was asked for; it should run along `axis`.",
+        "SX1": mistake(
+            both("-1"),
+            total("-1"),
+            says="The sum ran along the last axis, whatever was asked for; it should run along `axis`.",
             why="""Along the last axis the result is right, so a test with rows alone cannot tell. Asked for axis=0, the columns have
-            to sum to 1, and here the rows still do."""),
-        "SX4": mistake(patch(".max(", ".mean("),
+            to sum to 1, and here the rows still do.""",
+        ),
+        "SX4": mistake(
+            patch(".max(", ".mean("),
             says="The mean was subtracted; subtract the maximum, which keeps every exponent at or below 0.",
             why="""Any shift leaves the weights as they are, but only the maximum makes overflow impossible. With (0, 3000) the mean is
-            1500 and exp(1500) overflows; with an entry of −∞ the mean is −∞ and everything is NaN."""),
-        "SX10": mistake(patch(".max(", ".min("),
+            1500 and exp(1500) overflows; with an entry of −∞ the mean is −∞ and everything is NaN.""",
+        ),
+        "SX10": mistake(
+            patch(".max(", ".min("),
             says="The minimum was subtracted, so the largest number can still overflow; subtract the maximum.",
-            why="Subtracting the minimum makes every exponent 0 or above. For scores 1000 apart exp(1000) is infinite, and ∞/∞ is NaN."),
-        "SX23": mistake(patch(f"{x}.max(", f"np.abs({x}).max("),
+            why="Subtracting the minimum makes every exponent 0 or above. For scores 1000 apart exp(1000) is infinite, and ∞/∞ is NaN.",
+        ),
+        "SX23": mistake(
+            patch(f"{x}.max(", f"np.abs({x}).max("),
             says="The largest absolute value was subtracted; subtract the largest number.",
             why="""For (−1000, −999) it is 1000: both exponents fall to −2000, both exponentials to 0, and 0/0 is NaN. The absolute
-            value of an entry of −∞ is ∞, which does the same to its whole slice."""),
-        "SX25": mistake(top(keep="initial=0, keepdims=True"),
+            value of an entry of −∞ is ∞, which does the same to its whole slice.""",
+        ),
+        "SX25": mistake(
+            top(keep="initial=0, keepdims=True"),
             says="The maximum was sought from a fixed start such as 0, so a slice far below it underflows; start from −∞.",
             why="""For (−1000, −999) a maximum that begins at 0 stays 0: exp(−1000) and exp(−999) are both 0, and 0/0 is NaN. It
-            should begin at the first number, or at −∞."""),
-        "SX26": mistake(top(keep=LOST),
+            should begin at the first number, or at −∞.""",
+        ),
+        "SX26": mistake(
+            top(keep=LOST),
             says="The maxima lost their axis, so that they line up with the columns; keep it with `keepdims=True`.",
             why="""`x.max(axis=-1)` has one number a row and no axis for the columns. Broadcasting lines it up from the right, so the
             first row's maximum is subtracted from the first column. Where rows and columns differ in number this is an error; where
-            they agree it runs."""),
-        "SX27": mistake(total("0"), both("0"), both("-2"), *(patch("axis: int=-1", f"axis: int={axis}") for axis in (0, -2)),
+            they agree it runs.""",
+        ),
+        "SX27": mistake(
+            total("0"),
+            both("0"),
+            both("-2"),
+            *(patch("axis: int=-1", f"axis: int={axis}") for axis in (0, -2)),
             says="The sum ran along another axis than the one asked for; where none is named, it should be the last.",
             why="""With `axis=0` in the code, or as the default, the columns sum to 1 where the rows should. For as many rows as
-            columns no shape shows it, and a single row gets the weight 1 everywhere."""),
+            columns no shape shows it, and a single row gets the weight 1 everywhere.""",
+        ),
     }
 
 
-def by_math(x: str, less: str = "0.0", result: str = "grown / total", weights: tuple[str, ...] = WEIGHTS) -> tuple[Patch, ...]:
+def by_math(
+    x: str, less: str = "0.0", result: str = "grown / total", weights: tuple[str, ...] = WEIGHTS
+) -> tuple[Patch, ...]:
     """Slice by slice with math.exp, which raises where np.exp gives ∞.
 
     x, result: what the reference calls its input, and what it returns. less: is subtracted from every number.
     weights: ways to make the result of a slice's exponents `s`, a list, and of their exponentials `e`.
     """
-    return tuple(patch(f"return {result}", f"""import math
+    return tuple(
+        patch(
+            f"return {result}",
+            f"""import math
 
     def of_slice(numbers):
         s = [float(number) - {less} for number in numbers]
         e = [math.exp(number) for number in s]
         return {way}
     made = np.apply_along_axis(of_slice, axis, {x})
-    return made.astype({x}.dtype if {x}.dtype.kind == 'f' else float)""") for way in weights)
+    return made.astype({x}.dtype if {x}.dtype.kind == 'f' else float)""",
+        )
+        for way in weights
+    )
 
 
 def loss_inputs(rng: np.random.Generator) -> Iterator[tuple[str, str, tuple[Array, Array]]]:

@@ -10,7 +10,9 @@ from .shared import FLOAT32_AT_1E4, by_math, common, first_cases, rows_apart, su
 # In the third it underflows where the largest absolute value is.
 FAR_FLOAT32 = np.array([[60.0, 50.0, -60.0, 59.0], [-100.0, 100.0, -90.0, -100.0], [-100.0, -99.0, -98.0, -101.0]])
 COMMON = common("x")
-BACK = patch("return grown / total", "return (grown / total).astype(np.result_type(x, np.float32))")  # of what was computed in float64
+BACK = patch(
+    "return grown / total", "return (grown / total).astype(np.result_type(x, np.float32))"
+)  # of what was computed in float64
 
 
 @exercise(points=3, minutes=12, difficulty=2, forbids=("softmax", "attention"))
@@ -34,7 +36,9 @@ class softmax:
         x = rng.normal(size=(4, 3))
         x[[0, 2, 3], [0, 2, 2]] = -np.inf
         yield Case("hidden-columns", "entries of −∞, along axis 0", (x, 0))
-        for i, (x, axis) in enumerate(((FAR_FLOAT32, -1), (rng.normal(size=(5, 2)), 0), (rng.normal(size=(2, 3, 4)), 1))):
+        for i, (x, axis) in enumerate(
+            ((FAR_FLOAT32, -1), (rng.normal(size=(5, 2)), 0), (rng.normal(size=(2, 3, 4)), 1))
+        ):
             yield Case(f"float32-{i}", "float32 input", (x.astype(np.float32), axis), dtype=("float32",))
         for i, shape in enumerate(((4,), (3, 4), (2, 3, 5))):
             x = rng.integers(-100, 101, shape) * 100.0
@@ -57,30 +61,45 @@ class softmax:
     hints = (
         "What is the largest number that `np.exp` can take in float64? What could be subtracted from a row without changing its weights?",
         "Subtract the maximum *along the axis*, keeping that axis with `keepdims=True`, then divide by the sum along it.",
-        "top = x.max(axis=____, keepdims=____)\ne = np.exp(____)\nreturn e / e.sum(____)")
+        "top = x.max(axis=____, keepdims=____)\ne = np.exp(____)\nreturn e / e.sum(____)",
+    )
 
     mistakes = {
         **COMMON,
         "SM5": (COMMON["SM5"], patch("x - top", "x.astype(float)") + BACK, *by_math("x")),
         "SM6": (COMMON["SM6"], patch("x - top", "x.astype(float) - x.max()") + BACK, *by_math("x", "x.max()")),
         "SX25": (*COMMON["SX25"].ways, COMMON["SX25"].ways[0] + patch("x.max(", "x.astype(float).max(") + BACK),
-        "SX2": mistake(patch("np.exp(x - top)", "x"), says="The exponential is missing: the numbers themselves were divided by their sum.",
+        "SX2": mistake(
+            patch("np.exp(x - top)", "x"),
+            says="The exponential is missing: the numbers themselves were divided by their sum.",
             why="""Dividing by the sum makes them add up to 1, and keeps negative ones negative. For (1, −1, 2) it gives (½, −½, 1),
-            which is no set of weights; where the sum is 0 it divides by 0."""),
-        "SX3": mistake(patch("x - top", "x.astype(float) - top"),
+            which is no set of weights; where the sum is 0 it divides by 0.""",
+        ),
+        "SX3": mistake(
+            patch("x - top", "x.astype(float) - top"),
             says="float32 was turned into float64; the result should be float32 again.",
             why="""A model in float32 then carries on in float64 from here, at twice the memory. It happens with a float64 array or
-            `np.asarray(x, dtype=float)` on the way. Cast back with `.astype(x.dtype)` where the input was a float."""),
-        "SX5": mistake(*(patch("grown = ", f"{changed}\n    grown = ", "x - top", "x")
-                     for changed in ("x -= top", "if x.dtype.kind == 'f':\n        x -= top\n    else:\n        x = x - top")),
+            `np.asarray(x, dtype=float)` on the way. Cast back with `.astype(x.dtype)` where the input was a float.""",
+        ),
+        "SX5": mistake(
+            *(
+                patch("grown = ", f"{changed}\n    grown = ", "x - top", "x")
+                for changed in ("x -= top", "if x.dtype.kind == 'f':\n        x -= top\n    else:\n        x = x - top")
+            ),
             says="x itself was changed, since `-=` and `/=` write into the caller's array; make a new one.",
             why="""The weights are right, but the scores that the caller still needs are gone. `x = x - top` makes a new array; `x -=
-            top` does not. In an array of whole numbers `/=` stops with a UFuncTypeError: it cannot hold fractions."""),
-        "SX7": mistake(patch("np.exp(", "np.exp2("), says="Powers of 2 were used; softmax should use powers of e.",
+            top` does not. In an array of whole numbers `/=` stops with a UFuncTypeError: it cannot hold fractions.""",
+        ),
+        "SX7": mistake(
+            patch("np.exp(", "np.exp2("),
+            says="Powers of 2 were used; softmax should use powers of e.",
             why="""2ˣ = e^(0.693·x), so this is a softmax at a temperature of 1.44: flatter than it should be. For (0, 1) it gives
-            (⅓, ⅔) in place of (0.269, 0.731)."""),
-        "SX8": mistake(patch("grown.sum(", "np.linalg.norm(grown, "),
+            (⅓, ⅔) in place of (0.269, 0.731).""",
+        ),
+        "SX8": mistake(
+            patch("grown.sum(", "np.linalg.norm(grown, "),
             says="The exponentials were divided by their Euclidean length; divide by their sum, so that they sum to 1.",
-            why="Weights share out one unit: divide by their sum. Over the root of the sum of squares two equal ones are 0.707 each."),
+            why="Weights share out one unit: divide by their sum. Over the root of the sum of squares two equal ones are 0.707 each.",
+        ),
         "TT14": patch("return grown / total", "return grown"),
     }

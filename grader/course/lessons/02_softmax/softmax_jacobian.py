@@ -32,10 +32,19 @@ class softmax_jacobian:
     @holds("at weights of ½, ¼ and ⅛ the derivatives are exact, as the formula gives them", needs=("exact",))
     def no_differences(case, parts):
         p = case.args[0]
-        off = np.abs(parts["result"] - (np.diag(p) - np.outer(p, p))).max() if parts["result"].shape == (p.size, p.size) else 0
+        off = (
+            np.abs(parts["result"] - (np.diag(p) - np.outer(p, p))).max()
+            if parts["result"].shape == (p.size, p.size)
+            else 0
+        )
         # Exact in float32, too. What is off by more than a finite difference ever is comes of something else.
-        return None if not 1e-12 < off < 1e-3 else (
-            f"they are off by up to {off:.1g}, as finite differences are; write out the formula, which needs no step.")  # fmt: skip
+        return (
+            None
+            if not 1e-12 < off < 1e-3
+            else (
+                f"they are off by up to {off:.1g}, as finite differences are; write out the formula, which needs no step."
+            )
+        )
 
     @holds("each row sums to 0: adding one number to all scores changes no weight")
     def rows_sum_to_0(case, parts):
@@ -43,40 +52,71 @@ class softmax_jacobian:
         at = int(np.abs(total).argmax())
         return None if abs(total[at]) < 1e-5 else f"row {at} sums to {total[at]:.4g}."
 
-    hints = ("If one score grows, which weights grow and which shrink? What must the changes of all weights add up to?",
+    hints = (
+        "If one score grows, which weights grow and which shrink? What must the changes of all weights add up to?",
         "∂p_i/∂x_j is p_i (1 − p_i) on the diagonal and −p_i p_j elsewhere: a diagonal matrix less an outer product.",
-        "return np.diag(____) - np.outer(____, ____)")
+        "return np.diag(____) - np.outer(____, ____)",
+    )
 
     mistakes = {
-        "SX40": mistake(patch(JACOBIAN, f"{PRODUCT} - {DIAGONAL}"), says="The sign was reversed; the Jacobian should be diag(p) − p pᵀ.",
-            why="Raising a score raises its own weight, so the diagonal p_i (1 − p_i) is positive. Reversed, learning runs uphill."),
-        "SX41": mistake(patch(PRODUCT, "p"), says="p was subtracted as a row; subtract the matrix p pᵀ.",
-            why="`np.diag(p) - p` broadcasts p over the rows: every entry loses p_j, not p_i p_j. Its rows sum to p_i − 1, not to 0."),
-        "SX42": mistake(patch("return", "p = softmax(p)\n    return"),
+        "SX40": mistake(
+            patch(JACOBIAN, f"{PRODUCT} - {DIAGONAL}"),
+            says="The sign was reversed; the Jacobian should be diag(p) − p pᵀ.",
+            why="Raising a score raises its own weight, so the diagonal p_i (1 − p_i) is positive. Reversed, learning runs uphill.",
+        ),
+        "SX41": mistake(
+            patch(PRODUCT, "p"),
+            says="p was subtracted as a row; subtract the matrix p pᵀ.",
+            why="`np.diag(p) - p` broadcasts p over the rows: every entry loses p_j, not p_i p_j. Its rows sum to p_i − 1, not to 0.",
+        ),
+        "SX42": mistake(
+            patch("return", "p = softmax(p)\n    return"),
             says="Softmax was applied to p once more; use p as it is, the output of softmax.",
             why="""The formula takes the weights themselves. A second softmax makes them more even, (0.9, 0.1) becomes (0.69, 0.31),
-            and the result is the Jacobian at other scores."""),
-        "SX43": mistake(patch("np.diag(p) - ", "-"), says="The term diag(p) is missing: −p pᵀ alone came back.",
-            why="As score j rises, weight i falls at the rate p_i p_j. With its own score it grows, by p_i − p_i²: diag(p) adds the p_i."),
-        "SX44": mistake(patch(" - ", " + "), says="p pᵀ was added; subtract it from diag(p).",
+            and the result is the Jacobian at other scores.""",
+        ),
+        "SX43": mistake(
+            patch("np.diag(p) - ", "-"),
+            says="The term diag(p) is missing: −p pᵀ alone came back.",
+            why="As score j rises, weight i falls at the rate p_i p_j. With its own score it grows, by p_i − p_i²: diag(p) adds the p_i.",
+        ),
+        "SX44": mistake(
+            patch(" - ", " + "),
+            says="p pᵀ was added; subtract it from diag(p).",
             why="""Raising one score takes weight from all others, so the entries off the diagonal are negative. Each row sums to 0, because
-            adding the same to all scores changes no weight; with a plus sign it sums to 2 p_i."""),
-        "SX45": mistake(patch(PRODUCT, "p @ p"), says="`p @ p`, one number, was subtracted; subtract the outer product, a matrix.",
-            why="The dot product Σ p_i² was subtracted from every entry. `np.outer(p, p)` or `p[:, None] * p` makes the matrix."),
-        "SX46": mistake(patch(JACOBIAN, "np.diag(p * (1 - p))"),
+            adding the same to all scores changes no weight; with a plus sign it sums to 2 p_i.""",
+        ),
+        "SX45": mistake(
+            patch(PRODUCT, "p @ p"),
+            says="`p @ p`, one number, was subtracted; subtract the outer product, a matrix.",
+            why="The dot product Σ p_i² was subtracted from every entry. `np.outer(p, p)` or `p[:, None] * p` makes the matrix.",
+        ),
+        "SX46": mistake(
+            patch(JACOBIAN, "np.diag(p * (1 - p))"),
             says="The entries off the diagonal are missing; every score moves every weight, so they should be −p_i p_j.",
-            why="p(1 − p) is how a weight changes with its own score; with any other it changes by −p_i p_j."),
-        "SX47": mistake(patch(JACOBIAN, "p * (1 - p)"),
+            why="p(1 − p) is how a weight changes with its own score; with any other it changes by −p_i p_j.",
+        ),
+        "SX47": mistake(
+            patch(JACOBIAN, "p * (1 - p)"),
             says="The vector p(1 − p) came back, how each weight changes with its own score; the whole matrix is asked for.",
-            why="The Jacobian has a row for each weight and a column for each score. Off the diagonal p(1 − p) are the entries −p_i p_j."),
-        "SX48": mistake(patch(DIAGONAL, "np.eye(len(p))"), says="The identity matrix was used in place of diag(p).",
-            why="The derivative of p_i is p_i (δ_ij − p_j): p_i multiplies the δ as well. Without it a row sums to 1 − p_i, not to 0."),
-        "SX49": mistake(patch(DIAGONAL, "p"), patch(JACOBIAN, "np.outer(p, 1 - p)"),
+            why="The Jacobian has a row for each weight and a column for each score. Off the diagonal p(1 − p) are the entries −p_i p_j.",
+        ),
+        "SX48": mistake(
+            patch(DIAGONAL, "np.eye(len(p))"),
+            says="The identity matrix was used in place of diag(p).",
+            why="The derivative of p_i is p_i (δ_ij − p_j): p_i multiplies the δ as well. Without it a row sums to 1 − p_i, not to 0.",
+        ),
+        "SX49": mistake(
+            patch(DIAGONAL, "p"),
+            patch(JACOBIAN, "np.outer(p, 1 - p)"),
             says="p was added to every entry; add it on the diagonal only, with diag(p).",
             why="""`p - np.outer(p, p)` broadcasts p over all rows, and `np.outer(p, 1 - p)` does it over all columns. Off the
-            diagonal the entries are −p_i p_j, negative: raising one score takes weight from all others."""),
-        "SX50": mistake(patch(JACOBIAN, "p * (np.eye(len(p)) - p)"),
+            diagonal the entries are −p_i p_j, negative: raising one score takes weight from all others.""",
+        ),
+        "SX50": mistake(
+            patch(JACOBIAN, "p * (np.eye(len(p)) - p)"),
             says="Off the diagonal −p_j² came out; −p_i p_j is expected: row i should have the factor p_i.",
-            why="`p * M` multiplies column j by p_j: broadcasting lines p up with the last axis. For row i it is `p[:, None] * M`."),
+            why="`p * M` multiplies column j by p_j: broadcasting lines p up with the last axis. For row i it is `p[:, None] * M`.",
+        ),
         "WS14": patch(JACOBIAN, DIAGONAL),
     }

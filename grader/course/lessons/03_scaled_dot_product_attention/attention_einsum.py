@@ -31,12 +31,20 @@ class attention_einsum:
 
     def cases(rng):
         yield Case("table", "the three-token table of lesson 01 as a batch of one", tuple(a[None] for a in TABLE))
-        yield Case("small", "two queries and three keys as a batch of one, in whole numbers",
-                   tuple(a[None].astype(int) for a in TWO_QUERIES))  # fmt: skip
+        yield Case(
+            "small",
+            "two queries and three keys as a batch of one, in whole numbers",
+            tuple(a[None].astype(int) for a in TWO_QUERIES),
+        )
         yield from batches(rng)
         yield Case("whole-again", "whole numbers, other sizes", whole(rng, (3,), 2, 6, 4, 5))
-        yield Case("by-einsum", "two queries, three keys, twice, each result of np.einsum changed in turn",
-            tuple(short(rng, 2, *shape) for shape in ((2, 4), (3, 4), (3, 5))), probe="lesson_03.by_einsum", reading=read_einsum)
+        yield Case(
+            "by-einsum",
+            "two queries, three keys, twice, each result of np.einsum changed in turn",
+            tuple(short(rng, 2, *shape) for shape in ((2, 4), (3, 4), (3, 5))),
+            probe="lesson_03.by_einsum",
+            reading=read_einsum,
+        )
         yield from extremes(rng)
         yield keys_apart(rng, 1)
 
@@ -46,12 +54,14 @@ class attention_einsum:
 
     alone, order = item_alone("result"), unordered("result")
 
-    hints = ("Give each axis a letter: b batch, i query, j key, d feature. Which letter do q and k share that the scores do not have?",
+    hints = (
+        "Give each axis a letter: b batch, i query, j key, d feature. Which letter do q and k share that the scores do not have?",
         "A letter that is left of the arrow and not right of it is summed. The scores keep b, i and j; the output keeps b and i"
         " and takes the letter of v's last axis, so j is summed there.",
-        "```python\nscores = np.einsum(\"bid,b____->b____\", q, k) / math.sqrt(q.shape[-1])\n"
+        '```python\nscores = np.einsum("bid,b____->b____", q, k) / math.sqrt(q.shape[-1])\n'
         "exps = np.exp(scores - scores.max(axis=-1, keepdims=True))\nweights = exps / exps.sum(axis=-1, keepdims=True)\n"
-        "return np.einsum(\"____,____->____\", weights, v)\n```")
+        'return np.einsum("____,____->____", weights, v)\n```',
+    )
 
     mistakes = {
         **MISTAKES,
@@ -59,7 +69,9 @@ class attention_einsum:
         "SD8": patch("bid,bjd->bij", "bid,bjd->bji"),
         "AB22": patch("bij,bje->bie", "bij,bie->bje"),
         "AB23": patch("bid,bjd->bij", "bid,bdj->bij"),
-        "AB24": mistake(patch("bid,bjd->bij", "bid,bjd->ij", "bij,bje->bie", "ij,bje->bie"),
+        "AB24": mistake(
+            patch("bid,bjd->bij", "bid,bjd->ij", "bij,bje->bie", "ij,bje->bie"),
             says="The letter b is missing from the scores, so they are summed over the batch; keep b, for each item has scores of its own.",
-            why="einsum sums every letter that is not right of the arrow. An axis that should stay needs its letter there."),
+            why="einsum sums every letter that is not right of the arrow. An axis that should stay needs its letter there.",
+        ),
     }

@@ -46,11 +46,17 @@ def keys_apart(rng: np.random.Generator, *lead: int) -> Case:
 
 
 # The three-token table of lesson 01; and two queries, three keys, d_k 4 (so that the scale is 2) and five numbers a value.
-TABLE = tuple(np.array(a, float) for a in (
-    [[1, 0], [0, 1], [1, 1]], [[1, 1], [1, 0], [0, 1]], [[10, 0], [0, 10], [5, 5]]))  # fmt: skip
-TWO_QUERIES = tuple(np.array(a, float) for a in (
-    [[1, 0, 2, 1], [0, 3, 1, 0]], [[1, 0, 0, 1], [0, 1, 1, 0], [2, 0, 1, 0]],
-    [[10, 0, 0, 1, 2], [0, 10, 0, 3, 4], [0, 0, 10, 5, 6]]))  # fmt: skip
+TABLE = tuple(
+    np.array(a, float) for a in ([[1, 0], [0, 1], [1, 1]], [[1, 1], [1, 0], [0, 1]], [[10, 0], [0, 10], [5, 5]])
+)
+TWO_QUERIES = tuple(
+    np.array(a, float)
+    for a in (
+        [[1, 0, 2, 1], [0, 3, 1, 0]],
+        [[1, 0, 0, 1], [0, 1, 1, 0], [2, 0, 1, 0]],
+        [[10, 0, 0, 1, 2], [0, 10, 0, 3, 4], [0, 0, 10, 5, 6]],
+    )
+)
 
 
 def batches(rng: np.random.Generator) -> Iterator[Case]:
@@ -67,7 +73,9 @@ def batches(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("one-key", "a single key", drawn(rng, (2,), 4, 1, 3, 5))
     yield Case("one-query", "a single query", drawn(rng, (3,), 1, 5, 4, 2))
     q, k, v = drawn(rng, (1,), 5, 19, 4, 3)
-    k[:, -3:] = (2 * q[:, :3]).round(1)  # what the first queries look for comes last, so that a running maximum has to grow
+    k[:, -3:] = (2 * q[:, :3]).round(
+        1
+    )  # what the first queries look for comes last, so that a running maximum has to grow
     yield Case("one-sentence", "a batch of one sentence with nineteen keys", (q, k, v))
     yield Case("square", "batch, queries, keys and features of equal size", drawn(rng, (4,), 4, 4, 4, 4))
     yield Case("whole", "arrays of whole numbers", whole(rng, (2,), 4, 3, 5, 6))

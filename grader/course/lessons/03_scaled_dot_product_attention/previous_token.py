@@ -16,7 +16,9 @@ CLOSE = 1e-3  # how near the odds come to those of a known slip
 
 
 def projected(key: str, t: int, share: float) -> Case:
-    return Case(key, f"{t} tokens, a share of {share:g}", (t, share), reading=read, atol=1.0)  # weights alone never tell mistakes apart
+    return Case(
+        key, f"{t} tokens, a share of {share:g}", (t, share), reading=read, atol=1.0
+    )  # weights alone never tell mistakes apart
 
 
 def read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
@@ -30,16 +32,30 @@ def read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     t, share = case.args or (case.kwargs["t"], case.kwargs["share"])
     w_q, w_k = (_matrix(name, part, t) for name, part in zip(("w_q", "w_k"), pair.items, strict=True))
     if w_q.shape != w_k.shape:
-        raise ContractError(f"w_q has {w_q.shape[1]} columns and w_k {w_k.shape[1]}; a query and a key have the same length d_k.")
+        raise ContractError(
+            f"w_q has {w_q.shape[1]} columns and w_k {w_k.shape[1]}; a query and a key have the same length d_k."
+        )
     sizes = [max(float(np.abs(w).max()), np.finfo(float).tiny) for w in (w_q, w_k)]
-    products, size = (w_q / sizes[0]) @ (w_k / sizes[1]).T, min(sizes[0] * sizes[1], LARGEST)  # so that no product overflows
+    products, size = (
+        (w_q / sizes[0]) @ (w_k / sizes[1]).T,
+        min(sizes[0] * sizes[1], LARGEST),
+    )  # so that no product overflows
     root = np.sqrt(w_q.shape[1])
     weights = _softmax(products, size / root)
-    does = [_row(row, max(i - 1, 0), share) for i, row in enumerate(weights)] if share > 1 / t else []  # else equal weights are enough
+    does = (
+        [_row(row, max(i - 1, 0), share) for i, row in enumerate(weights)] if share > 1 / t else []
+    )  # else equal weights are enough
     if "less" in does and set(does) <= {"asked", "less"}:
-        does += [name for name, more in (("times root", size), ("times d_k", size * root)) if _reached(_softmax(products, more), share)]
+        does += [
+            name
+            for name, more in (("times root", size), ("times d_k", size * root))
+            if _reached(_softmax(products, more), share)
+        ]
         does += _odds(weights, share)
-    return {"attention weights": Part("ndarray", weights.round(12), "float64"), "what its rows do": Part("text", text=" ".join(does))}
+    return {
+        "attention weights": Part("ndarray", weights.round(12), "float64"),
+        "what its rows do": Part("text", text=" ".join(does)),
+    }
 
 
 def judge(case: Case, expected: Observation, got: Observation) -> str | None:
@@ -55,10 +71,16 @@ def judge(case: Case, expected: Observation, got: Observation) -> str | None:
     row = int(missed[0])
     column = max(row - 1, 0)
     top = int(weights[row].argmax())
-    most = f"; its largest weight, {weights[row, top]:.4g}, is on column {top}" if weights[row, top] > weights[row, column] + 1e-9 else ""
+    most = (
+        f"; its largest weight, {weights[row, top]:.4g}, is on column {top}"
+        if weights[row, top] > weights[row, column] + 1e-9
+        else ""
+    )
     more = f" {missed.size} of {t} rows fall short." if missed.size > 1 else ""
-    return (f"In the attention weights that this pair gives, row {row} has {weights[row, column]:.4g} on column {column}, and at least "
-            f"{share:g} was asked for{most}.{more}")  # fmt: skip
+    return (
+        f"In the attention weights that this pair gives, row {row} has {weights[row, column]:.4g} on column {column}, and at least "
+        f"{share:g} was asked for{most}.{more}"
+    )
 
 
 def _matrix(name: str, part: Part, t: int) -> np.ndarray:
@@ -74,8 +96,14 @@ def _matrix(name: str, part: Part, t: int) -> np.ndarray:
 
 
 def _said(part: Part) -> str:
-    kinds = {"ndarray": "an array of other things than real numbers", "tensor": "a torch tensor", "sequence": "a list or tuple",
-             "none": "None", "number": "a single number", "other": f"of another type ({part.text})"}  # fmt: skip
+    kinds = {
+        "ndarray": "an array of other things than real numbers",
+        "tensor": "a torch tensor",
+        "sequence": "a list or tuple",
+        "none": "None",
+        "number": "a single number",
+        "other": f"of another type ({part.text})",
+    }
     return kinds.get(part.kind, "something else")
 
 

@@ -14,10 +14,20 @@ FIXED = (1, 2, 3, 4, 5, 9, 10, 20, 30, 50, 100)
 
 def _cases(rng: np.random.Generator):
     for key, t, share in (
-        ("three", 3, 0.9), ("two", 2, 0.9), ("three-again", 3, 0.6), ("two-low", 2, 0.6), ("five", 5, 0.95), ("four", 4, 0.99),
-        ("six", 6, 0.1), ("drawn", int(rng.integers(7, 12)), round(float(rng.uniform(0.6, 0.9)), 2)), ("nineteen", 19, 0.98),
-        ("many", 130, 0.99), ("more", 140, 0.99), ("most", 150, 0.98), ("thirteen", 13, 0.75),
-    ):  # fmt: skip
+        ("three", 3, 0.9),
+        ("two", 2, 0.9),
+        ("three-again", 3, 0.6),
+        ("two-low", 2, 0.6),
+        ("five", 5, 0.95),
+        ("four", 4, 0.99),
+        ("six", 6, 0.1),
+        ("drawn", int(rng.integers(7, 12)), round(float(rng.uniform(0.6, 0.9)), 2)),
+        ("nineteen", 19, 0.98),
+        ("many", 130, 0.99),
+        ("more", 140, 0.99),
+        ("most", 150, 0.98),
+        ("thirteen", 13, 0.75),
+    ):
         yield projected(key, t, share)
 
 
@@ -111,4 +121,4 @@ class previous_token_projections:
             why="""−∞ belongs in the scores, where a mask puts it (lesson 06). The entries of w_q and w_k are multiplied by the numbers
             of x and by each other, so they have to be finite.""",
         ),
-    }  # fmt: skip
+    }

@@ -11,7 +11,9 @@ SCORES, TOP, TOTAL = "scale * (keys @ q)", "scores.max()", "e.sum()"
 JACOBIAN, CHAIN, NORM = "np.diag(p) - np.outer(p, p)", "jacobian @ (scale * keys)", "np.sqrt((by_query ** 2).sum())"
 
 
-def drawn(rng: np.random.Generator, n: int, d: int, scale: float, size: float = 1.0) -> tuple[np.ndarray, np.ndarray, float]:
+def drawn(
+    rng: np.random.Generator, n: int, d: int, scale: float, size: float = 1.0
+) -> tuple[np.ndarray, np.ndarray, float]:
     """(q, keys, scale): a query of d numbers that are about `size`, and n keys."""
     return (rng.normal(size=d) * size).round(2), rng.normal(size=(n, d)).round(2), scale
 
@@ -30,7 +32,11 @@ class query_gradient_norm:
 
     def cases(rng):
         yield Case("hand", "two keys of one number, weights ½ and ½", (np.array([0.0]), np.array([[1.0], [-1.0]]), 1.0))
-        yield Case("small", "three keys of two numbers", (np.array([1.0, 0.0]), np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]]), 0.5))
+        yield Case(
+            "small",
+            "three keys of two numbers",
+            (np.array([1.0, 0.0]), np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]]), 0.5),
+        )
         yield Case("few", "four keys of three numbers", drawn(rng, 4, 3, 3**-0.5))
         yield Case("few-again", "the same sizes, new numbers", drawn(rng, 4, 3, 3**-0.5))
         yield Case("wide", "three keys of sixteen numbers", drawn(rng, 3, 16, 0.25))
@@ -54,19 +60,30 @@ class query_gradient_norm:
         yield Case("stretched", title, (q / stretch, keys * stretch, scale))
         keys = np.array([[100.0, 0.0, 1.0], [100.0, 0.0, 0.0], [99.0, 1.0, 0.0], [-100.0, 0.0, 2.0]])
         yield Case("large", "scores near 9,900 and −9,900", (np.array([99.0, 0.0, 0.5]), keys, 1.0), stage="extremes")
-        yield Case("large-negative", "every score near −9,000", (np.array([-90.0, 0.0, 1.0]), np.abs(keys), 1.0), stage="extremes")
-        yield Case("large-scaled", "large keys, a small scale", (np.array([9.0, 0.5, 1.0]), 10 * keys, 1.0), stage="extremes")
+        yield Case(
+            "large-negative",
+            "every score near −9,000",
+            (np.array([-90.0, 0.0, 1.0]), np.abs(keys), 1.0),
+            stage="extremes",
+        )
+        yield Case(
+            "large-scaled", "large keys, a small scale", (np.array([9.0, 0.5, 1.0]), 10 * keys, 1.0), stage="extremes"
+        )
         keys = np.array([[60.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
         yield Case("decided", "one score far above the others", (np.array([3.0, -2.0]), keys, 1.0), stage="extremes")
 
     @holds("the norm is right for keys of 10⁹ and a query of 10⁻⁹, too", needs=("plain", "stretched"))
     def no_differences(case, plain, other, stretched):
         first, second = (norm(*one.args) for one in (case, other))
-        before, after = (float(parts["result"]) if parts["result"].shape == () else np.nan for parts in (plain, stretched))
+        before, after = (
+            float(parts["result"]) if parts["result"].shape == () else np.nan for parts in (plain, stretched)
+        )
         if not abs(before / first - 1) < 1e-3 or abs(after / second - 1) < 1e-4 or not np.isfinite(after):
             return None
-        return (f"{after:.4g} came back, and {second:.4g} was expected. The step of a finite difference is too long there; use the chain "
-                "rule, which needs no step.")  # fmt: skip
+        return (
+            f"{after:.4g} came back, and {second:.4g} was expected. The step of a finite difference is too long there; use the chain "
+            "rule, which needs no step."
+        )
 
     hints = (
         "Nudge q a little: first the scores move, then the weights. Which of the two steps do you know from `softmax_gradient_norm`?",
@@ -158,4 +175,4 @@ class query_gradient_norm:
             why="""The sum of sizes is another norm, and larger wherever more than one entry differs from 0.""",
         ),
         "SM5": patch(f" - {TOP}", ""),
-    }  # fmt: skip
+    }

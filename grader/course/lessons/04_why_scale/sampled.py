@@ -20,9 +20,10 @@ def read_draws(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     first, again, other = (numbers(parts[name]) for name in ("standard deviation", "again", "other"))
     d_k, n_samples = case.args
     return {
-        "repeats": flag(np.all(first == again)), "varies": flag(np.all(first != other)),
+        "repeats": flag(np.all(first == again)),
+        "varies": flag(np.all(first != other)),
         "numbers drawn": _number(_drawn(parts["states"], 0, 2 * d_k * n_samples)),
-    }  # fmt: skip
+    }
 
 
 def _drawn(states: Part, first: int, wanted: int) -> int:
@@ -54,7 +55,11 @@ def _number(value: float) -> Part:
 def read_results(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     """The mean of the results, the mean of their squares, and below what a tenth of them lies."""
     results = numbers(parts["results"], (case.options["calls"],)).astype(np.float64)
-    found = {"mean result": results.mean(), "mean square": (results**2).mean(), "a tenth below": np.quantile(results, 0.1)}
+    found = {
+        "mean result": results.mean(),
+        "mean square": (results**2).mean(),
+        "a tenth below": np.quantile(results, 0.1),
+    }
     if "more" in case.options:
         d_k, n_samples = case.args
         samples = ("drawn", n_samples, case.options["calls"]), ("drawn for more", case.options["more"], MORE)
@@ -69,10 +74,16 @@ def read_use(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
 
     A spread of 0 may come out as 1e-4 (the root of float32's rounding) or as NaN (that of less than 0).
     """
-    same, *others = (float(numbers(parts[name], ())) for name in ("all the same", *(f"the {nth} third differs" for nth in _THIRDS)))
+    same, *others = (
+        float(numbers(parts[name], ())) for name in ("all the same", *(f"the {nth} third differs" for nth in _THIRDS))
+    )
     laid = giving([case.options["same"]] * WORDS).bit_generator.state["state"]["key"]
     unknown = not np.array_equal(numbers(parts["words left"]), laid)  # more were drawn than can be laid down
-    return {"every number that is drawn counts": flag(unknown or (not abs(same) > 1e-2 and all(abs(value) > 1e-3 for value in others)))}
+    return {
+        "every number that is drawn counts": flag(
+            unknown or (not abs(same) > 1e-2 and all(abs(value) > 1e-3 for value in others))
+        )
+    }
 
 
 def judge(case: Case, expected: Observation, got: Observation) -> str | None:
@@ -80,9 +91,14 @@ def judge(case: Case, expected: Observation, got: Observation) -> str | None:
     d_k, n_samples = case.args
     parts = {name: part.array for name, part in got.parts.items()}
     if "every number that is drawn counts" in parts:
-        return None if parts["every number that is drawn counts"] else (
-            "The result does not use all the numbers that are drawn from rng: it should be 0 if all of them are equal, and not 0 "
-            "if a third of them is changed.")  # fmt: skip
+        return (
+            None
+            if parts["every number that is drawn counts"]
+            else (
+                "The result does not use all the numbers that are drawn from rng: it should be 0 if all of them are equal, and not 0 "
+                "if a third of them is changed."
+            )
+        )
     if "repeats" in parts:
         return _from_rng(case, parts)
     if "mean result" in parts:
@@ -106,7 +122,9 @@ def _from_rng(case: Case, parts: Mapping[str, np.ndarray]) -> str | None:
     if not parts["varies"]:
         return "The numbers do not come from rng: two different generators gave the same result."
     drawn, wanted = float(parts["numbers drawn"]), 2 * d_k * n_samples
-    if 0.49 * wanted <= drawn <= 3.5 * wanted:  # float32 takes half a step; a rejecting sampler made of uniform numbers nearly three
+    if (
+        0.49 * wanted <= drawn <= 3.5 * wanted
+    ):  # float32 takes half a step; a rejecting sampler made of uniform numbers nearly three
         return None
     return f"{_count(drawn)} were drawn from rng; {n_samples} pairs of length {d_k} should take {wanted}."
 
@@ -130,8 +148,10 @@ def _few(case: Case, parts: dict[str, float]) -> str | None:
         drawn, drawn_more, more = parts["drawn"], parts["drawn for more"], case.options["more"]
         # In proportion, whatever the sampler: how many numbers a normal one takes is its own affair.
         if drawn < 0 or drawn_more < 0 or not 0.75 * drawn_more <= drawn * more / n_samples <= 1.33 * drawn_more:
-            return (f"How many numbers are drawn does not follow n_samples: {_count(drawn).lower()} for {n_samples} pairs, "
-                    f"{_count(drawn_more).lower()} for {more} pairs.")  # fmt: skip
+            return (
+                f"How many numbers are drawn does not follow n_samples: {_count(drawn).lower()} for {n_samples} pairs, "
+                f"{_count(drawn_more).lower()} for {more} pairs."
+            )
     if mean == 0:
         return f"With {n_samples} pairs every result is 0; two independent dot products should differ."
     tenth, square = parts["a tenth below"] / mean, parts["mean square"] / mean**2
@@ -139,14 +159,18 @@ def _few(case: Case, parts: dict[str, float]) -> str | None:
     if d_k > 1:
         return _of_sums(tenth, results)
     if not (0.435 < mean < 0.565 or 0.615 < mean < 0.8):
-        return ("The results do not fit independent pairs of standard-normal numbers: with "
-                f"{n_samples} pairs of length 1 the mean result is {mean:.3g}; 0.5 (ddof 0) or 0.71 (ddof 1) is expected.")  # fmt: skip
+        return (
+            "The results do not fit independent pairs of standard-normal numbers: with "
+            f"{n_samples} pairs of length 1 the mean result is {mean:.3g}; 0.5 (ddof 0) or 0.71 (ddof 1) is expected."
+        )
     if 0.06 < tenth < 0.147 and 1.75 < square < 2.35:
         return None
     near = "" if 0.06 < tenth < 0.147 else f"too {'few' if tenth > 0.1 else 'many'} are close to 0"
     far = "" if 1.75 < square < 2.35 else f"too {'few' if square < 2 else 'many'} are far above the mean"
-    return ("A query does not meet a key of its own, or one of them is not standard-normal, or the spread is not measured from the "
-            f"mean of the dot products: of {results}, {' and '.join(filter(None, (near, far)))}.")  # fmt: skip
+    return (
+        "A query does not meet a key of its own, or one of them is not standard-normal, or the spread is not measured from the "
+        f"mean of the dot products: of {results}, {' and '.join(filter(None, (near, far)))}."
+    )
 
 
 def _of_sums(tenth: float, results: str) -> str | None:
@@ -156,5 +180,7 @@ def _of_sums(tenth: float, results: str) -> str | None:
     """
     if tenth < 0.38:
         return None
-    return ("The result is not the spread of the dot products, or it is not measured from their mean: two of them are often nearly "
-            f"equal, but of {results} too few are close to 0.")  # fmt: skip
+    return (
+        "The result is not the spread of the dot products, or it is not measured from their mean: two of them are often nearly "
+        f"equal, but of {results} too few are close to 0."
+    )

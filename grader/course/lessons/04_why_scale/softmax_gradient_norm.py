@@ -48,21 +48,31 @@ class softmax_gradient_norm:
         p = e / e.sum(axis=1, keepdims=True)
         norms = np.array([np.linalg.norm(np.diag(row) - np.outer(row, row)) for row in p])
         before, after = level["result"], raised["result"]
-        if before.shape != norms.shape or after.shape != norms.shape or np.abs(before - norms).max() > 1e-4 or (
-                np.abs(after - norms).max() < 1e-6 or not np.isfinite(after).all()):  # fmt: skip
+        if (
+            before.shape != norms.shape
+            or after.shape != norms.shape
+            or np.abs(before - norms).max() > 1e-4
+            or (np.abs(after - norms).max() < 1e-6 or not np.isfinite(after).all())
+        ):
             return None
         at = int(np.abs(after - norms).argmax())
-        return (f"that of row {at} became {after[at]:.4g}, and {norms[at]:.4g} was expected. The step of a finite difference is lost in "
-                "rounding there; compute the Jacobian from the weights by its formula.")  # fmt: skip
+        return (
+            f"that of row {at} became {after[at]:.4g}, and {norms[at]:.4g} was expected. The step of a finite difference is lost in "
+            "rounding there; compute the Jacobian from the weights by its formula."
+        )
 
     @holds("the norm lies between 0 and ½")
     def bounded(case, parts):
         high = float(parts["result"].max())
-        return None if -1e-6 <= float(parts["result"].min()) and high < 0.5 + 1e-6 else f"a norm of {high:.4g} came back."
+        return (
+            None if -1e-6 <= float(parts["result"].min()) and high < 0.5 + 1e-6 else f"a norm of {high:.4g} came back."
+        )
 
-    hints = ("Take two keys. At which scores do the weights move most when a score changes, and at which do they not move at all?",
+    hints = (
+        "Take two keys. At which scores do the weights move most when a score changes, and at which do they not move at all?",
         "Softmax first, with the row's maximum subtracted. Then the Jacobian diag(p) − p pᵀ of each row.",
-        "p = ____\njacobian = p[..., :, None] * np.eye(____) - p[..., :, None] * ____\nreturn np.sqrt((jacobian**2).sum(axis=____))")
+        "p = ____\njacobian = p[..., :, None] * np.eye(____) - p[..., :, None] * ____\nreturn np.sqrt((jacobian**2).sum(axis=____))",
+    )
 
     mistakes = {
         "SM1": (axis(-2, -2), axis(-2), axis(*2 * [BUT_FOR_ONE_ROW.format(-2)])),
@@ -71,47 +81,76 @@ class softmax_gradient_norm:
         "SM4": (patch(TOTAL, "e.sum(axis=-1)"), patch(TOP, "scores.max(axis=-1)", TOTAL, "e.sum(axis=-1)")),
         "SM5": patch(f" - {TOP}", ""),
         "SM6": patch(TOP, "scores.max()"),
-        "WS14": mistake(patch(SQUARES, "(p ** 2).sum(axis=-1)"),
+        "WS14": mistake(
+            patch(SQUARES, "(p ** 2).sum(axis=-1)"),
             says="The term − p pᵀ is missing: diag(p) alone was used; the Jacobian should be diag(p) − p pᵀ.",
             why="""Without − p pᵀ every score would move its own weight alone, and the weights would no longer sum to 1. For a saturated
-            row (1, 0) the Jacobian is all zeros, while diag(p) still has a 1."""),
-        "WS15": mistake(patch(NORM, "squares"), says="The root is missing: the sum of the squares came back, the squared norm.",
-            why="The Frobenius norm is a root. For two equal weights the entries are ±¼: the sum of squares is ¼, the norm ½."),
-        "WS16": mistake(patch(SQUARES, "((p * (1 - p)) ** 2).sum(axis=-1)"),
+            row (1, 0) the Jacobian is all zeros, while diag(p) still has a 1.""",
+        ),
+        "WS15": mistake(
+            patch(NORM, "squares"),
+            says="The root is missing: the sum of the squares came back, the squared norm.",
+            why="The Frobenius norm is a root. For two equal weights the entries are ±¼: the sum of squares is ¼, the norm ½.",
+        ),
+        "WS16": mistake(
+            patch(SQUARES, "((p * (1 - p)) ** 2).sum(axis=-1)"),
             says="Only the diagonal p(1 − p) of the Jacobian was used; its other entries, −p_i p_j, should count as well.",
             why="""A score adds to its own weight at the rate p(1 − p) and takes p_i p_j from each of the others. For two equal weights
-            all four entries are ±¼; the diagonal alone gives a norm of 0.354 in place of 0.5."""),
-        "WS17": mistake(patch(f"e / {TOTAL}", "scores"), says="Softmax is missing: the scores were taken for weights.",
+            all four entries are ±¼; the diagonal alone gives a norm of 0.354 in place of 0.5.""",
+        ),
+        "WS17": mistake(
+            patch(f"e / {TOTAL}", "scores"),
+            says="Softmax is missing: the scores were taken for weights.",
             why="""The function receives scores; the Jacobian diag(p) − p pᵀ is written in the weights p = softmax(scores). Scores
-            put in its place give norms of any size."""),
-        "WS21": mistake(patch(SQUARES, "np.abs(jacobian).sum(axis=(-1, -2))", NORM, "squares"),
+            put in its place give norms of any size.""",
+        ),
+        "WS21": mistake(
+            patch(SQUARES, "np.abs(jacobian).sum(axis=(-1, -2))", NORM, "squares"),
             says="The absolute values were summed; the root of the sum of squares is asked for, the Frobenius norm.",
-            why="For two equal weights the four entries are ±¼: their sizes add up to 1, the root of the sum of their squares is ½."),
-        "WS22": mistake(patch(f"squares = {SQUARES}\n    return {NORM}", "return np.linalg.norm(jacobian, ord=2, axis=(-2, -1))"),
+            why="For two equal weights the four entries are ±¼: their sizes add up to 1, the root of the sum of their squares is ½.",
+        ),
+        "WS22": mistake(
+            patch(f"squares = {SQUARES}\n    return {NORM}", "return np.linalg.norm(jacobian, ord=2, axis=(-2, -1))"),
             says="The spectral norm came back (`ord=2`), the largest singular value; the Frobenius norm is asked for.",
             why="""For a matrix `ord=2` is the largest stretch, while `ord='fro'`, the default, takes all entries. They agree for two
-            keys, where the Jacobian has a single direction, and differ from three keys on."""),
-        "WS24": mistake(patch(SQUARES, "(p ** 2).sum(axis=-1) ** 2"),
+            keys, where the Jacobian has a single direction, and differ from three keys on.""",
+        ),
+        "WS24": mistake(
+            patch(SQUARES, "(p ** 2).sum(axis=-1) ** 2"),
             says="The sum of the squared weights came back, the norm of p pᵀ alone; that of diag(p) − p pᵀ is asked for.",
             why="""The entries of p pᵀ are p_i p_j, and their squares sum to (Σ p²)². Without diag(p) the norm grows as a row
-            saturates: for (1, 0) it is 1, while nothing can move there and the Jacobian's norm is 0."""),
-        "WS25": mistake(patch(TOP, "scores.max(axis=-1)"),
+            saturates: for (1, 0) it is 1, while nothing can move there and the Jacobian's norm is 0.""",
+        ),
+        "WS25": mistake(
+            patch(TOP, "scores.max(axis=-1)"),
             says="The rows' maxima lost their axis and were subtracted across the columns; keep it with `keepdims=True`.",
             why="""`scores.max(axis=-1)` has one number for each row and no axis for the keys. Broadcasting lines it up from the
             right, so the first row's maximum is subtracted from the first column. If the numbers of rows and columns differ, this is
-            an error; if they agree, it runs and changes the weights."""),
-        "WS26": mistake(patch(") - p[", ") + p["), says="p pᵀ was added; subtract it from diag(p).",
+            an error; if they agree, it runs and changes the weights.""",
+        ),
+        "WS26": mistake(
+            patch(") - p[", ") + p["),
+            says="p pᵀ was added; subtract it from diag(p).",
             why="""A score that rises takes from the other weights of its row: ∂p_i/∂s_j = −p_i p_j. With two equal weights the
-            entries have to be ±¼ and the norm ½; added they are ¾ and ¼, and the norm is 1.12."""),
-        "WS27": mistake(patch("axis=(-1, -2)", ""),
+            entries have to be ±¼ and the norm ½; added they are ¾ and ¼, and the norm is 1.12.""",
+        ),
+        "WS27": mistake(
+            patch("axis=(-1, -2)", ""),
             says="One norm came back for the whole array; each row should have a norm of its own.",
             why="""Without an axis `np.linalg.norm` and `sum` take all Jacobians together. Two rows with norms of ½ then give one
-            number, 0.707, which does not show which row lets a gradient through."""),
-        "WS36": (patch("e = np.exp", "rows, keys = scores.shape\n    e = np.exp"),
-            patch(f"squares = {SQUARES}\n    return {NORM}",
-                "return np.array([np.linalg.norm(np.diag(row) - np.outer(row, row)) for row in p])")),
-        "WS28": mistake(patch("(jacobian ** 2).sum", "(jacobian ** 2).mean"),
+            number, 0.707, which does not show which row lets a gradient through.""",
+        ),
+        "WS36": (
+            patch("e = np.exp", "rows, keys = scores.shape\n    e = np.exp"),
+            patch(
+                f"squares = {SQUARES}\n    return {NORM}",
+                "return np.array([np.linalg.norm(np.diag(row) - np.outer(row, row)) for row in p])",
+            ),
+        ),
+        "WS28": mistake(
+            patch("(jacobian ** 2).sum", "(jacobian ** 2).mean"),
             says="The squares were averaged; the root of their sum is asked for.",
             why="""The mean over the n² entries makes the norm smaller by the factor n. For two equal weights the four entries are
-            ±¼: the root of the sum of their squares is ½, that of their mean ¼."""),
+            ±¼: the root of the sum of their squares is ½, that of their mean ¼.""",
+        ),
     }

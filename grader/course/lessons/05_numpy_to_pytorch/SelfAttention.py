@@ -16,15 +16,28 @@ LAYERS = ("w_q", "w_k", "w_v")
 
 
 def _case(
-    key: str, title: str, x: np.ndarray, state: Mapping[str, np.ndarray], grad: bool = True, more: Mapping[str, Any] | None = None,
+    key: str,
+    title: str,
+    x: np.ndarray,
+    state: Mapping[str, np.ndarray],
+    grad: bool = True,
+    more: Mapping[str, Any] | None = None,
     **options: Any,
-) -> Case:  # fmt: skip
+) -> Case:
     """One module with weights (out, in) called on x (B, T, d_model). more: further fields of the case. options: of the probe."""
     (d_k, d_model), (d_v, _) = state["w_q.weight"].shape, state["w_v.weight"].shape
     made = {"linear": LAYERS, "no_bias": LAYERS, "state": state, "init": (d_model, d_k, d_v), "gradients": grad}
     if x.dtype == np.float64:
         made["dtype"] = "float64"
-    return Case(key, title, (Tensor(x, requires_grad=grad),), probe="module", options=made | options, names=("x",), **(more or {}))
+    return Case(
+        key,
+        title,
+        (Tensor(x, requires_grad=grad),),
+        probe="module",
+        options=made | options,
+        names=("x",),
+        **(more or {}),
+    )
 
 
 def _large() -> Iterator[Case]:
@@ -46,7 +59,15 @@ def each(old: str, new: str):
     return patch(*(text.format(name) for name in LAYERS for text in (old, new)))
 
 
-@exercise(kind="class", points=4, minutes=15, difficulty=2, parts=("output", "weights"), container="tensor", forbids=("attention",))
+@exercise(
+    kind="class",
+    points=4,
+    minutes=15,
+    difficulty=2,
+    parts=("output", "weights"),
+    container="tensor",
+    forbids=("attention",),
+)
 class SelfAttention:
     """Write self-attention as an `nn.Module` that owns its three projections and can be trained."""
 
@@ -54,8 +75,10 @@ class SelfAttention:
         def draw(key, title, b, t, d_model, d_k, d_v, dtype="float32", **fields):
             x = rng.normal(size=(b, t, d_model)).astype(dtype)
             # Weights of a size that keeps the scores near 1: where scores lie near 20, float32 leaves some gradients four digits.
-            state = {f"{name}.weight": (d_model**-0.5 * rng.normal(size=(width, d_model))).astype(np.float32)
-                     for name, width in zip(LAYERS, (d_k, d_k, d_v), strict=True)}  # fmt: skip
+            state = {
+                f"{name}.weight": (d_model**-0.5 * rng.normal(size=(width, d_model))).astype(np.float32)
+                for name, width in zip(LAYERS, (d_k, d_k, d_v), strict=True)
+            }
             return _case(key, title, x, state, **fields)
 
         small = {
@@ -63,7 +86,9 @@ class SelfAttention:
             "w_k.weight": np.array([[0.0, 1, 0], [1, 0, 0], [0, 1, 1], [0, 0, 1]]),
             "w_v.weight": np.array([[2.0, 0, 0], [0, 1, -1]]),
         }
-        yield _case("small", "two tokens, whole numbers", np.array([[[1, 0, 2], [0, 1, 0]]], np.float32), small, grad=False)
+        yield _case(
+            "small", "two tokens, whole numbers", np.array([[[1, 0, 2], [0, 1, 0]]], np.float32), small, grad=False
+        )
         yield (batch := draw("batch", "a batch of two, with gradients", 2, 3, 5, 4, 6))
         yield draw("square", "d_model = d_k = d_v, where shapes hide mistakes", 2, 3, 4, 4, 4)
         yield draw("double", "after .double(), float64 inputs", 3, 4, 6, 5, 2, "float64")
@@ -71,7 +96,9 @@ class SelfAttention:
         twice = "in training mode, one module called on x and then on other numbers"
         training = draw("training", twice, 2, 4, 3, 5, 6, mode="train", beside=(6, 2, 3))
         x = training.args[0].array
-        yield replace(training, args=(Tensor(x), Tensor(1 - x)), names=("x", "x of the second call"), probe="lesson_05.two_calls")
+        yield replace(
+            training, args=(Tensor(x), Tensor(1 - x)), names=("x", "x of the second call"), probe="lesson_05.two_calls"
+        )
         by_name = {"init": (), "init_kwargs": {"d_model": 2, "d_k": 6, "d_v": 5}}
         yield draw("keywords", "made with keyword arguments", 4, 3, 2, 6, 5, grad=False, **by_name)
         yield draw("seen-again", "a batch of two again, new numbers", 2, 3, 5, 4, 6)
@@ -92,35 +119,62 @@ class SelfAttention:
 
     apart = items_apart("batch", "item changed")
 
-    hints = ("A module makes what is learned in its constructor and uses it in `forward`. What does self-attention learn?",
+    hints = (
+        "A module makes what is learned in its constructor and uses it in `forward`. What does self-attention learn?",
         "`super().__init__()` comes first; then three `nn.Linear(..., bias=False)` under the names w_q, w_k and w_v. In `forward`, q, k"
         " and v all come from x, and the scale is the width of q, not of x.",
         "super().__init__()\nself.w_q = nn.Linear(d_model, ____, bias=____)\n...\nq, k, v = self.w_q(____), ____, ____\n"
-        "weights = torch.softmax(q @ ____ / math.sqrt(____), dim=-1)")
+        "weights = torch.softmax(q @ ____ / math.sqrt(____), dim=-1)",
+    )
 
     mistakes = {
         **attention_mistakes(8),
         "NT9": each("self.{}(x)", "self.{}(x.float())"),
         "SD3": patch("q.shape[-1]", "x.shape[-1]"),
         "PJ1": each("self.{}(x)", "x @ self.{}.weight"),
-        "NT17": mistake(patch("self.w_k(x)", "self.w_q(x)"),
+        "NT17": mistake(
+            patch("self.w_k(x)", "self.w_q(x)"),
             says="The keys were made with w_q; make them with w_k, a projection of their own.",
-            why="With one projection the scores are symmetric: token A scores B as B scores A. The layer w_k gets no gradient."),
-        "NT18": mistake(patch("self.w_v(x)", "x"), says="The values were not projected, so the output mixes x itself; use w_v(x).",
-            why="Attention averages v = w_v(x). Without it the output keeps the width of x and w_v gets no gradient."),
-        "NT19": mistake(patch("super().__init__()\n        ", ""),
+            why="With one projection the scores are symmetric: token A scores B as B scores A. The layer w_k gets no gradient.",
+        ),
+        "NT18": mistake(
+            patch("self.w_v(x)", "x"),
+            says="The values were not projected, so the output mixes x itself; use w_v(x).",
+            why="Attention averages v = w_v(x). Without it the output keeps the width of x and w_v gets no gradient.",
+        ),
+        "NT19": mistake(
+            patch("super().__init__()\n        ", ""),
             says="`super().__init__()` is missing, or comes after the first layer; call it first.",
-            why="`nn.Module` keeps its parameters in a register that its constructor makes. Before that no layer can be stored in it."),
-        "NT20": mistake(patch("w_q = nn.Linear(d_model, d_k", "w_q = nn.Linear(d_k, d_model", "w_k = nn.Linear(d_model, d_k",
-                  "w_k = nn.Linear(d_k, d_model", "w_v = nn.Linear(d_model, d_v", "w_v = nn.Linear(d_v, d_model"),
+            why="`nn.Module` keeps its parameters in a register that its constructor makes. Before that no layer can be stored in it.",
+        ),
+        "NT20": mistake(
+            patch(
+                "w_q = nn.Linear(d_model, d_k",
+                "w_q = nn.Linear(d_k, d_model",
+                "w_k = nn.Linear(d_model, d_k",
+                "w_k = nn.Linear(d_k, d_model",
+                "w_v = nn.Linear(d_model, d_v",
+                "w_v = nn.Linear(d_v, d_model",
+            ),
             says="The two sizes of the layers were exchanged; `nn.Linear(d_in, d_out)` takes the input's width first.",
-            why="The constructor reads (in, out); the weight that it stores has shape (out, in). x has width d_model."),
-        "NT21": mistake(patch("nn.Linear(d_model, d_v", "nn.Linear(d_model, d_k"),
+            why="The constructor reads (in, out); the weight that it stores has shape (out, in). x has width d_model.",
+        ),
+        "NT21": mistake(
+            patch("nn.Linear(d_model, d_v", "nn.Linear(d_model, d_k"),
             says="w_v was given the width of the keys; it should have its own, d_v.",
-            why="Queries and keys meet in a dot product and share d_k. Values are only averaged, so their width is free."),
-        "NT22": mistake(each("self.{}(x)", "nn.Linear(x.shape[-1], self.{}.out_features, bias=False)(x)"),
+            why="Queries and keys meet in a dot product and share d_k. Values are only averaged, so their width is free.",
+        ),
+        "NT22": mistake(
+            each("self.{}(x)", "nn.Linear(x.shape[-1], self.{}.out_features, bias=False)(x)"),
             says="New layers were made in forward, so the module's own weights are never used; make them once, in `__init__`.",
-            why="A layer made in `forward` has new random weights in every call. What is learned is made once, in `__init__`."),
-        "NT26": patch("d_v, bias=False", "d_v", "self.w_q = nn.Linear(d_model, d_k, bias=False)", "self.w_q = nn.Linear(d_model, d_k)",
-                      "self.w_k = nn.Linear(d_model, d_k, bias=False)", "self.w_k = nn.Linear(d_model, d_k)"),
-    }  # fmt: skip
+            why="A layer made in `forward` has new random weights in every call. What is learned is made once, in `__init__`.",
+        ),
+        "NT26": patch(
+            "d_v, bias=False",
+            "d_v",
+            "self.w_q = nn.Linear(d_model, d_k, bias=False)",
+            "self.w_q = nn.Linear(d_model, d_k)",
+            "self.w_k = nn.Linear(d_model, d_k, bias=False)",
+            "self.w_k = nn.Linear(d_model, d_k)",
+        ),
+    }

@@ -42,11 +42,16 @@ class attention_torch:
     """Write lesson 03's attention on tensors, so that gradients flow to q, k and v."""
 
     def cases(rng):
-        def draw(lead: tuple[int, ...], t_q: int, t_k: int, d_k: int, d_v: int, dtype: str = "float64") -> list[np.ndarray]:
+        def draw(
+            lead: tuple[int, ...], t_q: int, t_k: int, d_k: int, d_v: int, dtype: str = "float64"
+        ) -> list[np.ndarray]:
             return [rng.normal(size=(*lead, *shape)).astype(dtype) for shape in ((t_q, d_k), (t_k, d_k), (t_k, d_v))]
 
-        small = [np.array([[1.0, 0, 2, 0], [0, 1, 0, -1]]), np.array([[1.0, 1, 0, 0], [0, 2, 1, 1], [2, 0, 1, 0]]),
-                 np.array([[10.0], [0], [-5]])]  # d_k = 4, so that the scale is 2  # fmt: skip
+        small = [
+            np.array([[1.0, 0, 2, 0], [0, 1, 0, -1]]),
+            np.array([[1.0, 1, 0, 0], [0, 2, 1, 1], [2, 0, 1, 0]]),
+            np.array([[10.0], [0], [-5]]),
+        ]  # d_k = 4, so that the scale is 2
         yield _case("small", "two queries, three keys, whole numbers", small, "")
         yield _case("small gradients", "two queries, three keys, whole numbers, with gradients", small)
         yield _case("square", "as many queries as keys", draw((), 3, 3, 4, 2))
@@ -74,9 +79,10 @@ class attention_torch:
 
     sums = rows_sum_to_1()
     order = unmoved(
-        "the order of keys and values does not matter", ("batch", "permuted"),
+        "the order of keys and values does not matter",
+        ("batch", "permuted"),
         "Reordering keys and values alike changed the output by up to {gap}.",
-    )  # fmt: skip
+    )
     apart = items_apart("batch", "item changed")
 
     @holds("v = identity returns the weights", needs=("identity",))
@@ -84,11 +90,13 @@ class attention_torch:
         gap = np.abs(parts["output"] - parts["weights"]).max()
         return None if gap < 1e-4 else f"With v = identity the output differs from the weights by up to {gap:.4g}."
 
-    hints = ("Which four lines of `attention_numpy` have a name of their own in torch, and over which dimension does softmax run?",
+    hints = (
+        "Which four lines of `attention_numpy` have a name of their own in torch, and over which dimension does softmax run?",
         "`k.transpose(-2, -1)` (or `k.mT`) swaps the last two dimensions, whatever comes before them; `torch.softmax(scores, dim=-1)` "
         "already subtracts each row's maximum. Stay in torch from q to the result: `.numpy()`, `.detach()`, `.data` and "
         "`torch.no_grad()` cut the graph.",
-        "scores = q @ k.transpose(____, ____) / math.sqrt(____)\nweights = torch.softmax(scores, dim=____)\nreturn ____, weights")
+        "scores = q @ k.transpose(____, ____) / math.sqrt(____)\nweights = torch.softmax(scores, dim=____)\nreturn ____, weights",
+    )
 
     mistakes = {
         **attention_mistakes(4),
@@ -97,22 +105,30 @@ class attention_torch:
         "SM4": softmax_by_hand(ROW_MAXIMUM, "e.sum(dim=-1)", 4),
         "SM4+SM5": softmax_by_hand("scores", "e.sum(dim=-1)", 4),
         "SM4+SM6": softmax_by_hand("scores - scores.max()", "e.sum(dim=-1)", 4),
-        "NT9": mistake(patch("(output, weights)", "(output.float(), weights.float())"),
+        "NT9": mistake(
+            patch("(output, weights)", "(output.float(), weights.float())"),
             says="Something was turned into float32 on the way; the input's precision should be kept.",
             why="""`.float()` means float32. On float64 inputs it throws digits away, and in a module that was moved by `.double()`
-            float32 and float64 do not multiply."""),
+            float32 and float64 do not multiply.""",
+        ),
         "AB16": patch("k.transpose(-2, -1)", "k.T"),
-        "NT25": mistake(patch("scores, dim", "scores.double(), dim", "weights @ v", "weights @ v.double()"),
+        "NT25": mistake(
+            patch("scores, dim", "scores.double(), dim", "weights @ v", "weights @ v.double()"),
             patch("math.sqrt(q.shape[-1])", "torch.tensor([q.shape[-1]], dtype=torch.float64).sqrt()"),
             says="Something was turned into float64 on the way; the input's precision should be kept.",
             why="""A float64 tensor with at least one axis, such as `torch.tensor([8.0], dtype=torch.float64)`, turns what it divides
-            into float64; `.double()` does so directly. A Python number from `math.sqrt` leaves the tensor's type as it is."""),
-        "NT27": mistake(patch("torch.softmax(scores, dim=-1)", "scores.flatten(-2).softmax(-1).view_as(scores)"),
+            into float64; `.double()` does so directly. A Python number from `math.sqrt` leaves the tensor's type as it is.""",
+        ),
+        "NT27": mistake(
+            patch("torch.softmax(scores, dim=-1)", "scores.flatten(-2).softmax(-1).view_as(scores)"),
             says="Each matrix of scores was normalized as a whole; each of its rows should have its own sum.",
-            why="A row is one query. Where all rows together sum to 1, a query's share depends on the other queries."),
-        "NT30": mistake(patch("transpose(-2, -1)", "transpose(1, 2)"),
+            why="A row is one query. Where all rows together sum to 1, a query's share depends on the other queries.",
+        ),
+        "NT30": mistake(
+            patch("transpose(-2, -1)", "transpose(1, 2)"),
             says="The axes of k were counted from the front; exchange the last two, with `k.transpose(-2, -1)` or `k.mT`.",
             why="""`transpose(1, 2)` is right for one leading axis alone, `transpose(0, 1)` for a single matrix. Counted from the
-            end, the last two are tokens and width, whatever comes before them."""),
+            end, the last two are tokens and width, whatever comes before them.""",
+        ),
         "TT4": patch("k.transpose", "q.transpose"),
     }

@@ -67,7 +67,11 @@ CANDIDATES = (
     "frozen queries, detached keys",
     "everything is frozen",
 )
-STALE = ("the keys are computed under no_grad", "a layer is rounded", "a new parameter is made of a weight at each call")
+STALE = (
+    "the keys are computed under no_grad",
+    "a layer is rounded",
+    "a new parameter is made of a weight at each call",
+)
 COPY = "copied = copy.deepcopy(module)"
 FIRST = "output = output[0] if isinstance(output, tuple) else output"
 LOSS = "loss = (output * torch.randn(output.shape, generator=generator, dtype=output.dtype)).sum()"
@@ -83,7 +87,9 @@ def _read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     if not parts["set"].array:
         others = {"none": "None", "sequence": "a list, a tuple, or a set of something else", "text": "a text"}
         what = others.get(result.kind, f"a {result.kind}")
-        raise ContractError(f"What came back is {what}; a set of names was asked for, such as {{'w_q.weight'}}, and set() where none is.")
+        raise ContractError(
+            f"What came back is {what}; a set of names was asked for, such as {{'w_q.weight'}}, and set() where none is."
+        )
     names = Part("text", text=", ".join(item.text for item in result.items))
     return {PART: names, MODULE: Part("text", text=next(iter(changes(parts, CHANGES)), WHOLE))}
 
@@ -94,7 +100,11 @@ def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
     candidate, left = case.options["candidate"], got.parts[MODULE].text
     wanted, said = (set(filter(None, one.parts[PART].text.split(", "))) for one in (expected, got))
     if wanted == said:
-        return None if left == WHOLE else f"After the call the module was not as it had been: {left}. (The module: {candidate}.)"
+        return (
+            None
+            if left == WHOLE
+            else f"After the call the module was not as it had been: {left}. (The module: {candidate}.)"
+        )
     start = f"{candidate[0].upper()}{candidate[1:]}: {_text(said)} came back, and {_text(wanted)} was asked for."
     x = case.args[0].array
     parameters = dict(made(candidate, x.shape[-1], str(x.dtype)).named_parameters())
@@ -138,8 +148,16 @@ class parameters_without_gradient:
             b, t = (2, 4) if candidate.startswith("cosine") else (2 + number % 2, 3 + number % 3)
             x = rng.normal(size=(b, t, 3 + number % 4)).astype(("float32", "float64")[number % 5 == 4])
             mode = "train" if "BatchNorm" in candidate or number % 3 == 0 else "eval"
-            return Case(key, f"a module: {candidate}", (Tensor(x, None, number % 7 == 5),), probe="lesson_05_gradients.searched",
-                        reading=_read, names=("x",), options={"candidate": candidate, "mode": mode, **more}, show=False)  # fmt: skip
+            return Case(
+                key,
+                f"a module: {candidate}",
+                (Tensor(x, None, number % 7 == 5),),
+                probe="lesson_05_gradients.searched",
+                reading=_read,
+                names=("x",),
+                options={"candidate": candidate, "mode": mode, **more},
+                show=False,
+            )
 
         for number, candidate in enumerate(CANDIDATES):
             yield case(f"module-{number}", number, candidate, **({"by_name": ("module", "x")} if number == 1 else {}))
@@ -189,18 +207,31 @@ class parameters_without_gradient:
             why="A parameter with requires_grad=False stays what it is, and it is often frozen by mistake.",
         ),
         "PG6": mistake(
-            patch(COPY, "copied = module", GRADS, "loss.backward()\n        grads = [p.grad for p in trainable.values()]"),
-            patch(COPY, "copied = module.eval()", GRADS, "copied.zero_grad()\n        loss.backward()\n"
-                                                         "        grads = [p.grad for p in trainable.values()]"),
-            patch(COPY, "copied = module", GRADS, "copied.zero_grad()\n        loss.backward()\n"
-                                                  "        grads = [p.grad for p in trainable.values()]"),
+            patch(
+                COPY, "copied = module", GRADS, "loss.backward()\n        grads = [p.grad for p in trainable.values()]"
+            ),
+            patch(
+                COPY,
+                "copied = module.eval()",
+                GRADS,
+                "copied.zero_grad()\n        loss.backward()\n        grads = [p.grad for p in trainable.values()]",
+            ),
+            patch(
+                COPY,
+                "copied = module",
+                GRADS,
+                "copied.zero_grad()\n        loss.backward()\n        grads = [p.grad for p in trainable.values()]",
+            ),
             says="`.grad` of the parameters was left changed; the next step of training would use or add to it.",
             why="""`backward()` adds to `.grad`. Use `torch.autograd.grad`, which leaves it alone, or work on a copy of the module.""",
         ),
         "PG7": mistake(
-            patch(ARRIVED, "(grad is not None and grad.any()) or (held is not None and held.any())",
-                  "for name, grad in zip(trainable, grads)",
-                  "for name, grad, held in zip(trainable, grads, [p.grad for p in module.parameters() if p.requires_grad])"),
+            patch(
+                ARRIVED,
+                "(grad is not None and grad.any()) or (held is not None and held.any())",
+                "for name, grad in zip(trainable, grads)",
+                "for name, grad, held in zip(trainable, grads, [p.grad for p in module.parameters() if p.requires_grad])",
+            ),
             says="A gradient that lay in `.grad` from before was taken for a new one.",
             why="`.grad` may hold what an earlier `backward()` left. Clear it on a copy, or ask torch.autograd.grad.",
         ),
@@ -225,7 +256,9 @@ class parameters_without_gradient:
             why="An empty set means that all is well.",
         ),
         "PG12": mistake(
-            patch(FIRST, "output = torch.cat([one.flatten() for one in output]) if isinstance(output, tuple) else output"),
+            patch(
+                FIRST, "output = torch.cat([one.flatten() for one in output]) if isinstance(output, tuple) else output"
+            ),
             patch(FIRST, "output = output[-1] if isinstance(output, tuple) else output"),
             says="All entries of the tuple went into the loss, or the last one; the first one is the result.",
             why="Attention returns its weights beside its result. What reaches the weights alone trains nothing, since no loss uses them.",
@@ -258,4 +291,4 @@ class parameters_without_gradient:
             says="Only weights came back; biases and other parameters count, too.",
             why="`named_parameters` has them all.",
         ),
-    }  # fmt: skip
+    }

@@ -18,7 +18,9 @@ def linear(case: Case, parts: Parts) -> dict[str, Part]:
     if weight.dtype != "float32":
         raise ContractError(f"The layer's weight is {weight.dtype}; expected float32.")
     if weight.shape != (d_out, d_in):
-        raise ContractError(f"layer.weight has shape {weight.shape}; nn.Linear stores (d_out, d_in), here ({d_out}, {d_in}).")
+        raise ContractError(
+            f"layer.weight has shape {weight.shape}; nn.Linear stores (d_out, d_in), here ({d_out}, {d_in})."
+        )
     if not numbers(parts["requires grad"]):
         raise ContractError("The layer's weight does not require grad, so training would never change it.")
     if meet(*numbers(parts["addresses"], (2, 2))):
@@ -31,7 +33,9 @@ def to_numpy(case: Case, parts: Parts) -> dict[str, Part]:
     result, kind = parts["result"], parts["type"].text
     before, after = numbers(parts["requires grad"], (2,))
     if before != after:
-        raise ContractError("The tensor that was handed over no longer requires grad: its caller can't train it any more.")
+        raise ContractError(
+            "The tensor that was handed over no longer requires grad: its caller can't train it any more."
+        )
     if result.kind in ("number", "bool"):
         scalar = f"A NumPy scalar ({kind})" if numbers(parts["one of NumPy"]) else f"A Python {kind}"
         shape = tuple(map(int, numbers(parts["shape"])))

@@ -21,9 +21,11 @@ class causal_mask:
         mask = parts["result"].astype(bool)
         return None if mask[-1].all() else f"the last query sees {int(mask[-1].sum())} of {mask.shape[1]} keys."
 
-    hints = ("With 2 queries and 5 keys, the queries are the last two positions. Which keys may the first of them see?",
+    hints = (
+        "With 2 queries and 5 keys, the queries are the last two positions. Which keys may the first of them see?",
         "`torch.ones(t_q, t_k, dtype=torch.bool).tril(diagonal=…)` keeps j ≤ i + diagonal.",
-        "t_k = t_q if t_k is None else ____\nreturn torch.ones(t_q, t_k, dtype=torch.bool).tril(____)")
+        "t_k = t_q if t_k is None else ____\nreturn torch.ones(t_q, t_k, dtype=torch.bool).tril(____)",
+    )
 
     mistakes = {
         "MK1": patch("torch.ones(", "~torch.ones("),
@@ -31,28 +33,45 @@ class causal_mask:
         "MK8": patch("t_k - t_q)", "t_k - t_q + 1)"),
         "MK12": patch("t_q if t_k is None else t_k", "t_q"),
         "MK14": patch("diagonal=t_k - t_q", "diagonal=0"),
-        "MA1": mistake(patch("tril", "triu"),
+        "MA1": mistake(
+            patch("tril", "triu"),
             says="The wrong triangle was kept, so each query sees its future and not its past; keep the lower one.",
             why="""Row i is query i, column j is key j. The past of query i lies to the left of the diagonal, in the lower triangle:
-            `tril`. With `triu` the first token sees everything and the last only itself."""),
-        "MA2": mistake(*(patch("t_k - t_q)", f"t_k - t_q).{kind}()") for kind in ("float", "long", "int", "byte")),
-            patch("return torch", "mask = torch",
-                  "t_k - t_q)", "t_k - t_q)\n    return torch.zeros(mask.shape).masked_fill(~mask, -torch.inf)"),
+            `tril`. With `triu` the first token sees everything and the last only itself.""",
+        ),
+        "MA2": mistake(
+            *(patch("t_k - t_q)", f"t_k - t_q).{kind}()") for kind in ("float", "long", "int", "byte")),
+            patch(
+                "return torch",
+                "mask = torch",
+                "t_k - t_q)",
+                "t_k - t_q)\n    return torch.zeros(mask.shape).masked_fill(~mask, -torch.inf)",
+            ),
             says="The mask holds numbers; a boolean one is asked for, True where attention is allowed.",
             why="""Numbers invite arithmetic: 0 and 1 are added or multiplied where a choice is meant, and 0 with −∞ is another
-            convention. A boolean mask has one meaning only and works with `masked_fill` and `where`."""),
-        "MA20": mistake(patch("t_k - t_q)", "t_k - t_q).mT"), patch("ones(t_q, t_k", "ones(t_k, t_q"),
+            convention. A boolean mask has one meaning only and works with `masked_fill` and `where`.""",
+        ),
+        "MA20": mistake(
+            patch("t_k - t_q)", "t_k - t_q).mT"),
+            patch("ones(t_q, t_k", "ones(t_k, t_q"),
             says="Rows and columns were exchanged; row i should belong to query i, column j to key j: shape (t_q, t_k).",
             why="""Scores have a row for each query, and so should their mask. Transposed, a square mask shows each query its
-            future, and a mask for fewer queries than keys has the wrong shape."""),
-        "MA26": mistake(patch("ones(t_q", "ones(t_k", "diagonal=t_k - t_q", "diagonal=0"),
+            future, and a mask for fewer queries than keys has the wrong shape.""",
+        ),
+        "MA26": mistake(
+            patch("ones(t_q", "ones(t_k", "diagonal=t_k - t_q", "diagonal=0"),
             says="The mask has a row for each key; it should have one for each query: shape (t_q, t_k).",
-            why="The queries are the last t_q of the t_k positions, so of a triangle of t_k rows only the last t_q are wanted."),
-        "MA27": mistake(patch("diagonal=t_k - t_q", "diagonal=t_q - t_k"),
+            why="The queries are the last t_q of the t_k positions, so of a triangle of t_k rows only the last t_q are wanted.",
+        ),
+        "MA27": mistake(
+            patch("diagonal=t_k - t_q", "diagonal=t_q - t_k"),
             says="The diagonal was shifted to the wrong side, by t_q − t_k; shift it by t_k − t_q.",
             why="""A positive offset of `tril` allows more. With fewer queries than keys each query also sees the t_k − t_q positions
-            that came before the first of them; shifted the other way, 2 queries see none of 5 keys."""),
-        "MA28": mistake(patch(".tril(diagonal=t_k - t_q)", ""),
+            that came before the first of them; shifted the other way, 2 queries see none of 5 keys.""",
+        ),
+        "MA28": mistake(
+            patch(".tril(diagonal=t_k - t_q)", ""),
             says="The mask allows everything, the future too; each query should see its past and itself.",
-            why="Row i is True up to query i's own position, False after it. `torch.ones` is all True; `tril` takes the future out."),
+            why="Row i is True up to query i's own position, False after it. `torch.ones` is all True; `tril` takes the future out.",
+        ),
     }

@@ -103,8 +103,16 @@ class leaks:
         def case(key: str, name: str, t: int, d: int, **more) -> Case:
             kind = "leaks" if name in LEAKY else "does not leak"
             x = Tensor(rng.normal(size=(t, d)))
-            return Case(key, f"an attention that {kind}: {name}", (x,), probe="lesson_06_leaks.searched", reading=_read, names=("x",),
-                        options={"candidate": name, **more}, show=False)  # fmt: skip
+            return Case(
+                key,
+                f"an attention that {kind}: {name}",
+                (x,),
+                probe="lesson_06_leaks.searched",
+                reading=_read,
+                names=("x",),
+                options={"candidate": name, **more},
+                show=False,
+            )
 
         for number, name in enumerate((*TIGHT, *LEAKY)):
             t = 9 if "seventh" in name else 6 + number % 3

@@ -26,40 +26,62 @@ class padding_mask:
         yield case("uint8", "lengths of uint8", [3, 1, 2], 6, "uint8")
         yield case("random", "random lengths, the last one 19", [*rng.integers(0, 20, size=5), 19], 19)
 
-    hints = ("Which positions does a sequence of length 2 fill, and which number do they all stay below?",
+    hints = (
+        "Which positions does a sequence of length 2 fill, and which number do they all stay below?",
         "Compare `torch.arange(max_len)` with the lengths as a column; then add the axis for the queries.",
-        "positions = torch.arange(____)\nreal = positions < lengths[____]\nreturn real[:, ____, :]")
+        "positions = torch.arange(____)\nreal = positions < lengths[____]\nreturn real[:, ____, :]",
+    )
 
     mistakes = {
         "MK1": patch("return real", "return ~real"),
         "MK10": patch("[:, None, :]", "[:, :, None]"),
-        "MA2": (*(patch(REAL, f"real = (positions < lengths[:, None]).{kind}()") for kind in ("float", "long", "int", "byte")),
-            patch("return", "real = torch.zeros(real.shape).masked_fill(~real, -torch.inf)\n    return")),
-        "MA4": mistake(patch("positions <", "positions <="),
+        "MA2": (
+            *(
+                patch(REAL, f"real = (positions < lengths[:, None]).{kind}()")
+                for kind in ("float", "long", "int", "byte")
+            ),
+            patch("return", "real = torch.zeros(real.shape).masked_fill(~real, -torch.inf)\n    return"),
+        ),
+        "MA4": mistake(
+            patch("positions <", "positions <="),
             says="One padded position was left visible; position j should be real where j < length.",
-            why="Positions start at 0, so a sequence of length 2 fills positions 0 and 1. `j <= length` also lets in position 2."),
-        "MA5": mistake(patch("real[:, None, :]", "real"), says="The axis for the queries is missing: (B, 1, max_len) is asked for.",
+            why="Positions start at 0, so a sequence of length 2 fills positions 0 and 1. `j <= length` also lets in position 2.",
+        ),
+        "MA5": mistake(
+            patch("real[:, None, :]", "real"),
+            says="The axis for the queries is missing: (B, 1, max_len) is asked for.",
             why="""A mask (B, max_len) is lined up with scores (B, T_q, T_k) from the right, so its batch axis lands on the
-            queries. An axis of length 1 in the middle makes every query of an item share its row."""),
-        "MA6": mistake(patch("positions < lengths[:, None]", "positions >= max_len - lengths[:, None]"),
+            queries. An axis of length 1 in the middle makes every query of an item share its row.""",
+        ),
+        "MA6": mistake(
+            patch("positions < lengths[:, None]", "positions >= max_len - lengths[:, None]"),
             says="The padding was taken to be at the front; here the real tokens should come first.",
             why="""Both ways exist: models that generate text often pad at the left. Here a sequence of length 2 in max_len 4 fills
-            positions 0 and 1, so its row is True, True, False, False."""),
-        "MA7": mistake(patch("arange(max_len", "arange(int(lengths.max())"),
+            positions 0 and 1, so its row is True, True, False, False.""",
+        ),
+        "MA7": mistake(
+            patch("arange(max_len", "arange(int(lengths.max())"),
             says="The mask is as wide as the longest sequence; it should be max_len wide.",
             why="""A batch is padded to a width that is chosen before its lengths are known. Where no sequence reaches max_len, a
-            mask of the longest length no longer fits the keys."""),
-        "MA21": mistake(patch("real[:, None, :]", "real[:, None, :].expand(-1, max_len, -1)"),
+            mask of the longest length no longer fits the keys.""",
+        ),
+        "MA21": mistake(
+            patch("real[:, None, :]", "real[:, None, :].expand(-1, max_len, -1)"),
             patch("real[:, None, :]", "real[:, None, :] & real[:, :, None]"),
             says="The mask has a row for each position; one row for all queries is asked for: (B, 1, max_len).",
             why="""Which keys are real does not depend on the query, so one row is enough and fits any number of queries. A mask of
-            max_len rows fits self-attention alone, and one that also hides everything from padded queries makes their rows empty."""),
-        "MA29": mistake(patch("lengths[:, None]", "lengths[:, None] - 1"),
+            max_len rows fits self-attention alone, and one that also hides everything from padded queries makes their rows empty.""",
+        ),
+        "MA29": mistake(
+            patch("lengths[:, None]", "lengths[:, None] - 1"),
             says="The last real token was hidden; position j should be real where j < length.",
-            why="Positions start at 0: a sequence of length 2 fills 0 and 1. With j < length − 1, or j counted from 1, only 0 is left."),
-        "MA30": mistake(*(patch("[:, None, :]", other) for other in ("[None]", "[:, None, None]")),
+            why="Positions start at 0: a sequence of length 2 fills 0 and 1. With j < length − 1, or j counted from 1, only 0 is left.",
+        ),
+        "MA30": mistake(
+            *(patch("[:, None, :]", other) for other in ("[None]", "[:, None, None]")),
             says="The new axis is in the wrong place, or there are two of them; the mask should have the shape (B, 1, max_len).",
             why="""Scores have the shape (B, T_q, T_k), and broadcasting lines a mask up with them from the right. With the axis of
             length 1 at the front the items lie along the queries; with two new axes they lie along one that the scores do not
-            have."""),
+            have.""",
+        ),
     }

@@ -41,7 +41,9 @@ def buffer(case: Case, parts: Parts) -> dict[str, Part]:
 
     buffers, seen = numbers(parts["buffers"]).reshape(-1, 2), parts["seen"].text.split()
     masks = buffers[buffers[:, 0] >= case.options["max_len"] ** 2]
-    followed = parts["device"].text == "meta" if len(masks) and open_question(seen) and "device" in parts else follows(seen)
+    followed = (
+        parts["device"].text == "meta" if len(masks) and open_question(seen) and "device" in parts else follows(seen)
+    )
     return {
         "the mask is a buffer": flag(len(buffers)),
         "a buffer holds the mask for max_len tokens": flag(len(masks)),

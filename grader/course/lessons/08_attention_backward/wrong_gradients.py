@@ -98,12 +98,28 @@ class wrong_gradients:
             args = tuple(rng.normal(size=shape) + 0.1 for shape in shapes)
             names = (*NAMES[kind], "grad_output")
             by_name = {"by_name": ("forward", "backward", "inputs", "grad_output")} if number == 1 else {}
-            yield Case(f"claim-{number}", claim, args, probe="lesson_08_claims.searched", options={"claim": claim, **by_name}, names=names,
-                       reading=_read, show=False)  # fmt: skip
+            yield Case(
+                f"claim-{number}",
+                claim,
+                args,
+                probe="lesson_08_claims.searched",
+                options={"claim": claim, **by_name},
+                names=names,
+                reading=_read,
+                show=False,
+            )
         q, k, v = (rng.normal(size=shape) for shape in ((3, 2), (4, 2), (4, 3)))
         for key, claim in (("ones", "attention, every gradient right"), ("ones-wrong", "the scale is forgotten")):
-            yield Case(key, f"{claim}; ones arrive", (q, k, v, np.ones((3, 3))), probe="lesson_08_claims.searched",
-                       options={"claim": claim}, names=("q", "k", "v", "grad_output"), reading=_read, show=False)  # fmt: skip
+            yield Case(
+                key,
+                f"{claim}; ones arrive",
+                (q, k, v, np.ones((3, 3))),
+                probe="lesson_08_claims.searched",
+                options={"claim": claim},
+                names=("q", "k", "v", "grad_output"),
+                reading=_read,
+                show=False,
+            )
 
     hints = (
         "Whose gradient is claimed: that of the output, or that of a number? Which function of one input alone could you measure?",

@@ -28,21 +28,30 @@ class merge_heads:
         apart = np.asfortranarray(rng.normal(size=(2, 3, 5, 4)).astype(np.float32))
         yield Case("strides", "a tensor that is not contiguous in memory", (Tensor(apart),))
 
-    hints = ("In which order must the axes be, so that all numbers of one token lie side by side?",
+    hints = (
+        "In which order must the axes be, so that all numbers of one token lie side by side?",
         "Undo the last step of `split_heads` first: the tokens return to axis 1. Then `reshape`.",
-        "B, H, T, d_head = x.shape\nreturn x.transpose(____, ____).reshape(B, T, ____)")
+        "B, H, T, d_head = x.shape\nreturn x.transpose(____, ____).reshape(B, T, ____)",
+    )
 
     mistakes = {
         "MH2": patch(".transpose(1, 2)", ""),
         "MH4": patch("reshape", "view"),
-        "MU17": mistake(patch(*INTERLEAVED), says="The merged numbers were interleaved; head 0 should come first as a whole, then head 1.",
+        "MU17": mistake(
+            patch(*INTERLEAVED),
+            says="The merged numbers were interleaved; head 0 should come first as a whole, then head 1.",
             why="""With d_head moved in front of the heads, the first number of every head comes before the second of any. `w_o` then
-            meets them in an order that it was not trained with."""),
-        "MU18": mistake(patch("transpose(1, 2).reshape(b, t, num_heads * d_head)", "mean(dim=1)"),
+            meets them in an order that it was not trained with.""",
+        ),
+        "MU18": mistake(
+            patch("transpose(1, 2).reshape(b, t, num_heads * d_head)", "mean(dim=1)"),
             says="The heads were averaged; they should lie side by side.",
-            why="A mean loses which head found what, and the width shrinks to d_head. Side by side all of it is kept."),
+            why="A mean loses which head found what, and the width shrinks to d_head. Side by side all of it is kept.",
+        ),
         "MU19": patch("return x.", "return x.detach()."),
-        "MU20": mistake(patch(".reshape(b, t, num_heads * d_head)", ""),
+        "MU20": mistake(
+            patch(".reshape(b, t, num_heads * d_head)", ""),
             says="The tokens are back at axis 1, but the heads still have an axis of their own.",
-            why="The numbers are in the right order; the last two axes should become one of num_heads · d_head."),
+            why="The numbers are in the right order; the last two axes should become one of num_heads · d_head.",
+        ),
     }

@@ -5,10 +5,16 @@ import numpy as np
 LAYERS = ("w_q", "w_k", "w_v", "w_o")
 
 # Old and new text in the solutions of split_heads and merge_heads.
-REFUSED = ("""if d_model % num_heads:
-        raise ValueError(f'd_model = {d_model} is not divisible by num_heads = {num_heads}')""", "")  # fmt: skip
+REFUSED = (
+    """if d_model % num_heads:
+        raise ValueError(f'd_model = {d_model} is not divisible by num_heads = {num_heads}')""",
+    "",
+)
 VIEWED = ("b, t, num_heads, d_model // num_heads).transpose(1, 2)", "b, num_heads, t, d_model // num_heads)")
-DEALT = ("t, num_heads, d_model // num_heads).transpose(1, 2)", "t, d_model // num_heads, num_heads).permute(0, 3, 1, 2)")
+DEALT = (
+    "t, num_heads, d_model // num_heads).transpose(1, 2)",
+    "t, d_model // num_heads, num_heads).permute(0, 3, 1, 2)",
+)
 INTERLEAVED = ("transpose(1, 2)", "permute(0, 2, 3, 1)")
 
 

@@ -26,7 +26,10 @@ def _large() -> Iterator[Case]:
         if name == "9000":  # of a query's part so large, a sum outside tanh leaves nothing of the keys' part
             arrays = [array.astype(np.float32) for array in (query, keys, 1e11 * w_query, w_key, arrays[-1])]
         yield case(f"large {name}", f"scores near ±{name}", arrays, "", **ROOM)
-    apart = [array.astype(np.float32) for array in (query[2:], keys[2:, :3], w_query, 20 * np.eye(3), np.array([9000.0, 1, 2]))]
+    apart = [
+        array.astype(np.float32)
+        for array in (query[2:], keys[2:, :3], w_query, 20 * np.eye(3), np.array([9000.0, 1, 2]))
+    ]
     yield case("far apart", "scores near −9000, 9000 and −9000 in one sentence, with gradients", apart, **ROOM)
 
 
@@ -49,49 +52,72 @@ class additive_attention:
         "A new axis, `[:, None]`, turns (B, d_a) into (B, 1, d_a). `energy @ v` sums over d_a and leaves (B, T); softmax then runs over"
         " T. For the context, `weights[:, None]` is (B, 1, T) and can be multiplied with the keys.",
         "energy = torch.tanh((query @ ____)[:, None] + keys @ ____)\nweights = torch.softmax(energy @ ____, dim=____)\n"
-        "context = (weights[:, None] @ ____)[:, 0]\nreturn context, weights")
+        "context = (weights[:, None] @ ____)[:, 0]\nreturn context, weights",
+    )
 
     shared = alignment_mistakes("energy @ v", "keys @ w_key", ("v.shape[0]", "keys.shape[-1]", "query.shape[-1]"))
     mistakes = {
         **shared,
         "AL18": (*shared["AL18"].ways, patch("energy @ v", "energy @ v.detach()")),
         "LG2": patch(ENERGY, INSIDE),
-        "AL1": mistake(patch(ENERGY, "torch.tanh(keys @ w_key) + asked"),
+        "AL1": mistake(
+            patch(ENERGY, "torch.tanh(keys @ w_key) + asked"),
             patch(ENERGY, "torch.tanh(keys @ w_key) + torch.tanh(asked)"),
             says="The query's part was added outside the tanh of the keys, where softmax cancels it.",
             why="""v · (tanh(k') + q') is v · tanh(k') + v · q'. The second term is the same for all keys of a sentence, and softmax
             takes out what all its scores share: every query gets the same weights. A tanh of the query alone changes nothing about
-            that. Query and key must meet inside one tanh."""),
-        "AL2": mistake(patch(INSIDE, "asked * (keys @ w_key)"),
+            that. Query and key must meet inside one tanh.""",
+        ),
+        "AL2": mistake(
+            patch(INSIDE, "asked * (keys @ w_key)"),
             says="Query and key were multiplied inside tanh; they should be added.",
-            why="As the name says, the two projections are added, and v makes one number of it. Products are the other family."),
-        "AL3": mistake(*(patch("energy @ v", f"energy.{taken}(dim=-1)") for taken in ("sum", "mean")),
+            why="As the name says, the two projections are added, and v makes one number of it. Products are the other family.",
+        ),
+        "AL3": mistake(
+            *(patch("energy @ v", f"energy.{taken}(dim=-1)") for taken in ("sum", "mean")),
             says="v is not used: the d_a numbers that tanh gives were added up or averaged as if all counted the same.",
-            why="v says how much each of the d_a units counts, and with which sign. Without it all count alike, with a plus."),
-        "AL5": mistake(patch("w_query)", "w_query.T)", "w_key)", "w_key.T)"), patch("w_key)", "w_key.T)"),
+            why="v says how much each of the d_a units counts, and with which sign. Without it all count alike, with a plus.",
+        ),
+        "AL5": mistake(
+            patch("w_query)", "w_query.T)", "w_key)", "w_key.T)"),
+            patch("w_key)", "w_key.T)"),
             says="A weight matrix was used transposed; a projection should be x @ w, with w of shape (width in, width out).",
             why="""`nn.Linear` and `F.linear` compute x @ wᵀ; these weights are stored the other way round. With square matrices
-            nothing raises, and the numbers are wrong."""),
-        "AL10": mistake(*(patch("torch.tanh", f"torch.{other}") for other in ("relu", "sigmoid")),
+            nothing raises, and the numbers are wrong.""",
+        ),
+        "AL10": mistake(
+            *(patch("torch.tanh", f"torch.{other}") for other in ("relu", "sigmoid")),
             says="A function other than tanh was used between the projections and v.",
             why="""The contract's score is v · tanh(…), as in Bahdanau et al. 2015, appendix A.1.2. A ReLU or a sigmoid gives an
-            attention that can be trained, but not these numbers."""),
+            attention that can be trained, but not these numbers.""",
+        ),
         "AL13": mistake(
-            *(patch("(query @ w_query)[:, None]", "query @ w_query") + first + context  # what raises differs in its words
-              for context, first in product((patch(), SUMMED), (patch(), patch(INSIDE, "keys @ w_key + asked")))),
+            *(
+                patch("(query @ w_query)[:, None]", "query @ w_query")
+                + first
+                + context  # what raises differs in its words
+                for context, first in product((patch(), SUMMED), (patch(), patch(INSIDE, "keys @ w_key + asked")))
+            ),
             says="The batch axis of the query was lined up with the keys: key j meets the query of item j.",
             why="""query @ w_query has the shape (B, d_a), keys @ w_key (B, T, d_a). Broadcasting lines axes up from the right,
             so B falls on T. Where the two differ torch raises; where they are equal nothing warns. A new axis in the middle,
             (B, 1, d_a), puts it right.""",
         ),
-        "AL14": mistake(patch(ENERGY, INSIDE, "energy @ v", "torch.tanh(energy @ v)"),
+        "AL14": mistake(
+            patch(ENERGY, INSIDE, "energy @ v", "torch.tanh(energy @ v)"),
             says="tanh was taken of the finished score; it should come before the product with v.",
             why="""v · tanh(…) weighs d_a bounded numbers. tanh(v · …) is one number between −1 and 1, and softmax of such scores
-            never gets sharp: with three keys no weight exceeds 0.79."""),
-        "AL15": mistake(patch(INSIDE, "keys @ w_key"), says="The score leaves the query out: the weights depend on the keys alone.",
-            why="Some keys may be worth more whoever asks, but with that alone every step looks at the same place."),
-        "AL23": mistake(patch(ENERGY, "torch.tanh(asked) + keys @ w_key"),
+            never gets sharp: with three keys no weight exceeds 0.79.""",
+        ),
+        "AL15": mistake(
+            patch(INSIDE, "keys @ w_key"),
+            says="The score leaves the query out: the weights depend on the keys alone.",
+            why="Some keys may be worth more whoever asks, but with that alone every step looks at the same place.",
+        ),
+        "AL23": mistake(
+            patch(ENERGY, "torch.tanh(asked) + keys @ w_key"),
             says="tanh was taken of the query's part alone; query and key should both be inside it.",
             why="""v · (tanh(q') + k') is v · tanh(q') + v · k'. The first term is the same for all keys of a sentence, and softmax
-            takes out what all its scores share: every query gets the same weights. A bracket that closes too early is enough."""),
+            takes out what all its scores share: every query gets the same weights. A bracket that closes too early is enough.""",
+        ),
     }

@@ -22,13 +22,26 @@ class layer_norm:
     """Give every token's numbers mean 0 and variance 1, then scale and shift each feature."""
 
     def cases(rng):
-        def case(key: str, title: str, shape: tuple[int, ...], *, spread: float = 1.0, grad: bool = False, dtype: str = "float32",
-                 plain: bool = False, **more: Any) -> Case:  # fmt: skip
+        def case(
+            key: str,
+            title: str,
+            shape: tuple[int, ...],
+            *,
+            spread: float = 1.0,
+            grad: bool = False,
+            dtype: str = "float32",
+            plain: bool = False,
+            **more: Any,
+        ) -> Case:
             x, d = spread * rng.normal(size=shape) + rng.normal(size=(*shape[:-1], 1)), shape[-1]
             weight, bias = (np.ones(d), np.zeros(d)) if plain else (rng.uniform(0.5, 2, size=d), rng.normal(size=d))
             return Case(key, title, tuple(Tensor(each.astype(dtype), None, grad) for each in (x, weight, bias)), **more)
 
-        yield Case("small", "one token, 1 2 6", tuple(Tensor(np.array(each, np.float32)) for each in ([[1, 2, 6]], [1, 1, 1], [0, 0, 0])))
+        yield Case(
+            "small",
+            "one token, 1 2 6",
+            tuple(Tensor(np.array(each, np.float32)) for each in ([[1, 2, 6]], [1, 1, 1], [0, 0, 0])),
+        )
         yield case("plain", "weight 1 and bias 0", (2, 4), plain=True)
         yield case("sizes", "all sizes different", (2, 3, 5), grad=True)
         yield case("seen-again", "the same sizes, new numbers", (2, 3, 5), grad=True)
@@ -37,14 +50,19 @@ class layer_norm:
         yield case("square", "as many tokens as features", (4, 4), grad=True)
         yield case("wide", "two features", (20, 2))
         yield case("quiet", "numbers that differ by thousandths", (3, 6), spread=2e-3, grad=True)
-        yield case("quiet-again", "numbers that differ by thousandths, eps=0.01", (3, 6), spread=2e-3, kwargs={"eps": 0.01})
+        yield case(
+            "quiet-again", "numbers that differ by thousandths, eps=0.01", (3, 6), spread=2e-3, kwargs={"eps": 0.01}
+        )
         yield case("eps", "eps=0.5", (2, 5), kwargs={"eps": 0.5}, grad=True)
         yield case("double", "float64, eps=0.2", (3, 4), dtype="float64", kwargs={"eps": 0.2})
         for i, (shape, value) in enumerate((((2, 4), 3.0), ((3, 5), -2.0), ((2, 2, 6), 0.5))):
             x, d = np.full(shape, value), shape[-1]
             x[0] = rng.integers(-4, 5, size=shape[1:])
-            args = (Tensor(x.astype(np.float32)), Tensor(rng.uniform(0.5, 2, size=d).astype(np.float32)),
-                    Tensor(rng.normal(size=d).astype(np.float32)))  # fmt: skip
+            args = (
+                Tensor(x.astype(np.float32)),
+                Tensor(rng.uniform(0.5, 2, size=d).astype(np.float32)),
+                Tensor(rng.normal(size=d).astype(np.float32)),
+            )
             yield Case(f"constant-{i}", f"tokens whose numbers are all {value:g}", args, atol=1e-3)
 
     @holds("with weight 1 and bias 0 each token has mean 0 and variance 1", needs=("plain",))
@@ -99,7 +117,8 @@ class layer_norm:
             2019), which today's models use. LayerNorm subtracts the mean first.""",
         ),
         "LN6": mistake(
-            over("0"), over("-2"),
+            over("0"),
+            over("-2"),
             says="The mean and the variance were taken over the tokens; each token should have its own, over its features.",
             why="""Over the batch that is batch normalization: what becomes of a token then depends on which others were
             drawn with it. Over the positions, a token sees the future.""",
@@ -123,7 +142,10 @@ class layer_norm:
             why="""Freshly made it is 0, so that the slip shows only with trained weights.""",
         ),
         "LN10": mistake(
-            patch("(x - mean) / torch.sqrt(variance + eps) * weight + bias", "((x - mean) / torch.sqrt(variance + eps) + bias) * weight"),
+            patch(
+                "(x - mean) / torch.sqrt(variance + eps) * weight + bias",
+                "((x - mean) / torch.sqrt(variance + eps) + bias) * weight",
+            ),
             says="bias was added before the product with weight; weight should come first, then bias.",
             why="""y = x̂ · weight + bias. The other order multiplies the shift as well, and weights that somebody else
             has trained then mean something else.""",

@@ -73,10 +73,14 @@ def _shares_dropped(weights: Array, dropped: Array, readable: bool) -> dict[str,
             "factor of the weights that are kept": kept.mean(),
             "spread of that factor": kept.std(ddof=1),
             "share of weights that are dropped or kept as a whole": (gone[..., 0, :] == gone[..., 1, :]).mean(),
-            "share of weights dropped in two items of the batch at once": (by_head[:, :, ::2] & by_head[:, :, 1::2]).mean(),
+            "share of weights dropped in two items of the batch at once": (
+                by_head[:, :, ::2] & by_head[:, :, 1::2]
+            ).mean(),
             "share of weights dropped in two heads at once": (by_head[0] & by_head[1]).mean(),
             "share of keys dropped for two queries at once": (last[..., 0, :] & last[..., 1, :]).mean(),
-            "share of neighboring keys dropped at once for one query": (zero[..., :-1] & zero[..., 1:])[..., beside].mean(),
+            "share of neighboring keys dropped at once for one query": (zero[..., :-1] & zero[..., 1:])[
+                ..., beside
+            ].mean(),
         }
     return {name: _tensor(value if readable else 0.0) for name, value in found.items()}
 

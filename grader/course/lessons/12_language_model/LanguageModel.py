@@ -8,7 +8,11 @@ from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
 from . import readings
 
-TOKENS, PLACES, SUM = "self.token(ids)", "self.position(torch.arange(ids.shape[1], device=ids.device))", "x = self.token(ids) + "
+TOKENS, PLACES, SUM = (
+    "self.token(ids)",
+    "self.position(torch.arange(ids.shape[1], device=ids.device))",
+    "x = self.token(ids) + ",
+)
 BLOCKS, OUT = "for block in self.blocks:\n            x = block(x)", "return self.head(self.norm(x))"
 LIST = "nn.ModuleList((TransformerBlock(d_model, num_heads, max_len) for _ in range(num_layers)))"
 TOO_LONG = """if ids.shape[1] > self.max_len:
@@ -17,30 +21,67 @@ TOO_LONG = """if ids.shape[1] > self.max_len:
 
 def _state(rng: np.random.Generator, v: int, d: int, layers: int, max_len: int) -> dict[str, np.ndarray]:
     """Weights of every part, none of them neutral."""
-    state = {"token.weight": rng.normal(size=(v, d)), "position.weight": rng.normal(size=(max_len, d)),
-             "norm.weight": rng.uniform(0.5, 1.5, size=d), "norm.bias": 0.3 * rng.normal(size=d),
-             "head.weight": 0.7 * rng.normal(size=(v, d))}  # fmt: skip
+    state = {
+        "token.weight": rng.normal(size=(v, d)),
+        "position.weight": rng.normal(size=(max_len, d)),
+        "norm.weight": rng.uniform(0.5, 1.5, size=d),
+        "norm.bias": 0.3 * rng.normal(size=d),
+        "head.weight": 0.7 * rng.normal(size=(v, d)),
+    }
     for block in (f"blocks.{i}." for i in range(layers)):
-        state |= {f"{block}attn.qkv.weight": 0.6 * rng.normal(size=(3 * d, d)), f"{block}attn.proj.weight": 0.6 * rng.normal(size=(d, d)),
-                  f"{block}mlp.0.weight": 0.5 * rng.normal(size=(4 * d, d)), f"{block}mlp.2.weight": 0.5 * rng.normal(size=(d, 4 * d)),
-                  f"{block}mlp.0.bias": rng.normal(size=4 * d), f"{block}mlp.2.bias": rng.normal(size=d)}  # fmt: skip
+        state |= {
+            f"{block}attn.qkv.weight": 0.6 * rng.normal(size=(3 * d, d)),
+            f"{block}attn.proj.weight": 0.6 * rng.normal(size=(d, d)),
+            f"{block}mlp.0.weight": 0.5 * rng.normal(size=(4 * d, d)),
+            f"{block}mlp.2.weight": 0.5 * rng.normal(size=(d, 4 * d)),
+            f"{block}mlp.0.bias": rng.normal(size=4 * d),
+            f"{block}mlp.2.bias": rng.normal(size=d),
+        }
         for name in ("ln1", "ln2"):
-            state |= {f"{block}{name}.weight": rng.uniform(0.5, 1.5, size=d), f"{block}{name}.bias": 0.3 * rng.normal(size=d)}
+            state |= {
+                f"{block}{name}.weight": rng.uniform(0.5, 1.5, size=d),
+                f"{block}{name}.bias": 0.3 * rng.normal(size=d),
+            }
     return {name: array.astype(np.float32) for name, array in state.items()}
 
 
-@exercise(kind="class", points=3, minutes=15, difficulty=2, container="tensor", parts=("logits",), forbids=("tampering",),
-          rtol=1e-3, atol=1e-3)  # fmt: skip
+@exercise(
+    kind="class",
+    points=3,
+    minutes=15,
+    difficulty=2,
+    container="tensor",
+    parts=("logits",),
+    forbids=("tampering",),
+    rtol=1e-3,
+    atol=1e-3,
+)
 class LanguageModel:
     """Turn ids into logits: token and position vectors, the blocks, a last normalization, a layer to the vocabulary."""
 
     def cases(rng):
-        def case(key: str, title: str, b: int, t: int, v: int, d: int, heads: int, layers: int, max_len: int, **options: Any) -> Case:
+        def case(
+            key: str, title: str, b: int, t: int, v: int, d: int, heads: int, layers: int, max_len: int, **options: Any
+        ) -> Case:
             state = _state(rng, v, d, layers, max_len)
-            built = {"init": (v, d, heads, layers, max_len), "state": state, "layers": layers, "linear": ("head",), "no_bias": ("head",)}
+            built = {
+                "init": (v, d, heads, layers, max_len),
+                "state": state,
+                "layers": layers,
+                "linear": ("head",),
+                "no_bias": ("head",),
+            }
             ids = Tensor(rng.integers(0, v, size=(b, t)))
-            return Case(key, title, (ids,), probe="lesson_12.language_model", options=built | options, names=("ids",),
-                        reading=readings.model, costly=t > 16)  # fmt: skip
+            return Case(
+                key,
+                title,
+                (ids,),
+                probe="lesson_12.language_model",
+                options=built | options,
+                names=("ids",),
+                reading=readings.model,
+                costly=t > 16,
+            )
 
         some = ("token.weight", "position.weight", "blocks.0.attn.qkv.weight", "norm.bias", "head.weight")
         yield case("small", "three tokens, one block of one head", 1, 3, 5, 4, 1, 1, 4)
@@ -48,16 +89,45 @@ class LanguageModel:
         yield case("seen-again", "the same sizes, new numbers", 2, 5, 7, 8, 2, 3, 6, gradients=some)
         yield case("full", "as many tokens as max_len", 3, 4, 6, 6, 3, 2, 4, gradients=some)
         earlier = tuple(rng.integers(0, 9, size=(b, t)) for b, t in ((1, 2), (3, 7), (2, 4)))
-        yield case("training", "in training mode, where there is no dropout, after calls with other ids and lengths", 2, 4, 9, 4, 2, 2, 7,
-                   mode="train", earlier=earlier)  # fmt: skip
+        yield case(
+            "training",
+            "in training mode, where there is no dropout, after calls with other ids and lengths",
+            2,
+            4,
+            9,
+            4,
+            2,
+            2,
+            7,
+            mode="train",
+            earlier=earlier,
+        )
         sizes = {"max_len": 5, "num_layers": 2, "num_heads": 2, "d_model": 4, "vocabulary": 6}
-        yield case("square", "as many rows as tokens, all sizes passed by name", 4, 4, 6, 4, 2, 2, 5, init=(), init_kwargs=sizes)
+        yield case(
+            "square",
+            "as many rows as tokens, all sizes passed by name",
+            4,
+            4,
+            6,
+            4,
+            2,
+            2,
+            5,
+            init=(),
+            init_kwargs=sizes,
+        )
         yield case("one", "a single token, more rows than max_len", 4, 1, 5, 4, 2, 2, 3)
         yield case("long", "more than sixteen tokens", 1, 20, 5, 4, 1, 2, 24)
         for t, max_len in ((6, 5), (4, 2), (9, 3)):
             built = {"init": (7, 4, 2, 2, max_len)}
-            yield Case(f"too-long-{t}", f"{t} tokens, max_len {max_len}", (Tensor(rng.integers(0, 7, size=(2, t))),), probe="module",
-                       raises="ValueError", options=built)  # fmt: skip
+            yield Case(
+                f"too-long-{t}",
+                f"{t} tokens, max_len {max_len}",
+                (Tensor(rng.integers(0, 7, size=(2, t))),),
+                probe="module",
+                raises="ValueError",
+                options=built,
+            )
 
     hints = (
         "What would the model know about the order of its tokens if only `token` were looked up?",
@@ -78,8 +148,13 @@ class LanguageModel:
             guess at positions, but it has to spend its attention on that (lesson 07).""",
         ),
         "LM2": mistake(
-            patch("torch.arange(ids.shape[1], device=ids.device)", "torch.arange(1, ids.shape[1] + 1, device=ids.device)"),
-            patch(PLACES, "self.position(torch.arange(1, ids.shape[1] + 1, device=ids.device).clamp_max(self.max_len - 1))"),
+            patch(
+                "torch.arange(ids.shape[1], device=ids.device)", "torch.arange(1, ids.shape[1] + 1, device=ids.device)"
+            ),
+            patch(
+                PLACES,
+                "self.position(torch.arange(1, ids.shape[1] + 1, device=ids.device).clamp_max(self.max_len - 1))",
+            ),
             says="Positions were counted from 1; they should be counted from 0.",
             why="""Row 0 of the table is then never used, and at T = max_len the last position is one past the end.""",
         ),
@@ -142,8 +217,12 @@ class LanguageModel:
             scale.""",
         ),
         "LM12": mistake(
-            patch("TransformerBlock(d_model, num_heads, max_len)", "TransformerBlock(d_model, num_layers, max_len)",
-                  "range(num_layers)", "range(num_heads)"),
+            patch(
+                "TransformerBlock(d_model, num_heads, max_len)",
+                "TransformerBlock(d_model, num_layers, max_len)",
+                "range(num_layers)",
+                "range(num_heads)",
+            ),
             patch("TransformerBlock(d_model, num_heads, max_len)", "TransformerBlock(d_model, num_layers, max_len)"),
             patch("range(num_layers)", "range(num_heads)"),
             says="num_heads and num_layers were mixed up: each block should have num_heads heads, and there should be num_layers blocks.",
@@ -186,8 +265,12 @@ class LanguageModel:
             why="""x + block(x) doubles x in every layer. The block of lesson 11 already returns x plus what it found.""",
         ),
         "LM19": mistake(
-            patch(SUM, f"if not hasattr(self, 'kept'):\n            self.kept = self.position(torch.arange(self.max_len))\n        {SUM}",
-                  PLACES, "self.kept[:ids.shape[1]]"),
+            patch(
+                SUM,
+                f"if not hasattr(self, 'kept'):\n            self.kept = self.position(torch.arange(self.max_len))\n        {SUM}",
+                PLACES,
+                "self.kept[:ids.shape[1]]",
+            ),
             says="What position gave in an earlier call was kept and used again; look the vectors up in every call.",
             why="""The graph of the kept vectors is used up by the first `backward()`, so that the second one raises; and once the
             optimizer has stepped, they are not those of the table any more. The places 0 … T − 1 may be kept, in a buffer.""",

@@ -3,8 +3,9 @@
 from grader.course.declare import collected
 
 lesson = collected(
-    __name__, ("next_token_loss", "LanguageModel", "train_step", "generate"),
+    __name__,
+    ("next_token_loss", "LanguageModel", "train_step", "generate"),
     title="A language model",
     question="Which parts, put together, learn to write from nothing but text?",
     outcome="train a small language model in a minute, and let it write",
-)  # fmt: skip
+)

@@ -31,7 +31,9 @@ class next_token_loss:
         yield Case("flat", "all logits 0", (Tensor(flat, None, True), Tensor(rng.integers(0, 8, size=(2, 4)))))
         told = rng.integers(0, 5, size=(2, 6))
         known = 20.0 * np.eye(5)[np.roll(told, -1, axis=1)]
-        yield Case("known", "a model that knows each next token", (Tensor(known.astype(np.float32), None, True), Tensor(told)))
+        yield Case(
+            "known", "a model that knows each next token", (Tensor(known.astype(np.float32), None, True), Tensor(told))
+        )
         for i, shift in enumerate((1e4, -1e4, 9e3)):
             logits = np.where(rng.random(size=(2, 4, 6)) < 0.5, shift, -shift) + rng.integers(-2, 3, size=(2, 4, 6))
             args = Tensor(logits.astype(np.float32), None, True), Tensor(rng.integers(0, 6, size=(2, 4)))
@@ -40,12 +42,20 @@ class next_token_loss:
     @holds("a model without any opinion pays ln V", needs=("flat",))
     def flat(case, parts):
         loss, v = float(parts["result"]), case.args[0].array.shape[-1]
-        return None if abs(loss - np.log(v)) < 1e-3 else f"with {v} equal logits the loss is {loss:.4g}; ln {v} is {np.log(v):.4g}."
+        return (
+            None
+            if abs(loss - np.log(v)) < 1e-3
+            else f"with {v} equal logits the loss is {loss:.4g}; ln {v} is {np.log(v):.4g}."
+        )
 
     @holds("a model that knows every next token pays next to nothing", needs=("known",))
     def known(case, parts):
         loss = float(parts["result"])
-        return None if abs(loss) < 0.01 else f"the loss is {loss:.4g}, and position t gives token t + 1 nearly all the weight."
+        return (
+            None
+            if abs(loss) < 0.01
+            else f"the loss is {loss:.4g}, and position t gives token t + 1 nearly all the weight."
+        )
 
     hints = (
         "Which token do the logits at position t predict? And which logits have no token to be compared with?",
@@ -151,7 +161,10 @@ class next_token_loss:
             knows every next token pays more than 0.""",
         ),
         "NL16": mistake(
-            *(patch(CALL, f"-({WEIGHTS}.{PICKED} + {small}).log().mean()") for small in ("1e-9", "1e-8", "1e-10", "1e-12")),
+            *(
+                patch(CALL, f"-({WEIGHTS}.{PICKED} + {small}).log().mean()")
+                for small in ("1e-9", "1e-8", "1e-10", "1e-12")
+            ),
             says="A small number was added to the weight before the logarithm, which caps the loss: take log_softmax of the logits.",
             why="""−log(1e-9) is 20.7, so a token that the model holds for e^(−100) costs no more than that, and next to no gradient
             comes back. log_softmax gives −100, without a weight that could be rounded to 0.""",

@@ -23,7 +23,9 @@ def greedy(case: Case, parts: Parts) -> dict[str, Part]:
         fed = numbers(parts["tokens fed"])
         most = np.array(int(fed.max()) if fed.size else 0)
         found["most tokens fed to the model at once"] = Part("number", most, most.dtype.name)
-        found["the model or a part of it was in training mode while it was asked"] = flag(numbers(parts["in training"]).any())
+        found["the model or a part of it was in training mode while it was asked"] = flag(
+            numbers(parts["in training"]).any()
+        )
         found["a graph was built"] = flag(numbers(parts["graphs"]).any())
     left = numbers(parts["flags"])
     found["the model's own flag is back"] = flag(left[:1].all() == case.options["training"])
@@ -39,8 +41,10 @@ def sample(case: Case, parts: Parts) -> dict[str, Part]:
     found = _shares(case, ids)
     if len(parts) == 1:
         return found
-    first, same, other, second = (numbers(parts[which]) for which in ("first", *(
-        f"ids of {which}" for which in ("the same state", "another state", "a second call"))))  # fmt: skip
+    first, same, other, second = (
+        numbers(parts[which])
+        for which in ("first", *(f"ids of {which}" for which in ("the same state", "another state", "a second call")))
+    )
     state = "generator state" if case.options["seed"] is not None else "state of torch's global generator"
     found |= {
         f"the same {state} gives the same ids": flag(np.array_equal(first, same)),
@@ -56,7 +60,9 @@ def _shares(case: Case, result: Array) -> dict[str, Part]:
     ids, new, vocabulary = case.args[0].array, case.args[1], case.options["table"].shape[1]
     b, t = ids.shape
     if result.shape != (b, t + new):
-        raise ContractError(f"The ids have shape {result.shape}; expected (B, T + max_new_tokens), here {(b, t + new)}.")
+        raise ContractError(
+            f"The ids have shape {result.shape}; expected (B, T + max_new_tokens), here {(b, t + new)}."
+        )
     if not np.array_equal(result[:, :t], ids):
         raise ContractError("The ids that came back do not begin with the ids that were given.")
     lasts, quarter = np.unique(ids[:, -1]).tolist(), vocabulary // 4
@@ -83,14 +89,20 @@ def model(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     state, ids, layers = case.options["state"], case.args[0].array, case.options["layers"]
     first = state["token.weight"][ids] + state["position.weight"][: ids.shape[1]]
     chain = [("token + position goes into the first block", first, went("into block 0"))]
-    chain += [(f"block {i} goes on from what block {i - 1} gave", went(f"out of block {i - 1}"), went(f"into block {i}"))
-              for i in range(1, layers)]  # fmt: skip
-    chain += [("norm is applied to what the last block gave", went(f"out of block {layers - 1}"), went("into norm")),
-              ("head is applied to what norm gave", went("out of norm"), went("into head"))]  # fmt: skip
+    chain += [
+        (f"block {i} goes on from what block {i - 1} gave", went(f"out of block {i - 1}"), went(f"into block {i}"))
+        for i in range(1, layers)
+    ]
+    chain += [
+        ("norm is applied to what the last block gave", went(f"out of block {layers - 1}"), went("into norm")),
+        ("head is applied to what norm gave", went("out of norm"), went("into head")),
+    ]
     head, token = numbers(parts["weights"], (2,))
     owned = numbers(parts["parameters"])
-    own = {"the head has a weight of its own": flag(head != token),
-           "the blocks have weights of their own": flag(len(np.unique(owned)) == len(owned) - (head == token))}  # fmt: skip
+    own = {
+        "the head has a weight of its own": flag(head != token),
+        "the blocks have weights of their own": flag(len(np.unique(owned)) == len(owned) - (head == token)),
+    }
     found = own | {name: flag(_agree(expected, actual)) for name, expected, actual in chain}
     return found | {name: part for name, part in parts.items() if part.role in ("returned", "gradient")}
 
@@ -109,7 +121,9 @@ def flagged(part: Part) -> bool:
 def stepped(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     """What a step of training did, one step after the other; what it should be is worked out here, without autograd."""
     if flagged(parts["graph"]):
-        raise ContractError("The loss came back as a tensor that still holds its graph; expected a float: `loss.item()`.")
+        raise ContractError(
+            "The loss came back as a tensor that still holds its graph; expected a float: `loss.item()`."
+        )
     loss = parts["loss"]
     if loss.array is None or loss.kind == "bool" or loss.shape != ():
         shape = f" of shape {loss.shape}" if loss.shape else ""
@@ -119,18 +133,26 @@ def stepped(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
         raise ContractError(f"optimizer.step() ran {times} times; expected once.")
     if parts["table at the step"].array is None or parts["bias at the step"].array is None:
         backward = numbers(parts["backward"]).ravel()
-        why = "backward() never ran" if not backward.size else "backward() ran after the step" if backward.min() else (
-            "backward() had run, so it was cleared again, or never arrived")  # fmt: skip
+        why = (
+            "backward() never ran"
+            if not backward.size
+            else "backward() ran after the step"
+            if backward.min()
+            else ("backward() had run, so it was cleared again, or never arrived")
+        )
         raise ContractError(f"When the optimizer stepped, there was a parameter without a gradient: {why}.")
     return {
-        "table's gradient at the step": parts["table at the step"], "bias's gradient at the step": parts["bias at the step"],
+        "table's gradient at the step": parts["table at the step"],
+        "bias's gradient at the step": parts["bias at the step"],
         "loss": Part("number", loss.array.astype(np.float64), "float64"),
-        "table after the step": parts["table after"], "bias after the step": parts["bias after"],
+        "table after the step": parts["table after"],
+        "bias after the step": parts["bias after"],
         "the model's mode is as it was": flag((left == case.options["training"]).all()),
         "torch records gradients after the call": parts["recording"],
         "a graph is kept after the call": flag(numbers(parts["held"])),
-        "table before": parts["table before"], "bias before": parts["bias before"],
-    }  # fmt: skip
+        "table before": parts["table before"],
+        "bias before": parts["bias before"],
+    }
 
 
 def loss_and_gradients(case: Case, table: Array, bias: Array) -> tuple[float, Array, Array]:

@@ -12,7 +12,11 @@ from . import readings
 Array = np.ndarray
 
 FORWARD, ZERO, BACKWARD = "loss = next_token_loss(model(ids), ids)", "optimizer.zero_grad()", "loss.backward()"
-CLIP, STEP, RETURN = "torch.nn.utils.clip_grad_norm_(model.parameters(), clip)", "optimizer.step()", "return loss.item()"
+CLIP, STEP, RETURN = (
+    "torch.nn.utils.clip_grad_norm_(model.parameters(), clip)",
+    "optimizer.step()",
+    "return loss.item()",
+)
 AT = "table's gradient at the step", "bias's gradient at the step"
 
 
@@ -40,14 +44,40 @@ class train_step:
     """Take one step of training: loss, gradients, clipping, the optimizer's step; return the loss before it."""
 
     def cases(rng):
-        def case(key: str, title: str, b: int, t: int, v: int, gain: float, *, stale: bool = False, training: bool = True, before: int = 0,
-                 **kwargs: Any) -> Case:  # fmt: skip
+        def case(
+            key: str,
+            title: str,
+            b: int,
+            t: int,
+            v: int,
+            gain: float,
+            *,
+            stale: bool = False,
+            training: bool = True,
+            before: int = 0,
+            **kwargs: Any,
+        ) -> Case:
             bent = rng.normal(size=(v, v)), rng.normal(size=v)
-            options = {"table": bent[0], "bias": 0.5 * bent[1], "gain": gain, "training": training, "lr": float(rng.uniform(0.05, 0.3)),
-                       "stale": (rng.normal(size=(v, v)), rng.normal(size=v)) if stale else None,
-                       "before": [rng.integers(0, v, size=(b, t)) for _ in range(before)]}  # fmt: skip
+            options = {
+                "table": bent[0],
+                "bias": 0.5 * bent[1],
+                "gain": gain,
+                "training": training,
+                "lr": float(rng.uniform(0.05, 0.3)),
+                "stale": (rng.normal(size=(v, v)), rng.normal(size=v)) if stale else None,
+                "before": [rng.integers(0, v, size=(b, t)) for _ in range(before)],
+            }
             ids = Tensor(rng.integers(0, v, size=(b, t)))
-            return Case(key, title, (ids,), kwargs, probe="lesson_12.stepped", options=options, names=("ids",), reading=readings.stepped)
+            return Case(
+                key,
+                title,
+                (ids,),
+                kwargs,
+                probe="lesson_12.stepped",
+                options=options,
+                names=("ids",),
+                reading=readings.stepped,
+            )
 
         yield case("small", "a model of three tokens, its gradients small", 1, 3, 3, 0.5)
         yield case("sizes", "all sizes different, clip=0.2", 2, 5, 4, 2.0, clip=0.2)
@@ -57,8 +87,19 @@ class train_step:
         yield case("large-again", "gradients whose norm is above 1, new numbers", 2, 6, 4, 12.0)
         yield case("second", "the second of two steps", 2, 5, 4, 1.0, before=1, clip=5.0)
         yield case("third", "the third of three steps, clip=0.3", 2, 5, 4, 2.0, before=2, clip=0.3)
-        yield case("evaluation", "a model in evaluation mode, which gives other logits then", 2, 4, 6, 2.0, training=False, clip=0.5)
-        yield case("evaluation-again", "a model in evaluation mode, twice", 2, 4, 6, 1.0, training=False, before=1, clip=9.0)
+        yield case(
+            "evaluation",
+            "a model in evaluation mode, which gives other logits then",
+            2,
+            4,
+            6,
+            2.0,
+            training=False,
+            clip=0.5,
+        )
+        yield case(
+            "evaluation-again", "a model in evaluation mode, twice", 2, 4, 6, 1.0, training=False, before=1, clip=9.0
+        )
         yield case("long", "more than sixteen tokens, clip=0.05", 2, 20, 5, 1.0, stale=True, clip=0.05)
         yield case("little", "gradients below clip=3, in evaluation mode", 3, 7, 4, 0.6, training=False, clip=3.0)
 
@@ -71,8 +112,10 @@ class train_step:
         both = tuple(a + b for a, b in zip(own, stale, strict=True))
         if not any(_close(there, each) for each in (both, _clipped(both, case.kwargs.get("clip", 1.0)), stale)):
             return None
-        return (f"at the step the gradients have the norm {_norm(*there):.4g}, which includes what was left from before the call; "
-                f"those of this loss alone have the norm {_norm(*own):.4g}.")  # fmt: skip
+        return (
+            f"at the step the gradients have the norm {_norm(*there):.4g}, which includes what was left from before the call; "
+            f"those of this loss alone have the norm {_norm(*own):.4g}."
+        )
 
     @holds("the norm of all gradients together is clipped before the step")
     def clipped(case, parts):
@@ -84,8 +127,10 @@ class train_step:
         if _norm(*there) > 1.001 * clip:
             return f"at the step their norm is {_norm(*there):.4g}, {norms}; clip={clip:g} allows {clip:g} at most."
         if _norm(*own) <= clip and _close(tuple(each * _norm(*own) / max(_norm(*there), 1e-12) for each in there), own):
-            return (f"the loss's own gradients have the norm {_norm(*own):.4g}, below clip={clip:g}, and should stay as they are; at the "
-                    f"step the norm is {_norm(*there):.4g}.")  # fmt: skip
+            return (
+                f"the loss's own gradients have the norm {_norm(*own):.4g}, below clip={clip:g}, and should stay as they are; at the "
+                f"step the norm is {_norm(*there):.4g}."
+            )
         return None
 
     @holds("the loss that comes back is the one before the step")
@@ -133,7 +178,9 @@ class train_step:
             Clipping before `backward()` finds nothing to clip, and after the step it is too late.""",
         ),
         "TR4": mistake(
-            patch(CLIP, "for parameter in model.parameters():\n        torch.nn.utils.clip_grad_norm_([parameter], clip)"),
+            patch(
+                CLIP, "for parameter in model.parameters():\n        torch.nn.utils.clip_grad_norm_([parameter], clip)"
+            ),
             says="Each parameter's gradient was clipped by itself; the norm of all together should be clipped.",
             why="""Clipped one by one, gradients change their proportions, and the step goes in another direction. All
             together they are scaled by one number.""",
@@ -150,8 +197,11 @@ class train_step:
             why="""The default is 1.0, so the slip shows only where somebody asks for another limit.""",
         ),
         "TR7": mistake(
-            patch(CLIP, "norm = torch.sqrt(sum((p.grad ** 2).sum() for p in model.parameters()))\n    for p in model.parameters():\n"
-                  "        p.grad *= clip / norm"),
+            patch(
+                CLIP,
+                "norm = torch.sqrt(sum((p.grad ** 2).sum() for p in model.parameters()))\n    for p in model.parameters():\n"
+                "        p.grad *= clip / norm",
+            ),
             says="The gradients were always scaled to the norm clip; those that are smaller should stay as they are.",
             why="""A limit works in one direction. Near a minimum gradients become small, and that is how the steps
             become small; scaled up, the training never settles.""",
@@ -189,7 +239,10 @@ class train_step:
         ),
         "TR13": mistake(
             patch(STEP, f"{STEP}\n    {STEP}"),
-            patch(STEP, f"{STEP}\n    optimizer.zero_grad()\n    next_token_loss(model(ids), ids).backward()\n    {CLIP}\n    {STEP}"),
+            patch(
+                STEP,
+                f"{STEP}\n    optimizer.zero_grad()\n    next_token_loss(model(ids), ids).backward()\n    {CLIP}\n    {STEP}",
+            ),
             says="The optimizer steps twice in one call.",
             why="""The second step reuses an old gradient or needs a pass of its own, and the training loop counts both as one.""",
         ),
@@ -200,7 +253,11 @@ class train_step:
             why="""`torch.no_grad()` and `.detach()` belong around what is measured, not around what is trained.""",
         ),
         "TR15": mistake(
-            patch("logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten()", "logits.flatten(0, 1), ids.flatten()", of="next_token_loss"),
+            patch(
+                "logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten()",
+                "logits.flatten(0, 1), ids.flatten()",
+                of="next_token_loss",
+            ),
             patch("logits[:, :-1]", "logits[:, 1:]", "ids[:, 1:]", "ids[:, :-1]", of="next_token_loss"),
             patch("ids[:, 1:].flatten()", "ids[:, 1:].flatten(), reduction='sum'", of="next_token_loss"),
             patch(FORWARD, "loss = F.cross_entropy(model(ids).flatten(0, 1), ids.flatten())"),

@@ -55,12 +55,16 @@ def _taken_for(reading: float, every: list[float], warmup: int, queued: bool, re
     ordered = sorted(timed)
     middle = len(ordered) // 2
     ranges = {
-        "the median": (ordered[(len(ordered) - 1) // 2], ordered[middle]), "the mean": sum(timed) / len(timed),
-        "the median, the warm-up counted": statistics.median(every), "the shortest": ordered[0],
-        "the longest": ordered[-1], "the total": sum(timed), "the first reading": timed[0],
+        "the median": (ordered[(len(ordered) - 1) // 2], ordered[middle]),
+        "the mean": sum(timed) / len(timed),
+        "the median, the warm-up counted": statistics.median(every),
+        "the shortest": ordered[0],
+        "the longest": ordered[-1],
+        "the total": sum(timed),
+        "the first reading": timed[0],
         "the middle reading, unsorted": timed[middle],
         "the median, the rest of the warm-up in the first reading": statistics.median(polluted),
-    }  # fmt: skip
+    }
     if len(ordered) > 4:
         ranges["the reading before the median"] = ordered[(len(ordered) - 1) // 2 - 1]
         ranges["the reading after the median"] = ordered[middle + 1]

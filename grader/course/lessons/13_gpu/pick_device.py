@@ -29,38 +29,60 @@ class pick_device:
         ):
             yield Case(key, title, probe="lesson_13.pick", options={"cuda": cuda, "mps": mps, "gpus": gpus})
 
-    hints = ("Which three names can the device's type have, and which question decides each?",
+    hints = (
+        "Which three names can the device's type have, and which question decides each?",
         "`torch.cuda.is_available()` and `torch.backends.mps.is_available()` say what can be used; "
         "`is_built()` says what torch was compiled for.",
-        'if torch.cuda.____():\n    return torch.device("cuda")\nif torch.backends.mps.____():\n    return ____\nreturn ____')
+        'if torch.cuda.____():\n    return torch.device("cuda")\nif torch.backends.mps.____():\n    return ____\nreturn ____',
+    )
 
     mistakes = {
-        "GP1": mistake(patch(CUDA, MPS, MPS, CUDA),
+        "GP1": mistake(
+            patch(CUDA, MPS, MPS, CUDA),
             says="Apple's GPU was asked for before CUDA; where both are there, CUDA should go first.",
-            why="The order of the questions is the order of preference. The first that is available wins."),
-        "GP2": mistake(patch(MPS, ""), says="Apple's GPU is never chosen.",
-            why="torch calls it mps, after Metal Performance Shaders, and answers for it in `torch.backends.mps`."),
-        "GP3": mistake(patch("torch.cuda.is_available", "torch.backends.cuda.is_built"),
+            why="The order of the questions is the order of preference. The first that is available wins.",
+        ),
+        "GP2": mistake(
+            patch(MPS, ""),
+            says="Apple's GPU is never chosen.",
+            why="torch calls it mps, after Metal Performance Shaders, and answers for it in `torch.backends.mps`.",
+        ),
+        "GP3": mistake(
+            patch("torch.cuda.is_available", "torch.backends.cuda.is_built"),
             says="CUDA was chosen because torch was built for it; ask whether a GPU is available.",
-            why="A CUDA build of torch runs on machines without a GPU. The first tensor sent to the device then raises."),
-        "GP4": mistake(patch("mps.is_available", "mps.is_built"),
+            why="A CUDA build of torch runs on machines without a GPU. The first tensor sent to the device then raises.",
+        ),
+        "GP4": mistake(
+            patch("mps.is_available", "mps.is_built"),
             says="mps was chosen because torch was built for it; ask whether it is available.",
-            why="Every build for macOS knows mps, also on a Mac or a macOS that cannot use it."),
-        "GP5": mistake(patch("torch.cuda.is_available()", "torch.cuda.is_available"),
+            why="Every build for macOS knows mps, also on a Mac or a macOS that cannot use it.",
+        ),
+        "GP5": mistake(
+            patch("torch.cuda.is_available()", "torch.cuda.is_available"),
             says="The device is cuda, whatever torch says is available when the function is called.",
             why="""`torch.device("cuda")` is only a name and never fails. The first tensor that is sent there does. A function that
-            is not called counts as true: the parentheses of `is_available()` ask the question."""),
-        "GP6": mistake(patch(*(text for name in ("cuda", "mps", "cpu") for text in (f"torch.device('{name}')", f"'{name}'"))),
+            is not called counts as true: the parentheses of `is_available()` ask the question.""",
+        ),
+        "GP6": mistake(
+            patch(*(text for name in ("cuda", "mps", "cpu") for text in (f"torch.device('{name}')", f"'{name}'"))),
             says="A string came back; a `torch.device` is expected.",
-            why="Most functions accept both, but only a `torch.device` has a `.type` and an `.index`."),
-        "GP7": mistake(patch(CUDA, "", MPS, ""), says="The device is cpu, whatever torch says is available when the function is called.",
+            why="Most functions accept both, but only a `torch.device` has a `.type` and an `.index`.",
+        ),
+        "GP7": mistake(
+            patch(CUDA, "", MPS, ""),
+            says="The device is cpu, whatever torch says is available when the function is called.",
             why="""The fallback must come after both questions, and both should be asked inside the function: an answer found when the cell
-            ran, or by trying to make a tensor, is not what `is_available()` says now."""),
-        "GP8": mistake(patch("mps.is_available()", "mps.is_available"),
+            ran, or by trying to make a tensor, is not what `is_available()` says now.""",
+        ),
+        "GP8": mistake(
+            patch("mps.is_available()", "mps.is_available"),
             says="mps is chosen wherever CUDA is missing: nothing asks whether it is available.",
-            why="A function that is not called counts as true: the parentheses of `is_available()` ask the question."),
-        "GP9": mistake(patch(CUDA, ""),
+            why="A function that is not called counts as true: the parentheses of `is_available()` ask the question.",
+        ),
+        "GP9": mistake(
+            patch(CUDA, ""),
             says="CUDA is available, but another device was chosen.",
             why="""Either nothing asks for CUDA, or a later line takes the choice back. CUDA goes first, then mps. Of two `if` one after the
-            other, the second decides again; `elif` goes on from the first."""),
+            other, the second decides again; `elif` goes on from the first.""",
+        ),
     }

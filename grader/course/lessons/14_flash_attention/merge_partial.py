@@ -16,20 +16,33 @@ def partial(scores: Array, v: Array, dtype: type = np.float32) -> tuple[Tensor, 
     return tuple(Tensor(part.astype(dtype)) for part in (m, p.sum(axis=-1), p @ v))
 
 
-def halves(rng: np.random.Generator, lead: tuple[int, ...], n_a: int, n_b: int, d_v: int, apart: float = 0.0, shift: float = 0.0,
-           dtype: type = np.float32) -> tuple:  # fmt: skip
+def halves(
+    rng: np.random.Generator,
+    lead: tuple[int, ...],
+    n_a: int,
+    n_b: int,
+    d_v: int,
+    apart: float = 0.0,
+    shift: float = 0.0,
+    dtype: type = np.float32,
+) -> tuple:
     """Both partial results; apart: by how much the scores of b lie above those of a; shift: of all of them."""
     sides = []
     for n, up in ((n_a, 0.0), (n_b, apart)):
-        sides.append(partial(rng.normal(size=(*lead, n)) * 1.5 + up + shift, rng.normal(size=(*lead[:-1], n, d_v)), dtype))
+        sides.append(
+            partial(rng.normal(size=(*lead, n)) * 1.5 + up + shift, rng.normal(size=(*lead[:-1], n, d_v)), dtype)
+        )
     return tuple(sides)
 
 
 def emptied(side: tuple[Tensor, ...], rows: Array) -> tuple[Tensor, ...]:
     """The same partial result, over no keys in these rows."""
     m, l, o = (part.array for part in side)
-    return (Tensor(np.where(rows, np.float32(-np.inf), m)), Tensor(np.where(rows, np.float32(0), l)),
-            Tensor(np.where(rows[..., None], np.float32(0), o)))  # fmt: skip
+    return (
+        Tensor(np.where(rows, np.float32(-np.inf), m)),
+        Tensor(np.where(rows, np.float32(0), l)),
+        Tensor(np.where(rows[..., None], np.float32(0), o)),
+    )
 
 
 EXACT = 5e-7  # what rounding leaves; a 0 with an epsilon added lies above it
@@ -46,7 +59,10 @@ class merge_partial:
 
     def cases(rng):
         ln2 = float(np.log(2))
-        a, b = partial(np.array([[ln2, 0.0]]), np.array([[4.0], [8.0]])), partial(np.array([[2 * ln2, 0.0]]), np.array([[2.0], [0.0]]))
+        a, b = (
+            partial(np.array([[ln2, 0.0]]), np.array([[4.0], [8.0]])),
+            partial(np.array([[2 * ln2, 0.0]]), np.array([[2.0], [0.0]])),
+        )
         yield Case("small", "one query: scores ln 2 and 0 with values 4 and 8, then ln 4 and 0 with 2 and 0", (a, b))
         yield Case("small falling", "the same, exchanged: the larger score is in a", (b, a))
         for key, title in (("sizes", "all sizes different"), ("seen-again", "the same sizes, new numbers")):
@@ -56,24 +72,36 @@ class merge_partial:
         yield Case("square", "as many queries as features in a value", halves(rng, (4,), 3, 2, 4, 1.0))
         yield Case("square again", "the same, new numbers", halves(rng, (4,), 3, 2, 4, 1.0))
         yield Case("one feature", "values of one number", halves(rng, (3, 1), 2, 2, 1))
-        yield Case("many", "nineteen keys and seventeen, float64", halves(rng, (2, 17), 19, 17, 3, 0.5, dtype=np.float64))
+        yield Case(
+            "many", "nineteen keys and seventeen, float64", halves(rng, (2, 17), 19, 17, 3, 0.5, dtype=np.float64)
+        )
         a, b = halves(rng, (2, 6), 3, 4, 3, 1.0)
         rows = rng.permutation(12).reshape(2, 6)
-        yield Case("empty rows", "in some rows a is over no keys, in others b", (emptied(a, rows < 3), emptied(b, rows > 8)))
+        yield Case(
+            "empty rows", "in some rows a is over no keys, in others b", (emptied(a, rows < 3), emptied(b, rows > 8))
+        )
         yield Case("no keys in a", "a is over no keys: b comes back", (emptied(a, rows > -1), b))
         yield Case("no keys in b", "b is over no keys: a comes back", (a, emptied(b, rows > -1)))
         for key, more in (("no keys", 3), ("no keys again", 2), ("no keys once more", 4)):
             a, b = halves(rng, (2, 6), 3, 4, 3, 1.0)
-            yield Case(key, "in some rows neither has a key", (emptied(a, rows < 6), emptied(b, rows % more == 0)), atol=EXACT)
-        yield Case("nothing", "neither has a key in any row", (emptied(a, rows > -1), emptied(b, rows > -1)), atol=EXACT)
-        for i, (shift, apart) in enumerate(((9990.0, 4.0), (-9990.0, -4.0), (0.0, 9000.0), (-9000.0, 0.5), (-200.0, 1.0), (200.0, -1.0))):
+            yield Case(
+                key, "in some rows neither has a key", (emptied(a, rows < 6), emptied(b, rows % more == 0)), atol=EXACT
+            )
+        yield Case(
+            "nothing", "neither has a key in any row", (emptied(a, rows > -1), emptied(b, rows > -1)), atol=EXACT
+        )
+        for i, (shift, apart) in enumerate(
+            ((9990.0, 4.0), (-9990.0, -4.0), (0.0, 9000.0), (-9000.0, 0.5), (-200.0, 1.0), (200.0, -1.0))
+        ):
             title = f"scores near {shift:,.0f}, b {abs(apart):,g} {'above' if apart > 0 else 'below'}"
             yield Case(f"large-{i}", title, halves(rng, (2, 3), 3, 4, 2, apart, shift), stage="extremes", rtol=2e-3)
         for i in range(2):
             a, b = halves(rng, (5,), 3, 4, 2)
             levels = np.array([-9000.0, -100, 0, 100, 9000], np.float32)[rng.permutation(5)]
             raised = tuple((Tensor(m.array + levels), l, o) for m, l, o in (a, b))
-            yield Case(f"levels-{i}", "each query's scores at a level of their own", raised, stage="extremes", rtol=2e-3)
+            yield Case(
+                f"levels-{i}", "each query's scores at a level of their own", raised, stage="extremes", rtol=2e-3
+            )
 
     @holds("over no keys at all the result is exactly (−∞, 0, 0)")
     def neutral(case, parts):
@@ -85,101 +113,160 @@ class merge_partial:
                 return f"`{name}` is {found.ravel()[(found != right).argmax()]:.4g} where neither a nor b has a key."
         return None
 
-    hints = ("The sums of a are counted relative to m_a. What factor makes them relative to the common maximum?",
+    hints = (
+        "The sums of a are counted relative to m_a. What factor makes them relative to the common maximum?",
         "exp(s − m_a) · exp(m_a − m) = exp(s − m). The same factor goes on l and on o, once for a, once for b. Where both maxima are −∞, "
         "m_a − m is −∞ − (−∞), which is NaN: subtract something finite there.",
         "m = torch.maximum(____, ____)\nshift = m.masked_fill(m == -math.inf, ____)\nscale_a = torch.exp(____ - shift)\n"
-        "l = l_a * ____ + l_b * ____\no = o_a * ____[..., None] + o_b * ____[..., None]")
+        "l = l_a * ____ + l_b * ____\no = o_a * ____[..., None] + o_b * ____[..., None]",
+    )
 
     mistakes = {
         "FL1": patch(O, "o = o_a + o_b"),
         "FL2": patch(L, "l = l_a + l_b", O, "o = o_a + o_b"),
-        "FL4": (patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=0.0)"),
-            patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=0)", SHIFT, "shift = m")),
-        "FL5": (UNGUARDED, UNGUARDED + patch(SCALES,
-            "diff = m_a - m_b\n    scale_a, scale_b = (torch.exp(diff.clamp(max=0)), torch.exp((-diff).clamp(max=0)))")),
-        "OS1": mistake(patch(L, "l = l_a * scale_a + l_b", O, "o = o_a * scale_a[..., None] + o_b"),
+        "FL4": (
+            patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=0.0)"),
+            patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=0)", SHIFT, "shift = m"),
+        ),
+        "FL5": (
+            UNGUARDED,
+            UNGUARDED
+            + patch(
+                SCALES,
+                "diff = m_a - m_b\n    scale_a, scale_b = (torch.exp(diff.clamp(max=0)), torch.exp((-diff).clamp(max=0)))",
+            ),
+        ),
+        "OS1": mistake(
+            patch(L, "l = l_a * scale_a + l_b", O, "o = o_a * scale_a[..., None] + o_b"),
             patch(L, "l = l_a + l_b * scale_b", O, "o = o_a + o_b * scale_b[..., None]"),
             says="Only one of the two sides is rescaled. Whichever has the smaller maximum needs a factor below 1.",
             why="""Which side holds the larger score differs from row to row. The factor exp(m_side − m) is 1 for the side that holds it
             and below 1 for the other, so writing it on both sides is always right. With m_a = 0 and m_b = −ln 2 the factors are 1 and
-            ½."""),
-        "OS2": mistake(patch("torch.exp(m_a - shift), torch.exp(m_b - shift)", "torch.exp(shift - m_a), torch.exp(shift - m_b)"),
+            ½.""",
+        ),
+        "OS2": mistake(
+            patch("torch.exp(m_a - shift), torch.exp(m_b - shift)", "torch.exp(shift - m_a), torch.exp(shift - m_b)"),
             says="The factors are upside down: exp(m − m_side) was used where exp(m_side − m) is expected.",
             why="""A sum relative to the smaller maximum counts too much and has to shrink: exp(s − m_a) · exp(m_a − m) = exp(s − m).
-            The reverse factor is above 1, and with maxima 89 apart it is infinite in float32."""),
-        "OS3": mistake(patch(RETURN, "return (m, l, o / l[..., None])"),
+            The reverse factor is above 1, and with maxima 89 apart it is infinite in float32.""",
+        ),
+        "OS3": mistake(
+            patch(RETURN, "return (m, l, o / l[..., None])"),
             patch(RETURN, "return (m, l, torch.nan_to_num(o / l[..., None]))"),
             says="o came back divided by l; a partial result should not be divided yet.",
             why="""Only sums can be added. Divided results of two parts can no longer be merged without undoing the division, so it is
-            done once, at the very end. Over no keys it would be 0 / 0 as well."""),
-        "OS4": mistake(patch(O, "o = (o_a * (l_a * scale_a)[..., None] + o_b * (l_b * scale_b)[..., None]) / l[..., None]"),
-            patch(O, "o = (o_a * (l_a * scale_a)[..., None] + o_b * (l_b * scale_b)[..., None]) / l.clamp_min(1e-30)[..., None]"),
+            done once, at the very end. Over no keys it would be 0 / 0 as well.""",
+        ),
+        "OS4": mistake(
+            patch(O, "o = (o_a * (l_a * scale_a)[..., None] + o_b * (l_b * scale_b)[..., None]) / l[..., None]"),
+            patch(
+                O,
+                "o = (o_a * (l_a * scale_a)[..., None] + o_b * (l_b * scale_b)[..., None]) / l.clamp_min(1e-30)[..., None]",
+            ),
             says="o was merged as a mean with weights l, as if o_a and o_b had been divided; they are sums, which should be added.",
             why="""Libraries often keep *normalized* outputs together with a logsumexp, and merge those as a weighted mean. Here o is
-            the undivided Σ exp(score − m) · value, whose weight is inside it already."""),
-        "OS5": mistake(patch(RETURN, "return (m + torch.log(l), l, o)"), patch(MAXIMUM, "m = torch.logaddexp(m_a, m_b)"),
+            the undivided Σ exp(score − m) · value, whose weight is inside it already.""",
+        ),
+        "OS5": mistake(
+            patch(RETURN, "return (m + torch.log(l), l, o)"),
+            patch(MAXIMUM, "m = torch.logaddexp(m_a, m_b)"),
             says="A logsumexp was taken for m; it should be the largest score.",
             why="""A logsumexp also holds the sum: it is m + log l. For two scores of 0 the largest is 0 and the logsumexp ln 2. The
-            next merge counts l and o relative to m, the largest score."""),
-        "OS6": mistake(patch(SHIFT, "shift = torch.zeros_like(m)", L, "l = (l_a * scale_a + l_b * scale_b) / torch.exp(m)",
-                O, "o = (o_a * scale_a[..., None] + o_b * scale_b[..., None]) / torch.exp(m)[..., None]"),
+            next merge counts l and o relative to m, the largest score.""",
+        ),
+        "OS6": mistake(
+            patch(
+                SHIFT,
+                "shift = torch.zeros_like(m)",
+                L,
+                "l = (l_a * scale_a + l_b * scale_b) / torch.exp(m)",
+                O,
+                "o = (o_a * scale_a[..., None] + o_b * scale_b[..., None]) / torch.exp(m)[..., None]",
+            ),
             patch(SCALES, "scale_a, scale_b = (torch.exp(m_a), torch.exp(m_b))"),
             says="""exp was taken of a maximum itself, which overflows above 88 in float32; take it of a difference from the common
             maximum.""",
             why="""On paper exp(m_a) / exp(m) and exp(m_a − m) agree. In float32 exp(89) is infinite and exp(−104) is 0, and the
             quotient is NaN. A published ring attention took exp of a difference that may be positive, and overflowed as soon as the
             new part lay 89 above the old one.""",
-            evidence="zhuzilin/ring-flash-attention#30"),
-        "OS7": mistake(patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=-50000.0)", SHIFT, "shift = m"),
+            evidence="zhuzilin/ring-flash-attention#30",
+        ),
+        "OS7": mistake(
+            patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=-50000.0)", SHIFT, "shift = m"),
             patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=-10000.0)", SHIFT, "shift = m"),
             patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=-1000000000.0)", SHIFT, "shift = m"),
             patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=torch.finfo(m_a.dtype).min)", SHIFT, "shift = m"),
             says="A large negative number was used in place of −∞; over no keys at all, m should be −∞.",
             why="""A finite stand-in avoids the NaN and brings two new dangers. A real score may lie below it, and code that
-            looks for m = −∞ to find rows without a key finds none.""", evidence="flashinfer-ai/flashinfer#4450"),
-        "OS8": mistake(patch(SHIFT, "m = m.masked_fill(m == -math.inf, 0.0)\n    shift = m"),
+            looks for m = −∞ to find rows without a key finds none.""",
+            evidence="flashinfer-ai/flashinfer#4450",
+        ),
+        "OS8": mistake(
+            patch(SHIFT, "m = m.masked_fill(m == -math.inf, 0.0)\n    shift = m"),
             patch(RETURN, "return (torch.nan_to_num(m, neginf=0.0), l, o)"),
             says="Over no keys m became 0; it should stay −∞, or the next merge takes 0 for a score that was seen.",
             why="""The guard belongs to what is subtracted, not to the maximum that is kept. With m = 0 for a row that has seen nothing,
             real scores below −104 vanish in the next merge, since exp of them is 0 in float32. A kernel that reset it in this way lost
-            whole heads.""", evidence="Dao-AILab/flash-attention#2082"),
-        "OS9": mistake(patch(O, "o = o_a * scale_a + o_b * scale_b"),
+            whole heads.""",
+            evidence="Dao-AILab/flash-attention#2082",
+        ),
+        "OS9": mistake(
+            patch(O, "o = o_a * scale_a + o_b * scale_b"),
             says="The factors of o lost their axis: (…, T_q) was lined up with the columns of (…, T_q, d_v). Write scale[..., None].",
             why="""A factor belongs to a query, a row of o. Without a last axis of length 1 broadcasting lines it up with the features:
-            an error where T_q ≠ d_v, and silently wrong where they agree."""),
-        "OS10": mistake(patch(MAXIMUM, "m = torch.maximum(m_a.max(), m_b.max()).expand_as(m_a)"),
+            an error where T_q ≠ d_v, and silently wrong where they agree.""",
+        ),
+        "OS10": mistake(
+            patch(MAXIMUM, "m = torch.maximum(m_a.max(), m_b.max()).expand_as(m_a)"),
             patch(MAXIMUM, "m = torch.full_like(m_a, max(m_a.max(), m_b.max()))"),
             says="One maximum was taken for all rows; each row should have its own.",
             why="""m is part of the result, the largest score *of each query*. Besides, a row 104 below the common maximum has exp = 0
-            for every score, and nothing is left of it."""),
-        "OS11": mistake(patch("torch.maximum", "torch.minimum"),
+            for every score, and nothing is left of it.""",
+        ),
+        "OS11": mistake(
+            patch("torch.maximum", "torch.minimum"),
             says="The smaller maximum was taken; the larger of the two is expected.",
             why="""Relative to the smaller one the factor of the other side is above 1. It overflows as soon as the two lie 89 apart,
-            and −∞ of an empty side then makes everything infinite or NaN."""),
-        "OS12": mistake(patch("torch.exp(m_a - shift), torch.exp(m_b - shift)", "torch.exp(m_b - shift), torch.exp(m_a - shift)"),
+            and −∞ of an empty side then makes everything infinite or NaN.""",
+        ),
+        "OS12": mistake(
+            patch("torch.exp(m_a - shift), torch.exp(m_b - shift)", "torch.exp(m_b - shift), torch.exp(m_a - shift)"),
             says="The factors were exchanged: multiply the sums of a by exp(m_a − m), those of b by exp(m_b − m).",
-            why="Exchanged, the side with the larger maximum shrinks and the smaller one keeps its scale: the wrong way round."),
-        "OS13": mistake(patch(L, "l = l_a + l_b"), says="l was added up without rescaling; it should get the same factors as o.",
+            why="Exchanged, the side with the larger maximum shrinks and the smaller one keeps its scale: the wrong way round.",
+        ),
+        "OS13": mistake(
+            patch(L, "l = l_a + l_b"),
+            says="l was added up without rescaling; it should get the same factors as o.",
             why="""l and o are both relative to the maximum. If only o is rescaled, the quotient o / l at the end divides by a sum on
-            another scale, and the weights no longer sum to 1."""),
+            another scale, and the weights no longer sum to 1.""",
+        ),
         "OS14": mistake(
-            patch(SHIFT, "if torch.isinf(m_a).any():\n        return b\n    if torch.isinf(m_b).any():\n        return a\n    shift = m"),
+            patch(
+                SHIFT,
+                "if torch.isinf(m_a).any():\n        return b\n    if torch.isinf(m_b).any():\n        return a\n    shift = m",
+            ),
             says="One empty row decides for all: where a has no key in *some* rows, the other rows still need merging.",
             why="""`any()` over the whole tensor answers for every row at once. Under a causal mask some queries of a tile see a key and
-            others do not, so the guard has to work row by row: `masked_fill` or `where`."""),
+            others do not, so the guard has to work row by row: `masked_fill` or `where`.""",
+        ),
         "OS16": mistake(
-            patch(SHIFT, """if torch.isinf(m_a).all():
+            patch(
+                SHIFT,
+                """if torch.isinf(m_a).all():
         return b
     if torch.isinf(m_b).all():
         return a
-    shift = m"""),
+    shift = m""",
+            ),
             says="The guard acts only where a side is empty in *all* rows; a single row in which neither has a key gives NaN.",
             why="""`all()` over the whole tensor answers for every row at once. Where neither side has a key, m_a − m is −∞ − (−∞), which is
-            NaN, in that row alone. So the guard has to work row by row: `masked_fill` or `where`."""),
-        "OS15": mistake(patch(L, "l = l_a * scale_a + l_b * scale_b + 1e-06"),
+            NaN, in that row alone. So the guard has to work row by row: `masked_fill` or `where`.""",
+        ),
+        "OS15": mistake(
+            patch(L, "l = l_a * scale_a + l_b * scale_b + 1e-06"),
             patch(L, "l = (l_a * scale_a + l_b * scale_b).clamp_min(1e-06)"),
             says="l was kept above 0 by a small number, against a division by 0; over no keys it should be exactly 0.",
             why="""An epsilon hides the case that it guards: l = 1e-6 looks like a key with a tiny weight. Nothing is divided here, so
-            there is nothing to guard but −∞ − (−∞)."""),
+            there is nothing to guard but −∞ − (−∞).""",
+        ),
     }

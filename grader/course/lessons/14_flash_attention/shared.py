@@ -42,7 +42,10 @@ def qkv(rng: np.random.Generator, sizes: tuple[int, ...], dtype: type = np.float
     """q, k, v of B, H, T_q, T_k, d_k, d_v; scores of a standard deviation of 2."""
     b, h, t_q, t_k, d_k, d_v = sizes
     shapes = (t_q, d_k), (t_k, d_k), (t_k, d_v)
-    return tuple((size * rng.normal(size=(b, h, *shape))).astype(dtype) for size, shape in zip((2.0, 1.0, 1.0), shapes, strict=True))
+    return tuple(
+        (size * rng.normal(size=(b, h, *shape))).astype(dtype)
+        for size, shape in zip((2.0, 1.0, 1.0), shapes, strict=True)
+    )
 
 
 def attended(q: Array, k: Array, v: Array, causal: bool) -> tuple[Array, Array]:
@@ -80,8 +83,13 @@ def many_tiles() -> tuple[str, str, tuple[int, ...], int, dict[str, Any]]:
     """As a case of SIZES, and the case's other fields: one tile of queries and so many tiles of keys that what takes all keys at once
     shows by how little it does."""
     keys, block = 160, 2
-    return "many tiles", f"two queries, {keys} keys, tiles of {block}", (1, 1, 2, keys, 2, 1), block, {
-        "options": {"tiles": (keys, block)}, "show": False, "costly": True}  # fmt: skip
+    return (
+        "many tiles",
+        f"two queries, {keys} keys, tiles of {block}",
+        (1, 1, 2, keys, 2, 1),
+        block,
+        {"options": {"tiles": (keys, block)}, "show": False, "costly": True},
+    )
 
 
 LOCAL = "columns - left > rows[:, None] - top - (t_k - t_q)"
@@ -90,29 +98,47 @@ MASKS = {
     "MK1": patch(HIDDEN, "columns <= rows[:, None]"),
     "MK7": patch(HIDDEN, "columns >= rows[:, None]"),
     "MK8": (patch(HIDDEN, "columns > rows[:, None] + 1"), patch(HIDDEN, "columns > rows[:, None] + 1") + NO_SKIP),
-    "MK13": (patch(VISIBLE, "visible = t_k", CAUSAL, "if False:\n                columns"),
-            patch(CAUSAL, "if False:\n                columns")),
-    "MK14": (patch(OFFSET, "device=q.device)", VISIBLE, "visible = min(top + q_tile.shape[-2], t_k) if causal else t_k"),
-        patch(OFFSET, "device=q.device)")),
-    "TI1": mistake(patch(HIDDEN, LOCAL), patch(HIDDEN, LOCAL) + NO_SKIP, patch(HIDDEN, "columns - left > rows[:, None] - top"),
+    "MK13": (
+        patch(VISIBLE, "visible = t_k", CAUSAL, "if False:\n                columns"),
+        patch(CAUSAL, "if False:\n                columns"),
+    ),
+    "MK14": (
+        patch(OFFSET, "device=q.device)", VISIBLE, "visible = min(top + q_tile.shape[-2], t_k) if causal else t_k"),
+        patch(OFFSET, "device=q.device)"),
+    ),
+    "TI1": mistake(
+        patch(HIDDEN, LOCAL),
+        patch(HIDDEN, LOCAL) + NO_SKIP,
+        patch(HIDDEN, "columns - left > rows[:, None] - top"),
         patch(HIDDEN, "columns - left > rows[:, None] - top") + NO_SKIP,
         says="Every tile was masked as if it were at the top left corner; positions should be counted from the start of the sequence.",
         why="""`tril()` of a tile compares positions inside of the tile. Query 5 in a tile that begins at 4 is row 1 there, and key 2 of
-            the first tile is column 2: in the past, although 2 > 1. Add the tile's start to both before comparing."""),
-    "TI2": mistake(patch(LOOPS, "for left in range(0, visible // block_size * block_size, block_size):"),
+            the first tile is column 2: in the past, although 2 > 1. Add the tile's start to both before comparing.""",
+    ),
+    "TI2": mistake(
+        patch(LOOPS, "for left in range(0, visible // block_size * block_size, block_size):"),
         patch(LOOPS, "for left in range(0, min(visible, t_k // block_size * block_size), block_size):"),
         says="The last tile of keys is dropped where it is not full.",
         why="""`T_k // block_size` counts full tiles alone. With 7 keys and tiles of 3 the seventh key belongs to a third tile, of one
-            key. `range(0, T_k, block_size)` starts it, and slicing ends where the tensor does."""),
-    "TI3": mistake(patch(VISIBLE, "visible = top + t_k - t_q if causal else t_k",
-            LOOPS, "for left in range(0, max(visible, 1), block_size):"),
+            key. `range(0, T_k, block_size)` starts it, and slicing ends where the tensor does.""",
+    ),
+    "TI3": mistake(
+        patch(
+            VISIBLE,
+            "visible = top + t_k - t_q if causal else t_k",
+            LOOPS,
+            "for left in range(0, max(visible, 1), block_size):",
+        ),
         patch(VISIBLE, "visible = top + 1 + t_k - t_q if causal else t_k"),
         says="""A tile was skipped although its later queries see some of its keys: skip only what lies in the future of the tile's
             *last* query.""",
         why="""A tile that the diagonal crosses is hidden for its first queries and visible for its last. It has to be computed and
-            masked. Only tiles that begin after the last query's own position can be left out."""),
-    "TI20": mistake(patch(VISIBLE, SKIPPED),
+            masked. Only tiles that begin after the last query's own position can be left out.""",
+    ),
+    "TI20": mistake(
+        patch(VISIBLE, SKIPPED),
         says="Tiles were skipped as if the queries were the first positions; they are the last ones: T_k − T_q should be added here, too.",
         why="""Query i is at position i + T_k − T_q. With 2 queries and 6 keys the last query sees all 6 keys, and a loop that ends at key 2
-            never gets to the others. The mask is right, and changes nothing about tiles that were left out."""),
+            never gets to the others. The mask is right, and changes nothing about tiles that were left out.""",
+    ),
 }

@@ -3,8 +3,9 @@
 from grader.course.declare import collected
 
 lesson = collected(
-    __name__, ("cache_bytes", "KVCache", "grouped_query_attention", "window_mask", "generate_cached"),
+    __name__,
+    ("cache_bytes", "KVCache", "grouped_query_attention", "window_mask", "generate_cached"),
     title="Decoding: one token at a time",
     question="Why does a model keep its keys and values while it writes, and what does that cost?",
     outcome="write with a cache, say what it costs in bytes, and make it smaller",
-)  # fmt: skip
+)

@@ -39,13 +39,21 @@ def appended(case: Case, parts: Parts) -> dict[str, Part]:
     return {
         **found,
         LENGTHS: _tensor(numbers(parts["lengths"]).ravel()),
-        "what append returns shares memory with what it was given": flag(any(meet(one, other) for one in held for other in given)),
-        "what the cache keeps shares memory with what it was given": flag(any(meet(one, other) for one in own for other in given)),
+        "what append returns shares memory with what it was given": flag(
+            any(meet(one, other) for one in held for other in given)
+        ),
+        "what the cache keeps shares memory with what it was given": flag(
+            any(meet(one, other) for one in own for other in given)
+        ),
         "what append returns is the cache's own memory, and no copy of it": flag(
-            all(_inside(one, taken) or _inside(one, own) for one in held[-2:])),
-        "what append returns lies in memory that was allocated when the cache was made": flag(all(_inside(one, taken) for one in held)),
+            all(_inside(one, taken) or _inside(one, own) for one in held[-2:])
+        ),
+        "what append returns lies in memory that was allocated when the cache was made": flag(
+            all(_inside(one, taken) for one in held)
+        ),
         "an append after the first allocates memory anew": flag(
-            any(not _inside(one, taken) and not meet(one, before) for before, one in zip(held, held[2:], strict=False))),
+            any(not _inside(one, taken) and not meet(one, before) for before, one in zip(held, held[2:], strict=False))
+        ),
     }
 
 
@@ -88,7 +96,8 @@ def written(case: Case, parts: Parts) -> dict[str, Part]:
         "the model's mode is as it was": flag((left == case.options["training"]).all()),
         "torch records gradients after the call": parts["recording"],
         "the model's parameters are as they were": flag(
-            numbers(parts["trainable"]).all() and [numbers(part).tolist() for part in parts["tables"].items] == [before]),
+            numbers(parts["trainable"]).all() and [numbers(part).tolist() for part in parts["tables"].items] == [before]
+        ),
         "result": parts["result"],
     }
 

@@ -13,7 +13,9 @@ from . import readings
 
 LAYERS = ("w_q", "w_k", "w_v", "w_o")
 
-HEADS = "q, k, v = (layer(x).unflatten(-1, (-1, self.d_head)).transpose(1, 2) for layer in (self.w_q, self.w_k, self.w_v))"
+HEADS = (
+    "q, k, v = (layer(x).unflatten(-1, (-1, self.d_head)).transpose(1, 2) for layer in (self.w_q, self.w_k, self.w_v))"
+)
 TURN = "q, k = (apply_rope(q, positions, self.base), apply_rope(k, positions, self.base))"
 SHARE = "k, v = (k.repeat_interleave(shared, dim=1), v.repeat_interleave(shared, dim=1))"
 ATTEND = "F.scaled_dot_product_attention(q, k, v, is_causal=True)"
@@ -44,8 +46,12 @@ PER_MODEL = """every = x.shape[-1]
 def shapes(d_model: int, heads: int, kv_heads: int) -> dict[str, tuple[int, int]]:
     """Of the four weights, by name."""
     keys = d_model // heads * kv_heads
-    return {"w_q.weight": (d_model, d_model), "w_k.weight": (keys, d_model), "w_v.weight": (keys, d_model),
-            "w_o.weight": (d_model, d_model)}  # fmt: skip
+    return {
+        "w_q.weight": (d_model, d_model),
+        "w_k.weight": (keys, d_model),
+        "w_v.weight": (keys, d_model),
+        "w_o.weight": (d_model, d_model),
+    }
 
 
 def scaled(scale: str):
@@ -53,12 +59,35 @@ def scaled(scale: str):
     return patch("is_causal=True", f"is_causal=True, scale={scale}")
 
 
-def _case(key: str, title: str, x: np.ndarray, state: dict[str, np.ndarray], *init: Any, grad: bool = False, mode: str = "eval",
-          **more: Any) -> Case:  # fmt: skip
+def _case(
+    key: str,
+    title: str,
+    x: np.ndarray,
+    state: dict[str, np.ndarray],
+    *init: Any,
+    grad: bool = False,
+    mode: str = "eval",
+    **more: Any,
+) -> Case:
     """init: what follows d_model among the sizes."""
-    options = {"init": (x.shape[-1], *init), "state": state, "linear": LAYERS, "no_bias": LAYERS, "gradients": grad, "mode": mode}
-    return Case(key, title, (Tensor(x.astype(np.float32), None, grad),), probe="lesson_16.attention", options=options, names=("x",),
-                reading=readings.attention, **more)  # fmt: skip
+    options = {
+        "init": (x.shape[-1], *init),
+        "state": state,
+        "linear": LAYERS,
+        "no_bias": LAYERS,
+        "gradients": grad,
+        "mode": mode,
+    }
+    return Case(
+        key,
+        title,
+        (Tensor(x.astype(np.float32), None, grad),),
+        probe="lesson_16.attention",
+        options=options,
+        names=("x",),
+        reading=readings.attention,
+        **more,
+    )
 
 
 def _companions(rng: np.random.Generator) -> Iterator[Case]:
@@ -72,13 +101,24 @@ def _companions(rng: np.random.Generator) -> Iterator[Case]:
     yield _case("other item", "the same, the first item of the batch replaced", other, state, 4, 2)
 
 
-@exercise(kind="class", points=4, minutes=22, difficulty=3, container="tensor", parts=("output",), forbids=("layers",),
-          rtol=1e-3, atol=2e-4)  # fmt: skip
+@exercise(
+    kind="class",
+    points=4,
+    minutes=22,
+    difficulty=3,
+    container="tensor",
+    parts=("output",),
+    forbids=("layers",),
+    rtol=1e-3,
+    atol=2e-4,
+)
 class GroupedQuerySelfAttention:
     """Write causal self-attention with rotated queries and keys, in which groups of query heads share one head of keys and values."""
 
     def cases(rng):
-        def case(key: str, title: str, b: int, t: int, d: int, heads: int, kv_heads: int, *base: float, **more: Any) -> Case:
+        def case(
+            key: str, title: str, b: int, t: int, d: int, heads: int, kv_heads: int, *base: float, **more: Any
+        ) -> Case:
             state = weights_of(rng, shapes(d, heads, kv_heads), 2.0 / np.sqrt(d))
             return _case(key, title, rng.normal(size=(b, t, d)), state, heads, kv_heads, *base, **more)
 
@@ -86,7 +126,9 @@ class GroupedQuerySelfAttention:
         yield case("sizes", "all sizes different, four heads in two groups", 3, 5, 16, 4, 2, grad=True)
         yield case("seen-again", "the same sizes, new numbers", 3, 5, 16, 4, 2, grad=True)
         yield case("six", "six heads in two groups of three", 2, 7, 12, 6, 2, grad=True)
-        yield case("three", "six heads in three groups of two, base=100, in training mode", 2, 6, 24, 6, 3, 100.0, mode="train")
+        yield case(
+            "three", "six heads in three groups of two, base=100, in training mode", 2, 6, 24, 6, 3, 100.0, mode="train"
+        )
         yield case("all", "as many heads of keys as of queries", 2, 4, 12, 3, 3)
         yield case("multi-query", "one head of keys for all, base=20", 2, 6, 16, 4, 1, 20.0)
         yield case("one-head", "one head", 2, 4, 6, 1, 1)
@@ -94,7 +136,16 @@ class GroupedQuerySelfAttention:
         yield case("two-tokens", "two tokens", 2, 2, 8, 2, 1)
         yield case("square", "as many tokens as heads and numbers in a head", 4, 4, 16, 4, 2, 50.0)
         yield case("long", "twenty tokens", 1, 20, 8, 2, 1, 500.0)
-        grown = case("grown", "70 tokens, after a call with three of them and one of another module, base=50", 1, 70, 8, 2, 1, 50.0)
+        grown = case(
+            "grown",
+            "70 tokens, after a call with three of them and one of another module, base=50",
+            1,
+            70,
+            8,
+            2,
+            1,
+            50.0,
+        )
         yield replace(grown, probe="lesson_16.grown", reading=None)
         used = case("used", "a module that has read other tokens before, as many and fewer", 2, 4, 12, 6, 2)
         yield after_others(rng, used, (1, 3, 12), (2, 4, 12))
@@ -105,13 +156,27 @@ class GroupedQuerySelfAttention:
         x[:, [1, 4]] = 0
         yield _case("zeros", "two tokens of zeros among others", x, state, 4, 2)
         yield from _companions(rng)
-        refused = {(10, 4, 2): "4 heads do not divide d_model 10", (12, 5, 1): "5 heads do not divide d_model 12",
-                   (18, 4, 4): "4 heads do not divide d_model 18", (16, 4, 3): "3 heads of keys do not divide 4 heads",
-                   (12, 2, 4): "4 heads of keys do not divide 2 heads", (24, 6, 4): "4 heads of keys do not divide 6 heads",
-                   (12, 4, 2): "heads of 3 numbers", (10, 2, 1): "heads of 5 numbers", (6, 6, 2): "heads of 1 number"}  # fmt: skip
+        refused = {
+            (10, 4, 2): "4 heads do not divide d_model 10",
+            (12, 5, 1): "5 heads do not divide d_model 12",
+            (18, 4, 4): "4 heads do not divide d_model 18",
+            (16, 4, 3): "3 heads of keys do not divide 4 heads",
+            (12, 2, 4): "4 heads of keys do not divide 2 heads",
+            (24, 6, 4): "4 heads of keys do not divide 6 heads",
+            (12, 4, 2): "heads of 3 numbers",
+            (10, 2, 1): "heads of 5 numbers",
+            (6, 6, 2): "heads of 1 number",
+        }
         for (d, heads, kv_heads), says in refused.items():
-            yield Case(f"refused-{d}-{heads}-{kv_heads}", says, (Tensor(rng.normal(size=(1, 2, d)).astype(np.float32)),),
-                       probe="lesson_16.made", options={"init": (d, heads, kv_heads)}, names=("x",), raises="ValueError")  # fmt: skip
+            yield Case(
+                f"refused-{d}-{heads}-{kv_heads}",
+                says,
+                (Tensor(rng.normal(size=(1, 2, d)).astype(np.float32)),),
+                probe="lesson_16.made",
+                options={"init": (d, heads, kv_heads)},
+                names=("x",),
+                raises="ValueError",
+            )
 
     @holds("a later token changes no earlier output", needs=("before", "after"))
     def past_is_fixed(_, first, __, second):
@@ -169,10 +234,14 @@ class GroupedQuerySelfAttention:
             evidence="google-deepmind/penzai#102",
         ),
         "TB46": mistake(
-            patch(HEADS, "q, k, v = (layer(x).unflatten(-1, (-1, self.d_head)) for layer in (self.w_q, self.w_k, self.w_v))",
-                  TURN, "positions = torch.arange(q.shape[2])\n        q = apply_rope(q, positions, self.base)\n"
-                        "        k = apply_rope(k, torch.arange(k.shape[2]), self.base)\n"
-                        "        q, k, v = (y.transpose(1, 2) for y in (q, k, v))"),
+            patch(
+                HEADS,
+                "q, k, v = (layer(x).unflatten(-1, (-1, self.d_head)) for layer in (self.w_q, self.w_k, self.w_v))",
+                TURN,
+                "positions = torch.arange(q.shape[2])\n        q = apply_rope(q, positions, self.base)\n"
+                "        k = apply_rope(k, torch.arange(k.shape[2]), self.base)\n"
+                "        q, k, v = (y.transpose(1, 2) for y in (q, k, v))",
+            ),
             says="The heads were rotated by their own number; the tokens should be rotated by their position.",
             why="""`apply_rope` takes the last axis but one for the tokens. Before the transpose that axis counts the heads: head 0 is not
             rotated at all, and no token knows where it stands.""",
@@ -208,8 +277,12 @@ class GroupedQuerySelfAttention:
             why="""`F.scaled_dot_product_attention` divides the scores by √d_head unless it is told otherwise. What comes back is a weighted
             mean of values, and nothing more is due.""",
         ),
-        "MH1": patch(HEADS, HEADS.replace("unflatten(-1, (-1, self.d_head)).transpose(1, 2)",
-                                          "reshape(x.shape[0], -1, x.shape[1], self.d_head)")),
+        "MH1": patch(
+            HEADS,
+            HEADS.replace(
+                "unflatten(-1, (-1, self.d_head)).transpose(1, 2)", "reshape(x.shape[0], -1, x.shape[1], self.d_head)"
+            ),
+        ),
         "MH2": patch("heads.transpose(1, 2).flatten(2)", "heads.reshape(x.shape)"),
         "TB50": mistake(
             patch("self.w_o(merged)", "merged"),
@@ -217,7 +290,8 @@ class GroupedQuerySelfAttention:
             why="""Merged heads lie side by side. w_o mixes them; without it, what one head found never reaches another's numbers.""",
         ),
         "TB51": mistake(
-            patch(UNEVEN, ""), patch(UNEVEN, "", ODD, ""),
+            patch(UNEVEN, ""),
+            patch(UNEVEN, "", ODD, ""),
             says="A d_model that num_heads does not divide is not refused with ValueError when the module is built.",
             why="""`d_model // num_heads` rounds down, and the error comes later, as a message about shapes that never mentions heads.""",
         ),
@@ -233,18 +307,27 @@ class GroupedQuerySelfAttention:
             why="""`apply_rope` would say so at the first call. A module that can never run should not be built.""",
         ),
         "TB54": mistake(
-            patch("self.base = base", "self.base = base\n        turns = base ** (-torch.arange(0, self.d_head, 2) / self.d_head)\n"
-                  "        self.register_buffer('turns', turns)"),
+            patch(
+                "self.base = base",
+                "self.base = base\n        turns = base ** (-torch.arange(0, self.d_head, 2) / self.d_head)\n"
+                "        self.register_buffer('turns', turns)",
+            ),
             says="state_dict holds more than the four weights: register such a table with `persistent=False`, or compute it.",
             why="""The frequencies follow from base and d_head. If they are saved, `load_state_dict` reports them missing in every
             checkpoint without them. Older Llama checkpoints carry them as `rotary_emb.inv_freq`, once in each layer, to this day.""",
         ),
-        "PJ2": (patch("self.w_o = nn.Linear(d_model, d_model, bias=False)", "self.w_o = nn.Linear(d_model, d_model)"),
-                patch("self.w_q = nn.Linear(d_model, d_model, bias=False)", "self.w_q = nn.Linear(d_model, d_model)")),
+        "PJ2": (
+            patch("self.w_o = nn.Linear(d_model, d_model, bias=False)", "self.w_o = nn.Linear(d_model, d_model)"),
+            patch("self.w_q = nn.Linear(d_model, d_model, bias=False)", "self.w_q = nn.Linear(d_model, d_model)"),
+        ),
         "TB79": mistake(
-            patch(HEADS, "q, k, v = (self.w_q(x), self.w_k(x), self.w_v(x))",
-                  TURN, "q, k = (apply_rope(q, positions, self.base), apply_rope(k, positions, self.base))\n"
-                        "        q, k, v = (y.unflatten(-1, (-1, self.d_head)).transpose(1, 2) for y in (q, k, v))"),
+            patch(
+                HEADS,
+                "q, k, v = (self.w_q(x), self.w_k(x), self.w_v(x))",
+                TURN,
+                "q, k = (apply_rope(q, positions, self.base), apply_rope(k, positions, self.base))\n"
+                "        q, k, v = (y.unflatten(-1, (-1, self.d_head)).transpose(1, 2) for y in (q, k, v))",
+            ),
             says="Queries and keys were rotated before they were split into heads; each head should be rotated by itself, after the split.",
             why="""RoPE turns the first pair of a vector fastest and each later pair more slowly. In one long vector the first head gets
             all the fast pairs and the last head all the slow ones. After the split every head has pairs of all speeds. With one head
@@ -257,7 +340,12 @@ class GroupedQuerySelfAttention:
             why="""Both have the same shape, so nothing raises. The scores are taken with what should be read, and the keys are read.""",
         ),
         "TB56": mistake(
-            patch("self.num_heads // self.num_kv_heads", "self.num_heads", HEADS, HEADS + "\n        k, v = (k[:, :1], v[:, :1])"),
+            patch(
+                "self.num_heads // self.num_kv_heads",
+                "self.num_heads",
+                HEADS,
+                HEADS + "\n        k, v = (k[:, :1], v[:, :1])",
+            ),
             says="All query heads read key-value head 0; the other ones are never used.",
             why="""That is multi-query attention (Shazeer 2019) on the weights of another model. Where num_kv_heads is 1 it is right.""",
         ),

@@ -21,29 +21,71 @@ IN_NETWORK = ("TB21", "TB22", "TB23", "TB25", "TB26", "TB29")
 
 def _norms(attention: str, network: str):
     """Both normalizations made otherwise."""
-    return patch(f"self.attn_norm = {NORMS}", f"self.attn_norm = {attention}", f"self.mlp_norm = {NORMS}", f"self.mlp_norm = {network}")
+    return patch(
+        f"self.attn_norm = {NORMS}",
+        f"self.attn_norm = {attention}",
+        f"self.mlp_norm = {NORMS}",
+        f"self.mlp_norm = {network}",
+    )
 
 
 def _state(rng: np.random.Generator, d: int, heads: int, kv_heads: int, d_hidden: int) -> dict[str, np.ndarray]:
-    state = {f"attn.{name}": array for name, array in weights_of(rng, of_attention(d, heads, kv_heads), 1.5 / np.sqrt(d)).items()}
+    state = {
+        f"attn.{name}": array
+        for name, array in weights_of(rng, of_attention(d, heads, kv_heads), 1.5 / np.sqrt(d)).items()
+    }
     state |= {f"mlp.{name}": array for name, array in weights_of(rng, of_network(d, d_hidden), 0.7).items()}
-    return state | {f"{name}.weight": rng.uniform(0.5, 1.5, size=d).astype(np.float32) for name in ("attn_norm", "mlp_norm")}
+    return state | {
+        f"{name}.weight": rng.uniform(0.5, 1.5, size=d).astype(np.float32) for name in ("attn_norm", "mlp_norm")
+    }
 
 
-@exercise(kind="class", points=3, minutes=10, difficulty=2, container="tensor", parts=("output",), forbids=("layers",),
-          rtol=1e-3, atol=3e-4)  # fmt: skip
+@exercise(
+    kind="class",
+    points=3,
+    minutes=10,
+    difficulty=2,
+    container="tensor",
+    parts=("output",),
+    forbids=("layers",),
+    rtol=1e-3,
+    atol=3e-4,
+)
 class LlamaBlock:
     """Write the block: attention with grouped queries and a gated network; each reads an RMSNorm of x, and its result is added to x."""
 
     def cases(rng):
-        def case(key: str, title: str, b: int, t: int, *sizes: Any, spread: float = 1.0, grad: bool = False, mode: str = "eval",
-                 **named: Any) -> Case:  # fmt: skip
+        def case(
+            key: str,
+            title: str,
+            b: int,
+            t: int,
+            *sizes: Any,
+            spread: float = 1.0,
+            grad: bool = False,
+            mode: str = "eval",
+            **named: Any,
+        ) -> Case:
             d, heads, kv_heads, d_hidden = sizes[:4]
-            options = {"init": sizes, "init_kwargs": named, "state": _state(rng, d, heads, kv_heads, d_hidden), "linear": LAYERS,
-                       "no_bias": LAYERS, "gradients": grad, "mode": mode}  # fmt: skip
+            options = {
+                "init": sizes,
+                "init_kwargs": named,
+                "state": _state(rng, d, heads, kv_heads, d_hidden),
+                "linear": LAYERS,
+                "no_bias": LAYERS,
+                "gradients": grad,
+                "mode": mode,
+            }
             x = spread * (rng.normal(size=(b, t, d)) + 0.5)
-            return Case(key, title, (Tensor(x.astype(np.float32), None, grad),), probe="lesson_16.block", options=options, names=("x",),
-                        reading=readings.block)  # fmt: skip
+            return Case(
+                key,
+                title,
+                (Tensor(x.astype(np.float32), None, grad),),
+                probe="lesson_16.block",
+                options=options,
+                names=("x",),
+                reading=readings.block,
+            )
 
         yield case("small", "three tokens, two heads of two numbers, one head of keys", 1, 3, 4, 2, 1, 6)
         yield case("sizes", "all sizes different, four heads in two groups", 3, 5, 8, 4, 2, 11, grad=True)
@@ -52,17 +94,31 @@ class LlamaBlock:
         yield case("eps", "eps=0.5 by name", 2, 4, 12, 6, 2, 9, eps=0.5, grad=True)
         yield case("eps-again", "eps=2 by name, four heads of keys", 1, 3, 8, 4, 4, 6, eps=2.0)
         yield case("eps-third", "base=50, eps=0.8", 2, 3, 6, 1, 1, 5, 50.0, 0.8)
-        yield case("quiet", "numbers of a few thousandths, base=100, eps=0.0001", 2, 6, 8, 2, 1, 5, 100.0, 1e-4, spread=3e-3)
-        yield case("quiet-again", "numbers of a few thousandths, eps left to its default", 2, 4, 8, 2, 2, 7, spread=3e-3)
+        yield case(
+            "quiet", "numbers of a few thousandths, base=100, eps=0.0001", 2, 6, 8, 2, 1, 5, 100.0, 1e-4, spread=3e-3
+        )
+        yield case(
+            "quiet-again", "numbers of a few thousandths, eps left to its default", 2, 4, 8, 2, 2, 7, spread=3e-3
+        )
         yield case("square", "as many tokens as heads and numbers in a head", 4, 4, 16, 4, 2, 16)
         yield case("one", "one token, one head", 3, 1, 4, 1, 1, 7)
         yield case("long", "twenty tokens", 1, 20, 8, 2, 1, 12, 300.0)
         used = case("used", "a module that has read other tokens before, as many and fewer", 2, 4, 8, 4, 2, 9)
         yield after_others(rng, used, (1, 3, 8), (2, 4, 8))
-        for sizes, says in (((10, 4, 2, 8), "4 heads do not divide d_model 10"), ((16, 4, 3, 8), "3 heads of keys do not divide 4 heads"),
-                            ((12, 4, 2, 8), "heads of 3 numbers")):  # fmt: skip
-            yield Case("refused-" + "-".join(map(str, sizes)), says, (Tensor(rng.normal(size=(1, 2, sizes[0])).astype(np.float32)),),
-                       probe="lesson_16.made", options={"init": sizes}, names=("x",), raises="ValueError")  # fmt: skip
+        for sizes, says in (
+            ((10, 4, 2, 8), "4 heads do not divide d_model 10"),
+            ((16, 4, 3, 8), "3 heads of keys do not divide 4 heads"),
+            ((12, 4, 2, 8), "heads of 3 numbers"),
+        ):
+            yield Case(
+                "refused-" + "-".join(map(str, sizes)),
+                says,
+                (Tensor(rng.normal(size=(1, 2, sizes[0])).astype(np.float32)),),
+                probe="lesson_16.made",
+                options={"init": sizes},
+                names=("x",),
+                raises="ValueError",
+            )
 
     hints = (
         "What does the block return when attention and the network both give zeros?",
@@ -97,7 +153,9 @@ class LlamaBlock:
             why="""Freshly made both weights are 1, so only trained weights show it.""",
         ),
         "TB65": mistake(
-            patch("self.attn_norm(x)", "x", "self.mlp_norm(x)", "x"), patch("self.attn_norm(x)", "x"), patch("self.mlp_norm(x)", "x"),
+            patch("self.attn_norm(x)", "x", "self.mlp_norm(x)", "x"),
+            patch("self.attn_norm(x)", "x"),
+            patch("self.mlp_norm(x)", "x"),
             says="A normalization is made and not used.",
             why="""Both branches read normalized numbers. Without it they grow from block to block, since every block adds to them.""",
         ),
@@ -139,8 +197,12 @@ class LlamaBlock:
             why="""PaLM and others do run both side by side and save time (Chowdhery et al. 2022, section 2). Llama does not.""",
         ),
         "TB72": mistake(
-            patch(ATTEND, "x = self.attn_norm(x)\n        x = x + self.attn(x)",
-                  THINK, "x = self.mlp_norm(x)\n        return x + self.mlp(x)"),
+            patch(
+                ATTEND,
+                "x = self.attn_norm(x)\n        x = x + self.attn(x)",
+                THINK,
+                "x = self.mlp_norm(x)\n        return x + self.mlp(x)",
+            ),
             patch(ATTEND, "x = self.attn_norm(x)\n        x = x + self.attn(x)"),
             patch(THINK, "x = self.mlp_norm(x)\n        return x + self.mlp(x)"),
             says="The residual path carries the normalized x; it should carry x itself.",
@@ -163,16 +225,27 @@ class LlamaBlock:
             torch finds another version of it and refuses. Without gradients nothing shows.""",
         ),
         "TB75": mistake(
-            patch("self.attn(self.attn_norm(x))", "self.attn_norm(self.attn(x))",
-                  "self.mlp(self.mlp_norm(x))", "self.mlp_norm(self.mlp(x))"),
+            patch(
+                "self.attn(self.attn_norm(x))",
+                "self.attn_norm(self.attn(x))",
+                "self.mlp(self.mlp_norm(x))",
+                "self.mlp_norm(self.mlp(x))",
+            ),
             says="The normalizations act on what the branches give; they should act on what the branches read.",
             why="""OLMo 2 normalizes there (Team OLMo 2025). Llama, and the weights that we load, normalize before.""",
         ),
         "TB76": mistake(
-            patch("SwiGLU(d_model, d_hidden)", "SwiGLU(d_model, d_hidden)\n        nn.init.zeros_(self.attn_norm.weight)\n"
-                  "        nn.init.zeros_(self.mlp_norm.weight)"),
-            patch("SwiGLU(d_model, d_hidden)", "SwiGLU(d_model, d_hidden)\n        nn.init.zeros_(self.attn_norm.weight)"),
-            patch("SwiGLU(d_model, d_hidden)", "SwiGLU(d_model, d_hidden)\n        nn.init.zeros_(self.mlp_norm.weight)"),
+            patch(
+                "SwiGLU(d_model, d_hidden)",
+                "SwiGLU(d_model, d_hidden)\n        nn.init.zeros_(self.attn_norm.weight)\n"
+                "        nn.init.zeros_(self.mlp_norm.weight)",
+            ),
+            patch(
+                "SwiGLU(d_model, d_hidden)", "SwiGLU(d_model, d_hidden)\n        nn.init.zeros_(self.attn_norm.weight)"
+            ),
+            patch(
+                "SwiGLU(d_model, d_hidden)", "SwiGLU(d_model, d_hidden)\n        nn.init.zeros_(self.mlp_norm.weight)"
+            ),
             says="The weight of a normalization does not begin with ones, as it should.",
             why="""With ones the normalization changes nothing but the length of a token, and training goes on from there. Zeros fit a norm
             that multiplies by 1 + weight, as Gemma's does. With a plain weight of 0 a branch reads only zeros, and none of its own

@@ -22,15 +22,32 @@ def gated(instead: str):
     return patch(SILU, instead)
 
 
-@exercise(kind="class", points=2, minutes=8, difficulty=1, container="tensor", parts=("output",), forbids=("tampering",))
+@exercise(
+    kind="class", points=2, minutes=8, difficulty=1, container="tensor", parts=("output",), forbids=("tampering",)
+)
 class SwiGLU:
     """Write the gated network: down(silu(gate(x)) · up(x))."""
 
     def cases(rng):
-        def case(key: str, title: str, shape: tuple[int, ...], d_hidden: int, *, spread: float = 1.0, grad: bool = False, **more: Any):
+        def case(
+            key: str,
+            title: str,
+            shape: tuple[int, ...],
+            d_hidden: int,
+            *,
+            spread: float = 1.0,
+            grad: bool = False,
+            **more: Any,
+        ):
             d = shape[-1]
-            options = {"init": (d, d_hidden), "state": weights_of(rng, shapes(d, d_hidden)), "linear": LAYERS, "no_bias": LAYERS,
-                       "gradients": grad, **more}  # fmt: skip
+            options = {
+                "init": (d, d_hidden),
+                "state": weights_of(rng, shapes(d, d_hidden)),
+                "linear": LAYERS,
+                "no_bias": LAYERS,
+                "gradients": grad,
+                **more,
+            }
             x = Tensor((spread * rng.normal(size=shape)).astype(np.float32), None, grad)
             return Case(key, title, (x,), probe="module", options=options, names=("x",), rtol=1e-4, atol=1e-4)
 
@@ -49,8 +66,7 @@ class SwiGLU:
     hints = (
         "A gate lets a number through or holds it back. Which of the two projections is the gate, and which is what passes?",
         "Three `nn.Linear(…, bias=False)`: two from d_model to d_hidden, one back. `F.silu(z)` is z · sigmoid(z).",
-        "self.gate = nn.Linear(d_model, d_hidden, bias=____)\n"
-        "return self.down(F.silu(self.____(x)) * self.____(x))",
+        "self.gate = nn.Linear(d_model, d_hidden, bias=____)\nreturn self.down(F.silu(self.____(x)) * self.____(x))",
     )
 
     mistakes = {
@@ -69,7 +85,8 @@ class SwiGLU:
             now mostly called SiLU, gives SwiGLU.""",
         ),
         "TB23": mistake(
-            gated("F.gelu(self.gate(x))"), gated("F.gelu(self.gate(x), approximate='tanh')"),
+            gated("F.gelu(self.gate(x))"),
+            gated("F.gelu(self.gate(x), approximate='tanh')"),
             says="A GELU was used for the gate; silu is expected.",
             why="""That is GEGLU, next to SwiGLU in Shazeer's paper and about as good; Gemma uses it. GELU and SiLU have the same shape and
             differ by up to 0.2, so a loaded model stumbles and does not fall.""",
@@ -107,9 +124,14 @@ class SwiGLU:
             why="""That is the network of 2017 with another activation. `up` is made, saved and trained on nothing.""",
         ),
         "TB30": mistake(
-            patch("self.gate = nn.Linear(d_model, d_hidden, bias=False)", "self.gate = nn.Linear(d_model, d_hidden)",
-                  "self.up = nn.Linear(d_model, d_hidden, bias=False)", "self.up = nn.Linear(d_model, d_hidden)",
-                  "d_hidden, d_model, bias=False", "d_hidden, d_model"),
+            patch(
+                "self.gate = nn.Linear(d_model, d_hidden, bias=False)",
+                "self.gate = nn.Linear(d_model, d_hidden)",
+                "self.up = nn.Linear(d_model, d_hidden, bias=False)",
+                "self.up = nn.Linear(d_model, d_hidden)",
+                "d_hidden, d_model, bias=False",
+                "d_hidden, d_model",
+            ),
             patch("d_hidden, d_model, bias=False", "d_hidden, d_model"),
             says="A layer was given a bias; none of the three should have one.",
             why="""PaLM (Chowdhery et al. 2022, section 2) and Llama leave all biases out. A bias that a checkpoint does not hold keeps

@@ -23,4 +23,6 @@ def block(case: Case, parts: Parts) -> dict[str, Part]:
     """Whether the weights of both normalizations are ones as they are made."""
     one = np.ones(case.options["init"][0])
     found = {name: part for name, part in parts.items() if name not in NORMS}
-    return found | {f"{name}.weight begins with ones": flag(np.array_equal(numbers(parts[name]), one)) for name in NORMS}
+    return found | {
+        f"{name}.weight begins with ones": flag(np.array_equal(numbers(parts[name]), one)) for name in NORMS
+    }

@@ -23,7 +23,11 @@ def _sizes(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     """The root mean square of each token that came back, in place of its numbers: by it all of them are off together."""
     result = parts["result"]
     array = numbers(result, case.args[0].array.shape).astype(np.float64)
-    return {"root mean square of each token": Part("tensor", np.sqrt((array**2).mean(axis=-1)).astype(np.float32), "float32")}
+    return {
+        "root mean square of each token": Part(
+            "tensor", np.sqrt((array**2).mean(axis=-1)).astype(np.float32), "float32"
+        )
+    }
 
 
 def _as_bfloat16(array: np.ndarray) -> np.ndarray:
@@ -43,20 +47,41 @@ def _half(rng: np.random.Generator) -> Iterator[Case]:
         x[..., 0] = np.where(x[..., 0] < 0, -2 * spread, 2 * spread)  # so that every row overflows when it is squared
         heavy = 100 if i == 2 else 1  # x · weight overflows as well: the product comes after the division
         weight = (heavy * rng.uniform(0.5, 2, size=shape[-1])).astype(np.float16).astype(np.float32)
-        yield Case(f"float16-{i}", f"float16, numbers of about {spread}, weights of about {heavy}",
-                   (Tensor(x, "float16", i < 2), Tensor(weight, "float16", i < 2)),
-                   stage="extremes", dtype=("float16",), rtol=6e-3, atol=2e-3)  # fmt: skip
+        yield Case(
+            f"float16-{i}",
+            f"float16, numbers of about {spread}, weights of about {heavy}",
+            (Tensor(x, "float16", i < 2), Tensor(weight, "float16", i < 2)),
+            stage="extremes",
+            dtype=("float16",),
+            rtol=6e-3,
+            atol=2e-3,
+        )
     for i, (shape, grad) in enumerate((((2, 3, 8), True), ((4, 5), False), ((3, 16), False))):
         x, weight = _as_bfloat16(rng.normal(size=shape)), _as_bfloat16(rng.uniform(0.5, 2, size=shape[-1]))
-        yield Case(f"bfloat16-{i}", "bfloat16", (Tensor(x, "bfloat16", grad), Tensor(weight, "bfloat16", grad)),
-                   stage="extremes", dtype=("bfloat16",), rtol=3e-2, atol=2e-2)  # fmt: skip
+        yield Case(
+            f"bfloat16-{i}",
+            "bfloat16",
+            (Tensor(x, "bfloat16", grad), Tensor(weight, "bfloat16", grad)),
+            stage="extremes",
+            dtype=("bfloat16",),
+            rtol=3e-2,
+            atol=2e-2,
+        )
     for i in range(3):
         rows = rng.normal(size=(6, 256))
         rows *= (np.roll(BETWEEN, i) * 2.0 ** rng.integers(-2, 3, size=6) / np.sqrt((rows**2).mean(axis=-1)))[:, None]
         ones = Tensor(np.ones(256, np.float32), "bfloat16")
-        yield Case(f"size-{i}", "bfloat16, 256 numbers a token, weight 1: how large the tokens come out",
-                   (Tensor(_as_bfloat16(rows), "bfloat16"), ones), kwargs={"eps": 1e-6}, stage="extremes", rtol=0, atol=1.2e-3, show=False,
-                   reading=_sizes)  # fmt: skip
+        yield Case(
+            f"size-{i}",
+            "bfloat16, 256 numbers a token, weight 1: how large the tokens come out",
+            (Tensor(_as_bfloat16(rows), "bfloat16"), ones),
+            kwargs={"eps": 1e-6},
+            stage="extremes",
+            rtol=0,
+            atol=1.2e-3,
+            show=False,
+            reading=_sizes,
+        )
 
 
 @exercise(points=3, minutes=10, difficulty=2, container="tensor", dtype=("float32",), forbids=("normalization",))
@@ -64,13 +89,26 @@ class rms_norm:
     """Divide every token by the root of its mean square, then scale each feature."""
 
     def cases(rng):
-        def case(key: str, title: str, shape: tuple[int, ...], *, spread: float = 1.0, shift: float = 0.7, grad: bool = False,
-                 dtype: str = "float32", **more: Any) -> Case:  # fmt: skip
+        def case(
+            key: str,
+            title: str,
+            shape: tuple[int, ...],
+            *,
+            spread: float = 1.0,
+            shift: float = 0.7,
+            grad: bool = False,
+            dtype: str = "float32",
+            **more: Any,
+        ) -> Case:
             x = spread * (rng.normal(size=shape) + shift)
             weight = rng.uniform(0.5, 2, size=shape[-1]) * rng.choice([-1, 1], size=shape[-1])
             return Case(key, title, tuple(Tensor(each.astype(dtype), None, grad) for each in (x, weight)), **more)
 
-        yield Case("small", "one token, 1 2 2 4", tuple(Tensor(np.array(each, np.float32)) for each in ([[1, 2, 2, 4]], [1, 1, 1, 3])))
+        yield Case(
+            "small",
+            "one token, 1 2 2 4",
+            tuple(Tensor(np.array(each, np.float32)) for each in ([[1, 2, 2, 4]], [1, 1, 1, 3])),
+        )
         yield case("sizes", "all sizes different", (2, 3, 5), grad=True)
         yield case("seen-again", "the same sizes, new numbers", (2, 3, 5), grad=True)
         yield case("one-axis", "a single token without other axes", (7,), grad=True)
@@ -82,11 +120,20 @@ class rms_norm:
         yield case("quiet-three", "again, ten tokens", (10, 3), spread=1e-3)
         yield case("quiet-again", "numbers of a few thousandths, eps=0.01", (3, 6), spread=2e-3, kwargs={"eps": 0.01})
         yield case("eps", "eps=0.5", (2, 5), kwargs={"eps": 0.5}, grad=True)
-        yield Case("double", "float64, eps=0.2", (Tensor(rng.normal(size=(3, 4))), Tensor(rng.uniform(1, 2, size=4))),
-                   kwargs={"eps": 0.2}, dtype=("float64",))  # fmt: skip
+        yield Case(
+            "double",
+            "float64, eps=0.2",
+            (Tensor(rng.normal(size=(3, 4))), Tensor(rng.uniform(1, 2, size=4))),
+            kwargs={"eps": 0.2},
+            dtype=("float64",),
+        )
         zero = rng.normal(size=(3, 5)).astype(np.float32)
         zero[1] = 0
-        yield Case("zero", "a token of zeros among others", (Tensor(zero, None, True), Tensor(np.full(5, 2, np.float32), None, True)))
+        yield Case(
+            "zero",
+            "a token of zeros among others",
+            (Tensor(zero, None, True), Tensor(np.full(5, 2, np.float32), None, True)),
+        )
         yield from _half(rng)
 
     hints = (
@@ -100,8 +147,12 @@ class rms_norm:
 
     mistakes = {
         "TB1": mistake(
-            patch("(wide ** 2)", "((wide - wide.mean(dim=-1, keepdim=True)) ** 2)", "wide / root",
-                  "(wide - wide.mean(dim=-1, keepdim=True)) / root"),
+            patch(
+                "(wide ** 2)",
+                "((wide - wide.mean(dim=-1, keepdim=True)) ** 2)",
+                "wide / root",
+                "(wide - wide.mean(dim=-1, keepdim=True)) / root",
+            ),
             patch("(wide ** 2)", "((wide - wide.mean(dim=-1, keepdim=True)) ** 2)"),
             patch("wide / root", "(wide - wide.mean(dim=-1, keepdim=True)) / root"),
             patch(MEAN, "wide.var(dim=-1, keepdim=True)"),
@@ -119,7 +170,10 @@ class rms_norm:
             comes out √d times too small, 24 times at d_model = 576.""",
         ),
         "TB3": mistake(
-            patch("torch.sqrt((wide ** 2).mean(dim=-1, keepdim=True) + eps)", "((wide ** 2).mean(dim=-1, keepdim=True) + eps)"),
+            patch(
+                "torch.sqrt((wide ** 2).mean(dim=-1, keepdim=True) + eps)",
+                "((wide ** 2).mean(dim=-1, keepdim=True) + eps)",
+            ),
             says="The numbers were divided by the mean square; its square root is missing.",
             why="""Only the root has the unit of the numbers themselves. Divided by the mean square, a token twice as large comes out
             half as large.""",
@@ -166,7 +220,9 @@ class rms_norm:
             but where the lengths happen to fit, a wrong result without any warning.""",
         ),
         "TB11": mistake(
-            IN_ITS_OWN, IN_ITS_OWN + RSQRT, patch("(wide ** 2)", "(x ** 2).to(wide.dtype)"),
+            IN_ITS_OWN,
+            IN_ITS_OWN + RSQRT,
+            patch("(wide ** 2)", "(x ** 2).to(wide.dtype)"),
             patch("wide / root * weight", "x / root.to(x.dtype) * weight"),
             patch(ROOT, f"root = torch.rsqrt({MEAN} + eps)", "wide / root", "x * root.to(x.dtype)"),
             says="Part of the work was done in half precision; square, mean, root and division should be in float32.",

@@ -21,7 +21,9 @@ class attention_rollout:
     """Roll the attention of several layers into one table that says which token may have come from which."""
 
     def cases(rng):
-        def case(key: str, title: str, b: int, h: int, t: int, depth: int, drawn: Any = causal_weights, **more: Any) -> Case:
+        def case(
+            key: str, title: str, b: int, h: int, t: int, depth: int, drawn: Any = causal_weights, **more: Any
+        ) -> Case:
             layers = [drawn(rng, b, h, t).astype(np.float32) for _ in range(depth)]
             return _case(key, title, layers, **more)
 
@@ -84,7 +86,9 @@ class attention_rollout:
         ),
         "RL7": mistake(
             patch(MEAN, "weights.amax(dim=1)"),
-            patch(MIXED, "mixed = weights.amax(dim=1) + identity\n        mixed = mixed / mixed.sum(dim=-1, keepdim=True)"),
+            patch(
+                MIXED, "mixed = weights.amax(dim=1) + identity\n        mixed = mixed / mixed.sum(dim=-1, keepdim=True)"
+            ),
             says="The largest weight of all heads was taken; their mean was asked for.",
             why="""Published code offers the maximum and the minimum besides the mean, since they make cleaner pictures. Abnar and Zuidema
             take the mean.""",
@@ -136,7 +140,14 @@ class attention_rollout:
             why="""The residual path carries a token to itself alone: ones on the diagonal, zeros elsewhere.""",
         ),
         "RL15": mistake(
-            patch(MIXED, "mixed = 0.5 * weights + 0.5 * identity", "return rolled", "return rolled.mean(dim=1)", START, "identity"),
+            patch(
+                MIXED,
+                "mixed = 0.5 * weights + 0.5 * identity",
+                "return rolled",
+                "return rolled.mean(dim=1)",
+                START,
+                "identity",
+            ),
             says="Each head was rolled up by itself, and the mean taken at the end; the mean over the heads should be taken in each layer.",
             why="""What a head of layer 1 reads was written by *all* heads of layer 0. Head 0 of one layer has nothing to do with head 0
             of the next.""",
@@ -147,8 +158,11 @@ class attention_rollout:
             why="""Every block has a residual connection of its own, so each factor of the product should have its half of the identity.""",
         ),
         "RL17": mistake(
-            patch(MIXED, """weights += torch.eye(weights.shape[-1])
-        mixed = 0.5 * weights.mean(dim=1)"""),
+            patch(
+                MIXED,
+                """weights += torch.eye(weights.shape[-1])
+        mixed = 0.5 * weights.mean(dim=1)""",
+            ),
             patch(LOOP, "while layers:\n        weights = layers.pop(0)"),
             says="The list, or the weights in it, was changed; a second call would get something else.",
             why="""`+=` writes into the caller's tensors, and `pop` empties the caller's list. Make new tensors.""",
@@ -164,4 +178,6 @@ class attention_rollout:
 
 
 def _case(key: str, title: str, layers: list[np.ndarray], **more: Any) -> Case:
-    return Case(key, title, ([Tensor(layer) for layer in layers],), probe="lesson_17.rolled", reading=readings.rolled, **more)
+    return Case(
+        key, title, ([Tensor(layer) for layer in layers],), probe="lesson_17.rolled", reading=readings.rolled, **more
+    )

@@ -26,8 +26,15 @@ class head_contributions:
         def case(key: str, title: str, shape: tuple[int, int, int], heads: int, size: float = 0.8, **more: Any) -> Case:
             x = Tensor(rng.normal(size=shape).astype(np.float32))
             options = {"heads": heads, "state": weights_of(rng, fused(shape[-1]), size), **more}
-            return Case(key, title, (x,), probe="lesson_17.contributions", options=options, names=("x",),
-                        reading=readings.contributions)  # fmt: skip
+            return Case(
+                key,
+                title,
+                (x,),
+                probe="lesson_17.contributions",
+                options=options,
+                names=("x",),
+                reading=readings.contributions,
+            )
 
         yield case("small", "three tokens, two heads of two numbers", (1, 3, 4), 2)
         yield case("sizes", "all sizes different, three heads of four numbers", (2, 5, 12), 3)
@@ -51,8 +58,10 @@ class head_contributions:
         at = np.unravel_index(gap.argmax(), gap.shape)
         if gap[at] < 1e-3 * max(1.0, np.abs(expected).max()):
             return None
-        return (f"at item {at[0]}, token {at[1]}, number {at[2]} they sum to {result.sum(axis=1)[at]:.4g}, and module(x) has "
-                f"{expected[at]:.4g} there.")  # fmt: skip
+        return (
+            f"at item {at[0]}, token {at[1]}, number {at[2]} they sum to {result.sum(axis=1)[at]:.4g}, and module(x) has "
+            f"{expected[at]:.4g} there."
+        )
 
     hints = (
         "`proj` multiplies the heads' results, laid side by side, by one matrix. Which of its columns ever meet the numbers of head h?",
@@ -68,7 +77,12 @@ class head_contributions:
         **scale_mistakes(),
         "HC1": mistake(
             patch(SLICES, "slices = module.proj.weight.T.unflatten(1, (heads, -1))"),
-            patch(SLICES, "slices = module.proj.weight.unflatten(0, (heads, -1))", "dhc->bhtd', weights", "hcd->bhtd', weights"),
+            patch(
+                SLICES,
+                "slices = module.proj.weight.unflatten(0, (heads, -1))",
+                "dhc->bhtd', weights",
+                "hcd->bhtd', weights",
+            ),
             says="Rows of proj.weight were taken; head h should get columns, since nn.Linear computes x @ weight.T.",
             why="""The weight of `nn.Linear(d_in, d_out)` is (d_out, d_in). What goes in, the heads side by side, meets its second axis. The
             matrix is square, so the wrong slice has the right shape, and only the sum over the heads tells. GPT-2's published weights are
@@ -76,11 +90,14 @@ class head_contributions:
             evidence="goodfire-ai/causalab#61",
         ),
         "HC2": mistake(
-            patch(RETURN, """found = weights @ v
+            patch(
+                RETURN,
+                """found = weights @ v
         placed = torch.zeros(x.shape[0], heads, *x.shape[1:], dtype=x.dtype)
         for h in range(heads):
             placed[:, h, :, h * v.shape[-1]:(h + 1) * v.shape[-1]] = found[:, h]
-        return placed"""),
+        return placed""",
+            ),
             says="What the heads found was laid into their slices; proj should be applied to it.",
             why="""Before `proj` the heads stand side by side and share no number. What a head *adds to the result* is what its slice
             becomes on the way through `proj`: all d_model numbers, and those of different heads overlap.""",
@@ -140,13 +157,16 @@ class head_contributions:
         ),
         "HC12": mistake(
             patch(RETURN, f"added = {ADDED}\n        module.proj.weight.zero_()\n        return added"),
-            patch(RETURN, """kept = module.proj.weight.clone()
+            patch(
+                RETURN,
+                """kept = module.proj.weight.clone()
         parts = []
         for h in range(heads):
             module.proj.weight.zero_()
             module.proj.weight[:, h * v.shape[-1]:(h + 1) * v.shape[-1]] = kept[:, h * v.shape[-1]:(h + 1) * v.shape[-1]]
             parts.append(module(x))
-        return torch.stack(parts, dim=1)"""),
+        return torch.stack(parts, dim=1)""",
+            ),
             says="The module's weights were changed; the module should be left as it was.",
             why="""Zeroing the columns of the other heads gives the right numbers, and leaves a model in which heads are missing. Put
             the weight back, or work on a copy.""",
@@ -157,10 +177,15 @@ class head_contributions:
             says="The thirds of qkv were mixed up; they should be read as q, k, v, in this order.",
             why="""All three have the same shape, so nothing but the convention tells them apart (lesson 11).""",
         ),
-        "MH1": (patch(".unflatten(-1, (heads, -1)).transpose(1, 2)", ".reshape(x.shape[0], heads, x.shape[1], -1)"),
-                patch(".unflatten(-1, (heads, -1)).transpose(1, 2)", ".view(x.shape[0], heads, x.shape[1], -1)")),
+        "MH1": (
+            patch(".unflatten(-1, (heads, -1)).transpose(1, 2)", ".reshape(x.shape[0], heads, x.shape[1], -1)"),
+            patch(".unflatten(-1, (heads, -1)).transpose(1, 2)", ".view(x.shape[0], heads, x.shape[1], -1)"),
+        ),
         "MU4": patch(".unflatten(-1, (heads, -1)).transpose(1, 2)", ".unflatten(-1, (-1, heads)).permute(0, 3, 1, 2)"),
-        "PJ3": patch("module.qkv(x).chunk(3, dim=-1)", "module.qkv(x).unflatten(-1, (heads, 3, -1)).permute(3, 0, 1, 2, 4).flatten(3)"),
+        "PJ3": patch(
+            "module.qkv(x).chunk(3, dim=-1)",
+            "module.qkv(x).unflatten(-1, (heads, 3, -1)).permute(3, 0, 1, 2, 4).flatten(3)",
+        ),
         "SD3": patch("q.shape[-1]", "x.shape[-1]"),
         "SD4": patch("q.shape[-1]", "heads"),
         "SM1": patch(SOFTMAX, f"weights = torch.softmax({HIDE}, dim=-2)"),

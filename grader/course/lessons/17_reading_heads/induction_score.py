@@ -18,7 +18,9 @@ class induction_score:
     """Say for each head how much weight it gives, on average, to the token that followed the current one's previous occurrence."""
 
     def cases(rng):
-        def case(key: str, title: str, b: int, h: int, t: int, period: int, drawn: Any = causal_weights, **more: Any) -> Case:
+        def case(
+            key: str, title: str, b: int, h: int, t: int, period: int, drawn: Any = causal_weights, **more: Any
+        ) -> Case:
             return Case(key, title, (tensor(drawn(rng, b, h, t)), period), **more)
 
         yield case("small", "one item, two heads, four tokens, period 2", 1, 2, 4, 2)
@@ -38,7 +40,9 @@ class induction_score:
         sure = np.zeros((2, 3, 9, 9))
         sure[..., np.arange(9), np.maximum(np.arange(9) - 3, 0)] = 1  # period 4: one after the previous occurrence
         sure[:, 2] = causal_weights(rng, 2, 1, 9)[:, 0]
-        yield Case("sure", "head 0 always looks at the token after the previous occurrence, period 4", (tensor(sure), 4))
+        yield Case(
+            "sure", "head 0 always looks at the token after the previous occurrence, period 4", (tensor(sure), 4)
+        )
 
     @holds("a head that always looks at the token after the previous occurrence has the score 1", needs=("sure",))
     def sure(case, parts):
@@ -60,7 +64,12 @@ class induction_score:
             i − period + 1. Heads that look at the same token exist, too; they are called duplicate-token heads.""",
         ),
         "IN2": mistake(
-            patch("i - period + 1", "i - period - 1", ROWS, "i = torch.arange(period + 1, weights.shape[-1], device=weights.device)"),
+            patch(
+                "i - period + 1",
+                "i - period - 1",
+                ROWS,
+                "i = torch.arange(period + 1, weights.shape[-1], device=weights.device)",
+            ),
             patch("i - period + 1", "i - period - 1"),
             says="The token before the earlier occurrence was read; the one after it is expected, at i − period + 1.",
             why="""In A B A B, with period 2, row 3 is B, which was in column 1 before. What came next is in column 3 − 2 + 1 = 2,
@@ -111,7 +120,10 @@ class induction_score:
             head in an earlier layer, and are not one themselves. With period 2 both columns are the same, and nothing shows.""",
         ),
         "IN10": mistake(
-            patch(ROWS, "period = weights.shape[-1] // 2\n    i = torch.arange(period, weights.shape[-1], device=weights.device)"),
+            patch(
+                ROWS,
+                "period = weights.shape[-1] // 2\n    i = torch.arange(period, weights.shape[-1], device=weights.device)",
+            ),
             says="The period was taken to be half of T; the argument should be used.",
             why="""Two copies of 4 tokens have T = 8, and half of it is right. Three have T = 12 and still the period 4; half of T is 6.""",
         ),
@@ -144,14 +156,19 @@ class induction_score:
         ),
         "IN17": mistake(
             patch(RETURN, f"found = {PICK}\n    return found.sum(dim=(0, 2)) / (found != 0).sum(dim=(0, 2))"),
-            patch(RETURN, f"found = {PICK}\n    return found.sum(dim=(0, 2)) / (found != 0).sum(dim=(0, 2)).clamp(min=1)"),
+            patch(
+                RETURN, f"found = {PICK}\n    return found.sum(dim=(0, 2)) / (found != 0).sum(dim=(0, 2)).clamp(min=1)"
+            ),
             says="The mean was taken over the weights that are not 0; all T − period rows that have an earlier occurrence should count.",
             why="""A row that gives nothing to that token counts, too: with weights of 0.9, 0 and 0 the score is 0.3. Without the
             zeros it is 0.9, as if the head found the token every time; and where all are 0, it is 0/0, which is NaN.""",
         ),
         "IN16": mistake(
-            patch(RETURN, "return torch.stack([weights[:, :, i, (i - c * period + 1).clamp(min=0)] * (i >= c * period) for c in "
-                          "range(1, weights.shape[-1] // period + 1)]).sum(dim=0).mean(dim=(0, 2))"),
+            patch(
+                RETURN,
+                "return torch.stack([weights[:, :, i, (i - c * period + 1).clamp(min=0)] * (i >= c * period) for c in "
+                "range(1, weights.shape[-1] // period + 1)]).sum(dim=0).mean(dim=(0, 2))",
+            ),
             says="All earlier occurrences were counted; only the previous one should be, at i − period + 1.",
             why="""From the third copy on there are several places that show what came next: with period 4, row 9 has column 6 and also
             column 2. The score reads the nearest, column 6.""",

@@ -33,7 +33,9 @@ class previous_token_score:
         yield Case("always", "head 0 gives all its weight to the token before", (tensor(always),))
         yield case("many", "five items, nine heads, seven tokens", 5, 9, 7)
         for i, (b, h, t) in enumerate(((2, 2, 6), (2, 3, 8), (3, 2, 7), (4, 1, 9))):
-            yield case(f"in-one-place-{i}", f"{t} tokens, each row with all its weight in one place", b, h, t, sure_weights)
+            yield case(
+                f"in-one-place-{i}", f"{t} tokens, each row with all its weight in one place", b, h, t, sure_weights
+            )
 
     @holds("a head that always looks at the token before has the score 1", needs=("always",))
     def always(case, parts):
@@ -69,8 +71,11 @@ class previous_token_score:
         ),
         "PV4": mistake(
             patch(RETURN, "return back.sum(dim=-1).mean(dim=0) / weights.shape[-1]"),
-            patch(DIAGONAL, """t = weights.shape[-1]
-    back = torch.stack([weights[:, :, i, i - 1] for i in range(t)], dim=-1)"""),
+            patch(
+                DIAGONAL,
+                """t = weights.shape[-1]
+    back = torch.stack([weights[:, :, i, i - 1] for i in range(t)], dim=-1)""",
+            ),
             says="The mean was taken over T rows; it should be taken over T − 1, since row 0 has no token before it.",
             why="""With three tokens, weights of 0.8 and 0.4 give 1.2/3 = 0.4 in place of 1.2/2 = 0.6. In a loop the slip hides: for
             i = 0 the index i − 1 is −1, the last column, which a causal mask has set to 0.""",
@@ -104,7 +109,9 @@ class previous_token_score:
             why="""Nearly every head looks at the token before *somewhere*. Of weights 0.9, 0 and 0 the largest is 0.9, the mean 0.3.""",
         ),
         "PV10": mistake(
-            patch(DIAGONAL, "back = (weights.argmax(dim=-1)[..., 1:] == torch.arange(weights.shape[-1] - 1)).to(weights)"),
+            patch(
+                DIAGONAL, "back = (weights.argmax(dim=-1)[..., 1:] == torch.arange(weights.shape[-1] - 1)).to(weights)"
+            ),
             says="The rows whose largest weight is on the token before were counted; the mean of the weights was asked for.",
             why="""Take the rows [0.9, 0.1, 0] and [0.5, 0.3, 0.2] for tokens 1 and 2. Only the first has its largest weight on the token
             before, so ½ is counted; the mean of 0.9 and 0.3 is 0.6. Counting winners hides how sure a head is.""",

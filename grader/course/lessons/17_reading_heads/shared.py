@@ -32,7 +32,10 @@ def tensor(array: np.ndarray) -> Tensor:
 def attended(state: Mapping[str, np.ndarray], x: np.ndarray, heads: int) -> np.ndarray:
     """What lesson 11's attention gives for x (B, T, d_model), with these weights; worked out without torch."""
     b, t, d = x.shape
-    q, k, v = ((x @ each.T).reshape(b, t, heads, -1).swapaxes(1, 2) for each in np.split(state["qkv.weight"].astype(np.float64), 3))
+    q, k, v = (
+        (x @ each.T).reshape(b, t, heads, -1).swapaxes(1, 2)
+        for each in np.split(state["qkv.weight"].astype(np.float64), 3)
+    )
     scores = np.where(np.tri(t, dtype=bool), q @ k.swapaxes(-1, -2) / np.sqrt(d // heads), -np.inf)
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)

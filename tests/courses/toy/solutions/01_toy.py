@@ -13,12 +13,14 @@ figures.nothing_that_exists()
 # %% role="given"
 OFFSET = 0
 
+
 # %% role="exercise" exercise="double"
 def double(x):
     """Twice x."""
     # region solution
     return OFFSET + 2 * x
     # endregion
+
 
 # %% role="check" exercise="double"
 check(double)
@@ -27,12 +29,14 @@ check(double)
 if passed(double):
     print(double(2))
 
+
 # %% role="exercise" exercise="row_sums"
 def row_sums(x):
     """The sum of each row."""
     # region solution
     return np.sum(x, axis=1)
     # endregion
+
 
 # %% role="exercise" exercise="the_answer"
 # region solution: the_answer = None  # two numbers
