@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from grader.authoring import build
-from grader.course import percent, references, registry
+from grader.course import percent, references
 from grader.course.patches import Patch, PatchError, applied
-from grader.course.spec import Case, Exercise, Lesson
+from grader.course.spec import SEED, Case, Exercise, Lesson
 from grader.course.stubs import BEGIN, END, learner_notebook, stubbed
 from grader.judging.judge import judge
 from grader.notebook.live import Live
@@ -134,7 +134,7 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) ->
             told = {id for id in verdict.mistakes if "+" not in id} if "+" not in mistake.id else set()
             for other in sorted(told - {mistake.id} - _alike(exercise, mistake.id)):
                 problem(f"mistake {mistake.id} gives the same results as {other}; add a case that tells them apart.")
-    cases = tuple(exercise.cases(np.random.default_rng(registry.SEED)))
+    cases = tuple(exercise.cases(np.random.default_rng(SEED)))
     for sentence in _rules(exercise, cases):
         problem(sentence)
     ids = {mistake.id for mistake in exercise.mistakes}
@@ -285,8 +285,8 @@ def _stubs(cells: Sequence[percent.Cell], lesson: Lesson) -> dict[str, Live]:
 def _given_away(name: str, cells: Sequence[percent.Cell], lesson: Lesson) -> Iterator[str]:
     """Where the learner's notebook, as built and as it lies on disk, still holds a solution."""
     notebooks = [learner_notebook(name, cells, lesson)]
-    if registry.notebook_path(name).is_file():
-        notebooks.append(json.loads(registry.notebook_path(name).read_text(encoding="utf-8")))
+    if course.notebook_path(name).is_file():
+        notebooks.append(json.loads(course.notebook_path(name).read_text(encoding="utf-8")))
     texts = {"".join(cell["source"]) for notebook in notebooks for cell in notebook["cells"]}
     for text in sorted(texts):
         if BEGIN in text:
@@ -317,9 +317,9 @@ def _regions(text: str) -> Iterator[str]:
 
 def _unknown_texts(names: Sequence[str]) -> Iterator[str]:
     for name in names:
-        for exercise in registry.lesson(name).exercises:
+        for exercise in course.lesson(name).exercises:
             for id in sorted({id for mistake in exercise.mistakes for id in mistake.id.split("+")}):
                 try:
-                    registry.mistake_text(id)
+                    course.mistake_text(id)
                 except KeyError:
                     yield f"{name}, {exercise.name}: mistake {id} has no text."

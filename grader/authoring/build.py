@@ -17,7 +17,7 @@ from typing import Any
 
 from grader.authoring import teaching
 from grader.authoring.lint import proofread
-from grader.course import prose, registry
+from grader.course import prose
 from grader.course.percent import Cell
 from grader.course.spec import Lesson
 from grader.course.stubs import as_cells, digest, encode, notebook, unmarked
@@ -27,17 +27,17 @@ from grader.util.errors import AuthorError, LintError
 def checked_cells(name: str) -> tuple[tuple[Cell, ...], Lesson]:
     """The cells and the specification of a lesson. Raises: AuthorError where they don't fit together."""
     file = f"solutions/{name}.py"
-    lesson, cells = registry.lesson(name), registry.cells(name)
+    lesson, cells = course.lesson(name), course.cells(name)
     problems = proofread(file, cells, lesson)
     names = tuple(exercise.name for exercise in lesson.exercises)
-    if names != registry.CONTRACT[name]:
+    if names != course.exercises[name]:
         module = f"grader/course/lessons/{name}/__init__.py"
         problems.append(
             LintError(
                 module,
                 0,
                 f"exercises are {', '.join(names)}; the contract has "
-                f"{', '.join(registry.CONTRACT[name])}, in this order.",
+                f"{', '.join(course.exercises[name])}, in this order.",
             )
         )
     if problems:
@@ -55,30 +55,30 @@ def solution_notebook(
     about = {"lesson": name, "built_from": _built_from(name)}
     if said:
         about["quoted"] = [list(pair) for pair in said]
-    return notebook(as_cells(cells, lesson, unmarked, said, registry.way(name)), about)
+    return notebook(as_cells(cells, lesson, unmarked, said, course.nav_links(name)), about)
 
 
 def stale(name: str) -> list[str]:
     """One sentence for each file made from a lesson that is not what its source makes."""
     cells, lesson = checked_cells(name)
-    said = registry.quoted(name)
+    said = course.quoted(name)
     try:
-        learner, solution = registry.handed_out(name), solution_notebook(name, cells, lesson, said)
+        learner, solution = course.handed_out(name), solution_notebook(name, cells, lesson, said)
     except AuthorError as error:
         return [str(problem) for problem in error.problems]
     problems = [
-        (registry.notebook_path(name), _stale_text(registry.notebook_path(name), encode(learner))),
-        (registry.solution_path(name), _stale_solution(registry.solution_path(name), solution)),
+        (course.notebook_path(name), _stale_text(course.notebook_path(name), encode(learner))),
+        (course.solution_path(name), _stale_solution(course.solution_path(name), solution)),
         (teaching.path(name), _stale_text(teaching.path(name), teaching.page(name, cells, lesson, said))),
     ]
-    return [f"{path.relative_to(registry.root()).as_posix()}: {problem}" for path, problem in problems if problem]
+    return [f"{path.relative_to(course.root).as_posix()}: {problem}" for path, problem in problems if problem]
 
 
 def _built_from(name: str) -> str:
     """A digest of what decides a solution notebook's outputs: source, specification, the lesson's figures."""
     package = Path(__file__).resolve().parents[1]
-    figures = [] if registry.own() else sorted(package.glob(f"figures/lesson_{name[:2]}*.py"))
-    files = [registry.source_path(name), *sorted((registry.specified() / name).glob("*.py")), *figures]
+    figures = [] if course.own() else sorted(package.glob(f"figures/lesson_{name[:2]}*.py"))
+    files = [course.source_path(name), *sorted((course.folder(name)).glob("*.py")), *figures]
     return digest("\0".join(file.read_text(encoding="utf-8") for file in files))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from grader.authoring import kernel, teaching
 from grader.authoring.build import checked_cells, solution_notebook
-from grader.course import prose, registry
+from grader.course import prose
 from grader.course.percent import Cell
 from grader.course.stubs import encode, learner_notebook
 from grader.util.errors import AuthorError, LintError
@@ -46,9 +46,9 @@ def build(name: str) -> None:
     for cell, (count, shown) in zip(solved["cells"], outputs, strict=True):
         if cell["cell_type"] == "code":
             cell["execution_count"], cell["outputs"] = count, shown
-    learner = learner_notebook(name, cells, lesson, said, registry.way(name), registry.opening(name))
-    write_whole(registry.notebook_path(name), encode(learner))
-    write_whole(registry.solution_path(name), encode(solved))
+    learner = learner_notebook(name, cells, lesson, said, course.nav_links(name), course.opening(name))
+    write_whole(course.notebook_path(name), encode(learner))
+    write_whole(course.solution_path(name), encode(solved))
     teaching.path(name).parent.mkdir(parents=True, exist_ok=True)
     write_whole(teaching.path(name), teaching.page(name, cells, lesson, said))
 

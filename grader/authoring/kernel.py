@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from grader.course import prose, registry
+from grader.course import prose
 
 START_TIMEOUT_S = 120
 SHOWN = ("stream", "display_data", "execute_result", "error")
@@ -196,7 +196,7 @@ def _this_interpreter() -> Any:
 
 def kept() -> Path:
     """Where a lesson's run leaves what it has trained, in a file called like the lesson, for the builds of later lessons."""
-    return registry.root() / "build" / "kept"
+    return course.root / "build" / "kept"
 
 
 def _environment(scratch: Path) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from grader.course import prose, registry
+from grader.course import prose
 from grader.course.percent import Cell
 from grader.course.stubs import stubbed
 
@@ -27,4 +27,4 @@ def minutes(cells: Sequence[Cell]) -> int:
 
 def of_lesson(name: str) -> tuple[int, int]:
     """(minutes for the exercises, minutes of reading) of a lesson."""
-    return sum(exercise.minutes for exercise in registry.lesson(name).exercises), minutes(registry.cells(name))
+    return sum(exercise.minutes for exercise in course.lesson(name).exercises), minutes(course.cells(name))

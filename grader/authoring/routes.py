@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.authoring import reading
-from grader.course import registry
 from grader.course.percent import Cell
 from grader.course.stubs import task_name
 from grader.util.files import write_whole
@@ -118,7 +117,7 @@ ROUTES = (
 
 
 def path() -> Path:
-    return registry.root() / "docs" / "teaching" / "README.md"
+    return course.root / "docs" / "teaching" / "README.md"
 
 
 def page() -> str:
@@ -131,7 +130,7 @@ def page() -> str:
         "## Notes on each lesson",
         _lessons(),
     ]
-    for route in ROUTES if registry.own() is None else ():
+    for route in ROUTES if course.own() is None else ():
         parts += [f"## {route.title}", route.about, _table(route)]
     return "\n\n".join(parts) + "\n"
 
@@ -150,13 +149,13 @@ def refresh() -> None:
 
 def exercises_of(stop: Stop) -> tuple[str, ...]:
     """The exercises that learners write at a stop."""
-    names = registry.CONTRACT[stop.lesson]
+    names = course.exercises[stop.lesson]
     return stop.work or names[: names.index(stop.until) + 1 if stop.until else None]
 
 
 def minutes_of(stop: Stop) -> tuple[int, int]:
     """(minutes for the exercises, minutes of reading) of a stop."""
-    work = sum(one.minutes for one in registry.lesson(stop.lesson).exercises if one.name in exercises_of(stop))
+    work = sum(one.minutes for one in course.lesson(stop.lesson).exercises if one.name in exercises_of(stop))
     return work, reading.minutes(_read(stop))
 
 
@@ -168,7 +167,7 @@ def total(route: Route) -> tuple[int, int]:
 
 def _read(stop: Stop) -> Sequence[Cell]:
     """The cells up to the task that follows the last exercise that is reached, sections that are left out not counted."""
-    cells = registry.cells(stop.lesson)
+    cells = course.cells(stop.lesson)
     if stop.until:
         own = next(cell.number for cell in cells if cell.role == "exercise" and cell.exercise == stop.until)
         tasks = (cell.number for cell in cells if cell.role == "prose" and task_name(cell.text))
@@ -185,10 +184,10 @@ def _read(stop: Stop) -> Sequence[Cell]:
 def _lessons() -> str:
     rows = ["| lesson | exercises, minutes | reading, minutes | total |", "|---|---|---|---|"]
     work = read = 0
-    for name in registry.lessons():
+    for name in course.lessons():
         own = reading.of_lesson(name)
         work, read = work + own[0], read + own[1]
-        rows.append(f"| [{registry.heading(name)}]({name}.md) | {own[0]} | {own[1]} | {sum(own)} |")
+        rows.append(f"| [{course.heading(name)}]({name}.md) | {own[0]} | {own[1]} | {sum(own)} |")
     return "\n".join([*rows, f"| all | {work} | {read} | {work + read} |"])
 
 
@@ -199,7 +198,7 @@ def _table(route: Route) -> str:
         names = ", ".join(f"`{name}`" for name in exercises_of(stop))
         far = f"`{stop.until}`" if stop.until else "the end"
         far += "".join(f", without *{heading}*" for heading in stop.without)
-        rows.append(f"| {registry.heading(stop.lesson)} | {far} | {names} | {work} | {read} |")
+        rows.append(f"| {course.heading(stop.lesson)} | {far} | {names} | {work} | {read} |")
     work, read = total(route)
     rows.append(f"| total: {work + read} minutes | | | {work} | {read} |")
     return "\n".join(rows)

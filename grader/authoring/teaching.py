@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.authoring import reading
-from grader.course import prose, registry
+from grader.course import prose
 from grader.course.percent import Cell
 from grader.course.spec import Lesson
 from grader.course.stubs import dots
@@ -40,7 +40,7 @@ class Expected:
 
 
 def path(name: str) -> Path:
-    return registry.root() / "docs" / "teaching" / f"{name}.md"
+    return course.root / "docs" / "teaching" / f"{name}.md"
 
 
 def notes(cells: Sequence[Cell]) -> Cell:
@@ -87,7 +87,7 @@ def page(name: str, cells: Sequence[Cell], lesson: Lesson, said: prose.Said) -> 
     own = sections(cell.text)
     parts = [
         f"<!-- `grader build` makes this page from solutions/{name}.py -->",
-        f"# Teaching {registry.heading(name)}",
+        f"# Teaching {course.heading(name)}",
         f"**Before this lesson:** {before(cells)}",
         _time(cells, lesson),
         f"## {FOR}",
@@ -148,4 +148,4 @@ def _mistakes(text: str, lesson: Lesson) -> Iterator[str]:
         own = [one for one in found if one.exercise == exercise.name]
         if own:
             yield f"### `{exercise.name}`"
-            yield "\n".join(f"- {registry.mistake_text(one.id).sentence} ({one.id})\n  *Ask:* {one.ask}" for one in own)
+            yield "\n".join(f"- {course.mistake_text(one.id).sentence} ({one.id})\n  *Ask:* {one.ask}" for one in own)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from grader.course.course import Course
 from grader.util.errors import AuthorError, InputError
 
 try:
@@ -79,7 +80,7 @@ def _take_course(arguments: Sequence[str]) -> None:
     named = course(arguments) or os.environ.get(VARIABLE)
     if named:
         os.environ[VARIABLE] = str(Path(named).expanduser().resolve())  # what this process starts may be elsewhere
-    if named or registry.own() is not None:
+    if named or course.own() is not None:
         from grader.course import own
 
         own.use(Path(named) if named else None)

@@ -11,8 +11,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from grader.course import own, registry
-from grader.course.moved import current
 from grader.util.errors import InputError
 
 NONE = "none"
@@ -41,14 +39,14 @@ def lesson_name(text: str, among: Iterable[str] | None = None) -> str:
 
     Raises: InputError, naming the nearest lesson, where there is none.
     """
-    names = tuple(registry.lessons() if among is None else among)
+    names = tuple(course.lessons() if among is None else among)
     bare = current(Path(text).stem if text.endswith((".py", ".ipynb")) else text)
     for name in names:
         if bare == name or (bare.isdigit() and bare.zfill(2) == name[:2]):
             return name
     near = get_close_matches(bare, names, 1, 0.5) or [name for name in names if bare and bare.lower() in name]
     advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(names) or 'none yet'}."
-    needed = f" A lesson of your own needs {own.NEEDED}." if registry.own() and not near else ""
+    needed = f" A lesson of your own needs {own.NEEDED}." if course.own() and not near else ""
     raise InputError(f"there is no lesson {text!r}; {advice}{needed}")
 
 
@@ -66,7 +64,7 @@ def lesson_list(text: str) -> tuple[str, ...]:
 def exercise_list(text: str) -> tuple[str, ...]:
     """Exercises with commas between them."""
     try:
-        named = tuple(dict.fromkeys(registry.known_exercise(part.strip()) for part in text.split(",") if part.strip()))
+        named = tuple(dict.fromkeys(course.known_exercise(part.strip()) for part in text.split(",") if part.strip()))
     except InputError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     if not named:
@@ -146,12 +144,12 @@ def _float(text: str) -> float:
 
 def chosen(texts: Sequence[str]) -> tuple[str, ...]:
     if not texts:
-        return registry.lessons()
+        return course.lessons()
     try:
         return tuple(dict.fromkeys(lesson_name(text) for text in texts))
     except InputError:
-        planned = [lesson_name(text, registry.CONTRACT) for text in texts]
-    missing = [name for name in planned if name not in registry.lessons()]
+        planned = [lesson_name(text, course.exercises) for text in texts]
+    missing = [name for name in planned if name not in course.lessons()]
     raise InputError(
         f"lesson {missing[0]} is not written yet: it needs solutions/{missing[0]}.py and "
         f"grader/course/lessons/{missing[0]}/."

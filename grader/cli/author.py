@@ -12,7 +12,6 @@ from typing import Any
 
 from grader.cli.arguments import chosen, command, whole
 from grader.cli.exits import NOT_PASSED, PASSED, complain
-from grader.course import registry
 from grader.util.errors import AuthorError
 
 BUILDS_AT_ONCE = 2
@@ -46,7 +45,7 @@ def _build(options: argparse.Namespace) -> int:
     from grader.authoring import routes
     from grader.authoring.execute import build
 
-    alone = [name for name in names if _CLOCK.search(registry.source(name))]
+    alone = [name for name in names if _CLOCK.search(course.source(name))]
     shared = [name for name in names if name not in alone]
     started = time.perf_counter()
     well = [_built(shared, build, options.jobs), _built(alone, build, 1)]

@@ -10,7 +10,7 @@ from typing import Any
 
 from grader.cli.arguments import NONE
 from grader.cli.exits import say
-from grader.course import registry
+from grader.course.spec import SEED
 from grader.util.errors import InputError
 
 HALF = "half of the learners"  # who chose the lessons, in the journal's head
@@ -30,7 +30,7 @@ def resolved(options: argparse.Namespace, found: list, begun: Mapping[str, Any])
             "--anonymous writes no grade book, so --roster and --assignment have no use; leave one of them out."
         )
     about = {
-        "seed": registry.SEED,
+        "seed": SEED,
         "timeout_s": TIMEOUT_S,
         "exercises": None,
         **MarkingScheme().settings(),
@@ -104,7 +104,7 @@ def continued(options: argparse.Namespace, begun: Mapping[str, Any], about: Mapp
 
 def _lessons(lessons: tuple[str, ...] | None, exercises: tuple[str, ...] | None) -> tuple[str, ...] | None:
     """The lessons to grade: those named, else those of the exercises named. Raises: InputError where these are in none of those."""
-    theirs = {name: registry.lesson_of(name) for name in exercises or ()}
+    theirs = {name: course.lesson_of(name) for name in exercises or ()}
     outside = [name for name, lesson in theirs.items() if lessons and lesson not in lessons]
     if outside:
         raise InputError(

@@ -24,7 +24,7 @@ from grader.cli.arguments import (
 )
 from grader.cli.exits import NOT_GRADED, STOPPED, complain, say
 from grader.cli.grade import below, outcome
-from grader.course import registry
+from grader.course.spec import SEED
 from grader.util import lacking
 from grader.util.errors import InputError
 
@@ -73,7 +73,7 @@ def add(commands: Any) -> None:
     made.add_argument(
         "--timeout", type=seconds, default=None, metavar="S", help="wall-clock seconds for each exercise and each cell"
     )
-    made.add_argument("--seed", type=natural, help=f"seed of the inputs, one for everybody (default: {registry.SEED})")
+    made.add_argument("--seed", type=natural, help=f"seed of the inputs, one for everybody (default: {SEED})")
     made.add_argument(
         "--lessons",
         type=lesson_list,
@@ -197,7 +197,7 @@ def _class(options: argparse.Namespace) -> int:
 
 def _with_torch(lessons: list[str]) -> None:
     """Raises: InputError where a lesson needs torch and there is none: it would be said of every learner."""
-    needed = [lesson[:2] for lesson in lessons if registry.needs_torch(lesson)]
+    needed = [lesson[:2] for lesson in lessons if course.needs_torch(lesson)]
     if needed and not lacking.installed("torch"):
         few = f"lesson {needed[0]} needs" if len(needed) == 1 else f"lessons {', '.join(needed)} need"
         raise InputError(f"{few} torch, and nothing was graded: {lacking.sentence('torch')}")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
+from grader.course.course import installed_folder
 from grader.util.lacking import installed
 
 IMPORT_TIMEOUT_S = 180  # the first import of torch on a cold disk takes long
@@ -93,9 +94,8 @@ def _required(*extras: str) -> list[str]:
 
 
 def _in_checkout() -> bool:
-    from grader.course import registry
 
-    return (registry.home() / "pyproject.toml").is_file()
+    return (installed_folder() / "pyproject.toml").is_file()
 
 
 def _packages() -> Iterator[Check]:
@@ -151,9 +151,8 @@ def _same_file(one: str, other: str) -> bool:
 
 def _no_torch() -> Check:
     """What it means that there is none: what is released of the NumPy lessons does without."""
-    from grader.course import registry
 
-    needing = [name[:2] for name in registry.lessons() if registry.needs_torch(name)]
+    needing = [name[:2] for name in course.lessons() if course.needs_torch(name)]
     if not needing:
         return Check("torch", "not installed, and not needed for these lessons")
     must = _in_checkout() or any(re.match(r"torch\b(?!.*extra)", line) for line in requires("attention-course") or ())
@@ -200,11 +199,10 @@ def _accelerator(seen: dict) -> Check:
 
 
 def _lessons() -> Check:
-    from grader.course import registry
 
-    names = registry.lessons()
-    found = f"{registry.edition()} with {len(registry.exercise_names())} exercises"
-    return Check("course", found if names else f"no lesson at {registry.root()}", "" if names else _reinstall())
+    names = course.lessons()
+    found = f"{course.edition()} with {len(course.exercise_names())} exercises"
+    return Check("course", found if names else f"no lesson at {course.root}", "" if names else _reinstall())
 
 
 def isolation() -> tuple[str, str]:

@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from grader.course.spec import SEED
 from grader.cli.arguments import command, lesson_list, natural, seconds, threshold
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain, harmless, say
-from grader.course import registry
+
 from grader.submission import platforms
 from grader.util.errors import InputError
 
@@ -54,7 +55,7 @@ def add(commands: Any) -> None:
         help="succeed if every submission has at least N points, or N%% of them",
     )
     grade.add_argument("--lessons", type=lesson_list, metavar="A,B", help="grade these lessons only, such as 01,05")
-    grade.add_argument("--seed", type=natural, default=registry.SEED, help="seed of the inputs (default: %(default)s)")
+    grade.add_argument("--seed", type=natural, default=SEED, help="seed of the inputs (default: %(default)s)")
     grade.add_argument(
         "--timeout", type=seconds, default=None, metavar="S", help="wall-clock seconds for each exercise and each cell"
     )

@@ -8,7 +8,6 @@ from typing import Any
 
 from grader.cli.arguments import command, lesson_list
 from grader.cli.exits import harmless
-from grader.course import registry
 from grader.util.errors import InputError
 
 
@@ -50,13 +49,13 @@ def run(options: argparse.Namespace) -> int:
 
     if options.only and not options.lessons:
         raise InputError("--only leaves out the lessons before those that --lessons names, so it needs --lessons.")
-    lessons = options.lessons or registry.lessons()
+    lessons = options.lessons or course.lessons()
     made = release(
         options.place,
-        tuple(name for name in registry.lessons() if name in lessons),
+        tuple(name for name in course.lessons() if name in lessons),
         earlier=()
         if options.only
-        else tuple(name for name in registry.lessons() if name < max(lessons) and name not in lessons),
+        else tuple(name for name in course.lessons() if name < max(lessons) and name not in lessons),
         without_solutions=options.without_solutions,
         gradescope_bundle=options.gradescope,
         grader=options.grader or "",

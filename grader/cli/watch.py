@@ -11,7 +11,8 @@ from typing import Any
 
 from grader.cli.arguments import command, lesson_list, natural, seconds
 from grader.cli.exits import say
-from grader.course import registry
+from grader.course.course import IMPORT_LOCK
+from grader.course.spec import SEED
 from grader.room.page_file import PageFile
 from grader.util.errors import InputError
 
@@ -27,7 +28,7 @@ def add(commands: Any) -> None:
         help="one learner's notebooks, or a folder of learners' folders (default: notebooks/, else here)",
     )
     watch.add_argument("--lessons", type=lesson_list, default=(), metavar="A,B", help="only these, such as 01,05")
-    watch.add_argument("--seed", type=natural, default=registry.SEED, help="seed of the inputs (default: %(default)s)")
+    watch.add_argument("--seed", type=natural, default=SEED, help="seed of the inputs (default: %(default)s)")
     watch.add_argument(
         "--page", type=Path, metavar="FILE", help="also write a page of the room for a projector, such as room.html"
     )
@@ -73,13 +74,13 @@ def _rooms(watcher: Any, page: PageFile | None) -> Iterator[Any]:
         if page is not None and board is not None:
             trouble = page.show(board)
             if trouble:
-                with registry.ALONE:
+                with IMPORT_LOCK:
                     say(trouble)
         if room is not None:
             yield room
 
 
-# A thread that runs a reference replaces sys.stdout and sys.stderr for that long, under registry.ALONE. Printing takes the same
+# A thread that runs a reference replaces sys.stdout and sys.stderr for that long, under IMPORT_LOCK. Printing takes the same
 # lock; without it a line now and then would be lost.
 
 
@@ -88,7 +89,7 @@ def _in_place(rooms: Iterator[Any]) -> None:
 
     with Screen() as screen:
         for room in rooms:
-            with registry.ALONE:
+            with IMPORT_LOCK:
                 screen.show(room)
 
 
@@ -97,7 +98,7 @@ def _line_by_line(rooms: Iterator[Any]) -> None:
 
     last = None
     for room in rooms:
-        with registry.ALONE:
+        with IMPORT_LOCK:
             for line in lines(room, last):
                 print(line, flush=True)
         last = room

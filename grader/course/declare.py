@@ -22,17 +22,16 @@ The functions of the body are plain ones: nothing is ever made of the class, whi
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from inspect import cleandoc
 from typing import Any
 
 from grader.course.patches import patch
-from grader.course.spec import Case, Exercise, Lesson, Mistake, MistakeText, Property
+from grader.course.spec import Case, Exercise, Mistake, MistakeText, Property
 from grader.worker.values import Tensor
 
-__all__ = ["Case", "MistakeText", "Property", "Tensor", "collected", "exercise", "holds", "mistake", "patch"]
+__all__ = ["Case", "MistakeText", "Property", "Tensor", "exercise", "holds", "mistake", "patch"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Declared:
 
 
 def mistake(*ways: Any, says: str = "", why: str = "", evidence: str = "") -> Declared:
-    """A mistake with its text; without `says`, the text stands at another exercise of the lesson, or in course/mistakes/.
+    """A mistake with its text; without `says`, the text stands at another exercise of the lesson, or in solutions/shared/mistakes/.
 
     ways: patches of the reference (or, where the algorithm differs, functions, classes or values), each the same mistake.
     says: what the learner reads first. why: the mistake at length, in Markdown. evidence: a public 'owner/repo#number'.
@@ -55,18 +54,19 @@ def mistake(*ways: Any, says: str = "", why: str = "", evidence: str = "") -> De
 
 
 def holds(title: str, needs: tuple[str, ...] = ()) -> Callable[[Callable[..., str | None]], Property]:
-    """Makes a property of a function (see model.Property)."""
+    """Makes a property of a function (see `spec.Property`)."""
     return lambda check: Property(title, check, needs)
 
 
 def exercise(**fields: Any) -> Callable[[type], Exercise]:
     """Makes an Exercise of a class: its name, its docstring as the task, and what its body holds. fields: the others of Exercise."""
 
-    def made(body: type) -> Exercise:
+    def specify(body: type) -> Exercise:
         given = {name: value for name, value in vars(body).items() if not name.startswith("__")}
         declared = {id: _declared(value) for id, value in given.pop("mistakes").items()}
         properties = tuple(value for value in given.values() if isinstance(value, Property))
-        said = {name: value for name, value in given.items() if name in Exercise.__dataclass_fields__}
+        own = {name: value for name, value in given.items() if name in Exercise.__dataclass_fields__}
+        own["cases"] = _with_probes_of(body.__module__, own["cases"])
         return Exercise(
             name=body.__name__,
             task=" ".join(cleandoc(body.__doc__ or "").split()),
@@ -77,19 +77,25 @@ def exercise(**fields: Any) -> Callable[[type], Exercise]:
                 if one.says
             ),
             properties=(*given.get("more_properties", ()), *properties),
-            **{**fields, **said},
+            **{**fields, **own},
         )
 
-    return made
+    return specify
 
 
-def collected(package: str, exercises: Sequence[str], **about: Any) -> Lesson:
-    """The lesson of a folder: `package` is its __name__, `exercises` its files in order. about: title, question, outcome, needs."""
-    made = tuple(getattr(importlib.import_module(f"{package}.{name}"), name) for name in exercises)
-    texts = tuple(
-        dict.fromkeys(text for one in made for text in one.texts)
-    )  # exercises may share a mistake and its text
-    return Lesson(package.rpartition(".")[2], exercises=made, texts=texts, **about)
+def _with_probes_of(module: str, cases: Callable) -> Callable:
+    """The cases, with the name of the lesson's folder before the names of its own probes.
+
+    module: the specification's, 'course_0.05_numpy_to_pytorch.exercises.SelfAttention'.
+    """
+    lesson = module.split(".")[1] if module.count(".") > 1 else ""
+
+    def named(rng: Any) -> Iterator[Case]:
+        for case in cases(rng):
+            own = case.probe.count(".") == 1
+            yield replace(case, probe=f"{lesson}.{case.probe}") if own else case
+
+    return named
 
 
 def _in_turn(declared: Mapping[str, Declared]) -> tuple[Mistake, ...]:

@@ -10,6 +10,8 @@ import numpy as np
 
 from grader.worker.values import Observation, Part
 
+SEED = 7  # of the inputs; the notebook and `grader grade` share it, so that their verdicts agree
+
 Kind = Literal["function", "class", "answer"]
 
 
@@ -21,7 +23,8 @@ class Case:
     title:   what the learner reads: 'the three-token table', 'scores of 1000'.
     args, kwargs: inputs; arrays, `Tensor`s, numbers, strings, None, tuples and dicts of those.
              They are copied for every run.
-    probe:   a function of grader/worker/probes.py; 'call' calls the learner's function.
+    probe:   'call' calls the learner's function, 'module' builds a module with given weights and runs it, 'answer' takes a
+             value as it is; 'probes.NAME' is a function of probes.py in the lesson's folder, 'shared.probes.NAME' of shared/.
     options: what else the probe needs (weights for a module, which gradients to take).
     names:   what to call args where they are shown; by default the exercise's parameter names.
     stage:   'values', or 'extremes' for what is judged last (large scores, empty rows, half precision).
@@ -114,6 +117,7 @@ class Exercise:
     difficulty: 1 for practice, whose formula stands above it, to 3 for what makes one think.
     alike:     pairs of ids that no case can tell apart, so that a verdict names both; each text has to fit both.
     spare:     parameters that a right answer may leave unused.
+    course, lesson: where it belongs; the course fills them in.
     compare:   replaces the comparison with the reference where the contract leaves room: called
                with (case, expected, got), both observations; returns None or what differs.
     """
@@ -139,14 +143,18 @@ class Exercise:
     compare: Callable[[Case, Observation, Observation], str | None] | None = None
     rtol: float = 1e-4
     atol: float = 1e-5
+    course: Any = field(default=None, repr=False)
+    lesson: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """name: '01_three_tokens', also the name of its files; texts: mistakes that only it knows.
+    """What stands in a lesson's lesson.toml, and its exercises.
+
+    name: '01_three_tokens', the name of its folder and of its notebooks; texts: mistakes that only it knows.
 
     outcome: what one can do after it, as 'we can …' goes on.
-    needs: a module of grader/data whose `load()` the solved notebook runs for real, an extra for everybody else; '' for none.
+    needs: a module of solutions/shared/data/ whose `load()` the solved notebook runs for real, an extra for everybody else; '' for none.
     """
 
     name: str
@@ -156,3 +164,4 @@ class Lesson:
     texts: tuple[MistakeText, ...] = ()
     outcome: str = ""
     needs: str = ""
+    course: Any = field(default=None, repr=False)

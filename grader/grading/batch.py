@@ -22,7 +22,7 @@ from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, Protocol
 
-from grader.course import own, registry
+from grader.course.spec import SEED
 from grader.grading.grade import ENVIRONMENT, all_ours, grade_submission
 from grader.grading.journal import JournalEntry, from_line, to_line
 from grader.grading.roster import PackedSubmission, RosterEntry, pack, unpack
@@ -47,14 +47,14 @@ class Settings:
 
     lessons: tuple[str, ...] | None = None
     exercises: tuple[str, ...] | None = None
-    seed: int = registry.SEED
+    seed: int = SEED
     timeout_s: float = TIMEOUT_S
     require: str = "process"
 
     @property
     def torch(self) -> bool:
         """Whether some lesson is known to need it."""
-        return any(map(registry.needs_torch, self.lessons or ()))
+        return any(map(course.needs_torch, self.lessons or ()))
 
 
 class Pool(Protocol):
@@ -307,7 +307,7 @@ def _alone(packed: PackedSubmission, settings: Settings, pool: Pool) -> bytes:
 
 def _ours(packed: PackedSubmission, settings: Settings, why: str) -> bytes:
     """The line of a submission that could not be graded."""
-    lessons = settings.lessons or registry.lessons()
+    lessons = settings.lessons or course.lessons()
     report = all_ours(packed.name, packed.path, lessons, settings.exercises, why, packed.notes)
     report = replace(report, attention=packed.attention)
     return to_line(JournalEntry(packed.key, packed.digest, settings.require, report))
@@ -316,7 +316,7 @@ def _ours(packed: PackedSubmission, settings: Settings, why: str) -> bytes:
 def report_of(results: Sequence[JournalEntry], settings: Settings) -> Report:
     """One report of all, in the order given; its isolation is the weakest that held."""
     held = min((result.isolation for result in results), key=LEVELS.index, default="process")
-    return Report(tuple(result.report for result in results), settings.seed, isolation=held, course=registry.title())
+    return Report(tuple(result.report for result in results), settings.seed, isolation=held, course=course.title)
 
 
 def read(line: bytes) -> JournalEntry:

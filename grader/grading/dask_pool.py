@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from grader.course import own, registry
+from grader.course.course import COURSE_ENV
 from grader.grading import batch
 from grader.util import lacking
 from grader.util.errors import InputError
@@ -86,7 +86,7 @@ class Cluster:
 
 def _own() -> str:
     """What a worker needs besides, where the course is one's own."""
-    return f", and start it with {registry.VARIABLE} naming the folder of your course" if registry.own() else ""
+    return f", and start it with {COURSE_ENV} naming the folder of your course" if course.own() else ""
 
 
 def course_digest() -> str:
@@ -94,7 +94,7 @@ def course_digest() -> str:
     own.enter()
     made = hashlib.sha256()
     package = Path(__file__).resolve().parents[1]
-    for top in (package, registry.root() / "solutions", *([registry.specified()] if registry.own() else [])):
+    for top in (package, course.root / "solutions", *([course.specified()] if course.own() else [])):
         for path in sorted(path for path in top.rglob("*.py") if "_course" not in path.relative_to(top).parts):
             made.update(path.relative_to(top).as_posix().encode() + b"\0" + path.read_bytes())
     return made.hexdigest()[:16]

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from grader.course import registry
-from grader.course.spec import Exercise
+from grader.course.course import IMPORT_LOCK
+from grader.course.spec import SEED, Exercise
 from grader.grading.deadline import Deadline
 from grader.grading.resemblance import Resemblance
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
@@ -64,13 +64,13 @@ def grade_submission(
             sandbox = stack.enter_context(Sandbox(timeout_s, torch=torch, reader=reader))
         elif torch:
             sandbox.need_torch()
-        if any(map(registry.needs_torch, submission.lessons)) and lacking.installed("torch"):
+        if any(map(course.needs_torch, submission.lessons)) and lacking.installed("torch"):
             # While the sandbox's processes do: judging would begin when both had. An import that fails is told where torch is used.
-            with registry.ALONE, suppress(Exception):
+            with IMPORT_LOCK, suppress(Exception):
                 importlib.import_module("torch")
         stack.callback(sandbox.end_submission)
         stack.callback(reader.end)
-        seed = registry.SEED if seed is None else seed
+        seed = SEED if seed is None else seed
         sandbox.begin_submission(sum(len(asked(lesson, exercises)) for lesson in submission.lessons))
         reports: list[LessonReport] = []
         solutions = Resemblance()
@@ -119,8 +119,8 @@ def grade(
         reports: list[SubmissionReport] = []
 
         def report(*more: SubmissionReport) -> Report:
-            submissions, drawn = (*reports, *more), registry.SEED if seed is None else seed
-            return Report(submissions, drawn, isolation=sandbox.isolation, course=registry.title())
+            submissions, drawn = (*reports, *more), SEED if seed is None else seed
+            return Report(submissions, drawn, isolation=sandbox.isolation, course=course.title)
 
         for path in paths:
             begun(str(path))
@@ -139,7 +139,7 @@ def grade(
 
 
 def _needs_torch(submission: Submission) -> bool:
-    return submission.mentions_torch or any(map(registry.needs_torch, submission.lessons))
+    return submission.mentions_torch or any(map(course.needs_torch, submission.lessons))
 
 
 def _read_needs_torch(path: str | Path, lessons: Sequence[str] | None, reader: Reader) -> bool:
@@ -163,7 +163,7 @@ class _Absent:
 
 def asked(lesson: str, exercises: Sequence[str] | None) -> tuple[str, ...]:
     """The exercises of a lesson that count: all, or those named."""
-    return tuple(name for name in registry.CONTRACT[lesson] if exercises is None or name in exercises)
+    return tuple(name for name in course.exercises[lesson] if exercises is None or name in exercises)
 
 
 def _grade_lesson(
@@ -176,9 +176,9 @@ def _grade_lesson(
     solutions: Resemblance,
 ) -> LessonReport:
     try:
-        exercises = {exercise.name: exercise for exercise in registry.lesson(lesson).exercises}
+        exercises = {exercise.name: exercise for exercise in course.lesson(lesson).exercises}
         points = {name: exercises[name].points for name in names}
-        if registry.needs_torch(lesson) and not lacking.installed("torch"):
+        if course.needs_torch(lesson) and not lacking.installed("torch"):
             return LessonReport(lesson, tuple(ours(name, lacking.sentence("torch")) for name in names), points)
         if deadline.over:
             return LessonReport(lesson, tuple(map(deadline.verdict, names)), points)
@@ -243,7 +243,7 @@ def all_ours(
     reports = []
     for lesson in lessons:
         judged = tuple(ours(exercise, why) for exercise in asked(lesson, exercises))
-        points = {verdict.exercise: registry.exercise(verdict.exercise).points for verdict in judged}
+        points = {verdict.exercise: course.exercise(verdict.exercise).points for verdict in judged}
         reports.append(LessonReport(lesson, judged, points, notes if not reports else ()))
     return SubmissionReport(name, path, tuple(reports))
 

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.course import registry
-from grader.course.moved import MOVED, current
 from grader.grading.roster import Packed, RosterEntry, pack
 from grader.submission.submission import lesson_of_name
 from grader.util.errors import InputError
@@ -57,7 +55,7 @@ def choice(found: Sequence[RosterEntry], kept: Sequence[str] | None = None) -> C
         had = (
             ", ".join(f"lesson {lesson[:2]} by {counts[lesson]}" for lesson in sorted(counts)) or "there is no notebook"
         )
-        example = _numbers(sorted(counts) or registry.lessons()[:1])
+        example = _numbers(sorted(counts) or course.lessons()[:1])
         raise InputError(
             f"no lesson was handed in by at least half of the {len(found)} learners ({had}). Say which to grade, "
             f"such as --lessons {example}; a lesson that was not handed in counts as missing."
@@ -81,7 +79,7 @@ def _has_cell_of(name: str, files: Sequence[Packed]) -> bool:
 def lesson_of(file: str, data: bytes, names: Mapping[bytes, str]) -> str:
     """By its metadata, else by its name, else by the exercises that it seems to define; '' for none. names: as defining() has them."""
     said = current(next((found[1].decode("ascii", "replace") for found in _LESSON.finditer(data)), ""))
-    if said in registry.lessons():
+    if said in course.lessons():
         return said
     if told := lesson_of_name(Path(file)):
         return told
@@ -92,7 +90,7 @@ def lesson_of(file: str, data: bytes, names: Mapping[bytes, str]) -> str:
 
 def defining() -> dict[bytes, str]:
     """The lesson of each exercise."""
-    return {name.encode(): lesson for lesson in registry.lessons() for name in registry.CONTRACT[lesson]}
+    return {name.encode(): lesson for lesson in course.lessons() for name in course.exercises[lesson]}
 
 
 def _numbers(lessons: Iterable[str]) -> str:

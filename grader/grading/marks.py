@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from grader.course import registry
 from grader.judging.verdict import LessonReport, Report, hundredths
 from grader.util.errors import InputError
 from grader.util.names import printable
@@ -35,7 +34,7 @@ def read_weights(path: Path) -> dict[str, float]:
         if len(cells) < 2 or any(cells[2:]):
             raise InputError(f"{where}: expected an exercise and its points, such as 'softmax_rows,3'.")
         try:
-            name = registry.known_exercise(cells[0])
+            name = course.known_exercise(cells[0])
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
         if name in found:

@@ -16,6 +16,7 @@ from grader.course.spec import Case, Exercise
 from grader.judging.compare import flatten
 from grader.judging.diagnose import Diagnosis
 from grader.judging.verdict import Verdict
+from grader.worker import probes
 from grader.worker.observe import observe, same_random_state
 from grader.worker.operations import GROUPS
 from grader.worker.values import Observation, Part
@@ -44,7 +45,8 @@ def baseline_of(exercise: Exercise, seed: int) -> Baseline:
 
 
 def _of(exercise: Exercise, seed: int) -> Baseline:
-    reference = references.reference(exercise.name)
+    probes.offer(exercise.course.probe_texts())
+    reference = references.reference(exercise)
     names = _parameter_names(exercise, reference)
     watch = tuple(group for group in exercise.forbids if group in GROUPS)
     if "einsum_products" in exercise.requires:

@@ -171,20 +171,20 @@ class Diagnosis:
             self._edits[key] = both or ()
             if both:
                 try:
-                    self._built[key] = references.patched(self.exercise.name, both)
+                    self._built[key] = references.patched(self.exercise, both)
                 except Exception:  # together they may be no Python, or a class that cannot be made
                     self._edits[key] = ()
         return bool(self._edits[key])
 
     def _edits_of(self, number: int) -> tuple[Edit, ...]:
         if (number,) not in self._edits:
-            self._edits[number,] = references.edits_of(self.exercise.name, self.exercise.mistakes[number].wrong)
+            self._edits[number,] = references.edits_of(self.exercise, self.exercise.mistakes[number].wrong)
         return self._edits[number,]
 
     def _build(self, key: Key) -> Any:
         if key not in self._built:
             (number,) = key
-            self._built[key] = references.wrong(self.exercise.name, self.exercise.mistakes[number])
+            self._built[key] = references.wrong(self.exercise, self.exercise.mistakes[number])
         return self._built[key]
 
     def _fits(self, key: Key, actual: Mapping[int, Observation], at: list[int], alike: Alike | None = None) -> bool:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 
-from grader.course import registry
+from grader.course.course import IMPORT_LOCK
 from grader.course.readings import seen
-from grader.course.spec import Case, Exercise
+from grader.course.spec import SEED, Case, Exercise
 from grader.judging import beginner, evidence, exceptions, runtime_policy, wording
 from grader.judging.agreement import agreeing, arrays
 from grader.judging.baseline import baseline_of
@@ -75,7 +76,7 @@ class Candidate(Protocol):
         ...
 
 
-def judge(exercise: Exercise, candidate: Candidate, seed: int = registry.SEED) -> Verdict:
+def judge(exercise: Exercise, candidate: Candidate, seed: int = SEED) -> Verdict:
     """The verdict on a candidate; nothing that the candidate does makes this raise.
 
     seed: of the inputs. The same seed gives every candidate the same inputs.
@@ -125,10 +126,10 @@ class _Judging:
         # An untouched stub has nothing to forbid, but a forbidden call is the answer's end before it runs.
         if offence:
             return self._forbidden(offence)
-        with registry.ALONE:
+        with IMPORT_LOCK:
             self.baseline = baseline_of(self.exercise, self.seed)
         self._observe_all()
-        with registry.ALONE:
+        with IMPORT_LOCK:
             return self._verdict_on_what_was_seen()
 
     def _verdict_on_what_was_seen(self) -> Verdict:
@@ -397,7 +398,8 @@ class _Judging:
         """The verdict on a case at fault, with the mistakes that reproduce what was observed."""
         case, failure = self.baseline.cases[i], finding.failure
         found = self.baseline.diagnosis.mistakes(self.actual)
-        sentences = tuple(" Also: ".join(registry.mistake_text(id).sentence for id in ids) for ids in found)
+        text_of = self.exercise.course.mistake_text
+        sentences = tuple(" Also: ".join(text_of(id).sentence for id in ids) for ids in found)
         status = STATUS[failure.kind] if finding.kind == "failure" and failure else "failed"
         seen_so = Evidence(self.exercise, finding, self.baseline.cases, self.baseline.parts, self.actual, self._slips())
         slip = "" if self.exercise.kind == "answer" else beginner.sentence(seen_so, bool(found))
@@ -425,7 +427,7 @@ class _Judging:
     def _elsewhere(self, case: Case, failure: Failure | None) -> str:
         """What comes first where the code reads a name that only cells of the course define which grading does not run."""
         name = exceptions.unknown_name(failure) if failure is not None else ""
-        return f"{wording.elsewhere(name, case.names)} " if name and name in _not_graded(self.exercise.name) else ""
+        return f"{wording.elsewhere(name, case.names)} " if name and name in _not_graded(self.exercise) else ""
 
     def _forbidden(self, offence: policy.Offence) -> Verdict:
         line = Line(offence.line) if offence.line else None
@@ -449,13 +451,11 @@ def _first(*stages: Callable[[], Verdict | None]) -> Verdict | None:
     return next((verdict for stage in stages if (verdict := stage()) is not None), None)
 
 
-@registry.remembered
-def _not_graded(exercise_name: str) -> frozenset[str]:
+@cache
+def _not_graded(exercise: Exercise) -> frozenset[str]:
     """The names that only the demonstrations and payoffs of an exercise's lesson define."""
-    if exercise_name not in registry.exercise_names():
-        return frozenset()
     names: dict[bool, set[str]] = {False: set(), True: set()}
-    for cell in registry.cells(registry.lesson_of(exercise_name)):
+    for cell in exercise.course.cells(exercise.lesson):
         if cell.role != "prose":
             names[cell.role in ("demo", "payoff")] |= defined_names(cell.text)
     return frozenset(names[True] - names[False])

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from grader.course import registry
 from grader.course.spec import Case, Exercise
 from grader.judging import exceptions
 from grader.judging.compare import allowed_kinds
@@ -342,10 +341,11 @@ def look(
 
 def following(exercise: Exercise) -> str:
     """What comes next in the course; of another lesson, also which one. '' after the last."""
-    name = registry.next_exercise(exercise.name)
-    if name is None or registry.lesson_of(name) == registry.lesson_of(exercise.name):
+    course = exercise.course
+    name = course.next_exercise(exercise.name)
+    if name is None or course.lesson_of(name) == exercise.lesson:
         return name or ""
-    return f"{name}, in lesson {registry.lesson_of(name)}"
+    return f"{name}, in lesson {course.lesson_of(name)}"
 
 
 LAST = "That was the last exercise of the course."

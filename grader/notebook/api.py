@@ -8,14 +8,10 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
-from grader.course import own
 from grader.notebook.showing import Shown, printed, said, verdict_shown
 from grader.notebook.target import MISSING, Refusal, find, names_at
-
-own.enter_beside(Path.cwd())
 
 
 def check(target: Any = MISSING, answer: Any = MISSING) -> Shown:

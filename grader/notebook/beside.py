@@ -11,6 +11,7 @@ from grader.course import references
 from grader.notebook import judged
 from grader.notebook.highlight import colored
 from grader.notebook.hints import HINTS
+from grader.notebook.kernel_course import kernel_course
 from grader.notebook.live import sources
 from grader.notebook.record import Record
 from grader.notebook.showing import Shown, sentence
@@ -35,7 +36,7 @@ def solution(wanted: Target, namespace: Mapping[str, Any], record: Record) -> Sh
         )
         return sentence(closed, more=record.take_notes())
     theirs = own_code(wanted, namespace) if entry.passed and judged.last_passed(wanted) else ""
-    ours = references.solution_text(name)
+    ours = references.solution_text(kernel_course(), name)
     if theirs:
         return shown(name, theirs, ours, record.take_notes())
     return sentence(ours, f"The course's solution of {name}", code=True, more=record.take_notes())

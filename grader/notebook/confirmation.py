@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from grader.course import registry
 from grader.course.stubs import digest
 from grader.notebook import workspace
+from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record, default_path
 from grader.util.errors import WorkspaceError
 from grader.util.names import BACKUPS
@@ -25,8 +25,8 @@ def demand(what: str, place: Path, given: str | None, call: str) -> None:
 
     what: a lesson or an exercise. call: how to reset, with `CODE` in the place of the code.
     """
-    lesson = what if what in registry.lessons() else registry.lesson_of(what)
-    exercises = registry.CONTRACT[lesson] if what == lesson else (what,)
+    lesson = what if what in kernel_course().lessons() else kernel_course().lesson_of(what)
+    exercises = kernel_course().exercises[lesson] if what == lesson else (what,)
     if not workspace.has_work(lesson, exercises if what != lesson else None, place):
         return
     record = Record(default_path(place.resolve()))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from grader.course import references, registry
+from grader.course import references
 from grader.notebook import judged
+from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
 from grader.notebook.showing import Shown, sentence
 from grader.notebook.target import Target
@@ -30,12 +31,13 @@ def told(wanted: Target, level: int) -> str:
     """The text of a hint, Markdown; level: 1, 2 or 3."""
     mistake = _proven(wanted)
     if mistake and level < HINTS:
-        found, lines = registry.mistake_text(mistake), references.wrong_lines(wanted.name, mistake).strip("\n")
+        found = kernel_course().mistake_text(mistake)
+        lines = references.wrong_lines(kernel_course().exercise(wanted.name), mistake).strip("\n")
         if level == 1:
             return f"The check proved {mistake}: {found.sentence}\n\n{found.why}\n\nWhich of your lines does that?"
         if lines:
             return f"{mistake}: {found.sentence}\n\nWritten like this, it gives your result:\n\n```python\n{lines}\n```"
-    return registry.exercise(wanted.name).hints[level - 1].strip("\n")
+    return kernel_course().exercise(wanted.name).hints[level - 1].strip("\n")
 
 
 def _proven(wanted: Target) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from grader.course import registry
 from grader.notebook import files
 from grader.notebook.fingerprint import fingerprint
+from grader.notebook.kernel_course import kernel_course
 from grader.notebook.live import Live, functions_of, imported_files, reached, sources
 from grader.notebook.runs import NOTHING, Absence, Broken, Runs, ended_by
 from grader.notebook.target import Target
@@ -79,7 +79,7 @@ def last_passed(wanted: Target) -> bool:
 
 def current_lesson() -> str | None:
     """The lesson of the exercise that was checked last in this process; None where none was."""
-    return registry.lesson_of(_checked[-1]) if _checked else None
+    return kernel_course().lesson_of(_checked[-1]) if _checked else None
 
 
 def is_attempt(verdict: Any) -> bool:
@@ -154,7 +154,7 @@ def _with_causes(verdict: Any, wanted: Target, namespace: Mapping[str, Any]) -> 
         return replace(verdict, headline=" ".join((*absent, verdict.headline)))
     if absent:  # it came to an end without that
         return replace(verdict, details=(*verdict.details, *absent))
-    names = set(registry.CONTRACT[registry.lesson_of(wanted.name)]) - {wanted.name}
+    names = set(kernel_course().exercises[kernel_course().lesson_of(wanted.name)]) - {wanted.name}
     failing = [name for name, obj in read.items() if name in names and _fails(name, obj, namespace)]
     if failing and _passes_with_references(wanted, failing, namespace):
         first = f"{wanted.name} calls `{failing[0]}`, whose check fails: start there, with check({failing[0]})."
@@ -166,7 +166,7 @@ def _passes_with_references(wanted: Target, names: Sequence[str], namespace: Map
     """Whether an exercise would pass if what it calls under these names was the course's own."""
     from grader.course import references
 
-    with _swapped(wanted.obj, {name: references.reference(name) for name in names}):
+    with _swapped(wanted.obj, {name: references.reference(kernel_course().exercise(name)) for name in names}):
         return bool(_judge(wanted, namespace).passed)
 
 
@@ -190,7 +190,7 @@ def _judge(wanted: Target, namespace: Mapping[str, Any]) -> Any:
 
     try:
         with waiting(wanted.call), _as_found(), _as_graded(wanted.obj), files.hidden():
-            return judge(registry.exercise(wanted.name), _candidate(wanted, namespace))
+            return judge(kernel_course().exercise(wanted.name), _candidate(wanted, namespace))
     except KeyboardInterrupt as stop:
         return _interrupted(wanted, stop)
     except Exception as error:  # ours, never the learner's: the judge lets none of theirs out
@@ -241,7 +241,7 @@ def _candidate(wanted: Target, namespace: Mapping[str, Any]) -> Any:
     if not wanted.found:
         message = f"{name} is not defined in this notebook yet: run the cell that defines it."
         return Live(name, None, Failure("missing", message=message))
-    answer = registry.exercise(name).kind == "answer"
+    answer = kernel_course().exercise(name).kind == "answer"
     if answer and wanted.obj is None:
         return Live(name, None, Failure("not_started"))
     return Live(name, wanted.obj, None, None if answer else sources(name, wanted.obj, namespace))

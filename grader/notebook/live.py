@@ -6,14 +6,14 @@ import ast
 import linecache
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import FunctionType, MethodType
 from typing import Any
 
-from grader.course import registry
 from grader.course.spec import Case
 from grader.notebook import files
 from grader.notebook.fingerprint import globals_named, imports_of, of_library
+from grader.notebook.kernel_course import kernel_course
 from grader.notebook.showing import ipython
 from grader.source.definitions import normal, parse
 from grader.source.dependencies import Dependencies, Effects, TooMuch
@@ -63,7 +63,7 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
         kept = set(range(len(ran)))  # it will be said where they are read
     found = (ran[at] for at in sorted(kept | _refused(ran, name)))
     return Sources(
-        tuple("\n" * above + text for text, _, above in found)
+        tuple("\n" * above + text for text, _, above in found), kernel_course().given_names
     )  # so that its lines have the numbers that they have in the cell
 
 
@@ -74,11 +74,11 @@ def _refused(ran: list[tuple[str, Effects, int]], name: str) -> set[int]:
     return {own[at] for at in reading_of(tuple(ran[at][0] for at in own)).closed.refused}
 
 
-@registry.remembered
+@cache
 def _of_the_lesson(name: str) -> frozenset[str]:
     """The texts of the lesson's own cells, which are no learner's."""
     try:
-        cells = registry.cells(registry.lesson_of(name))
+        cells = kernel_course().cells(kernel_course().lesson_of(name))
     except KeyError:  # no exercise of the course
         return frozenset()
     return frozenset(normal(cell.text) for cell in cells if cell.role not in ("prose", "exercise"))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import FrameType
 from typing import Any, TextIO
 
-from grader.course import registry
+from grader.notebook.kernel_course import kernel_course
 from grader.notebook.live import code_files
 from grader.notebook.showing import ipython
 from grader.util.words import counted
@@ -19,7 +19,7 @@ def begin(namespace: Mapping[str, Any]) -> None:
     if shell is None or isinstance(sys.stdout, _Muted) or not getattr(shell, "attention_course", False):
         return
     names = {
-        file: name for name in registry.exercise_names() if name in namespace for file in code_files(namespace[name])
+        file: name for name in kernel_course().exercise_names() if name in namespace for file in code_files(namespace[name])
     }
     sys.stdout = _Muted(sys.stdout, names)
 

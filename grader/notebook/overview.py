@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grader.course import registry
+from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
 from grader.reports import html, text
 from grader.reports.templating import render
@@ -25,9 +25,9 @@ class Line:
 def table(record: Record, lessons: Sequence[str] | None = None) -> tuple[Line, ...]:
     """One line for each exercise of these lessons, by default of all, in the course's order. What passed once stays passed."""
     lines = []
-    for lesson in registry.lessons() if lessons is None else lessons:
+    for lesson in kernel_course().lessons() if lessons is None else lessons:
         points = _points(lesson)
-        for name in registry.CONTRACT[lesson]:
+        for name in kernel_course().exercises[lesson]:
             entry = record.entry(name)
             status = "passed" if entry.passed else entry.status
             lines.append(
@@ -38,7 +38,7 @@ def table(record: Record, lessons: Sequence[str] | None = None) -> tuple[Line, .
 
 def _points(lesson: str) -> dict[str, int]:
     try:
-        return {exercise.name: exercise.points for exercise in registry.lesson(lesson).exercises}
+        return {exercise.name: exercise.points for exercise in kernel_course().lesson(lesson).exercises}
     except ImportError:
         return {}
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from grader.course import prose, registry
+from grader.course import prose
 from grader.notebook import toolbar
+from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
 from grader.notebook.showing import Shown, sentence
 
@@ -60,15 +61,15 @@ class Answer(Shown):
 def _key(number: str) -> str:
     """By what the record knows a prediction: '01_three_tokens.2', since lessons of another course have the same numbers."""
     lesson, at = number.split(".")
-    return f"{next((name for name in registry.lessons() if name.startswith(f'{lesson}_')), lesson)}.{at}"
+    return f"{next((name for name in kernel_course().lessons() if name.startswith(f'{lesson}_')), lesson)}.{at}"
 
 
 def _answer(number: str) -> prose.Prediction | None:
     """A prediction's text as its notebook has it; None where this course's copy has no such text."""
     name, at = _key(number).split(".")
     try:
-        values = iter(registry.quoted(name))
-        texts = [prose.filled(cell.text, values) for cell in prose.shown(registry.cells(name)) if cell.role == "prose"]
+        values = iter(kernel_course().quoted(name))
+        texts = [prose.filled(cell.text, values) for cell in prose.shown(kernel_course().cells(name)) if cell.role == "prose"]
         return prose.prediction([text for text in texts if prose.is_prediction(text)][int(at) - 1])
     except (OSError, LookupError, prose.Unsaid):
         return None

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from grader.course import registry
+from grader.notebook.kernel_course import kernel_course
 from grader.util.files import json_object, write_whole
 
 try:
@@ -75,7 +75,7 @@ def has_lessons(folder: Path) -> bool:
         names = [entry.name for entry in os.scandir(folder) if entry.name.endswith(".ipynb") and entry.is_file()]
     except OSError:
         return False
-    return any(lesson in name for name in names for lesson in registry.CONTRACT)
+    return any(lesson in name for name in names for lesson in kernel_course().exercises)
 
 
 def make_folder(folder: Path) -> None:

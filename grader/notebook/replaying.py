@@ -9,8 +9,8 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-from grader.course import registry
-from grader.course.spec import Case, Exercise
+from grader.course.spec import SEED, Case, Exercise
+from grader.notebook.kernel_course import kernel_course
 from grader.notebook.runs import ended_by
 from grader.notebook.showing import Shown, ipython, said, sentence
 from grader.notebook.target import Target
@@ -18,7 +18,6 @@ from grader.reports.text import clean
 from grader.worker.observe import failure_from, materialise
 from grader.worker.values import Part
 
-_DIRECT = ("call", "lesson_06.attend")  # probes that call the function once, with the inputs as they are
 _put: dict[str, Any] = {}  # what earlier replays put into the notebook, by name
 
 
@@ -45,7 +44,7 @@ def ran(wanted: Target, verdict: Any, names: dict[str, Any]) -> Shown:
 
 def possible(wanted: Target, verdict: Any) -> bool:
     """Whether there is a failed input to replay."""
-    return not verdict.passed and bool(verdict.case) and registry.exercise(wanted.name).kind != "answer"
+    return not verdict.passed and bool(verdict.case) and kernel_course().exercise(wanted.name).kind != "answer"
 
 
 def _prepared(wanted: Target, verdict: Any, names: dict[str, Any]) -> tuple[str, str, str]:
@@ -55,7 +54,7 @@ def _prepared(wanted: Target, verdict: Any, names: dict[str, Any]) -> tuple[str,
     name = wanted.name
     if verdict.passed:
         return "", f"The last check of {name} passed, so there is no failed input to replay.", ""
-    exercise = registry.exercise(name)
+    exercise = kernel_course().exercise(name)
     if exercise.kind == "answer":
         return "", f"{name} is an answer and takes no input, so there is nothing to replay.", ""
     if not verdict.case:
@@ -64,7 +63,7 @@ def _prepared(wanted: Target, verdict: Any, names: dict[str, Any]) -> tuple[str,
             f"Nothing can be replayed: the check of {name} ended before anything was tried. {verdict.headline}",
             "",
         )
-    baseline = baseline_of(exercise, registry.SEED)
+    baseline = baseline_of(exercise, SEED)
     at = next(i for i, one in enumerate(baseline.cases) if one.key == verdict.case)
     case = baseline.cases[at]
     made = _Cell(exercise, case, names)
@@ -164,7 +163,7 @@ class _Cell:
         return "init" in self._case.options and self._exercise.kind == "class"
 
     def _is_direct(self) -> bool:
-        return self._case.probe in _DIRECT and self._exercise.kind == "function"
+        return self._case.probe == "call" and self._exercise.kind == "function"
 
     def _set(self, name: str, value: Any) -> str:
         """Sets a variable to a copy of its own. Returns its name: another one where the notebook uses that already."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from grader.course import registry
 from grader.notebook import confirmation, workspace
 from grader.notebook.beside import own_code
+from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
 from grader.notebook.showing import Shown, ipython, said, sentence
 from grader.notebook.target import Target
@@ -22,7 +22,7 @@ def shown(wanted: Target, code: str | None, names: dict[str, Any]) -> Shown:
     The file is changed, and what the browser shows is read from it anew: where the file is older than this very call,
     what was typed since the last saving would be lost, so that nothing is done until the notebook is saved.
     """
-    name, lesson = wanted.name, registry.lesson_of(wanted.name)
+    name, lesson = wanted.name, kernel_course().lesson_of(wanted.name)
     place = Path(".")
     if not (place / f"{lesson}.ipynb").is_file():
         return _below(name, lesson)
@@ -96,7 +96,7 @@ def in_the_cell(wanted: Target, names: dict[str, Any]) -> Shown:
     """
     name = wanted.name
     theirs = own_code(wanted, names)
-    copy = workspace.keep(Path("."), registry.lesson_of(name), name, theirs)
+    copy = workspace.keep(Path("."), kernel_course().lesson_of(name), name, theirs)
     names.pop(name, None)
     kept = f" Your code is kept in {copy}." if copy else ""
     done = f"`{name}` is the course's original again. Ctrl+Z in its cell (on a Mac ⌘Z) brings your code back.{kept}"

@@ -11,10 +11,11 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from grader.course import registry
 from grader.notebook import files
+from grader.notebook.kernel_course import kernel_course
 from grader.source.definitions import defined_names, normal, parse
 from grader.source.dependencies import IMPORTS
 from grader.source.scopes import imported, names_of
@@ -177,10 +178,10 @@ def ended_by(failure: Failure) -> tuple[str, str]:
     return f"{failure.type}: {message}" if message else failure.type, failure.line
 
 
-@registry.remembered
+@cache
 def _not_graded() -> frozenset[str]:
     """The texts of the course's cells that grading does not run: demonstrations, checks and payoffs."""
-    cells = (cell for lesson in registry.lessons() for cell in registry.cells(lesson))
+    cells = (cell for lesson in kernel_course().lessons() for cell in kernel_course().cells(lesson))
     return frozenset(normal(cell.text) for cell in cells if cell.role in ("demo", "check", "payoff"))
 
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from grader.course import registry
-
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "(looked up by name)"})()
 
 
@@ -30,7 +28,7 @@ class Target:
     @property
     def call(self) -> str:
         """The call that checks it."""
-        answer = registry.exercise(self.name).kind == "answer"
+        answer = kernel_course().exercise(self.name).kind == "answer"
         return f'check("{self.name}", {self.name})' if answer else f"check({self.argument})"
 
 
@@ -46,7 +44,7 @@ def find(target: Any, answer: Any, namespace: Mapping[str, Any], caller: str = "
     Raises: Refusal.
     """
     if target is MISSING:
-        raise Refusal(f"{caller} needs an exercise, as in {caller}({registry.exercise_names()[1]}).")
+        raise Refusal(f"{caller} needs an exercise, as in {caller}({kernel_course().exercise_names()[1]}).")
     if isinstance(target, str):
         name = _known(target)
         if answer is not MISSING:
@@ -68,14 +66,14 @@ def names_at(frame: FrameType) -> dict[str, Any]:
 
 
 def _known(name: str) -> str:
-    if name in registry.exercise_names():
+    if name in kernel_course().exercise_names():
         return name
     _refuse_other_handout(name)
     raise Refusal(f"No exercise is called {name[:80]!r}. {_nearest(name)}")
 
 
 def _name_of(obj: Any, namespace: Mapping[str, Any], caller: str) -> str:
-    names = registry.exercise_names()
+    names = kernel_course().exercise_names()
     own = getattr(obj, "__name__", None)
     own = own if isinstance(own, str) else None
     if own in names and callable(obj):
@@ -92,7 +90,7 @@ def _name_of(obj: Any, namespace: Mapping[str, Any], caller: str) -> str:
 def _refuse_other_handout(name: str) -> None:
     """Raises: Refusal where the exercise is of a lesson that this installation lacks."""
     said = next(
-        (registry.other_handout(lesson) for lesson, exercises in registry.CONTRACT.items() if name in exercises), ""
+        (kernel_course().other_handout(lesson) for lesson, exercises in kernel_course().exercises.items() if name in exercises), ""
     )
     if said:
         raise Refusal(said)
@@ -126,16 +124,16 @@ def _why_not(obj: Any, own: str | None, names: tuple[str, ...], caller: str) -> 
 
 def nearest(name: str) -> list[str]:
     """At most three exercises of similar names."""
-    lower = {each.lower(): each for each in registry.exercise_names()}
+    lower = {each.lower(): each for each in kernel_course().exercise_names()}
     return [lower[one] for one in difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.5)]
 
 
 def _example(name: str | None) -> str:
-    return next(iter(nearest(name or "")), registry.exercise_names()[0])
+    return next(iter(nearest(name or "")), kernel_course().exercise_names()[0])
 
 
 def _nearest(name: str) -> str:
     near = nearest(name)
     if near:
         return f"Nearest: {', '.join(near)}."
-    return f"The exercises are: {', '.join(registry.exercise_names())}."
+    return f"The exercises are: {', '.join(kernel_course().exercise_names())}."

@@ -13,8 +13,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from grader.course import registry
 from grader.notebook import beside, catalogue, hints, overview, replaying, resetting
+from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
 from grader.notebook.showing import Shown, ipython, sentence
 from grader.notebook.target import Target
@@ -186,7 +186,7 @@ class Toolbar:
 
     def _standing(self) -> str:
         """How this exercise and this lesson stand."""
-        name, lesson = self._wanted.name, registry.lesson_of(self._wanted.name)
+        name, lesson = self._wanted.name, kernel_course().lesson_of(self._wanted.name)
         lines = overview.table(self._record, (lesson,))
         mine = next(line for line in lines if line.exercise == name)
         now = self._verdict is not None and self._verdict.passed

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from grader.course import registry
 from grader.notebook import OFFERED, ROOM
+from grader.notebook.kernel_course import kernel_course
 from grader.notebook.laid_over import stubs_of
 from grader.notebook.runs import Runs, ended_by
 from grader.notebook.target import nearest
@@ -32,7 +32,7 @@ def sentence(error: NameError, trace: TracebackType | None, namespace: Mapping[s
         return f"`{name}` is for rooms and must be imported first: `from grader import {name}`."
     if name in OFFERED:
         return f"`{name}` is not known in this kernel: run the cell near the top that imports it; {ABOVE}."
-    if name in registry.exercise_names():
+    if name in kernel_course().exercise_names():
         return _exercise(name, runs)
     if found == "explain" and _ID.fullmatch(name):
         return f'explain takes an id in quotes: `explain("{name.upper()}")`.'
@@ -62,7 +62,7 @@ def _exercise(name: str, runs: Runs) -> str:
 
 def _cell_of(exercise: str) -> str:
     """The id of the cell in which a learner writes an exercise."""
-    return stubs_of(registry.pristine(registry.lesson_of(exercise))["cells"])[exercise]["id"]
+    return stubs_of(kernel_course().pristine(kernel_course().lesson_of(exercise))["cells"])[exercise]["id"]
 
 
 def _call(error: NameError, trace: TracebackType | None, namespace: Mapping[str, Any]) -> str | None:

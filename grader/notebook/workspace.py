@@ -14,9 +14,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from grader.course import registry
-from grader.course.moved import MOVED, former
+from grader.course.course import GLOSSARY
 from grader.course.stubs import encode
+from grader.notebook.kernel_course import kernel_course
 from grader.notebook.laid_over import Cell, exercise_of, merge, stubs_of, text_of, work_on
 from grader.notebook.record import has_lessons
 from grader.util import links
@@ -51,7 +51,7 @@ class Change:
             return f"{self.lesson} is up to date; nothing was changed."
         before = f"; the earlier notebook is kept: {self.backup}" if self.backup else ""
         kept = f", with your work on {', '.join(self.kept)}" if self.kept else ""
-        left = "".join(f" Your work on {name} went to {registry.lesson_of(name)}.ipynb." for name in self.left)
+        left = "".join(f" Your work on {name} went to {kernel_course().lesson_of(name)}.ipynb." for name in self.left)
         own = " What you wrote in the course's cells stands below them, in cells of your own:"
         noted = f"{own} {', '.join(self.noted)}." if self.noted else ""
         return f"{self.path} is the lesson of this version{kept}{before}.{noted}{left}"
@@ -102,7 +102,7 @@ def reset(lesson: str, place: Path) -> Change:
     """
     path = place / f"{lesson}.ipynb"
     backup = _back_up(path)
-    _write(path, place, encode(registry.handed_out(lesson)).encode())
+    _write(path, place, encode(kernel_course().handed_out(lesson)).encode())
     return Change(lesson, path, backup)
 
 
@@ -111,9 +111,9 @@ def reset_exercise(name: str, place: Path) -> Change:
 
     Raises: WorkspaceError as update() does.
     """
-    lesson = registry.lesson_of(name)
+    lesson = kernel_course().lesson_of(name)
     path = place / f"{lesson}.ipynb"
-    theirs, ours = _read(path), registry.handed_out(lesson)
+    theirs, ours = _read(path), kernel_course().handed_out(lesson)
     stubs = stubs_of(ours["cells"])
     answers = [at for at, cell in enumerate(theirs["cells"]) if exercise_of(cell, stubs) == name]
     if not answers:  # its cell was deleted: merging puts it where it belongs
@@ -135,7 +135,7 @@ def has_work(lesson: str, exercises: Sequence[str] | None, place: Path) -> bool:
     """Whether a lesson's notebook holds a learner's work on these exercises; None: or any cell that is not the course's."""
     path = place / f"{lesson}.ipynb"
     try:
-        theirs, ours = _read(path)["cells"], registry.handed_out(lesson)["cells"]
+        theirs, ours = _read(path)["cells"], kernel_course().handed_out(lesson)["cells"]
     except WorkspaceError:
         return os.path.lexists(path)  # what cannot be read may be anything
     if exercises is None:
@@ -146,7 +146,7 @@ def has_work(lesson: str, exercises: Sequence[str] | None, place: Path) -> bool:
 
 def stub(name: str) -> str:
     """The text of an exercise's cell as the course has it."""
-    return text_of(stubs_of(registry.pristine(registry.lesson_of(name))["cells"])[name])
+    return text_of(stubs_of(kernel_course().pristine(kernel_course().lesson_of(name))["cells"])[name])
 
 
 def holds(path: Path, text: str) -> bool:
@@ -173,7 +173,7 @@ def lay_glossary(place: Path) -> Path | None:
 
     Raises: WorkspaceError, as reset() does.
     """
-    path, data = place / registry.GLOSSARY, registry.glossary().encode()
+    path, data = place / GLOSSARY, kernel_course().glossary().encode()
     if not data or _bytes(path) == data:
         return None
     backup = _back_up(path)
@@ -185,8 +185,8 @@ def present(place: Path) -> tuple[str, ...]:
     """The lessons whose notebook is in a folder, under the name that it has or had."""
     return tuple(
         name
-        for name in registry.lessons()
-        if any(os.path.lexists(place / f"{each}.ipynb") for each in (name, *former(name)))
+        for name in kernel_course().lessons()
+        if any(os.path.lexists(place / f"{each}.ipynb") for each in (name, *kernel_course().former_names(name)))
     )
 
 
@@ -197,12 +197,12 @@ def update(lesson: str, place: Path) -> Change:
     Raises: WorkspaceError where the notebook is not there or can't be read, and as reset() does.
     """
     path = place / f"{lesson}.ipynb"
-    found = next((old for name in (lesson, *former(lesson)) if os.path.lexists(old := place / f"{name}.ipynb")), path)
+    found = next((old for name in (lesson, *kernel_course().former_names(lesson)) if os.path.lexists(old := place / f"{name}.ipynb")), path)
     came = _moved_here(lesson, place)
     theirs = {"cells": [], "metadata": {}} if came and not os.path.lexists(found) else _read(found)
     left = _moved_away(lesson, theirs["cells"], place)
     staying = [cell for cell in theirs["cells"] if exercise_of(cell, left) is None]
-    ours = registry.handed_out(lesson)
+    ours = kernel_course().handed_out(lesson)
     merged, kept, noted = merge([*staying, *came], ours["cells"])
     if found == path and merged == theirs["cells"] and theirs["metadata"].get("grader") == ours["metadata"]["grader"]:
         return Change(lesson, path, None, changed=False)
@@ -215,10 +215,10 @@ def update(lesson: str, place: Path) -> Change:
 
 def _moved_here(lesson: str, place: Path) -> list[Cell]:
     """Work on this lesson's exercises that lies where they stood before, unless the lesson's own notebook has some."""
-    stubs = stubs_of(registry.pristine(lesson)["cells"])
+    stubs = stubs_of(kernel_course().pristine(lesson)["cells"])
     came: list[Cell] = []
-    for name in stubs.keys() & MOVED.keys():
-        here, there = (place / f"{each}.ipynb" for each in (lesson, MOVED[name]))
+    for name in stubs.keys() & kernel_course().moved.keys():
+        here, there = (place / f"{each}.ipynb" for each in (lesson, kernel_course().moved[name]))
         if os.path.lexists(there) and not (os.path.lexists(here) and work_on(name, stubs[name], _read(here)["cells"])):
             came += work_on(name, stubs[name], _read(there)["cells"])
     return came
@@ -227,13 +227,13 @@ def _moved_here(lesson: str, place: Path) -> list[Cell]:
 def _moved_away(lesson: str, cells: Sequence[Cell], place: Path) -> dict[str, Cell]:
     """The exercises that went from this lesson to another, and their stubs there, once the work on them has gone there, too."""
     gone: dict[str, Cell] = {}
-    for name in (name for name, before in MOVED.items() if before == lesson):
-        stub = stubs_of(registry.pristine(registry.lesson_of(name))["cells"])[name]
-        work, there = work_on(name, stub, cells), place / f"{registry.lesson_of(name)}.ipynb"
+    for name in (name for name, before in kernel_course().moved.items() if before == lesson):
+        stub = stubs_of(kernel_course().pristine(kernel_course().lesson_of(name))["cells"])[name]
+        work, there = work_on(name, stub, cells), place / f"{kernel_course().lesson_of(name)}.ipynb"
         if not work:
             continue
         try:
-            update(registry.lesson_of(name), place)
+            update(kernel_course().lesson_of(name), place)
             arrived = work_on(name, stub, _read(there)["cells"])
         except WorkspaceError:  # a notebook there that can't be read; its own update says so
             continue

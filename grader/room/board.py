@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from grader.course import registry
-
 IDLE = ("not_started", "missing")
 
 
@@ -86,7 +84,7 @@ class Tile:
 
 def tiles(learners: Sequence[Learner], lesson: str) -> tuple[Tile, ...]:
     """The exercises of one lesson, in its order."""
-    return tuple(_tile(learners, lesson, name) for name in registry.CONTRACT[lesson])
+    return tuple(_tile(learners, lesson, name) for name in course.exercises[lesson])
 
 
 def _tile(learners: Sequence[Learner], lesson: str, exercise: str) -> Tile:
@@ -100,16 +98,16 @@ def _tile(learners: Sequence[Learner], lesson: str, exercise: str) -> Tile:
 
 def at_work(learners: Sequence[Learner]) -> tuple[str, ...]:
     """The lessons that somebody is at, most learners first; of as many, the earlier one."""
-    count = {name: 0 for name in registry.lessons()}
+    count = {name: 0 for name in course.lessons()}
     for learner in learners:
         if learner.here:
-            count[registry.lesson_of(learner.here)] += 1
+            count[course.lesson_of(learner.here)] += 1
     return tuple(sorted((name for name in count if count[name]), key=lambda name: -count[name]))
 
 
 def following(states: Mapping[str, State], last: str) -> str:
     """Where a learner is who checked `last` last: there until it passes, then at the next one that has not; '': all passed."""
-    names = registry.exercise_names()
+    names = course.exercise_names()
     at = names.index(last) if last in names else 0
     order = (*names[at:], *names[:at])
     return next((name for name in order if name not in states or states[name].status != "passed"), "")

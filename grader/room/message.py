@@ -12,7 +12,6 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from grader.course import registry
 from grader.judging.verdict import Statuses
 from grader.reports import text
 from grader.util.names import SPACE, UNSEEN, of_learner
@@ -62,7 +61,7 @@ def read(data: Any) -> Event:
         return Event(float(at), note=data["note"])
     if data.get("status") not in Statuses:
         raise Refused("This message has no status that the course knows.")
-    if data.get("exercise") not in registry.exercise_names():
+    if data.get("exercise") not in course.exercise_names():
         raise Refused("This exercise is not in the version of the course that the room runs.")
     mistake = data.get("mistake", "")
     if "note" in data or not isinstance(mistake, str) or mistake and not _MISTAKE.fullmatch(mistake):

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from grader.course import registry
 from grader.room import PORT
 from grader.room.journal import RoomJournal
 from grader.room.members import Room
@@ -131,7 +130,7 @@ def known_mistakes() -> dict[str, str]:
     from grader.course.mistakes import TEXTS
 
     found = {id: said.sentence for id, said in TEXTS.items()}
-    for name in registry.lessons():
+    for name in course.lessons():
         with contextlib.suppress(ImportError):
-            found |= {said.id: said.sentence for said in registry.lesson(name).texts}
+            found |= {said.id: said.sentence for said in course.lesson(name).texts}
     return found

@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from grader.course import registry
 from grader.reports import text
 from grader.reports.templating import LOOKS, render
 from grader.room import fit
@@ -45,7 +44,7 @@ def content(board: Board, *, names: bool = False, ended: bool = False) -> str:
     """What changes on the page."""
     learners = _labeled(board.learners)
     working, nowhere = at_work(learners), _nowhere(learners)
-    shown = _fitting(working, MAX_TILES - len(nowhere)) or registry.lessons()[:1]
+    shown = _fitting(working, MAX_TILES - len(nowhere)) or course.lessons()[:1]
     found = (*(tile for lesson in shown for tile in tiles(learners, lesson)), *nowhere)
     columns = 2 if len(found) > 3 else 1
     marks = [_marks(tile.here, names, tile.exercise) for tile in found]
@@ -87,7 +86,7 @@ def _fitting(working: Sequence[str], most: int) -> tuple[str, ...]:
     """The lessons with most learners whose exercises fit on the page, in the course's order; one at least."""
     shown: list[str] = []
     for name in working:
-        if shown and sum(len(registry.CONTRACT[one]) for one in (*shown, name)) > most:
+        if shown and sum(len(course.exercises[one]) for one in (*shown, name)) > most:
             break
         shown.append(name)
     return tuple(sorted(shown))
@@ -96,14 +95,14 @@ def _fitting(working: Sequence[str], most: int) -> tuple[str, ...]:
 def _title(lesson: str) -> str:
     """'01 · Three tokens'."""
     try:
-        return registry.heading(lesson).partition(":")[0]
+        return course.heading(lesson).partition(":")[0]
     except OSError:  # a hand-out has no source of lessons that are not in it
         return lesson
 
 
 def _others(learners: Sequence[Learner], lessons: Sequence[str]) -> list[tuple[str, int]]:
     """Lessons that have no place here, and how many are at each."""
-    here = [registry.lesson_of(learner.here) for learner in learners if learner.here]
+    here = [course.lesson_of(learner.here) for learner in learners if learner.here]
     return [(_title(name), here.count(name)) for name in sorted(lessons)]
 
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -258,11 +258,12 @@ class SpawnedWorker(Worker):
         return self._process.returncode
 
 
-def spawn(folder: str, torch: bool, memory_bytes: int) -> SpawnedWorker:
+def spawn(folder: str, torch: bool, memory_bytes: int, probes: Mapping[str, str]) -> SpawnedWorker:
     """A worker in a fresh interpreter."""
     ours, theirs = socket.socketpair()
     handed = "share" if sys.platform == "win32" else str(theirs.fileno())
-    process = start_interpreter(["worker", handed, str(os.getpid()), "torch" if torch else "plain"], folder, theirs)
+    arguments = ["worker", handed, str(os.getpid()), "torch" if torch else "plain", write_probes(folder, probes)]
+    process = start_interpreter(arguments, folder, theirs)
     if handed == "share":
         shared = theirs.share(process.pid)  # type: ignore[attr-defined]
         assert process.stdin is not None
@@ -270,6 +271,14 @@ def spawn(folder: str, torch: bool, memory_bytes: int) -> SpawnedWorker:
         process.stdin.close()
     theirs.close()
     return SpawnedWorker(process, ours, memory_bytes, folder)
+
+
+def write_probes(folder: str, probes: Mapping[str, str]) -> str:
+    """The file from which an interpreter that starts takes the course's probes, and which it then removes."""
+    path = os.path.join(folder, "probes.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(dict(probes), file)
+    return path
 
 
 def start_interpreter(

@@ -16,14 +16,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grader.course import registry
 from grader.sandbox.process import SandboxError, SpawnedWorker, Worker, WorkerLost, start_interpreter
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.zygote import StartedParent
 from grader.submission.archives import Quota
 from grader.submission.ipynb import Notebook, NotebookCell, Unreadable, printable
 from grader.submission.plan import Plan, Pristine, RunCell
-from grader.submission.reads import Rules
+from grader.submission.reads import Given, Rules
 from grader.worker import protocol
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ class Reader:
 
     def __init__(self, patience: int = 1) -> None:
         self._folder = new_folder()
-        self._parent = StartedParent(False, self._folder, PROGRAM) if FORKS else None
+        self._parent = StartedParent(False, self._folder, program=PROGRAM) if FORKS else None
         self._process: Worker | None = None
         self._patience = patience
         self._left_s = LEARNER_S * patience
@@ -118,7 +117,7 @@ class Reader:
             lesson, tuple(exercises), tuple(RunCell(*cell) for cell in run), owners, absent, tuple(notes), handed_in
         )
 
-    def sources(self, cells: Sequence[str], rules: Rules) -> dict[str, SourceFindings]:
+    def sources(self, cells: Sequence[str], rules: Rules, given: Given) -> dict[str, SourceFindings]:
         """For each exercise the first offence in the code that it reaches, and what beginners let slip in it.
 
         That it cannot be read is an offence where there are rules.
@@ -127,7 +126,7 @@ class Reader:
         from grader.source.slips import Slip
 
         try:
-            found = self._read("the notebook", do="sources", cells=cells, rules=rules, given=registry.GIVEN)["sources"]
+            found = self._read("the notebook", do="sources", cells=cells, rules=rules, given=given)["sources"]
         except Unreadable:
             return {name: (too_long(*rule), ()) for name, rule in rules.items()}
         return {
@@ -219,7 +218,7 @@ class Reader:
             if not self._parent.alive:
                 self._parent.close()
                 self._folder = new_folder()
-                self._parent = StartedParent(False, self._folder, PROGRAM)
+                self._parent = StartedParent(False, self._folder, program=PROGRAM)
             made = self._parent.fork(MEMORY_BYTES)
         made.guard()
         return made
@@ -228,8 +227,8 @@ class Reader:
 class SourcesApart:
     """A notebook's code as the judge asks about it; it is read for all exercises at once, when the first is judged."""
 
-    def __init__(self, reader: Reader, cells: Sequence[str], rules: Rules) -> None:
-        self._asked = reader, cells, rules
+    def __init__(self, reader: Reader, cells: Sequence[str], rules: Rules, given: Given) -> None:
+        self._asked = reader, cells, rules, given
         self._found: dict[str, SourceFindings] | None = None
 
     def offence(self, name: str, forbids: tuple[str, ...], requires: tuple[str, ...]) -> Offence | None:
@@ -242,6 +241,6 @@ class SourcesApart:
 
     def _of(self, name: str) -> SourceFindings:
         if self._found is None:
-            reader, cells, rules = self._asked
-            self._found = reader.sources(cells, rules)
+            reader, cells, rules, given = self._asked
+            self._found = reader.sources(cells, rules, given)
         return self._found[name]

@@ -88,6 +88,7 @@ class Sandbox:
     quota:        whether a worker's folder is a file system of a fixed size where the kernel can; else it is looked into by the clock.
     require:      the least isolation with which anything is run, one of LEVELS.
     zygote:       a warm process to share with other sandboxes; without one, a warm parent of its own is started.
+    probes:       the texts of the course's probes by module, `Course.probe_texts`; a shared zygote has its own.
     reader:       who reads the notebooks, closed by whoever made it; by default one of its own.
     """
 
@@ -102,7 +103,9 @@ class Sandbox:
         require: str = "process",
         zygote: SharedZygote | None = None,
         reader: Reader | None = None,
+        probes: Mapping[str, str] | None = None,
     ) -> None:
+        self._probes = probes or {}
         self.timeout_s = timeout_s
         self.memory_bytes = memory_bytes
         self.isolation, self.lacking = "process", "walls"
@@ -164,7 +167,7 @@ class Sandbox:
                 return parted
             except OSError:  # the zygote has ended
                 self._zygote = None
-        return StartedParent(self._torch)
+        return StartedParent(self._torch, probes=self._probes)
 
     def need_torch(self) -> None:
         """From now on workers have torch imported."""
@@ -218,7 +221,7 @@ class Sandbox:
                     self._replace_warm_parent()
                 worker: Worker = self._warm.fork(self.memory_bytes)  # type: ignore[union-attr]
             else:
-                worker = spawn(folder, self._torch, self.memory_bytes)
+                worker = spawn(folder, self._torch, self.memory_bytes, self._probes)
             worker.folder = folder
             begin = {
                 "do": "begin",

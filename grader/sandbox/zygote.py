@@ -9,13 +9,23 @@ import contextlib
 import selectors
 import socket
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 from grader.sandbox import usage
-from grader.sandbox.process import START_S, SandboxError, Worker, end_marked, end_tree, last_words, start_interpreter
+from grader.sandbox.process import (
+    START_S,
+    SandboxError,
+    Worker,
+    end_marked,
+    end_tree,
+    last_words,
+    start_interpreter,
+    write_probes,
+)
 from grader.sandbox.scratch import new_folder, remove_folder
 
 
@@ -124,13 +134,21 @@ class StartedParent(WarmParent):
     """A fresh interpreter, which imports while the caller goes on.
 
     folder: its home, by default a new one; removed when it ends, whatever becomes of this process.
+    probes: the texts of the course's probes, by module.
     program: what it runs, by default worker/warm.py.
     """
 
-    def __init__(self, torch: bool, folder: str | None = None, program: Path | None = None) -> None:
+    def __init__(
+        self,
+        torch: bool,
+        folder: str | None = None,
+        probes: Mapping[str, str] | None = None,
+        program: Path | None = None,
+    ) -> None:
         folder = folder or new_folder()
         super().__init__(torch, folder)
         arguments = ["warm", str(self._theirs.fileno()), "torch" if torch else "plain", folder]
+        arguments += [] if program else [write_probes(folder, probes or {})]
         with self._theirs:
             self._popen = start_interpreter(arguments, folder, self._theirs, program)
         self._process = psutil.Process(self._popen.pid)

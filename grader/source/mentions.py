@@ -9,7 +9,6 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from grader.course import registry
 from grader.source.definitions import parse, too_deep
 from grader.source.dependencies import IMPORTS, Binding, Dependencies, Statement, TooMuch, text_of
 from grader.source.scopes import bound_in_class
@@ -43,7 +42,8 @@ class Mention:
 class Reading:
     """A notebook's cells: what each name is made of, and what imports call things."""
 
-    def __init__(self, cells: tuple[str, ...]) -> None:
+    def __init__(self, cells: tuple[str, ...], given: tuple[tuple[str, str], ...] = ()) -> None:
+        self._given = dict(given)
         self.unread = False  # whether a cell is larger than what is read
         self.members: set[str] = set()  # names of the learner's own methods, attributes and fields
         self._made: set[int] = set()  # calls inside one whose texts have been read
@@ -276,7 +276,7 @@ class Reading:
         """What a name stands for, where these statements made its value. room: how many other names may lead there."""
         binding = [one for one in life if name in one.gives or name in one.may_give]
         dotted = {dotted for one in binding for dotted in one.imports.get(name, ())}
-        given = self._inner.get(name) or registry.GIVEN.get(name) or (name if name == "sys" else "")
+        given = self._inner.get(name) or self._given.get(name) or (name if name == "sys" else "")
         if given and not dotted and not (binding and name in binding[0].gives):
             return given, "library"  # what stands in a branch may never run and hides nothing
         if len(binding) == 1 and (held := _alias(binding[0].node, name)) is not None and room:

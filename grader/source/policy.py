@@ -124,9 +124,13 @@ _TORCH_TEXT = frozenset({"CompilationUnit", "_jit_get_operation"})
 
 @dataclass(frozen=True)
 class Sources:
-    """The learner's cells as text, in notebook order, magics already removed."""
+    """The learner's cells as text, in notebook order, magics already removed.
+
+    given: names that the lesson's own cells import, and what each of them stands for.
+    """
 
     cells: tuple[str, ...]
+    given: tuple[tuple[str, str], ...] = ()
 
     def offence(self, name: str, forbids: tuple[str, ...], requires: tuple[str, ...]) -> Offence | None:
         """What `offence` below finds in them."""
@@ -153,7 +157,7 @@ def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sour
     """
     if sources is None:
         return None
-    reading = reading_of(sources.cells)
+    reading = reading_of(sources.cells, sources.given)
     ruled = bool(forbids or requires)
     if reading.unread and ruled:
         return _TOO_LONG
@@ -196,9 +200,9 @@ def too_long(forbids: Sequence[str], requires: Sequence[str]) -> Offence | None:
 
 
 @lru_cache(maxsize=4)
-def reading_of(cells: tuple[str, ...]) -> Reading:
+def reading_of(cells: tuple[str, ...], given: tuple[tuple[str, str], ...] = ()) -> Reading:
     """Made once for all exercises of a notebook."""
-    return Reading(cells)
+    return Reading(cells, given)
 
 
 def _at(mention: Mention, sentence: str, name: str) -> Offence:

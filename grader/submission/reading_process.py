@@ -60,10 +60,8 @@ def _plan(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sources(message: dict[str, Any]) -> dict[str, Any]:
-    from grader.course import registry
-
-    registry.know_given(message["given"])
-    return {"sources": _here.sources(message["cells"], message["rules"])}
+    given = tuple((name, whole) for name, whole in message["given"])
+    return {"sources": _here.sources(message["cells"], message["rules"], given)}
 
 
 def _archive(message: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     SourceFindings = tuple[Offence | None, tuple[Slip, ...]]  # of one exercise's code
 
+Given = tuple[tuple[str, str], ...]  # names that the lessons' own cells import, and what each stands for
 Rules = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # by exercise: what it forbids, what it requires
 
 
@@ -39,7 +40,7 @@ class Reads(Protocol):
         """What to run of it. Raises: Unreadable."""
         ...
 
-    def sources(self, cells: Sequence[str], rules: Rules) -> dict[str, SourceFindings]:
+    def sources(self, cells: Sequence[str], rules: Rules, given: Given) -> dict[str, SourceFindings]:
         """For each exercise the first offence in the code that it reaches, and what beginners let slip in it."""
         ...
 
@@ -59,10 +60,10 @@ class Here:
     def plan(self, pristine: Pristine, notebook: Notebook) -> Plan:
         return lay_over(pristine, notebook)
 
-    def sources(self, cells: Sequence[str], rules: Rules) -> dict[str, SourceFindings]:
+    def sources(self, cells: Sequence[str], rules: Rules, given: Given) -> dict[str, SourceFindings]:
         from grader.source.policy import Sources, offence  # imports NumPy, for which the first notebook need not wait
 
-        sources = Sources(tuple(cells))
+        sources = Sources(tuple(cells), given)
         return {
             name: (offence(name, tuple(forbids), tuple(requires), sources), sources.slips(name, rules))
             for name, (forbids, requires) in rules.items()

@@ -10,11 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from grader.course import registry
-from grader.course.moved import MOVED, RENAMED, current
 from grader.submission import platforms
 from grader.submission.discover import find, in_place_of_notebooks, level_of, save_order
 from grader.submission.ipynb import Notebook, Unreadable, code_cells
@@ -101,9 +100,9 @@ class _Found:
                 plan = self._planned(lesson, file, file.notebook)
             else:
                 trouble = self._trouble(lesson)
-                plan = empty_plan(lesson, registry.CONTRACT[lesson], trouble.what, handed_in=bool(trouble.place))
+                plan = empty_plan(lesson, course.exercises[lesson], trouble.what, handed_in=bool(trouble.place))
         except Unreadable as error:
-            plan = replace(empty_plan(lesson, registry.CONTRACT[lesson], error.what), notes=(str(error),))
+            plan = replace(empty_plan(lesson, course.exercises[lesson], error.what), notes=(str(error),))
         return replace(plan, notes=(*self.notes.get(lesson, ()), *plan.notes))
 
     def _planned(self, lesson: str, file: _Read, notebook: Notebook) -> Plan:
@@ -137,10 +136,10 @@ class _Found:
         return _Read("", 0, 0, None, lesson, what, f"{what} {lesson}.ipynb is expected.")
 
 
-@registry.remembered
+@cache
 def _pristine(lesson: str) -> Pristine:
-    cells = code_cells(registry.pristine(lesson)) or []
-    return Pristine.of(lesson, registry.CONTRACT[lesson], [astuple(cell) for cell in cells])
+    cells = code_cells(course.pristine(lesson)) or []
+    return Pristine.of(lesson, course.exercises[lesson], [astuple(cell) for cell in cells])
 
 
 def read_submission(
@@ -172,7 +171,7 @@ def read_submission(
     chosen, notes_of, doubts = _choose(read)
     found = _Found(read, _with_moved(chosen), notes_of, doubts, reads)
     if asked is None:
-        asked = tuple(lesson for lesson in registry.lessons() if lesson in found.chosen) or registry.lessons()
+        asked = tuple(lesson for lesson in course.lessons() if lesson in found.chosen) or course.lessons()
     for note in notes:
         found.notes.setdefault(asked[0], []).append(note)
     cells = [cell for file in found.chosen.values() if file.notebook for cell in file.notebook.cells]
@@ -182,7 +181,7 @@ def read_submission(
 
 def nothing_handed_in(name: str, path: str, lessons: Sequence[str] | None = None) -> Submission:
     """What stands for a learner of a class who handed in no notebook: every exercise is missing."""
-    asked = _known(lessons) or registry.lessons()
+    asked = _known(lessons) or course.lessons()
     return Submission(
         name,
         path,
@@ -199,11 +198,11 @@ def _known(lessons: Sequence[str] | None) -> tuple[str, ...] | None:
         return None
     found = set()
     for asked in lessons:
-        matches = [name for name in registry.lessons() if name == current(asked) or name.partition("_")[0] == asked]
+        matches = [name for name in course.lessons() if name == current(asked) or name.partition("_")[0] == asked]
         if not matches:
-            raise SubmissionError(f"There is no lesson {asked!r}; the lessons are {', '.join(registry.lessons())}.")
+            raise SubmissionError(f"There is no lesson {asked!r}; the lessons are {', '.join(course.lessons())}.")
         found.update(matches)
-    return tuple(name for name in registry.lessons() if name in found)
+    return tuple(name for name in course.lessons() if name in found)
 
 
 def _files_of(path: Path, base: Path) -> tuple[list[Path], list[str]]:
@@ -241,16 +240,16 @@ def _read(path: Path, top: Path, base: Path, asked: tuple[str, ...] | None, read
         notebook = reads.notebook(path, base)
     except Unreadable as error:
         return _Read(*about, None, lesson_of_name(path), error.what, str(error))
-    lesson = current(notebook.lesson) if current(notebook.lesson) in registry.lessons() else ""
+    lesson = current(notebook.lesson) if current(notebook.lesson) in course.lessons() else ""
     elsewhere = (
-        current(notebook.lesson) in registry.CONTRACT and not lesson
+        current(notebook.lesson) in course.exercises and not lesson
     )  # its name or its cells may resemble another lesson's
     lesson = lesson or ("" if elsewhere else lesson_of_name(path) or _lesson_of_cells(notebook))
     if not lesson and not elsewhere and asked is not None and len(asked) == 1:
         lesson = asked[0]
     if lesson:
         return _Read(*about, notebook, lesson)
-    other = registry.other_handout(current(notebook.lesson))
+    other = course.other_handout(current(notebook.lesson))
     if other:
         what = f"{place} was not graded."
         return _Read(*about, notebook, "", what, f"{what} {other}")
@@ -262,16 +261,16 @@ def _read(path: Path, top: Path, base: Path, asked: tuple[str, ...] | None, read
 def lesson_of_name(path: Path) -> str:
     """The lesson that a file's name tells, '' for none."""
     stem = path.stem.lower()
-    for lesson in (*registry.lessons(), *RENAMED):
+    for lesson in (*course.lessons(), *RENAMED):
         if lesson in stem:
             return current(lesson)
     number = re.match(r"(?:lesson[ _-]?)?(\d\d)(?!\d)", stem)
-    return next((name for name in registry.lessons() if number and name.startswith(f"{number[1]}_")), "")
+    return next((name for name in course.lessons() if number and name.startswith(f"{number[1]}_")), "")
 
 
 def _lesson_of_cells(notebook: Notebook) -> str:
     """The lesson with the most exercises that the notebook defines."""
-    counts = Counter({lesson: len(notebook.defines & set(registry.CONTRACT[lesson])) for lesson in registry.lessons()})
+    counts = Counter({lesson: len(notebook.defines & set(course.exercises[lesson])) for lesson in course.lessons()})
     return next((lesson for lesson, count in counts.most_common(1) if count), "")
 
 
@@ -349,7 +348,7 @@ def _with_moved(chosen: dict[str, _Read]) -> dict[str, _Read]:
     """Beside the files that count, for a lesson without one: that of the lesson where its exercises stood before."""
     more = {}
     for name, before in MOVED.items():
-        file, lesson = chosen.get(before), registry.lesson_of(name) if name in registry.exercise_names() else before
+        file, lesson = chosen.get(before), course.lesson_of(name) if name in course.exercise_names() else before
         if lesson not in chosen and file is not None and file.notebook is not None and _holds(file.notebook, name):
             more[lesson] = file
     return {**chosen, **more}

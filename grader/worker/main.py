@@ -8,6 +8,7 @@ own result and nothing else.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import socket
 import sys
@@ -143,8 +144,10 @@ def share_locks() -> None:
         setattr(BaseContext, name, staticmethod(getattr(threading, name)))
 
 
-def load_libraries(libraries: str) -> bool:
-    """Imports the probes, and torch where it is asked for and installed: lessons in NumPy are graded without it.
+def load_libraries(libraries: str, probes_file: str) -> bool:
+    """Makes the course's probes, and imports torch where it is asked for and installed: lessons in NumPy are graded without it.
+
+    probes_file: the texts of the probes as JSON.
 
     Returns: whether there is torch now.
     """
@@ -155,13 +158,17 @@ def load_libraries(libraries: str) -> bool:
 
         torch.set_num_threads(1)
         watch.prepare()
+    with open(probes_file, encoding="utf-8") as file:
+        texts = json.load(file)
+    os.unlink(probes_file)
+    probes.offer(texts)
     probes.load_all(with_torch)
     return with_torch
 
 
 def main(arguments: list[str]) -> None:
-    """A worker that was started as a process of its own: `start.py worker FD PARENT torch|plain`."""
-    descriptor, parent, libraries = arguments
+    """A worker that was started as a process of its own: `start.py worker FD PARENT torch|plain PROBES`."""
+    descriptor, parent, libraries, probes_file = arguments
     if descriptor == "share":  # Windows hands a socket over as bytes, once the process is there
         size = int.from_bytes(sys.stdin.buffer.read(4), "big")
         channel = socket.fromshare(sys.stdin.buffer.read(size))  # type: ignore[attr-defined]
@@ -169,8 +176,8 @@ def main(arguments: list[str]) -> None:
         channel = socket.socket(fileno=int(descriptor))
     silence()
     limits.die_with_parent(int(parent))
+    load_libraries(libraries, probes_file)
     stub_grader.install()
-    load_libraries(libraries)
     hide()
     serve(channel)
     os._exit(0)  # whatever threads the learner's code has left behind

@@ -24,7 +24,7 @@ from . import output
 from .integrity import REBOUND, intact, keep
 from .operations import LIBRARY_FILES, OPERATIONS, SIZED
 from .originals import BUILTINS, of_torch
-from .probes import BASIC, ContractError, Run, __file__ as _probes_file, __name__ as _probes, find
+from .probes import BASIC, ContractError, Run, __file__ as _probes_file, find, module_of
 from .values import MAX_TEXT, AtHand, Failure, Marked, Observation, Part, Tensor, describe, is_plain, is_tensor, leaves
 from .watch import Seen, watching
 
@@ -70,7 +70,7 @@ def observe(candidate: Any, case: Any) -> Observation:
     calls = tuple(dict.fromkeys(run.seen) if len(run.seen) > MOST_CALLS else run.seen)
     if not SIZED.isdisjoint(groups):
         calls += (f"{OPERATIONS} {run.seen.operations}",)
-    if not intact(__name__, f"{_probes}.{case.probe.partition('.')[0]}"):
+    if not intact(__name__, module_of(case.probe)):
         calls += (REBOUND,)
     return Observation(
         parts, after=after, calls=calls, printed=output.kept(), warned=_warned(raised), largest=run.seen.largest

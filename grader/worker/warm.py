@@ -27,12 +27,12 @@ from . import kernel_walls, limits, main as worker, stub_grader, warm_up
 
 
 def main(arguments: list[str]) -> None:
-    """Serves until the control socket ends, then removes the folder: `start.py warm FD torch|plain FOLDER`."""
-    descriptor, libraries, folder = arguments
+    """Serves until the control socket ends, then removes the folder: `start.py warm FD torch|plain FOLDER PROBES`."""
+    descriptor, libraries, folder, probes_file = arguments
     control = socket.socket(fileno=int(descriptor))
     limits.adopt_orphans()
     limits.hide_memory(True)
-    with_torch = worker.load_libraries(libraries)
+    with_torch = worker.load_libraries(libraries, probes_file)
     stub_grader.install()
     kernel_walls.readable()
     warm_up.rehearse(with_torch)

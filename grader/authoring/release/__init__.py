@@ -18,7 +18,7 @@ from pathlib import Path
 from grader.authoring import reading
 from grader.authoring.release.leaks import earlier_answers, leaks
 from grader.authoring.release.wheels import constraints, grader_wheel, needs_torch, notebooks_wheel, zipped
-from grader.course import registry
+from grader.course.course import GLOSSARY, Course
 from grader.course.stubs import encode
 from grader.util.errors import InputError
 from grader.util.words import counted
@@ -93,9 +93,9 @@ def handout(
     graded, lessons = lessons, sorted({*lessons, *earlier})
     make = notebooks_wheel if without_solutions else grader_wheel
     wheel, data = make(lessons)
-    files = {f"notebooks/{name}.ipynb": encode(registry.handed_out(name, lessons)).encode() for name in lessons}
-    if registry.glossary(lessons):
-        files[f"notebooks/{registry.GLOSSARY}"] = registry.glossary(lessons).encode()
+    files = {f"notebooks/{name}.ipynb": encode(course.handed_out(name, lessons)).encode() for name in lessons}
+    if course.glossary(lessons):
+        files[f"notebooks/{GLOSSARY}"] = course.glossary(lessons).encode()
     torch = needs_torch(lessons)
     files["README.md"] = _readme(lessons, without_solutions, torch).encode()
     files["environment.yml"] = _environment(torch).encode()
@@ -132,7 +132,7 @@ def _shows(lessons: Sequence[str], without_solutions: bool) -> Iterator[str]:
             "them; --without-solutions leaves them out."
         )
     shown = [
-        f"{name} of lesson {registry.lesson_of(name)[:2]} in {_listed(later)}"
+        f"{name} of lesson {course.lesson_of(name)[:2]} in {_listed(later)}"
         for name, later in earlier_answers(lessons).items()
     ]
     if shown:
@@ -225,16 +225,16 @@ def _for_assistants(lessons: Sequence[str], without_solutions: bool) -> str:
     if without_solutions:
         how = _template("AGENTS_unjudged.md")
     else:
-        first = registry.lesson(lessons[0]).exercises[0]
+        first = course.lesson(lessons[0]).exercises[0]
         mistake = next((one.id.partition("+")[0] for one in first.mistakes), "SM1")
         how = _filled("AGENTS_judged.md", NAME=first.name, LESSON=lessons[0], MISTAKE=mistake)
-    term = ", a term of [the glossary](notebooks/glossary.md)," if registry.glossary(lessons) else ""
-    return _filled("AGENTS.md", HOW=how.strip(), ON="" if registry.own() else " on attention", TERM=term)
+    term = ", a term of [the glossary](notebooks/glossary.md)," if course.glossary(lessons) else ""
+    return _filled("AGENTS.md", HOW=how.strip(), ON="" if course.own() else " on attention", TERM=term)
 
 
 def _name() -> str:
     """What conda is to call the environment."""
-    return re.sub(r"[^\w.-]+", "-", registry.title()).strip("-") or "course"
+    return re.sub(r"[^\w.-]+", "-", course.title).strip("-") or "course"
 
 
 def _environment(torch: bool) -> str:
@@ -244,7 +244,7 @@ def _environment(torch: bool) -> str:
 
 
 def _points(lessons: Sequence[str]) -> int:
-    return sum(exercise.points for name in lessons for exercise in registry.lesson(name).exercises)
+    return sum(exercise.points for name in lessons for exercise in course.lesson(name).exercises)
 
 
 def _numbers(lessons: Sequence[str]) -> str:
@@ -257,17 +257,17 @@ def _readme(lessons: Sequence[str], without_solutions: bool, torch: bool) -> str
         "|---|---|---|---|---|---|",
     ]
     for name in lessons:
-        lesson = registry.lesson(name)
+        lesson = course.lesson(name)
         own = (len(lesson.exercises), *reading.of_lesson(name), sum(exercise.points for exercise in lesson.exercises))
         link = f"[{name[:2]} · {lesson.title}](notebooks/{name}.ipynb)"
         rows.append(f"| {link} | {lesson.question} | {' | '.join(map(str, own))} |")
     title = "Attention, one step at a time"
     where = "These notebooks lead from a look-up in a table to attention, one function after the other."
-    if registry.own():
-        title, where = registry.title(), "These notebooks have exercises that check your answers."
+    if course.own():
+        title, where = course.title, "These notebooks have exercises that check your answers."
     glossary = (
         "[The glossary](notebooks/glossary.md) explains the terms and the notation."
-        if registry.glossary(lessons)
+        if course.glossary(lessons)
         else ""
     )
     if without_solutions:

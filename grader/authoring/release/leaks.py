@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from grader.course import registry
 from grader.course.prose import TEACHING
 from grader.course.stubs import BEGIN, END
 from grader.source.definitions import defined_names
@@ -78,10 +77,10 @@ def leaks(files: Mapping[str, bytes], secrets: tuple[Secret, ...] | None = None)
 
 def earlier_answers(lessons: Sequence[str]) -> dict[str, list[str]]:
     """The exercises that a later one of these lessons defines in its own cells, as those read who have not done them: by exercise."""
-    of = {exercise: lesson for lesson in lessons for exercise in registry.CONTRACT[lesson]}
+    of = {exercise: lesson for lesson in lessons for exercise in course.exercises[lesson]}
     found: dict[str, list[str]] = {}
     for later in lessons:
-        own = [cell.text for cell in registry.cells(later) if cell.role in ("given", "demo", "payoff")]
+        own = [cell.text for cell in course.cells(later) if cell.role in ("given", "demo", "payoff")]
         for name in sorted(frozenset().union(*map(defined_names, own))):
             if of.get(name, later) < later:
                 found.setdefault(name, []).append(later)
@@ -90,7 +89,7 @@ def earlier_answers(lessons: Sequence[str]) -> dict[str, list[str]]:
 
 def all_secrets() -> tuple[Secret, ...]:
     """The solutions of every lesson that has a source, chosen for the hand-out or not."""
-    sources = {name: registry.source(name) for name in registry.CONTRACT if registry.source_path(name).is_file()}
+    sources = {name: course.source(name) for name in course.exercises if course.source_path(name).is_file()}
     return _secrets_of(tuple(sources.items()))
 
 

@@ -21,7 +21,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from grader.course import index, registry
+from grader.course.course import GLOSSARY, installed_folder
 from grader.course.stubs import encode, notebook
 
 PACKAGE = Path(__file__).resolve().parents[2]
@@ -37,16 +37,16 @@ def grader_wheel(lessons: Sequence[str]) -> tuple[str, bytes]:
     """(file name, bytes) of the grader with the specifications and references of these lessons and of no others."""
     package = _package(lessons)
     files = {f"grader/{path}": data for path, data in package.items()}
-    if registry.own():
+    if course.own():
         files["grader/course/lessons/index.json"] = index.built().encode()
     files["grader/_course/constraints.txt"] = constraints()
-    if registry.glossary(lessons):
-        files[f"grader/_course/notebooks/{registry.GLOSSARY}"] = registry.glossary(lessons).encode()
+    if course.glossary(lessons):
+        files[f"grader/_course/notebooks/{GLOSSARY}"] = course.glossary(lessons).encode()
     for name in lessons:
-        files[f"grader/_course/solutions/{name}.py"] = registry.source(name).encode()
-        files[f"grader/_course/notebooks/{name}.ipynb"] = encode(registry.handed_out(name, lessons)).encode()
+        files[f"grader/_course/solutions/{name}.py"] = course.source(name).encode()
+        files[f"grader/_course/notebooks/{name}.ipynb"] = encode(course.handed_out(name, lessons)).encode()
         # Of the solved notebook only the numbers that the prose quotes: they come from a run, which nobody repeats here.
-        said = notebook([], {"lesson": name, "quoted": [list(pair) for pair in registry.quoted(name)]})
+        said = notebook([], {"lesson": name, "quoted": [list(pair) for pair in course.quoted(name)]})
         files[f"grader/_course/solutions/{name}.ipynb"] = encode(said).encode()
     return _wheel(DISTRIBUTION, files, needs_torch(lessons, package), "[console_scripts]\ngrader = grader.cli:main\n")
 
@@ -65,14 +65,14 @@ def notebooks_wheel(lessons: Sequence[str]) -> tuple[str, bytes]:
 
 def constraints() -> bytes:
     """constraints.txt, which a checkout and a wheel both carry."""
-    return (registry.home() / "constraints.txt").read_bytes()
+    return (installed_folder() / "constraints.txt").read_bytes()
 
 
 def needs_torch(lessons: Sequence[str], package: Mapping[str, bytes] | None = None) -> bool:
     """Whether a source, a specification, a figure or a probe of these lessons imports torch. package: their files, where they are read."""
     package, numbers = package or _package(lessons), {name[:2] for name in lessons}
     reached = _closure([path for path in package if _number(path) in numbers], package)
-    texts = [registry.source(name) for name in lessons] + [package[path].decode() for path in reached if _number(path)]
+    texts = [course.source(name) for name in lessons] + [package[path].decode() for path in reached if _number(path)]
     return any(re.search(r"^\s*(?:import|from) torch\b", text, re.MULTILINE) for text in texts)
 
 
@@ -82,13 +82,13 @@ def _package(lessons: Sequence[str]) -> dict[str, bytes]:
     A course of one's own stands in the place of the package's lessons. It may name any of the package's probes and figures.
     """
     files = _below(PACKAGE)
-    if registry.own():
+    if course.own():
         files = {
             path: data for path, data in files.items() if not (path.startswith("course/lessons/") and _number(path))
         }
-        files |= {f"course/lessons/{path}": data for path, data in _below(registry.specified()).items()}
+        files |= {f"course/lessons/{path}": data for path, data in _below(course.specified()).items()}
     numbers = {name[:2] for name in lessons}
-    shared = ("figures/", "worker/") if registry.own() else ()
+    shared = ("figures/", "worker/") if course.own() else ()
     needed = _closure([path for path in files if _number(path) in (*numbers, "") or path.startswith(shared)], files)
     return {path: data for path, data in files.items() if path in needed}
 
@@ -188,7 +188,7 @@ def _version(files: Mapping[str, bytes]) -> str:
 
 
 def _license() -> str:
-    checkout = registry.home() / "LICENSE"
+    checkout = installed_folder() / "LICENSE"
     if checkout.is_file():
         return checkout.read_text(encoding="utf-8")
     return metadata.distribution(DISTRIBUTION).read_text("licenses/LICENSE") or ""

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from grader.course import registry
 from grader.grading.watch.room import LearnerState, News, WatchedRoom, next_step, wrongs
 from grader.judging import wording
 from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
@@ -46,7 +45,7 @@ def next_lines(learner: LearnerState) -> list[str]:
 
 
 def _task(lesson: str, exercise: str) -> str:
-    return next((found.task for found in registry.lesson(lesson).exercises if found.name == exercise), "")
+    return next((found.task for found in course.lesson(lesson).exercises if found.name == exercise), "")
 
 
 def wrong_line(wrong: Wrong) -> str:
@@ -193,7 +192,7 @@ def _everyone(room: WatchedRoom, height: int) -> Iterator[Any]:
     if len(learners) < len(room.learners):
         yield Text(f"and {len(room.learners) - len(learners)} more; those with something wrong come first", style="dim")
     if len(names) == 1:
-        yield Text("; ".join(f"{at} {name}" for at, name in enumerate(registry.CONTRACT[names[0]], 1)), style="dim")
+        yield Text("; ".join(f"{at} {name}" for at, name in enumerate(course.exercises[names[0]], 1)), style="dim")
         yield Text(
             "  ".join(dict.fromkeys(f"{LOOKS[key][0]} {text.WORDS[key]}" for key in _statuses(learners))), style="dim"
         )
@@ -239,12 +238,12 @@ def _table(learners: Sequence[LearnerState], names: Sequence[str]) -> Any:
     from rich.text import Text
 
     one = names[0] if len(names) == 1 else None
-    heads = [str(at) for at in range(1, len(registry.CONTRACT[one]) + 1)] if one else [name[:2] for name in names]
+    heads = [str(at) for at in range(1, len(course.exercises[one]) + 1)] if one else [name[:2] for name in names]
     table = Table("learner", *heads, "points", box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
     for learner in learners:
         if one:
             status = {v.exercise: v.status for v in learner.lessons[one].verdicts} if one in learner.lessons else {}
-            cells = [_sign(status.get(name)) for name in registry.CONTRACT[one]]
+            cells = [_sign(status.get(name)) for name in course.exercises[one]]
         else:
             cells = [Text(points(learner.lessons[name]) if name in learner.lessons else "") for name in names]
         shown = [learner.lessons[name] for name in names if name in learner.lessons]

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from grader.course import registry
+
+from grader.course.spec import SEED
 from grader.grading.watch.files import Stamp, learners
 from grader.grading.watch.room import LearnerState, News, WatchedRoom
 from grader.grading.watch.worker_threads import Task, WatchResult, WorkerThreads
@@ -66,7 +67,7 @@ class Watcher:
         folder: Path,
         *,
         lessons: Sequence[str] = (),
-        seed: int = registry.SEED,
+        seed: int = SEED,
         timeout_s: float = TIMEOUT_S,
         threads: int | None = None,
     ) -> None:

@@ -1,0 +1,510 @@
+"""A course: the folder that the engine builds, judges, grades and hands out. Of any one course the engine knows nothing else.
+
+    ROOT/solutions/NN_name/       a lesson: lesson.py (its source), lesson.toml (its title, question and outcome),
+                                  exercises/NAME.py (specifications), probes*.py, figures.py, zoo/ (answers for the tests)
+    ROOT/solutions/shared/        what several lessons share: mistakes/, figures/, data/ and any module
+    ROOT/solutions/course.toml    the course's title, and the former names of what has moved; may be missing
+    ROOT/solutions/index.json     what the lessons hold, written by `grader build`; may be missing
+    ROOT/notebooks/               what learners open, written by `grader build`, and glossary.md
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import itertools
+import json
+import os
+import re
+import sys
+import threading
+import tomllib
+import traceback
+import types
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from functools import cache, wraps
+from pathlib import Path
+from typing import Any
+
+from grader.course import opening, percent, prose, stubs
+from grader.course.spec import Exercise, Lesson, MistakeText
+from grader.util.errors import AuthorError, InputError, LintError
+from grader.util.files import write_whole
+
+# Lessons import torch, references and mistakes seed the process's generators, and stray output is caught by replacing
+# sys.stdout: where several threads grade, one at a time may do so. Waiting for a worker needs no lock.
+IMPORT_LOCK = threading.RLock()
+
+COURSE_ENV = "ATTENTION_COURSE"  # of the environment: the folder of another course than the one that is installed
+GLOSSARY = "glossary.md"  # beside the learner's notebooks
+NEEDED = "solutions/NN_name/ with lesson.py, lesson.toml and exercises/, as in 90_mine"
+_LESSON = re.compile(r"[0-9][0-9]_\w+")
+_numbers = itertools.count()
+
+
+def installed_folder() -> Path:
+    """The folder of the course that comes with the engine: the checkout, or the wheel's own copy."""
+    package = Path(__file__).resolve().parents[1]
+    checkout = package.parent
+    if (checkout / "solutions").is_dir() and (checkout / "pyproject.toml").is_file():
+        return checkout
+    return package / "_course"
+
+
+def open_course(folder: Path | str | None = None) -> Course:
+    """The course in this folder; by default the one that the environment names, else the one that is installed.
+
+    Raises: InputError, one sentence for each thing that is wrong with the folder.
+    """
+    named = folder or os.environ.get(COURSE_ENV)
+    return _opened(Path(named).expanduser().resolve() if named else installed_folder())
+
+
+@cache
+def _opened(root: Path) -> Course:
+    return Course(root)
+
+
+def _once(method: Callable) -> Any:
+    """A method whose results are computed once for each course."""
+
+    @wraps(method)
+    def remember(self: Course, *args: Any) -> Any:
+        key = (method.__name__, *args)
+        if key not in self._results:
+            self._results[key] = method(self, *args)
+        return self._results[key]
+
+    return remember
+
+
+class Course:
+    """What a course's folder holds. Made once in a process and handed down; `reload` where an author changed a file.
+
+    root:      the folder that holds solutions/ and notebooks/.
+    title:     what it is called in reports.
+    exercises: the names of each lesson's exercises, in order.
+    given:     names that the lessons' own cells import, and what each of them stands for.
+    package:   the name under which its modules are imported, another one for each course.
+    Raises: InputError, one sentence for each thing that is wrong with the folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._import_number()
+        problems = list(_folder_problems(root))
+        if not problems:
+            try:
+                about = tomllib.loads(_text(self.solutions / "course.toml"))
+                self._read_index(json.loads(_text(self.index_path) or "null") or self.gather())
+            except AuthorError as error:
+                problems = list(map(str, error.problems))
+            except (ValueError, KeyError, TypeError) as error:
+                problems = [f"{self.index_path}: {error}; write it anew with `grader build`."]
+        if problems:
+            raise InputError("\n".join(problems))
+        self.title: str = about.get("title", root.name)
+        self.renamed: dict[str, str] = about.get("renamed", {})
+        self.moved: dict[str, str] = about.get("moved", {})
+        self.about = about
+
+    def __reduce__(self) -> Any:
+        return open_course, (str(self.root),)  # another process opens the folder itself
+
+    # --- folders and files -------------------------------------------------------------------
+
+    @property
+    def solutions(self) -> Path:
+        return self.root / "solutions"
+
+    @property
+    def index_path(self) -> Path:
+        return self.solutions / "index.json"
+
+    @property
+    def installed(self) -> bool:
+        """Whether this is the course that came with the engine, and not a folder that `--course` named."""
+        return self.root == installed_folder()
+
+    def folder(self, lesson: str) -> Path:
+        return self.solutions / lesson
+
+    def source_path(self, lesson: str) -> Path:
+        return self.folder(lesson) / "lesson.py"
+
+    def notebook_path(self, lesson: str) -> Path:
+        """The learner's notebook."""
+        return self.root / "notebooks" / f"{lesson}.ipynb"
+
+    def solution_path(self, lesson: str) -> Path:
+        """The solved notebook, whose metadata store the numbers that the lesson's prose quotes."""
+        return self.solutions / f"{lesson}.ipynb"
+
+    # --- lessons, exercises, mistakes --------------------------------------------------------
+
+    def _read_index(self, index: dict[str, Any]) -> None:
+        self.exercises: dict[str, tuple[str, ...]] = {
+            name: tuple(about["exercises"]) for name, about in index["lessons"].items()
+        }
+        self._with_torch = {name for name, about in index["lessons"].items() if about["torch"]}
+        self.given: dict[str, str] = index["given"]
+
+    @property
+    def given_names(self) -> tuple[tuple[str, str], ...]:
+        """`given` as pairs, for whoever reads a learner's source."""
+        return tuple(self.given.items())
+
+    def needs_torch(self, lesson: str) -> bool:
+        """Whether a lesson's own cells import torch."""
+        return lesson in self._with_torch
+
+    @_once
+    def lessons(self) -> tuple[str, ...]:
+        """The names of the lessons that are here, in order; the index may know more, of which this hand-out has none."""
+        return tuple(name for name in self.exercises if self.source_path(name).is_file())
+
+    def exercise_names(self) -> tuple[str, ...]:
+        """Every exercise of the lessons that are here, in the course's order."""
+        return tuple(exercise for name in self.lessons() for exercise in self.exercises[name])
+
+    def lesson_of(self, exercise: str) -> str:
+        """The lesson of an exercise. Raises: KeyError where no lesson that is here has one of that name."""
+        for name in self.lessons():
+            if exercise in self.exercises[name]:
+                return name
+        raise KeyError(exercise)
+
+    def known_exercise(self, name: str) -> str:
+        """The name itself. Raises: InputError, naming the nearest, where no lesson that is here has one of that name."""
+        names = self.exercise_names()
+        if name in names:
+            return name
+        near = get_close_matches(name, names, 1, 0.5)
+        advice = f"did you mean {near[0]}?" if near else "the notebooks and every report name them."
+        raise InputError(f"there is no exercise {name[:200]!r}; {advice}")
+
+    def next_exercise(self, exercise: str) -> str | None:
+        """The exercise after this one in the course, None after the last."""
+        names = self.exercise_names()
+        at = names.index(exercise) + 1
+        return names[at] if at < len(names) else None
+
+    @_once
+    def lesson(self, name: str) -> Lesson:
+        """The specification of a lesson, imported on demand. Raises: AuthorError for an author's slip, with file and line."""
+        folder = self.folder(name)
+        with IMPORT_LOCK:
+            try:
+                about = tomllib.loads((folder / "lesson.toml").read_text(encoding="utf-8"))
+                exercises = tuple(
+                    replace(self._specification(name, exercise), course=self, lesson=name)
+                    for exercise in _exercises_in(self.cells(name))
+                )
+                texts = tuple(dict.fromkeys(text for one in exercises for text in one.texts))
+                return Lesson(name, exercises=exercises, texts=texts, course=self, **about)
+            except AuthorError:
+                raise
+            except Exception as error:  # whatever an author's file may do
+                raise AuthorError([author_slip(self.root, error, folder / "lesson.toml")]) from error
+
+    def _specification(self, lesson: str, exercise: str) -> Exercise:
+        path = self.folder(lesson) / "exercises" / f"{exercise}.py"
+        if not path.is_file():
+            sentence = f"the lesson has an exercise {exercise}, and no exercises/{exercise}.py specifies it."
+            raise AuthorError([LintError(self.relative(self.source_path(lesson)), 0, sentence)])
+        specification = getattr(self.module(f"{lesson}.exercises.{exercise}"), exercise, None)
+        if not isinstance(specification, Exercise):
+            sentence = f"`{exercise}` is a class under @exercise(…), as CONTRIBUTING shows."
+            raise AuthorError([LintError(self.relative(path), 0, sentence)])
+        return specification
+
+    def exercise(self, name: str) -> Exercise:
+        """The specification of an exercise. Raises: KeyError for an unknown name."""
+        return next(one for one in self.lesson(self.lesson_of(name)).exercises if one.name == name)
+
+    @_once
+    def shared_texts(self) -> dict[str, MistakeText]:
+        """The mistakes that several lessons share, solutions/shared/mistakes/, by id."""
+        return self.module("shared.mistakes").TEXTS if (self.solutions / "shared" / "mistakes").is_dir() else {}
+
+    def mistake_text(self, id: str) -> MistakeText:
+        """What is said of a mistake; lessons' own texts are found too. Raises: KeyError for an unknown id."""
+        if id in self.shared_texts():
+            return self.shared_texts()[id]
+        for name in self.nearest_lessons():
+            for text in self.lesson(name).texts:
+                if text.id == id:
+                    return text
+        raise KeyError(id)
+
+    def nearest_lessons(self) -> list[str]:
+        """All lessons, those whose specifications have been imported first."""
+        return sorted(self.lessons(), key=lambda name: ("lesson", name) not in self._results)
+
+    def mistake_ids(self) -> tuple[str, ...]:
+        """Every id that has a text; imports all lessons."""
+        own = (text.id for name in self.lessons() for text in self.lesson(name).texts)
+        return tuple(dict.fromkeys([*self.shared_texts(), *own]))
+
+    # --- modules of the course ---------------------------------------------------------------
+
+    def _import_number(self) -> None:
+        self.package = f"course_{next(_numbers)}"
+        package = types.ModuleType(self.package)
+        package.__path__ = [str(self.solutions)]
+        sys.modules[self.package] = package
+        self._results: dict[tuple, Any] = {}
+
+    def reload(self) -> None:
+        """Forgets what was read of the files: an author has changed them."""
+        importlib.invalidate_caches()
+        self._import_number()
+        self._read_index(self.gather())
+
+    def module(self, name: str) -> Any:
+        """A module of solutions/, as `shared.figures.machine` or `05_numpy_to_pytorch.figures`."""
+        return importlib.import_module(f"{self.package}.{name}")
+
+    def figures(self, name: str) -> Any:
+        """The figures of the lesson whose folder is called NN_name, or the module of shared/figures/ of that name.
+
+        Raises: AttributeError where there are none.
+        """
+        for lesson in self.lessons():
+            if lesson[3:] == name and (self.folder(lesson) / "figures.py").is_file():
+                return self.module(f"{lesson}.figures")
+        if (self.solutions / "shared" / "figures" / f"{name}.py").is_file():
+            return self.module(f"shared.figures.{name}")
+        raise AttributeError(
+            f"{name} is not in this installation: this notebook belongs to another hand-out, or the name is mistyped."
+        )
+
+    @_once
+    def probe_texts(self) -> dict[str, str]:
+        """The text of every module of probes, by its dotted name: what a worker is given before any learner's code runs."""
+        files = [path for name in ("shared", *self.lessons()) for path in sorted(self.folder(name).glob("probes*.py"))]
+        return {f"{path.parent.name}.{path.stem}": path.read_text(encoding="utf-8") for path in files}
+
+    # --- the index ---------------------------------------------------------------------------
+
+    def gather(self) -> dict[str, Any]:
+        """The index as it is to be. Raises: AuthorError for an author's slip, or a name or an id that is used twice."""
+        lessons: dict[str, Any] = {}
+        given: dict[str, str] = {}
+        for path in sorted(self.solutions.glob("[0-9][0-9]_*/lesson.py")):
+            name = path.parent.name
+            imports = self._imports(name)
+            names = [exercise.name for exercise in self.lesson(name).exercises]
+            torch = any(dotted.partition(".")[0] == "torch" for dotted in imports.values())
+            lessons[name] = {"exercises": names, "torch": torch}
+            given |= imports
+        problems = [*self._clashes(lessons)]
+        if problems:
+            raise AuthorError(problems)
+        return {"lessons": lessons, "given": dict(sorted(given.items()))}
+
+    def index_is_stale(self) -> bool:
+        return _text(self.index_path) != _index_text(self.gather())
+
+    def write_index(self) -> None:
+        """Writes the index where the lessons hold something else, and takes it over."""
+        index = self.gather()
+        if _text(self.index_path) != _index_text(index):
+            write_whole(self.index_path, _index_text(index))
+        self._read_index(index)
+        self._results.pop(("lessons",), None)
+
+    def _clashes(self, lessons: dict[str, Any]) -> Iterator[LintError]:
+        """Exercises and mistakes whose name is used twice, with both places."""
+        places: dict[str, str] = {}
+        for name, about in lessons.items():
+            for exercise in about["exercises"]:
+                place = f"solutions/{name}/exercises/{exercise}.py"
+                if exercise in places:
+                    yield LintError(place, 0, f"{places[exercise]} is an exercise {exercise}, too; choose another name.")
+                places.setdefault(exercise, place)
+        texts = {id: (text, "solutions/shared/mistakes") for id, text in self.shared_texts().items()}
+        for name in lessons:
+            for exercise in self.lesson(name).exercises:
+                for text in exercise.texts:
+                    place = f"solutions/{name}/exercises/{exercise.name}.py"
+                    known, where = texts.setdefault(text.id, (text, place))
+                    if known != text:
+                        sentence = f"{text.id} is a mistake of {where}, too; choose another id, or leave `says` out."
+                        yield LintError(place, 0, sentence)
+
+    def _imports(self, lesson: str) -> dict[str, str]:
+        """What the given cells of a lesson import from elsewhere: the name, and what it stands for."""
+        imports = {}
+        for cell in (cell for cell in self.cells(lesson) if cell.role == "given"):
+            try:
+                nodes = list(ast.walk(ast.parse(cell.text)))
+            except SyntaxError as error:
+                file, line = self.relative(self.source_path(lesson)), cell.line + (error.lineno or 0)
+                raise AuthorError([LintError(file, line, f"this cell is not Python: {error.msg}.")]) from None
+            for node in nodes:
+                if isinstance(node, ast.Import):
+                    imports |= {alias.asname or alias.name.partition(".")[0]: alias.name for alias in node.names}
+                elif isinstance(node, ast.ImportFrom) and node.module != "grader":
+                    imports |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+        return imports
+
+    # --- sources and notebooks ---------------------------------------------------------------
+
+    def relative(self, path: Path) -> str:
+        """A path as messages name it, from the course's folder."""
+        return path.relative_to(self.root).as_posix()
+
+    def source(self, lesson: str) -> str:
+        """The text of a lesson's source."""
+        return self.source_path(lesson).read_text(encoding="utf-8")
+
+    @_once
+    def cells(self, lesson: str) -> tuple[percent.Cell, ...]:
+        """The cells of a lesson's source, solution regions included."""
+        return percent.read_percent(self.source(lesson))
+
+    def pristine(self, lesson: str) -> dict[str, Any]:
+        """The learner's notebook of a lesson as the course means it: from the source, whatever was done to the file.
+
+        Numbers that prose quotes from a run stand in it as the source has them: grading reads code alone.
+        """
+        return stubs.learner_notebook(lesson, self.cells(lesson), self.lesson(lesson), opening=self.opening(lesson))
+
+    def handed_out(self, lesson: str, among: Sequence[str] | None = None) -> dict[str, Any]:
+        """`pristine` as a learner reads it: quoted numbers filled in from the last build, links below it.
+
+        among:  the lessons that lie beside it, by default all that are here.
+        Raises: AuthorError where the lesson was not built since its prose quotes what it does.
+        """
+        links = self.nav_links(lesson, among)
+        try:
+            return stubs.learner_notebook(
+                lesson, self.cells(lesson), self.lesson(lesson), self.quoted(lesson), links, self.opening(lesson)
+            )
+        except prose.Unsaid as error:
+            sentence = f"it has no value for {{{{ {error} }}}}; run `grader build {lesson[:2]}`."
+            raise AuthorError([LintError(f"solutions/{lesson}.ipynb", 0, sentence)]) from None
+
+    def opening(self, lesson: str) -> list[dict[str, Any]]:
+        """The cells that say how to get the grader; none for a course that it does not come with."""
+        if not self.installed:
+            return []
+        return opening.cells(lesson, self.needs_torch(lesson), opening.address(installed_folder()))
+
+    def quoted(self, lesson: str) -> prose.Said:
+        """The numbers that a lesson's prose quotes, as the last build stored them: (expression, value), in order."""
+        if not any(prose.asked_in(cell.text) for cell in self.cells(lesson) if cell.role == "prose"):
+            return ()
+        try:
+            about = json.loads(self.solution_path(lesson).read_text(encoding="utf-8"))["metadata"]["grader"]
+            return [(str(expression), str(value)) for expression, value in about.get("quoted", ())]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return ()
+
+    def nav_links(self, lesson: str, among: Sequence[str] | None = None) -> str:
+        """Markdown that leads to the lessons before and after, and to the glossary where there is one."""
+        names = list(among or self.lessons())
+        at = names.index(lesson) if lesson in names else 0
+        before, after = names[max(at - 1, 0) : at], names[at + 1 : at + 2]
+        links = [f"← [{self.heading(one)}]({one}.ipynb)" for one in before]
+        links += [f"[Glossary]({GLOSSARY})"] * self.glossary_path.is_file()
+        return " | ".join(links + [f"[{self.heading(one)}]({one}.ipynb) →" for one in after])
+
+    def heading(self, lesson: str) -> str:
+        """The title of a lesson, as '01 · Three tokens: attention by hand', from its source's first line of prose."""
+        title = next((cell.text.split("\n", 1)[0] for cell in self.cells(lesson) if cell.role == "prose"), "")
+        return re.sub(r"^#+\s*(?:\d+\s*·\s*)?", f"{lesson[:2]} · ", title)
+
+    @property
+    def glossary_path(self) -> Path:
+        return self.root / "notebooks" / GLOSSARY
+
+    def glossary(self, among: Sequence[str] | None = None) -> str:
+        """The glossary with links to these lessons alone, by default to all that are here; '' where there is none."""
+        names = set(among or self.lessons())
+        page = _text(self.glossary_path)
+        return re.sub(r"\[([^]]*)\]\((\w+)\.ipynb\)", lambda link: link[0] if link[2] in names else link[1], page)
+
+    # --- hand-outs and earlier versions ------------------------------------------------------
+
+    def edition(self) -> str:
+        """The installed version and the lessons that are here: '0.1.0+c4f1a90b2, lessons 00, 01'."""
+        from importlib.metadata import version
+
+        return f"{version('attention-course')}, lessons {', '.join(name[:2] for name in self.lessons()) or 'none'}"
+
+    def other_handout(self, lesson: str) -> str:
+        """A sentence for what belongs to a lesson that this hand-out lacks; '' for every other lesson."""
+        if lesson in self.lessons() or lesson not in self.exercises:
+            return ""
+        known = ", ".join(name[:2] for name in self.lessons())
+        return (
+            f"This notebook belongs to another hand-out: it is of lesson {lesson}, and the grader installed here knows "
+            f"{known} alone. Use the environment of that hand-out, or ask for one that has both."
+        )
+
+    def current_name(self, lesson: str) -> str:
+        """The name of a lesson as it is now, where a notebook may be of an earlier version."""
+        return self.renamed.get(lesson, lesson)
+
+    def former_names(self, lesson: str) -> tuple[str, ...]:
+        """The names that a lesson had."""
+        return tuple(old for old, new in self.renamed.items() if new == lesson)
+
+
+def author_slip(root: Path, error: Exception, otherwise: Path) -> LintError:
+    """An exception in an author's file as one sentence, with that file and line."""
+    if isinstance(error, SyntaxError):
+        path, line, sentence = Path(error.filename or otherwise), error.lineno or 0, f"this is not Python: {error.msg}."
+    else:
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(str(root))]
+        frames = [frame for frame in frames if "solutions" in Path(frame.filename).relative_to(root).parts] or []
+        path, line = (Path(frames[-1].filename), frames[-1].lineno or 0) if frames else (otherwise, 0)
+        sentence = f"{type(error).__name__}: {error}."
+    return LintError(path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path), line, sentence)
+
+
+def _text(path: Path) -> str:
+    """A file's text, '' where there is none."""
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def _index_text(index: dict[str, Any]) -> str:
+    return json.dumps(index, indent=1) + "\n"
+
+
+def _exercises_in(cells: Sequence[percent.Cell]) -> list[str]:
+    """The exercises of a source, in its order."""
+    return [cell.exercise for cell in cells if cell.role == "exercise" and cell.exercise]
+
+
+def _folder_problems(root: Path) -> Iterator[str]:
+    """What is wrong with a course's folder before anything in it runs."""
+    if not root.is_dir():
+        yield f"--course {root}: there is no such folder."
+        return
+    if root != installed_folder() and any(root.is_relative_to(place) for place in _open_to_submissions()):
+        yield f"--course {root}: it is inside Python's libraries, which a submission may read; move it elsewhere."
+    folders = sorted(path.name for path in (root / "solutions").glob("[0-9][0-9]_*") if path.is_dir())
+    whole = [name for name in folders if (root / "solutions" / name / "lesson.py").is_file()]
+    if not whole and not (root / "solutions" / "index.json").is_file():
+        half = f"solutions/{folders[0]} has no lesson.py; " if folders else ""
+        yield f"--course {root}: it contains no lesson; {half}a lesson needs {NEEDED}."
+    for name in whole:
+        if not _LESSON.fullmatch(name):
+            yield f"--course {root}: a lesson is called NN_name, in letters, digits and underscores; {name} is not."
+    for number, count in Counter(name[:2] for name in whole).items():
+        if count > 1:
+            names = " and ".join(name for name in whole if name[:2] == number)
+            yield f"--course {root}: {names} have the same number; each lesson needs its own."
+
+
+def _open_to_submissions() -> tuple[str, ...]:
+    """The places that the walls around a worker leave open, where this system has such walls."""
+    from grader.worker import kernel_walls
+
+    return kernel_walls.readable() if sys.platform == "linux" else ()

@@ -1,1 +1,0 @@
-"""One module a lesson: its exercises with their cases, mistakes and hints."""

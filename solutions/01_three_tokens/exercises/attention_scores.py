@@ -1,0 +1,94 @@
+"""One dot product for each pair of a query and a key."""
+
+import numpy as np
+
+from grader.course.declare import Case, exercise, mistake, patch
+
+from ..shared import TABLE_K, TABLE_Q, single, whole
+
+
+@exercise(points=1, minutes=5, difficulty=1, forbids=("softmax", "attention"))
+class attention_scores:
+    """Multiply every query by every key: one dot product per pair, one row per query."""
+
+    def cases(rng):
+        small_k = np.array([[1.0, 1.0, 0.0], [0.0, 2.0, 1.0], [3.0, 0.0, -1.0], [-2.0, 1.0, 2.0]])
+        yield Case("small", "two queries and four keys", (np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 3.0]]), small_k))
+        yield Case("table", "the three-token table", (TABLE_Q, TABLE_K))
+        yield Case("one-query", "a single query", (whole(rng, 1, 3), whole(rng, 13, 3)))
+        yield Case("one-key", "a single key", (whole(rng, 4, 3), whole(rng, 1, 3)))
+        # Whole numbers meet fractions, on either side: no score is whole, so an array of the wrong type loses something.
+        yield Case(
+            "one-feature", "vectors of one number, the keys whole", (whole(rng, 3, 1) + 0.25, np.array([[2], [-3]]))
+        )
+        yield Case(
+            "as-many",
+            "as many keys as features, the queries whole",
+            (whole(rng, 2, 3).astype(int), np.array([[0.0, 0.3, 0], [1, 0, 4.3], [3.3, 0, 0]])),
+        )
+        yield Case("whole", "arrays of whole numbers", (rng.integers(-5, 6, (3, 4)), rng.integers(-5, 6, (6, 4))))
+        yield Case("random", "five queries and seven keys", (rng.normal(size=(5, 4)), rng.normal(size=(7, 4))))
+        yield Case("more-queries", "more queries than keys", (rng.normal(size=(12, 3)), rng.normal(size=(2, 3))))
+        yield Case("float32", "float32 inputs", (single(rng, 3, 6), single(rng, 5, 6)))
+        yield Case("seen-again", "shapes seen before, new numbers", (rng.normal(size=(5, 4)), rng.normal(size=(7, 4))))
+        yield Case(
+            "by-name", "arguments given by name", kwargs={"Q": rng.normal(size=(2, 15)), "K": rng.normal(size=(3, 15))}
+        )
+        yield Case("large", "scores of about 10,000", (100 * whole(rng, 3, 4), 10 * whole(rng, 2, 4)), stage="extremes")
+
+    hints = (
+        "Three queries meet four keys. How many scores are there, and which of the two numbers counts the rows?",
+        "`Q @ X` adds up over the columns of Q and the rows of X. The two numbers of a key lie in a row of K, so K "
+        "has to be transposed before the product.",
+        "```python\nreturn Q @ ____\n```",
+    )
+
+    mistakes = {
+        "SD8": (
+            patch("Q @ K.T", "K @ Q.T"),
+            patch(
+                "return Q @ K.T",
+                """scores = np.zeros((len(Q), len(K)))
+    for i in range(len(Q)):
+        for j in range(len(K)):
+            scores[i, j] = Q[j] @ K[i]
+    return scores""",
+            ),
+        ),
+        "TT1": mistake(
+            patch("Q @ K.T", "Q @ K.T / np.sqrt(Q.shape[1])"),
+            says="The scores were already divided by √d_k; the plain dot products are asked for.",
+            why="Scaling is the next exercise's step. If both do it, the scores are divided twice.",
+        ),
+        "TT2": mistake(
+            patch("Q @ K.T", "Q.T @ K"),
+            says="`Q.T @ K` added up over the tokens and paired features with features; queries should be paired with keys.",
+            why="""A matrix product sums over what lies inside. (d_k, n_q) @ (n_k, d_k) puts the tokens there: it needs n_q = n_k and
+            gives (d_k, d_k). d_k has to be inside: (n_q, d_k) @ (d_k, n_k).""",
+        ),
+        "TT3": mistake(
+            patch("K.T", "K"),
+            says="`Q @ K` multiplied a query by the columns of K; a key is a row, so K should be transposed.",
+            why="The shapes (n_q, d_k) and (n_k, d_k) fit only where n_k happens to equal d_k, and then the numbers are wrong.",
+        ),
+        "TT4": mistake(
+            patch("K.T", "Q.T"),
+            says="The queries were multiplied by the queries; multiply them by the keys.",
+            why="A score says how well a key fits a query, so both are needed.",
+        ),
+        "TT5": mistake(
+            patch("Q @ K.T", "Q @ K.T / (np.linalg.norm(Q, axis=1)[:, None] * np.linalg.norm(K, axis=1))"),
+            says="The scores were divided by the lengths of query and key (cosine similarity); the lengths should be kept.",
+            why="Scaled dot-product attention divides by √d_k alone, the same number for every pair.",
+        ),
+        "TT6": mistake(
+            patch("Q @ K.T", "softmax_rows(Q @ K.T)"),
+            says="Softmax was already applied, which gives weights; the scores before it are asked for.",
+            why="Scores may be any number; weights are positive and sum to 1. The steps stay apart so that the scale can come in between.",
+        ),
+        "TT7": mistake(
+            patch("Q @ K.T", "-((Q[:, None] - K) ** 2).sum(axis=-1)"),
+            says="Negative squared distances came back; dot products are asked for.",
+            why="Both are large for similar vectors, but a distance also punishes a key for being long.",
+        ),
+    }

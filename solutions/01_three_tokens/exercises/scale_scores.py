@@ -1,0 +1,79 @@
+"""The division by √d_k, for scores of any shape."""
+
+import numpy as np
+
+from grader.course.declare import Case, exercise, mistake, patch
+
+from ..shared import TABLE_SCORES, single
+
+
+@exercise(points=1, minutes=2, difficulty=1, forbids=("softmax", "attention"))
+class scale_scores:
+    """Divide the scores by the square root of d_k."""
+
+    def cases(rng):
+        yield Case("small", "scores with d_k = 16", (np.array([[4.0, -8.0, 2.0], [0.0, 1.0, 12.0]]), 16))
+        yield Case("table", "the scores of the three-token table, d_k = 2", (TABLE_SCORES, 2))
+        yield Case("one-row", "a single row of scores (one dimension), d_k = 9", (np.array([3.0, -6.0, 1.0, 9.0]), 9))
+        yield Case("cube", "scores of a whole batch (three dimensions), d_k = 64", (rng.normal(size=(2, 3, 4)), 64))
+        yield Case("unchanged", "d_k = 1 changes nothing", (rng.normal(size=(2, 5)), 1))
+        yield Case("whole", "whole numbers, d_k = 3", (rng.integers(-9, 10, (3, 5)), 3))
+        yield Case("random", "random scores, d_k = 7", (rng.normal(size=(4, 6)), 7))
+        yield Case("float32", "float32 scores, d_k = 80", (single(rng, 5, 7), 80))
+        yield Case("one-number", "a single score, d_k = 5", (np.array([[3.5]]), 5))
+        yield Case("deep", "scores of several heads (four dimensions), d_k = 12", (rng.normal(size=(2, 3, 5, 4)), 12))
+        yield Case("seen-again", "a shape seen before, new numbers, d_k = 24", (rng.normal(size=(4, 6)), 24))
+        yield Case("by-name", "arguments given by name", kwargs={"scores": rng.normal(size=(3, 2)), "d_k": 4096})
+        yield Case(
+            "large", "scores of ±10,000 with d_k = 512", (np.array([[1e4, -1e4], [5e3, 9999.0]]), 512), stage="extremes"
+        )
+
+    hints = (
+        "With d_k = 16, by what is each score divided?",
+        "`np.sqrt` or `math.sqrt` gives the root. d_k is an argument: it is not a size of `scores`, which may have any shape.",
+        "```python\nreturn scores / ____(d_k)\n```",
+    )
+
+    mistakes = {
+        "SD1": patch(" / math.sqrt(d_k)", ""),
+        "SD2": patch("math.sqrt(d_k)", "d_k"),
+        "SD5": patch("/ math", "* math"),
+        "TT8": mistake(
+            patch("sqrt(d_k)", "sqrt(scores.shape[-1])"),
+            says="The scale was taken from the number of keys; take it from d_k, the length of a query.",
+            why="A dot product adds up d_k products and spreads more the more there are, however many keys there are.",
+        ),
+        "TT9": mistake(
+            patch("math.sqrt(d_k)", "d_k ** 1 / 2"),
+            says="The scores were divided by d_k and by 2; divide by √d_k.",
+            why="""Was `d_k ** 1 / 2` meant as the root? Python takes powers before divisions and divides from the left:
+            `scores / d_k ** 1 / 2` is ((scores / d_k) / 2). Brackets around the exponent, or 0.5, give the root.""",
+        ),
+        "TT10": mistake(
+            patch("sqrt(d_k)", "sqrt(2)"),
+            says="The scale is always √2, which fits the table's d_k alone; it should be √d_k, with d_k the length of a query.",
+            why="The three-token table has d_k = 2. Other queries are longer, so the scale follows d_k.",
+        ),
+        "TT11": mistake(
+            patch("sqrt", "isqrt"),
+            says="The root was cut to a whole number, √2 to 1; it should keep its decimals.",
+            why="`int` and `math.isqrt` drop what follows the point. Only for square numbers is there nothing to drop.",
+        ),
+        "TT12": mistake(
+            patch("/ math", "// math"),
+            says="Every quotient was rounded down to a whole number; keep the decimals, as `/` does.",
+            why="Floor division, `//`, and `np.floor` turn a score of 0.7 into 0 and −0.2 into −1.",
+        ),
+        "TT31": mistake(
+            patch("math.sqrt(d_k)", "(d_k ** 1 / 2)"),
+            says="The scores were divided by half of d_k; divide by √d_k.",
+            why="""Python takes powers before divisions, so `(d_k ** 1 / 2)` is (d_k ** 1) / 2, half of d_k. It agrees with the root
+            for d_k = 4 alone.""",
+        ),
+        "TT41": mistake(
+            patch("return scores / math.sqrt(d_k)", "scores /= math.sqrt(d_k)\n    return scores"),
+            says="The input was changed in place: `/=` and `-=` write into the caller's array; make a new one.",
+            why="""The caller still needs those numbers. An array of whole numbers cannot hold fractions: there
+            `/=` stops with a UFuncTypeError.""",
+        ),
+    }

@@ -1,0 +1,110 @@
+"""Each output a blend of the values."""
+
+import numpy as np
+
+from grader.course.declare import Case, exercise, holds, mistake, patch
+
+from ..shared import TABLE_V, single, unlike
+
+
+@exercise(points=1, minutes=3, difficulty=1, forbids=("softmax", "attention"))
+class weighted_sum:
+    """Add up the values, each multiplied by its weight: one output row per query."""
+
+    def cases(rng):
+        pick = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+        yield Case(
+            "small",
+            "two queries and three keys",
+            (np.array([[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]]), np.arange(12.0).reshape(3, 4) * 4),
+        )
+        yield Case(
+            "pick", "weight 1 on one key", (pick.astype(int), np.array([[1.0, 2.5], [30.5, 40.0], [500.0, 600.5]]))
+        )
+        yield Case("table", "the first row of the three-token table, rounded", (np.array([[0.4, 0.4, 0.2]]), TABLE_V))
+        yield Case(
+            "as-they-are",
+            "weights that do not sum to 1",
+            (np.array([[2.0, -1.0, 0.0, 3.0], [0.5, 0, 0, 0.5]]), np.array([[1], [2], [-4], [8]])),
+        )
+        yield Case("one-key", "a single key", (np.array([[0.5], [2.0], [1.0]]), np.array([[3.0, -6.0]])))
+        yield Case("whole", "arrays of whole numbers", (rng.integers(-3, 4, (2, 5)), rng.integers(-9, 10, (5, 3))))
+        yield Case("random", "random weights and values", (rng.dirichlet(np.ones(7), 5), rng.normal(size=(7, 4))))
+        yield Case("square", "as many queries as keys", (rng.dirichlet(np.ones(3), 3), rng.normal(size=(3, 5))))
+        yield Case("tall", "more queries than keys", (rng.normal(size=(6, 2)), rng.normal(size=(2, 3))))
+        yield Case("float32", "float32 inputs", (single(rng, 3, 4), single(rng, 4, 6)))
+        yield Case(
+            "seen-again", "shapes seen before, new numbers", (rng.dirichlet(np.ones(7), 5), rng.normal(size=(7, 4)))
+        )
+        yield Case(
+            "by-name",
+            "arguments given by name",
+            kwargs={"weights": rng.dirichlet(np.ones(3), 4), "V": rng.normal(size=(3, 2))},
+        )
+
+    @holds("weight 1 on one key returns that key's value", needs=("pick",))
+    def picks_one(case, parts):
+        return unlike(case.args[1][1:], parts["result"])
+
+    hints = (
+        "A row of weights has one number for each key. What has V one row for?",
+        "(n_q, n_k) times (n_k, d_v): the keys lie inside and are summed away. Nothing has to be transposed.",
+        "```python\nreturn ____ @ ____\n```",
+    )
+
+    mistakes = {
+        "SD8": (
+            patch("weights @ V", "weights.T @ V"),
+            patch("weights @ V", "np.einsum('kq,kv->qv', weights, V)"),
+            patch(
+                "return weights @ V",
+                """output = np.zeros((len(weights), V.shape[1]))
+    for i in range(len(weights)):
+        for j in range(len(V)):
+            output[i] += weights[j, i] * V[j]
+    return output""",
+            ),
+        ),
+        "TT20": mistake(
+            patch("weights @ V", "weights @ V.T"),
+            says="V was transposed, so `weights @ V.T` adds up over the features; add up over the keys.",
+            why="(n_q, n_k) @ (n_k, d_v) fits as it is. Transposed, V fits only where n_k = d_v.",
+        ),
+        "TT21": mistake(
+            patch("weights @ V", "weights / weights.sum(axis=1, keepdims=True) @ V"),
+            patch("weights @ V", "weights @ V / weights.sum(axis=1, keepdims=True)"),  # differs where weights sum to 0
+            says="The weights were divided by their sum again; use them as they are.",
+            why="""Softmax has already made them sum to 1. A function that repairs its input hides mistakes made before
+            it.""",
+        ),
+        "TT22": mistake(
+            patch("weights @ V", "weights @ V / len(V)"),
+            says="The sum was divided by the number of keys; the plain weighted sum is asked for.",
+            why="A weighted sum with weights that sum to 1 is an average. A second division makes it too small.",
+        ),
+        "TT23": mistake(
+            patch("weights @ V", "softmax_rows(weights) @ V"),
+            says="Softmax was applied to the weights once more; use them as they are.",
+            why="Weights lie between 0 and 1, so a second softmax makes them much more even: (0.9, 0.1) becomes (0.69, 0.31).",
+        ),
+        "TT24": mistake(
+            patch("weights @ V", "V[weights.argmax(axis=1)]"),
+            says="Only the value with the largest weight was returned; all values should be blended.",
+            why="That is the hard look-up of lesson 00.",
+        ),
+        "TT25": mistake(
+            patch("weights @ V", "weights[:, :-1] @ V[:-1]"),
+            says="The last key's share is missing; the sum should run over all keys.",
+            why="A loop to n_k − 1 leaves one out. Published numbers of this table show the same slip: 0.42 · 10 = 4.2 lacks 0.16 · 5.",
+        ),
+        "TT26": mistake(
+            patch("weights @ V", "(weights[:, :, None] * V).sum(axis=-1)"),
+            says="The sum ran over the features; it should run over the keys.",
+            why="`weights[:, :, None] * V` has shape (n_q, n_k, d_v). Summing over its last axis leaves one number per query and key.",
+        ),
+        "TT32": mistake(
+            patch("weights @ V", "V @ weights"),
+            says="The product was formed as `V @ weights`; rows of the weights belong to queries, so the weights should come first.",
+            why="(n_k, d_v) @ (n_q, n_k) only fits where d_v = n_q.",
+        ),
+    }

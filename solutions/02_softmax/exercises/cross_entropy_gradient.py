@@ -1,0 +1,172 @@
+"""What a prediction ought to change: weights minus the right answer."""
+
+import numpy as np
+
+from grader.course.declare import Case, exercise, holds, mistake, patch
+
+from ..shared import FLOAT32_AT_1E4, loss_extremes, loss_inputs
+from .cross_entropy import FORBIDS, MATRIX_ONLY
+
+GRADIENT = "weights - one_hot"
+
+
+def softmax(*texts: str):
+    """A patch of the course's softmax, which the course's cross_entropy_gradient calls."""
+    return patch(*texts, of="softmax")
+
+
+@exercise(points=2, minutes=10, difficulty=3, forbids=FORBIDS)
+class cross_entropy_gradient:
+    """Compute how fast the sum of all losses grows with each score."""
+
+    def cases(rng):
+        yield from (Case(key, title, args) for key, title, args in loss_inputs(rng))
+        for key, title, args in loss_extremes(rng):
+            yield Case(key, title, args, stage="extremes", atol=FLOAT32_AT_1E4)
+
+        yield Case("faint", "a score 60 below the others", (np.array([1.0, -59.0, 0.0]), np.array(2)))
+
+    @holds("a score 60 below the others still has a gradient, its weight", needs=("faint",))
+    def no_differences(case, parts):
+        x, got = case.args[0], parts["result"]
+        weights = np.exp(x - x.max()) / np.exp(x - x.max()).sum()
+        # float32 holds e⁻⁶⁰, too. Only where all else is right is it a finite difference.
+        if (
+            got.shape != x.shape
+            or np.abs(got - weights + np.eye(3)[case.args[1]]).max() > 1e-3
+            or 0.9 < got[1] / weights[1] < 1.1
+        ):
+            return None
+        return (
+            f"the weight is {weights[1]:.1e}, and {got[1]:.1e} came back, as of a finite difference, whose step is lost in rounding; "
+            "write out the formula, which needs no step."
+        )
+
+    @holds("the gradient of each row sums to 0: adding one number to all its scores changes no loss")
+    def rows_sum_to_0(case, parts):
+        sums = np.ravel(parts["result"].sum(axis=-1))
+        worst = sums[np.abs(sums).argmax()]
+        return None if abs(worst) < 1e-4 else f"one sums to {worst:.4g}."
+
+    hints = (
+        "The loss is −x[target] + ln Σ exp(x). What is the derivative of each of the two terms with respect to x_j?",
+        "The second term grows with x_j at the rate exp(x_j) / Σ exp(x), which you know by another name. The first contributes −1 at the "
+        "target and 0 elsewhere. Each score occurs in one loss only, so that the sum over all of them changes nothing else.",
+        "```python\nweights = ____(scores)\none_hot = np.eye(scores.shape[-1])[____]  # 1 at each target, 0 elsewhere\n"
+        "return ____ - ____\n```",
+    )
+
+    mistakes = {
+        "SM5": softmax("x - top", "x"),
+        "SM6": softmax("max(axis=axis, keepdims=True)", "max()"),
+        "SM3": softmax(".sum(axis=axis, keepdims=True)", ".sum()"),
+        "SX27": softmax("axis: int=-1", "axis: int=0"),
+        "CG1": mistake(
+            patch(GRADIENT, "(weights - one_hot) / max(np.size(targets), 1)"),
+            says="The gradient was divided by the number of targets, as for the mean loss; the gradient of the sum is asked for.",
+            why="""The mean is the sum divided by the number of losses, and so is its gradient. Frameworks average by default;
+            with the sum, what one row gets does not depend on how many others there are.""",
+        ),
+        "CG2": mistake(
+            patch(GRADIENT, "one_hot - weights"),
+            says="The sign was reversed; the loss *falls* when the target's score grows, so the gradient should be negative there.",
+            why="""A gradient says where the loss grows. At the target it is p − 1, negative; a step of learning goes against it and
+            raises that score.""",
+        ),
+        "CG3": mistake(
+            patch(GRADIENT, "weights"),
+            says="The target's term is missing: only the weights came back; subtract 1 at the target.",
+            why="""The weights are the gradient of ln Σ exp(x) alone. The loss also holds −x[target], whose derivative is −1 at the
+            target. Without it, a row sums to 1 and not to 0.""",
+        ),
+        "CG4": mistake(
+            patch(GRADIENT, "one_hot * (weights - 1)"),
+            says="Only the target's own score was given a gradient; every other score should have one, too: its weight.",
+            why="""The other scores occur in the sum Σ exp(x): raising one takes weight from the target. The gradient there is their
+            weight, p_j, and the whole row sums to 0.""",
+        ),
+        "CG5": mistake(
+            patch(GRADIENT, "(weights - one_hot) * (weights * one_hot).sum(axis=-1, keepdims=True)"),
+            says="The gradient of minus the target's *weight* came back; that of minus its logarithm is asked for.",
+            why="""The derivative of ln p is the derivative of p, divided by p. That division cancels the factor p of softmax's
+            derivative: the logarithm keeps the gradient large where the model is most wrong.""",
+        ),
+        "CG6": mistake(
+            patch(GRADIENT, "-one_hot / weights"),
+            says="The gradient with respect to the weights came back, −1/p at the target; that with respect to the scores is asked for.",
+            why="""Scores come before softmax. The chain rule multiplies −1/p at the target with the Jacobian's row p (δ − p_j), and
+            what is left is p_j − 1 at the target and p_j elsewhere.""",
+        ),
+        "CG7": mistake(
+            patch("softmax(scores)", "log_softmax(scores)"),
+            says="The logarithms of the weights were used; use the weights themselves.",
+            why="The derivative of ln Σ exp(x) with respect to x_j is the weight p_j itself, exp(x_j) / Σ exp(x).",
+        ),
+        "CG8": mistake(
+            patch("softmax(scores)", "scores"),
+            says="The target was subtracted from the scores; subtract it from their weights.",
+            why="Scores − one-hot is the gradient of a squared error, ½ Σ (x − y)². For cross entropy softmax comes first: p − y.",
+        ),
+        "CG9": mistake(
+            patch("[targets]", "[targets - 1]"),
+            says="The 1 was subtracted one place before the target; targets are counted from 0.",
+            why="Target 0 is the first entry. With `targets - 1` it becomes −1, which is the last one, and no error is raised.",
+        ),
+        "CG10": mistake(
+            patch(GRADIENT, "weights - np.expand_dims(targets, -1)"),
+            says="The target's position was subtracted from all weights; subtract 1 at that position.",
+            why="""A target says *which* entry is right. `np.eye(n)[targets]` turns positions into rows with a 1 at the target and 0
+            elsewhere (one-hot).""",
+        ),
+        "CG11": mistake(
+            *(
+                patch(f"return {GRADIENT}", f"weights[{rows}, targets] -= 1\n    return weights")
+                for rows in ("...", ":")
+            ),
+            says="In every row 1 was subtracted at the targets of all rows; subtract it at each row's own target.",
+            why="""`weights[..., targets] -= 1` pairs every row with every target: with 2 rows and targets 2 and 0, both rows lose 1 at
+            2 and at 0. `weights[np.arange(n), targets]` pairs row i with target i.""",
+        ),
+        "CG12": mistake(
+            patch(
+                GRADIENT, "weights * (weights - one_hot - (weights * (weights - one_hot)).sum(axis=-1, keepdims=True))"
+            ),
+            says="p − y was sent through the derivative of softmax once more; return it as it is, the gradient with respect to the scores.",
+            why="""The chain rule takes the weights' gradient, −y/p, through the Jacobian diag(p) − p pᵀ and arrives at p − y. Sent
+            through the Jacobian once more, p − y becomes the gradient of another loss, the squared error ½ Σ (p − y)².""",
+        ),
+        "CG13": mistake(
+            patch(GRADIENT, "weights * (1 - weights)"),
+            says="p (1 − p) came back, how each weight changes with its own score; the loss's gradient is asked for, with its target.",
+            why="It is the diagonal of softmax's Jacobian. The gradient of the loss is p − y, with y 1 at the target and 0 elsewhere.",
+        ),
+        "CG15": mistake(
+            patch(f"return {GRADIENT}", "weights[targets] -= 1\n    return weights"),
+            says="The targets chose rows, `weights[targets]`; each should choose an entry of its own row.",
+            why="""The first index of an array counts its rows. For a single row of scores, (n,), `weights[targets]` is right; for more,
+            the index of the row comes first, and the target picks along the last axis.""",
+        ),
+        "CG14": mistake(
+            *(
+                patch(f"return {GRADIENT}", f"weights[{rows}, targets] -= 1\n    return weights")
+                for rows in ("np.arange(len(targets))", "np.arange(scores.shape[0])", "np.arange(targets.shape[0])")
+            ),
+            patch("weights = softmax(scores)", "_, _ = scores.shape\n    weights = softmax(scores)"),
+            patch("np.eye(scores.shape[-1])[targets]", "targets[:, None] == np.arange(scores.shape[-1])"),
+            patch(
+                f"return {GRADIENT}",
+                """for i, target in enumerate(targets):
+        weights[i, target] -= 1
+    return weights""",
+            ),
+            patch(
+                f"return {GRADIENT}",
+                """for i in range(len(targets)):
+        weights[i, targets[i]] -= 1
+    return weights""",
+            ),
+            says=MATRIX_ONLY,
+            why="""Scores (n,) come with a single target, which has no length, and scores (a, b, n) with targets (a, b).
+            `np.eye(n)[targets]` makes a row with a 1 for each target, whatever their shape.""",
+        ),
+    }

@@ -1,0 +1,211 @@
+"""A test for softmax: an input on which a wrong one shows that it is wrong, and none for a right one."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from grader.course.declare import Case, exercise, mistake, patch
+from grader.course.readings import ContractError
+from grader.worker.values import Observation, Part
+
+from ..probes import CANDIDATES, RIGHT
+
+MOST_CALLS, MOST_ENTRIES, MOST_SCORE, OFF = 1000, 10_000, 1e4, 1e-6
+PART = "what came back"  # FOUND, or one of the others
+FOUND, MISSED, BLAMED, NO_FAILURE = (
+    "as it should be",
+    "None for a wrong candidate",
+    "an array for a right one",
+    "an array that shows nothing",
+)
+# For each wrong candidate a small input on which it is wrong.
+SHOWN = (
+    [[0.0, 1.0]],
+    [[0.0, 1.0], [2.0, 5.0]],
+    [[0.0, 1.0, 3.0], [2.0, 5.0, 4.0]],
+    [[0.0, 800.0]],
+    [[-900.0, -901.0]],
+    [[0.0, 0.0], [0.0, 1600.0]],
+)
+SHOWN += ([[0.0, 0.0, 0.0, 3000.0]], [[0.0, 1.4]])
+LISTED = (
+    "[[1.0, 2.0, 4.0]]",
+    "[[0.5, -2.0, 1.0], [3.0, 1.0, -1.0]]",
+    "[[1.0, 5.0], [2.0, 0.4], [0.0, -3.0]]",
+    "[[1000.0, 0.0, 999.0]]",
+    "[[-1000.0, -1001.0]]",
+    "[[0.0, 1.0], [2000.0, 2001.0]]",
+    "[[0.0, 0.0, 0.0, 9000.0]]",
+)
+TABLE = ", ".join(LISTED)
+BLAME = "if wrong:\n            return scores"
+WRONG = "wrong = out.shape != right.shape or not np.all(np.abs(out - right) <= 1e-06)"
+
+SQUARE = (
+    "[[[1.0, 2.0], [3.0, -1.0]], [[1000.0, 0.0], [999.0, 998.0]], [[-1000.0, -1001.0], [-2000.0, -2000.5]], "
+    "[[0.0, 1.0], [2000.0, 2001.0]], (np.eye(5) * 9000.0).tolist()]"
+)
+
+
+def _softmax(scores: np.ndarray) -> np.ndarray:
+    grown = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return grown / grown.sum(axis=1, keepdims=True)
+
+
+def _fails(name: str, scores: np.ndarray) -> bool:
+    """Whether the candidate is wrong for these scores."""
+    with np.errstate(all="ignore"):
+        out = np.asarray(CANDIDATES[name](scores.copy()))
+    right = _softmax(np.asarray(scores, float))
+    return out.shape != right.shape or not bool((np.abs(out - right) <= OFF).all())
+
+
+def _read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+    """What the answer is worth for this candidate. Raises: ContractError for an answer that the contract does not allow."""
+    name, result = case.options["candidate"], parts["result"]
+    calls = int(parts["calls of the candidate"].array)
+    if calls > MOST_CALLS:
+        raise ContractError(f"The candidate was called {calls} times; at most {MOST_CALLS:,} calls are allowed.")
+    if result.kind == "none":
+        return {PART: Part("text", text=FOUND if name in RIGHT else MISSED)}
+    wanted = "an array of scores (m, n) or None was asked for"
+    if result.kind != "ndarray" or result.array is None or result.array.dtype.kind not in "iuf":
+        raise ContractError(f"What came back is neither an array of numbers nor None; {wanted}.")
+    scores = result.array
+    if scores.ndim != 2 or not 0 < scores.size <= MOST_ENTRIES:
+        raise ContractError(
+            f"An array of shape {scores.shape} came back; {wanted}, with 1 to {MOST_ENTRIES:,} entries."
+        )
+    if not np.isfinite(scores).all() or np.abs(scores.astype(float)).max() > MOST_SCORE:
+        raise ContractError(
+            "The array holds a number that is not finite or beyond ±10,000; a softmax need not be right for it."
+        )
+    if name in RIGHT:
+        return {PART: Part("text", text=BLAMED)}
+    return {PART: Part("text", text=FOUND if _fails(name, scores) else NO_FAILURE)}
+
+
+def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
+    name, what = case.options["candidate"], got.parts[PART].text
+    if what == FOUND:
+        return None
+    if what == BLAMED:
+        return f"An array came back for a right softmax ({name}); None was asked for."
+    scores = next(np.array(table) for table in SHOWN if _fails(name, np.array(table)))
+    with np.errstate(all="ignore"):
+        out = np.asarray(CANDIDATES[name](scores))
+    shows = f"For {_text(scores)} it gives {_text(out)}; the softmax of each row is {_text(_softmax(scores))}."
+    slipped = "None came back for" if what == MISSED else "An array came back for which nothing is wrong with"
+    return f"{slipped} a wrong softmax: {name}. {shows}"
+
+
+def _text(numbers: np.ndarray) -> str:
+    return np.array2string(numbers, precision=4, suppress_small=True, separator=", ").replace("\n", "")
+
+
+@exercise(points=3, minutes=15, difficulty=3, parts=(PART,), container="any", forbids=("softmax", "attention"))
+class find_failure:
+    """Find scores on which a function that should be a softmax of each row is wrong, or None where it is right."""
+
+    compare = _judge
+
+    def cases(rng):
+        for number, name in enumerate(CANDIDATES):
+            by_name = {"by_name": ("candidate",)} if number == 3 else {}
+            kind = "right" if name in RIGHT else "wrong"
+            yield Case(
+                f"candidate-{number}",
+                f"a {kind} softmax: {name}",
+                probe="probes.searched",
+                reading=_read,
+                options={"candidate": name, **by_name},
+            )
+
+    hints = (
+        "Think of three softmaxes that you have seen fail. On which scores did each of them show it, and on which did it look right?",
+        "Try several tables, one after another: a single row, more rows than columns and fewer, rows that differ much in size, large "
+        "positive and large negative scores. For each, compute the right answer, catch what the candidate raises, compare shapes first, "
+        "and remember that a comparison with NaN is always False.",
+        "```python\nfor scores in tables:\n    try:\n        out = candidate(scores.copy())\n    except ____:\n        return scores\n"
+        "    if out.shape != ____ or not (np.abs(out - right) <= ____).all():\n        return scores\nreturn ____\n```",
+    )
+
+    mistakes = {
+        "FF1": mistake(
+            patch(f"[{TABLE}]", f"[{', '.join(LISTED[:3])}]"),
+            patch(f"[{TABLE}]", f"[{', '.join((*LISTED[:3], LISTED[4]))}]"),
+            says="No large scores were tried, so a softmax that overflows was taken for right.",
+            why="exp overflows in float64 beyond 709. A softmax that subtracts nothing is right for every table of small scores.",
+        ),
+        "FF2": mistake(
+            patch(f"[{TABLE}]", f"[{', '.join(LISTED[i] for i in (0, 3, 4, 6))}]"),
+            says="Only tables of one row were tried, so a softmax over the wrong axis, or over the whole table, was taken for right.",
+            why="With a single row, the row and the table are the same. Use at least two rows.",
+        ),
+        "FF3": mistake(
+            patch(WRONG, "wrong = out.shape != right.shape or not np.all(np.abs(out.sum(axis=1) - 1) <= 1e-06)"),
+            patch(
+                WRONG,
+                "wrong = out.shape != right.shape or not np.all(np.abs(out.sum(axis=1) - 1) <= 1e-06) or not np.all(out >= 0)",
+            ),
+            says="It was only tested whether rows sum to 1; many wrong functions pass that, so compare with the right weights.",
+            why="""Powers of 2, absolute values or rounded scores give rows that sum to 1, too.
+            Write a softmax of your own and compare number by number.""",
+        ),
+        "FF4": mistake(
+            patch(WRONG, "wrong = out.shape != right.shape or np.any(np.abs(out - right) > 1e-06)"),
+            patch(WRONG, "wrong = out.shape != right.shape or np.abs(out - right).max() > 1e-06"),
+            says="A NaN went unnoticed: `NaN > 1e-6` is False; ask whether all differences are small, or for NaN by name.",
+            why="""Every comparison with NaN is False. `not (difference <= 1e-6).all()` is True for NaN, and `(difference >
+            1e-6).any()` is not.""",
+        ),
+        "FF5": mistake(
+            patch("return None", "return tables[0]"),
+            patch("return None", "return scores"),
+            says="An array came back for right functions, too; return None where no failure was found.",
+            why="A test that blames everything is as useless as one that blames nothing.",
+        ),
+        "FF6": mistake(
+            patch("scores.max(axis=1, ", "scores.max(axis=0, ", "fits.sum(axis=1, ", "fits.sum(axis=0, "),
+            says="The candidate was compared with the softmax of each column; each row should sum to 1.",
+            why="axis=1 runs along a row of a table (m, n).",
+        ),
+        "FF7": mistake(
+            patch(BLAME, BLAME.replace("scores", "out")),
+            patch(BLAME, BLAME.replace("scores", "right")),
+            says="The weights came back; the scores for which the candidate is wrong were asked for.",
+            why="Somebody who repairs the function needs the input that shows the failure.",
+        ),
+        "FF8": mistake(
+            patch(WRONG, WRONG.replace("1e-06", "0.01")),
+            patch(WRONG, WRONG.replace("1e-06", "0.001")),
+            patch(WRONG, "wrong = out.shape != right.shape or not np.allclose(out, right, atol=0.001)"),
+            says="The tolerance was too wide, so rounded weights were taken for right; differences above 1e-6 count.",
+            why="Weights rounded to three decimals are off by up to 0.0005. float32 alone is off by less than 1e-7 here.",
+        ),
+        "FF9": mistake(
+            patch(WRONG, "wrong = out.shape != right.shape or not np.array_equal(out, right)"),
+            says="Exact equality was asked for, so right functions that round otherwise were blamed; allow differences up to 1e-6.",
+            why="A loop, a logarithm or a float32 result round differently in the last digits. They are right all the same.",
+        ),
+        "FF10": mistake(
+            patch(f"[{TABLE}]", SQUARE),
+            says="Only square tables were tried, so a softmax that is right for them alone was taken for right.",
+            why="In a square table rows and columns are equally long, and some mistakes fit by accident. Use m ≠ n.",
+        ),
+        "FF11": mistake(
+            patch(f"[{TABLE}]", f"[{', '.join(LISTED[i] for i in (0, 1, 2, 3, 5, 6))}]"),
+            says="No table had only large negative scores, so a softmax that divides 0 by 0 there was taken for right.",
+            why="exp(−1000) is 0. Where the maximum is subtracted only if it is positive, a row of such scores sums to 0.",
+        ),
+        "FF12": mistake(
+            patch(f"[{TABLE}]", f"[{', '.join(LISTED[i] for i in (0, 1, 2, 3, 4, 6))}]"),
+            says="No two rows differed much in size, so a softmax that subtracts the whole table's maximum was taken for right.",
+            why="With one maximum for all rows, a row 1,000 below it has exponentials of 0, and 0 / 0 is NaN.",
+        ),
+        "FF13": mistake(
+            patch(f"[{TABLE}]", f"[{', '.join(LISTED[:6])}]"),
+            says="No row had one score far above the mean of many, so a softmax that subtracts the mean was taken for right.",
+            why="Subtracting the mean leaves the largest score above 0. It overflows where that score is more than 709 above the mean.",
+        ),
+    }

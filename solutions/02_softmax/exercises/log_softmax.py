@@ -1,0 +1,108 @@
+"""The logarithms of softmax, without softmax on the way."""
+
+import numpy as np
+
+from grader.course.declare import Case, exercise, holds, mistake, patch
+
+from ..shared import FLOAT32_AT_1E4, by_math, common, first_cases, rows_apart, worst_sum
+
+COMMON = common("x")
+LEAST = ("1e-12", "1e-10", "1e-09", "1e-08", "1e-07", "1e-15")
+LOGS = "shifted - np.log(total)"
+PAIRWISE = """slices = np.moveaxis(x, axis, -1)
+    grown = np.exp(slices[..., None, :] - slices[..., :, None])
+    return np.moveaxis(-np.log(grown.sum(axis=-1)), -1, axis)"""
+LOGS_BY_MATH = ("[number - math.log(sum(e)) for number in s]",)
+
+
+@exercise(points=2, minutes=8, difficulty=2, forbids=("softmax", "attention"))
+class log_softmax:
+    """Give the logarithms of the weights without ever rounding a weight to 0."""
+
+    def cases(rng):
+        yield from first_cases(rng)
+        yield Case("middle", "the middle axis of three", (rng.normal(size=(2, 5, 3)), 1))
+        yield Case("first", "the first axis of three", (rng.normal(size=(4, 2, 3)),), {"axis": 0})
+        yield Case("whole", "whole numbers", (np.array([[3, -1, 0], [2, 2, 2]]),))
+        yield Case("float32", "float32 input", (rng.normal(size=(3, 5)).astype(np.float32),))
+        yield Case("one", "a single entry in each row", (rng.normal(size=(3, 1)),))
+        # exp(−720) is not yet 0, and exp(720) is infinite already: what overflows differs here from what underflows.
+        yield Case("below", "0 and −720", (np.array([0.0, -720.0, -3.0]),), stage="extremes")
+        yield Case("far-small", "0 and minus ten thousand", (np.array([0.0, -1e4]),), stage="extremes")
+        for i, shape in enumerate(((4,), (3, 4), (2, 3, 5))):
+            x = rng.integers(-100, 101, shape) * 100.0
+            x[..., 0], x[..., 1] = 1e4, -1e4
+            title = "entries of ten thousand and minus ten thousand"
+            yield Case(f"large-{i}", title, (x,), stage="extremes", atol=FLOAT32_AT_1E4)
+        rows = np.array(
+            [[-9000.0, -9000.0, -9000.0, -1e4], [-1e4, -9980.0, -9980.0, -9980.0]]
+        )  # ln 3 below x − max, everywhere
+        yield Case(
+            "apart-0",
+            "three equal scores and one below them, all far below 0",
+            (rows,),
+            stage="extremes",
+            atol=FLOAT32_AT_1E4,
+        )
+        for i in (1, 2):
+            rows = rows_apart(rng)
+            rows[0] += 6000 * (i == 1)
+            yield Case(f"apart-{i}", "rows far from one another", (rows,), stage="extremes", atol=FLOAT32_AT_1E4)
+
+    @holds("the exponentials sum to 1 along the axis")
+    def sums(case, parts):
+        _, worst = worst_sum(case, np.exp(parts["result"]))
+        return None if abs(worst - 1) < 1e-4 else f"their exponentials sum to {worst:.4g}."
+
+    hints = (
+        "What is ln(eᵃ / b)? Does it need eᵃ at all?",
+        "With s = x − max: ln softmax = s − ln Σ eˢ. The sum is at least 1, so its logarithm is safe.",
+        "s = x - x.max(axis=axis, keepdims=True)\nreturn s - np.log(____)",
+    )
+
+    mistakes = {
+        **COMMON,
+        "SM5": (COMMON["SM5"], *by_math("x", "0.0", "logs", LOGS_BY_MATH), patch("return logs", PAIRWISE)),
+        "SM6": (COMMON["SM6"], *by_math("x", "x.max()", "logs", LOGS_BY_MATH)),
+        "SX30": mistake(
+            patch(LOGS, "np.log(np.exp(shifted) / total)"),
+            says="Small exponentials were rounded to 0 before their logarithm was taken, and ln 0 is −∞; compute it without softmax.",
+            why="""e^−10000 is smaller than any float, so exp, and softmax after it, return exactly 0. Its logarithm is −∞, while the
+            answer is −10000. Staying in logarithms never leaves the range: x − max − ln Σ e^(x − max).""",
+        ),
+        "SX31": mistake(
+            *(patch(LOGS, f"np.log(np.exp(shifted) / total + {least})") for least in LEAST),
+            says="""A small number was put under the logarithm, added or as a lower bound, so smaller weights all count as that number;
+            compute the logarithms without softmax.""",
+            why="""With 10⁻¹² every logarithm below ln(10⁻¹²) = −27.6 becomes −27.6. Such a loss cannot tell a poor prediction from a
+            worse one.""",
+        ),
+        "SX32": mistake(
+            patch(LOGS, "shifted"),
+            says="The logarithm of the sum is missing: only the maximum was subtracted; subtract both.",
+            why="""x − max puts the largest at 0, which would be a weight of 1. What remains to be subtracted is ln Σ e^(x −
+            max). For (0, 0) both have to be −0.693.""",
+        ),
+        "SX33": mistake(
+            patch("return logs", "return logs / np.log(2)"),
+            patch("np.log(", "np.log2("),
+            says="The logarithm was taken with base 2; the natural one is asked for.",
+            why="softmax is made of e, and in base e its logarithm is a plain difference: −0.693 for one half, where base 2 gives −1.",
+        ),
+        "SX34": mistake(
+            patch("return logs", "return -logs"),
+            says="The sign was reversed; the logarithm of a weight should be 0 or below.",
+            why="A weight is at most 1, its logarithm at most 0. Minus the logarithm is a loss, which is useful and has another name.",
+        ),
+        "SX52": mistake(
+            patch("return logs", "return np.exp(logs)"),
+            says="The weights themselves came back; their logarithms are asked for.",
+            why="This is softmax. The logarithm of a weight is 0 or below; for (0, 0) it is −0.693, twice, and the weights are ½.",
+        ),
+        "SX35": mistake(
+            patch("shifted - np", "x - np"),
+            says="The maximum was subtracted inside the sum, but not outside of it (or it was added again); subtract it in both places.",
+            why="""ln Σ eˣ is max + ln Σ e^(x − max). Leaving out the max makes every answer too large by it: for (1000, 1000) it
+            gives 999.3, where ln ½ is −0.693.""",
+        ),
+    }

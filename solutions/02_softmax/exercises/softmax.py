@@ -1,0 +1,105 @@
+"""Softmax along any axis, whatever the size of the numbers."""
+
+import numpy as np
+
+from grader.course.declare import Case, exercise, holds, mistake, patch
+
+from ..shared import FLOAT32_AT_1E4, by_math, common, first_cases, rows_apart, sums_to_1
+
+# exp overflows in float32 beyond 88: in the first row where the minimum is subtracted, in the second where the mean is, too.
+# In the third it underflows where the largest absolute value is.
+FAR_FLOAT32 = np.array([[60.0, 50.0, -60.0, 59.0], [-100.0, 100.0, -90.0, -100.0], [-100.0, -99.0, -98.0, -101.0]])
+COMMON = common("x")
+BACK = patch(
+    "return grown / total", "return (grown / total).astype(np.result_type(x, np.float32))"
+)  # of what was computed in float64
+
+
+@exercise(points=3, minutes=12, difficulty=2, forbids=("softmax", "attention"))
+class softmax:
+    """Turn numbers into weights that sum to 1 along any axis, whatever their size."""
+
+    def cases(rng):
+        """Every axis of one to four dimensions, hidden entries, far apart rows, large numbers, float32."""
+        yield from first_cases(rng)
+        yield Case("square-axis", "as many rows as columns, axis=1 by name", (rng.normal(size=(4, 4)),), {"axis": 1})
+        yield Case("middle", "the middle axis of three", (rng.normal(size=(2, 5, 3)), 1))
+        yield Case("first", "the first axis of three", (rng.normal(size=(4, 2, 3)),), {"axis": 0})
+        yield Case("heads", "the last axis but one of four", (rng.normal(size=(2, 3, 4, 5)), -2))
+        yield Case("third", "axis 2 of four, counted from the front", (rng.normal(size=(3, 2, 5, 4)), 2))
+        yield Case("whole", "whole numbers", (np.array([[3, -1, 0], [2, 2, 2]]),))
+        yield Case("one", "a single entry in each row", (rng.normal(size=(3, 1)),))
+        for i, shape in enumerate(((4,), (3, 5), (2, 4, 3))):
+            x = rng.normal(size=shape)
+            x[..., i] = -np.inf
+            yield Case(f"hidden-{i}", "an entry of −∞ in each row", (x,))
+        x = rng.normal(size=(4, 3))
+        x[[0, 2, 3], [0, 2, 2]] = -np.inf
+        yield Case("hidden-columns", "entries of −∞, along axis 0", (x, 0))
+        for i, (x, axis) in enumerate(
+            ((FAR_FLOAT32, -1), (rng.normal(size=(5, 2)), 0), (rng.normal(size=(2, 3, 4)), 1))
+        ):
+            yield Case(f"float32-{i}", "float32 input", (x.astype(np.float32), axis), dtype=("float32",))
+        for i, shape in enumerate(((4,), (3, 4), (2, 3, 5))):
+            x = rng.integers(-100, 101, shape) * 100.0
+            yield Case(f"large-{i}", "entries of up to ten thousand", (x,), stage="extremes", rtol=FLOAT32_AT_1E4)
+        for i in range(3):
+            rows, title = rows_apart(rng), "rows far from one another"
+            if i == 2:  # a fill in place of −∞, be it −1000 or −10000, is no lower than the entries beside it
+                rows[1] -= 4998.0
+                rows[:, 1] = -np.inf
+                title += ", with entries of −∞"
+            yield Case(f"far-{i}", title, (rows,), stage="extremes", rtol=FLOAT32_AT_1E4)
+
+    sums = sums_to_1()
+
+    @holds("an entry of −∞ gets weight 0")
+    def hidden_get_nothing(case, parts):
+        hidden = parts["result"][np.isneginf(case.args[0])]
+        return None if not hidden.any() else f"an entry of −∞ has the weight {hidden[hidden != 0][0]:.4g}."
+
+    hints = (
+        "What is the largest number that `np.exp` can take in float64? What could be subtracted from a row without changing its weights?",
+        "Subtract the maximum *along the axis*, keeping that axis with `keepdims=True`, then divide by the sum along it.",
+        "top = x.max(axis=____, keepdims=____)\ne = np.exp(____)\nreturn e / e.sum(____)",
+    )
+
+    mistakes = {
+        **COMMON,
+        "SM5": (COMMON["SM5"], patch("x - top", "x.astype(float)") + BACK, *by_math("x")),
+        "SM6": (COMMON["SM6"], patch("x - top", "x.astype(float) - x.max()") + BACK, *by_math("x", "x.max()")),
+        "SX25": (*COMMON["SX25"].ways, COMMON["SX25"].ways[0] + patch("x.max(", "x.astype(float).max(") + BACK),
+        "SX2": mistake(
+            patch("np.exp(x - top)", "x"),
+            says="The exponential is missing: the numbers themselves were divided by their sum.",
+            why="""Dividing by the sum makes them add up to 1, and keeps negative ones negative. For (1, −1, 2) it gives (½, −½, 1),
+            which is no set of weights; where the sum is 0 it divides by 0.""",
+        ),
+        "SX3": mistake(
+            patch("x - top", "x.astype(float) - top"),
+            says="float32 was turned into float64; the result should be float32 again.",
+            why="""A model in float32 then carries on in float64 from here, at twice the memory. It happens with a float64 array or
+            `np.asarray(x, dtype=float)` on the way. Cast back with `.astype(x.dtype)` where the input was a float.""",
+        ),
+        "SX5": mistake(
+            *(
+                patch("grown = ", f"{changed}\n    grown = ", "x - top", "x")
+                for changed in ("x -= top", "if x.dtype.kind == 'f':\n        x -= top\n    else:\n        x = x - top")
+            ),
+            says="x itself was changed, since `-=` and `/=` write into the caller's array; make a new one.",
+            why="""The weights are right, but the scores that the caller still needs are gone. `x = x - top` makes a new array; `x -=
+            top` does not. In an array of whole numbers `/=` stops with a UFuncTypeError: it cannot hold fractions.""",
+        ),
+        "SX7": mistake(
+            patch("np.exp(", "np.exp2("),
+            says="Powers of 2 were used; softmax should use powers of e.",
+            why="""2ˣ = e^(0.693·x), so this is a softmax at a temperature of 1.44: flatter than it should be. For (0, 1) it gives
+            (⅓, ⅔) in place of (0.269, 0.731).""",
+        ),
+        "SX8": mistake(
+            patch("grown.sum(", "np.linalg.norm(grown, "),
+            says="The exponentials were divided by their Euclidean length; divide by their sum, so that they sum to 1.",
+            why="Weights share out one unit: divide by their sum. Over the root of the sum of squares two equal ones are 0.707 each.",
+        ),
+        "TT14": patch("return grown / total", "return grown"),
+    }

@@ -1,0 +1,124 @@
+"""Projections that are designed, not learned: each token is to attend to the one before it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grader.course.declare import exercise, mistake, patch
+
+from ..previous_token import judge, projected
+
+GAP, W_K, ROW_0 = "math.log((t - 1) * share / (1 - share))", "gap * math.sqrt(t) * np.eye(t)", "w_q[0, 0] = 1"
+FIXED = (1, 2, 3, 4, 5, 9, 10, 20, 30, 50, 100)
+
+
+def _cases(rng: np.random.Generator):
+    for key, t, share in (
+        ("three", 3, 0.9),
+        ("two", 2, 0.9),
+        ("three-again", 3, 0.6),
+        ("two-low", 2, 0.6),
+        ("five", 5, 0.95),
+        ("four", 4, 0.99),
+        ("six", 6, 0.1),
+        ("drawn", int(rng.integers(7, 12)), round(float(rng.uniform(0.6, 0.9)), 2)),
+        ("nineteen", 19, 0.98),
+        ("many", 130, 0.99),
+        ("more", 140, 0.99),
+        ("most", 150, 0.98),
+        ("thirteen", 13, 0.75),
+    ):
+        yield projected(key, t, share)
+
+
+@exercise(points=3, minutes=15, difficulty=3, parts=("w_q", "w_k"), spare=("share",))
+class previous_token_projections:
+    """Design projections with which each token attends to the token before it, and token 0 to itself."""
+
+    cases = _cases
+    compare = judge
+
+    hints = (
+        "x is the identity, so row i of w_q *is* the query of token i, and row j of w_k the key of token j. Which dot products "
+        "q_i · k_j must be large, and which token is left for token 0?",
+        "Give each token a key that no other has: the rows of the identity. The query of token i is then the key of token i − 1, "
+        "and that of token 0 its own. What remains is how large: one score of s among t − 1 scores of 0 gets the weight "
+        "e^s / (e^s + t − 1). Solve for s; then remember that attention divides your dot products by √d_k.",
+        "```python\nscore = math.log(share * (t - 1) / ____)\nw_q = np.eye(t, k=____)  # row i has its 1 in column i − 1\n"
+        "w_q[0, ____] = 1\nw_k = score * ____ * np.eye(t)\nreturn w_q, w_k\n```",
+    )
+
+    mistakes = {
+        "PT1": mistake(
+            patch("(w_q, w_k)", "(w_k, w_q)"),
+            patch("k=-1", "k=1", f"    {ROW_0}\n", ""),
+            patch("np.eye(t, k=-1)", "np.roll(np.eye(t), 1, axis=1)", f"    {ROW_0}\n", ""),
+            patch("k=-1", "k=1", ROW_0, "w_q[-1, -1] = 1"),
+            says="Each token attends to the token after it: w_q and w_k were exchanged, or the shift went the wrong way.",
+            why="""Row i of x w_q (x w_k)ᵀ belongs to the query of token i, and column j to the key of token j. Row i should have its
+            large score in column i − 1, so the ones are below the diagonal: `np.eye(t, k=-1)`. Exchanging w_q and w_k transposes
+            the scores, and then token i − 1 looks for token i.""",
+        ),
+        "PT2": mistake(
+            patch(f"    {ROW_0}\n", ""),
+            says="Token 0 was given no query, so all its scores are 0 and it attends to every token alike; it should attend to itself.",
+            why="""`np.eye(t, k=-1)` leaves row 0 empty, since no token comes before token 0. A query of zeros does not mean "nowhere":
+            softmax of equal scores is 1/t for each key. Softmax must put its weight somewhere, so you have to say where.""",
+        ),
+        "PT3": mistake(
+            patch("np.eye(t, k=-1)", "np.roll(np.eye(t), 1, axis=0)", f"    {ROW_0}\n", ""),
+            says="The shift went round in a circle, so token 0 attends to the last token; it should attend to itself.",
+            why="""`np.roll` brings what falls off at one end back at the other, so the query of token 0 becomes the key of the last
+            token. The sentence has a beginning, and nothing comes before it.""",
+        ),
+        "PT4": mistake(
+            patch(f"np.eye(t, k=-1)\n    {ROW_0}", "np.eye(t)"),
+            says="Each token was given its own key as its query, so it attends to itself; use the key of the token before it.",
+            why="""With w_q and w_k both multiples of the identity, q_i · k_j is large for i = j. The query of token i has to be the
+            key of token i − 1.""",
+        ),
+        "PT5": mistake(
+            patch("gap * math.sqrt(t) *", "gap *"),
+            says="The dot products were made as large as the scaled scores should be; multiply by √d_k, since attention divides by it.",
+            why="""The score that softmax sees is q · k / √d_k. For a scaled score of s the dot product has to be s · √d_k. With d_k = t
+            the shortfall grows with the number of tokens.""",
+        ),
+        "PT6": mistake(
+            patch("gap * math.sqrt(t)", "gap / math.sqrt(t)"),
+            says="The dot products were divided by √d_k, as attention will do once more; multiply by √d_k to make up for it.",
+            why="""The score that softmax sees is q · k / √d_k. To make up for that division the projections are multiplied by √d_k.""",
+        ),
+        "PT7": mistake(
+            patch("(t - 1) * share", "share"),
+            says="The score was made large enough against one other token; it should be large enough against all t − 1.",
+            why="""The weight is e^s / (e^s + t − 1): each of the other t − 1 tokens adds e⁰ = 1 to the sum. So
+            e^s = share · (t − 1) / (1 − share). Without the t − 1 the result is right for two tokens and too small for more.""",
+        ),
+        "PT8": mistake(
+            *(patch(W_K, f"{number} * np.eye(t)") for number in FIXED),
+            says="The right tokens get the largest weight, but the size of the projections is fixed, which is enough only for some shares "
+            "and some lengths.",
+            why="""The weight of the chosen token is e^s / (e^s + t − 1), where s is its scaled score. What s has to be depends on
+            `share` and on t, and the dot product is √d_k times that.""",
+        ),
+        "PT9": mistake(
+            patch(GAP, "math.log((1 - share) / ((t - 1) * share))"),
+            says="The sign of the score was reversed, so the token before gets the least weight; it should get the most.",
+            why="""Softmax prefers large scores. The chosen token's score is ln of share · (t − 1) / (1 − share), which is positive as
+            soon as the share is more than 1/t.""",
+        ),
+        "PT10": mistake(
+            patch(" / (1 - share)", ""),
+            says="The chosen token's exponential was made `share` times the sum of the others; it should be share / (1 − share) times it.",
+            why="""Softmax divides by the sum of *all* exponentials, the token's own among them. So the odds are share to (1 − share):
+            e^s = share / (1 − share) times the others' sum. With share in place of the odds the weight is share / (1 + share), never
+            more than one half.""",
+        ),
+        "PT11": mistake(
+            patch(W_K, "np.where(np.eye(t) > 0, 0, -np.inf)"),
+            patch(f"{ROW_0}", "w_q[0, 0] = 1\n    w_q = np.where(w_q > 0, 0, -np.inf)"),
+            says="A projection holds −∞ or NaN, and products of those are NaN; its entries should be finite.",
+            why="""−∞ belongs in the scores, where a mask puts it (lesson 06). The entries of w_q and w_k are multiplied by the numbers
+            of x and by each other, so they have to be finite.""",
+        ),
+    }

@@ -1,0 +1,153 @@
+"""Properties of attention's result, and the mistakes of scale and softmax, for both attention exercises of lesson 03."""
+
+import numpy as np
+
+from grader.course.declare import Property, mistake, patch
+
+from ..shared.library import unmoved
+
+
+def row_at_fault(weights: np.ndarray, name: str) -> str | None:
+    """What is wrong with rows that should be distributions: a negative number, or a sum that is not 1."""
+    if (weights < -1e-6).any():
+        return f"the smallest number of {name} is {weights.min():.4g}."
+    sums = weights.sum(axis=-1)
+    off = np.abs(sums - 1)
+    if off.max() <= 1e-3:
+        return None
+    worst = tuple(int(i) for i in np.unravel_index(off.argmax(), sums.shape))
+    return f"Row {worst if len(worst) > 1 else worst[0]} of {name} sums to {sums[worst]:.4g}."
+
+
+def item_alone(part: str) -> Property:
+    """For cases of `batches`; part: the name of the output."""
+    return unmoved(
+        "another item 0 leaves item 1 as it was",
+        ("batch", "item-0-changed"),
+        "item 1 was the same both times, and its output changed by up to {gap}.",
+        part,
+        lambda whole: whole[1],
+    )
+
+
+def unordered(part: str) -> Property:
+    """For cases of `batches`; part: the name of the output."""
+    return unmoved(
+        "the order of the keys, with their values, makes no difference",
+        ("batch", "permuted"),
+        "keys and values moved together, and the output changed by up to {gap}.",
+        part,
+    )
+
+
+ROOT = "math.sqrt(q.shape[-1])"
+EXPS = "exps = np.exp(scores - scores.max(axis=-1, keepdims=True))"
+WEIGHTS = "weights = exps / exps.sum(axis=-1, keepdims=True)"
+FLAT_TOP = patch("scores.max(axis=-1, keepdims=True)", "scores.max(axis=-1)")
+FLAT_SUM = patch("exps.sum(axis=-1, keepdims=True)", "exps.sum(axis=-1)")
+
+
+def top_over(axis: object):
+    return patch("scores.max(axis=-1", f"scores.max(axis={axis}")
+
+
+def sum_over(axis: object):
+    return patch("exps.sum(axis=-1", f"exps.sum(axis={axis}")
+
+
+def softmax_over(axis: object):
+    return top_over(axis) + sum_over(axis)
+
+
+def divided_by(divisor: str):
+    """The scores, divided by something else."""
+    return patch(ROOT, divisor)
+
+
+def by_math_exp(row: str):
+    """Softmax of each row by math.exp, which raises where np.exp gives ∞; so does the division of Python's numbers by 0."""
+    return patch(
+        f"{EXPS}\n    {WEIGHTS}",
+        f"""rows = []
+    for row in scores.reshape(-1, scores.shape[-1]):
+        exps = [math.exp(score) for score in row]
+        rows.append({row})
+    weights = np.array(rows).reshape(scores.shape)""",
+    )
+
+
+# Those of the lines that both attention exercises have.
+MISTAKES = {
+    "SM1": (softmax_over(-2), sum_over(-2)),
+    "SM2": softmax_over(0),
+    "SM3": (softmax_over(None), softmax_over((-2, -1)), sum_over(None), sum_over((-2, -1))),
+    "SM4": (FLAT_SUM, FLAT_TOP + FLAT_SUM),
+    "SM5": (
+        patch(EXPS, "exps = np.exp(scores)"),
+        by_math_exp("[exp / sum(exps) for exp in exps]"),
+        by_math_exp("np.array(exps) / sum(exps)"),
+    ),
+    "SM6": (top_over(None), top_over((-2, -1))),
+    "SD1": patch(f" / {ROOT}", ""),
+    "SD2": divided_by("q.shape[-1]"),
+    "SD5": patch("/ math", "* math"),
+    "SD6": patch(f" / {ROOT}", "", WEIGHTS, f"{WEIGHTS}\n    weights = weights / {ROOT}"),
+    "AB12": mistake(
+        divided_by("math.sqrt(k.shape[-2])"),
+        says="The scale was taken from the number of keys; divide by the root of d_k, the length of a key.",
+        why="""`k.shape[-2]` counts keys, `k.shape[-1]` is d_k. The scale makes up for a sum over d_k products (lesson 04); the number
+        of keys does not change that.""",
+    ),
+    "AB13": mistake(
+        divided_by("math.sqrt(v.shape[-1])"),
+        says="The scale was taken from d_v, the length of a value; divide by the root of d_k, the length of a query and of a key.",
+        why="No value enters a score, which is a sum over d_k products. With d_v = d_k the slip is invisible.",
+    ),
+    "AB14": mistake(
+        divided_by("math.sqrt(q.shape[1])"),
+        says="The scale was read from axis 1, which is d_k only in a matrix; read it from the last axis of q.",
+        why="In a batch `shape[1]` is T_q; with two leading axes it counts heads. d_k is the last axis of q and k.",
+    ),
+    "AB20": mistake(
+        patch(WEIGHTS, "weights = scores"),
+        says="Softmax is missing: the values were weighted by the scaled scores themselves.",
+        why="Scores may be negative and sum to anything. Softmax turns each row into weights that sum to 1.",
+    ),
+    "AB28": mistake(
+        divided_by("math.sqrt(q.shape[-2])"),
+        divided_by("math.sqrt(len(q))"),
+        says="The scale was taken from the number of queries or sentences; divide by the root of d_k, the size of q's last axis.",
+        why="""`q.shape[-2]` is the number of queries, and `len(q)` the length of the first axis: the queries of a matrix, the
+        sentences of a batch. The scale makes up for a sum over d_k products (lesson 04).""",
+    ),
+    "AB29": mistake(
+        divided_by(f"math.sqrt({ROOT})"),
+        says="The root was taken twice, so the scores were divided by the fourth root of d_k; divide by its square root.",
+        why="""With d_k = 16 the scale is 4, and its root 2. Dividing both q and k by the fourth root is fine, since the product
+        then carries it twice; dividing one of them, or the scores, is half of that.""",
+    ),
+    "AB30": mistake(
+        patch(WEIGHTS, "weights = exps"),
+        says="The division of the exponentials by their sum is missing; each row of weights should sum to 1.",
+        why="""exp makes every score positive; the division by the row's sum makes a distribution of it. Without it the output is no
+        average of the values, and it grows with the number of keys.""",
+    ),
+    "AB33": mistake(
+        patch(WEIGHTS, f"{WEIGHTS}\n    exps = np.exp(weights)\n    {WEIGHTS}"),
+        says="Softmax was applied twice, the second time to weights; apply it once, to the scaled scores.",
+        why="""Weights lie between 0 and 1, so softmax of them is nearly even: (1, 0) becomes (0.73, 0.27). No key can get more than e
+        times the weight of another.""",
+    ),
+    "AB31": mistake(
+        patch(f" / {ROOT}", f"\n    scores /= {ROOT}"),
+        says="`scores /= …` writes fractions into an array of integers, which NumPy refuses; write scores = scores / …",
+        why="""For whole-number q and k the product is an array of integers. `/=` would write the quotients into it, and NumPy raises
+        a UFuncTypeError in place of cutting them off. `scores / scale` makes a new array of floats.""",
+    ),
+    "SX23": patch("scores.max", "np.abs(scores).max"),
+    "SX25": patch("scores.max(axis=-1, keepdims=True)", "np.maximum(scores.max(axis=-1, keepdims=True), 0)"),
+    "SX26": FLAT_TOP,
+    "TT9": divided_by("(2 * q.shape[-1])"),
+    "TT11": divided_by(f"int({ROOT})"),
+    "TT31": divided_by("(q.shape[-1] ** 1 / 2)"),
+}

@@ -1,0 +1,158 @@
+"""How far the dot products of random vectors spread."""
+
+from functools import partial
+
+from grader.course.declare import Case, exercise, mistake, patch
+
+from ..sampled import judge, read_draws, read_results, read_use
+
+# Words of 32 bits of which each way to make a normal number makes one at once, neither 0 nor large; of other size each.
+WORDS = (0x3A5C91E7, 0x9999A0F3, 0xC3D2B1A9)
+DRAWN = "standard_normal((n_samples, d_k))"
+Q, K = f"q = rng.{DRAWN}", f"k = rng.{DRAWN}"
+
+
+def drawn(otherwise: str):
+    """q and k drawn by other means."""
+    return patch(Q, f"q = {otherwise}", K, f"k = {otherwise}")
+
+
+@exercise(points=2, minutes=8, difficulty=2, container="number", parts=("standard deviation",), forbids=("tampering",))
+class dot_product_std:
+    """Measure how far the dot products of random vectors spread."""
+
+    compare = judge
+
+    def cases(rng):
+        sampled = partial(Case, names=("d_k", "n_samples"), probe="probes.sampled", rtol=0.1)
+        # The measured figure strays by 2 % or a little more, a fifth of what is allowed.
+        for d_k, n_samples in ((1, 4000), (2, 3000), (3, 2500), (5, 2000), (16, 1500), (64, 1200)):
+            seed = int(rng.integers(2**31))
+            yield sampled(f"d{d_k}", f"{n_samples} pairs of length {d_k}", (d_k, n_samples), options={"seed": seed})
+        yield sampled(
+            "named",
+            "1300 pairs of length 6, all passed by name",
+            (6, 1300),
+            options={"seed": int(rng.integers(2**31)), "by_name": True},
+        )
+        for n_samples in (5, 20, 50):
+            yield sampled(
+                f"drawn-{n_samples}",
+                f"{n_samples} pairs of length 16, the numbers drawn counted",
+                (16, n_samples),
+                options={"seed": int(rng.integers(2**31)), "count": True},
+                reading=read_draws,
+            )
+        yield sampled(
+            "few",
+            "1500 times two pairs of length 1",
+            (1, 2),
+            probe="probes.small_samples",
+            rtol=0.3,
+            costly=True,
+            options={"seed": int(rng.integers(2**31)), "calls": 1500, "more": 50},
+            reading=read_results,
+        )
+        yield sampled(
+            "few-long",
+            "300 times two pairs of length 8",
+            (8, 2),
+            probe="probes.small_samples",
+            rtol=0.65,
+            costly=True,
+            options={"seed": int(rng.integers(2**31)), "calls": 300},
+            reading=read_results,
+        )
+        same, other = (int(word) for word in rng.permutation(WORDS)[:2])
+        title = "ten pairs of length 2, once with all numbers equal, then with a third of them changed"
+        yield Case(
+            "used",
+            title,
+            (2, 10),
+            names=("d_k", "n_samples"),
+            probe="probes.used",
+            options={"same": same, "other": other},
+            reading=read_use,
+        )
+
+    hints = (
+        "If one product of two standard-normal numbers has variance 1, what variance has a sum of d_k of them?",
+        "Draw q and k, each (n_samples, d_k), from rng. Each row gives one dot product: multiply entry by entry, sum over the last axis.",
+        "q = rng.standard_normal((____, ____))\nk = ____\ndots = (q * k).sum(axis=____)\nreturn dots.____()",
+    )
+
+    mistakes = {
+        "WS1": mistake(
+            drawn("rng.random((n_samples, d_k))"),
+            says="The vectors were drawn uniform on [0, 1); standard-normal ones are asked for.",
+            why="""Uniform numbers on [0, 1) have mean ½, so every dot product is near d_k/4 and their spread is √(7 d_k)/12, not
+            √d_k. They also hide the effect: all queries then tend to prefer the same keys, the long ones.""",
+        ),
+        "WS2": mistake(
+            patch("dots.std()", "dots.var()"),
+            says="The variance came back; its square root is asked for, the standard deviation.",
+            why="""The variances of d_k independent products of variance 1 add up to d_k. A score's typical size is the square root
+            of that, √d_k: with d_k = 64 it is 8, not 64.""",
+        ),
+        "WS3": mistake(
+            patch("dots.std()", "np.abs(dots).mean()"),
+            says="The mean size of the dot products came back; their standard deviation is asked for.",
+            why="For normal numbers the mean of |x| is √(2/π) ≈ 0.80 of the standard deviation: 6.4 against 8 at d_k = 64.",
+        ),
+        "WS4": mistake(
+            patch("dots.std()", "(dots / np.sqrt(d_k)).std()"),
+            says="The dot products were divided by √d_k first, so the result is near 1 for every d_k; measure them unscaled.",
+            why="The experiment shows what happens without the scale. Dividing by √d_k first removes what it should show.",
+        ),
+        "WS5": mistake(
+            patch("q * k", "q * q"),
+            says="Each vector was multiplied by itself; draw two independent vectors for each pair.",
+            why="""q · q is a sum of squares: its mean is d_k and its standard deviation √(2 d_k). For a query and a key the signs
+            are independent and the mean is 0.""",
+        ),
+        "WS6": mistake(
+            patch("(q * k).sum(axis=-1)", "q * k"),
+            says="The single products were measured; sum them over d_k first.",
+            why="One product of two standard-normal numbers has standard deviation 1. Only the sum of d_k of them spreads by √d_k.",
+        ),
+        "WS35": mistake(
+            patch("sum(axis=-1)", "mean(axis=-1)"),
+            patch("dots.std()", "(dots / d_k).std()"),
+            says="The sums were divided by d_k, or a mean was taken in their place; measure the sums themselves, the dot products.",
+            why="""A dot product is the sum of d_k products. Divided by d_k it is their mean, whose standard deviation is 1/√d_k: with
+            d_k = 64 it is ⅛, not 8.""",
+        ),
+        "WS7": mistake(
+            patch("q = rng", "rng = np.random.default_rng(0)\n    q = rng"),
+            says="The numbers come from a generator made inside the function; draw them from rng.",
+            why="""A generator that is passed in lets the caller repeat or vary an experiment. A new one inside with a fixed seed
+            returns the same figure every time, and the spread of repeated runs looks like 0.""",
+        ),
+        "WS8": mistake(
+            drawn(f"np.random.{DRAWN}"),
+            says="The numbers come from NumPy's global generator; draw them from rng.",
+            why="""np.random.standard_normal shares one hidden state with every other cell of the notebook, so the figure
+            depends on what ran before. With rng passed in, the same state gives the same figure.""",
+        ),
+        "WS13": mistake(
+            patch("q = rng", "n_samples = 1000\n    q = rng"),
+            says="n_samples is never used: a fixed number of pairs was drawn; draw n_samples pairs.",
+            why="""How far a measured figure strays depends on the number of samples. With a fixed 1000 the caller can neither spend
+            less time nor get a sharper figure.""",
+        ),
+        "WS29": mistake(
+            patch("axis=-1", "axis=0"),
+            drawn("rng.standard_normal((d_k, n_samples))"),
+            says="The products were summed over the pairs; sum them over the d_k features of each pair.",
+            why="""An array (n_samples, d_k) has a pair in each row, so the features lie along its last axis; in an array (d_k,
+            n_samples) they lie along the first. Summed over the pairs there are d_k sums of n_samples products each, and their
+            spread is near √n_samples. With d_k = 1 a single sum is left, whose spread is 0.""",
+        ),
+        "WS30": mistake(
+            patch(Q, "q = rng.standard_normal(d_k)"),
+            patch(Q, f"k = rng.{DRAWN}", K, "q = rng.standard_normal(d_k)"),
+            says="One query was drawn for all keys; each pair should have a query of its own.",
+            why="""With the query fixed, the dot products spread by its length. That is near √d_k only for large d_k: for d_k = 1 it
+            is the size of one normal number, anything between 0 and 3.""",
+        ),
+    }

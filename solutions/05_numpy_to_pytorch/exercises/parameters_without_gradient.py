@@ -1,0 +1,295 @@
+"""A test of a module's graph: which of its parameters does no gradient reach?"""
+
+from collections.abc import Mapping
+
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
+from grader.course.readings import ContractError
+from grader.worker.values import Observation, Part
+
+from ...shared.library import changes
+
+PART, MODULE, WHOLE = "names", "module", "as it was"
+# What the probe read twice, and what to say where the two differ.
+CHANGES = {
+    "parameters": "a parameter has other numbers",
+    "identities": "other tensors stand in the place of its parameters or buffers",
+    "trainable": "requires_grad of a parameter was switched",
+    "gradients": "a parameter's `.grad` is not what it was",
+    "buffers": "a buffer, such as BatchNorm's running mean, has other numbers",
+    "modes": "a part of it is no longer in the mode (training or evaluation) in which it was",
+    "hooks": "a hook was left on it or taken away",
+    "x": "x requires a gradient, or has one, that it did not have",
+    "recording": "torch no longer records gradients",
+}
+# As in the probe, which needs torch.
+CANDIDATES = (
+    "a linear layer",
+    "attention that returns its weights, too",
+    "a softmax at the end",
+    "a LayerNorm at the end",
+    "each number comes with both signs",
+    "each number of attention comes with both signs",
+    "each token's mean is removed",
+    "the token before is subtracted, in a ring",
+    "cosine and sine, side by side",
+    "cosine and sine, one token after the other",
+    "cosine and sine of attention",
+    "a result of ten-millionths",
+    "attention, scaled down to a billionth",
+    "a small step beside the tokens",
+    "a table of positions that is longer than the text",
+    "an embedding of more positions than there are",
+    "a table of which every second row is used",
+    "a detached path beside a whole one",
+    "BatchNorm",
+    "BatchNorm and dropout",
+    "BatchNorm behind tanh",
+    "BatchNorm, cut off before the last layer",
+    "the queries are detached",
+    "the keys are computed under no_grad",
+    "the values go through .data",
+    "the values go through NumPy",
+    "a layer is called with a copy of its weight",
+    "a new parameter is made of a weight at each call",
+    "a learned factor is read with .item()",
+    "the second of two blocks has detached queries and keys",
+    "argmax in the place of softmax, soft weights beside",
+    "the result is detached, the weights beside it are not",
+    "the queries are detached in the result, not in the weights",
+    "a layer is rounded",
+    "the sign of a layer",
+    "a layer is rounded down",
+    "a hook sets the gradient to 0",
+    "nothing is recorded",
+    "the result is detached",
+    "the result goes through NumPy",
+    "a frozen bias",
+    "a frozen layer",
+    "frozen queries, detached keys",
+    "everything is frozen",
+)
+STALE = (
+    "the keys are computed under no_grad",
+    "a layer is rounded",
+    "a new parameter is made of a weight at each call",
+)
+COPY = "copied = copy.deepcopy(module)"
+FIRST = "output = output[0] if isinstance(output, tuple) else output"
+LOSS = "loss = (output * torch.randn(output.shape, generator=generator, dtype=output.dtype)).sum()"
+GRADS = "grads = torch.autograd.grad(loss, list(trainable.values()), allow_unused=True)"
+ARRIVED = "grad is not None and grad.any()"
+NOTHING = "if not output.requires_grad:\n            break"
+END = "return silent"
+
+
+def _read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+    """The names in order, and the first thing that is no longer as it was."""
+    result = parts["result"]
+    if not parts["set"].array:
+        others = {"none": "None", "sequence": "a list, a tuple, or a set of something else", "text": "a text"}
+        what = others.get(result.kind, f"a {result.kind}")
+        raise ContractError(
+            f"What came back is {what}; a set of names was asked for, such as {{'w_q.weight'}}, and set() where none is."
+        )
+    names = Part("text", text=", ".join(item.text for item in result.items))
+    return {PART: names, MODULE: Part("text", text=next(iter(changes(parts, CHANGES)), WHOLE))}
+
+
+def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
+    from ..probes_gradients import made  # with torch, which is not there for every lesson
+
+    candidate, left = case.options["candidate"], got.parts[MODULE].text
+    wanted, said = (set(filter(None, one.parts[PART].text.split(", "))) for one in (expected, got))
+    if wanted == said:
+        return (
+            None
+            if left == WHOLE
+            else f"After the call the module was not as it had been: {left}. (The module: {candidate}.)"
+        )
+    start = f"{candidate[0].upper()}{candidate[1:]}: {_text(said)} came back, and {_text(wanted)} was asked for."
+    x = case.args[0].array
+    parameters = dict(made(candidate, x.shape[-1], str(x.dtype)).named_parameters())
+    unknown, blamed, missed = (sorted(names) for names in (said - parameters.keys(), said - wanted, wanted - said))
+    if unknown:
+        return f"{start} There is no parameter {unknown[0]!r}; the names are those of `named_parameters`."
+    if missed:
+        frozen = not parameters[missed[0]].requires_grad
+        return f"{start} {missed[0]} {'is frozen' if frozen else 'gets no gradient from any loss on the result'}."
+    return f"{start} A gradient reaches {blamed[0]}: the largest number in it is {_largest(case, blamed[0]):.2g} for a random loss."
+
+
+def _text(names: set[str]) -> str:
+    return "{" + ", ".join(map(repr, sorted(names))) + "}" if names else "set()"
+
+
+def _largest(case: Case, name: str) -> float:
+    """The largest number in a parameter's gradient for the result times random numbers."""
+    import torch
+
+    from ..probes_gradients import made
+
+    x = torch.from_numpy(case.args[0].array)
+    module = made(case.options["candidate"], x.shape[-1], str(case.args[0].array.dtype))
+    result = module(x)
+    result = result[0] if isinstance(result, tuple) else result
+    random = torch.randn(result.shape, generator=torch.Generator().manual_seed(1), dtype=result.dtype)
+    (grad,) = torch.autograd.grad((result * random).sum(), [dict(module.named_parameters())[name]])
+    return float(grad.abs().max())
+
+
+@exercise(points=3, minutes=15, difficulty=3, parts=(PART,), container="any", forbids=("tampering",))
+class parameters_without_gradient:
+    """Find the parameters of a module to which no gradient comes back from its result."""
+
+    compare = _judge
+
+    def cases(rng):
+        def case(key: str, number: int, candidate: str, **more) -> Case:
+            # The mean of 2, 4, 8 … numbers divides without rounding, so that sines and cosines cancel in a mean of squares, too.
+            b, t = (2, 4) if candidate.startswith("cosine") else (2 + number % 2, 3 + number % 3)
+            x = rng.normal(size=(b, t, 3 + number % 4)).astype(("float32", "float64")[number % 5 == 4])
+            mode = "train" if "BatchNorm" in candidate or number % 3 == 0 else "eval"
+            return Case(
+                key,
+                f"a module: {candidate}",
+                (Tensor(x, None, number % 7 == 5),),
+                probe="probes_gradients.searched",
+                reading=_read,
+                names=("x",),
+                options={"candidate": candidate, "mode": mode, **more},
+                show=False,
+            )
+
+        for number, candidate in enumerate(CANDIDATES):
+            yield case(f"module-{number}", number, candidate, **({"by_name": ("module", "x")} if number == 1 else {}))
+        for number, candidate in enumerate(STALE):
+            yield case(f"stale-{number}", number, candidate, stale=True)
+
+    hints = (
+        "After `loss.backward()`, what does `.grad` look like for a parameter that no path leads to, and for one behind `round`? And for "
+        "which losses could a gradient be 0 although nothing is cut?",
+        "Work on a `copy.deepcopy` of the module: its gradients, buffers and modes are nobody's. Multiply the result by random numbers "
+        "before you sum it, several times over; a parameter that never has a gradient other than None or 0 is in the set. If the result "
+        "does not require grad, all are.",
+        "```python\ncopied = copy.deepcopy(module)\nparameters = dict(copied.named_parameters())\nsilent = set(parameters)\n"
+        "for _ in range(3):\n    output = ____  # the first entry, where copied(x) is a tuple\n    if not ____:\n        break\n"
+        "    loss = (output * torch.randn_like(output)).sum()\n    copied.zero_grad()\n    loss.backward()\n"
+        "    silent -= {name for name, p in parameters.items() if p.grad is not None and ____}\nreturn silent\n```",
+    )
+
+    mistakes = {
+        "PG1": mistake(
+            patch(LOSS, "loss = output.sum()"),
+            patch(LOSS, "loss = output.mean()"),
+            says="The sum (or mean) of the result was the loss; where the sum cannot change, its gradient is 0 though nothing is cut.",
+            why="""The weights of a softmax sum to 1, the numbers behind a LayerNorm to 0, whatever the parameters are. Multiply the
+            result by random numbers first: then no such accident lasts.""",
+        ),
+        "PG2": mistake(
+            patch(LOSS, "loss = output.square().sum()"),
+            patch(LOSS, "loss = (output ** 2).mean()"),
+            says="The sum of squares was the loss; where all squares together cannot change, its gradient is 0 though nothing is cut.",
+            why="cos² + sin² is 1, and a normalized vector keeps its length. Multiply the result by random numbers in place of itself.",
+        ),
+        "PG3": mistake(
+            patch(ARRIVED, "grad is not None"),
+            says="Only None was looked for; behind `round`, `sign` or a hook a gradient arrives that is 0 everywhere.",
+            why="Autograd has a derivative for `round`: it is 0. A parameter with a gradient of zeros learns as little as one with None.",
+        ),
+        "PG4": mistake(
+            patch(END, "return {name for name, p in parameters.items() if not p.requires_grad}"),
+            says="Only `requires_grad` was looked at; a cut path leaves it True, and no gradient comes back all the same.",
+            why="`requires_grad` says that somebody wants a gradient. Whether one arrives depends on the path to the result.",
+        ),
+        "PG5": mistake(
+            patch(END, "return silent & set(trainable)"),
+            patch("silent = set(parameters)", "silent = set(trainable)"),
+            says="Frozen parameters were left out; no gradient comes back to them, so they belong to the set.",
+            why="A parameter with requires_grad=False stays what it is, and it is often frozen by mistake.",
+        ),
+        "PG6": mistake(
+            patch(
+                COPY, "copied = module", GRADS, "loss.backward()\n        grads = [p.grad for p in trainable.values()]"
+            ),
+            patch(
+                COPY,
+                "copied = module.eval()",
+                GRADS,
+                "copied.zero_grad()\n        loss.backward()\n        grads = [p.grad for p in trainable.values()]",
+            ),
+            patch(
+                COPY,
+                "copied = module",
+                GRADS,
+                "copied.zero_grad()\n        loss.backward()\n        grads = [p.grad for p in trainable.values()]",
+            ),
+            says="`.grad` of the parameters was left changed; the next step of training would use or add to it.",
+            why="""`backward()` adds to `.grad`. Use `torch.autograd.grad`, which leaves it alone, or work on a copy of the module.""",
+        ),
+        "PG7": mistake(
+            patch(
+                ARRIVED,
+                "(grad is not None and grad.any()) or (held is not None and held.any())",
+                "for name, grad in zip(trainable, grads)",
+                "for name, grad, held in zip(trainable, grads, [p.grad for p in module.parameters() if p.requires_grad])",
+            ),
+            says="A gradient that lay in `.grad` from before was taken for a new one.",
+            why="`.grad` may hold what an earlier `backward()` left. Clear it on a copy, or ask torch.autograd.grad.",
+        ),
+        "PG8": mistake(
+            patch(COPY, "copied = module.eval()"),
+            says="The module was put into evaluation mode and stayed there.",
+            why="A model that is trained on from then on has no dropout, and BatchNorm no longer follows its batches.",
+        ),
+        "PG9": mistake(
+            patch(COPY, "copied = module"),
+            says="Calling the module changed its buffers; BatchNorm's running mean and variance follow each call in training mode.",
+            why="Work on `copy.deepcopy(module)`, or keep the buffers and put them back.",
+        ),
+        "PG10": mistake(
+            patch("output = copied(x.detach())", "output = copied(x.requires_grad_(True))"),
+            says="x was switched to require a gradient; leave it as it came.",
+            why="Only the parameters' gradients are asked for. What x needs, `x.detach()` may have.",
+        ),
+        "PG11": mistake(
+            patch(END, "return set(parameters) - silent"),
+            says="The parameters that do get a gradient came back; those without are asked for.",
+            why="An empty set means that all is well.",
+        ),
+        "PG12": mistake(
+            patch(
+                FIRST, "output = torch.cat([one.flatten() for one in output]) if isinstance(output, tuple) else output"
+            ),
+            patch(FIRST, "output = output[-1] if isinstance(output, tuple) else output"),
+            says="All entries of the tuple went into the loss, or the last one; the first one is the result.",
+            why="Attention returns its weights beside its result. What reaches the weights alone trains nothing, since no loss uses them.",
+        ),
+        "PG13": mistake(
+            patch(ARRIVED, "grad is not None and (grad.abs() > 1e-06).any()"),
+            patch(ARRIVED, "grad is not None and not torch.allclose(grad, torch.zeros_like(grad), atol=1e-06)"),
+            patch(ARRIVED, "grad is not None and grad.norm() > 1e-07"),
+            says="Small gradients were taken for none; a gradient that is cut is exactly 0, or None.",
+            why="How large a gradient is depends on the scale of loss and weights. With several random losses no tolerance is needed.",
+        ),
+        "PG14": mistake(
+            patch(ARRIVED, "grad is not None and grad.all()"),
+            says="A parameter was blamed in which some numbers have no gradient; it belongs to the set only where all of them are 0.",
+            why="Of a table of positions a short text uses the first rows alone. The others get 0, and nothing is cut.",
+        ),
+        "PG15": mistake(
+            patch(NOTHING, "pass"),
+            says="Where the whole result was cut off, `backward` raised an error; then every parameter is in the set.",
+            why="""A result that does not require grad has no record at all, and torch refuses to walk back from it. Ask
+            `output.requires_grad` first.""",
+        ),
+        "PG16": mistake(
+            patch(END, "return {name.rpartition('.')[0] or name for name in silent}"),
+            says="Names of layers came back; the names of parameters are asked for, 'w_q.weight' and not 'w_q'.",
+            why="`named_parameters` gives the names. A layer's weight may be cut off while its bias is not.",
+        ),
+        "PG17": mistake(
+            patch(END, "return {name for name in silent if name.endswith('weight')}"),
+            says="Only weights came back; biases and other parameters count, too.",
+            why="`named_parameters` has them all.",
+        ),
+    }

@@ -1,0 +1,770 @@
+# %% [markdown]
+# # 05 · From NumPy to PyTorch: the same numbers, with gradients
+#
+# **How do the projections learn, and how do we know that nothing else changed?**
+#
+# **Before this lesson:** Python classes, partial derivatives and the chain rule; lesson 02 (the Jacobian of softmax) and
+# lesson 03 (attention and its projections).
+#
+# In lesson 03 you designed projections by hand. In lesson 04 a small head learned its own, with four lines of
+# calculus written for that head and no other. From now on you need neither. PyTorch computes the same attention,
+# keeps a record of every step, and turns that record into gradients. It can do this for any program built from its
+# differentiable operations. This part of PyTorch is called *autograd*.
+#
+# The figure below shows the whole machine again. The part that learns is in color: the step from tokens to queries,
+# keys and values, with its three matrices.
+
+# %% role="given"
+import copy
+import math
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
+
+# %% role="demo"
+figures.machine.draw(lit=("query", "key", "value"), title="What learns: how tokens become queries, keys and values")
+
+# %% [markdown]
+# ## A record alongside the numbers
+#
+# A tensor is PyTorch's array. It has the same numbers, shapes, indices and `@` as an array in NumPy (only slices with
+# a negative step are missing). What is new is the record. A tensor that *requires grad* (short for gradient) remembers how
+# it was made: every operation notes
+# which tensors went in and which came out. These notes form a graph, and `backward()` walks through the graph from
+# its end to its beginning, applying the chain rule at each step.
+#
+# The principle fits into twenty lines. The class below does it for plain numbers and a single operation, the product. A
+# product y = a · b notes its two factors, each with the derivative of y by it: ∂y/∂a = b and ∂y/∂b = a. `backward`
+# first puts the numbers into **topological order**: each one after those it was made from. Then it goes through them
+# from the last to the first. It passes on the gradient that has arrived at a number, multiplied by the derivatives in
+# the note, and what arrives at a factor by several ways is *added*. The order matters: a number passes its gradient on
+# once, when all of it has arrived. Passing on each part at once would follow every path through the graph, and twenty
+# squarings in a row have more than a million of them.
+
+# %% role="given"
+class Number:
+    """A number that remembers how it was made."""
+
+    def __init__(self, value, made_from=()):
+        self.value, self.made_from, self.grad = value, made_from, 0.0
+
+    def __mul__(self, other):
+        return Number(self.value * other.value, made_from=[(self, other.value), (other, self.value)])
+
+    def backward(self):
+        order, arriving = [], {self: 1.0}
+
+        def visit(number):
+            if number not in order:
+                for factor, _ in number.made_from:
+                    visit(factor)
+                order.append(number)  # after all that it was made from
+
+        visit(self)
+        for number in reversed(order):
+            number.grad += arriving[number]
+            for factor, derivative in number.made_from:
+                arriving[factor] = arriving.get(factor, 0.0) + arriving[number] * derivative
+
+# %% [markdown]
+# @predict
+#
+# Let a be `Number(3.0)`. What is `a.grad` after `(a * a).backward()`? And what is it when the same line has run twice?
+#
+# @answer
+#
+# **6**, then **12**. Here a is both factors, and a gradient of 3 arrives by each of the two ways. Their sum is 6, the
+# derivative of a² at 3. So `+=` is right within one pass. But it also adds the second pass to the first.
+#
+# @wrong
+#
+# 3: that would be `=` in place of `+=`, where the second gradient to arrive replaces the first. 6 both times: nothing
+# in the class sets `grad` back to 0.
+
+# %% role="demo" tags=["nbval-check-output"]
+a, t = Number(3.0), torch.tensor(3.0, requires_grad=True)
+for _ in range(2):
+    (a * a).backward()
+    (t * t).backward()
+    print("by hand:", a.grad, "  PyTorch:", t.grad.item())
+
+# %% [markdown]
+# PyTorch adds, too. So a program that computes a gradient at each of many steps has to clear the old one every time.
+# You will see it in every training loop, as `optimizer.zero_grad()`.
+#
+# PyTorch knows many operations besides the product. We check one of them against lesson 02. Softmax of the scores
+# (0, 0) is (½, ½), and its Jacobian gives ∂p₀/∂s = (p₀(1 − p₀), −p₀p₁) = (¼, −¼).
+
+# %% role="demo" tags=["nbval-check-output"]
+s = torch.zeros(2, requires_grad=True)
+p = torch.softmax(s, dim=-1)
+p[0].backward()
+print("weights: ", p.detach())
+print("gradient:", s.grad)
+
+# %% [markdown]
+# Now we do this for all of attention. Numbers run forward, from q, k and v to the output and then to a *loss*, a
+# single number that says how far the output is from what was wanted. Gradients run back along the same edges. The
+# gradient at q, k or v says how the loss changes when one of its entries changes. So it also says in which direction
+# to move that entry to make the loss fall. The figure gives the norm (the length) of the gradient that arrives at
+# each of the three.
+
+# %% role="given"
+def gradient_sizes(cut: bool) -> dict[str, float | None]:
+    """The gradients' norms for q, k and v, None where none arrives; cut: with the weights detached."""
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(5, 4, generator=generator, requires_grad=True) for _ in range(3))
+    weights = torch.softmax(q @ k.mT / 2, dim=-1)
+    output = (weights.detach() if cut else weights) @ v
+    loss = output.square().sum()
+    loss.backward()
+    arrived = {"q": q.grad, "k": k.grad, "v": v.grad}
+    return {name: None if grad is None else grad.norm().item() for name, grad in arrived.items()}
+
+# %% role="demo"
+whole = gradient_sizes(cut=False)
+figures.numpy_to_pytorch.graph({"Numbers run forward, gradients come back": whole})
+
+# %% [markdown]
+# ## Break it on purpose: the cut graph
+#
+# `detach()`, `.data`, `torch.no_grad()` and a conversion to NumPy and back all keep the numbers and drop the record. To
+# `backward()` the result is a number that nothing led to, so gradients stop there.
+
+# %% [markdown]
+# @predict
+#
+# Someone writes `weights.detach() @ v` and trains. The output is the same. Which of q, k and v still learn?
+#
+# - **A** None of them: the graph is cut.
+# - **B** Only v.
+# - **C** q and k, since the values were not touched.
+#
+# @answer
+#
+# **B.** The gradient reaches `output` and goes directly from there to v. To get to q and k it would have to pass
+# through the weights, and there the record ends. So the head can no longer learn *where* to look, which is decided by
+# q and k. It can still learn *what* to pass on, which is decided by v.
+#
+# @wrong
+#
+# A: the cut stops only those gradients that have to pass through the weights, and the path from the output to v does
+# not. C: follow the arrows backward from the loss. The path to q and k leads through the weights.
+
+# %% role="demo"
+cut = gradient_sizes(cut=True)
+assert cut["q"] is None and cut["k"] is None and cut["v"] == whole["v"]
+figures.numpy_to_pytorch.graph({"The whole graph: q, k and v learn": whole, "weights.detach(): only v learns": cut})
+
+# %% [markdown]
+# This mistake is hard to see, because no error is raised, the output is right, and the loss even falls, since the values
+# still learn. You will meet it again at the end of this lesson, in a training run.
+#
+# ## The same attention, on tensors
+#
+# This is the attention of lesson 03. The scale comes from `math.sqrt`, which returns a plain Python float. (NumPy's own
+# `np.sqrt(8)` is a float64 *scalar*, and from version 2 on NumPy lets such a scalar turn a float32 array into float64.)
+
+# %% role="given"
+def attention_numpy(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """q (..., T_q, d_k), k (..., T_k, d_k), v (..., T_k, d_v)
+    -> output (..., T_q, d_v), weights (..., T_q, T_k)."""
+    scores = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights = e / e.sum(axis=-1, keepdims=True)
+    return weights @ v, weights
+
+# %% [markdown]
+# @exercise attention_torch
+#
+# `q` (..., T_q, d_k), `k` (..., T_k, d_k), `v` (..., T_k, d_v) → (`output` (..., T_q, d_v), `weights` (..., T_q,
+# T_k))
+#
+# The four lines of `attention_numpy`, on tensors. `...` is any number of leading dimensions, none included. Both
+# results are differentiable with respect to q, k and v and keep their type: float32 stays float32, float64 stays
+# float64. Scores of ±10,000 must not overflow; `torch.softmax` is allowed and takes care of that.
+#
+# This is attention from scratch, so `F.scaled_dot_product_attention`, `nn.MultiheadAttention` and other ready-made
+# attention are forbidden.
+
+# %% role="exercise" exercise="attention_torch"
+def attention_torch(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """Scaled dot-product attention; gradients flow to q, k and v.
+
+    q: (..., T_q, d_k). k: (..., T_k, d_k). v: (..., T_k, d_v).
+    Returns: output (..., T_q, d_v) and weights (..., T_q, T_k), in the dtype of the inputs.
+    Source:  Vaswani et al. 2017, section 3.2.1, equation 1.
+    """
+    # region solution
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    weights = torch.softmax(scores, dim=-1)  # subtracts each row's maximum itself
+    output = weights @ v
+    return output, weights
+    # endregion
+
+# %% role="check" exercise="attention_torch"
+check(attention_torch)
+
+# %% [markdown]
+# First we check that the numbers are still the same. One random x of five tokens goes through three random projections.
+# The weights by NumPy in float64 are on the left, those of your function in float32 in the middle, and their difference
+# is on the right.
+
+# %% role="payoff" exercise="attention_torch"
+if passed(attention_torch):
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(5, 8))
+    q, k, v = (x @ w for w in rng.normal(size=(3, 8, 4)) / math.sqrt(8))
+    _, expected = attention_numpy(q, k, v)
+    _, got = attention_torch(*(torch.tensor(array, dtype=torch.float32) for array in (q, k, v)))
+    assert np.abs(expected - got.numpy()).max() < 1e-6
+    figures.numpy_to_pytorch.compare_weights(expected, got.numpy(), [f"token {i}" for i in range(5)])
+
+# %% [markdown]
+# The results differ from about the seventh digit on. float64 carries about 16 digits, float32 about 7, so two right
+# programs rarely agree to the last digit. Then how close is close enough? Is "equal up to 10⁻⁶" a good rule for weights?
+# Softmax ignores a number that is added to every score, so we add larger and larger ones and compare the weights in both
+# precisions.
+
+# %% role="demo"
+draws, offsets, errors = np.random.default_rng(0), np.repeat(np.logspace(0, 4, 17), 8), []
+for offset in offsets:
+    q, k, v = draws.normal(size=(3, 6, 9))
+    q[:, -1], k[:, -1] = 3 * offset, 1  # adds the offset to every score, since the scale is 1/√9
+    exact, rounded = (
+        attention_numpy(*(a.astype(kind) for a in (q, k, v)))[1] for kind in (np.float64, np.float32)
+    )
+    errors.append(np.abs(exact - rounded).max())
+spacing = np.spacing(offsets.astype(np.float32))  # from one float32 number to the next, at this size
+assert np.mean(np.array(errors) < spacing) > 0.9 and np.mean(np.array(errors)[offsets > 100] > 1e-6) > 0.9
+figures.numpy_to_pytorch.rounding(offsets, errors, spacing)
+
+# %% [markdown]
+# In the figure each dot is one draw, the black line is the distance from one float32 number to the next, and the
+# dashed line is 10⁻⁶. Near 1000, neighboring float32 numbers are {{ np.spacing(np.float32(1000)):.1e }} apart, and
+# near 10,000 they are {{ np.spacing(np.float32(10000)):.1e }} apart. Each score is rounded to one of these numbers
+# before softmax sees it, and `exp` turns an absolute error in its argument into a relative error in its result. So a
+# fixed tolerance of 10⁻⁶ rejects correct code once the scores are large. A tolerance has to fit the precision *and*
+# the size of the numbers. `check` allows for the rounding of float32.
+#
+# Now we do something that would have needed a derivation by hand in NumPy. We take the keys and values of lesson 01's
+# table and the query of its token 1, (0, 1), and we want the second number of the output to grow. The gradient of
+# your own attention says in which direction to move the query. This time we move *along* the gradient, because we
+# want a number to rise instead of a loss to fall. (`torch.autograd.grad` returns a gradient without adding it to
+# `.grad`, so there is nothing to clear.) After forty small steps the query has found the token whose value is (0, 10).
+
+# %% role="payoff" exercise="attention_torch"
+if passed(attention_torch):
+    K = torch.tensor([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+    V = torch.tensor([[10.0, 0.0], [0.0, 10.0], [5.0, 5.0]])
+    query = torch.tensor([[0.0, 1.0]], requires_grad=True)
+    path = [query.detach().clone()]
+    for _ in range(40):
+        output, weights = attention_torch(query, K, V)
+        (gradient,) = torch.autograd.grad(output[0, 1], query)
+        with torch.no_grad():
+            query += 0.3 * gradient
+        path.append(query.detach().clone())
+    assert weights[0, 1] > 0.9
+    figures.numpy_to_pytorch.query_walk(attention_torch, torch.cat(path), K, V)
+
+# %% [markdown]
+# ## A home for parameters
+#
+# Here a query itself was moved. In most models queries depend on the sentence, so they cannot be stored and trained. What
+# is trained are the projections that make them. (There are exceptions: the object queries of DETR, Carion et al. 2020,
+# and the latents of Perceiver, Jaegle et al. 2021, are learned queries.)
+#
+# So projections have to be stored somewhere, and the optimizer, which changes them, has to find them. This is what an
+# `nn.Module` is for. It keeps a register of what can be trained: every `nn.Parameter` and every layer that you assign to
+# `self` is entered there.
+
+# %% [markdown]
+# @predict
+#
+# Which names does the register of the module below hold: `plain`, `parameter`, `layer.weight`?
+#
+# @answer
+#
+# `parameter` and `layer.weight`. A plain tensor is not entered, although it is assigned to `self`: no optimizer sees it,
+# `.double()` and `.to(device)` do not convert or move it, and `state_dict()` does not save it.
+#
+# @wrong
+#
+# All three: assigning to `self` is not enough; it has to be a parameter or a module. Only `parameter`: a layer brings its
+# own parameters with it, under its own name and a dot.
+
+# %% role="demo" tags=["nbval-check-output"]
+class Home(nn.Module):
+    def __init__(self):
+        super().__init__()  # makes the register; without it nothing can be entered
+        self.plain = torch.ones(2)
+        self.parameter = nn.Parameter(torch.ones(2))
+        self.layer = nn.Linear(2, 2, bias=False)
+
+print([name for name, _ in Home().named_parameters()])
+print("after .double():", Home().double().plain.dtype, "and", Home().double().parameter.dtype)
+
+# %% [markdown]
+# The projections of attention are `nn.Linear` layers. Two things about these layers surprise nearly everyone.
+#
+# The first is a default. `nn.Linear` adds a bias, which the projections of the paper do not have (Vaswani et al. 2017,
+# section 3.2.2: QW, a plain product). Give the layer a vector of zeros to see it: without a bias zeros come out, and with
+# a bias something else does.
+
+# %% role="demo"
+torch.manual_seed(0)
+zero = torch.zeros(1, 4)
+print("with its default bias:", nn.Linear(4, 2)(zero).detach())
+print("with bias=False:      ", nn.Linear(4, 2, bias=False)(zero).detach())
+
+# %% [markdown]
+# The second is a transpose. Our equations say x @ w with w of shape (d_in, d_out). `nn.Linear` computes x @ weightᵀ: its
+# weight has shape (d_out, d_in), as its documentation says, so that of `nn.Linear(3, 2)` is (2, 3).
+
+# %% [markdown]
+# @predict
+#
+# Someone copies a *square* w into `nn.Linear(2, 2)` as it is. What happens?
+#
+# - **A** An error about shapes.
+# - **B** No error, and the right numbers, since the shapes agree.
+# - **C** No error, and wrong numbers.
+#
+# @answer
+#
+# **C.** A (2, 2) array fits into a (2, 2) weight, and the layer then computes x @ wᵀ. If w were 2 × 3, PyTorch would
+# have raised an error. With square projections, which many models use, it cannot notice the mistake.
+#
+# @wrong
+#
+# A: an error needs shapes that differ, and a square transposed is the same square. B: shapes that agree say nothing about
+# which axis is which. Lesson 03 showed the same with `k.T`.
+
+# %% role="demo"
+w = np.array([[1.0, 2.0], [3.0, 4.0]])
+x = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+untransposed = nn.Linear(2, 2, bias=False)
+with torch.no_grad():
+    untransposed.weight.copy_(torch.tensor(w))  # no error: the shapes fit
+    got = untransposed(torch.tensor(x, dtype=torch.float32)).numpy()
+assert np.allclose(got, x @ w.T) and not np.allclose(got, x @ w)
+claim = "Nothing raised, yet the numbers differ"
+figures.numpy_to_pytorch.compare(x @ w, got, ("x @ w", "layer(x), w as it is"), claim)
+
+# %% [markdown]
+# ## Between NumPy and PyTorch
+#
+# Weights often come from somewhere else: from NumPy, from a file, from another library. In the next exercise you bring a
+# weight into a layer, and in the one after it you bring numbers back to NumPy. Apart from the transpose, two small
+# things can cost you hours if you do not know them.
+#
+# **Types.** A Python 0.1 becomes float64 in NumPy and float32 in PyTorch, and `torch.from_numpy` keeps what it is given.
+# Layers are float32 and refuse an input of another type.
+
+# %% role="demo" tags=["nbval-check-output"]
+print("NumPy makes     ", np.array([0.1]).dtype)
+print("PyTorch makes   ", torch.tensor([0.1]).dtype)
+print("from_numpy keeps", torch.from_numpy(np.array([0.1])).dtype)
+try:
+    nn.Linear(2, 1)(torch.from_numpy(np.ones((1, 2))))
+except RuntimeError as error:
+    print("a layer says:   ", error)
+
+# %% [markdown]
+# **Shared memory.** `torch.tensor` copies. `torch.from_numpy` and `torch.as_tensor` look at the array's own memory where
+# they can, so a change of one is a change of the other.
+
+# %% role="demo" tags=["nbval-check-output"]
+w32 = np.ones(3, dtype=np.float32)
+copied, shared = torch.tensor(w32), torch.from_numpy(w32)
+w32[0] = 7
+print("torch.tensor:    ", copied)
+print("torch.from_numpy:", shared)
+
+# %% [markdown]
+# @exercise linear_from_numpy
+#
+# `w` (d_in, d_out), an array of floats or integers → `nn.Linear` with `layer(x)` = x @ w
+#
+# The layer has no bias, its weight is float32 and can be trained. It shares no memory with `w`, so that a later change of
+# one does not change the other. `w` may be square or not, float64 or float32, and lie in memory in any order.
+
+# %% role="exercise" exercise="linear_from_numpy"
+def linear_from_numpy(w: np.ndarray) -> nn.Linear:
+    """Turn a NumPy weight into a trainable layer without bias, layer(x) = x @ w.
+
+    w: (d_in, d_out). Returns: nn.Linear, float32, that shares no memory with w.
+    """
+    # region solution
+    d_in, d_out = w.shape
+    layer = nn.Linear(d_in, d_out, bias=False, dtype=torch.float32)
+    with torch.no_grad():  # filling the weight is no step of a computation to be differentiated
+        layer.weight.copy_(torch.tensor(w.T))
+    return layer
+    # endregion
+
+# %% role="check" exercise="linear_from_numpy"
+check(linear_from_numpy)
+
+# %% [markdown]
+# Your layer against x @ w, for a weight of five rows and three columns. Then one training step: the layer moves, w stays
+# where it is.
+
+# %% role="payoff" exercise="linear_from_numpy"
+if passed(linear_from_numpy):
+    draws = np.random.default_rng(6)
+    w, x = draws.normal(size=(5, 3)), draws.normal(size=(4, 5))
+    layer = linear_from_numpy(w)
+    before, inputs = w.copy(), torch.tensor(x, dtype=torch.float32)
+    got = layer(inputs).detach().numpy()
+    figures.numpy_to_pytorch.compare(x @ w, got, ("x @ w in NumPy", "layer(x)"), "The same projection")
+    layer(inputs).square().mean().backward()
+    torch.optim.SGD(layer.parameters(), lr=0.1).step()
+    moved = np.abs(layer.weight.detach().numpy().T - w).max()
+    print(f"after one step the layer's weight moved by up to {moved:.2f}, w by {np.abs(w - before).max():.0f}")
+
+# %% [markdown]
+# **The way back.** For the plots above we wrote `.detach().numpy()`. Three things can keep a tensor from becoming a
+# NumPy array: the graph, the device, and a type that NumPy does not have. One such type is bfloat16, a 16-bit float
+# in which many large models compute.
+
+# %% role="demo"
+trained = nn.Linear(2, 2)(torch.ones(1, 2))
+for tensor in (trained, torch.ones(2, dtype=torch.bfloat16)):
+    try:
+        tensor.numpy()
+    except (RuntimeError, TypeError) as error:
+        print(f"{type(error).__name__}: {error}\n")
+
+# %% [markdown]
+# @exercise as_numpy
+#
+# `tensor`, any shape → NumPy array of the same shape and the same values
+#
+# The tensor may require grad, lie on any device, have shape () or no entries, and be a slice or a transpose of
+# another. Its type is any float, integer or boolean type. bfloat16 becomes float32 (or float64); every other type
+# is kept. The tensor itself is left as it was, its `requires_grad` too. The array may share memory with it.
+#
+# Nobody needs a GPU for this: the check brings a stand-in that refuses what a tensor on a GPU refuses.
+
+# %% role="exercise" exercise="as_numpy"
+def as_numpy(tensor: Tensor) -> np.ndarray:
+    """Bring a tensor to NumPy, from the graph, from its device, from bfloat16.
+
+    tensor: any shape. Returns: an array of the same shape, values and dtype; bfloat16 becomes float32.
+    """
+    # region solution
+    tensor = tensor.detach().cpu()
+    if tensor.dtype == torch.bfloat16:  # unknown to NumPy; float32 holds each of its numbers exactly
+        tensor = tensor.float()
+    return tensor.numpy()
+    # endregion
+
+# %% role="check" exercise="as_numpy"
+check(as_numpy)
+
+# %% [markdown]
+# Converting bfloat16 to float32 loses nothing, but digits that bfloat16 has already rounded away do not come back. The
+# next cell converts 501 numbers from 1 to 1.05 to three types and brings them back with your function. Each step of a
+# staircase is one number that the type can hold.
+
+# %% role="payoff" exercise="as_numpy"
+if passed(as_numpy):
+    fine = torch.linspace(1, 1.05, 501, dtype=torch.float64)
+    rounded = {dtype: as_numpy(fine.to(dtype)) for dtype in (torch.float32, torch.float16, torch.bfloat16)}
+    kept = {dtype: len(np.unique(numbers)) for dtype, numbers in rounded.items()}
+    figures.numpy_to_pytorch.staircase(as_numpy(fine), rounded)
+
+# %% [markdown]
+# Of {{ len(fine); it > 400 }} different numbers, {{ kept[torch.bfloat16]; it < 20 }} are still different after rounding to bfloat16. It
+# spends its 16 bits on a range as wide as that of float32, which leaves it only about two digits. Large models
+# compute in it all the same. But it cannot add up many small steps: 1 plus 0.001 rounds back to 1. So training
+# usually keeps the weights that the optimizer moves, or the optimizer's own state, in float32 (Micikevicius et al.
+# 2018, *Mixed precision training*, section 3.1, for 16-bit numbers in general).
+
+# %% [markdown]
+# ## Attention as a layer
+#
+# Now we have all the parts: attention that gradients pass through, and layers that own what is learned. Together they
+# are a module whose projections can be trained.
+
+# %% [markdown]
+# @exercise SelfAttention
+#
+# `SelfAttention(d_model, d_k, d_v)`; `forward(x)`: `x` (B, T, d_model) → (`output` (B, T, d_v), `weights` (B, T,
+# T))
+#
+# The module owns three layers `nn.Linear` without bias: `w_q` and `w_k` (d_model → d_k) and `w_v` (d_model →
+# d_v). In *self*-attention queries, keys and values all come from the same x. After `.double()` it works on
+# float64 inputs. Gradients reach x and all three weights.
+#
+# Write it from scratch again. You may call your own `attention_torch`.
+
+# %% role="exercise" exercise="SelfAttention"
+class SelfAttention(nn.Module):
+    """One head of self-attention with learned projections, without masks."""
+
+    def __init__(self, d_model: int, d_k: int, d_v: int):
+        """d_model: width of x. d_k: width of queries and keys. d_v: width of values and output."""
+        # region solution
+        super().__init__()
+        self.w_q = nn.Linear(d_model, d_k, bias=False)
+        self.w_k = nn.Linear(d_model, d_k, bias=False)
+        self.w_v = nn.Linear(d_model, d_v, bias=False)
+        # endregion
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """x: (B, T, d_model). Returns: output (B, T, d_v) and weights (B, T, T)."""
+        # region solution
+        q, k, v = self.w_q(x), self.w_k(x), self.w_v(x)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        weights = torch.softmax(scores, dim=-1)
+        output = weights @ v
+        return output, weights
+        # endregion
+
+# %% role="check" exercise="SelfAttention"
+check(SelfAttention)
+
+# %% [markdown]
+# ## Does it learn where to look?
+#
+# Now the layer gets a task that projections alone cannot solve, because every token needs numbers of other tokens. There
+# are six tokens, each with one of three colors and a random number. For each token we want the mean number *of its own
+# color*. A color enters x as three numbers, 1 for this color and 0 for the others (a *one-hot* vector). Nothing tells the
+# layer what a color is. It has to find out, from the loss alone, that a token should attend to its own color, equally to
+# all of that color, and ignore the rest.
+
+# %% role="given"
+def color_batch(generator: torch.Generator, batch: int = 64, tokens: int = 6) -> tuple[Tensor, Tensor, Tensor]:
+    """-> x (batch, tokens, 4): a one-hot color and a number; the target (batch, tokens, 1); the colors."""
+    colors = torch.randint(3, (batch, tokens), generator=generator)
+    numbers = torch.randn(batch, tokens, 1, generator=generator)
+    one_hot = F.one_hot(colors, 3).float()
+    same = one_hot @ one_hot.mT  # 1 where two tokens share a color
+    target = same @ numbers / same.sum(dim=-1, keepdim=True)
+    return torch.cat([one_hot, numbers], dim=-1), target, colors
+
+# %% [markdown]
+# The training loop has four steps, the same for every model in this course: compute the loss, clear the old gradients
+# (`backward` would add to them), walk the graph backwards, move the parameters. The optimizer here is Adam (Kingma and
+# Ba 2015), which chooses a step length of its own for each number. Between the last two steps we note how large the
+# gradient is that arrives at each projection.
+
+# %% role="given"
+def train(layer: nn.Module, steps: int = 300) -> tuple[list[float], dict[str, list[float]]]:
+    """Train on color batches, always the same ones. Returns: losses, and each projection's gradient norms."""
+    generator = torch.Generator().manual_seed(0)
+    optimizer = torch.optim.Adam([p for p in layer.parameters() if p.requires_grad], lr=0.03)
+    losses, norms = [], {"w_q": [], "w_k": [], "w_v": []}
+    for _ in range(steps):
+        x, target, _ = color_batch(generator)
+        loss = F.mse_loss(layer(x)[0], target)
+        optimizer.zero_grad()
+        loss.backward()
+        for name, seen in norms.items():
+            grad = getattr(layer, name).weight.grad
+            seen.append(0.0 if grad is None else grad.norm().item())
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, norms
+
+# %% [markdown]
+# @predict
+#
+# We train your layer twice from the same starting point: once as it is, and once with `w_q` and `w_k` frozen, which
+# has the same effect as a `detach()` on the weights. Does the frozen layer's loss fall?
+#
+# - **A** No, it stays where it began.
+# - **B** It falls part of the way and then stays there.
+# - **C** It falls as far as the other, only later.
+#
+# @answer
+#
+# **B.** w_v still learns. But the attention weights come from random, frozen projections and are nearly equal, so
+# every token receives nearly the same mean over all six tokens. The best that w_v can do is to pass on the number and
+# to ignore the color. That is better than nothing, but it is the mean of all the numbers and not of one color. Then
+# there is nothing left to learn.
+#
+# @wrong
+#
+# A: one of the three projections still receives its gradient. C: no amount of training changes where the frozen layer
+# looks, and the task is about where to look.
+
+# %% role="payoff" exercise="SelfAttention"
+if passed(SelfAttention):
+    x, _, colors = color_batch(torch.Generator().manual_seed(9), batch=1)
+    torch.manual_seed(1)
+    learner = SelfAttention(4, 3, 1)
+    frozen = SelfAttention(4, 3, 1)
+    frozen.load_state_dict(learner.state_dict())
+    frozen.w_q.requires_grad_(False)
+    frozen.w_k.requires_grad_(False)
+    before = learner(x)[1][0].detach().numpy()
+    losses, norms = train(learner)
+    losses_frozen, norms_frozen = train(frozen)
+    after = learner(x)[1][0].detach().numpy()
+    assert np.mean(losses[-10:]) < 0.1 * np.mean(losses_frozen[-10:]) < 0.1 * losses_frozen[0]
+    both = {"everything learns": losses, "w_q and w_k frozen": losses_frozen}
+    figures.numpy_to_pytorch.training(both, before, after, colors[0].tolist())
+
+# %% [markdown]
+# On the left, the loss of the frozen layer falls from {{ losses_frozen[0]:.2f }} to
+# {{ np.mean(losses_frozen[-10:]):.2f }} and stays there, while that of the whole layer reaches
+# {{ np.mean(losses[-10:]):.5f }}. The panel in the middle shows the weights of the whole layer before training, when
+# every token looks everywhere. On the right, after training, each token spreads its weight over the tokens of its own
+# color. The frozen layer's loss fell, too, although two of its three matrices learned nothing. So do not rely on the
+# loss alone. Look at the gradients.
+
+# %% role="payoff" exercise="SelfAttention"
+if passed(SelfAttention):
+    for name in norms:
+        print(f"{name}: at step 0 {norms[name][0]:.3f}, frozen {norms_frozen[name][0]:.3f}")
+    assert max(norms_frozen["w_q"]) == max(norms_frozen["w_k"]) == 0 < min(norms["w_q"])
+    figures.numpy_to_pytorch.gradients({"everything learns": norms, "w_q and w_k frozen": norms_frozen})
+
+# %% [markdown]
+# In the frozen layer the lines of `w_q` and `w_k` stay at 0. Nobody watches such lines for every parameter of a large
+# model. So you write the test that does.
+
+# %% [markdown]
+# @exercise parameters_without_gradient
+#
+# `module`, an `nn.Module`, and `x` (B, T, d), an input of it → the set of the names, as `named_parameters` gives them, of those
+# parameters to which no gradient comes back from the module's result.
+#
+# - The result is what `module(x)` returns; where that is a tuple, its first entry.
+# - No gradient comes back: whatever loss is computed from the result, autograd gives None, or 0 everywhere. Where a
+#   gradient is 0 only because of *your* loss, the parameter is not in the set.
+# - Frozen parameters (`requires_grad=False`) are in the set. The set is empty where nothing is amiss.
+# - Afterwards module and x are as they were: parameters, `.grad`, buffers, the mode of each part.
+#
+# The check brings modules of its own.
+
+# %% role="exercise" exercise="parameters_without_gradient"
+def parameters_without_gradient(module: nn.Module, x: Tensor) -> set[str]:
+    """The names of the parameters to which no gradient comes back from module(x).
+
+    x: (B, T, d). The module's result is a tensor, or the first entry of a tuple.
+    """
+    # region solution
+    copied = copy.deepcopy(module)  # its gradients, its buffers and its modes are nobody's
+    parameters = dict(copied.named_parameters())
+    trainable = {name: p for name, p in parameters.items() if p.requires_grad}
+    silent = set(parameters)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(3):
+        output = copied(x.detach())
+        output = output[0] if isinstance(output, tuple) else output
+        if not output.requires_grad:
+            break
+        loss = (output * torch.randn(output.shape, generator=generator, dtype=output.dtype)).sum()
+        grads = torch.autograd.grad(loss, list(trainable.values()), allow_unused=True)
+        silent -= {name for name, grad in zip(trainable, grads) if grad is not None and grad.any()}
+    return silent
+    # endregion
+
+# %% role="check" exercise="parameters_without_gradient"
+check(parameters_without_gradient)
+
+# %% [markdown]
+# Now put it to the two layers that you have just trained, and to one with the `detach()` of this lesson's beginning.
+
+# %% role="payoff" exercise="parameters_without_gradient" tags=["nbval-check-output"]
+if passed(parameters_without_gradient) and passed(SelfAttention):
+    class Cut(SelfAttention):
+        def forward(self, x: Tensor) -> Tensor:
+            weights = super().forward(x)[1]
+            return weights.detach() @ self.w_v(x)
+
+    x = color_batch(torch.Generator().manual_seed(9), batch=2)[0]
+    for name, layer in {"everything learns": learner, "w_q and w_k frozen": frozen, "weights.detach()": Cut(4, 3, 1)}.items():
+        print(f"{name:18}", sorted(parameters_without_gradient(layer, x)))
+    assert not parameters_without_gradient(learner, x) and len(parameters_without_gradient(Cut(4, 3, 1), x)) == 2
+
+# %% [markdown]
+# Frozen on purpose or cut off by accident, the loss looks the same, and the test names both. Run it once before a long
+# training.
+#
+# In lesson 03 "a pronoun looks for nouns" was wired by hand. Here the layer found "a color looks for its own color", from
+# nothing but a loss.
+#
+# ## What we keep
+#
+# - Same equation, same numbers: PyTorch adds the record from which `backward()` computes gradients. `backward()` adds
+#   to the gradients that are there, so a training loop clears them first.
+# - With a cut graph the numbers are right, but only part of the model learns. The loss can fall all the same, so test which
+#   parameters a gradient reaches, with random losses.
+# - `nn.Linear` stores (d_out, d_in) and computes x @ weightᵀ. Square sizes hide a forgotten transpose.
+# - An `nn.Module` owns what is learned. A plain tensor is not in its register, so it is not trained, moved or saved.
+# - Two results are "the same" only within a tolerance, which depends on the precision and on the size of the numbers.
+#
+# | what | shape |
+# |---|---|
+# | `nn.Linear(d_in, d_out).weight` | (d_out, d_in) |
+# | x | (B, T, d_model) |
+# | w_q(x), w_k(x); w_v(x) | (B, T, d_k); (B, T, d_v) |
+# | weights; output | (B, T, T); (B, T, d_v) |
+# | a gradient | the shape of the tensor that it belongs to |
+#
+# **Sources.** Vaswani et al. 2017, *Attention is all you need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section
+# 3.2. Kingma and Ba 2015, *Adam*, [arXiv:1412.6980](https://arxiv.org/abs/1412.6980). Carion et al. 2020, *DETR*,
+# [arXiv:2005.12872](https://arxiv.org/abs/2005.12872). Jaegle et al. 2021, *Perceiver*,
+# [arXiv:2103.03206](https://arxiv.org/abs/2103.03206). Micikevicius et al. 2018,
+# [arXiv:1710.03740](https://arxiv.org/abs/1710.03740). The PyTorch documentation of `nn.Linear` and of autograd.
+
+# %% [markdown]
+# @teaching
+#
+# ## What the lesson is for
+#
+# To move attention to PyTorch and to learn to distrust a falling loss. The learner sees autograd in ten lines, as a record
+# that can be cut, confirms that the numbers stay the same, builds the layer that owns its projections, and watches it find out where
+# to look while the gradients of its three matrices are plotted.
+#
+# ## Cut for 60 minutes
+#
+# Record, cut graph, `attention_torch`, `SelfAttention` and the color task. Tell the transposed weight in one minute. The
+# section "Between NumPy and PyTorch" with its two exercises (`linear_from_numpy`, `as_numpy`) is homework.
+#
+# ## Cut for 90 minutes
+#
+# All but the tolerances; `as_numpy` is homework. Let the room vote on the frozen layer before the training cell runs.
+#
+# ## Mistakes to expect
+#
+# - attention_torch BW3: Which of the three inputs has a gradient, and what stands between the others and the loss?
+# - attention_torch AB16: Which axes does `.T` exchange when there are three?
+# - attention_torch NT9: Which dtype went in, which came out, and which line changed it?
+# - linear_from_numpy PJ1: Which shape does the documentation give for the weight of nn.Linear(3, 2)?
+# - linear_from_numpy NT2: If I set w[0, 0] = 100 after the call, what does your layer give?
+# - linear_from_numpy NT29: What would it mean to differentiate the line that fills the weight?
+# - SelfAttention NT26: What does your module answer to an x of zeros?
+# - SelfAttention NT19: Where does the register of parameters come from?
+# - SelfAttention NT22: If forward runs twice on the same x, which weights does each run use?
+# - parameters_without_gradient PG1: What is the sum of a softmax's weights, and how does it change with the scores?
+# - parameters_without_gradient PG3: What is the derivative of `round`, and does autograd say None?
+# - as_numpy NT10: What would be lost silently if `.numpy()` did not refuse?
+# - as_numpy NT12: Which types does NumPy lack, and which of yours did you convert?
+#
+# ## To discuss
+#
+# **A colleague's loss falls nicely, and the attention maps look the same after training as before. What do you ask?** A good
+# answer asks for the gradient of w_q and w_k, names at least two ways of cutting a graph, and knows why the loss can fall
+# nevertheless.
+#
+# **Why doesn't `.numpy()` detach the tensor for you?** A good answer says that a silent cut would be the mistake of this
+# lesson, built into the library, and that an explicit `detach()` can be found by reading.
+#
+# ## On paper
+#
+# Two scores s = (0, 0), values v = (10, 4), output o = p · v with p = softmax(s). Compute ∂o/∂v and ∂o/∂s. Then the same where
+# the weights are detached.
+#
+# *Solution.* p = (½, ½), o = 7. ∂o/∂v = p = (½, ½). ∂o/∂s_j = p_j (v_j − o): (½ · 3, ½ · (−3)) = (1.5, −1.5). Detached: ∂o/∂v is
+# unchanged, and ∂o/∂s does not exist, though o is still 7.

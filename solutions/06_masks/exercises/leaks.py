@@ -1,0 +1,218 @@
+"""A test for causality: does any output depend on a later token?"""
+
+from collections.abc import Mapping
+
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
+from grader.course.readings import ContractError
+from grader.worker.values import Observation, Part
+
+MOST_CALLS, PART = 2000, "answer"
+# As in the probe, which needs torch.
+TIGHT = (
+    "a causal mask of −∞",
+    "each row computed by itself",
+    "each token normalized first, then a causal mask",
+    "no attention at all, each token by itself",
+    "only the past, without the token itself",
+    "a causal mask, rounded around the sum of all tokens",
+    "a causal mask, rounded around the tokens' length",
+    "a causal mask, rounded around the largest number",
+)
+LEAKY = (
+    "no mask",
+    "the triangle is off by one: each token sees the next",
+    "the triangle is the other one: each token sees itself and what follows",
+    "the offset counts from the wrong corner: each token sees two more",
+    "heads are cut from the tokens",
+    "a normalization over the tokens comes before the mask",
+    "the mean over the tokens is removed before the mask",
+    "the mask comes after softmax",
+    "softmax over the queries, then the mask",
+    "hidden scores are −9, not −∞",
+    "a hundred-thousandth of the tokens' mean is added",
+    "a little of the tokens' mean is added",
+    "a little of the last token is added",
+    "the last token reaches the first",
+    "the first two tokens see each other",
+    "the first three tokens see each other",
+    "the first half of the tokens see each other",
+    "from the third on, each token sees the next",
+    "from the fifth on, each token sees the next",
+    "the last three tokens see each other",
+    "tokens beyond the fifth reach the first five",
+    "tokens beyond the sixth reach the first six",
+    "tokens beyond the seventh reach the first seven",
+    "only numbers beyond 4 reach earlier tokens",
+    "only numbers beyond 5 reach earlier tokens",
+    "only numbers beyond 6 reach the first token",
+    "only numbers beyond 7 reach the first two tokens",
+    "later tokens reach the first as whole numbers",
+    "each token normalized first, no mask",
+    "each token normalized first, the triangle off by one",
+    "each token's mean removed first, the triangle off by one",
+)
+CHANGE = "change = torch.randn(x.shape[-1], dtype=x.dtype, generator=generator)"
+SIZED = "changed[t] += size * change / change.abs().max()"
+BEFORE = "(attention(changed)[:t] - base[:t]).abs()"
+MOVED = f"if {BEFORE}.max() > 1e-07:"
+TOKENS, SIZES = "for t in range(1, len(x)):", "for size in (2.0, 10.0):"
+
+
+def _read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+    calls, result = int(parts["calls of attention"].array), parts["result"]
+    if calls > MOST_CALLS:
+        raise ContractError(f"attention was called {calls:,} times; at most {MOST_CALLS:,} calls are allowed.")
+    if result.kind != "bool":
+        what = {"tensor": "a tensor", "none": "None", "ndarray": "an array or a number of NumPy"}.get(
+            result.kind, f"a {result.kind}"
+        )
+        raise ContractError(f"What came back is {what}; True or False was asked for (bool(…) makes one of a tensor).")
+    return {PART: Part("bool", result.array, "bool")}
+
+
+def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
+    from ..probes_leaks import CANDIDATES  # with torch, which is not there for every lesson
+
+    name, said = case.options["candidate"], bool(got.parts[PART].array)
+    if said == (name in LEAKY):
+        return None
+    if name not in LEAKY:
+        return f"leaks said True for an attention that does not leak ({name}). Differences up to 1e-9 are rounding."
+    import torch
+
+    said_false = f"leaks said False for an attention that leaks: {name}."
+    x = torch.from_numpy(case.args[0].array)
+    attention = CANDIDATES[name]
+    for t in range(1, len(x)):
+        changed = x.clone()
+        changed[t, 0] += 10
+        moved = (attention(changed) - attention(x))[:t].abs().amax(dim=-1)
+        if moved.max() > 1e-6:
+            i = int(moved.argmax())
+            return f"{said_false} Token {t} changed by 10 in one feature, output {i} moved by {moved[i]:.2g}."
+    return said_false
+
+
+@exercise(points=3, minutes=15, difficulty=3, parts=(PART,), container="any", forbids=("tampering",))
+class leaks:
+    """Test whether any output of an attention depends on a later token."""
+
+    compare = _judge
+
+    def cases(rng):
+        def case(key: str, name: str, t: int, d: int, **more) -> Case:
+            kind = "leaks" if name in LEAKY else "does not leak"
+            x = Tensor(rng.normal(size=(t, d)))
+            return Case(
+                key,
+                f"an attention that {kind}: {name}",
+                (x,),
+                probe="probes_leaks.searched",
+                reading=_read,
+                names=("x",),
+                options={"candidate": name, **more},
+                show=False,
+            )
+
+        for number, name in enumerate((*TIGHT, *LEAKY)):
+            t = 9 if "seventh" in name else 6 + number % 3
+            yield case(
+                f"candidate-{number}",
+                name,
+                t,
+                4 + number % 3,
+                **({"by_name": ("attention", "x")} if number == 1 else {}),
+            )
+        yield case("two", "the triangle is off by one: each token sees the next", 2, 4)
+        yield case("two-tight", "a causal mask of −∞", 2, 5)
+        yield case("long", "the last token reaches the first", 20, 6)
+        yield case("long-tight", "no attention at all, each token by itself", 64, 4)
+
+    hints = (
+        "Which token do you change, and which outputs must then stay exactly as they were? Is one token enough, and one kind of change?",
+        "Keep attention(x). For each token t from 1 on, change x[t] in a copy by random numbers, some small and some large, and compare "
+        "the outputs before t with those you kept. Adding the same number to every feature can be undone by a normalization, and a "
+        "large change can open a gate that a small one leaves shut.",
+        "```python\nbase = attention(x)\nfor t in range(1, len(x)):\n    for size in ____:\n        changed = x.clone()\n"
+        "        changed[t] += ____\n"
+        "        if (attention(changed)[____] - base[____]).abs().max() > ____:\n            return True\nreturn False\n```",
+    )
+
+    mistakes = {
+        "LK1": mistake(
+            patch(TOKENS, "for t in (len(x) - 1,):"),
+            says="Only the last token was changed; a leak may come from any later token.",
+            why="""Where the first tokens see each other, or heads are cut from the tokens, the last one may be hidden well.
+            Change every token but the first, one at a time.""",
+        ),
+        "LK2": mistake(
+            patch(BEFORE, "(attention(changed)[:1] - base[:1]).abs()"),
+            says="Only the first output was compared; a leak may reach any output before the changed token.",
+            why="Where each token sees the next one, a change of token 5 reaches output 4, and not output 0.",
+        ),
+        "LK3": mistake(
+            patch(TOKENS, "for t in range(1, min(len(x), 4)):"),
+            patch(TOKENS, "for t in (1,):"),
+            says="Only the first few tokens were changed; a leak may come from any of them.",
+            why="Some leaks begin at a certain length: beyond the size of a mask, a block or a window.",
+        ),
+        "LK4": mistake(
+            patch(SIZED, "changed[t] += size"),
+            says="The same number was added to every feature, which a normalization removes again; add different numbers.",
+            why="""LayerNorm subtracts from each token the mean of its features. If all of them grow by the same number, nothing is left of
+            the change, and no leak can show.""",
+        ),
+        "LK5": mistake(
+            patch(SIZES, "for size in (1.0, 1.0, 1.0):"),
+            patch(SIZES, "for size in (0.1, 0.5, 1.0, 2.0):"),
+            patch(SIZED, "changed[t] += change"),
+            patch(SIZES, "for size in (0.001,):"),
+            says="Only small changes were tried; some leaks show for large ones alone, so try sizes up to 10.",
+            why="A threshold, a saturated softmax or a clipped score can hide a small change.",
+        ),
+        "LK6": mistake(
+            patch("> 1e-07", "> 0.01"),
+            patch("> 1e-07", "> 0.001"),
+            patch(MOVED, "if not torch.allclose(attention(changed)[:t], base[:t], atol=0.001):"),
+            says="The tolerance was too wide: some leaks are as small as 1e-5; differences above 1e-9 count.",
+            why="In float64, rounding is about 1e-16 of the numbers. What moves by more than 1e-9 has seen something.",
+        ),
+        "LK7": mistake(
+            patch("> 1e-07", "> 0"),
+            patch(MOVED, "if not torch.equal(attention(changed)[:t], base[:t]):"),
+            says="Every difference counted, rounding too; differences up to 1e-9 are no leak.",
+            why="""A sum over more numbers may be rounded otherwise, even where what was added is 0. Ask for more than that, and
+            for less than any real leak.""",
+        ),
+        "LK8": mistake(
+            patch(BEFORE, "(attention(changed)[:t + 1] - base[:t + 1]).abs()"),
+            patch(BEFORE, "(attention(changed) - base).abs()"),
+            patch(BEFORE, "(attention(changed)[t:] - base[t:]).abs()"),
+            says="The changed token's own output, or later ones, were compared, too; only the outputs before it must not move.",
+            why="A token may see itself and its past. With output t among the outputs compared, every attention seems to leak.",
+        ),
+        "LK9": mistake(
+            patch("return True", "return False", "return False", "return True"),
+            says="The answers are exchanged: True means that some output depends on a later token.",
+            why="leaks(…) reads as a question. A causal attention does not leak: False.",
+        ),
+        "LK10": mistake(
+            patch("changed = x.clone()", "changed = x"),
+            says="The caller's x was changed; change a copy, as x.clone() makes it.",
+            why="`changed = x` is another name for the same tensor, and each change stays in it for all that follow.",
+        ),
+        "LK11": mistake(
+            patch(
+                "base = attention(x)",
+                "base = attention(x)\n    return bool(torch.autograd.functional.jacobian(attention, x).abs()"
+                ".sum(dim=(1, 3)).triu(1).max() > 1e-09)",
+            ),
+            says="The derivative at this x was asked; where a leak opens only for large changes it is 0 there, so change tokens, too.",
+            why="A derivative says what an infinitely small change does. A threshold that is not reached has the derivative 0.",
+        ),
+        "LK12": mistake(
+            patch(TOKENS, "for t in (0,):", BEFORE, "(attention(changed)[1:] - base[1:]).abs()"),
+            says="The first token was changed, which all outputs may see; change later tokens and compare the outputs before them.",
+            why="Information may flow forward. A leak is information that flows back.",
+        ),
+    }

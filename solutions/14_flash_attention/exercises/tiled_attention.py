@@ -1,0 +1,292 @@
+"""Attention, one tile of scores at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from grader.course.declare import Case, exercise, mistake, patch
+
+from ..shared import LOOPS, MASKS, NO_SKIP, SCALED, SIZES, Array, many_tiles, qkv, settings, small_memory, tensors
+
+
+def _case(key: str, title: str, arrays: tuple[Array, ...], block_size: int, causal: bool, **fields: Any) -> Case:
+    by_place, by_name = settings(key, block_size, causal)
+    return Case(key, title, (*tensors(arrays), *by_place), by_name, **fields)
+
+
+def _levels(rng: np.random.Generator) -> Iterator[Case]:
+    """Scores that rise or fall from tile to tile, and rows whose scores lie far apart, or far below 0."""
+    climb = np.arange(7.0) * 1.5
+    for key, title, by in (
+        ("rising", "scores that rise from key to key", climb),
+        ("falling", "scores that fall from key to key", -climb),
+        ("up and down", "the largest score in the middle", -np.abs(climb - climb[3])),
+    ):
+        q, k, v = qkv(rng, (1, 2, 3, 7, 4, 5))
+        q[..., 0], k[..., 0] = 2.0, by  # with d_k = 4 this is what it adds to the score
+        yield _case(key, title, (q, k, v), 3, False)
+
+
+def _extremes(rng: np.random.Generator) -> Iterator[Case]:
+    """Whole numbers and d_k = 4 keep the levels exact. Near −10,000, a causal mask that fills in −10,000 hides nothing."""
+    for i, (title, levels, step) in enumerate(
+        (
+            *(("causal, scores near −10,000", [level] * 3, 0.0) for level in (-9998.0, -9997.0, -9999.0)),
+            ("scores near −200", [-200.0] * 3, 0.0),
+            ("scores near 9,000", [9000.0] * 3, 0.0),
+            *(("each query at a level of its own", [up, 0, -up], 0.0) for up in (9000.0, -500.0, 1000.0)),
+            ("scores that rise from −9,000 to 9,000", [1.0] * 3, 3000.0),
+            ("scores that fall from 9,000 to −9,000", [1.0] * 3, -3000.0),
+            # what is hidden lies far above what is seen, in the same tile
+            ("causal, scores that rise from −9,000 to 9,000", [1.0] * 3, 3000.0),
+        )
+    ):
+        q, k, v = qkv(rng, (1, 2, 3, 7, 4, 2))
+        q[..., 0] = levels
+        k[..., 0] = 2 * step * (np.arange(7) - 3) if step else 2.0
+        yield _case(
+            f"large-{i}", title, (q, k, v), 3, title.startswith("causal"), stage="extremes", rtol=2e-3, atol=2e-3
+        )
+    q, k, v = qkv(rng, (2, 2, 3, 7, 4, 2))
+    q[..., 0], k[..., 0] = np.array([[1000.0, -1000], [-1000, 1000]])[:, :, None], 2.0
+    yield _case(
+        "heads",
+        "each head of each item at a level of its own",
+        (q, k, v),
+        3,
+        False,
+        stage="extremes",
+        rtol=2e-3,
+        atol=2e-3,
+    )
+
+
+SCORES = SCALED.format("math.sqrt(q.shape[-1])")
+MAXIMUM = "m_new = torch.maximum(m, scores.amax(dim=-1))"
+EXPS = "rescale, p = (torch.exp(m - m_new), torch.exp(scores - m_new[..., None]))"
+SUM, ACC = "l = l * rescale + p.sum(dim=-1)", "o = o * rescale[..., None] + p @ v_tile"
+OUTPUT, LSE = "outputs.append(o / l[..., None])", "logsumexps.append(m + torch.log(l))"
+STATE = """        m = q_tile.new_full(q_tile.shape[:-1], -math.inf)
+        l = q_tile.new_zeros(q_tile.shape[:-1])
+        o = q_tile.new_zeros(*q_tile.shape[:-1], v.shape[-1])
+"""
+START = "m = q_tile.new_full(q_tile.shape[:-1], -math.inf)"
+TILES = "k_tile, v_tile = (k[..., left:left + block_size, :], v[..., left:left + block_size, :])"
+CAUSAL_LINES = "if causal:\n                columns = torch.arange(left, left + k_tile.shape[-2], device=q.device)"
+PADDED = f"""{TILES}
+            short = block_size - k_tile.shape[-2]
+            if short > 0:
+                k_tile, v_tile = (torch.nn.functional.pad(k_tile, (0, 0, 0, short)), torch.nn.functional.pad(v_tile, (0, 0, 0, short)))"""
+
+KEPT = patch("m = m_new\n", "pass\n")
+OWN_MAXIMUM = patch(EXPS, "rescale, p = (torch.exp(m - m_new), torch.exp(scores - scores.amax(dim=-1)[..., None]))")
+OWN_PARTS = patch(
+    MAXIMUM,
+    "top_tile = scores.amax(dim=-1)\n            m_new = torch.maximum(m, top_tile)",
+    EXPS,
+    "rescale, p = (torch.exp(m - m_new), torch.exp(scores - top_tile[..., None]) * torch.exp(top_tile - m_new)[..., None])",
+)
+FULL_TILES = patch(
+    "for top in range(0, t_q, block_size):", "for top in range(0, t_q // block_size * block_size, block_size):"
+)
+REST = "q.new_zeros(*q.shape[:2], t_q % block_size{})"
+
+
+def softmax_of_tiles(merged: str):
+    """Each tile's own softmax; merged: what becomes of them."""
+    return patch(
+        MAXIMUM,
+        "m_new = scores.amax(dim=-1)",
+        EXPS,
+        "p = torch.softmax(scores, dim=-1).nan_to_num(0.0)",
+        SUM,
+        "l = l + p.sum(dim=-1)" if "sum" in merged else "l = torch.ones_like(l)",
+        ACC,
+        "o = o + p @ v_tile",
+    )
+
+
+@exercise(
+    points=5,
+    minutes=40,
+    difficulty=3,
+    container="tensor",
+    parts=("output", "logsumexp"),
+    forbids=("attention", "table"),
+)
+class tiled_attention:
+    """Compute exact attention and each query's logsumexp, one tile of scores at a time."""
+
+    def cases(rng):
+        ln2 = float(np.log(2))
+        q = np.array([[[[1.0]]]], np.float32)
+        k = np.array([[[[ln2], [0.0], [2 * ln2], [0.0]]]], np.float32)
+        v = np.array([[[[4.0], [8.0], [2.0], [0.0]]]], np.float32)
+        yield _case("small", "one query, scores ln 2, 0, ln 4 and 0, two tiles", (q, k, v), 2, False)
+        for key, title, sizes, block_size, causal in SIZES:
+            yield _case(key, title, qkv(rng, sizes), block_size, causal)
+        yield from _levels(rng)
+        yield _case("float64", "float64", qkv(rng, (1, 2, 5, 6, 3, 2), np.float64), 4, False)
+        for key, title, sizes, block_size, causal in small_memory():
+            yield _case(key, title, qkv(rng, sizes), block_size, causal, options={"table": sizes[:4]}, show=False)
+        key, title, sizes, block_size, fields = many_tiles()
+        yield _case(key, title, qkv(rng, sizes), block_size, False, **fields)
+        yield from _extremes(rng)
+
+    hints = (
+        "Take one tile of queries. What do you have to remember of the keys that have passed, so that the next tile of "
+        "keys can be added?",
+        "m, l and o of merge_partial, for each query of the tile. A new tile of scores raises m to m_new. What was summed before is "
+        "multiplied by exp(m − m_new); the new terms are exp(scores − m_new). Divide by l once, after the last tile. A causal mask is made "
+        "for each tile, from positions in the whole sequence. (`expand` makes a view without memory of its own and counts as nothing.)",
+        "for top in range(0, T_q, block_size):\n    m, l, o = ____\n    for left in range(0, T_k, block_size):\n"
+        "        scores = q[..., ____, :] @ k[..., ____, :].mT / ____\n        m_new = torch.maximum(m, ____)\n"
+        "        p = torch.exp(scores - ____)\n        l = l * ____ + p.sum(-1)\n        o = o * ____ + p @ ____\n"
+        "    output = o / ____; logsumexp = m + ____",
+    )
+
+    mistakes = {
+        "MK4": tuple(
+            patch("-math.inf)\n            m_new", f"{fill})\n            m_new") + more
+            for fill in (-10000.0, -1000.0, -100.0)
+            for more in (patch(), NO_SKIP)
+        ),
+        "MK3": (
+            patch("-math.inf)\n            m_new", "0.0)\n            m_new"),
+            patch("-math.inf)\n            m_new", "0.0)\n            m_new") + NO_SKIP,
+        ),
+        "FL1": patch(ACC, "o = o + p @ v_tile"),
+        "FL2": patch(SUM, "l = l + p.sum(dim=-1)", ACC, "o = o + p @ v_tile"),
+        "FL3": (OWN_MAXIMUM, OWN_MAXIMUM + NO_SKIP),
+        "FL4": (patch(START, "m = q_tile.new_zeros(q_tile.shape[:-1])"),),
+        "FL5": (OWN_PARTS, OWN_PARTS + NO_SKIP),
+        "SD1": patch(SCORES, "scores = q_tile @ k_tile.mT"),
+        "SD2": patch(SCORES, SCALED.format("q.shape[-1]")),
+        "SD5": patch(SCORES, "scores = q_tile @ k_tile.mT * math.sqrt(q.shape[-1])"),
+        **MASKS,
+        "TI4": mistake(
+            patch(LSE, "logsumexps.append(m)"),
+            says="The largest score came back as the logsumexp; m + log l is expected.",
+            why="""The logsumexp of a row is log Σ exp(score). With the maximum taken out, it is m + log Σ exp(score − m) = m + log l.
+            The backward pass needs both parts in this one number.""",
+        ),
+        "TI5": mistake(
+            patch(LSE, "logsumexps.append(torch.log(l))"),
+            says="The logsumexp lacks the maximum; it should be m + log l.",
+            why="l counts relative to m. Its logarithm alone is the logsumexp of the shifted scores, too small by m.",
+        ),
+        "TI6": mistake(
+            patch(LSE, "logsumexps.append(m + l)"),
+            says="The logsumexp lacks the logarithm: m + l came back; m + log l is expected.",
+            why="exp(m) · l is the sum of the exponentials. Its logarithm is m + log l.",
+        ),
+        "TI7": mistake(
+            patch(LSE, "logsumexps.append(l)"),
+            patch(LSE, "logsumexps.append(m + torch.log2(l))"),
+            patch(LSE, "logsumexps.append(m * torch.exp(l))"),
+            says="The second result is not the natural logarithm of the sum of all exponentials, m + log l.",
+            why="""Kernels often compute in base 2, since exp2 is the faster instruction, and convert at the end. What is asked for here
+            is the natural logarithm: for one key it is that key's score.""",
+        ),
+        "TI8": mistake(
+            patch(OUTPUT, "outputs.append(o)"),
+            says="The output was not divided by l; the weights should sum to 1.",
+            why="o is Σ exp(score − m) · value. Divided by l = Σ exp(score − m) it becomes the weighted mean.",
+        ),
+        "TI9": mistake(
+            patch(ACC, "o = (o * rescale[..., None] + p @ v_tile) / l[..., None]", OUTPUT, "outputs.append(o)"),
+            patch(ACC, "o = (o * rescale[..., None] + p @ v_tile) / l[..., None]"),
+            says="o was divided by l in every tile; it should be divided once, after the last.",
+            why="""After a division o is a mean and no longer a sum, so the next tile cannot be added to it. (Multiplied by the old l
+            first, it could: that is FlashAttention's first version, and one of the things that the second left out.)""",
+        ),
+        "TI10": mistake(
+            softmax_of_tiles("mean"),
+            softmax_of_tiles("mean of sums"),
+            patch(
+                MAXIMUM,
+                "m_new = scores.amax(dim=-1)",
+                EXPS,
+                "rescale, p = (1.0, torch.softmax(scores, dim=-1).nan_to_num(0.0))",
+                SUM,
+                "l = l + p.sum(dim=-1)",
+                ACC,
+                "o = o + p @ v_tile",
+            ),
+            says="Softmax was taken of each tile by itself: each tile's weights sum to 1, and all tiles count alike.",
+            why="""A tile with high scores has to count more than one with low scores, and by how much is the ratio of their sums of
+            exponentials. That is what m and l carry from tile to tile.""",
+        ),
+        "TI11": mistake(
+            patch(TILES, PADDED, CAUSAL_LINES, CAUSAL_LINES.replace("left + k_tile.shape[-2]", "left + block_size")),
+            says="The last tile was padded with zeros, and the padding counts: a score of 0 gets the weight e⁰.",
+            why="""Padding makes all tiles alike, and a key of zeros has the score 0, not −∞. Padded keys have to be hidden like masked
+            ones. Slicing needs no padding: the last tile is shorter.""",
+        ),
+        "TI12": mistake(
+            patch(EXPS, EXPS.replace("m - m_new)", "m_new - m)")),
+            says="The factor is upside down: what was summed before should be multiplied by exp(m − m_new).",
+            why="""m_new is never below m, so exp(m − m_new) is at most 1. Its reciprocal grows, and at the first tile, where m is −∞,
+            it is infinite.""",
+        ),
+        "TI13": mistake(
+            patch(MAXIMUM, "m_new = scores.amax(dim=-1)"),
+            says="The running maximum was replaced by the tile's; m_new should be the larger of the two.",
+            why="""Where a tile lies below what came before, exp(m − m_new) is above 1 and can overflow; within the range of float32 the
+            result is still right, since both sums carry the same factor. In a tile that a query may not see at all, the maximum is −∞.""",
+        ),
+        "TI21": mistake(
+            *(
+                kept + more
+                for kept in (KEPT + patch(LSE, LSE.replace("m +", "m_new +")), KEPT)
+                for more in (patch(), NO_SKIP)
+            ),
+            says="The running maximum was never updated: m stays −∞, and each tile forgets the ones before it. Set m = m_new at its end.",
+            why="""What was summed before is multiplied by exp(m − m_new), and exp(−∞ − m_new) is 0: only the last tile is left. In a tile
+            that a query may not see at all, m_new is −∞ as well, and −∞ − (−∞) is NaN.""",
+        ),
+        "TI14": mistake(
+            patch("scores.amax(dim=-1)", "scores.max()"),
+            patch("scores.amax(dim=-1)", "scores.amax(dim=(-2, -1)).unsqueeze(-1)"),
+            says="One maximum was taken for the whole tile; each query should have its own.",
+            why="""A query whose scores all lie 104 below the tile's largest has only exponentials of 0 in float32, and 0 / 0 is NaN.
+            `amax(dim=-1)` takes a maximum for each row.""",
+        ),
+        "TI15": mistake(
+            patch(ACC, "o = o * rescale[..., None] + p @ v_tile / l[..., None]", OUTPUT, "outputs.append(o)"),
+            says="Each tile's share was divided by the l of that moment; divide once, by the l after the last tile.",
+            why="l grows with every tile, so the first tiles were divided by too little and count too much.",
+        ),
+        "TI16": mistake(
+            patch(LOOPS, LOOPS.replace("visible", "min(visible, t_q)")),
+            patch(LOOPS, LOOPS.replace("visible", "t_q if not causal else visible")),
+            says="The loop over keys ends at T_q; it should run to T_k.",
+            why="With T_q = T_k nothing shows. With fewer queries than keys the last keys are never looked at.",
+        ),
+        "TI17": mistake(
+            FULL_TILES,
+            FULL_TILES
+            + patch(
+                "torch.cat(outputs",
+                f"torch.cat((*outputs, {REST.format(', v.shape[-1]')})",
+                "torch.cat(logsumexps",
+                f"torch.cat((*logsumexps, {REST.format('')})",
+            ),
+            says="The last tile of queries is dropped where it is not full.",
+            why="""`T_q // block_size` counts full tiles alone, and there is none where block_size exceeds T_q. `range(0, T_q,
+            block_size)` also starts the last, shorter one.""",
+        ),
+        "TI18": mistake(
+            patch(SUM, "l = l + p.sum(dim=-1)"),
+            says="l was not rescaled; it should get the same factor as o.",
+            why="If only o is rescaled, the quotient o / l divides by a sum on another scale, and the weights no longer sum to 1.",
+        ),
+        "TI19": mistake(
+            patch(LSE, "logsumexps.append((m + torch.log(l)) * math.sqrt(q.shape[-1]))"),
+            says="The logsumexp was multiplied by √d_k; it should be that of the *scaled* scores.",
+            why="The scores that softmax sees are q kᵀ / √d_k, and the backward pass computes exp(score − logsumexp) with those.",
+        ),
+    }

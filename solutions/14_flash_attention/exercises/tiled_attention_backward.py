@@ -1,0 +1,305 @@
+"""The backward pass of attention, tile by tile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from grader.course.declare import Case, exercise, holds, mistake, patch
+
+from ..shared import MASKS, NO_SKIP, SCALED, SIZES, Array, attended, many_tiles, qkv, settings, small_memory, tensors
+
+
+def _case(
+    rng: np.random.Generator,
+    key: str,
+    title: str,
+    arrays: tuple[Array, ...],
+    block_size: int,
+    causal: bool,
+    **fields: Any,
+) -> Case:
+    q, k, v = arrays
+    output, logsumexp = (part.astype(q.dtype) for part in attended(q, k, v, causal))
+    grad = (
+        rng.normal(size=output.shape) if output.size > 1 else np.ones(output.shape)
+    )  # a single number can be followed by hand
+    given = (q, k, v, output, logsumexp, grad.astype(q.dtype))
+    by_place, by_name = settings(key, block_size, causal)
+    return Case(key, title, (*tensors(given), *by_place), by_name, **fields)
+
+
+SCORES = SCALED.format("root")
+FILL = "-math.inf)\n            weights"
+DELTA = "delta = (grad_output * output).sum(dim=-1)"
+WEIGHTS = "weights = torch.exp(scores - logsumexp[..., at, None])"
+GRAD_WEIGHTS = "grad_weights = g_tile @ v_tile.mT"
+GRAD_SCORES = "grad_scores = weights * (grad_weights - delta[..., at, None])"
+GRAD_V, GRAD_Q = "grad_v[..., to, :] += weights.mT @ g_tile", "grad_q[..., at, :] += grad_scores @ k_tile / root"
+GRAD_K, RETURN = "grad_k[..., to, :] += grad_scores.mT @ q_tile / root", "return (grad_q, grad_k, grad_v)"
+SOFTMAX = patch(WEIGHTS, "weights = torch.softmax(scores, dim=-1)")
+NO_WEIGHTS = patch(GRAD_SCORES, GRAD_SCORES.replace("weights * (grad_weights", "(grad_weights"))
+LAST_TILE = patch(GRAD_Q, GRAD_Q.replace("+=", "="))
+
+
+def delta(made: str):
+    return patch(DELTA, f"delta = {made}")
+
+
+def _worst(case: Case, parts: Mapping[str, Array]) -> tuple[float, str, int]:
+    """How far a feature of a gradient is off, as a share of its largest entry, and whose it is."""
+    q, k, v, output, logsumexp, grad = (tensor.array.astype(float) for tensor in case.args[:6])
+    root = np.sqrt(q.shape[-1])
+    weights = np.exp(q @ k.swapaxes(-1, -2) / root - logsumexp[..., None])
+    slopes = weights * (grad @ v.swapaxes(-1, -2) - (grad * output).sum(-1, keepdims=True)) / root
+    right = {"grad_q": slopes @ k, "grad_k": slopes.swapaxes(-1, -2) @ q, "grad_v": weights.swapaxes(-1, -2) @ grad}
+    found = []
+    for name, exact in right.items():
+        size = np.abs(exact).max(axis=(0, 1, 2))
+        off = (
+            np.abs(parts[name] - exact).max(axis=(0, 1, 2)) / size
+            if parts[name].shape == exact.shape
+            else np.full(size.shape, np.inf)
+        )
+        found += [(float(share), name, feature) for feature, share in enumerate(off)]
+    return max(found)
+
+
+@exercise(
+    points=5,
+    minutes=40,
+    difficulty=3,
+    container="tensor",
+    parts=("grad_q", "grad_k", "grad_v"),
+    forbids=("attention", "autograd", "table"),
+    rtol=1e-3,
+    atol=1e-4,
+)
+class tiled_attention_backward:
+    """Carry a gradient back through attention tile by tile, recomputing the weights from logsumexp."""
+
+    def cases(rng):
+        ln2 = float(np.log(2))
+        small = ([[[[1.0]]]], [[[[ln2], [0.0], [2 * ln2], [0.0]]]], [[[[4.0], [8.0], [2.0], [0.0]]]])
+        yield _case(
+            rng,
+            "small",
+            "one query, scores ln 2, 0, ln 4 and 0, two tiles",
+            tuple(np.array(a, np.float32) for a in small),
+            2,
+            False,
+        )
+        for key, title, sizes, block_size, causal in SIZES:
+            yield _case(rng, key, title, qkv(rng, sizes), block_size, causal)
+        yield _case(rng, "float64", "float64", qkv(rng, (1, 2, 5, 6, 3, 2), np.float64), 4, False)
+        for key, title, sizes, block_size, causal in small_memory():
+            yield _case(rng, key, title, qkv(rng, sizes), block_size, causal, options={"table": sizes[:4]}, show=False)
+        key, title, sizes, block_size, fields = many_tiles()
+        yield _case(rng, key, title, qkv(rng, sizes), block_size, False, **fields)
+        q, k, v = qkv(rng, (1, 2, 3, 5, 4, 2))
+        size = np.array([1e-7, 1e7, 1e-7, 1e7], np.float32)
+        yield _case(rng, "plain", "three queries, five keys of four features", (q, k, v), 2, False)
+        title = "the same scores, of features of 1e-7 in queries and 1e7 in keys, or the reverse"
+        yield _case(rng, "stretched", title, (q * size, k / size, v), 2, False, rtol=1e-3, atol=1e4)
+        for i, level in enumerate((95.0, -97.0, 92.0, 97.0, -96.0, -96.5)):
+            q, k, v = qkv(rng, (1, 2, 3, 5, 4, 2))
+            q[..., 1:] *= 1 if level > 0 else 0.5  # no score below −100
+            q[..., 0], k[..., 0] = 2.0, level
+            title = f"scores near {level:g}".replace("-", "−")
+            if i == 2:  # what is hidden from the first query lies far above what it sees
+                k[..., :3, 0] *= -1
+                title = f"scores near −{level:.0f}, then near {level:.0f}"
+            yield _case(rng, f"large-{i}", title, (q, k, v), 3, i > 0, stage="extremes", atol=1e-2)
+
+    @holds("small gradients are right beside large ones", needs=("plain", "stretched"))
+    def no_differences(case, plain, other, stretched):
+        if _worst(case, plain)[0] > 1e-2:
+            return None
+        off, name, feature = _worst(other, stretched)
+        if off < 1e-2:
+            return None
+        return (
+            f"where features of 1e-7 meet features of 1e7, feature {feature} of {name} is off by "
+            f"{100 * min(off, 1):.0f} % of its largest entry. A finite difference has no step that fits both; use the "
+            "formulas, which need none."
+        )
+
+    @holds("the values together receive what the outputs received")
+    def values_share(case, parts):
+        given = np.asarray(case.args[5].array, dtype=float).sum(axis=-2)
+        off = np.abs(parts["grad_v"].sum(axis=-2) - given).max()
+        return (
+            None
+            if off < 1e-2
+            else f"summed over the keys, grad_v is off by {off:.4g} from grad_output summed over the queries."
+        )
+
+    @holds("a shift of all keys alike changes nothing, so grad_k sums to 0 over the keys")
+    def keys_cancel(case, parts):
+        total, most = np.abs(parts["grad_k"].sum(axis=-2)).max(), np.abs(parts["grad_k"]).max()
+        return (
+            None
+            if total < 1e-2 * max(1.0, most / 1e4)
+            else (f"summed over the keys, grad_k is up to {total:.4g} in size; it should cancel to 0.")
+        )
+
+    hints = (
+        "The forward pass left its sums behind in one number a query. How do you get a weight from a score and that number?",
+        "weight = exp(score − logsumexp): no maximum and no sum are needed any more. Lesson 08's ∂S = W ⊙ (∂W − rowsum(∂W ⊙ W)) wants "
+        "a sum over *all* keys of a query; rowsum(∂O ⊙ O) is the "
+        "same number and needs no weights. Every tile adds its share to three gradients.",
+        "delta = (grad_output * ____).sum(-1)\nweights = torch.exp(scores - ____)\ngrad_v[..., keys, :] += weights.mT @ ____\n"
+        "grad_scores = weights * (grad_out_tile @ ____ - ____)\ngrad_q[..., queries, :] += grad_scores @ ____ / ____\n"
+        "grad_k[..., keys, :] += ____ @ q_tile / ____",
+    )
+
+    mistakes = {
+        "BW1": patch(GRAD_SCORES, "grad_scores = weights * grad_weights"),
+        "BW2": patch(GRAD_Q, GRAD_Q.removesuffix(" / root"), GRAD_K, GRAD_K.removesuffix(" / root")),
+        "SD1": patch(SCORES, "scores = q_tile @ k_tile.mT"),
+        "SD2": (patch("math.sqrt(q.shape[-1])", "q.shape[-1]"), patch(SCORES, SCALED.format("q.shape[-1]"))),
+        **MASKS,
+        "MK3": (patch(FILL, "0.0)\n            weights"), patch(FILL, "0.0)\n            weights") + NO_SKIP),
+        "MK4": patch(FILL, "-100.0)\n            weights"),
+        "FB1": mistake(
+            patch(
+                GRAD_SCORES,
+                GRAD_SCORES.replace("delta[..., at, None]", "(grad_weights * weights).sum(dim=-1, keepdim=True)"),
+            ),
+            says="The row's weighted mean was taken over one tile; it should be taken over all keys of the query.",
+            why="""Softmax ties a query's score to *all* its weights, those of other tiles as well. Take two tiles of one key, the weights
+            (½, ½) and ∂W = (1, 0). The weighted mean is ½, so ∂S is (¼, −¼). Taken tile by tile it is ½ and then 0, and ∂S comes out as
+            (¼, 0). rowsum(∂O ⊙ O) is the mean over all keys, and is known before the first tile.""",
+        ),
+        "FB2": mistake(
+            SOFTMAX,
+            SOFTMAX + NO_SKIP,
+            patch(WEIGHTS, "weights = torch.softmax(scores, dim=-1).nan_to_num(0.0)"),
+            patch(WEIGHTS, "weights = torch.exp(scores - scores.amax(dim=-1, keepdim=True))"),
+            says="The weights were computed from the tile alone; the logsumexp of the whole row should be subtracted from the scores.",
+            why="""exp(score − logsumexp) is the weight among all keys of the query. Take the scores ln 2, 0, ln 4 and 0 in two tiles. Their
+            exponentials 2, 1, 4 and 1 sum to 8, so the first tile's weights are ¼ and ⅛. A softmax of the tile gives ⅔ and ⅓, and
+            exp(score − the tile's maximum) 1 and ½.""",
+        ),
+        "FB3": mistake(
+            LAST_TILE,
+            LAST_TILE + NO_SKIP,
+            says="grad_q was overwritten by every tile of keys; the tiles' shares should be added up.",
+            why="A query is moved by every key that it sees. After the last tile only that tile's share is left.",
+        ),
+        "FB4": mistake(
+            patch(GRAD_V, GRAD_V.replace("+=", "="), GRAD_K, GRAD_K.replace("+=", "=")),
+            patch(GRAD_K, GRAD_K.replace("+=", "=")),
+            patch(GRAD_V, GRAD_V.replace("+=", "=")),
+            says="grad_k or grad_v was overwritten by every tile of queries; the tiles' shares should be added up.",
+            why="A key and its value are used by every query that sees them. After the last tile only that tile's share is left.",
+        ),
+        "FB5": mistake(
+            patch(GRAD_K, GRAD_K.removesuffix(" / root")),
+            says="grad_q was scaled and grad_k was not; both should have the factor 1/√d_k.",
+            why="scores = q kᵀ / √d_k is one product with one factor, so both of its gradients carry that factor.",
+        ),
+        "FB6": mistake(
+            patch(GRAD_Q, GRAD_Q.removesuffix(" / root")),
+            says="grad_k was scaled and grad_q was not; both should have the factor 1/√d_k.",
+            why="scores = q kᵀ / √d_k is one product with one factor, so both of its gradients carry that factor.",
+        ),
+        "FB7": mistake(
+            patch(GRAD_SCORES, f"{GRAD_SCORES} / root"),
+            says="The factor 1/√d_k was applied twice in the backward pass.",
+            why="""The forward pass divides by √d_k once, so the backward pass does so once: in grad_scores, or in grad_q and grad_k,
+            not in both.""",
+        ),
+        "FB8": mistake(
+            delta("(output * output).sum(dim=-1)"),
+            delta("(grad_output * grad_output).sum(dim=-1)"),
+            says="For the row's weighted mean the output or its gradient was taken twice; multiply the output by its *gradient*.",
+            why="Σ_j W_ij ∂W_ij = Σ_j W_ij (∂O_i · V_j) = ∂O_i · O_i: the gradient of a query's output, times that output.",
+        ),
+        "FB9": mistake(
+            delta("grad_output.sum(dim=-1)"),
+            delta("output.sum(dim=-1)"),
+            says="The row's weighted mean was taken from one array alone; it should be rowsum(∂O ⊙ O).",
+            why="Σ_j W_ij ∂W_ij = ∂O_i · O_i. With an output of (1, 2) and its gradient (3, 0) it is 3.",
+        ),
+        "FB10": mistake(
+            delta("(grad_output * output).mean(dim=-1)"),
+            says="The row's weighted mean was divided by d_v; ∂O ⊙ O should be summed over the features, not averaged.",
+            why="∂O_i · O_i is a dot product. Averaged, it is d_v times too small, and grad_k no longer sums to 0 over the keys.",
+        ),
+        "FB11": mistake(
+            patch(GRAD_SCORES, GRAD_SCORES.replace("grad_weights - ", "grad_weights + ")),
+            says="The row's weighted mean was added; it should be subtracted.",
+            why="∂S = W ⊙ (∂W − weighted mean). Raising one score lowers the other weights of its row; the minus sign accounts for that.",
+        ),
+        "FB12": mistake(
+            patch(RETURN, "return (grad_k, grad_q, grad_v)"),
+            patch(RETURN, "return (grad_v, grad_k, grad_q)"),
+            patch(RETURN, "return (grad_q, grad_v, grad_k)"),
+            says="The gradients came back in another order: (grad_q, grad_k, grad_v) was asked for.",
+            why="Callers unpack by position, and where shapes agree nothing warns.",
+        ),
+        "FB13": mistake(
+            patch(WEIGHTS, "weights = torch.exp(scores) / logsumexp[..., at, None]"),
+            patch(WEIGHTS, "weights = torch.exp(scores) / torch.exp(logsumexp[..., at, None])"),
+            says="exp(score) was divided, by the logsumexp or its exponential: subtract the logsumexp before taking exp.",
+            why="""The sum of exponentials is exp(logsumexp), so a weight is exp(score) / exp(logsumexp) = exp(score − logsumexp). Only
+            the last form survives scores above 88 in float32, and dividing by the logsumexp itself is no weight at all.""",
+        ),
+        "FB14": mistake(
+            patch(WEIGHTS, "weights = torch.exp(scores - logsumexp[..., at][..., None, :])"),
+            patch(WEIGHTS, "weights = torch.exp(scores - logsumexp[..., at].unsqueeze(-2))"),
+            says="The logsumexp was lined up with the keys; it should be lined up with the queries, the rows of the scores.",
+            why="""(…, rows) broadcasts across the columns. With [..., None] it is one number a row. On square tiles the mix-up raises
+            no error.""",
+        ),
+        "FB15": mistake(
+            patch(GRAD_V, "grad_v[..., to, :] += scores.mT @ g_tile"),
+            says="grad_v was formed with the scores; it should be formed with the weights.",
+            why="output = weights v, so the gradient of v is weightsᵀ grad_output.",
+        ),
+        "FB20": mistake(
+            patch(GRAD_V, GRAD_V.replace("weights", "grad_scores")),
+            says="grad_v was formed with grad_scores; it should be formed with the weights.",
+            why="""output = weights v, so the gradient of v is weightsᵀ grad_output. ∂S = W ⊙ (∂W − weighted mean) is the gradient of the
+            scores; it goes on to q and k, not to v.""",
+        ),
+        "FB21": mistake(
+            NO_WEIGHTS,
+            NO_WEIGHTS + NO_SKIP,
+            says="The weights are missing in grad_scores: it should be weights ⊙ (grad_weights − the row's weighted mean).",
+            why="""A score moves its row in proportion to its own weight: ∂S = W ⊙ (∂W − weighted mean). A key with a weight of 0, such as a
+            hidden one, gets no gradient at all.""",
+        ),
+        "FB16": mistake(
+            patch(GRAD_V, GRAD_V.replace("g_tile", "output[..., at, :]")),
+            says="grad_v was made of the output; it should be made of the output's gradient.",
+            why="output = weights v, so the gradient of v is weightsᵀ times grad_output, the gradient that arrives.",
+        ),
+        "FB17": mistake(
+            patch(
+                "for top in range(0, t_q, block_size):",
+                "for top in range(0, t_q // block_size * block_size, block_size):",
+            ),
+            says="The last tile of queries was dropped where it is not full.",
+            why="`T_q // block_size` counts full tiles alone, and there is none where block_size exceeds T_q.",
+        ),
+        "FB18": mistake(
+            patch(RETURN, "return (-grad_q, -grad_k, -grad_v)"),
+            says="All three gradients have the opposite sign.",
+            why="""A gradient says how the result grows as an input grows; the minus sign of gradient descent belongs to the step that
+            uses it.""",
+        ),
+        "FB19": mistake(
+            patch(
+                "g_tile = (q[..., at, :], grad_output[..., at, :])",
+                "g_tile = (q[..., at, :], torch.ones_like(grad_output[..., at, :]))",
+                DELTA,
+                "delta = output.sum(dim=-1)",
+            ),
+            says="grad_output was not used: these are the gradients for ones in its place.",
+            why="Ones are the gradient of a plain sum of the outputs. The chain rule starts from what arrives.",
+        ),
+    }
