@@ -19,6 +19,7 @@ import numpy as np
 
 from grader.authoring import build
 from grader.course import percent, references
+from grader.course.course import Course
 from grader.course.patches import Patch, PatchError, applied
 from grader.course.spec import SEED, Case, Exercise, Lesson
 from grader.course.stubs import BEGIN, END, learner_notebook, stubbed
@@ -59,12 +60,12 @@ class Findings:
         return not self.problems
 
 
-def audit(names: Sequence[str]) -> Findings:
+def audit(course: Course, names: Sequence[str]) -> Findings:
     """Examines the lessons of those names, one after the other."""
     findings = Findings()
     for name in names:
         try:
-            cells, lesson = build.checked_cells(name)
+            cells, lesson = build.checked_cells(course, name)
             stubs = _stubs(cells, lesson)
         except AuthorError as error:
             findings.problems += map(str, error.problems)
@@ -73,10 +74,10 @@ def audit(names: Sequence[str]) -> Findings:
             findings.problems.append(
                 f"{name}: its outcome is missing (outcome=: what learners can do after the lesson)."
             )
-        findings.problems += _given_away(name, cells, lesson)
+        findings.problems += _given_away(course, name, cells, lesson)
         for exercise in lesson.exercises:
             _examine(findings, name, exercise, stubs[exercise.name])
-    findings.problems += _unknown_texts(names)
+    findings.problems += _unknown_texts(course, names)
     mean = np.mean([row.mistakes for row in findings.rows]) if findings.rows else WANTED_MISTAKES
     if mean < WANTED_MISTAKES:
         findings.remarks.append(f"{mean:.1f} mistakes per exercise on average; at least {WANTED_MISTAKES} are wanted.")
@@ -110,7 +111,7 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) ->
     def problem(sentence: str) -> None:
         findings.problems.append(f"{lesson}, {exercise.name}: {sentence}")
 
-    verdict = judge(exercise, Live(exercise.name, references.reference(exercise.name)))
+    verdict = judge(exercise, Live(exercise.name, references.reference(exercise)))
     if not verdict.passed:
         problem(f"its solution does not pass. {verdict.headline} {verdict.experiment}")
     verdict = judge(exercise, stub)
@@ -121,7 +122,7 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) ->
         problem(sentence)
     for mistake in exercise.mistakes:
         try:
-            wrong = references.wrong(exercise.name, mistake)
+            wrong = references.wrong(exercise, mistake)
         except PatchError:
             continue  # told above
         verdict = judge(exercise, Live(exercise.name, wrong))
@@ -148,12 +149,12 @@ def _alike(exercise: Exercise, id: str) -> set[str]:
 
 def _patches(exercise: Exercise) -> Iterator[str]:
     """What is wrong with the patches: one that does not apply, one that changes nothing, and one that equals another."""
-    known = {_code(references.normal_forms(exercise.name)[exercise.name]): "the solution itself"}
+    known = {_code(references.normal_forms(exercise)[exercise.name]): "the solution itself"}
     for mistake in exercise.mistakes:
         if not isinstance(mistake.wrong, Patch):
             continue
         try:
-            changed = applied(references.edits_of(exercise.name, mistake.wrong), references.normal_forms(exercise.name))
+            changed = applied(references.edits_of(exercise, mistake.wrong), references.normal_forms(exercise))
         except PatchError as error:
             yield f"the patch of mistake {mistake.id} does not apply: {error}"
             continue
@@ -210,7 +211,7 @@ def _sizes_differ(exercise: Exercise, case: Case) -> bool:
 
 def _documented(exercise: Exercise, parameter: str) -> list[str]:
     """The shape that a docstring gives a parameter, as in 'q: (B, T_q, d_k)': its symbols, [] for none."""
-    reference = references.reference(exercise.name)
+    reference = references.reference(exercise)
     text = " ".join(
         getattr(thing, "__doc__", None) or ""
         for thing in (reference, getattr(reference, "forward", None), getattr(reference, "__init__", None))
@@ -231,7 +232,7 @@ def _bound(symbols: Sequence[str], shape: tuple[int, ...]) -> dict[str, int]:
 def _inputs(exercise: Exercise, case: Case) -> dict[str, np.ndarray]:
     names = case.names
     if not names:
-        code = getattr(references.reference(exercise.name), "__code__", None)
+        code = getattr(references.reference(exercise), "__code__", None)
         names = code.co_varnames[: code.co_argcount] if code else ()
     named = dict(zip(names, case.args, strict=False)) | dict(case.kwargs)
     arrays = {name: value.array if isinstance(value, Tensor) else value for name, value in named.items()}
@@ -282,7 +283,7 @@ def _stubs(cells: Sequence[percent.Cell], lesson: Lesson) -> dict[str, Live]:
     }
 
 
-def _given_away(name: str, cells: Sequence[percent.Cell], lesson: Lesson) -> Iterator[str]:
+def _given_away(course: Course, name: str, cells: Sequence[percent.Cell], lesson: Lesson) -> Iterator[str]:
     """Where the learner's notebook, as built and as it lies on disk, still holds a solution."""
     notebooks = [learner_notebook(name, cells, lesson)]
     if course.notebook_path(name).is_file():
@@ -315,7 +316,7 @@ def _regions(text: str) -> Iterator[str]:
             kept.append(line)
 
 
-def _unknown_texts(names: Sequence[str]) -> Iterator[str]:
+def _unknown_texts(course: Course, names: Sequence[str]) -> Iterator[str]:
     for name in names:
         for exercise in course.lesson(name).exercises:
             for id in sorted({id for mistake in exercise.mistakes for id in mistake.id.split("+")}):

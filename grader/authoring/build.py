@@ -1,6 +1,6 @@
 """From a lesson's source to its two notebooks: the learner's, with stubs, and the executed solution.
 
-    solutions/NN_lesson.py + grader/course/lessons/NN_lesson/*.py
+    solutions/NN_lesson/: lesson.py, exercises/*.py, figures.py
       → notebooks/NN_lesson.ipynb   stubs, no outputs
       → solutions/NN_lesson.ipynb   executed, with outputs
       → docs/teaching/NN_lesson.md  notes for instructors
@@ -18,67 +18,61 @@ from typing import Any
 from grader.authoring import teaching
 from grader.authoring.lint import proofread
 from grader.course import prose
+from grader.course.course import Course
 from grader.course.percent import Cell
 from grader.course.spec import Lesson
 from grader.course.stubs import as_cells, digest, encode, notebook, unmarked
-from grader.util.errors import AuthorError, LintError
+from grader.util.errors import AuthorError
 
 
-def checked_cells(name: str) -> tuple[tuple[Cell, ...], Lesson]:
+def checked_cells(course: Course, name: str) -> tuple[tuple[Cell, ...], Lesson]:
     """The cells and the specification of a lesson. Raises: AuthorError where they don't fit together."""
-    file = f"solutions/{name}.py"
+    file = course.relative(course.source_path(name))
     lesson, cells = course.lesson(name), course.cells(name)
     problems = proofread(file, cells, lesson)
-    names = tuple(exercise.name for exercise in lesson.exercises)
-    if names != course.exercises[name]:
-        module = f"grader/course/lessons/{name}/__init__.py"
-        problems.append(
-            LintError(
-                module,
-                0,
-                f"exercises are {', '.join(names)}; the contract has "
-                f"{', '.join(course.exercises[name])}, in this order.",
-            )
-        )
     if problems:
         raise AuthorError(problems)
     return cells, lesson
 
 
 def solution_notebook(
-    name: str, cells: Sequence[Cell], lesson: Lesson, said: prose.Said | None = None
+    course: Course, name: str, cells: Sequence[Cell], lesson: Lesson, said: prose.Said | None = None
 ) -> dict[str, Any]:
     """The solved notebook without outputs; its metadata say from which files it was built, and what its prose quotes.
 
     said: the values of the numbers that prose quotes; None before they are known.
     """
-    about = {"lesson": name, "built_from": _built_from(name)}
+    about = {"lesson": name, "built_from": _built_from(course, name)}
     if said:
         about["quoted"] = [list(pair) for pair in said]
     return notebook(as_cells(cells, lesson, unmarked, said, course.nav_links(name)), about)
 
 
-def stale(name: str) -> list[str]:
+def stale(course: Course, name: str) -> list[str]:
     """One sentence for each file made from a lesson that is not what its source makes."""
-    cells, lesson = checked_cells(name)
+    cells, lesson = checked_cells(course, name)
     said = course.quoted(name)
     try:
-        learner, solution = course.handed_out(name), solution_notebook(name, cells, lesson, said)
+        learner, solution = course.handed_out(name), solution_notebook(course, name, cells, lesson, said)
     except AuthorError as error:
         return [str(problem) for problem in error.problems]
     problems = [
         (course.notebook_path(name), _stale_text(course.notebook_path(name), encode(learner))),
         (course.solution_path(name), _stale_solution(course.solution_path(name), solution)),
-        (teaching.path(name), _stale_text(teaching.path(name), teaching.page(name, cells, lesson, said))),
+        (
+            teaching.path(course, name),
+            _stale_text(teaching.path(course, name), teaching.page(course, name, cells, lesson, said)),
+        ),
     ]
     return [f"{path.relative_to(course.root).as_posix()}: {problem}" for path, problem in problems if problem]
 
 
-def _built_from(name: str) -> str:
-    """A digest of what decides a solution notebook's outputs: source, specification, the lesson's figures."""
-    package = Path(__file__).resolve().parents[1]
-    figures = [] if course.own() else sorted(package.glob(f"figures/lesson_{name[:2]}*.py"))
-    files = [course.source_path(name), *sorted((course.folder(name)).glob("*.py")), *figures]
+def _built_from(course: Course, name: str) -> str:
+    """A digest of what decides a solution notebook's outputs: the lesson's folder, shared figures and data, the drawing itself."""
+    drawing = Path(__file__).resolve().parents[1] / "figures"
+    shared = course.solutions / "shared"
+    folders = [course.folder(name), course.folder(name) / "exercises", shared / "figures", shared / "data", drawing]
+    files = [path for folder in folders for path in sorted(folder.glob("*.py"))]
     return digest("\0".join(file.read_text(encoding="utf-8") for file in files))
 
 

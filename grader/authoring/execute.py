@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from grader.authoring import kernel, teaching
 from grader.authoring.build import checked_cells, solution_notebook
 from grader.course import prose
+from grader.course.course import Course
 from grader.course.percent import Cell
 from grader.course.stubs import encode, learner_notebook
 from grader.util.errors import AuthorError, LintError
@@ -26,36 +26,36 @@ _CHANGING = (
 )
 
 
-def build(name: str) -> None:
+def build(course: Course, name: str) -> None:
     """Writes all that is made of a lesson.
 
     Raises: AuthorError, with nothing written, where a cell or a quoted number fails, or what the lesson's run needs is missing.
     """
-    cells, lesson = checked_cells(name)
-    solved, file = solution_notebook(name, cells, lesson), f"solutions/{name}.py"
+    cells, lesson = checked_cells(course, name)
+    solved, file = solution_notebook(course, name, cells, lesson), course.relative(course.source_path(name))
     if lesson.needs:
-        _ask_for(lesson.needs, file)
-    for left in kernel.kept().glob(f"{name}.*"):
+        _ask_for(course, lesson.needs, file)
+    for left in kernel.kept(course).glob(f"{name}.*"):
         left.unlink()  # what this lesson trains is trained anew
     try:
-        outputs = run(solved)
+        outputs = run(course, solved)
     except kernel.KernelError as error:
         raise AuthorError([LintError(file, 0, str(error))]) from None
     said = _said(file, prose.shown(cells), outputs)
-    solved = solution_notebook(name, cells, lesson, said)
+    solved = solution_notebook(course, name, cells, lesson, said)
     for cell, (count, shown) in zip(solved["cells"], outputs, strict=True):
         if cell["cell_type"] == "code":
             cell["execution_count"], cell["outputs"] = count, shown
     learner = learner_notebook(name, cells, lesson, said, course.nav_links(name), course.opening(name))
     write_whole(course.notebook_path(name), encode(learner))
     write_whole(course.solution_path(name), encode(solved))
-    teaching.path(name).parent.mkdir(parents=True, exist_ok=True)
-    write_whole(teaching.path(name), teaching.page(name, cells, lesson, said))
+    teaching.path(course, name).parent.mkdir(parents=True, exist_ok=True)
+    write_whole(teaching.path(course, name), teaching.page(course, name, cells, lesson, said))
 
 
-def _ask_for(needs: str, file: str) -> None:
+def _ask_for(course: Course, needs: str, file: str) -> None:
     """Raises AuthorError where the extra is missing: an empty run would take the place of a stored one."""
-    extra = importlib.import_module(f"grader.data.{needs}")
+    extra = course.module(f"shared.data.{needs}")
     if not extra.available():
         sentence = (
             f"its stored run needs {needs}, so nothing was written and the stored run stays. {extra.how_to_get()}"
@@ -80,13 +80,16 @@ def _said(file: str, cells: Sequence[Cell], outputs: Ran) -> list[tuple[str, str
     return said
 
 
-def run(notebook: dict[str, Any], timeout_s: float = CELL_TIMEOUT_S) -> Ran:
+def run(course: Course, notebook: dict[str, Any], timeout_s: float = CELL_TIMEOUT_S) -> Ran:
     """Executes a notebook's cells, each for at most timeout_s; stops after the first that raises.
 
     Returns: for each cell (execution count, outputs), steadied; for Markdown (None, an output for each number that it
     quotes); (None, []) for what did not run.
     """
-    return [(count, [_steady(output) for output in shown]) for count, shown in kernel.run(notebook["cells"], timeout_s)]
+    return [
+        (count, [_steady(output) for output in shown])
+        for count, shown in kernel.run(course, notebook["cells"], timeout_s)
+    ]
 
 
 def _steady(output: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.course import prose
+from grader.course.course import Course
 
 START_TIMEOUT_S = 120
 SHOWN = ("stream", "display_data", "execute_result", "error")
@@ -26,7 +27,10 @@ class KernelError(Exception):
 
 
 class Kernel:
-    """A kernel in a scratch folder; use it in `with Kernel() as kernel`."""
+    """A kernel in a scratch folder; use it in `with Kernel(course) as kernel`."""
+
+    def __init__(self, course: Course) -> None:
+        self._course = course
 
     def __enter__(self) -> Kernel:
         from jupyter_client.manager import KernelManager
@@ -36,7 +40,7 @@ class Kernel:
         self._manager = KernelManager(kernel_spec_manager=_this_interpreter())
         if os.name == "posix":  # sockets in our own folder: TCP ports may be taken by another kernel that starts now
             self._manager.transport, self._manager.ip = "ipc", str(folder / "kernel")
-        self._manager.start_kernel(cwd=str(folder), env=_environment(folder))
+        self._manager.start_kernel(cwd=str(folder), env=_environment(self._course, folder))
         self._client = self._manager.blocking_client()
         self._client.start_channels()
         try:
@@ -142,7 +146,7 @@ def _display_id(content: dict[str, Any]) -> str:
     return content.get("transient", {}).get("display_id", "")
 
 
-def run(cells: list[dict[str, Any]], timeout_s: float) -> list[tuple[int | None, list[dict[str, Any]]]]:
+def run(course: Course, cells: list[dict[str, Any]], timeout_s: float) -> list[tuple[int | None, list[dict[str, Any]]]]:
     """Runs a notebook's cells in order; stops after the first that raises.
 
     A prediction quotes what the cells right below it find: its numbers are asked for before the next Markdown cell.
@@ -152,7 +156,7 @@ def run(cells: list[dict[str, Any]], timeout_s: float) -> list[tuple[int | None,
     Raises:  KernelError, with the cell's id in front.
     """
     results: list[tuple[int | None, list[dict[str, Any]]]] = [(None, [])] * len(cells)
-    with Kernel() as kernel:
+    with Kernel(course) as kernel:
         for number in _turns(cells):
             cell = cells[number]
             text = "".join(cell["source"])
@@ -194,12 +198,12 @@ def _this_interpreter() -> Any:
     return ThisInterpreter()
 
 
-def kept() -> Path:
+def kept(course: Course) -> Path:
     """Where a lesson's run leaves what it has trained, in a file called like the lesson, for the builds of later lessons."""
     return course.root / "build" / "kept"
 
 
-def _environment(scratch: Path) -> dict[str, str]:
+def _environment(course: Course, scratch: Path) -> dict[str, str]:
     """The kernel's: this package importable, no start-up files, a progress record of its own; what lessons train is shared."""
     package_parent = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, (package_parent, os.environ.get("PYTHONPATH", ""))))
@@ -209,5 +213,5 @@ def _environment(scratch: Path) -> dict[str, str]:
         "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "PASSIVE"),
         "IPYTHONDIR": str(scratch / "ipython"),
         "ATTENTION_COURSE_PROGRESS": str(scratch / "progress.json"),
-        "ATTENTION_COURSE_KEPT": str(kept()),
+        "ATTENTION_COURSE_KEPT": str(kept(course)),
     }

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from grader.course import prose
+from grader.course.course import Course
 from grader.course.percent import Cell
 from grader.course.stubs import stubbed
 
@@ -25,6 +26,6 @@ def minutes(cells: Sequence[Cell]) -> int:
     return round(words / WORDS_A_MINUTE + lines / LINES_A_MINUTE)
 
 
-def of_lesson(name: str) -> tuple[int, int]:
+def of_lesson(course: Course, name: str) -> tuple[int, int]:
     """(minutes for the exercises, minutes of reading) of a lesson."""
     return sum(exercise.minutes for exercise in course.lesson(name).exercises), minutes(course.cells(name))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.authoring import reading
+from grader.course.course import Course
 from grader.course.percent import Cell
 from grader.course.stubs import task_name
 from grader.util.files import write_whole
@@ -116,11 +117,11 @@ ROUTES = (
 )
 
 
-def path() -> Path:
+def path(course: Course) -> Path:
     return course.root / "docs" / "teaching" / "README.md"
 
 
-def page() -> str:
+def page(course: Course) -> str:
     """The page for instructors: the notes of each lesson, then the routes with their times."""
     parts = [
         "<!-- `grader build` makes this page; the routes are in grader/authoring/routes.py -->",
@@ -128,44 +129,46 @@ def page() -> str:
         f"Reading times assume {reading.WORDS_A_MINUTE} words or {reading.LINES_A_MINUTE} lines of code a minute. "
         "All times are for learners who work alone; add time for discussions.",
         "## Notes on each lesson",
-        _lessons(),
+        _lessons(course),
     ]
-    for route in ROUTES if course.own() is None else ():
-        parts += [f"## {route.title}", route.about, _table(route)]
+    for route in ROUTES if course.installed else ():
+        parts += [f"## {route.title}", route.about, _table(course, route)]
     return "\n\n".join(parts) + "\n"
 
 
-def stale() -> bool:
+def stale(course: Course) -> bool:
     """Whether the page is not what the lessons make. An installed course has no docs/, and none is missed."""
-    return path().parents[1].is_dir() and (not path().is_file() or path().read_text(encoding="utf-8") != page())
+    return path(course).parents[1].is_dir() and (
+        not path(course).is_file() or path(course).read_text(encoding="utf-8") != page(course)
+    )
 
 
-def refresh() -> None:
+def refresh(course: Course) -> None:
     """Writes the page anew where it is stale."""
-    if stale():
-        path().parent.mkdir(exist_ok=True)
-        write_whole(path(), page())
+    if stale(course):
+        path(course).parent.mkdir(exist_ok=True)
+        write_whole(path(course), page(course))
 
 
-def exercises_of(stop: Stop) -> tuple[str, ...]:
+def exercises_of(course: Course, stop: Stop) -> tuple[str, ...]:
     """The exercises that learners write at a stop."""
     names = course.exercises[stop.lesson]
     return stop.work or names[: names.index(stop.until) + 1 if stop.until else None]
 
 
-def minutes_of(stop: Stop) -> tuple[int, int]:
+def minutes_of(course: Course, stop: Stop) -> tuple[int, int]:
     """(minutes for the exercises, minutes of reading) of a stop."""
-    work = sum(one.minutes for one in course.lesson(stop.lesson).exercises if one.name in exercises_of(stop))
-    return work, reading.minutes(_read(stop))
+    work = sum(one.minutes for one in course.lesson(stop.lesson).exercises if one.name in exercises_of(course, stop))
+    return work, reading.minutes(_read(course, stop))
 
 
-def total(route: Route) -> tuple[int, int]:
+def total(course: Course, route: Route) -> tuple[int, int]:
     """(minutes for the exercises, minutes of reading) of a route."""
-    work, read = zip(*map(minutes_of, route.stops), strict=True)
+    work, read = zip(*(minutes_of(course, stop) for stop in route.stops), strict=True)
     return sum(work), sum(read)
 
 
-def _read(stop: Stop) -> Sequence[Cell]:
+def _read(course: Course, stop: Stop) -> Sequence[Cell]:
     """The cells up to the task that follows the last exercise that is reached, sections that are left out not counted."""
     cells = course.cells(stop.lesson)
     if stop.until:
@@ -181,24 +184,24 @@ def _read(stop: Stop) -> Sequence[Cell]:
     return kept
 
 
-def _lessons() -> str:
+def _lessons(course: Course) -> str:
     rows = ["| lesson | exercises, minutes | reading, minutes | total |", "|---|---|---|---|"]
     work = read = 0
     for name in course.lessons():
-        own = reading.of_lesson(name)
+        own = reading.of_lesson(course, name)
         work, read = work + own[0], read + own[1]
         rows.append(f"| [{course.heading(name)}]({name}.md) | {own[0]} | {own[1]} | {sum(own)} |")
     return "\n".join([*rows, f"| all | {work} | {read} | {work + read} |"])
 
 
-def _table(route: Route) -> str:
+def _table(course: Course, route: Route) -> str:
     rows = ["| lesson | up to | learners write | exercises, minutes | reading, minutes |", "|---|---|---|---|---|"]
     for stop in route.stops:
-        work, read = minutes_of(stop)
-        names = ", ".join(f"`{name}`" for name in exercises_of(stop))
+        work, read = minutes_of(course, stop)
+        names = ", ".join(f"`{name}`" for name in exercises_of(course, stop))
         far = f"`{stop.until}`" if stop.until else "the end"
         far += "".join(f", without *{heading}*" for heading in stop.without)
         rows.append(f"| {course.heading(stop.lesson)} | {far} | {names} | {work} | {read} |")
-    work, read = total(route)
+    work, read = total(course, route)
     rows.append(f"| total: {work + read} minutes | | | {work} | {read} |")
     return "\n".join(rows)

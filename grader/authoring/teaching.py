@@ -13,6 +13,7 @@ from pathlib import Path
 
 from grader.authoring import reading
 from grader.course import prose
+from grader.course.course import Course
 from grader.course.percent import Cell
 from grader.course.spec import Lesson
 from grader.course.stubs import dots
@@ -39,7 +40,7 @@ class Expected:
     line: int
 
 
-def path(name: str) -> Path:
+def path(course: Course, name: str) -> Path:
     return course.root / "docs" / "teaching" / f"{name}.md"
 
 
@@ -81,7 +82,7 @@ def before(cells: Sequence[Cell]) -> str:
     return " ".join(paragraph.removeprefix(BEFORE).split())
 
 
-def page(name: str, cells: Sequence[Cell], lesson: Lesson, said: prose.Said) -> str:
+def page(course: Course, name: str, cells: Sequence[Cell], lesson: Lesson, said: prose.Said) -> str:
     """The notes of a lesson as Markdown. said: the numbers that its prose quotes."""
     cell = notes(cells)
     own = sections(cell.text)
@@ -101,7 +102,7 @@ def page(name: str, cells: Sequence[Cell], lesson: Lesson, said: prose.Said) -> 
         "## Predictions",
         *_predictions(cells, said),
         f"## {MISTAKES}",
-        *_mistakes(cell.text, lesson),
+        *_mistakes(course, cell.text, lesson),
         f"## {DISCUSS}",
         own[DISCUSS],
         f"## {PAPER}",
@@ -142,7 +143,7 @@ def _predictions(cells: Sequence[Cell], said: prose.Said) -> Iterator[str]:
         yield "This lesson has no predictions."
 
 
-def _mistakes(text: str, lesson: Lesson) -> Iterator[str]:
+def _mistakes(course: Course, text: str, lesson: Lesson) -> Iterator[str]:
     found, _ = expected(text)
     for exercise in lesson.exercises:
         own = [one for one in found if one.exercise == exercise.name]

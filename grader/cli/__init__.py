@@ -13,13 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from grader.course.course import Course
-from grader.util.errors import AuthorError, InputError
-
-try:
-    from grader.course import registry
-except InputError as error:  # the installation is not whole, and hardly anything else can be imported
-    sys.exit(f"grader: {error}")
 from grader.cli.arguments import course, lesson_name
 from grader.cli.author import add as add_author
 from grader.cli.classroom import add as add_class
@@ -30,7 +23,8 @@ from grader.cli.learner import add as add_learner
 from grader.cli.release import add as add_release
 from grader.cli.room import add as add_room
 from grader.cli.watch import add as add_watch
-from grader.course.registry import VARIABLE
+from grader.course.course import COURSE_ENV, open_course
+from grader.util.errors import AuthorError, InputError
 from grader.util.lacking import why
 
 # as `grader --help` lists their commands
@@ -76,14 +70,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _take_course(arguments: Sequence[str]) -> None:
-    """Makes the lessons of --course, or of the environment, those of this process and all that it starts. Raises: InputError."""
-    named = course(arguments) or os.environ.get(VARIABLE)
+    """Names the course of --course in the environment, for this process and all that it starts. Raises: InputError."""
+    named = course(arguments) or os.environ.get(COURSE_ENV)
     if named:
-        os.environ[VARIABLE] = str(Path(named).expanduser().resolve())  # what this process starts may be elsewhere
-    if named or course.own() is not None:
-        from grader.course import own
-
-        own.use(Path(named) if named else None)
+        os.environ[COURSE_ENV] = str(Path(named).expanduser().resolve())
+    open_course()
 
 
 def parser() -> argparse.ArgumentParser:
@@ -101,7 +92,5 @@ def parser() -> argparse.ArgumentParser:
 
 class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from grader.course.registry import edition
-
-        print(f"grader {edition()}")
+        print(f"grader {open_course().edition()}")
         parser.exit()

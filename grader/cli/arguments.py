@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from grader.course.course import NEEDED, open_course
 from grader.util.errors import InputError
 
 NONE = "none"
@@ -39,14 +40,14 @@ def lesson_name(text: str, among: Iterable[str] | None = None) -> str:
 
     Raises: InputError, naming the nearest lesson, where there is none.
     """
-    names = tuple(course.lessons() if among is None else among)
-    bare = current(Path(text).stem if text.endswith((".py", ".ipynb")) else text)
+    names = tuple(open_course().lessons() if among is None else among)
+    bare = open_course().current_name(Path(text).stem if text.endswith((".py", ".ipynb")) else text)
     for name in names:
         if bare == name or (bare.isdigit() and bare.zfill(2) == name[:2]):
             return name
     near = get_close_matches(bare, names, 1, 0.5) or [name for name in names if bare and bare.lower() in name]
     advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(names) or 'none yet'}."
-    needed = f" A lesson of your own needs {own.NEEDED}." if course.own() and not near else ""
+    needed = f" A lesson of your own needs {NEEDED}." if not open_course().installed and not near else ""
     raise InputError(f"there is no lesson {text!r}; {advice}{needed}")
 
 
@@ -64,7 +65,9 @@ def lesson_list(text: str) -> tuple[str, ...]:
 def exercise_list(text: str) -> tuple[str, ...]:
     """Exercises with commas between them."""
     try:
-        named = tuple(dict.fromkeys(course.known_exercise(part.strip()) for part in text.split(",") if part.strip()))
+        named = tuple(
+            dict.fromkeys(open_course().known_exercise(part.strip()) for part in text.split(",") if part.strip())
+        )
     except InputError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     if not named:
@@ -144,13 +147,10 @@ def _float(text: str) -> float:
 
 def chosen(texts: Sequence[str]) -> tuple[str, ...]:
     if not texts:
-        return course.lessons()
+        return open_course().lessons()
     try:
         return tuple(dict.fromkeys(lesson_name(text) for text in texts))
     except InputError:
-        planned = [lesson_name(text, course.exercises) for text in texts]
-    missing = [name for name in planned if name not in course.lessons()]
-    raise InputError(
-        f"lesson {missing[0]} is not written yet: it needs solutions/{missing[0]}.py and "
-        f"grader/course/lessons/{missing[0]}/."
-    )
+        planned = [lesson_name(text, open_course().exercises) for text in texts]
+    missing = [name for name in planned if name not in open_course().lessons()]
+    raise InputError(f"lesson {missing[0]} is not written yet: it needs solutions/{missing[0]}/lesson.py.")

@@ -12,6 +12,7 @@ from typing import Any
 
 from grader.cli.arguments import chosen, command, whole
 from grader.cli.exits import NOT_PASSED, PASSED, complain
+from grader.course.course import Course, open_course
 from grader.util.errors import AuthorError
 
 BUILDS_AT_ONCE = 2
@@ -36,20 +37,18 @@ def add(commands: Any) -> None:
 
 
 def _build(options: argparse.Namespace) -> int:
-    from grader.course import index
-
     if options.check:
         return _check_builds(chosen(options.lessons))
-    index.refresh()  # first: it may be a new lesson that is to be built
+    open_course().write_index()  # first: it may be a new lesson that is to be built
     names = chosen(options.lessons)
     from grader.authoring import routes
     from grader.authoring.execute import build
 
-    alone = [name for name in names if _CLOCK.search(course.source(name))]
+    alone = [name for name in names if _CLOCK.search(open_course().source(name))]
     shared = [name for name in names if name not in alone]
     started = time.perf_counter()
     well = [_built(shared, build, options.jobs), _built(alone, build, 1)]
-    routes.refresh()
+    routes.refresh(open_course())
     if len(names) > 1:
         print(f"{len(names)} lessons in {time.perf_counter() - started:.0f} s", file=sys.stderr)
     return PASSED if all(well) else NOT_PASSED
@@ -58,13 +57,12 @@ def _build(options: argparse.Namespace) -> int:
 def _check_builds(names: Sequence[str]) -> int:
     from grader.authoring import routes
     from grader.authoring.build import stale
-    from grader.course import index
 
-    problems = ["grader/course/lessons/index.json is older than the specifications."] if index.stale() else []
-    problems += ["docs/teaching/README.md is older than the lessons."] if routes.stale() else []
+    problems = ["solutions/index.json is older than the specifications."] if open_course().index_is_stale() else []
+    problems += ["docs/teaching/README.md is older than the lessons."] if routes.stale(open_course()) else []
     for name in names:
         try:
-            problems += stale(name)
+            problems += stale(open_course(), name)
         except AuthorError as error:
             problems += map(str, error.problems)
     for problem in problems:
@@ -75,13 +73,13 @@ def _check_builds(names: Sequence[str]) -> int:
     return PASSED
 
 
-def _built(names: Sequence[str], build: Callable[[str], None], jobs: int) -> bool:
+def _built(names: Sequence[str], build: Callable[[Course, str], None], jobs: int) -> bool:
     """Builds lessons, so many at a time, and tells of each as it ends. Returns: whether all went well."""
 
     def one(name: str) -> bool:
         started = time.perf_counter()
         try:
-            build(name)
+            build(open_course(), name)
         except AuthorError as error:
             print(f"{name}: not built.\n  " + "\n  ".join(map(str, error.problems)), file=sys.stderr, flush=True)
             return False
@@ -95,6 +93,6 @@ def _built(names: Sequence[str], build: Callable[[str], None], jobs: int) -> boo
 def _audit(options: argparse.Namespace) -> int:
     from grader.authoring.audit import audit, render
 
-    findings = audit(chosen(options.lessons))
+    findings = audit(open_course(), chosen(options.lessons))
     print(render(findings))
     return PASSED if findings.kept else NOT_PASSED

@@ -10,6 +10,7 @@ from typing import Any
 
 from grader.cli.arguments import NONE
 from grader.cli.exits import say
+from grader.course.course import open_course
 from grader.course.spec import SEED
 from grader.util.errors import InputError
 
@@ -29,18 +30,11 @@ def resolved(options: argparse.Namespace, found: list, begun: Mapping[str, Any])
         raise InputError(
             "--anonymous writes no grade book, so --roster and --assignment have no use; leave one of them out."
         )
-    about = {
-        "seed": SEED,
-        "timeout_s": TIMEOUT_S,
-        "exercises": None,
-        **MarkingScheme().settings(),
-        **begun,
-        **named,
-    }
-    about["course"] = course_digest()
+    about = {"seed": SEED, "timeout_s": TIMEOUT_S, "exercises": None, **MarkingScheme().settings(), **begun, **named}
+    about["course"] = course_digest(open_course())
     by = "--exercises" if "exercises" in named else "--lessons" if "lessons" in named else HALF
     by = about["lessons_chosen_by"] = begun.get("lessons_chosen_by", by)
-    chosen = choice(found, begun.get("lessons")) if by == HALF else None
+    chosen = choice(open_course(), found, begun.get("lessons")) if by == HALF else None
     about.setdefault("lessons", list(chosen.lessons) if chosen else [])
     return about, chosen
 
@@ -58,7 +52,7 @@ def _named(options: argparse.Namespace, learners: Sequence[str]) -> dict[str, An
         "anonymous": options.anonymous,
         "lessons": lessons and sorted(lessons),
         "exercises": options.exercises and sorted(options.exercises),
-        "weights": options.weights if options.weights in (None, NONE) else read_weights(options.weights),
+        "weights": options.weights if options.weights in (None, NONE) else read_weights(open_course(), options.weights),
         "max_points": options.max_points,
         "assignment": options.assignment,
         "roster": roster,
@@ -104,7 +98,7 @@ def continued(options: argparse.Namespace, begun: Mapping[str, Any], about: Mapp
 
 def _lessons(lessons: tuple[str, ...] | None, exercises: tuple[str, ...] | None) -> tuple[str, ...] | None:
     """The lessons to grade: those named, else those of the exercises named. Raises: InputError where these are in none of those."""
-    theirs = {name: course.lesson_of(name) for name in exercises or ()}
+    theirs = {name: open_course().lesson_of(name) for name in exercises or ()}
     outside = [name for name, lesson in theirs.items() if lessons and lesson not in lessons]
     if outside:
         raise InputError(

@@ -24,6 +24,7 @@ from grader.cli.arguments import (
 )
 from grader.cli.exits import NOT_GRADED, STOPPED, complain, say
 from grader.cli.grade import below, outcome
+from grader.course.course import open_course
 from grader.course.spec import SEED
 from grader.util import lacking
 from grader.util.errors import InputError
@@ -165,7 +166,10 @@ def _class(options: argparse.Namespace) -> int:
         say(f"not graded, because they are neither a learner's folder nor a notebook: {shown(passed_over)}.")
     for sentence in same_names(found):
         say(sentence)
-    checked(about["weights"], [name for lesson in about["lessons"] for name in asked(lesson, about["exercises"])])
+    checked(
+        about["weights"],
+        [name for lesson in about["lessons"] for name in asked(open_course(), lesson, about["exercises"])],
+    )
     for sentence in class_settings.continued(options, begun, about) if begun else ():
         say(sentence)
     _with_torch(about["lessons"])
@@ -174,7 +178,9 @@ def _class(options: argparse.Namespace) -> int:
     for sentence in chosen.sentences() if chosen else ():
         say(sentence)
     lessons, exercises = (about[key] and tuple(about[key]) for key in ("lessons", "exercises"))
-    settings = batch.Settings(lessons, exercises, about["seed"], about["timeout_s"], options.require_isolation)
+    settings = batch.Settings(
+        open_course(), lessons, exercises, about["seed"], about["timeout_s"], options.require_isolation
+    )
     try:
         with closing(_pool(options, settings)) as pool:
             return _graded(options, found, settings, pool, chosen, about, passed_over)
@@ -197,7 +203,7 @@ def _class(options: argparse.Namespace) -> int:
 
 def _with_torch(lessons: list[str]) -> None:
     """Raises: InputError where a lesson needs torch and there is none: it would be said of every learner."""
-    needed = [lesson[:2] for lesson in lessons if course.needs_torch(lesson)]
+    needed = [lesson[:2] for lesson in lessons if open_course().needs_torch(lesson)]
     if needed and not lacking.installed("torch"):
         few = f"lesson {needed[0]} needs" if len(needed) == 1 else f"lessons {', '.join(needed)} need"
         raise InputError(f"{few} torch, and nothing was graded: {lacking.sentence('torch')}")
@@ -207,11 +213,11 @@ def _pool(options: argparse.Namespace, settings: Any) -> Any:
     if options.scheduler:
         from grader.grading.dask_pool import Cluster
 
-        return Cluster(options.scheduler)
+        return Cluster(settings.course, options.scheduler)
     from grader.grading.batch import Local
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return Local(options.jobs or cores, settings.torch)
+    return Local(options.jobs or cores, settings.torch, settings.course.probe_texts())
 
 
 def _graded(

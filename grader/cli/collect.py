@@ -8,6 +8,7 @@ from typing import Any
 
 from grader.cli.arguments import command
 from grader.cli.exits import NOT_PASSED, PASSED, complain, harmless, say
+from grader.course.course import open_course
 from grader.util.errors import InputError
 from grader.util.words import counted
 
@@ -58,7 +59,7 @@ def _collect(options: argparse.Namespace) -> int:
         outcome = placed.Outcome(before=placed.recorded(options.to))
         try:
             for each, contained in zip(known, found, strict=True):
-                placed.place(each, contained.source, options.to, roster, outcome, sources)
+                placed.place(open_course(), each, contained.source, options.to, roster, outcome, sources)
         except OSError as error:
             raise InputError(
                 f"{error.filename or options.to}: {error.strerror or error}. All files copied so far are complete and stay; "

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
-from grader.course.course import installed_folder
+from grader.course.course import installed_folder, open_course
 from grader.util.lacking import installed
 
 IMPORT_TIMEOUT_S = 180  # the first import of torch on a cold disk takes long
@@ -152,7 +152,7 @@ def _same_file(one: str, other: str) -> bool:
 def _no_torch() -> Check:
     """What it means that there is none: what is released of the NumPy lessons does without."""
 
-    needing = [name[:2] for name in course.lessons() if course.needs_torch(name)]
+    needing = [name[:2] for name in open_course().lessons() if open_course().needs_torch(name)]
     if not needing:
         return Check("torch", "not installed, and not needed for these lessons")
     must = _in_checkout() or any(re.match(r"torch\b(?!.*extra)", line) for line in requires("attention-course") or ())
@@ -200,9 +200,9 @@ def _accelerator(seen: dict) -> Check:
 
 def _lessons() -> Check:
 
-    names = course.lessons()
-    found = f"{course.edition()} with {len(course.exercise_names())} exercises"
-    return Check("course", found if names else f"no lesson at {course.root}", "" if names else _reinstall())
+    names = open_course().lessons()
+    found = f"{open_course().edition()} with {len(open_course().exercise_names())} exercises"
+    return Check("course", found if names else f"no lesson at {open_course().root}", "" if names else _reinstall())
 
 
 def isolation() -> tuple[str, str]:

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from grader.course.spec import SEED
 from grader.cli.arguments import command, lesson_list, natural, seconds, threshold
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain, harmless, say
-
+from grader.course.course import open_course
+from grader.course.spec import SEED
 from grader.submission import platforms
 from grader.util.errors import InputError
 
@@ -105,7 +105,7 @@ def _grade(options: argparse.Namespace) -> int:
     ):  # a container that is stopped at its limit leaves what was done
         chosen["done"] = lambda report: write_report("gradescope", options.gradescope, report, options.visibility)
     try:
-        report = grade(options.paths, lessons=options.lessons, seed=options.seed, begun=_begun, **chosen)
+        report = grade(open_course(), options.paths, lessons=options.lessons, seed=options.seed, begun=_begun, **chosen)
     except SubmissionError as error:
         raise InputError(str(error)) from None
     except TooOpen as error:

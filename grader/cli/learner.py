@@ -11,6 +11,7 @@ from typing import Any
 from grader.cli.arguments import chosen, command, lesson_name
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain, harmless, say
 from grader.course import references
+from grader.course.course import open_course
 from grader.util.errors import InputError
 
 _RELOAD = "In a tab that is open, the menu File › Reload Notebook from Disk shows it."
@@ -46,18 +47,18 @@ def add(commands: Any) -> None:
 def _explain(options: argparse.Namespace) -> int:
     from grader.reports.text import explanation
 
-    if options.id in course.exercise_names():
+    if options.id in open_course().exercise_names():
         from grader.notebook.catalogue import shown
 
         print(shown(options.id))
         return PASSED
-    ids = course.mistake_ids()
+    ids = open_course().mistake_ids()
     id = next((known for known in ids if known.lower() == options.id.lower()), None)
     if id is None:
         near = get_close_matches(options.id.upper(), ids, 1, 0.5)
         advice = f"did you mean {near[0]}?" if near else "a verdict shows the ids that it found."
         raise InputError(f"no mistake is called {options.id!r}; {advice}")
-    print(explanation(references.explained(id)))
+    print(explanation(references.explained(open_course(), id)))
     return PASSED
 
 
@@ -65,10 +66,10 @@ def _reset(options: argparse.Namespace) -> int:
     from grader.notebook.confirmation import demand
     from grader.notebook.workspace import folder, reset_exercise
 
-    what = options.what if options.what in course.exercise_names() else _lesson(options.what)
+    what = options.what if options.what in open_course().exercise_names() else _lesson(options.what)
     place = folder(options.folder)
     demand(what, place, options.confirm, "the same command with `--confirm CODE`")
-    if what in course.lessons():
+    if what in open_course().lessons():
         return _change("reset", [what], options.folder)
     print(harmless(f"{reset_exercise(what, place)} {_RELOAD}"))
     return PASSED
@@ -76,7 +77,7 @@ def _reset(options: argparse.Namespace) -> int:
 
 def _lesson(what: str) -> str:
     """A lesson's name. Raises: InputError, which names the nearest exercise where no lesson is meant."""
-    near = get_close_matches(what, course.exercise_names(), 1, 0.6)
+    near = get_close_matches(what, open_course().exercise_names(), 1, 0.6)
     try:
         return lesson_name(what)
     except InputError:

@@ -8,6 +8,7 @@ from typing import Any
 
 from grader.cli.arguments import command, lesson_list
 from grader.cli.exits import harmless
+from grader.course.course import open_course
 from grader.util.errors import InputError
 
 
@@ -49,13 +50,14 @@ def run(options: argparse.Namespace) -> int:
 
     if options.only and not options.lessons:
         raise InputError("--only leaves out the lessons before those that --lessons names, so it needs --lessons.")
-    lessons = options.lessons or course.lessons()
+    lessons = options.lessons or open_course().lessons()
     made = release(
+        open_course(),
         options.place,
-        tuple(name for name in course.lessons() if name in lessons),
+        tuple(name for name in open_course().lessons() if name in lessons),
         earlier=()
         if options.only
-        else tuple(name for name in course.lessons() if name < max(lessons) and name not in lessons),
+        else tuple(name for name in open_course().lessons() if name < max(lessons) and name not in lessons),
         without_solutions=options.without_solutions,
         gradescope_bundle=options.gradescope,
         grader=options.grader or "",

@@ -9,6 +9,7 @@ from typing import Any
 
 from grader.cli.arguments import command, port, web_address
 from grader.cli.exits import PASSED
+from grader.course.course import open_course
 from grader.room import PORT
 
 
@@ -41,7 +42,9 @@ def run(options: argparse.Namespace) -> int:
 
     path = options.journal or Path(time.strftime("room-%Y-%m-%d.jsonl"))
     try:
-        serve(path, options.host, options.port, lambda said: print(said, flush=True), options.address or "")
+        serve(
+            open_course(), path, options.host, options.port, lambda said: print(said, flush=True), options.address or ""
+        )
     except KeyboardInterrupt:  # where the system has no signals for an event loop
         pass
     return PASSED

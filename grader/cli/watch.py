@@ -11,7 +11,7 @@ from typing import Any
 
 from grader.cli.arguments import command, lesson_list, natural, seconds
 from grader.cli.exits import say
-from grader.course.course import IMPORT_LOCK
+from grader.course.course import IMPORT_LOCK, open_course
 from grader.course.spec import SEED
 from grader.room.page_file import PageFile
 from grader.util.errors import InputError
@@ -51,9 +51,9 @@ def run(options: argparse.Namespace) -> int:
     place = options.folder or folder(None)
     if options.names and options.page is None:
         raise InputError("--names needs --page FILE: only the page leaves names out.")
-    page = PageFile(options.page, options.names) if options.page else None
+    page = PageFile(open_course(), options.page, options.names) if options.page else None
     try:
-        with Watcher(place, lessons=options.lessons, seed=options.seed, **chosen) as watcher:
+        with Watcher(open_course(), place, lessons=options.lessons, seed=options.seed, **chosen) as watcher:
             (_in_place if sys.stdout.isatty() else _line_by_line)(_rooms(watcher, page))
     except KeyboardInterrupt:
         pass
@@ -87,7 +87,7 @@ def _rooms(watcher: Any, page: PageFile | None) -> Iterator[Any]:
 def _in_place(rooms: Iterator[Any]) -> None:
     from grader.grading.watch.screen import Screen
 
-    with Screen() as screen:
+    with Screen(open_course()) as screen:
         for room in rooms:
             with IMPORT_LOCK:
                 screen.show(room)
@@ -99,6 +99,6 @@ def _line_by_line(rooms: Iterator[Any]) -> None:
     last = None
     for room in rooms:
         with IMPORT_LOCK:
-            for line in lines(room, last):
+            for line in lines(open_course(), room, last):
                 print(line, flush=True)
         last = room

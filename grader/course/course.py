@@ -1,11 +1,11 @@
 """A course: the folder that the engine builds, judges, grades and hands out. Of any one course the engine knows nothing else.
 
-    ROOT/solutions/NN_name/       a lesson: lesson.py (its source), lesson.toml (its title, question and outcome),
-                                  exercises/NAME.py (specifications), probes*.py, figures.py, zoo/ (answers for the tests)
-    ROOT/solutions/shared/        what several lessons share: mistakes/, figures/, data/ and any module
-    ROOT/solutions/course.toml    the course's title, and the former names of what has moved; may be missing
-    ROOT/solutions/index.json     what the lessons hold, written by `grader build`; may be missing
-    ROOT/notebooks/               what learners open, written by `grader build`, and glossary.md
+ROOT/solutions/NN_name/       a lesson: lesson.py (its source), lesson.toml (its title, question and outcome),
+                              exercises/NAME.py (specifications), probes*.py, figures.py, zoo/ (answers for the tests)
+ROOT/solutions/shared/        what several lessons share: mistakes/, figures/, data/ and any module
+ROOT/solutions/course.toml    the course's title, and the former names of what has moved; may be missing
+ROOT/solutions/index.json     what the lessons hold, written by `grader build`; may be missing
+ROOT/notebooks/               what learners open, written by `grader build`, and glossary.md
 """
 
 from __future__ import annotations
@@ -324,7 +324,9 @@ class Course:
             for exercise in about["exercises"]:
                 place = f"solutions/{name}/exercises/{exercise}.py"
                 if exercise in places:
-                    yield LintError(place, 0, f"{places[exercise]} is an exercise {exercise}, too; choose another name.")
+                    yield LintError(
+                        place, 0, f"{places[exercise]} is an exercise {exercise}, too; choose another name."
+                    )
                 places.setdefault(exercise, place)
         texts = {id: (text, "solutions/shared/mistakes") for id, text in self.shared_texts().items()}
         for name in lessons:

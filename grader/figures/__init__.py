@@ -1,7 +1,7 @@
 """The figures of the lessons.
 
-A lesson's own figures live in `grader/figures/lesson_NN.py` and are reached as
-`figures.lesson_01.some_figure(...)`. They take data or functions and end in `show(fig, alt=…)`:
+A lesson's own figures live in its folder, solutions/01_three_tokens/figures.py, and are reached as
+`figures.three_tokens.some_figure(...)`. They take data or functions and end in `show(fig, alt=…)`:
 
     fig, (left, right) = panels(2)
     matrix(scores, "Scores: every query meets every key", kind="scores", ax=left)
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import base64
 import html
-import importlib
 import io
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -56,17 +55,12 @@ _RAMPS["difference"] = _RAMPS["scores"]
 
 
 def __getattr__(name: str) -> Any:
-    """Loads `figures.lesson_01`, or the picture that lessons share, when it is first asked for."""
-    if name == "machine" or name.startswith("lesson_"):
-        try:
-            return importlib.import_module(f"{__name__}.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"{__name__}.{name}":
-                raise
-        raise AttributeError(
-            f"{name} is not in this installation: this notebook belongs to another hand-out, or the name is mistyped."
-        )
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """The figures of a lesson, `figures.three_tokens` for 01_three_tokens, or a picture that lessons share, when first asked for."""
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from grader.notebook.kernel_course import kernel_course
+
+    return kernel_course().figures(name)
 
 
 def _settings() -> dict[str, Any]:

@@ -15,13 +15,14 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
 from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, Protocol
 
+from grader.course.course import Course
 from grader.course.spec import SEED
 from grader.grading.grade import ENVIRONMENT, all_ours, grade_submission
 from grader.grading.journal import JournalEntry, from_line, to_line
@@ -45,6 +46,7 @@ class Settings:
     lessons: None for those of each one's notebooks. exercises: only these of them; None for all.
     """
 
+    course: Course
     lessons: tuple[str, ...] | None = None
     exercises: tuple[str, ...] | None = None
     seed: int = SEED
@@ -54,7 +56,7 @@ class Settings:
     @property
     def torch(self) -> bool:
         """Whether some lesson is known to need it."""
-        return any(map(course.needs_torch, self.lessons or ()))
+        return any(map(self.course.needs_torch, self.lessons or ()))
 
 
 class Pool(Protocol):
@@ -76,7 +78,13 @@ class WarmSandbox:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.folder = new_folder()
-        self.sandbox = Sandbox(settings.timeout_s, torch=settings.torch, require=settings.require, zygote=_zygote)
+        self.sandbox = Sandbox(
+            settings.timeout_s,
+            torch=settings.torch,
+            require=settings.require,
+            zygote=_zygote,
+            probes=settings.course.probe_texts(),
+        )
         try:
             self.isolation = self.sandbox.verify()
         except BaseException:
@@ -94,7 +102,6 @@ _zygote: SharedZygote | None = None  # of all grading processes of this machine
 
 
 def _warm_sandbox(settings: Settings) -> WarmSandbox:
-    own.enter()
     me = threading.get_ident()
     warm = _sandboxes.get(me)
     if warm is None or warm.settings != settings:
@@ -146,8 +153,9 @@ def _attempt(packed: PackedSubmission, settings: Settings) -> tuple[bytes, bool]
     place = Path(tempfile.mkdtemp(dir=warm.folder))
     try:
         laid = unpack(packed, place)
-        what = nothing_handed_in(packed.name, packed.path, settings.lessons) if laid is None else laid
+        what = nothing_handed_in(settings.course, packed.name, packed.path, settings.lessons) if laid is None else laid
         report = grade_submission(
+            settings.course,
             what,
             name=packed.name,
             lessons=settings.lessons,
@@ -181,7 +189,7 @@ class Local:
     torch: whether to import it before they part ways, so that they share its memory (Linux).
     """
 
-    def __init__(self, jobs: int, torch: bool = True) -> None:
+    def __init__(self, jobs: int, torch: bool = True, probes: Mapping[str, str] | None = None) -> None:
         self.width = 2 * jobs  # one in hand and one at hand, for each
         self._jobs = jobs
         self._torch = torch
@@ -189,7 +197,7 @@ class Local:
         self._folder = new_folder()
         for name, number in ONE_THREAD.items():
             os.environ.setdefault(name, number)  # before a grading process imports NumPy
-        self._warm = StartedParent(torch, self._folder) if sys.platform == "linux" else None
+        self._warm = StartedParent(torch, self._folder, probes) if sys.platform == "linux" else None
         self._begin()
 
     def _begin(self) -> None:
@@ -307,8 +315,8 @@ def _alone(packed: PackedSubmission, settings: Settings, pool: Pool) -> bytes:
 
 def _ours(packed: PackedSubmission, settings: Settings, why: str) -> bytes:
     """The line of a submission that could not be graded."""
-    lessons = settings.lessons or course.lessons()
-    report = all_ours(packed.name, packed.path, lessons, settings.exercises, why, packed.notes)
+    lessons = settings.lessons or settings.course.lessons()
+    report = all_ours(settings.course, packed.name, packed.path, lessons, settings.exercises, why, packed.notes)
     report = replace(report, attention=packed.attention)
     return to_line(JournalEntry(packed.key, packed.digest, settings.require, report))
 
@@ -316,7 +324,9 @@ def _ours(packed: PackedSubmission, settings: Settings, why: str) -> bytes:
 def report_of(results: Sequence[JournalEntry], settings: Settings) -> Report:
     """One report of all, in the order given; its isolation is the weakest that held."""
     held = min((result.isolation for result in results), key=LEVELS.index, default="process")
-    return Report(tuple(result.report for result in results), settings.seed, isolation=held, course=course.title)
+    return Report(
+        tuple(result.report for result in results), settings.seed, isolation=held, course=settings.course.title
+    )
 
 
 def read(line: bytes) -> JournalEntry:

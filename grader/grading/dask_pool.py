@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from grader.course.course import COURSE_ENV
+from grader.course.course import COURSE_ENV, Course, open_course
 from grader.grading import batch
 from grader.util import lacking
 from grader.util.errors import InputError
@@ -23,7 +23,8 @@ CONNECT_S = 15
 class Cluster:
     """The pool of a scheduler's workers. Raises: InputError where there is none, or where theirs is another course."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, course: Course, address: str) -> None:
+        self._course = course
         try:
             from distributed import Client
         except ImportError:
@@ -47,7 +48,7 @@ class Cluster:
     def _check(self) -> None:
         """All workers hold this very course: a verdict must not depend on where it was made."""
         try:
-            theirs = self._client.run(course_digest)
+            theirs = self._client.run(_digest_of_worker)
         except Exception as error:
             raise InputError(
                 f"a worker of {self.address} can't import the grader ({error}); install the same version there."
@@ -56,11 +57,11 @@ class Cluster:
             raise InputError(
                 f"the scheduler at {self.address} has no workers yet; start one with `dask worker {self.address}`."
             )
-        mine = course_digest()
+        mine = course_digest(self._course)
         differing = sorted(worker for worker, digest in theirs.items() if digest != mine)
         if differing:
             raise InputError(
-                f"worker {differing[0]} has another version of the course; install this one there{_own()}."
+                f"worker {differing[0]} has another version of the course; install this one there{_own(self._course)}."
             )
 
     @property
@@ -84,17 +85,20 @@ class Cluster:
             self._client.close(timeout=CONNECT_S)
 
 
-def _own() -> str:
+def _own(course: Course) -> str:
     """What a worker needs besides, where the course is one's own."""
-    return f", and start it with {COURSE_ENV} naming the folder of your course" if course.own() else ""
+    return f", and start it with {COURSE_ENV} naming the folder of your course" if not course.installed else ""
 
 
-def course_digest() -> str:
+def _digest_of_worker() -> str:
+    return course_digest(open_course())
+
+
+def course_digest(course: Course) -> str:
     """Changes with any source of the package or of the lessons."""
-    own.enter()
     made = hashlib.sha256()
     package = Path(__file__).resolve().parents[1]
-    for top in (package, course.root / "solutions", *([course.specified()] if course.own() else [])):
+    for top in (package, course.root / "solutions"):
         for path in sorted(path for path in top.rglob("*.py") if "_course" not in path.relative_to(top).parts):
             made.update(path.relative_to(top).as_posix().encode() + b"\0" + path.read_bytes())
     return made.hexdigest()[:16]

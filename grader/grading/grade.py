@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from grader.course.course import IMPORT_LOCK
+from grader.course.course import IMPORT_LOCK, Course
 from grader.course.spec import SEED, Exercise
 from grader.grading.deadline import Deadline
 from grader.grading.resemblance import Resemblance
@@ -29,6 +29,7 @@ __all__ = ["grade", "grade_submission", "ours"]
 
 
 def grade_submission(
+    course: Course,
     path: str | Path | Submission,
     *,
     name: str | None = None,
@@ -54,14 +55,14 @@ def grade_submission(
     with ExitStack() as stack:
         reader = sandbox.reader if sandbox is not None else stack.enter_context(Reader())
         try:
-            submission = path if isinstance(path, Submission) else read_submission(path, name, lessons, reader)
+            submission = path if isinstance(path, Submission) else read_submission(course, path, name, lessons, reader)
         except SandboxError as error:
-            asked_for = lessons or lesson_of_name(Path(path)).split() or None
-            unread = nothing_handed_in(name or of_learner(Path(path).stem), str(path), asked_for)
-            return all_ours(unread.name, unread.path, unread.lessons, exercises, _words(error))
-        torch = _needs_torch(submission)
+            asked_for = lessons or lesson_of_name(course, Path(path)).split() or None
+            unread = nothing_handed_in(course, name or of_learner(Path(path).stem), str(path), asked_for)
+            return all_ours(course, unread.name, unread.path, unread.lessons, exercises, _words(error))
+        torch = _needs_torch(course, submission)
         if sandbox is None:
-            sandbox = stack.enter_context(Sandbox(timeout_s, torch=torch, reader=reader))
+            sandbox = stack.enter_context(Sandbox(timeout_s, torch=torch, reader=reader, probes=course.probe_texts()))
         elif torch:
             sandbox.need_torch()
         if any(map(course.needs_torch, submission.lessons)) and lacking.installed("torch"):
@@ -71,14 +72,16 @@ def grade_submission(
         stack.callback(sandbox.end_submission)
         stack.callback(reader.end)
         seed = SEED if seed is None else seed
-        sandbox.begin_submission(sum(len(asked(lesson, exercises)) for lesson in submission.lessons))
+        sandbox.begin_submission(sum(len(asked(course, lesson, exercises)) for lesson in submission.lessons))
         reports: list[LessonReport] = []
-        solutions = Resemblance()
+        solutions = Resemblance(course)
         for lesson in submission.lessons:
             if reports:
                 done(_so_far(submission, reports))
-            names = asked(lesson, exercises)
-            reports.append(_grade_lesson(submission, lesson, names, sandbox, seed, deadline or Deadline(), solutions))
+            names = asked(course, lesson, exercises)
+            reports.append(
+                _grade_lesson(course, submission, lesson, names, sandbox, seed, deadline or Deadline(), solutions)
+            )
     attention = (*submission.attention, *filter(None, [solutions.sentence()]))
     return SubmissionReport(submission.name, submission.path, tuple(reports), submission.message, attention)
 
@@ -90,6 +93,7 @@ def _so_far(submission: Submission, reports: Sequence[LessonReport]) -> Submissi
 
 
 def grade(
+    course: Course,
     paths: Iterable[str | Path],
     *,
     lessons: Sequence[str] | None = None,
@@ -112,8 +116,10 @@ def grade(
     paths, deadline = list(paths), Deadline(deadline_s)
     with ExitStack() as stack:
         reader = stack.enter_context(Reader())
-        torch = any(_read_needs_torch(path, lessons, reader) for path in paths)
-        sandbox = stack.enter_context(Sandbox(timeout_s, torch=torch, require=require, reader=reader))
+        torch = any(_read_needs_torch(course, path, lessons, reader) for path in paths)
+        sandbox = stack.enter_context(
+            Sandbox(timeout_s, torch=torch, require=require, reader=reader, probes=course.probe_texts())
+        )
         if require != "process":
             sandbox.verify()
         reports: list[SubmissionReport] = []
@@ -126,6 +132,7 @@ def grade(
             begun(str(path))
             reports.append(
                 grade_submission(
+                    course,
                     path,
                     lessons=lessons,
                     exercises=exercises,
@@ -138,13 +145,13 @@ def grade(
         return report()
 
 
-def _needs_torch(submission: Submission) -> bool:
+def _needs_torch(course: Course, submission: Submission) -> bool:
     return submission.mentions_torch or any(map(course.needs_torch, submission.lessons))
 
 
-def _read_needs_torch(path: str | Path, lessons: Sequence[str] | None, reader: Reader) -> bool:
+def _read_needs_torch(course: Course, path: str | Path, lessons: Sequence[str] | None, reader: Reader) -> bool:
     try:
-        return _needs_torch(read_submission(path, None, lessons, reader))
+        return _needs_torch(course, read_submission(course, path, None, lessons, reader))
     except SandboxError:  # its report tells
         return False
 
@@ -161,12 +168,13 @@ class _Absent:
         return [Observation(failure=self.problem)]
 
 
-def asked(lesson: str, exercises: Sequence[str] | None) -> tuple[str, ...]:
+def asked(course: Course, lesson: str, exercises: Sequence[str] | None) -> tuple[str, ...]:
     """The exercises of a lesson that count: all, or those named."""
     return tuple(name for name in course.exercises[lesson] if exercises is None or name in exercises)
 
 
 def _grade_lesson(
+    course: Course,
     submission: Submission,
     lesson: str,
     names: Sequence[str],
@@ -184,7 +192,7 @@ def _grade_lesson(
             return LessonReport(lesson, tuple(map(deadline.verdict, names)), points)
         plan = submission.plan(lesson)
         solutions.add({name: plan.cells[at].text for name, at in plan.owners.items() if name in names})
-        candidates = _candidates(plan, sandbox, submission, exercises)
+        candidates = _candidates(course, plan, sandbox, submission, exercises)
     except Exception as error:
         return LessonReport(lesson, tuple(ours(name, _words(error)) for name in names), dict.fromkeys(names, 0))
     verdicts = _with_causes([_verdict(exercises[name], candidates[name], seed, deadline) for name in names], candidates)
@@ -192,10 +200,14 @@ def _grade_lesson(
     return LessonReport(lesson, verdicts, points, plan.notes + (sandbox.notes if plan.own_texts else ()))
 
 
-def _candidates(plan: Plan, sandbox: Sandbox, learner: object, exercises: Mapping[str, Exercise]) -> Mapping[str, Any]:
+def _candidates(
+    course: Course, plan: Plan, sandbox: Sandbox, learner: object, exercises: Mapping[str, Exercise]
+) -> Mapping[str, Any]:
     if plan.own_texts:
         rules = {name: (exercises[name].forbids, exercises[name].requires) for name in plan.exercises}
-        return sandbox.candidates(plan, SourcesApart(sandbox.reader, plan.own_texts, rules), learner)
+        return sandbox.candidates(
+            plan, SourcesApart(sandbox.reader, plan.own_texts, rules, course.given_names), learner
+        )
     return {name: _Absent(name, plan.missing(name)) for name in plan.exercises}
 
 
@@ -237,12 +249,18 @@ def ours(name: str, why: str) -> Verdict:
 
 
 def all_ours(
-    name: str, path: str, lessons: Sequence[str], exercises: Sequence[str] | None, why: str, notes: tuple[str, ...] = ()
+    course: Course,
+    name: str,
+    path: str,
+    lessons: Sequence[str],
+    exercises: Sequence[str] | None,
+    why: str,
+    notes: tuple[str, ...] = (),
 ) -> SubmissionReport:
     """The report on a submission of which the grader could do nothing."""
     reports = []
     for lesson in lessons:
-        judged = tuple(ours(exercise, why) for exercise in asked(lesson, exercises))
+        judged = tuple(ours(exercise, why) for exercise in asked(course, lesson, exercises))
         points = {verdict.exercise: course.exercise(verdict.exercise).points for verdict in judged}
         reports.append(LessonReport(lesson, judged, points, notes if not reports else ()))
     return SubmissionReport(name, path, tuple(reports))

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.course.course import Course
 from grader.grading.roster import Packed, RosterEntry, pack
 from grader.submission.submission import lesson_of_name
 from grader.util.errors import InputError
@@ -43,13 +44,13 @@ class Choice:
         return tuple(said)
 
 
-def choice(found: Sequence[RosterEntry], kept: Sequence[str] | None = None) -> Choice:
+def choice(course: Course, found: Sequence[RosterEntry], kept: Sequence[str] | None = None) -> Choice:
     """The lessons that at least half of the learners handed in. kept: those of the run that goes on, whatever came since.
 
     Raises: InputError where no lesson was handed in by half of them: any choice would be a guess that decides the marks.
     """
-    names = defining()
-    counts = Counter(lesson for one in found for lesson in _lessons(pack(one).files, names))
+    names = defining(course)
+    counts = Counter(lesson for one in found for lesson in _lessons(course, pack(one).files, names))
     taken = kept or sorted(lesson for lesson, count in counts.items() if 2 * count >= len(found))
     if not taken:
         had = (
@@ -63,10 +64,10 @@ def choice(found: Sequence[RosterEntry], kept: Sequence[str] | None = None) -> C
     return Choice(tuple(taken), counts, len(found))
 
 
-def _lessons(files: Sequence[Packed], names: Mapping[bytes, str]) -> set[str]:
-    found = {lesson for file in files if (lesson := lesson_of(file.place[-1], file.data or b"", names))}
+def _lessons(course: Course, files: Sequence[Packed], names: Mapping[bytes, str]) -> set[str]:
+    found = {lesson for file in files if (lesson := lesson_of(course, file.place[-1], file.data or b"", names))}
     return found | {
-        names[name.encode()] for name, before in MOVED.items() if before in found and _has_cell_of(name, files)
+        names[name.encode()] for name, before in course.moved.items() if before in found and _has_cell_of(name, files)
     }
 
 
@@ -76,19 +77,19 @@ def _has_cell_of(name: str, files: Sequence[Packed]) -> bool:
     return any(told.search(file.data or b"") for file in files)
 
 
-def lesson_of(file: str, data: bytes, names: Mapping[bytes, str]) -> str:
+def lesson_of(course: Course, file: str, data: bytes, names: Mapping[bytes, str]) -> str:
     """By its metadata, else by its name, else by the exercises that it seems to define; '' for none. names: as defining() has them."""
-    said = current(next((found[1].decode("ascii", "replace") for found in _LESSON.finditer(data)), ""))
+    said = course.current_name(next((found[1].decode("ascii", "replace") for found in _LESSON.finditer(data)), ""))
     if said in course.lessons():
         return said
-    if told := lesson_of_name(Path(file)):
+    if told := lesson_of_name(course, Path(file)):
         return told
     defined = re.findall(rb'(?:\bdef |\bclass |")(\w+) ?[(:=]', data[:MAX_TOLD_BY])
     met = Counter(names[name] for name in set(defined) if name in names)
     return max(sorted(met), key=met.__getitem__, default="")
 
 
-def defining() -> dict[bytes, str]:
+def defining(course: Course) -> dict[bytes, str]:
     """The lesson of each exercise."""
     return {name.encode(): lesson for lesson in course.lessons() for name in course.exercises[lesson]}
 

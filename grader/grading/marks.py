@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from grader.course.course import Course
 from grader.judging.verdict import LessonReport, Report, hundredths
 from grader.util.errors import InputError
 from grader.util.names import printable
@@ -19,7 +20,7 @@ MOST_BYTES = 1 << 20
 HEADINGS = ("exercise", "name")  # of a first row that names the columns
 
 
-def read_weights(path: Path) -> dict[str, float]:
+def read_weights(course: Course, path: Path) -> dict[str, float]:
     """Points by exercise from a file with a line 'softmax_rows,3' each: columns apart by a comma, semicolon, tab or space.
 
     A first line may name the columns; a line that begins with '#' says nothing. Points are 0 or more, decimals allowed.

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from grader.course import references
+from grader.course.course import Course
 
 # Texts are compared, nothing of a stranger's is parsed: docstrings, comments and spaces do not count.
 _NOISE = re.compile(r'"""[\s\S]*?"""|' + r"'''[\s\S]*?'''|#[^\n]*|\s+")
@@ -19,13 +20,14 @@ SHARE = 0.75  # of those that are long enough and were answered
 class Resemblance:
     """same: exercises with the solution's code; answered: all that were answered, are long enough and so might have it."""
 
+    course: Course
     same: int = 0
     answered: int = 0
 
     def add(self, texts: Mapping[str, str]) -> None:
         """The learner's code by exercise."""
         for name, text in texts.items():
-            solution = _normal(references.solution_text(name))
+            solution = _normal(references.solution_text(self.course, name))
             if len(solution) >= LENGTH and "NotImplementedError" not in text:
                 self.answered += 1
                 self.same += _normal(text) == solution

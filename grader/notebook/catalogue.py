@@ -18,7 +18,9 @@ def shown(asked: str | None, current: str | None = None) -> Shown:
         return _all(by_lesson(kernel_course().lessons()), current)
     if asked in kernel_course().exercise_names():
         return _of_exercise(asked)
-    lesson = next((name for name in kernel_course().lessons() if str(asked) in (name, name[:2], name[:2].lstrip("0"))), None)
+    lesson = next(
+        (name for name in kernel_course().lessons() if str(asked) in (name, name[:2], name[:2].lstrip("0"))), None
+    )
     if lesson:
         return _all(by_lesson((lesson,)), lesson)
     ids = [id.strip() for id in str(asked).split("+")]
@@ -35,7 +37,8 @@ def shown(asked: str | None, current: str | None = None) -> Shown:
 def by_lesson(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """The ids of the mistakes of each lesson's exercises, in the order of the exercises; of a pair both."""
     return {
-        name: tuple(dict.fromkeys(id for one in kernel_course().lesson(name).exercises for id in _ids(one))) for name in names
+        name: tuple(dict.fromkeys(id for one in kernel_course().lesson(name).exercises for id in _ids(one)))
+        for name in names
     }
 
 
@@ -71,7 +74,7 @@ def _near_ids(asked: str, known: Mapping[str, str]) -> list[str]:
 
 def _mistake_ids(asked: list[str]) -> tuple[str, ...]:
     """The known ids; every lesson is imported only where the catalogue alone does not know those asked for."""
-    from grader.course.mistakes import TEXTS
-
-    known = tuple(TEXTS)
-    return known if all(id.upper() in {each.upper() for each in known} for id in asked) else kernel_course().mistake_ids()
+    known = tuple(kernel_course().shared_texts())
+    return (
+        known if all(id.upper() in {each.upper() for each in known} for id in asked) else kernel_course().mistake_ids()
+    )

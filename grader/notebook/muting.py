@@ -19,7 +19,10 @@ def begin(namespace: Mapping[str, Any]) -> None:
     if shell is None or isinstance(sys.stdout, _Muted) or not getattr(shell, "attention_course", False):
         return
     names = {
-        file: name for name in kernel_course().exercise_names() if name in namespace for file in code_files(namespace[name])
+        file: name
+        for name in kernel_course().exercise_names()
+        if name in namespace
+        for file in code_files(namespace[name])
     }
     sys.stdout = _Muted(sys.stdout, names)
 

@@ -69,7 +69,9 @@ def _answer(number: str) -> prose.Prediction | None:
     name, at = _key(number).split(".")
     try:
         values = iter(kernel_course().quoted(name))
-        texts = [prose.filled(cell.text, values) for cell in prose.shown(kernel_course().cells(name)) if cell.role == "prose"]
+        texts = [
+            prose.filled(cell.text, values) for cell in prose.shown(kernel_course().cells(name)) if cell.role == "prose"
+        ]
         return prose.prediction([text for text in texts if prose.is_prediction(text)][int(at) - 1])
     except (OSError, LookupError, prose.Unsaid):
         return None

@@ -78,9 +78,9 @@ def _unknown(shell: Any, kind: type, error: NameError, trace: Any, tb_offset: in
 
 def _elsewhere(shell: Any) -> bool:
     """Whether this is a notebook of somebody else's, in the environment of the course."""
-    from grader.course.registry import CONTRACT
+    from grader.notebook.kernel_course import kernel_course
 
-    return not shell.attention_course and not any(Path(f"{name}.ipynb").is_file() for name in CONTRACT)
+    return not shell.attention_course and not any(Path(f"{name}.ipynb").is_file() for name in kernel_course().exercises)
 
 
 def _grader(line: str) -> None:
@@ -111,12 +111,15 @@ def _grader(line: str) -> None:
 
 def _first(words: list[str]) -> str:
     """What is to be done before `%grader reset`, as before reset(); '' for nothing."""
-    from grader.course.registry import CONTRACT
+    from grader.notebook.kernel_course import kernel_course
     from grader.notebook.resetting import unsaved
 
     if words[:1] != ["reset"] or "--confirm" not in words:
         return ""
-    lesson = next((name for name, exercises in CONTRACT.items() if words[1] in (name, name[:2], *exercises)), None)
+    lesson = next(
+        (name for name, exercises in kernel_course().exercises.items() if words[1] in (name, name[:2], *exercises)),
+        None,
+    )
     return unsaved(lesson) if lesson else ""
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from grader.notebook.kernel_course import kernel_course
+
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "(looked up by name)"})()
 
 
@@ -90,7 +92,12 @@ def _name_of(obj: Any, namespace: Mapping[str, Any], caller: str) -> str:
 def _refuse_other_handout(name: str) -> None:
     """Raises: Refusal where the exercise is of a lesson that this installation lacks."""
     said = next(
-        (kernel_course().other_handout(lesson) for lesson, exercises in kernel_course().exercises.items() if name in exercises), ""
+        (
+            kernel_course().other_handout(lesson)
+            for lesson, exercises in kernel_course().exercises.items()
+            if name in exercises
+        ),
+        "",
     )
     if said:
         raise Refusal(said)

@@ -197,7 +197,14 @@ def update(lesson: str, place: Path) -> Change:
     Raises: WorkspaceError where the notebook is not there or can't be read, and as reset() does.
     """
     path = place / f"{lesson}.ipynb"
-    found = next((old for name in (lesson, *kernel_course().former_names(lesson)) if os.path.lexists(old := place / f"{name}.ipynb")), path)
+    found = next(
+        (
+            old
+            for name in (lesson, *kernel_course().former_names(lesson))
+            if os.path.lexists(old := place / f"{name}.ipynb")
+        ),
+        path,
+    )
     came = _moved_here(lesson, place)
     theirs = {"cells": [], "metadata": {}} if came and not os.path.lexists(found) else _read(found)
     left = _moved_away(lesson, theirs["cells"], place)

@@ -146,9 +146,10 @@ def likeliest(judged: Verdict) -> list[tuple[str, str]]:
 def told(met: Frequent) -> MistakeText:
     """What the course says of the mistake; where it knows none of that id, what the verdict said."""
     from grader.course import references
+    from grader.course.course import open_course
 
     try:
-        return references.explained(met.id)
+        return references.explained(open_course(), met.id)
     except KeyError:
         return MistakeText(met.id, met.sentence, "")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from grader.course.course import Course
+
 IDLE = ("not_started", "missing")
 
 
@@ -82,7 +84,7 @@ class Tile:
     here: tuple[Learner, ...]
 
 
-def tiles(learners: Sequence[Learner], lesson: str) -> tuple[Tile, ...]:
+def tiles(course: Course, learners: Sequence[Learner], lesson: str) -> tuple[Tile, ...]:
     """The exercises of one lesson, in its order."""
     return tuple(_tile(learners, lesson, name) for name in course.exercises[lesson])
 
@@ -96,7 +98,7 @@ def _tile(learners: Sequence[Learner], lesson: str, exercise: str) -> Tile:
     return Tile(lesson, exercise, passed, wrong, len(learners) - passed - wrong, here)
 
 
-def at_work(learners: Sequence[Learner]) -> tuple[str, ...]:
+def at_work(course: Course, learners: Sequence[Learner]) -> tuple[str, ...]:
     """The lessons that somebody is at, most learners first; of as many, the earlier one."""
     count = {name: 0 for name in course.lessons()}
     for learner in learners:
@@ -105,7 +107,7 @@ def at_work(learners: Sequence[Learner]) -> tuple[str, ...]:
     return tuple(sorted((name for name in count if count[name]), key=lambda name: -count[name]))
 
 
-def following(states: Mapping[str, State], last: str) -> str:
+def following(course: Course, states: Mapping[str, State], last: str) -> str:
     """Where a learner is who checked `last` last: there until it passes, then at the next one that has not; '': all passed."""
     names = course.exercise_names()
     at = names.index(last) if last in names else 0

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from grader.course.course import Course
 from grader.room import code
 from grader.room.board import Board, Learner, State, following
 from grader.room.journal import RoomJournal
@@ -61,7 +62,8 @@ class Member:
 class Room:
     """sentences: what each mistake is, by its id."""
 
-    def __init__(self, journal: RoomJournal, sentences: Mapping[str, str]) -> None:
+    def __init__(self, course: Course, journal: RoomJournal, sentences: Mapping[str, str]) -> None:
+        self.course = course
         self._journal, self._sentences = journal, sentences
         self._members: list[Member] = []
         self.code = journal.code
@@ -135,11 +137,15 @@ class Room:
 
     def here(self, place: int) -> str:
         """The exercise that a learner is at; '' for none."""
-        return _here(self._members[place])
+        return _here(self.course, self._members[place])
 
     def board(self, address: str = "") -> Board:
         """The room as its page shows it, without those who have left or were removed."""
-        return Board(tuple(_learner(one) for one in self._members if not (one.gone or one.removed)), address, self.code)
+        return Board(
+            tuple(_learner(self.course, one) for one in self._members if not (one.gone or one.removed)),
+            address,
+            self.code,
+        )
 
     def _write(self, line: dict[str, Any]) -> None:
         self._journal.add(line)
@@ -158,16 +164,16 @@ class Room:
             member = self._members[number]
             member.name, member.gone = str(line["name"]), False
         else:
-            event = read({key: value for key, value in line.items() if key not in ("learner", "got")})
+            event = read(self.course, {key: value for key, value in line.items() if key not in ("learner", "got")})
             self._members[number].take(event, self._sentences)
 
 
-def _learner(member: Member) -> Learner:
-    return Learner(member.name, dict(member.states), _here(member), member.note)
+def _learner(course: Course, member: Member) -> Learner:
+    return Learner(member.name, dict(member.states), _here(course, member), member.note)
 
 
-def _here(member: Member) -> str:
-    return following(member.states, member.last) if member.last else ""
+def _here(course: Course, member: Member) -> str:
+    return following(course, member.states, member.last) if member.last else ""
 
 
 def _digest(token: str) -> str:

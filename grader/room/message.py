@@ -12,6 +12,7 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from grader.course.course import Course
 from grader.judging.verdict import Statuses
 from grader.reports import text
 from grader.util.names import SPACE, UNSEEN, of_learner
@@ -50,7 +51,7 @@ def to_json(event: Event) -> dict[str, Any]:
     return {key: value for key, value in asdict(event).items() if value != ""}
 
 
-def read(data: Any) -> Event:
+def read(course: Course, data: Any) -> Event:
     """The event in parsed JSON. Raises: Refused."""
     if not isinstance(data, dict) or not set(data) <= {"at", "exercise", "status", "mistake", "note"}:
         raise Refused("This is not a message of the course: it has other fields.")
@@ -69,11 +70,11 @@ def read(data: Any) -> Event:
     return Event(float(at), data["exercise"], data["status"], mistake)
 
 
-def read_all(data: Any) -> tuple[Event, ...]:
+def read_all(course: Course, data: Any) -> tuple[Event, ...]:
     """The events of one message. Raises: Refused; then none of them counts."""
     if not isinstance(data, list) or not 1 <= len(data) <= MAX_EVENTS:
         raise Refused(f"A message holds 1 to {MAX_EVENTS} events.")
-    return tuple(map(read, data))
+    return tuple(read(course, one) for one in data)
 
 
 def learner_name(said: Any) -> str:

@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from grader.course.course import Course
 from grader.room import PORT
 from grader.room.journal import RoomJournal
 from grader.room.members import Room
-from grader.util.errors import InputError
+from grader.util.errors import AuthorError, InputError
 from grader.util.words import counted
 
 
-def serve(path: Path, host: str, port: int, tell: Callable[[str], None], address: str = "") -> None:
+def serve(course: Course, path: Path, host: str, port: int, tell: Callable[[str], None], address: str = "") -> None:
     """Keeps a room open until it is told to end.
 
     tell: called with each sentence for the terminal. address: as learners reach it; '': as this computer is called in its network.
@@ -34,7 +35,7 @@ def serve(path: Path, host: str, port: int, tell: Callable[[str], None], address
             each.close()
         raise
     with contextlib.closing(journal):
-        asyncio.run(_open(sockets, journal, address or f"http://{_address(host)}:{port}", tell))
+        asyncio.run(_open(course, sockets, journal, address or f"http://{_address(host)}:{port}", tell))
 
 
 def _listening(host: str, port: int) -> list[socket.socket]:
@@ -76,11 +77,13 @@ def _address(host: str) -> str:
             return "127.0.0.1"
 
 
-async def _open(sockets: list[socket.socket], journal: RoomJournal, address: str, tell: Callable[[str], None]) -> None:
+async def _open(
+    course: Course, sockets: list[socket.socket], journal: RoomJournal, address: str, tell: Callable[[str], None]
+) -> None:
     from grader.room import server as rooms
     from grader.room.shown import Live
 
-    room = Room(journal, known_mistakes())
+    room = Room(course, journal, known_mistakes(course))
     live = Live(room, journal, address, tell)
     server = rooms.made(live, tell)
     server.add_sockets(sockets)
@@ -125,12 +128,10 @@ def _welcome(live: Any, room: Room, journal: RoomJournal) -> Iterator[str]:
     )
 
 
-def known_mistakes() -> dict[str, str]:
+def known_mistakes(course: Course) -> dict[str, str]:
     """The sentence of each mistake, by its id; of lessons that can't be loaded here, none."""
-    from grader.course.mistakes import TEXTS
-
-    found = {id: said.sentence for id, said in TEXTS.items()}
+    found = {id: said.sentence for id, said in course.shared_texts().items()}
     for name in course.lessons():
-        with contextlib.suppress(ImportError):
+        with contextlib.suppress(AuthorError):
             found |= {said.id: said.sentence for said in course.lesson(name).texts}
     return found

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from grader.course.course import Course
 from grader.reports import text
 from grader.reports.templating import LOOKS, render
 from grader.room import fit
@@ -30,22 +31,22 @@ UNEXPLAINED = {
 }
 
 
-def page(board: Board, *, names: bool = False, ended: bool = False) -> str:
+def page(course: Course, board: Board, *, names: bool = False, ended: bool = False) -> str:
     """A page that stands alone and reads itself anew; once `ended`, it stays as it is."""
-    return _whole(board, names, refresh_s=0 if ended else REFRESH_S, ended=ended)
+    return _whole(course, board, names, refresh_s=0 if ended else REFRESH_S, ended=ended)
 
 
-def live_page(board: Board, nonce: str, *, names: bool = False) -> str:
+def live_page(course: Course, board: Board, nonce: str, *, names: bool = False) -> str:
     """The page that the room's server sends; its script, known by the nonce, puts each `content` in place."""
-    return _whole(board, names, nonce=nonce)
+    return _whole(course, board, names, nonce=nonce)
 
 
-def content(board: Board, *, names: bool = False, ended: bool = False) -> str:
+def content(course: Course, board: Board, *, names: bool = False, ended: bool = False) -> str:
     """What changes on the page."""
     learners = _labeled(board.learners)
-    working, nowhere = at_work(learners), _nowhere(learners)
-    shown = _fitting(working, MAX_TILES - len(nowhere)) or course.lessons()[:1]
-    found = (*(tile for lesson in shown for tile in tiles(learners, lesson)), *nowhere)
+    working, nowhere = at_work(course, learners), _nowhere(learners)
+    shown = _fitting(course, working, MAX_TILES - len(nowhere)) or course.lessons()[:1]
+    found = (*(tile for lesson in shown for tile in tiles(course, learners, lesson)), *nowhere)
     columns = 2 if len(found) > 3 else 1
     marks = [_marks(tile.here, names, tile.exercise) for tile in found]
     lines = fit.heights(marks, columns)
@@ -59,8 +60,8 @@ def content(board: Board, *, names: bool = False, ended: bool = False) -> str:
         total=len(learners),
         stuck=sum(learner.note == "stuck" for learner in learners),
         fine=sum(learner.note == "fine" for learner in learners),
-        titles=[_title(lesson) for lesson in shown],
-        others=_others(learners, [one for one in working if one not in shown]),
+        titles=[_title(course, lesson) for lesson in shown],
+        others=_others(course, learners, [one for one in working if one not in shown]),
         tiles=list(zip(found, groups)),
         columns=columns,
         rows=[fit.HEAD + fit.LINE * each for each in lines],
@@ -72,8 +73,8 @@ def content(board: Board, *, names: bool = False, ended: bool = False) -> str:
     )
 
 
-def _whole(board: Board, names: bool, nonce: str = "", refresh_s: int = 0, ended: bool = False) -> str:
-    made = content(board, names=names, ended=ended)
+def _whole(course: Course, board: Board, names: bool, nonce: str = "", refresh_s: int = 0, ended: bool = False) -> str:
+    made = content(course, board, names=names, ended=ended)
     return render("room.html", content=made, nonce=nonce, refresh_s=refresh_s, generator=GENERATOR, names=names) + "\n"
 
 
@@ -82,7 +83,7 @@ def _labeled(learners: Sequence[Learner]) -> list[Learner]:
     return [replace(one, name=name) for name, one in zip(labels([one.name for one in learners]), learners)]
 
 
-def _fitting(working: Sequence[str], most: int) -> tuple[str, ...]:
+def _fitting(course: Course, working: Sequence[str], most: int) -> tuple[str, ...]:
     """The lessons with most learners whose exercises fit on the page, in the course's order; one at least."""
     shown: list[str] = []
     for name in working:
@@ -92,7 +93,7 @@ def _fitting(working: Sequence[str], most: int) -> tuple[str, ...]:
     return tuple(sorted(shown))
 
 
-def _title(lesson: str) -> str:
+def _title(course: Course, lesson: str) -> str:
     """'01 · Three tokens'."""
     try:
         return course.heading(lesson).partition(":")[0]
@@ -100,10 +101,10 @@ def _title(lesson: str) -> str:
         return lesson
 
 
-def _others(learners: Sequence[Learner], lessons: Sequence[str]) -> list[tuple[str, int]]:
+def _others(course: Course, learners: Sequence[Learner], lessons: Sequence[str]) -> list[tuple[str, int]]:
     """Lessons that have no place here, and how many are at each."""
     here = [course.lesson_of(learner.here) for learner in learners if learner.here]
-    return [(_title(name), here.count(name)) for name in sorted(lessons)]
+    return [(_title(course, name), here.count(name)) for name in sorted(lessons)]
 
 
 def _nowhere(learners: Sequence[Learner]) -> list[Tile]:

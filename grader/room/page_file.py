@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from grader.course.course import Course
 from grader.room.board import Board
 from grader.util.errors import InputError
 from grader.util.files import write_whole
@@ -16,7 +17,7 @@ class PageFile:
     Raises: InputError where the file is somebody's work, or can't be written.
     """
 
-    def __init__(self, path: Path, names: bool = False) -> None:
+    def __init__(self, course: Course, path: Path, names: bool = False) -> None:
         from grader.room.page import GENERATOR
 
         if path.is_dir():
@@ -27,6 +28,7 @@ class PageFile:
                     raise InputError(
                         f"{path} already exists and is not a page of a room; --page needs the name of a new file."
                     )
+        self._course = course
         self.path, self.names = path, names
         self._board = Board(())
         self._shown: tuple[Board, str] | None = None
@@ -59,4 +61,4 @@ class PageFile:
     def _write(self, ended: bool) -> None:
         from grader.room.page import page
 
-        write_whole(self.path, page(self._board, names=self.names, ended=ended))
+        write_whole(self.path, page(self._course, self._board, names=self.names, ended=ended))

@@ -40,7 +40,7 @@ class Page(JsonHandler):
         self.set_header("Content-Security-Policy", POLICY.format(nonce))
         self.set_header("X-Frame-Options", "DENY")
         self.set_header("Content-Type", "text/html; charset=utf-8")
-        self.finish(live_page(self.live.board(), nonce, names=names))
+        self.finish(live_page(self.live.room.course, self.live.board(), nonce, names=names))
 
 
 class Stream(Page):

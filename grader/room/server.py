@@ -92,7 +92,7 @@ class Events(JsonHandler):
             )
         self.seat(place)
         try:
-            events = message.read_all(data.get("events"))
+            events = message.read_all(self.live.room.course, data.get("events"))
         except Refused as refused:
             self.limits.events.take(str(place))
             raise self.refuse(400, str(refused)) from None

@@ -92,7 +92,7 @@ class Live:
                         _put(page, ": the room stands\n\n")
 
     def _event(self, names: bool) -> str:
-        lines = content(self.board(), names=names).splitlines()
+        lines = content(self.room.course, self.board(), names=names).splitlines()
         return "".join(f"data: {line}\n" for line in lines) + "\n"
 
 

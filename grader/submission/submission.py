@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from grader.course.course import Course
 from grader.submission import platforms
 from grader.submission.discover import find, in_place_of_notebooks, level_of, save_order
 from grader.submission.ipynb import Notebook, Unreadable, code_cells
@@ -92,6 +93,7 @@ class _Found:
     notes: dict[str, list[str]]
     doubts: dict[str, list[str]]
     reads: Reads
+    course: Course
 
     def plan(self, lesson: str) -> Plan:
         file = self.chosen.get(lesson)
@@ -100,21 +102,21 @@ class _Found:
                 plan = self._planned(lesson, file, file.notebook)
             else:
                 trouble = self._trouble(lesson)
-                plan = empty_plan(lesson, course.exercises[lesson], trouble.what, handed_in=bool(trouble.place))
+                plan = empty_plan(lesson, self.course.exercises[lesson], trouble.what, handed_in=bool(trouble.place))
         except Unreadable as error:
-            plan = replace(empty_plan(lesson, course.exercises[lesson], error.what), notes=(str(error),))
+            plan = replace(empty_plan(lesson, self.course.exercises[lesson], error.what), notes=(str(error),))
         return replace(plan, notes=(*self.notes.get(lesson, ()), *plan.notes))
 
     def _planned(self, lesson: str, file: _Read, notebook: Notebook) -> Plan:
         """The plan of a notebook; of another lesson's, from before an exercise moved here, only what moved counts."""
         if file.lesson == lesson:
-            return self.reads.plan(_pristine(lesson), notebook)
+            return self.reads.plan(_pristine(self.course, lesson), notebook)
         own = replace(notebook, cells=tuple(cell for cell in notebook.cells if cell.role in ("", "exercise")))
-        plan = self.reads.plan(_pristine(lesson), own)
+        plan = self.reads.plan(_pristine(self.course, lesson), own)
         note = f"No notebook of lesson {lesson} was handed in. {file.place} is from before this lesson was split off, and counts for both."
         why = f"is missing. No notebook of lesson {lesson} was handed in."
-        absent = {name: plan.absent[name] if name in MOVED else f"{name} {why}" for name in plan.exercises}
-        owners = {name: at for name, at in plan.owners.items() if name in MOVED}
+        absent = {name: plan.absent[name] if name in self.course.moved else f"{name} {why}" for name in plan.exercises}
+        owners = {name: at for name, at in plan.owners.items() if name in self.course.moved}
         return replace(plan, owners=owners, absent=absent, notes=(note, *plan.notes))
 
     def message(self, lessons: Sequence[str]) -> str:
@@ -137,12 +139,13 @@ class _Found:
 
 
 @cache
-def _pristine(lesson: str) -> Pristine:
+def _pristine(course: Course, lesson: str) -> Pristine:
     cells = code_cells(course.pristine(lesson)) or []
     return Pristine.of(lesson, course.exercises[lesson], [astuple(cell) for cell in cells])
 
 
 def read_submission(
+    course: Course,
     path: str | Path,
     name: str | None = None,
     lessons: Sequence[str] | None = None,
@@ -162,14 +165,14 @@ def read_submission(
     """
     path = Path(path)
     base = base or (path.parent if path.is_absolute() else Path())
-    asked = _known(lessons)
+    asked = _known(course, lessons)
     files, notes = _files_of(path, base)
     top = path if path not in files else path.parent
     reads = reads or Here()
     reads.begin()
-    read = [_read(file, top, base, asked, reads) for file in files]
-    chosen, notes_of, doubts = _choose(read)
-    found = _Found(read, _with_moved(chosen), notes_of, doubts, reads)
+    read = [_read(course, file, top, base, asked, reads) for file in files]
+    chosen, notes_of, doubts = _choose(course, read)
+    found = _Found(read, _with_moved(course, chosen), notes_of, doubts, reads, course)
     if asked is None:
         asked = tuple(lesson for lesson in course.lessons() if lesson in found.chosen) or course.lessons()
     for note in notes:
@@ -179,26 +182,28 @@ def read_submission(
     return Submission(name or _name(path), str(path), asked, found.message(asked), torch, found)
 
 
-def nothing_handed_in(name: str, path: str, lessons: Sequence[str] | None = None) -> Submission:
+def nothing_handed_in(course: Course, name: str, path: str, lessons: Sequence[str] | None = None) -> Submission:
     """What stands for a learner of a class who handed in no notebook: every exercise is missing."""
-    asked = _known(lessons) or course.lessons()
+    asked = _known(course, lessons) or course.lessons()
     return Submission(
         name,
         path,
         asked,
         "No notebook was handed in: files that end in .ipynb are expected.",
         False,
-        _Found([], {}, {}, {}, Here()),
+        _Found([], {}, {}, {}, Here(), course),
     )
 
 
-def _known(lessons: Sequence[str] | None) -> tuple[str, ...] | None:
+def _known(course: Course, lessons: Sequence[str] | None) -> tuple[str, ...] | None:
     """The lessons asked for, in the course's order; '01' stands for '01_three_tokens'."""
     if lessons is None:
         return None
     found = set()
     for asked in lessons:
-        matches = [name for name in course.lessons() if name == current(asked) or name.partition("_")[0] == asked]
+        matches = [
+            name for name in course.lessons() if name == course.current_name(asked) or name.partition("_")[0] == asked
+        ]
         if not matches:
             raise SubmissionError(f"There is no lesson {asked!r}; the lessons are {', '.join(course.lessons())}.")
         found.update(matches)
@@ -233,23 +238,23 @@ def _files_of(path: Path, base: Path) -> tuple[list[Path], list[str]]:
     return found.files, found.notes
 
 
-def _read(path: Path, top: Path, base: Path, asked: tuple[str, ...] | None, reads: Reads) -> _Read:
+def _read(course: Course, path: Path, top: Path, base: Path, asked: tuple[str, ...] | None, reads: Reads) -> _Read:
     place, level = printable(path.relative_to(top).as_posix()), level_of(path, top)
     about = (place, level, _changed(path))
     try:
         notebook = reads.notebook(path, base)
     except Unreadable as error:
-        return _Read(*about, None, lesson_of_name(path), error.what, str(error))
-    lesson = current(notebook.lesson) if current(notebook.lesson) in course.lessons() else ""
+        return _Read(*about, None, lesson_of_name(course, path), error.what, str(error))
+    lesson = course.current_name(notebook.lesson) if course.current_name(notebook.lesson) in course.lessons() else ""
     elsewhere = (
-        current(notebook.lesson) in course.exercises and not lesson
+        course.current_name(notebook.lesson) in course.exercises and not lesson
     )  # its name or its cells may resemble another lesson's
-    lesson = lesson or ("" if elsewhere else lesson_of_name(path) or _lesson_of_cells(notebook))
+    lesson = lesson or ("" if elsewhere else lesson_of_name(course, path) or _lesson_of_cells(course, notebook))
     if not lesson and not elsewhere and asked is not None and len(asked) == 1:
         lesson = asked[0]
     if lesson:
         return _Read(*about, notebook, lesson)
-    other = course.other_handout(current(notebook.lesson))
+    other = course.other_handout(course.current_name(notebook.lesson))
     if other:
         what = f"{place} was not graded."
         return _Read(*about, notebook, "", what, f"{what} {other}")
@@ -258,23 +263,23 @@ def _read(path: Path, top: Path, base: Path, asked: tuple[str, ...] | None, read
     return _Read(*about, notebook, "", what, f"{what} {advice}")
 
 
-def lesson_of_name(path: Path) -> str:
+def lesson_of_name(course: Course, path: Path) -> str:
     """The lesson that a file's name tells, '' for none."""
     stem = path.stem.lower()
-    for lesson in (*course.lessons(), *RENAMED):
+    for lesson in (*course.lessons(), *course.renamed):
         if lesson in stem:
-            return current(lesson)
+            return course.current_name(lesson)
     number = re.match(r"(?:lesson[ _-]?)?(\d\d)(?!\d)", stem)
     return next((name for name in course.lessons() if number and name.startswith(f"{number[1]}_")), "")
 
 
-def _lesson_of_cells(notebook: Notebook) -> str:
+def _lesson_of_cells(course: Course, notebook: Notebook) -> str:
     """The lesson with the most exercises that the notebook defines."""
     counts = Counter({lesson: len(notebook.defines & set(course.exercises[lesson])) for lesson in course.lessons()})
     return next((lesson for lesson, count in counts.most_common(1) if count), "")
 
 
-def _choose(read: list[_Read]) -> tuple[dict[str, _Read], dict[str, list[str]], dict[str, list[str]]]:
+def _choose(course: Course, read: list[_Read]) -> tuple[dict[str, _Read], dict[str, list[str]], dict[str, list[str]]]:
     """One file a lesson. Also a sentence on what else there was: on copies of the same work in the lesson's notes, else in what to fix.
 
     One in which nothing was attempted never counts before one in which something was. Of several with work the one saved last counts;
@@ -287,7 +292,7 @@ def _choose(read: list[_Read]) -> tuple[dict[str, _Read], dict[str, list[str]], 
         files = [file for file in read if file.lesson == lesson]
         if len(files) > 1:
             saved = save_order(file.changed for file in files)
-            ranks = {file.place: _rank(file, saved[file.changed]) for file in files}
+            ranks = {file.place: _rank(course, file, saved[file.changed]) for file in files}
             files.sort(key=lambda file: ranks[file.place], reverse=True)
             said = _set_aside(files, ranks)
             if any(_texts(file) != _texts(files[0]) for file in files):
@@ -309,8 +314,8 @@ class _Rank(NamedTuple):
     place: str
 
 
-def _rank(file: _Read, saved: int) -> _Rank:
-    attempts = _pristine(file.lesson).attempts(file.notebook) if file.notebook else 0
+def _rank(course: Course, file: _Read, saved: int) -> _Rank:
+    attempts = _pristine(course, file.lesson).attempts(file.notebook) if file.notebook else 0
     worth = 1 if file.notebook is None else 2 if attempts else 0
     return _Rank(worth, saved, attempts, file.named, -file.level, file.place)
 
@@ -344,10 +349,10 @@ def _texts(file: _Read) -> list[str] | None:
     return [cell.text for cell in file.notebook.cells] if file.notebook else None
 
 
-def _with_moved(chosen: dict[str, _Read]) -> dict[str, _Read]:
+def _with_moved(course: Course, chosen: dict[str, _Read]) -> dict[str, _Read]:
     """Beside the files that count, for a lesson without one: that of the lesson where its exercises stood before."""
     more = {}
-    for name, before in MOVED.items():
+    for name, before in course.moved.items():
         file, lesson = chosen.get(before), course.lesson_of(name) if name in course.exercise_names() else before
         if lesson not in chosen and file is not None and file.notebook is not None and _holds(file.notebook, name):
             more[lesson] = file

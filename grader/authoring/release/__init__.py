@@ -51,6 +51,7 @@ class Release:
 
 
 def release(
+    course: Course,
     place: Path,
     lessons: Sequence[str],
     *,
@@ -69,41 +70,45 @@ def release(
     """
     bundle = place.resolve().with_name(f"{place.resolve().name}-gradescope.zip") if gradescope_bundle else None
     _vacant(place, bundle)
-    files = handout(lessons, without_solutions, grader, earlier)
-    _refuse_leaks(files, without_solutions)
-    data = gradescope(lessons) if bundle else b""
+    files = handout(course, lessons, without_solutions, grader, earlier)
+    _refuse_leaks(course, files, without_solutions)
+    data = gradescope(course, lessons) if bundle else b""
     _write_folder(place, files)
     if bundle:
         from grader.util.files import write_whole
 
         write_whole(bundle, data)
     everything = tuple(sorted({*lessons, *earlier}))
-    notes = (*_shows(everything, without_solutions), *_notes(without_solutions, grader))
+    notes = (*_shows(course, everything, without_solutions), *_notes(without_solutions, grader))
     if earlier:
         notes = (f"Lessons that come before are in it, too: {_listed(earlier)}; --only leaves them out.", *notes)
     if bundle:
-        notes = (f"Set the Gradescope assignment's autograder points to {_points(lessons)}.", *notes)
+        notes = (f"Set the Gradescope assignment's autograder points to {_points(course, lessons)}.", *notes)
     return Release(place, tuple(files), everything, bundle, notes)
 
 
 def handout(
-    lessons: Sequence[str], without_solutions: bool = False, grader: str = "", earlier: Sequence[str] = ()
+    course: Course,
+    lessons: Sequence[str],
+    without_solutions: bool = False,
+    grader: str = "",
+    earlier: Sequence[str] = (),
 ) -> dict[str, bytes]:
     """The files of the hand-out, by path. The workflows grade `lessons`; the notebooks and the wheel are of the earlier ones, too."""
     graded, lessons = lessons, sorted({*lessons, *earlier})
     make = notebooks_wheel if without_solutions else grader_wheel
-    wheel, data = make(lessons)
+    wheel, data = make(course, lessons)
     files = {f"notebooks/{name}.ipynb": encode(course.handed_out(name, lessons)).encode() for name in lessons}
     if course.glossary(lessons):
         files[f"notebooks/{GLOSSARY}"] = course.glossary(lessons).encode()
-    torch = needs_torch(lessons)
-    files["README.md"] = _readme(lessons, without_solutions, torch).encode()
-    files["environment.yml"] = _environment(torch).encode()
+    torch = needs_torch(course, lessons)
+    files["README.md"] = _readme(course, lessons, without_solutions, torch).encode()
+    files["environment.yml"] = _environment(course, torch).encode()
     files[".gitignore"] = _template("gitignore").encode()
     files["requirements.txt"] = f"-c constraints.txt\n./{WHEELS}/{wheel}[lab]\n".encode()
     files["constraints.txt"] = constraints()
     files[f"{WHEELS}/{wheel}"] = data
-    files["AGENTS.md"] = _for_assistants(lessons, without_solutions).encode()
+    files["AGENTS.md"] = _for_assistants(course, lessons, without_solutions).encode()
     if not without_solutions:
         files[".github/workflows/grade.yml"] = _workflow(graded, grader, wheel.split("-")[1]).encode()
         values = {"LESSONS": _numbers(graded), "GRADER": json.dumps(grader), "VERSION": wheel.split("-")[1]}
@@ -111,9 +116,9 @@ def handout(
     return files
 
 
-def gradescope(lessons: Sequence[str]) -> bytes:
+def gradescope(course: Course, lessons: Sequence[str]) -> bytes:
     """The autograder's archive: its scripts, the tested versions, the grader with the references of these lessons."""
-    wheel, data = grader_wheel(lessons)
+    wheel, data = grader_wheel(course, lessons)
     scripts = {
         "setup.sh": _template("setup.sh"),
         "run_autograder": _filled("run_autograder", LESSONS=_numbers(lessons)),
@@ -122,7 +127,7 @@ def gradescope(lessons: Sequence[str]) -> bytes:
     return zipped({**members, "constraints.txt": constraints(), wheel: data}, tuple(scripts))
 
 
-def _shows(lessons: Sequence[str], without_solutions: bool) -> Iterator[str]:
+def _shows(course: Course, lessons: Sequence[str], without_solutions: bool) -> Iterator[str]:
     """What of the solutions the hand-out shows to whoever looks for them."""
     if without_solutions:
         yield "No file of it holds a solution."
@@ -133,7 +138,7 @@ def _shows(lessons: Sequence[str], without_solutions: bool) -> Iterator[str]:
         )
     shown = [
         f"{name} of lesson {course.lesson_of(name)[:2]} in {_listed(later)}"
-        for name, later in earlier_answers(lessons).items()
+        for name, later in earlier_answers(course, lessons).items()
     ]
     if shown:
         yield f"Later lessons define what earlier exercises ask for, in cells of their own: {'; '.join(shown)}."
@@ -169,13 +174,13 @@ def _vacant(place: Path, bundle: Path | None) -> None:
         )
 
 
-def _refuse_leaks(files: Mapping[str, bytes], without_solutions: bool) -> None:
+def _refuse_leaks(course: Course, files: Mapping[str, bytes], without_solutions: bool) -> None:
     """Raises InputError where a file gives a solution away.
 
     The grader's own wheel is left out: it has to hold the references of the lessons that it judges.
     """
     searched = {name: data for name, data in files.items() if without_solutions or not name.startswith(f"{WHEELS}/")}
-    found = leaks(searched)
+    found = leaks(course, searched)
     if found:
         more = f"\n  and {len(found) - 10} more" if len(found) > 10 else ""
         said = "".join(f"\n  {leak}" for leak in found[:10])
@@ -220,7 +225,7 @@ def _workflow(lessons: Sequence[str], grader: str, version: str) -> str:
     return _filled("grade.yml", LESSONS=_numbers(lessons), GRADER=asked, VERSION=version)
 
 
-def _for_assistants(lessons: Sequence[str], without_solutions: bool) -> str:
+def _for_assistants(course: Course, lessons: Sequence[str], without_solutions: bool) -> str:
     """How a coding assistant is to be a tutor: with what the grader itself says, where there is one."""
     if without_solutions:
         how = _template("AGENTS_unjudged.md")
@@ -229,21 +234,21 @@ def _for_assistants(lessons: Sequence[str], without_solutions: bool) -> str:
         mistake = next((one.id.partition("+")[0] for one in first.mistakes), "SM1")
         how = _filled("AGENTS_judged.md", NAME=first.name, LESSON=lessons[0], MISTAKE=mistake)
     term = ", a term of [the glossary](notebooks/glossary.md)," if course.glossary(lessons) else ""
-    return _filled("AGENTS.md", HOW=how.strip(), ON="" if course.own() else " on attention", TERM=term)
+    return _filled("AGENTS.md", HOW=how.strip(), ON=" on attention" if course.installed else "", TERM=term)
 
 
-def _name() -> str:
+def _name(course: Course) -> str:
     """What conda is to call the environment."""
     return re.sub(r"[^\w.-]+", "-", course.title).strip("-") or "course"
 
 
-def _environment(torch: bool) -> str:
+def _environment(course: Course, torch: bool) -> str:
     wanted = ["-c constraints.txt", "uv"] if torch else ["-r requirements.txt"]
     pip = "\n".join(f"      - {line}" for line in wanted)
-    return _filled("environment.yml", COURSE=_name(), THEN=f" && {UV}" if torch else "", PIP=pip)
+    return _filled("environment.yml", COURSE=_name(course), THEN=f" && {UV}" if torch else "", PIP=pip)
 
 
-def _points(lessons: Sequence[str]) -> int:
+def _points(course: Course, lessons: Sequence[str]) -> int:
     return sum(exercise.points for name in lessons for exercise in course.lesson(name).exercises)
 
 
@@ -251,24 +256,26 @@ def _numbers(lessons: Sequence[str]) -> str:
     return ",".join(name[:2] for name in lessons)
 
 
-def _readme(lessons: Sequence[str], without_solutions: bool, torch: bool) -> str:
+def _readme(course: Course, lessons: Sequence[str], without_solutions: bool, torch: bool) -> str:
     rows = [
         "| lesson | question | exercises | minutes for them | minutes of reading | points |",
         "|---|---|---|---|---|---|",
     ]
     for name in lessons:
         lesson = course.lesson(name)
-        own = (len(lesson.exercises), *reading.of_lesson(name), sum(exercise.points for exercise in lesson.exercises))
+        own = (
+            len(lesson.exercises),
+            *reading.of_lesson(course, name),
+            sum(exercise.points for exercise in lesson.exercises),
+        )
         link = f"[{name[:2]} · {lesson.title}](notebooks/{name}.ipynb)"
         rows.append(f"| {link} | {lesson.question} | {' | '.join(map(str, own))} |")
     title = "Attention, one step at a time"
     where = "These notebooks lead from a look-up in a table to attention, one function after the other."
-    if course.own():
+    if not course.installed:
         title, where = course.title, "These notebooks have exercises that check your answers."
     glossary = (
-        "[The glossary](notebooks/glossary.md) explains the terms and the notation."
-        if course.glossary(lessons)
-        else ""
+        "[The glossary](notebooks/glossary.md) explains the terms and the notation." if course.glossary(lessons) else ""
     )
     if without_solutions:
         checking = (
@@ -298,7 +305,7 @@ def _readme(lessons: Sequence[str], without_solutions: bool, torch: bool) -> str
         install, build = ["pip install -r requirements.txt"], ""
     filled = _filled(
         "README.md",
-        COURSE=_name(),
+        COURSE=_name(course),
         TITLE=title,
         GLOSSARY=glossary,
         WHERE=where,

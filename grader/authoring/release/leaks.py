@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from grader.course.course import Course
 from grader.course.prose import TEACHING
 from grader.course.stubs import BEGIN, END
 from grader.source.definitions import defined_names
@@ -58,9 +59,9 @@ class Secret:
     common: bool = False
 
 
-def leaks(files: Mapping[str, bytes], secrets: tuple[Secret, ...] | None = None) -> list[Leak]:
+def leaks(course: Course, files: Mapping[str, bytes], secrets: tuple[Secret, ...] | None = None) -> list[Leak]:
     """Every secret that one of the files holds; at most one a file and solution line."""
-    secrets = all_secrets() if secrets is None else secrets
+    secrets = all_secrets(course) if secrets is None else secrets
     found = []
     for name, data in files.items():
         for inner, text in _texts(name, data):
@@ -75,7 +76,7 @@ def leaks(files: Mapping[str, bytes], secrets: tuple[Secret, ...] | None = None)
     return list(dict.fromkeys(found))
 
 
-def earlier_answers(lessons: Sequence[str]) -> dict[str, list[str]]:
+def earlier_answers(course: Course, lessons: Sequence[str]) -> dict[str, list[str]]:
     """The exercises that a later one of these lessons defines in its own cells, as those read who have not done them: by exercise."""
     of = {exercise: lesson for lesson in lessons for exercise in course.exercises[lesson]}
     found: dict[str, list[str]] = {}
@@ -87,7 +88,7 @@ def earlier_answers(lessons: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
-def all_secrets() -> tuple[Secret, ...]:
+def all_secrets(course: Course) -> tuple[Secret, ...]:
     """The solutions of every lesson that has a source, chosen for the hand-out or not."""
     sources = {name: course.source(name) for name in course.exercises if course.source_path(name).is_file()}
     return _secrets_of(tuple(sources.items()))

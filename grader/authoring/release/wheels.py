@@ -21,7 +21,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from grader.course.course import GLOSSARY, installed_folder
+from grader.course.course import GLOSSARY, Course, installed_folder
 from grader.course.stubs import encode, notebook
 
 PACKAGE = Path(__file__).resolve().parents[2]
@@ -33,9 +33,9 @@ _TORCH = re.compile(r"torch\b(?!-)")
 _FOR_LEARNERS = {"__init__.py": "learners___init__.py", "notebook/record.py": "learners_record.py"}
 
 
-def grader_wheel(lessons: Sequence[str]) -> tuple[str, bytes]:
+def grader_wheel(course: Course, lessons: Sequence[str]) -> tuple[str, bytes]:
     """(file name, bytes) of the grader with the specifications and references of these lessons and of no others."""
-    package = _package(lessons)
+    package = _package(course, lessons)
     files = {f"grader/{path}": data for path, data in package.items()}
     if course.own():
         files["grader/course/lessons/index.json"] = index.built().encode()
@@ -48,13 +48,15 @@ def grader_wheel(lessons: Sequence[str]) -> tuple[str, bytes]:
         # Of the solved notebook only the numbers that the prose quotes: they come from a run, which nobody repeats here.
         said = notebook([], {"lesson": name, "quoted": [list(pair) for pair in course.quoted(name)]})
         files[f"grader/_course/solutions/{name}.ipynb"] = encode(said).encode()
-    return _wheel(DISTRIBUTION, files, needs_torch(lessons, package), "[console_scripts]\ngrader = grader.cli:main\n")
+    return _wheel(
+        DISTRIBUTION, files, needs_torch(course, lessons, package), "[console_scripts]\ngrader = grader.cli:main\n"
+    )
 
 
-def notebooks_wheel(lessons: Sequence[str]) -> tuple[str, bytes]:
+def notebooks_wheel(course: Course, lessons: Sequence[str]) -> tuple[str, bytes]:
     """(file name, bytes) of what notebooks import where nothing is judged: the figures, and a check() that says so."""
-    package = _package(lessons)
-    torch = needs_torch(lessons, package)
+    package = _package(course, lessons)
+    torch = needs_torch(course, lessons, package)
     for path, stand_in in _FOR_LEARNERS.items():  # in place of what would need the references
         package[path] = package[f"authoring/release/files/{stand_in}"]
     numbers = {name[:2] for name in lessons}
@@ -68,15 +70,15 @@ def constraints() -> bytes:
     return (installed_folder() / "constraints.txt").read_bytes()
 
 
-def needs_torch(lessons: Sequence[str], package: Mapping[str, bytes] | None = None) -> bool:
+def needs_torch(course: Course, lessons: Sequence[str], package: Mapping[str, bytes] | None = None) -> bool:
     """Whether a source, a specification, a figure or a probe of these lessons imports torch. package: their files, where they are read."""
-    package, numbers = package or _package(lessons), {name[:2] for name in lessons}
+    package, numbers = package or _package(course, lessons), {name[:2] for name in lessons}
     reached = _closure([path for path in package if _number(path) in numbers], package)
     texts = [course.source(name) for name in lessons] + [package[path].decode() for path in reached if _number(path)]
     return any(re.search(r"^\s*(?:import|from) torch\b", text, re.MULTILINE) for text in texts)
 
 
-def _package(lessons: Sequence[str]) -> dict[str, bytes]:
+def _package(course: Course, lessons: Sequence[str]) -> dict[str, bytes]:
     """The package's files by path; of other lessons only what a chosen one imports.
 
     A course of one's own stands in the place of the package's lessons. It may name any of the package's probes and figures.

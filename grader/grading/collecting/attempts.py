@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.course.course import Course
 from grader.grading.handed_in import defining, lesson_of
 from grader.submission.discover import SAME_TIME_NS
 from grader.submission.ipynb import MAX_BYTES
@@ -44,7 +45,8 @@ class Shelf:
     sources: of each file that was collected, from which download, when. Files of one download are one attempt.
     """
 
-    def __init__(self, to: Path, name: str, sources: Mapping[str, tuple[str, str]]) -> None:
+    def __init__(self, course: Course, to: Path, name: str, sources: Mapping[str, tuple[str, str]]) -> None:
+        self._course = course
         self.to, self.sources = to, sources
         self.home, self.backups = to / name, to / BACKUPS / name
         self.incoming = self.backups / INCOMING
@@ -95,10 +97,10 @@ class Shelf:
         attempts: dict[tuple[str, str], list[Parts]] = {}
         for parts in _files(self.home):
             attempts.setdefault(self.sources.get("/".join(parts), ("", "")), []).append(parts)
-        lessons = _lessons(self.incoming, new)
+        lessons = _lessons(self._course, self.incoming, new)
         met = []
         for old in attempts.values():
-            theirs = _lessons(self.home, old)
+            theirs = _lessons(self._course, self.home, old)
             if lessons & theirs or not (lessons or theirs) or any(_collide(one, other) for one in new for other in old):
                 met += old
         return sorted(met)
@@ -168,13 +170,13 @@ def _newest(base: Path, files: Iterable[Parts]) -> float:
     return max((base.joinpath(*parts).lstat().st_mtime for parts in files), default=0)
 
 
-def _lessons(base: Path, files: Iterable[Parts]) -> set[str]:
-    found, names = set(), defining()
+def _lessons(course: Course, base: Path, files: Iterable[Parts]) -> set[str]:
+    found, names = set(), defining(course)
     for parts in files:
         path = base.joinpath(*parts)
         if path.suffix.lower() == ".ipynb" and not links.is_link(path) and path.is_file():
             data = path.read_bytes() if path.stat().st_size <= MAX_BYTES else b""
-            found.add(lesson_of(path.name, data, names))
+            found.add(lesson_of(course, path.name, data, names))
     return found - {""}
 
 

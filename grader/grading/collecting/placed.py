@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from grader.course.course import Course
 from grader.grading.collecting.attempts import Parts, Shelf
 from grader.grading.collecting.recognized import Handed, Recognized
 from grader.grading.collecting.sources import LEARNER_BYTES, LEARNER_FILES, Sources, is_archive
@@ -80,7 +81,13 @@ class Outcome:
 
 
 def place(
-    known: Recognized, source: str, to: Path, roster: Enrolled | None, outcome: Outcome, sources: Sources
+    course: Course,
+    known: Recognized,
+    source: str,
+    to: Path,
+    roster: Enrolled | None,
+    outcome: Outcome,
+    sources: Sources,
 ) -> None:
     """Copies everything whose learner is known, learner by learner, each file whole or not at all.
 
@@ -96,22 +103,24 @@ def place(
     for name, theirs in handed.items():
         sources.begin()
         learner = outcome.learners.setdefault(name, Collected(name))
-        files = _within_limits(learner, _by_path(_unpacked(theirs, sources, outcome)), outcome)
+        files = _within_limits(learner, _by_path(course, _unpacked(theirs, sources, outcome)), outcome)
         learner.late |= any(one.late for attempts in files.values() for one in attempts)
         for parts, attempts in files.items():
             for one in attempts[:-1]:
-                _attempt({parts: one}, False, to, learner, source, outcome)
+                _attempt(course, {parts: one}, False, to, learner, source, outcome)
         if files:
-            _attempt({parts: attempts[-1] for parts, attempts in files.items()}, True, to, learner, source, outcome)
+            _attempt(
+                course, {parts: attempts[-1] for parts, attempts in files.items()}, True, to, learner, source, outcome
+            )
 
 
-def _by_path(handed: Iterable[Handed]) -> dict[Parts, list[Handed]]:
+def _by_path(course: Course, handed: Iterable[Handed]) -> dict[Parts, list[Handed]]:
     """One learner's files by their paths in that folder: of each its attempts, the latest last."""
     groups: dict[Parts, list[Handed]] = {}
     for one in handed:
         groups.setdefault(one.rest, []).append(one)
     files: dict[Parts, list[Handed]] = {}
-    for rest, attempts in _merged(groups).items():
+    for rest, attempts in _merged(course, groups).items():
         files.setdefault(tuple(map(_part, rest)), []).extend(attempts)
     for attempts in files.values():
         attempts.sort(key=lambda one: one.order)
@@ -233,24 +242,30 @@ def _part(part: str) -> str:
     return f"_{made}" if _WINDOWS.match(made) else made
 
 
-def _merged(groups: dict[tuple[str, ...], list[Handed]]) -> dict[tuple[str, ...], list[Handed]]:
+def _merged(course: Course, groups: dict[tuple[str, ...], list[Handed]]) -> dict[tuple[str, ...], list[Handed]]:
     """Copies that were numbered because a lesson's notebook was handed in again are attempts at it. Other names keep their numbers."""
     merged: dict[tuple[str, ...], list[Handed]] = {}
     for rest, attempts in groups.items():
         again = _AGAIN.fullmatch(rest[-1])
         stem = again[1] if again else ""
-        if again and lesson_of_name(Path(f"{stem}.ipynb")) == stem:
+        if again and lesson_of_name(course, Path(f"{stem}.ipynb")) == stem:
             rest = (*rest[:-1], f"{stem}{again[2]}")
         merged.setdefault(rest, []).extend(attempts)
     return merged
 
 
 def _attempt(
-    files: Mapping[Parts, Handed], latest: bool, to: Path, learner: Collected, source: str, outcome: Outcome
+    course: Course,
+    files: Mapping[Parts, Handed],
+    latest: bool,
+    to: Path,
+    learner: Collected,
+    source: str,
+    outcome: Outcome,
 ) -> None:
     """latest: whether no other attempt of this download comes after it."""
     rows = outcome.rows_of(learner.name)
-    shelf = Shelf(to, learner.name, {file: (row["source"], row["collected"]) for file, row in rows.items()})
+    shelf = Shelf(course, to, learner.name, {file: (row["source"], row["collected"]) for file, row in rows.items()})
     whole: dict[Parts, Handed] = {}
     try:
         shelf.begin()

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from grader.course.course import Course
 from grader.grading.watch.room import LearnerState, News, WatchedRoom, next_step, wrongs
 from grader.judging import wording
 from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
@@ -25,7 +26,7 @@ MISTAKES = 8  # of the room that are shown
 # --- words, for both -------------------------------------------------------------------------
 
 
-def next_lines(learner: LearnerState) -> list[str]:
+def next_lines(course: Course, learner: LearnerState) -> list[str]:
     """What to do next: the exercise, what failed, the likely mistake, where to look."""
     step = next_step(learner)
     if step is None:
@@ -33,7 +34,7 @@ def next_lines(learner: LearnerState) -> list[str]:
     lesson, verdict = step
     lines = [f"Next: {verdict.exercise}, in lesson {lesson}."]
     if verdict.status == "not_started":
-        task = _task(lesson, verdict.exercise)
+        task = _task(course, lesson, verdict.exercise)
         return [*lines, *([task] if task else []), text.one_line(verdict.look)]
     lines.append(text.one_line(verdict.headline, 600))
     if verdict.line:
@@ -44,7 +45,7 @@ def next_lines(learner: LearnerState) -> list[str]:
     return [*lines, *([text.one_line(verdict.look)] if verdict.look else [])]
 
 
-def _task(lesson: str, exercise: str) -> str:
+def _task(course: Course, lesson: str, exercise: str) -> str:
     return next((found.task for found in course.lesson(lesson).exercises if found.name == exercise), "")
 
 
@@ -71,7 +72,7 @@ def points(one: LessonReport | SubmissionReport) -> str:
 # --- line by line ----------------------------------------------------------------------------
 
 
-def lines(room: WatchedRoom, last: WatchedRoom | None) -> Iterator[str]:
+def lines(course: Course, room: WatchedRoom, last: WatchedRoom | None) -> Iterator[str]:
     """What is new in a room since the last one, as lines of text."""
     clock = time.strftime("%H:%M:%S")
     for news in room.news:
@@ -89,7 +90,7 @@ def lines(room: WatchedRoom, last: WatchedRoom | None) -> Iterator[str]:
     if room.waiting or not room.news:
         return
     if room.alone:
-        yield from (f"  {line}" for learner in room.learners for line in next_lines(learner))
+        yield from (f"  {line}" for learner in room.learners for line in next_lines(course, learner))
     else:
         found = wrongs(room.learners)[:MISTAKES]
         yield "  The room now:" if found else f"  {nothing_wrong(room)}"
@@ -111,7 +112,8 @@ def _changed(verdict: Verdict) -> str:
 class Screen:
     """A context manager that draws rooms one over the other on a terminal."""
 
-    def __init__(self, console: Any = None) -> None:
+    def __init__(self, course: Course, console: Any = None) -> None:
+        self._course = course
         from rich.console import Console
         from rich.live import Live
 
@@ -127,10 +129,10 @@ class Screen:
 
     def show(self, room: WatchedRoom) -> None:
         """Draws the room in place of the last one, within the terminal's height."""
-        self._live.update(draw(room, self._console.height - 1), refresh=True)
+        self._live.update(draw(self._course, room, self._console.height - 1), refresh=True)
 
 
-def draw(room: WatchedRoom, height: int) -> Any:
+def draw(course: Course, room: WatchedRoom, height: int) -> Any:
     """The room as something that rich prints in at most so many lines."""
     from rich.console import Group
     from rich.text import Text
@@ -138,7 +140,7 @@ def draw(room: WatchedRoom, height: int) -> Any:
     foot = Text(f"\n{_foot(room)}", style="dim")
     if not room.learners:
         return Group(Text(f"There is no notebook in {room.folder} yet; the first one that is saved is graded."), foot)
-    return Group(*(_alone(room.learners[0]) if room.alone else _everyone(room, height - 3)), foot)
+    return Group(*(_alone(course, room.learners[0]) if room.alone else _everyone(course, room, height - 3)), foot)
 
 
 def _foot(room: WatchedRoom) -> str:
@@ -147,7 +149,7 @@ def _foot(room: WatchedRoom) -> str:
     return f"{room.note} {work}{took}Watching {room.folder}; Ctrl-C ends.".strip()
 
 
-def _alone(learner: LearnerState) -> Iterator[Any]:
+def _alone(course: Course, learner: LearnerState) -> Iterator[Any]:
     from rich.padding import Padding
     from rich.text import Text
 
@@ -158,7 +160,7 @@ def _alone(learner: LearnerState) -> Iterator[Any]:
         yield Text(f"{name}: {text.had(lesson.score)} of {lesson.max_score} points\n", style="bold")
         yield _exercises(lesson)
         yield from (Text(f"Note: {text.one_line(note)}", style="dim") for note in lesson.notes[:3])
-    said = next_lines(learner)
+    said = next_lines(course, learner)
     if said:
         yield Text(f"\n{said[0]}", style="bold")
         yield from (Padding(Text(line), (0, 0, 0, 2)) for line in said[1:])
@@ -179,7 +181,7 @@ def _exercises(lesson: LessonReport) -> Any:
     return table
 
 
-def _everyone(room: WatchedRoom, height: int) -> Iterator[Any]:
+def _everyone(course: Course, room: WatchedRoom, height: int) -> Iterator[Any]:
     """Learners × exercises where all work at one lesson, else × lessons; below, what the room gets wrong."""
     from rich.text import Text
 
@@ -188,7 +190,7 @@ def _everyone(room: WatchedRoom, height: int) -> Iterator[Any]:
     below = len(found) + 3 + (2 if len(names) == 1 else 0)
     learners = _fitting(room.learners, max(height - below - 4, 3))
     yield Text(f"{len(room.learners)} learners · {', '.join(names)}", style="bold")
-    yield _table(learners, names)
+    yield _table(course, learners, names)
     if len(learners) < len(room.learners):
         yield Text(f"and {len(room.learners) - len(learners)} more; those with something wrong come first", style="dim")
     if len(names) == 1:
@@ -232,7 +234,7 @@ def _fitting(learners: Sequence[LearnerState], most: int) -> list[LearnerState]:
     return [learner for learner in learners if id(learner) in chosen]
 
 
-def _table(learners: Sequence[LearnerState], names: Sequence[str]) -> Any:
+def _table(course: Course, learners: Sequence[LearnerState], names: Sequence[str]) -> Any:
     from rich import box
     from rich.table import Table
     from rich.text import Text

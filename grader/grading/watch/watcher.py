@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-
+from grader.course.course import Course
 from grader.course.spec import SEED
 from grader.grading.watch.files import Stamp, learners
 from grader.grading.watch.room import LearnerState, News, WatchedRoom
@@ -64,6 +64,7 @@ class Watcher:
 
     def __init__(
         self,
+        course: Course,
         folder: Path,
         *,
         lessons: Sequence[str] = (),
@@ -76,7 +77,7 @@ class Watcher:
         self.folder = folder.resolve()  # who typed it answers for its links; below it none is followed
         self._shown_folder = printable(str(folder))
         self._asked = threads
-        self._threads = WorkerThreads(lessons, seed, timeout_s)
+        self._threads = WorkerThreads(course, lessons, seed, timeout_s)
         self._known: dict[Path, _Known] = {}
         self._alone = True
         self._began = False

@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 
+from grader.course.course import Course
 from grader.grading.grade import grade_submission
 from grader.grading.watch.files import Stamp, stamp_of
 from grader.judging.verdict import LessonReport
@@ -44,7 +45,8 @@ class WatchResult:
 class WorkerThreads:
     """Takes tasks and hands out results; `results` may be waited for. close() ends all that runs."""
 
-    def __init__(self, lessons: Sequence[str], seed: int, timeout_s: float) -> None:
+    def __init__(self, course: Course, lessons: Sequence[str], seed: int, timeout_s: float) -> None:
+        self.course = course
         self.lessons, self.seed, self.timeout_s = tuple(lessons), seed, timeout_s
         self.tasks: queue.PriorityQueue[Task] = queue.PriorityQueue()
         self.results: queue.Queue[WatchResult] = queue.Queue()
@@ -57,7 +59,7 @@ class WorkerThreads:
     def add(self, task: Task, threads: int) -> None:
         """Queues a task, for at least that many threads."""
         if threads > 1 and self._warm is None and sys.platform == "linux":
-            self._warm = StartedParent(torch=True)
+            self._warm = StartedParent(torch=True, probes=self.course.probe_texts())
             self.zygote = self._warm.shared
         self.tasks.put(task)
         while len(self._threads) < threads:
@@ -128,15 +130,19 @@ class _WorkerThread(threading.Thread):
     def _grade(self, task: Task) -> WatchResult:
         stamp = stamp_of(task.file)
         if self._sandbox is None:
-            self._sandbox = _StoppableSandbox(self._of.timeout_s, zygote=self._of.zygote)
+            self._sandbox = _StoppableSandbox(
+                self._of.timeout_s, zygote=self._of.zygote, probes=self._of.course.probe_texts()
+            )
             self._sandbox.stopping = self._of.stopping
-        read = read_submission(task.file, reads=self._sandbox.reader, base=task.learner.parent)
+        read = read_submission(self._of.course, task.file, reads=self._sandbox.reader, base=task.learner.parent)
         if read.unreadable:
             return WatchResult(task, stamp, problem=read.unreadable)
         lesson, *others = read.lessons
         if others or (self._of.lessons and lesson not in self._of.lessons):
             return WatchResult(task, stamp)  # a notebook of no lesson, or of one that wasn't asked for
-        report = grade_submission(task.learner, lessons=[lesson], seed=self._of.seed, sandbox=self._sandbox)
+        report = grade_submission(
+            self._of.course, task.learner, lessons=[lesson], seed=self._of.seed, sandbox=self._sandbox
+        )
         if any(verdict.status == "could_not_grade" for verdict in report.verdicts):
             self.close()  # the next task begins with all things fresh
         return WatchResult(task, stamp if stamp_of(task.file) == stamp else None, report.lessons[0])
