@@ -4,6 +4,7 @@ check():        warm, in one process, for every exercise: its reference (passes)
                 a diagnosis); the median and the worst of the medians over --runs.
 first failure:  the processor time of an exercise's first check in a session, where nothing is built yet, for every wrong
                 answer of the tests' zoo: with a mistake that is known, and with one that is not, for which pairs are sought.
+from grader.course.course import open_course
 from grader import check: in a fresh process, beyond `python -c pass`.
 grader grade:   one solved notebook of each lesson, in turn with `python -c "import torch"`; what it takes beyond that, by the
                 clock and, where other work disturbs the clock, of the processor.
@@ -29,7 +30,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy and torch read it
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from grader.course import references, registry
+from grader.course import references
 from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
 from grader.notebook.live import Live
@@ -54,10 +55,13 @@ def median_ms(work: Callable[[], object], runs: int) -> float:
 def checks(runs: int) -> list[tuple[str, str, float]]:
     """(exercise, what was checked, median milliseconds), judged and rendered as check() does."""
     found = []
-    for name in registry.exercise_names():
-        exercise = registry.exercise(name)
-        objects = {"passing": references.reference(name)}
-        objects |= {f"failing, {mistake.id}": references.wrong(name, mistake) for mistake in exercise.mistakes}
+    for name in open_course().exercise_names():
+        exercise = open_course().exercise(name)
+        objects = {"passing": references.reference(open_course().exercise(name))}
+        objects |= {
+            f"failing, {mistake.id}": references.wrong(open_course().exercise(name), mistake)
+            for mistake in exercise.mistakes
+        }
         for what, obj in objects.items():
 
             def once(obj=obj, exercise=exercise, name=name) -> None:
@@ -84,11 +88,11 @@ def process_s(*command: str, runs: int) -> tuple[float, float]:
 
 def solved(lesson: str, place: Path) -> Path:
     """The learner's notebook of a lesson with the course's own solutions in it."""
-    notebook = copy.deepcopy(registry.pristine(lesson))
+    notebook = copy.deepcopy(open_course().pristine(lesson))
     for cell in notebook["cells"]:
         about = cell["metadata"]["grader"]
         if about["role"] == "exercise":
-            cell["source"] = references.solution_text(about["exercise"])
+            cell["source"] = references.solution_text(open_course(), about["exercise"])
     path = place / f"{lesson}.ipynb"
     write_whole(path, json.dumps(notebook))
     return path
@@ -134,7 +138,7 @@ def first_failures() -> list[tuple[float, str, bool]]:
         candidate = from_cells(name, text_of_cell)
         baseline_of.cache_clear()
         started = time.process_time()
-        verdict = judge(registry.exercise(name), candidate)
+        verdict = judge(open_course().exercise(name), candidate)
         seconds = time.process_time() - started
         if verdict.status in ("failed", "error"):
             found.append((seconds, f"{name} {number}", bool(verdict.mistakes)))
@@ -160,7 +164,7 @@ def measure_import(runs: int) -> list[bool]:
 def measure_grade(runs: int) -> list[bool]:
     reached = []
     with tempfile.TemporaryDirectory() as place:
-        for lesson in registry.lessons():
+        for lesson in open_course().lessons():
             notebook = str(solved(lesson, Path(place)))
             pairs = [
                 (process_s("-m", "grader", "grade", notebook, runs=1), process_s("-c", "import torch", runs=1))

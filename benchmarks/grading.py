@@ -36,7 +36,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import psutil
 
-from grader.course import references, registry
+from grader.course import references
+from grader.course.course import open_course
+from grader.course.spec import SEED
 from grader.grading import batch, roster
 from grader.reports import folder
 
@@ -52,12 +54,12 @@ TROUBLE = (
 
 def notebook(lesson: str, **codes: str) -> str:
     """The learner's notebook, solved but for these exercises."""
-    made = copy.deepcopy(registry.pristine(lesson))
+    made = copy.deepcopy(open_course().pristine(lesson))
     for cell in made["cells"]:
         about = cell["metadata"]["grader"]
         if about["role"] == "exercise":
             name = about["exercise"]
-            cell["source"] = codes.get(name) or references.solution_text(name)
+            cell["source"] = codes.get(name) or references.solution_text(open_course(), name)
     return json.dumps(made)
 
 
@@ -165,7 +167,7 @@ def measured(
         with ProcessPoolExecutor(1, apart) as author:
             made = author.submit(hand_in, Path(place) / "class", count, trouble_each, own_ways, alone).result()
         found, _ = roster.entries(made)
-        settings = batch.Settings(None if alone else LESSONS, timeout_s=timeout_s)
+        settings = batch.Settings(open_course(), None if alone else LESSONS, timeout_s=timeout_s)
         results, ends, pool, warm = [], [], batch.Local(jobs), max(count // 5, 1)
         started, cpu, meter = time.monotonic(), 0.0, Meter()
         try:
@@ -249,7 +251,7 @@ def measure_batch(options: argparse.Namespace) -> list[bool]:
 
 def nbgrader_course(top: Path, count: int) -> None:
     """Lesson 01 as an nbgrader assignment: its exercises as graded cells, with the cases as assertions."""
-    names = registry.CONTRACT[LESSONS[0]]
+    names = open_course().exercises[LESSONS[0]]
     solved, cells = json.loads(notebook(LESSONS[0])), []
     for cell in solved["cells"]:
         about = cell["metadata"]["grader"]
@@ -258,7 +260,7 @@ def nbgrader_course(top: Path, count: int) -> None:
             kept = [row for row in text.splitlines() if not row.startswith(("from grader", "import grader"))]
             cells.append(_nb_cell("\n".join(kept), f"given-{len(cells)}"))
     for name in names:
-        cells.append(_nb_cell(_assertions(name), f"test-{name}", registry.exercise(name).points))
+        cells.append(_nb_cell(_assertions(name), f"test-{name}", open_course().exercise(name).points))
     made = {
         "cells": cells,
         "nbformat": 4,
@@ -293,11 +295,11 @@ def _assertions(name: str) -> str:
     """What an instructor would write: each case's call compared with the expected array."""
     import numpy as np
 
-    exercise, rows = registry.exercise(name), ["import numpy as np"]
-    reference = references.reference(name)
+    exercise, rows = open_course().exercise(name), ["import numpy as np"]
+    reference = references.reference(open_course().exercise(name))
     if exercise.kind == "answer":
         return f"assert np.allclose({name}, {np.asarray(reference).tolist()!r})"
-    for case in exercise.cases(np.random.default_rng(registry.SEED)):
+    for case in exercise.cases(np.random.default_rng(SEED)):
         if case.probe != "call" or case.raises or case.stage != "values":
             continue
         named = [("", value) for value in case.args] + [(f"{key}=", value) for key, value in case.kwargs.items()]
@@ -339,7 +341,9 @@ def measure_nbgrader(python: str, options: argparse.Namespace) -> list[bool]:
             "01",
         ]
         started = time.monotonic()
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=registry.root())
+        subprocess.run(
+            command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=open_course().root
+        )
         whole_s = (time.monotonic() - started) / count
         # after warm-up: what each further submission takes, as a long batch shows it
         many = 20 * count  # so that the start-up's own unsteadiness weighs little
@@ -349,7 +353,7 @@ def measure_nbgrader(python: str, options: argparse.Namespace) -> list[bool]:
         subprocess.run(
             [*command[:-4], "--out", str(top / "more"), "--lessons", "01"],
             check=True,
-            cwd=registry.root(),
+            cwd=open_course().root,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import psutil
 
-from grader.course import registry
+from grader.course.course import open_course
 from grader.notebook.sending import Line, Sender, now
 from grader.room.message import Event
 
@@ -88,7 +88,7 @@ class Learner(threading.Thread):
         self._seconds, self._draw, self._sender = seconds, random.Random(number), Sender(address, token)
 
     def run(self) -> None:
-        names, end = registry.exercise_names(), time.monotonic() + self._seconds
+        names, end = open_course().exercise_names(), time.monotonic() + self._seconds
         due = time.monotonic() + self._draw.random()
         while due < end:
             time.sleep(max(due - time.monotonic(), 0))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.course import registry
+from grader.course.course import open_course
 from grader.data import heads, smollm2
 
 LESSON = "17_reading_heads"
@@ -25,7 +25,7 @@ def fresh_run(only: str = "", without_weights: bool = False) -> heads.Run:
     if not heads.FILE.is_file():
         heads.FILE.write_bytes(packed({}))
     names: dict[str, Any] = {"__name__": "lesson"}
-    for cell in registry.cells(LESSON):
+    for cell in open_course().cells(LESSON):
         if cell.role in ("given", "demo", "exercise") or cell.role == "payoff" and not only:
             exec(compile(cell.text, f"{LESSON}, cell {cell.number}", "exec"), names)
             names["passed"] = lambda _: True

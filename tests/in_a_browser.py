@@ -65,7 +65,8 @@ for owner, names in (
 
 import grader
 from grader import check, explain, hint, progress, replay, reset, solution
-from grader.course import references, registry
+from grader.course import references
+from grader.course.course import open_course
 from grader.notebook import judged
 
 MISTAKES, LESSONS = int(sys.argv[1]), sys.argv[2:]
@@ -76,7 +77,7 @@ def solved(lesson: str) -> tuple[dict[str, str], list[str]]:
     judged.verdicts.clear()
     names: dict[str, object] = {"__name__": "__main__"}
     without: list[str] = []
-    for number, cell in enumerate(registry.cells(lesson)):
+    for number, cell in enumerate(open_course().cells(lesson)):
         if cell.role != "prose":
             file = f"<{lesson} {number}>"
             linecache.cache[file] = (len(cell.text), None, cell.text.splitlines(True), file)
@@ -91,10 +92,10 @@ def solved(lesson: str) -> tuple[dict[str, str], list[str]]:
 def mistaken(lesson: str) -> dict[str, list[str]]:
     """By exercise: the mistakes that a check did not reject and name; of each exercise the first few are made."""
     found = {}
-    for exercise in registry.lesson(lesson).exercises:
+    for exercise in open_course().lesson(lesson).exercises:
         found[exercise.name] = []
         for mistake in exercise.mistakes[:MISTAKES]:
-            shown = check(exercise.name, references.wrong(exercise.name, mistake))
+            shown = check(exercise.name, references.wrong(exercise, mistake))
             if shown or mistake.id not in shown.verdict.mistakes:
                 found[exercise.name].append(
                     f"{mistake.id}: {shown.verdict.status}, {shown.verdict.mistakes}, {shown.verdict.headline}"
@@ -105,7 +106,7 @@ def mistaken(lesson: str) -> dict[str, list[str]]:
 def asked(lesson: str) -> dict[str, list[str]]:
     """By exercise: what the learner's other calls answered."""
     said = {}
-    for exercise in registry.lesson(lesson).exercises:
+    for exercise in open_course().lesson(lesson).exercises:
         names = exercise.name
         shown = [hint(names), hint(names), hint(names), solution(names), replay(names), reset(names)]
         told = [explain(id) for mistake in exercise.mistakes[:MISTAKES] for id in mistake.id.split("+")]

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect, sync_playwright
 
-from grader.course import registry
+from grader.course.course import open_course
 from grader.course.stubs import encode
 from tests.conftest import ROOT
 from tests.find_chromium import ADVICE, find_chromium
@@ -34,7 +34,7 @@ def jupyterlab(place: Path, *lessons: str, theme: str = "JupyterLab Light") -> I
     """The address of a JupyterLab whose folder, place/work, holds these pristine lessons, and whose settings are its own."""
     (place / "work").mkdir(parents=True)
     for lesson in lessons:
-        (place / "work" / f"{lesson}.ipynb").write_text(encode(registry.pristine(lesson)))
+        (place / "work" / f"{lesson}.ipynb").write_text(encode(open_course().pristine(lesson)))
     _settings(
         place / "settings",
         "@jupyterlab/apputils-extension",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any
 
-from grader.course import registry
+from grader.course.course import open_course
 from grader.course.spec import Case
 from grader.source.policy import Sources
 from grader.worker.observe import failure_from, observe, same_random_state
@@ -30,7 +30,7 @@ class Live:
 def from_cells(exercise_name: str, *texts: str) -> Live:
     """Runs learner cells over the lesson's given cells and takes what they define."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    given = [cell.text for cell in registry.cells(registry.lesson_of(exercise_name)) if cell.role == "given"]
+    given = [cell.text for cell in open_course().cells(open_course().lesson_of(exercise_name)) if cell.role == "given"]
     sources = Sources(tuple(texts))
     for text in (*given, *texts):
         filename = f"<test cell {next(_numbers)}>"

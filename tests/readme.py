@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from grader.authoring import reading
-from grader.course import registry
+from grader.course.course import open_course
 from grader.judging.judge import judge
 from grader.reports import text as text_report
 from grader.util.files import write_whole
@@ -30,7 +30,7 @@ WRONG = """def softmax_rows(scores):
 
 def blocks() -> dict[str, str]:
     """The text between the markers `<!-- name -->` and `<!-- end -->`, by name."""
-    verdict = judge(registry.exercise(EXERCISE), from_cells(EXERCISE, WRONG))
+    verdict = judge(open_course().exercise(EXERCISE), from_cells(EXERCISE, WRONG))
     assert verdict.mistakes, "README promises that this mistake is named"
     said = "\n".join(line.rstrip() for line in text_report.verdict(verdict).strip().splitlines())
     return {"failing code": f"```python\n{WRONG}\n```", "failing check": f"```text\n{said}\n```", "lessons": lessons()}
@@ -64,16 +64,20 @@ def lessons() -> str:
     """A table for each part of the course: what each lesson lets one do, exercises, minutes and points."""
     rows: list[str] = []
     counts = [0, 0, 0, 0]
-    for name in registry.lessons():
+    for name in open_course().lessons():
         if name[:2] in PARTS:
             title, promise = PARTS[name[:2]]
             rows += [*([""] if rows else []), f"### {title}", "", promise, "", *HEAD]
-        lesson = registry.lesson(name)
-        own = [len(lesson.exercises), *reading.of_lesson(name), sum(exercise.points for exercise in lesson.exercises)]
+        lesson = open_course().lesson(name)
+        own = [
+            len(lesson.exercises),
+            *reading.of_lesson(open_course(), name),
+            sum(exercise.points for exercise in lesson.exercises),
+        ]
         counts = [total + new for total, new in zip(counts, own, strict=True)]
         link = f"[{name[:2]} · {lesson.title}](notebooks/{name}.ipynb)"
         rows.append(f"| {link} | {lesson.outcome} | {' | '.join(map(str, own))} |")
-    missing = [name.replace("_", " ") for name in registry.CONTRACT if name not in registry.lessons()]
+    missing = [name.replace("_", " ") for name in open_course().exercises if name not in open_course().lessons()]
     to_come = f" To come: {', '.join(missing)}." if missing else ""
     exercises, working, read, points = counts
     together = f"{exercises} exercises with {points} points, and {round((working + read) / 60)} hours in all"

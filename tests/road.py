@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 
 from grader.authoring import reading
-from grader.course import registry
+from grader.course.course import open_course
 from grader.course.spec import Lesson
 
 FILE = Path(__file__).resolve().parent.parent / "docs" / "road.svg"
@@ -17,7 +17,7 @@ INK, GREY, NUMPY, TORCH = "#1B1B1B", "#5A5A5A", "#0072B2", "#B34E00"
 
 def picture() -> str:
     """An SVG: a station for each lesson along a road that turns round, with title and minutes; readable on any background."""
-    lessons = [registry.lesson(name) for name in registry.lessons()]
+    lessons = [open_course().lesson(name) for name in open_course().lessons()]
     rows = -(-len(lessons) // IN_ROW)
     height = TOP + (rows - 1) * BETWEEN + 150
     parts = [
@@ -28,7 +28,7 @@ def picture() -> str:
         f'<path d="{_road(len(lessons))}" fill="none" stroke="#D9D9D9" stroke-width="10" stroke-linecap="round"/>',
     ]
     parts += [_station(number, lesson) for number, lesson in enumerate(lessons)]
-    parts += _legend(height - 22, sum(sum(reading.of_lesson(lesson.name)) for lesson in lessons))
+    parts += _legend(height - 22, sum(sum(reading.of_lesson(open_course(), lesson.name)) for lesson in lessons))
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
@@ -36,7 +36,8 @@ def words(lessons: list[Lesson]) -> str:
     """The picture for those who can't see it."""
     return (
         "; ".join(
-            f"{lesson.name[:2]} {_title(lesson)}, {sum(reading.of_lesson(lesson.name))} minutes" for lesson in lessons
+            f"{lesson.name[:2]} {_title(lesson)}, {sum(reading.of_lesson(open_course(), lesson.name))} minutes"
+            for lesson in lessons
         )
         + "."
     )
@@ -63,14 +64,14 @@ def _road(count: int) -> str:
 
 def _station(number: int, lesson: Lesson) -> str:
     x, y = _place(number)
-    numpy = not registry.needs_torch(lesson.name)
+    numpy = not open_course().needs_torch(lesson.name)
     shape = (
         f'<circle cx="{x}" cy="{y}" r="21" fill="{NUMPY}"/>'
         if numpy
         else f'<rect x="{x - 20}" y="{y - 20}" width="40" height="40" rx="7" fill="{TORCH}"/>'
     )
     lines = textwrap.wrap(_title(lesson), 17)
-    exercises, read = reading.of_lesson(lesson.name)
+    exercises, read = reading.of_lesson(open_course(), lesson.name)
     said = [
         f'<text x="{x}" y="{y + 6}" text-anchor="middle" font-size="17" font-weight="bold" fill="#FFFFFF">{lesson.name[:2]}</text>'
     ]

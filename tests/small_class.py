@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from grader.course import registry
+from grader.course.course import open_course
 from grader.grading import batch
 from tests.conftest import ROOT
 
@@ -42,7 +42,7 @@ class Here:
 
 def notebook(code: str) -> str:
     """The learner's notebook of lesson 00 with this in its exercise cell."""
-    made = copy.deepcopy(registry.pristine(LESSON))
+    made = copy.deepcopy(open_course().pristine(LESSON))
     for cell in made["cells"]:
         about = cell["metadata"].get("grader", {})
         if about.get("role") == "exercise" and about["exercise"] == "hard_lookup":

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import jupytext
 
-from grader.course import references, registry
+from grader.course.course import COURSE_ENV, Course, open_course
 from grader.course.percent import Cell
-from grader.course.spec import Case, Exercise, Lesson, MistakeText
+from grader.course.spec import Case, Exercise, Lesson
+from grader.notebook.kernel_course import kernel_course
 from tests.mistakes import built
 
 NAME = "01_small"
-FILE = f"solutions/{NAME}.py"
+FILE = f"solutions/{NAME}/lesson.py"
 BODY = '''# %% [markdown]
 # # A small lesson
 #
@@ -118,17 +121,23 @@ def cells(text: str = SOURCE) -> tuple[Cell, ...]:
     return tuple(made)
 
 
-def install(monkeypatch, folder, text: str = SOURCE) -> None:
+def write(folder: Path, text: str = SOURCE) -> None:
+    """The small lesson as a course of its own."""
+    (folder / "notebooks").mkdir(exist_ok=True)
+    lesson = folder / "solutions" / NAME
+    (lesson / "exercises").mkdir(parents=True, exist_ok=True)
+    (lesson / "lesson.py").write_text(text, encoding="utf-8")
+    (lesson / "lesson.toml").write_text(f'title = "{LESSON.title}"\nquestion = "?"\noutcome = "{LESSON.outcome}"\n')
+    (lesson / "exercises" / "double.py").write_text("from tests.small_lesson import EXERCISE as double\n")
+    texts = "".join(f'    "{id}": MistakeText("{id}", "{id}", "{id}"),\n' for id in ("TY1", "TY2", "TY3"))
+    shared = folder / "solutions" / "shared" / "mistakes"
+    shared.mkdir(parents=True, exist_ok=True)
+    (shared / "__init__.py").write_text(f"from grader.course.spec import MistakeText\n\nTEXTS = {{\n{texts}}}\n")
+
+
+def install(monkeypatch, folder: Path, text: str = SOURCE) -> Course:
     """Makes the small lesson the whole course, its files in `folder`, for the time of one test."""
-    for part in ("solutions", "notebooks"):
-        (folder / part).mkdir(exist_ok=True)
-    (folder / FILE).write_text(text, encoding="utf-8")
-    monkeypatch.setattr(registry, "CONTRACT", {NAME: ("double",)})
-    monkeypatch.setattr(registry, "lessons", lambda: (NAME,))
-    monkeypatch.setattr(registry, "root", lambda: folder)
-    monkeypatch.setattr(registry, "cells", lambda name: cells((folder / FILE).read_text(encoding="utf-8")))
-    monkeypatch.setattr(registry, "lesson", lambda name: LESSON)
-    monkeypatch.setattr(registry, "lesson_of", lambda name: NAME)
-    monkeypatch.setattr(references, "reference", lambda name: build_double())
-    monkeypatch.setattr(registry, "next_exercise", lambda name: None)
-    monkeypatch.setattr(registry, "mistake_text", lambda id: MistakeText(id, id, id))
+    write(folder, text)
+    monkeypatch.setenv(COURSE_ENV, str(folder))
+    kernel_course.cache_clear()
+    return open_course()

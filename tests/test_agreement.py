@@ -11,7 +11,7 @@ from functools import cache
 
 import pytest
 
-from grader.course import registry
+from grader.course.course import open_course
 from grader.grading.grade import grade_submission
 from grader.judging.judge import judge
 from grader.sandbox.sandbox import Sandbox
@@ -31,7 +31,7 @@ def sandbox():
 
 def _notebook(path, lesson, answers, bare):
     """The learner's notebook of a lesson with these answers in place of the stubs; others stay unwritten."""
-    notebook = json.loads(json.dumps(registry.pristine(lesson)))
+    notebook = json.loads(json.dumps(open_course().pristine(lesson)))
     for cell in notebook["cells"]:
         about = cell["metadata"].get("grader", {})
         if about.get("role") == "exercise" and about.get("exercise") in answers:
@@ -48,8 +48,8 @@ def _notebook(path, lesson, answers, bare):
 def _answers(lesson, animals, number):
     """One answer of each exercise; not those whose cell defines another exercise, too: the last definition counts."""
     chosen = {}
-    for name in registry.CONTRACT[lesson]:
-        others = set(registry.CONTRACT[lesson]) - {name}
+    for name in open_course().exercises[lesson]:
+        others = set(open_course().exercises[lesson]) - {name}
         alone = [a for a in animals[name] if not others & _defined(a if isinstance(a, str) else a[1])]
         chosen[name] = alone[number % len(alone)]
     return chosen
@@ -62,7 +62,7 @@ LESSONS = [(name, number) for name in ANIMALS for number in range(TAKEN)]
 def test_right_answers_earn_every_point(tmp_path, sandbox, lesson, number):
     answers = _answers(lesson, ANIMALS[lesson].RIGHT, number)
     path = _notebook(tmp_path / f"{lesson}.ipynb", lesson, answers, bare=number == 1)
-    report = grade_submission(path, sandbox=sandbox).lessons[0]
+    report = grade_submission(open_course(), path, sandbox=sandbox).lessons[0]
     assert {v.exercise: v.status for v in report.verdicts} == dict.fromkeys(answers, "passed"), [
         (v.exercise, v.headline) for v in report.verdicts if not v.passed
     ]
@@ -73,9 +73,9 @@ def test_wrong_answers_get_the_verdict_that_check_gives(tmp_path, sandbox, lesso
     answers = _answers(lesson, ANIMALS[lesson].WRONG, number)
     texts = {name: text for name, (_, text) in answers.items()}
     path = _notebook(tmp_path / f"{lesson}.ipynb", lesson, texts, bare=number == 1)
-    report = grade_submission(path, sandbox=sandbox).lessons[0]
+    report = grade_submission(open_course(), path, sandbox=sandbox).lessons[0]
     for verdict in report.verdicts:
-        live = judge(registry.exercise(verdict.exercise), from_cells(verdict.exercise, texts[verdict.exercise]))
+        live = judge(open_course().exercise(verdict.exercise), from_cells(verdict.exercise, texts[verdict.exercise]))
         assert (verdict.status, verdict.mistakes) == (live.status, live.mistakes), (
             f"{verdict.headline} | {live.headline}"
         )
@@ -96,5 +96,5 @@ OTHERWISE = [
 @pytest.mark.parametrize("lesson, name, number", OTHERWISE)
 def test_threads_own_objects_and_single_numbers_pass_in_a_worker_too(tmp_path, sandbox, lesson, name, number):
     path = _notebook(tmp_path / f"{lesson}.ipynb", lesson, {name: ANIMALS[lesson].RIGHT[name][number]}, bare=False)
-    (verdict,) = grade_submission(path, sandbox=sandbox, exercises=[name]).lessons[0].verdicts
+    (verdict,) = grade_submission(open_course(), path, sandbox=sandbox, exercises=[name]).lessons[0].verdicts
     assert verdict.passed, verdict.headline

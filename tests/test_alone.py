@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import opening, references, registry
+from grader.course import opening, references
+from grader.course.course import open_course
 from grader.grading.grade import grade_submission
 from grader.notebook import record
 from tests.bare import environment
@@ -25,10 +26,10 @@ ADDRESS = "https://github.com/someone/attention"
 def stripped(lesson: str) -> dict:
     """The solved notebook of a learner after a service took away ids, metadata and nbformat's newest version."""
     cells = []
-    for cell in registry.handed_out(lesson)["cells"]:
+    for cell in open_course().handed_out(lesson)["cells"]:
         about, text = cell["metadata"]["grader"], "".join(cell["source"])
         if about["role"] == "exercise":
-            text = references.solution_text(about["exercise"])
+            text = references.solution_text(open_course(), about["exercise"])
         kept = {"cell_type": cell["cell_type"], "metadata": {}, "source": text}
         cells.append(kept if cell["cell_type"] == "markdown" else {**kept, "outputs": [], "execution_count": None})
     return {"cells": cells, "metadata": {"colab": {"provenance": []}}, "nbformat": 4, "nbformat_minor": 0}
@@ -57,16 +58,17 @@ def test_a_notebook_alone_runs_is_checked_and_keeps_progress_beside_it(host, les
             for cell in ran["cells"]
             for output in cell.get("outputs", ())
         )
-        for name in registry.CONTRACT[lesson]:
+        for name in open_course().exercises[lesson]:
             assert f"PASSED: {name}" in shown
     kept = json.loads((place / ".attention-course" / "progress.json").read_text(encoding="utf-8"))["exercises"]
-    assert {name for name, about in kept.items() if about["passed"]} == set(registry.CONTRACT[lesson])
+    assert {name for name, about in kept.items() if about["passed"]} == set(open_course().exercises[lesson])
     assert sorted(path.name for path in place.iterdir()) == [".attention-course", f"Copy of {lesson}.ipynb"]
     assert not list((tmp_path / ".attention-course").iterdir())
     again = run(host, "-c", "from grader import progress; progress()", cwd=place)
-    assert f"{len(registry.CONTRACT[lesson])} of {len(registry.exercise_names())} exercises passed" in again.stdout, (
-        again.stderr
-    )
+    assert (
+        f"{len(open_course().exercises[lesson])} of {len(open_course().exercise_names())} exercises passed"
+        in again.stdout
+    ), again.stderr
 
 
 def test_what_a_service_has_stripped_is_graded_in_whole(tmp_path):
@@ -77,7 +79,7 @@ def test_what_a_service_has_stripped_is_graded_in_whole(tmp_path):
     install["source"] = install["source"].removeprefix("# ")
     path = tmp_path / f"Copy of {lesson}.ipynb"
     path.write_text(json.dumps(notebook), encoding="utf-8")
-    report = grade_submission(path)
+    report = grade_submission(open_course(), path)
     assert report.score == report.max_score > 0
 
 
@@ -86,20 +88,20 @@ def test_what_a_service_has_stripped_is_graded_in_whole(tmp_path):
 
 def before_the_first_code(lesson: str) -> list[str]:
     texts = []
-    for cell in registry.pristine(lesson)["cells"]:
+    for cell in open_course().pristine(lesson)["cells"]:
         texts.append("".join(cell["source"]))
         if cell["metadata"]["grader"]["role"] == "given":
             return texts
     raise AssertionError(lesson)
 
 
-@pytest.mark.parametrize("lesson", registry.lessons())
+@pytest.mark.parametrize("lesson", open_course().lessons())
 def test_the_opening_says_in_one_commented_line_how_to_get_the_grader(lesson):
     *_, told, line, given = before_the_first_code(lesson)
     assert (
         "`#`" in told and "Colab" in told and len(told.split()) < 50 and "](" not in told
     )  # no badge without an address
-    extra = "[torch]" if registry.needs_torch(lesson) else ""
+    extra = "[torch]" if open_course().needs_torch(lesson) else ""
     assert line == f'# %pip install -q "attention-course{extra}"'
     assert "from grader import" in given
 
@@ -137,7 +139,7 @@ def test_the_address_is_pyproject_s_or_the_installed_metadata_s(monkeypatch, tmp
 
 
 def test_the_solved_notebook_needs_no_such_line():
-    solved = json.loads(registry.solution_path("00_start_here").read_text(encoding="utf-8"))
+    solved = json.loads(open_course().solution_path("00_start_here").read_text(encoding="utf-8"))
     assert not any(cell["id"] in ("install", "opened-alone") for cell in solved["cells"])
 
 

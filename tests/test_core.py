@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from grader.course import registry
+from grader.course.course import open_course
 from grader.notebook import shell, waiting
 from grader.util import lacking
 from tests.bare import closure, environment
 from tests.conftest import ROOT, WHOLE_GRID
 
-LESSONS = [name for name in registry.lessons() if not registry.needs_torch(name)]
+LESSONS = [name for name in open_course().lessons() if not open_course().needs_torch(name)]
 HEAVY = {
     "torch",
     "jupyterlab",
@@ -139,7 +139,7 @@ def test_all_that_make_lab_installed_before_the_split_is_in_its_extras():
 
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_every_cell_runs_and_every_reference_passes(seen, lesson):
-    assert seen["solved"][lesson] == dict.fromkeys(registry.CONTRACT[lesson], "passed")
+    assert seen["solved"][lesson] == dict.fromkeys(open_course().exercises[lesson], "passed")
     assert seen["without torch"][lesson] == (
         ["payoff"] if lesson.startswith("08") else []
     )  # there autograd is asked for the same numbers
@@ -147,7 +147,7 @@ def test_every_cell_runs_and_every_reference_passes(seen, lesson):
 
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_mistakes_are_rejected_and_named(seen, lesson):
-    assert seen["mistaken"][lesson] == {name: [] for name in registry.CONTRACT[lesson]}
+    assert seen["mistaken"][lesson] == {name: [] for name in open_course().exercises[lesson]}
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
@@ -172,9 +172,9 @@ def test_what_is_said_of_lessons_with_torch_needs_none(seen):
     mask, catalogue, hint = seen["of torch"]
     assert "Right\n    scores = scores.masked_fill(~mask, -torch.inf)" in mask
     assert "12 · " in catalogue and hint.startswith("Hint 1 of 3 for masked_attention")
-    done = sum(len(registry.CONTRACT[name]) for name in LESSONS)
+    done = sum(len(open_course().exercises[name]) for name in LESSONS)
     assert (
-        seen["progress"].startswith(f"{done} of {len(registry.exercise_names())} exercises passed")
+        seen["progress"].startswith(f"{done} of {len(open_course().exercise_names())} exercises passed")
         and "?" not in seen["progress"]
     )
 
@@ -233,7 +233,7 @@ def test_lessons_in_torch_cost_nobody_points_where_torch_is_missing(wheel, tmp_p
     python = environment(tmp_path / "env", wheel)
     (tmp_path / "ada").mkdir()
     for lesson in ("01_three_tokens", "05_numpy_to_pytorch"):
-        (tmp_path / "ada" / f"{lesson}.ipynb").write_bytes(registry.solution_path(lesson).read_bytes())
+        (tmp_path / "ada" / f"{lesson}.ipynb").write_bytes(open_course().solution_path(lesson).read_bytes())
     done = run(python, "-m", "grader", "grade", "ada", "--lessons", "01,05", "--json", "-", cwd=tmp_path)
     assert done.returncode == 3, done.stderr
     first, second = json.loads(done.stdout)["submissions"][0]["lessons"]

@@ -33,7 +33,7 @@ def test_importing_figures_loads_no_matplotlib():
 
 
 def test_figures_of_a_lesson_are_found_by_name_and_unknown_ones_are_not():
-    assert figures.lesson_01.whole_step.__name__ == "whole_step"
+    assert figures.three_tokens.whole_step.__name__ == "whole_step"
     with pytest.raises(AttributeError, match="lesson_99"):
         figures.lesson_99  # noqa: B018
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
@@ -224,14 +224,14 @@ def test_the_palette_is_okabe_and_itos():
 
 def test_lesson_00_shows_where_the_hard_answer_jumps(capsys):
     degrees = np.linspace(0, 90, 181)
-    figures.lesson_00.turning_query(
+    figures.start_here.turning_query(
         degrees, np.where(degrees < 45, 1.0, 3.0), 1 + degrees / 60, {1.0: "left", 3.0: "right"}
     )
     assert "left (1 g) from 0.0 degrees, then right (3 g) from 45.0 degrees" in capsys.readouterr().out
-    figures.lesson_00.keys_in_the_plane(np.array([[2.0, 0.0], [0.0, 2.0]]), ["left", "right"], np.array([1.0, 0.5]))
+    figures.start_here.keys_in_the_plane(np.array([[2.0, 0.0], [0.0, 2.0]]), ["left", "right"], np.array([1.0, 0.5]))
     assert "left at (2, 0) with dot product 2.00, right at (0, 2) with dot product 1.00" in capsys.readouterr().out
     asked = np.array([20.0, 21.0, 22.0])
-    figures.lesson_00.stopping(asked, asked * 3, asked, np.array([32.0, 32.0, 66.0]), np.array([50.0, 59.0, 66.0]))
+    figures.start_here.stopping(asked, asked * 3, asked, np.array([32.0, 32.0, 66.0]), np.array([50.0, 59.0, 66.0]))
     assert "At 21 miles per hour the hard one says 32 feet, the soft one 59" in capsys.readouterr().out
 
 
@@ -240,12 +240,14 @@ def test_lesson_01_describes_what_it_draws(capsys):
     names = ["cat", "it"]
     weights = np.exp(q @ k.T / np.sqrt(2))
     weights = weights / weights.sum(axis=1, keepdims=True)
-    figures.lesson_01.queries_and_keys(q, k, names)
-    figures.lesson_01.scores_map(q @ k.T, names)
-    figures.lesson_01.whole_step(q, k, v, weights, weights @ v, names)
-    figures.lesson_01.impossible_outputs(v, (weights @ v)[0], [[5.3, 4.2]])
-    figures.lesson_01.scale_sweep(np.array([0.5, 1.0, 2.0]), np.array([[5.0, 7.0], [5.0, 6.0], [5.0, 5.5]]), names, 2)
-    figures.lesson_01.longer_query(
+    figures.three_tokens.queries_and_keys(q, k, names)
+    figures.three_tokens.scores_map(q @ k.T, names)
+    figures.three_tokens.whole_step(q, k, v, weights, weights @ v, names)
+    figures.three_tokens.impossible_outputs(v, (weights @ v)[0], [[5.3, 4.2]])
+    figures.three_tokens.scale_sweep(
+        np.array([0.5, 1.0, 2.0]), np.array([[5.0, 7.0], [5.0, 6.0], [5.0, 5.5]]), names, 2
+    )
+    figures.three_tokens.longer_query(
         k, q[0], np.array([0.0, 1.0, 2.0]), np.array([[0.5, 0.5], [0.4, 0.6], [0.2, 0.8]]), target=1
     )
     said = capsys.readouterr().out

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import pytest
 
-from grader.course import references, registry
-from grader.course.spec import Mistake
+from grader.course import references
+from grader.course.course import open_course
+from grader.course.spec import SEED, Mistake
 from grader.judging.judge import judge
 from tests.conftest import WHOLE_GRID
 from tests.live import Live
 
-EXERCISES = registry.exercise_names()
+EXERCISES = open_course().exercise_names()
 EVERY = 1 if WHOLE_GRID else 12  # one mistake in so many
-SEEDS = (registry.SEED, 2026)
+SEEDS = (SEED, 2026)
 
 
 def some(number: int, name: str) -> list[tuple[str, Mistake]]:
     """The mistakes of one exercise that are tried: at least one, from another place in the list for each exercise."""
-    mistakes = registry.exercise(name).mistakes
+    mistakes = open_course().exercise(name).mistakes
     return [(name, mistake) for mistake in mistakes[number % min(EVERY, len(mistakes)) :: EVERY]]
 
 
@@ -31,14 +32,16 @@ SOME = [one for number, name in enumerate(EXERCISES) for one in some(number, nam
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", EXERCISES)
 def test_the_reference_passes(name, seed):
-    verdict = judge(registry.exercise(name), Live(name, references.reference(name)), seed)
+    verdict = judge(open_course().exercise(name), Live(name, references.reference(open_course().exercise(name))), seed)
     assert verdict.status == "passed", f"{verdict.headline} {verdict.experiment}"
     assert verdict.verified
 
 
 @pytest.mark.parametrize("name, mistake", SOME, ids=[f"{name}-{mistake.id}" for name, mistake in SOME])
 def test_a_mistake_is_rejected_and_named_with_other_numbers(name, mistake):
-    verdict = judge(registry.exercise(name), Live(name, references.wrong(name, mistake)), SEEDS[1])
+    verdict = judge(
+        open_course().exercise(name), Live(name, references.wrong(open_course().exercise(name), mistake)), SEEDS[1]
+    )
     assert not verdict.passed
     assert mistake.id in verdict.mistakes, f"{verdict.status}: {verdict.headline} -> {verdict.mistakes}"
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from grader.course import prose, references, registry
+from grader.course import prose, references
+from grader.course.course import open_course
 from grader.course.stubs import code_or_prose, encode, notebook
 from grader.judging.judge import judge
 from tests import lab
@@ -42,7 +43,10 @@ def address(tmp_path_factory) -> Iterator[str]:
     """Of a JupyterLab whose folder holds the pristine lesson and a prediction."""
     place = tmp_path_factory.mktemp("lab") / "lab"
     with lab.jupyterlab(place, LESSON) as found:
-        cells = [code_or_prose("p", prose.folded(ASKED), {}, True), code_or_prose("w", registry.way(LESSON), {}, True)]
+        cells = [
+            code_or_prose("p", prose.folded(ASKED), {}, True),
+            code_or_prose("w", open_course().nav_links(LESSON), {}, True),
+        ]
         mine = {
             "def": WRONG,
             "imports": f"{RECORD}\nimport numpy as np\nfrom grader import check",
@@ -51,7 +55,7 @@ def address(tmp_path_factory) -> Iterator[str]:
         order = [code_or_prose(id, mine[id], {}, False) for id in ("imports", "def", "check")]
         (place / "work" / f"{BUTTONS}.ipynb").write_text(encode(notebook(order, {})))
         (place / "work" / f"{PREDICTION}.ipynb").write_text(encode(notebook(cells, {})))
-        shutil.copy(registry.glossary_path(), place / "work")
+        shutil.copy(open_course().glossary_path, place / "work")
         yield found
 
 
@@ -81,7 +85,7 @@ def test_lesson_01_untouched_then_wrong_then_right(lesson_page, artefacts):
     expect(lab.output(check)).to_contain_text("not started", ignore_case=True)
     lab.picture(page, check, artefacts / "1-untouched.png")
 
-    verdict = judge(registry.exercise("softmax_rows"), from_cells("softmax_rows", WRONG))
+    verdict = judge(open_course().exercise("softmax_rows"), from_cells("softmax_rows", WRONG))
     assert verdict.mistakes, "the wrong answer of this test is to be one whose mistake is proven"
     lab.rewrite(page, lab.cell(page, "def softmax_rows"), WRONG)
     lab.run(page, check)
@@ -94,7 +98,7 @@ def test_lesson_01_untouched_then_wrong_then_right(lesson_page, artefacts):
     assert box and box["width"] > 40 and box["height"] > 20
     lab.picture(page, check, artefacts / "2-wrong.png")
 
-    lab.rewrite(page, lab.cell(page, "def softmax_rows"), references.solution_text("softmax_rows"))
+    lab.rewrite(page, lab.cell(page, "def softmax_rows"), references.solution_text(open_course(), "softmax_rows"))
     lab.run(page, check)
     expect(output).to_contain_text("passed", ignore_case=True)
     expect(output).not_to_contain_text(verdict.mistakes[0])

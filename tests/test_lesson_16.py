@@ -12,21 +12,21 @@ import torch
 
 from grader.authoring.build import checked_cells, solution_notebook
 from grader.authoring.execute import run
-from grader.course import registry
+from grader.course.course import open_course
 from grader.data import smollm2
 from tests import llama
-from tests.zoo import lesson_16
 
 NAME = "16_todays_block"
+lesson_16 = open_course().module(f"{NAME}.zoo.answers")
 SMALL = smollm2.Config(layers=2, d_model=24, heads=6, kv_heads=2, d_hidden=20, base=300.0, eps=1e-5, vocabulary=11)
 
 
 @pytest.fixture(scope="module")
 def lesson() -> dict:
     """What the solved lesson defines, payoff cells left out."""
-    cells, spec = checked_cells(NAME)
+    cells, spec = checked_cells(open_course(), NAME)
     made: dict = {}
-    for cell in solution_notebook(NAME, cells, spec)["cells"]:
+    for cell in solution_notebook(open_course(), NAME, cells, spec)["cells"]:
         about = cell["metadata"].get("grader", {})
         if (
             cell["cell_type"] == "code"
@@ -98,7 +98,7 @@ def test_the_formula_answers_as_torch_s_operator(lesson, asked):
 
 def cell(begins: str) -> str:
     """The lesson's cell that begins like this."""
-    (text,) = [each.text for each in checked_cells(NAME)[0] if each.text.startswith(begins)]
+    (text,) = [each.text for each in checked_cells(open_course(), NAME)[0] if each.text.startswith(begins)]
     return text
 
 
@@ -124,7 +124,7 @@ def test_however_they_are_written_a_block_runs_on_the_formula_and_the_learner_s_
     exec("\n".join((block, norm, cell("class Llama("))), made)
     made["model"] = made["Llama"](SMALL, held)
     made["likely"] = [(str(elsewhere(held, tokens, SMALL)[-1].argmax()), 1.0)]
-    for each in checked_cells(NAME)[0]:
+    for each in checked_cells(open_course(), NAME)[0]:
         if each.text.startswith("if passed(LlamaBlock) and passed(rms_norm)"):
             exec(each.text, made)
     assert made["replaced"][-1] == "rms_norm", "the last norm of all, at least"
@@ -179,7 +179,7 @@ def ran(notebook: dict) -> list[str]:
     """What each code cell said. No cell fails."""
     shown = [
         outputs
-        for cell, (_, outputs) in zip(notebook["cells"], run(notebook), strict=True)
+        for cell, (_, outputs) in zip(notebook["cells"], run(open_course(), notebook), strict=True)
         if cell["cell_type"] == "code"
     ]
     assert not [said(outputs) for outputs in shown for output in outputs if output["output_type"] == "error"]
@@ -188,8 +188,8 @@ def ran(notebook: dict) -> list[str]:
 
 def solved_notebook() -> dict:
     """The solved lesson; its quoted numbers left out, which need the weights."""
-    cells, spec = checked_cells(NAME)
-    notebook = solution_notebook(NAME, cells, spec)
+    cells, spec = checked_cells(open_course(), NAME)
+    notebook = solution_notebook(open_course(), NAME, cells, spec)
     notebook["cells"] = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     return notebook
 
@@ -204,14 +204,14 @@ def test_without_the_weights_a_solved_notebook_runs_to_its_end_and_says_how_to_g
 def test_a_damaged_file_is_one_sentence_in_the_notebook(monkeypatch, tmp_path):
     (tmp_path / "cut.gguf").write_bytes(b"GGUF" + bytes(30))
     monkeypatch.setenv(smollm2.VARIABLE, str(tmp_path / "cut.gguf"))
-    outputs = [output for _, shown in run(solved_notebook()) for output in shown]
+    outputs = [output for _, shown in run(open_course(), solved_notebook()) for output in shown]
     (error,) = [output for output in outputs if output["output_type"] == "error"]
     assert error["ename"] == "WeightsError" and "\n".join(error["traceback"]) == f"WeightsError: {error['evalue']}"
     assert "cut.gguf" in error["evalue"] and "cut short, damaged or" in error["evalue"]
 
 
 def test_the_stored_run_says_paris():
-    stored = json.loads(registry.solution_path(NAME).read_text(encoding="utf-8"))
+    stored = json.loads(open_course().solution_path(NAME).read_text(encoding="utf-8"))
     texts = [said(cell["outputs"]) for cell in stored["cells"] if cell["cell_type"] == "code"]
     assert any("␣Paris 0.77" in text for text in texts) and any(
         "The capital of France is Paris." in text for text in texts
@@ -220,5 +220,5 @@ def test_the_stored_run_says_paris():
         "{'scaled_dot_product_attention': 30, 'rms_norm': 61} calls replaced\nnext token ' Paris'" in text
         for text in texts
     )
-    learner = registry.notebook_path(NAME).read_text(encoding="utf-8")
+    learner = open_course().notebook_path(NAME).read_text(encoding="utf-8")
     assert "|  Paris | 0.77" in learner, "the learner's notebook shows the stored run as a table"

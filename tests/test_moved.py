@@ -8,22 +8,21 @@ import json
 import pytest
 
 from grader.cli import main
-from grader.course import registry
-from grader.course.moved import MOVED, RENAMED
+from grader.course.course import open_course
 from grader.course.stubs import encode
 from grader.grading.handed_in import choice
 from grader.grading.roster import entries
 from grader.notebook import workspace
 from grader.submission.submission import read_submission
-from tests.zoo import lesson_12, lesson_13
 
 BLOCK, MODEL, GPU = "11_causal_multi_head_attention", "12_language_model", "13_gpu"
+lesson_12, lesson_13 = (open_course().module(f"{name}.zoo.answers") for name in ("12_language_model", "13_gpu"))
 WRITES, PICKS = lesson_12.RIGHT["generate"][0].strip(), lesson_13.RIGHT["pick_device"][0].strip()
 
 
 def before(of: str, work: dict[str, str] | None = None) -> dict:
     """A learner's notebook of an earlier version: lesson 11 with its second half, or the GPU's as lesson 12."""
-    notebook = copy.deepcopy(registry.pristine(of))
+    notebook = copy.deepcopy(open_course().pristine(of))
     if of == BLOCK:
         given = {
             "cell_type": "code",
@@ -34,7 +33,9 @@ def before(of: str, work: dict[str, str] | None = None) -> dict:
             "source": ["class LanguageModel(nn.Module):\n", "    pass"],
         }
         moved = [
-            cell for cell in registry.pristine(MODEL)["cells"] if cell["id"] in ("exercise-generate", "check-generate")
+            cell
+            for cell in open_course().pristine(MODEL)["cells"]
+            if cell["id"] in ("exercise-generate", "check-generate")
         ]
         notebook["cells"] += [given, *copy.deepcopy(moved)]
     notebook["metadata"]["grader"] = {"lesson": {GPU: "12_gpu"}.get(of, of), "version": "earlier"}
@@ -68,8 +69,13 @@ def code(path) -> str:
 
 
 def test_what_moved_is_where_the_course_says():
-    assert set(RENAMED.values()) <= set(registry.lessons()) and not set(RENAMED) & set(registry.lessons())
-    assert all(registry.lesson_of(name) != old and old in registry.lessons() for name, old in MOVED.items())
+    assert set(open_course().renamed.values()) <= set(open_course().lessons()) and not set(open_course().renamed) & set(
+        open_course().lessons()
+    )
+    assert all(
+        open_course().lesson_of(name) != old and old in open_course().lessons()
+        for name, old in open_course().moved.items()
+    )
 
 
 # --- grading ---------------------------------------------------------------------------------
@@ -77,51 +83,51 @@ def test_what_moved_is_where_the_course_says():
 
 @pytest.mark.parametrize("name", ["12_gpu", "mine", "12_gpu (1)"])
 def test_a_notebook_of_the_former_name_is_graded_as_its_lesson(tmp_path, name):
-    found = read_submission(put(tmp_path, name, before(GPU, {"pick_device": PICKS})))
+    found = read_submission(open_course(), put(tmp_path, name, before(GPU, {"pick_device": PICKS})))
     assert found.lessons == (GPU,) and "pick_device" in found.plan(GPU).owners
 
 
 def test_a_former_name_without_metadata_is_known_too(tmp_path):
     put(tmp_path / "class" / "ada", "12_gpu", bare(before(GPU)))
-    assert read_submission(tmp_path / "class" / "ada").lessons == (GPU,)
-    assert choice(entries(tmp_path / "class")[0]).lessons == (GPU,)
+    assert read_submission(open_course(), tmp_path / "class" / "ada").lessons == (GPU,)
+    assert choice(open_course(), entries(tmp_path / "class")[0]).lessons == (GPU,)
 
 
 def test_the_new_name_counts_where_both_are_handed_in(tmp_path):
     put(tmp_path, "12_gpu", before(GPU))
-    put(tmp_path, GPU, {**before(GPU, {"pick_device": PICKS}), "metadata": registry.pristine(GPU)["metadata"]})
-    plan = read_submission(tmp_path).plan(GPU)
+    put(tmp_path, GPU, {**before(GPU, {"pick_device": PICKS}), "metadata": open_course().pristine(GPU)["metadata"]})
+    plan = read_submission(open_course(), tmp_path).plan(GPU)
     assert PICKS in [cell.text.strip() for cell in plan.cells]
 
 
 @pytest.mark.parametrize("shape", [lambda notebook: notebook, bare])
 def test_an_old_notebook_counts_for_both_lessons(tmp_path, shape):
-    found = read_submission(put(tmp_path, BLOCK, shape(before(BLOCK, {"generate": WRITES}))))
+    found = read_submission(open_course(), put(tmp_path, BLOCK, shape(before(BLOCK, {"generate": WRITES}))))
     assert found.lessons == (BLOCK, MODEL)
     plan = found.plan(MODEL)
     assert set(plan.owners) == {"generate"} and plan.cells[plan.owners["generate"]].text.strip() == WRITES
     assert "counts for both" in plan.notes[0]
-    for name in set(registry.CONTRACT[MODEL]) - {"generate"}:  # the given class of that time is nobody's answer
+    for name in set(open_course().exercises[MODEL]) - {"generate"}:  # the given class of that time is nobody's answer
         assert f"No notebook of lesson {MODEL} was handed in" in plan.missing(name).message
 
 
 def test_an_old_notebook_does_not_count_beside_a_new_one(tmp_path):
     put(tmp_path, BLOCK, before(BLOCK, {"generate": WRITES}))
-    put(tmp_path, MODEL, registry.pristine(MODEL))
-    plan = read_submission(tmp_path).plan(MODEL)
+    put(tmp_path, MODEL, open_course().pristine(MODEL))
+    plan = read_submission(open_course(), tmp_path).plan(MODEL)
     assert WRITES not in [cell.text.strip() for cell in plan.cells] and not any(
         "counts for both" in note for note in plan.notes
     )
 
 
 def test_a_new_notebook_of_lesson_11_says_nothing_of_lesson_12(tmp_path):
-    assert read_submission(put(tmp_path, BLOCK, registry.pristine(BLOCK))).lessons == (BLOCK,)
+    assert read_submission(open_course(), put(tmp_path, BLOCK, open_course().pristine(BLOCK))).lessons == (BLOCK,)
 
 
 def test_a_class_of_old_notebooks_is_graded_on_both_lessons(tmp_path):
     for name in ("ada", "bob"):
         put(tmp_path / name, BLOCK, before(BLOCK, {"generate": WRITES}))
-    assert choice(entries(tmp_path)[0]).lessons == (BLOCK, MODEL)
+    assert choice(open_course(), entries(tmp_path)[0]).lessons == (BLOCK, MODEL)
 
 
 def test_an_old_notebook_is_graded_in_full(tmp_path, capsys):
@@ -153,7 +159,7 @@ def test_update_takes_work_to_the_lesson_where_its_exercise_is_now(tmp_path):
     assert change.backup.read_bytes() == data
     assert code(tmp_path / f"{MODEL}.ipynb").count(WRITES) == 1 and "def generate" not in code(old)
     assert not workspace.update(BLOCK, tmp_path).changed and not workspace.update(MODEL, tmp_path).changed
-    assert read_submission(tmp_path).lessons == (BLOCK, MODEL)
+    assert read_submission(open_course(), tmp_path).lessons == (BLOCK, MODEL)
 
 
 def test_update_of_the_new_lesson_alone_finds_the_work(tmp_path):
@@ -165,7 +171,7 @@ def test_update_of_the_new_lesson_alone_finds_the_work(tmp_path):
 
 def test_update_fills_a_fresh_notebook_of_the_new_lesson(tmp_path):
     put(tmp_path, BLOCK, before(BLOCK, {"generate": WRITES}))
-    put(tmp_path, MODEL, registry.pristine(MODEL))
+    put(tmp_path, MODEL, open_course().pristine(MODEL))
     workspace.update(BLOCK, tmp_path)
     assert code(tmp_path / f"{MODEL}.ipynb").count("def generate") == 1 and WRITES in code(tmp_path / f"{MODEL}.ipynb")
 
@@ -178,12 +184,12 @@ def test_update_never_overwrites_work_in_the_new_lesson(tmp_path):
         tmp_path,
         MODEL,
         {
-            **registry.pristine(MODEL),
+            **open_course().pristine(MODEL),
             "cells": [
                 next(cell for cell in new["cells"] if cell["id"] == each["id"])
                 if each["id"] == "exercise-generate"
                 else each
-                for each in registry.pristine(MODEL)["cells"]
+                for each in open_course().pristine(MODEL)["cells"]
             ],
         },
     )

@@ -12,10 +12,10 @@ import pytest
 
 from grader.authoring.execute import CELL_TIMEOUT_S
 from grader.authoring.kernel import Kernel
-from grader.course import registry
+from grader.course.course import open_course
 from tests.conftest import ROOT
 
-NAMES = registry.lessons()
+NAMES = open_course().lessons()
 
 # In these kernels perf_counter() counts their own processor time, so many times over: what else runs here makes no difference. 12 trains
 # for a minute and says that a slow machine learns less in it: its kernel is on one eight times as slow. 13 and 15 compare times.
@@ -31,7 +31,7 @@ time.perf_counter = perf_counter
 
 
 def stored(name: str) -> dict:
-    return json.loads(registry.solution_path(name).read_text(encoding="utf-8"))
+    return json.loads(open_course().solution_path(name).read_text(encoding="utf-8"))
 
 
 def code_cells(notebook: dict, *roles: str) -> list[dict]:
@@ -51,7 +51,7 @@ def test_a_solution_stores_what_it_shows(name):
     """nbval passes whatever has no stored output, so the outputs themselves are asked for."""
     notebook = stored(name)
     checks, payoffs = code_cells(notebook, "check"), code_cells(notebook, "payoff")
-    assert len(checks) == len(registry.CONTRACT[name])
+    assert len(checks) == len(open_course().exercises[name])
     assert all("PASSED" in shown(cell) for cell in checks), [shown(cell)[:80] for cell in checks]
     opened = {cell["metadata"]["grader"]["exercise"] for cell in payoffs}
     assert opened == {cell["metadata"]["grader"]["exercise"] for cell in payoffs if shown(cell).strip()}, (
@@ -106,7 +106,7 @@ def test_nbval_runs_a_solution_and_compares_its_numbers(name, monkeypatch, tmp_p
     ran = Reports()
     options = ["-q", "-c", str(ROOT / "pyproject.toml"), "-p", "no:cacheprovider", "-p", "no:faulthandler"]
     nbval = ["-p", "nbval.plugin", "--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout", "180"]
-    code = pytest.main([*options, *nbval, str(registry.solution_path(name))], plugins=[ran])
+    code = pytest.main([*options, *nbval, str(open_course().solution_path(name))], plugins=[ran])
     with warnings.catch_warnings(action="ignore", category=ResourceWarning):
         gc.collect()  # nbval closes no kernel's output; a later test that lets nothing warn would be blamed for it
     assert code == 0, "\n".join(report.longreprtext[-4000:] for report in ran.cells if not report.passed)
@@ -117,13 +117,13 @@ def test_nbval_runs_a_solution_and_compares_its_numbers(name, monkeypatch, tmp_p
 def kernel() -> Iterator[Kernel]:
     """One for all untouched notebooks. What they hold beside their stubs, nbval runs in a kernel of its own, which costs three
     seconds of imports a lesson."""
-    with Kernel() as started:
+    with Kernel(open_course()) as started:
         yield started
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_untouched_notebook_runs_to_its_end_and_says_not_started(name, kernel):
-    notebook = json.loads(registry.notebook_path(name).read_text(encoding="utf-8"))
+    notebook = json.loads(open_course().notebook_path(name).read_text(encoding="utf-8"))
     kernel.run("get_ipython().reset()", CELL_TIMEOUT_S)  # of names and of cells that ran, which a check reads
     for cell in code_cells(notebook):
         count, said = kernel.run("".join(cell["source"]), CELL_TIMEOUT_S)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import references, registry
+from grader.course import references
+from grader.course.course import GLOSSARY, open_course
 from tests import own_course
 from tests.conftest import ROOT
 
@@ -60,11 +61,15 @@ def test_constraints_pin_every_requirement():
 def test_the_wheel_carries_the_course(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     assert [name for name in names if name.endswith(".data/data/etc/ipython/startup/50-attention-course.py")]
-    for lesson in registry.lessons():
-        for path in (registry.source_path(lesson), registry.notebook_path(lesson), registry.solution_path(lesson)):
+    for lesson in open_course().lessons():
+        for path in (
+            open_course().source_path(lesson),
+            open_course().notebook_path(lesson),
+            open_course().solution_path(lesson),
+        ):
             assert f"grader/_course/{path.relative_to(ROOT).as_posix()}" in names
         assert f"grader/course/lessons/{lesson}/__init__.py" in names
-    assert f"grader/_course/notebooks/{registry.GLOSSARY}" in names
+    assert f"grader/_course/notebooks/{GLOSSARY}" in names
     for path in (ROOT / "grader" / "authoring" / "release" / "files").iterdir():
         assert f"grader/authoring/release/files/{path.name}" in names
     assert zipfile.ZipFile(wheel).read("grader/_course/constraints.txt") == (ROOT / "constraints.txt").read_bytes()
@@ -121,7 +126,7 @@ def test_the_wheel_alone_grades_a_folder_of_notebooks(alone, tmp_path):
     notebook = json.loads((tmp_path / "00_start_here.ipynb").read_text())
     for cell in notebook["cells"]:
         if cell["id"].startswith("exercise-"):
-            cell["source"] = references.solution_text(cell["id"].removeprefix("exercise-"))
+            cell["source"] = references.solution_text(open_course(), cell["id"].removeprefix("exercise-"))
     (tmp_path / "ada" / "00_start_here.ipynb").write_text(json.dumps(notebook))
     done = run(alone, "grade", "ada", "--json", "-", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from grader.course import registry
+from grader.course.course import open_course
 from tests.bare import python_of
 from tests.conftest import ROOT
 
@@ -371,4 +371,4 @@ def test_every_test_can_be_collected_without_unix():
     """What needs Unix is skipped with its reason and breaks no other test: Windows lacks these modules and functions."""
     done = subprocess.run([sys.executable, "-c", WITHOUT_UNIX], capture_output=True, text=True, timeout=280, cwd=ROOT)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
-    assert len(registry.exercise_names()) < done.stdout.count("::")
+    assert len(open_course().exercise_names()) < done.stdout.count("::")

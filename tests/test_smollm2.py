@@ -8,9 +8,9 @@ import sys
 
 import numpy as np
 import pytest
+from grader.data.smollm2 import CONFIG, WeightsError
 
 from grader.data import smollm2
-from grader.data.smollm2 import CONFIG, WeightsError
 from tests import llama
 
 SAID = {" Paris": 0.773, " the": 0.065}  # what the reference below gives after "The capital of France is"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import registry
+from grader.course.course import open_course
 from tests.conftest import ROOT
 
 # What a native editor crossed out, and what stood in its place.
@@ -96,15 +96,15 @@ def strings(file: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
-@pytest.mark.parametrize("name", registry.lessons())
+@pytest.mark.parametrize("name", open_course().lessons())
 def test_lessons(name):
-    cells = [cell for cell in registry.cells(name) if cell.role == "prose"]
+    cells = [cell for cell in open_course().cells(name) if cell.role == "prose"]
     assert not [line for cell in cells for line in told(f"line {cell.line}", cell.text)]
 
 
-@pytest.mark.parametrize("name", registry.lessons())
+@pytest.mark.parametrize("name", open_course().lessons())
 def test_tasks_of_exercises(name):
-    lesson = registry.lesson(name)
+    lesson = open_course().lesson(name)
     said = [(one.name, one.task) for one in lesson.exercises] + [(name, f"{lesson.question} {lesson.outcome}")]
     assert not [line for where, text in said for line in told(where, text)]
 

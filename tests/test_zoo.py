@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from grader.course import registry
+from grader.course.course import open_course
 from grader.judging.judge import judge
 from grader.reports import text
 from tests.live import from_cells
 from tests.zoo import beginners
-
-ZOO = Path(__file__).parent / "zoo"
-
-
-def _load(stem: str):
-    path = ZOO / f"{stem}.py"
-    spec = importlib.util.spec_from_file_location(f"zoo_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from tests.zoo.otherwise import OTHERWISE
 
 
 def _mutated(text: str, hunks: tuple[str, ...]) -> str:
@@ -32,10 +20,7 @@ def _mutated(text: str, hunks: tuple[str, ...]) -> str:
     return text
 
 
-ANIMALS = {
-    name: _load(f"lesson_{name[:2]}") for name in registry.lessons() if (ZOO / f"lesson_{name[:2]}.py").is_file()
-}
-OTHERWISE = _load("otherwise").OTHERWISE
+ANIMALS = {name: open_course().module(f"{name}.zoo.answers") for name in open_course().lessons()}
 # Written so, each of them ends in an exception of its own words in all cases that show it, and no number proves the mistake.
 ONLY_REJECTED = {("CausalSelfAttention", "MA15"), ("attention_backward", "GB7")}
 RIGHT = [(e, i, t) for zoo in ANIMALS.values() for e, texts in zoo.RIGHT.items() for i, t in enumerate(texts)]
@@ -44,14 +29,14 @@ WRONG = [(e, i, w) for zoo in ANIMALS.values() for e, wrongs in zoo.WRONG.items(
 
 @pytest.mark.parametrize("exercise, number, text", RIGHT, ids=[f"{e}-{i}" for e, i, _ in RIGHT])
 def test_a_right_answer_passes_in_whatever_style(exercise, number, text):
-    verdict = judge(registry.exercise(exercise), from_cells(exercise, text))
+    verdict = judge(open_course().exercise(exercise), from_cells(exercise, text))
     assert verdict.status == "passed", f"{verdict.headline}\n{verdict.experiment}\n{verdict.details}"
 
 
 @pytest.mark.parametrize("exercise, number, wrong", WRONG, ids=[f"{e}-{i}-{w[0]}" for e, i, w in WRONG])
 def test_a_wrong_answer_is_rejected_and_named(exercise, number, wrong):
     id, text = wrong
-    verdict = judge(registry.exercise(exercise), from_cells(exercise, text))
+    verdict = judge(open_course().exercise(exercise), from_cells(exercise, text))
     assert verdict.status not in ("passed", "could_not_grade", "not_started", "missing"), verdict.headline
     if id is not None:
         assert id in verdict.mistakes, f"{verdict.status}: {verdict.headline} {verdict.mistakes}"
@@ -59,22 +44,22 @@ def test_a_wrong_answer_is_rejected_and_named(exercise, number, wrong):
 
 @pytest.mark.parametrize("exercise", OTHERWISE)
 def test_a_right_answer_written_otherwise_passes(exercise):
-    verdict = judge(registry.exercise(exercise), from_cells(exercise, OTHERWISE[exercise][0]))
+    verdict = judge(open_course().exercise(exercise), from_cells(exercise, OTHERWISE[exercise][0]))
     assert verdict.status == "passed", f"{verdict.headline}\n{verdict.details}"
 
 
 @pytest.mark.parametrize("exercise, id", [(exercise, id) for exercise, (_, ids) in OTHERWISE.items() for id in ids])
 def test_the_same_mistake_written_otherwise_is_named(exercise, id):
     right, ids = OTHERWISE[exercise]
-    verdict = judge(registry.exercise(exercise), from_cells(exercise, _mutated(right, ids[id])))
+    verdict = judge(open_course().exercise(exercise), from_cells(exercise, _mutated(right, ids[id])))
     assert verdict.status in ("failed", "error"), verdict.headline
     assert id in verdict.mistakes or (exercise, id) in ONLY_REJECTED, f"{verdict.headline} {verdict.mistakes}"
 
 
-@pytest.mark.parametrize("name", registry.lessons())
+@pytest.mark.parametrize("name", open_course().lessons())
 def test_every_exercise_is_in_the_zoo_with_three_of_each(name):
     zoo = ANIMALS[name]
-    for exercise in registry.CONTRACT[name]:
+    for exercise in open_course().exercises[name]:
         assert len(zoo.RIGHT.get(exercise, ())) >= 3, exercise
         assert len(zoo.WRONG.get(exercise, ())) >= 3, exercise
 
@@ -82,13 +67,15 @@ def test_every_exercise_is_in_the_zoo_with_three_of_each(name):
 @pytest.mark.parametrize("returned", ["(output, output)", "output.tolist()", "None", "'output'"])
 def test_what_is_no_array_is_told_by_its_type_though_a_probe_cannot_read_it(returned):
     text = f"def attention_einsum(q, k, v):\n    output = np.einsum('bqd,bkd->bq', q, k)\n    return {returned}\n"
-    verdict = judge(registry.exercise("attention_einsum"), from_cells("attention_einsum", text))
+    verdict = judge(open_course().exercise("attention_einsum"), from_cells("attention_einsum", text))
     assert verdict.headline.endswith("expected a NumPy array."), verdict.headline
 
 
 def test_designed_projections_are_judged_by_the_weights_that_they_give():
     text = "def previous_token_projections(t, share):\n    return 1000 * np.eye(t, k=-1), np.eye(t)\n"
-    verdict = judge(registry.exercise("previous_token_projections"), from_cells("previous_token_projections", text))
+    verdict = judge(
+        open_course().exercise("previous_token_projections"), from_cells("previous_token_projections", text)
+    )
     assert "row 0 has 0.3333 on column 0, and at least 0.9 was asked for" in verdict.headline
     (table,) = verdict.tables
     assert table.role == "actual" and np.allclose(table.array, [[1 / 3] * 3, [1, 0, 0], [0, 1, 0]])
@@ -97,7 +84,7 @@ def test_designed_projections_are_judged_by_the_weights_that_they_give():
 @pytest.mark.parametrize("number", range(len(beginners.SAID)))
 def test_what_beginners_let_slip_is_told_in_its_own_words(number):
     exercise, cell, must, must_not = beginners.SAID[number]
-    verdict = judge(registry.exercise(exercise), from_cells(exercise, cell))
+    verdict = judge(open_course().exercise(exercise), from_cells(exercise, cell))
     said = " ".join(text.verdict(verdict).split())
     assert not verdict.passed and verdict.status != "could_not_grade"
     assert all(words in said for words in must), said

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from grader.course import references, registry
+from grader.course import references
 from grader.course.declare import exercise, holds, patch
 from grader.course.spec import Case, MistakeText
 
@@ -48,11 +50,28 @@ class softmax_rows:
     hints = ("?", "where", "____")
 
 
-EXERCISE = softmax_rows
+class ToyCourse:
+    """What the judge asks of the course of an exercise."""
+
+    def next_exercise(self, name):
+        return "weighted_sum"
+
+    def lesson_of(self, name):
+        return "01_toy"
+
+    def mistake_text(self, id):
+        return MistakeText(id, f"This is {id}.", "why")
+
+    def cells(self, lesson):
+        return ()
+
+    def probe_texts(self):
+        return {}
+
+
+EXERCISE = replace(softmax_rows, course=ToyCourse(), lesson="01_toy")
 
 
 def install(monkeypatch) -> None:
     """Makes the toy known to the course for the time of one test."""
-    monkeypatch.setattr(references, "reference", lambda name: build())
-    monkeypatch.setattr(registry, "next_exercise", lambda name: "weighted_sum")
-    monkeypatch.setattr(registry, "mistake_text", lambda id: MistakeText(id, f"This is {id}.", "why"))
+    monkeypatch.setattr(references, "reference", lambda exercise: build())

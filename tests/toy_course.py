@@ -7,10 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from grader.course import own, registry
+from grader.course.course import COURSE_ENV
 from grader.course.percent import read_percent
 from grader.course.spec import Lesson
 from grader.course.stubs import learner_notebook
+from grader.notebook.kernel_course import kernel_course
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "tests" / "courses" / "toy"
@@ -45,7 +46,7 @@ def code(text: str, role: str = "", exercise: str = "", id: str = "") -> dict[st
 
 def pristine() -> dict[str, Any]:
     """The learner's notebook: two given cells, a demonstration, three exercises, a check and a payoff."""
-    text = (FOLDER / "solutions" / f"{NAME}.py").read_text(encoding="utf-8")
+    text = (FOLDER / "solutions" / NAME / "lesson.py").read_text(encoding="utf-8")
     return learner_notebook(NAME, read_percent(text), Lesson(NAME, "A toy", "?", ()))
 
 
@@ -79,5 +80,5 @@ def write(path: Path, content: dict[str, Any] | str | bytes) -> Path:
 
 def install(monkeypatch) -> None:
     """Makes the toy the course of this test and of what it starts, as `--course` does; conftest.py takes it away again."""
-    monkeypatch.setenv(registry.VARIABLE, str(FOLDER))
-    own.enter()
+    monkeypatch.setenv(COURSE_ENV, str(FOLDER))
+    kernel_course.cache_clear()

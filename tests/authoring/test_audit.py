@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from grader.authoring.audit import Findings, audit, render
-from grader.course import references, registry
+from grader.course import references
+from grader.course.course import open_course
 from grader.course.spec import Case, Exercise, Mistake
 from tests import small_lesson as small
 from tests.mistakes import built
@@ -26,9 +27,9 @@ def audited(monkeypatch, tmp_path):
     def of(exercise: Exercise = small.EXERCISE, source: str = small.SOURCE) -> Findings:
         small.install(monkeypatch, tmp_path, source)
         monkeypatch.setattr(references, "reference", lambda name: reference)
-        monkeypatch.setattr(registry, "exercise", lambda name: exercise)
-        monkeypatch.setattr(registry, "lesson", lambda name: replace(small.LESSON, exercises=(exercise,)))
-        return audit([small.NAME])
+        monkeypatch.setattr(open_course(), "exercise", lambda name: exercise)
+        monkeypatch.setattr(open_course(), "lesson", lambda name: replace(small.LESSON, exercises=(exercise,)))
+        return audit(open_course(), [small.NAME])
 
     return of
 
@@ -137,8 +138,8 @@ def test_a_solution_in_the_file_on_disk_is_a_finding(audited, tmp_path):
         "    total = x + x\n",
         "    return total",
     ]
-    registry.notebook_path(small.NAME).write_text(encode(notebook))
-    assert not audit([small.NAME]).kept
+    open_course().notebook_path(small.NAME).write_text(encode(notebook))
+    assert not audit(open_course(), [small.NAME]).kept
 
 
 def test_an_author_s_slip_ends_that_lesson_and_not_the_audit(audited):
@@ -148,12 +149,12 @@ def test_an_author_s_slip_ends_that_lesson_and_not_the_audit(audited):
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", registry.lessons())
+@pytest.mark.parametrize("name", open_course().lessons())
 def test_every_lesson_of_the_course_keeps_the_rules(name):
     """What `grader audit` proves of the course: every mistake of every exercise is rejected and named, every solution passes."""
-    findings = audit([name])
+    findings = audit(open_course(), [name])
     assert findings.problems == []
     assert np.mean([row.mistakes for row in findings.rows]) >= 6
     assert [(row.exercise, row.named) for row in findings.rows] == [
-        (one.name, len({m.id for m in one.mistakes})) for one in registry.lesson(name).exercises
+        (one.name, len({m.id for m in one.mistakes})) for one in open_course().lesson(name).exercises
     ]

@@ -13,7 +13,8 @@ import pytest
 from grader.authoring import build, execute, routes, teaching
 from grader.authoring.lint import proofread
 from grader.cli import author, main
-from grader.course import index, registry, stubs
+from grader.course import stubs
+from grader.course.course import open_course
 from grader.util.errors import AuthorError, LintError
 from tests import small_lesson as small
 
@@ -94,7 +95,7 @@ def test_the_version_changes_with_a_cell_and_not_without():
 
 def test_a_solution_keeps_its_code_without_the_markers(monkeypatch, tmp_path):
     small.install(monkeypatch, tmp_path)
-    notebook = build.solution_notebook(small.NAME, small.cells(), small.LESSON)
+    notebook = build.solution_notebook(open_course(), small.NAME, small.cells(), small.LESSON)
     text = source_of(notebook, "exercise-double")
     assert "total = x + x" in text
     assert "region" not in text
@@ -153,9 +154,9 @@ def test_a_right_source_has_no_slips():
 
 def test_a_specification_that_departs_from_the_contract_is_a_slip(monkeypatch, tmp_path):
     small.install(monkeypatch, tmp_path)
-    monkeypatch.setattr(registry, "CONTRACT", {small.NAME: ("double", "treble")})
+    monkeypatch.setattr(open_course(), "CONTRACT", {small.NAME: ("double", "treble")})
     with pytest.raises(AuthorError, match="the contract has double, treble"):
-        build.checked_cells(small.NAME)
+        build.checked_cells(open_course(), small.NAME)
 
 
 def executed(notebook: dict) -> dict:
@@ -170,21 +171,25 @@ def executed(notebook: dict) -> dict:
 def files(monkeypatch, tmp_path) -> None:
     """A course of the small lesson whose notebooks and notes are fresh."""
     small.install(monkeypatch, tmp_path)
-    registry.notebook_path(small.NAME).write_text(stubs.encode(registry.handed_out(small.NAME)), encoding="utf-8")
-    solved = executed(build.solution_notebook(small.NAME, small.cells(), small.LESSON, ()))
-    registry.solution_path(small.NAME).write_text(stubs.encode(solved), encoding="utf-8")
-    teaching.path(small.NAME).parent.mkdir(parents=True)
-    teaching.path(small.NAME).write_text(teaching.page(small.NAME, small.cells(), small.LESSON, ()), encoding="utf-8")
+    open_course().notebook_path(small.NAME).write_text(
+        stubs.encode(open_course().handed_out(small.NAME)), encoding="utf-8"
+    )
+    solved = executed(build.solution_notebook(open_course(), small.NAME, small.cells(), small.LESSON, ()))
+    open_course().solution_path(small.NAME).write_text(stubs.encode(solved), encoding="utf-8")
+    teaching.path(open_course(), small.NAME).parent.mkdir(parents=True)
+    teaching.path(open_course(), small.NAME).write_text(
+        teaching.page(open_course(), small.NAME, small.cells(), small.LESSON, ()), encoding="utf-8"
+    )
 
 
 def test_fresh_notebooks_are_not_stale(monkeypatch, tmp_path):
     files(monkeypatch, tmp_path)
-    assert build.stale(small.NAME) == []
+    assert build.stale(open_course(), small.NAME) == []
 
 
 def test_missing_files_are_stale(monkeypatch, tmp_path):
     small.install(monkeypatch, tmp_path)
-    assert [text.split(":")[0] for text in build.stale(small.NAME)] == [
+    assert [text.split(":")[0] for text in build.stale(open_course(), small.NAME)] == [
         "notebooks/01_small.ipynb",
         "solutions/01_small.ipynb",
         "docs/teaching/01_small.md",
@@ -193,16 +198,16 @@ def test_missing_files_are_stale(monkeypatch, tmp_path):
 
 def test_an_edited_source_makes_both_stale(monkeypatch, tmp_path):
     files(monkeypatch, tmp_path)
-    path = registry.source_path(small.NAME)
+    path = open_course().source_path(small.NAME)
     path.write_text(path.read_text().replace("arange(3)", "arange(4)"))
-    assert len(build.stale(small.NAME)) == 2
+    assert len(build.stale(open_course(), small.NAME)) == 2
 
 
 def test_an_edited_solution_region_makes_the_solution_stale_alone(monkeypatch, tmp_path):
     files(monkeypatch, tmp_path)
-    path = registry.source_path(small.NAME)
+    path = open_course().source_path(small.NAME)
     path.write_text(path.read_text().replace("total = x + x", "total = 2 * x"))
-    assert [text.split(":")[0] for text in build.stale(small.NAME)] == ["solutions/01_small.ipynb"]
+    assert [text.split(":")[0] for text in build.stale(open_course(), small.NAME)] == ["solutions/01_small.ipynb"]
 
 
 @pytest.mark.parametrize(
@@ -215,27 +220,27 @@ def test_an_edited_solution_region_makes_the_solution_stale_alone(monkeypatch, t
 )
 def test_a_solution_without_what_it_showed_is_stale(monkeypatch, tmp_path, spoil, said):
     files(monkeypatch, tmp_path)
-    path = registry.solution_path(small.NAME)
+    path = open_course().solution_path(small.NAME)
     notebook = json.loads(path.read_text())
     spoil(next(cell for cell in notebook["cells"] if cell["id"] == "check-double"))
     path.write_text(stubs.encode(notebook))
-    (problem,) = build.stale(small.NAME)
+    (problem,) = build.stale(open_course(), small.NAME)
     assert said in problem
 
 
 def test_what_is_no_notebook_is_stale(monkeypatch, tmp_path):
     files(monkeypatch, tmp_path)
-    registry.solution_path(small.NAME).write_text("[]")
-    registry.notebook_path(small.NAME).write_text("")
-    assert len(build.stale(small.NAME)) == 2
+    open_course().solution_path(small.NAME).write_text("[]")
+    open_course().notebook_path(small.NAME).write_text("")
+    assert len(build.stale(open_course(), small.NAME)) == 2
 
 
 def test_a_build_writes_both_notebooks_and_the_notes_and_leaves_nothing_else(monkeypatch, tmp_path):
     small.install(
         monkeypatch, tmp_path, small.SOURCE.replace("import numpy as np", "import numpy as np\ncheck = passed = print")
     )
-    execute.build(small.NAME)
-    assert build.stale(small.NAME) == []
+    execute.build(open_course(), small.NAME)
+    assert build.stale(open_course(), small.NAME) == []
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [
         "01_small.ipynb",
         "01_small.ipynb",
@@ -247,7 +252,7 @@ def test_a_build_writes_both_notebooks_and_the_notes_and_leaves_nothing_else(mon
 def test_a_cell_that_raises_is_the_author_s_slip_and_nothing_is_written(monkeypatch, tmp_path):
     small.install(monkeypatch, tmp_path, small.SOURCE.replace("print(np.arange(3).sum())", "1 / 0"))
     with pytest.raises(AuthorError, match=r"solutions/01_small.py:10: this cell raises ZeroDivisionError"):
-        execute.build(small.NAME)
+        execute.build(open_course(), small.NAME)
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["01_small.py"]
 
 
@@ -255,11 +260,11 @@ def test_a_lesson_whose_run_needs_what_is_missing_keeps_its_stored_run(monkeypat
     """A machine without the real model must not put an empty run in the place of a stored one."""
     files(monkeypatch, tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    registry.source_path(small.NAME).write_text(before.pop(registry.source_path(small.NAME)).decode() + "\n")
-    monkeypatch.setattr(registry, "lesson", lambda name: replace(small.LESSON, needs="smollm2"))
+    open_course().source_path(small.NAME).write_text(before.pop(open_course().source_path(small.NAME)).decode() + "\n")
+    monkeypatch.setattr(open_course(), "lesson", lambda name: replace(small.LESSON, needs="smollm2"))
     monkeypatch.setenv("ATTENTION_COURSE_SMOLLM2", str(tmp_path / "none.gguf"))
     with pytest.raises(AuthorError) as raised:
-        execute.build(small.NAME)
+        execute.build(open_course(), small.NAME)
     (problem,) = raised.value.problems
     assert (
         "nothing was written and the stored run stays" in problem.sentence
@@ -277,7 +282,7 @@ def test_lessons_are_built_together_and_those_that_measure_times_alone(monkeypat
     names = [f"0{number}_some" for number in range(6)]
     texts = {name: "import timeit" if name[1] in "14" else "x = 1" for name in names}
     monkeypatch.setattr(author, "chosen", lambda asked: names)
-    monkeypatch.setattr(registry, "source", texts.__getitem__)
+    monkeypatch.setattr(open_course(), "source", texts.__getitem__)
     monkeypatch.setattr(index, "refresh", lambda: None)
     monkeypatch.setattr(routes, "refresh", lambda: None)
     running, beside, lock = set(), {}, threading.Lock()
@@ -302,7 +307,7 @@ def test_lessons_are_built_together_and_those_that_measure_times_alone(monkeypat
 def test_a_lesson_that_is_not_built_fails_the_build_and_keeps_no_other_back(monkeypatch, capsys):
     names = ["01_some", "02_some"]
     monkeypatch.setattr(author, "chosen", lambda asked: names)
-    monkeypatch.setattr(registry, "source", lambda name: "")
+    monkeypatch.setattr(open_course(), "source", lambda name: "")
     monkeypatch.setattr(index, "refresh", lambda: None)
     monkeypatch.setattr(routes, "refresh", lambda: None)
 

@@ -10,6 +10,7 @@ import pytest
 
 from grader.authoring.execute import _steady, run
 from grader.authoring.kernel import KernelError
+from grader.course.course import open_course
 from grader.course.stubs import code_or_prose, notebook
 
 
@@ -25,6 +26,7 @@ def said(result) -> list[str]:
 @pytest.fixture(scope="module")
 def results():
     return run(
+        open_course(),
         cells(
             "import sys, os; print(sys.executable, os.getcwd(), os.environ['ATTENTION_COURSE_PROGRESS'], sep='|')",
             "print(object())\nimport warnings; warnings.warn('look')",
@@ -33,7 +35,7 @@ def results():
             "from IPython.display import clear_output\nprint('gone')\nclear_output()\nprint('stays')",
             "1 / 0",
             "print('not reached')",
-        )
+        ),
     )
 
 
@@ -84,21 +86,21 @@ def test_nothing_runs_after_a_cell_that_raises(results):
 def test_waiting_threads_of_a_build_sleep_unless_told_otherwise(monkeypatch):
     for asked, seen in ((None, "PASSIVE"), ("ACTIVE", "ACTIVE")):
         monkeypatch.setenv("OMP_WAIT_POLICY", asked) if asked else monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
-        assert said(run(cells("import os; print(os.environ['OMP_WAIT_POLICY'])"))[0]) == [f"{seen}\n"]
+        assert said(run(open_course(), cells("import os; print(os.environ['OMP_WAIT_POLICY'])"))[0]) == [f"{seen}\n"]
 
 
 def test_a_cell_that_never_ends_is_told():
     with pytest.raises(KernelError, match="c1: this cell is still running after 2 s"):
-        run(cells("1", "while True: pass"), timeout_s=2)
+        run(open_course(), cells("1", "while True: pass"), timeout_s=2)
 
 
 def test_a_kernel_that_ends_is_told():
     with pytest.raises(KernelError, match="c0: the kernel ended"):
-        run(cells("import os; os._exit(3)"), timeout_s=60)
+        run(open_course(), cells("import os; os._exit(3)"), timeout_s=60)
 
 
 def test_a_display_that_is_drawn_over_is_kept_as_it_was_last():
     """A progress bar is one display, updated many times; other displays of the cell keep their place."""
     shown = "bar = display('begun', display_id=True)\ndisplay('beside')\nbar.update('half')\nbar.update('done')"
-    (result,) = run(cells(shown))
+    (result,) = run(open_course(), cells(shown))
     assert said(result) == ["'done'", "'beside'"]

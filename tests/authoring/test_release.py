@@ -20,15 +20,16 @@ from grader.authoring import release as releasing
 from grader.authoring.release import Release, gradescope, handout, release
 from grader.authoring.release.leaks import all_secrets, leaks, secrets_of
 from grader.cli import main
-from grader.course import references, registry
+from grader.course import references
+from grader.course.course import open_course
 from grader.grading.grade import grade_submission
 from grader.sandbox.sandbox import Sandbox
 from grader.util.errors import InputError
 from tests.conftest import ROOT, WHOLE_GRID
 
-ALL = registry.lessons()
+ALL = open_course().lessons()
 CHOSEN = ("00_start_here", "01_three_tokens")
-FIRST = sum(exercise.points for exercise in registry.lesson(CHOSEN[0]).exercises)  # a solved first lesson
+FIRST = sum(exercise.points for exercise in open_course().lesson(CHOSEN[0]).exercises)  # a solved first lesson
 NOT_ON_POSIX = pytest.mark.skipif(os.name == "nt", reason="the autograder's scripts are for bash")
 
 
@@ -90,7 +91,7 @@ def solved(path: Path) -> None:
     for cell in notebook["cells"]:
         about = cell["metadata"]["grader"]
         if about.get("role") == "exercise":
-            cell["source"] = references.solution_text(about["exercise"])
+            cell["source"] = references.solution_text(open_course(), about["exercise"])
     path.write_text(json.dumps(notebook), encoding="utf-8")
 
 
@@ -116,9 +117,9 @@ def test_the_hand_out_holds_what_a_learner_needs(released):
         "AGENTS.md",
     } <= set(files)
     for name in CHOSEN:
-        assert json.loads((released / f"notebooks/{name}.ipynb").read_text(encoding="utf-8")) == registry.handed_out(
-            name, CHOSEN
-        )
+        assert json.loads(
+            (released / f"notebooks/{name}.ipynb").read_text(encoding="utf-8")
+        ) == open_course().handed_out(name, CHOSEN)
     page = (released / "README.md").read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)]*)\)", page):
         assert (released / target).is_file(), target
@@ -147,8 +148,8 @@ def test_nothing_names_a_registry_or_this_machine(released, bare):
 
 
 def test_the_same_release_has_the_same_bytes():
-    assert handout(CHOSEN) == handout(CHOSEN)
-    assert gradescope(CHOSEN) == gradescope(CHOSEN)
+    assert handout(open_course(), CHOSEN) == handout(open_course(), CHOSEN)
+    assert gradescope(open_course(), CHOSEN) == gradescope(open_course(), CHOSEN)
 
 
 # Each lesson alone shows what its own files lack or give away; together they show what two of them do to each other.
@@ -193,7 +194,7 @@ def test_the_lessons_before_come_along_and_only_those_named_are_graded(tmp_path,
     assert sorted(path.stem for path in (place / "notebooks").glob("*.ipynb")) == list(ALL[:3])
     said = capsys.readouterr().out
     assert "3 lessons in" in said and "Lessons that come before are in it, too: 00, 01; --only leaves them out." in said
-    points = sum(exercise.points for exercise in registry.lesson(ALL[2]).exercises)
+    points = sum(exercise.points for exercise in open_course().lesson(ALL[2]).exercises)
     assert f"autograder points to {points}." in said
     (job,) = yaml.safe_load((place / ".github/workflows/grade.yml").read_text())["jobs"].values()
     assert job["env"]["LESSONS"] == "02" and "02" in (place / ".gitlab-ci.yml").read_text()
@@ -241,13 +242,13 @@ def test_the_command_says_what_the_hand_out_shows(tmp_path, capsys, flags, said,
 
 def test_work_from_an_earlier_hand_out_is_brought_along_as_the_readme_says(released, from_release, tmp_path):
     solved(shutil.copytree(released, tmp_path / "first") / "notebooks" / f"{CHOSEN[0]}.ipynb")
-    release(tmp_path / "second", ALL[2:3], earlier=CHOSEN)
+    release(open_course(), tmp_path / "second", ALL[2:3], earlier=CHOSEN)
     python = install(next((tmp_path / "second").glob("wheels/*.whl")), tmp_path / "env")
     for name in CHOSEN:
         shutil.copy(tmp_path / "first" / "notebooks" / f"{name}.ipynb", tmp_path / "second" / "notebooks")
     done = run(python.with_name("grader"), "update", cwd=tmp_path / "second")
     assert done.returncode == 0 and "backups" in done.stdout, done.stderr
-    report = grade_submission(tmp_path / "second", lessons=["00"])
+    report = grade_submission(open_course(), tmp_path / "second", lessons=["00"])
     assert report.score == report.max_score > 0
     assert "02_softmax.ipynb" in (tmp_path / "second" / "notebooks" / f"{CHOSEN[1]}.ipynb").read_text(), (
         "the next lesson is linked now"
@@ -263,7 +264,7 @@ def test_in_another_hand_out_s_notebook_check_hint_and_figures_say_so(from_relea
         "check('softmax')",
         "print(passed('softmax'))",
         "hint('softmax')",
-        "figures.lesson_02",
+        "figures.softmax",
     )
     program = "\n".join(
         ("from grader import check, figures, hint, passed", *(f"print('---')\n{call}" for call in calls))
@@ -281,7 +282,7 @@ def test_another_hand_out_s_notebook_is_not_graded_as_a_lesson_of_this_one(from_
     names = ("02_softmax.ipynb", "01_three_tokens.ipynb", "mine.ipynb")
     for name in names:
         (tmp_path / name[:4]).mkdir()
-        (tmp_path / name[:4] / name).write_text(json.dumps(registry.pristine("02_softmax")))
+        (tmp_path / name[:4] / name).write_text(json.dumps(open_course().pristine("02_softmax")))
     done = run(
         from_release, "grade", *(tmp_path / name[:4] for name in names), "--lessons", "01", "--json", "-", cwd=tmp_path
     )
@@ -292,12 +293,12 @@ def test_another_hand_out_s_notebook_is_not_graded_as_a_lesson_of_this_one(from_
 
 
 def test_untouched_notebooks_are_not_started_and_a_solved_one_passes(released, tmp_path):
-    report = grade_submission(released)
+    report = grade_submission(open_course(), released)
     assert [lesson.name for lesson in report.lessons] == list(CHOSEN) and report.score == 0
     assert {v.status for lesson in report.lessons for v in lesson.verdicts} == {"not_started"}
     mine = shutil.copytree(released, tmp_path / "mine")
     solved(mine / "notebooks" / f"{CHOSEN[0]}.ipynb")
-    report = grade_submission(mine, lessons=["00"])
+    report = grade_submission(open_course(), mine, lessons=["00"])
     assert report.score == report.max_score > 0
 
 
@@ -316,7 +317,7 @@ def test_the_wheel_that_is_handed_out_knows_the_chosen_lessons_alone(released, f
 def test_a_notebook_s_first_line_works_with_either_wheel(bare, from_release, tmp_path):
     program = (
         "from grader import check, explain, figures, fine, hint, join, leave, passed, progress, replay, reset, solution, stuck; join(); "
-        "check('hard_lookup', lambda *_, **__: 0); print(passed('hard_lookup'), callable(figures.lesson_01.scores_map))"
+        "check('hard_lookup', lambda *_, **__: 0); print(passed('hard_lookup'), callable(figures.three_tokens.scores_map))"
     )
     full = run(from_release.with_name("python"), "-c", program, cwd=tmp_path)
     assert "FAILED: hard_lookup" in full.stdout, full.stderr
@@ -332,7 +333,7 @@ def test_a_notebook_s_first_line_works_with_either_wheel(bare, from_release, tmp
 def line_of(lesson: str) -> str:
     return next(
         secret.text
-        for secret in all_secrets()
+        for secret in all_secrets(open_course())
         if secret.lesson == lesson
         and len(secret.text) > 30
         and not secret.common
@@ -360,11 +361,11 @@ def test_a_planted_solution_line_is_found_wherever_it_stands(lesson, how):
         "in a string": ("a.txt", repr(f"x\n{code}\ny")),
     }[how]
     files = {
-        **handout(["00_start_here"]),
+        **handout(open_course(), ["00_start_here"]),
         planted[0]: planted[1] if isinstance(planted[1], bytes) else planted[1].encode(),
     }
     files = {name: data for name, data in files.items() if not name.endswith(".whl")}
-    found = leaks(files)
+    found = leaks(open_course(), files)
     assert {(leak.file.split(":")[0], leak.lesson) for leak in found} == {(planted[0], lesson)}
 
 
@@ -374,26 +375,28 @@ def in_a_file(*texts: str) -> dict[str, bytes]:
 
 def test_every_line_and_every_region_of_every_solution_is_found_in_a_file_of_its_own():
     """All but lines that anybody writes, and two of those from one solution."""
-    secrets = all_secrets()
+    secrets = all_secrets(open_course())
     for secret in secrets:
-        found = leaks(in_a_file(secret.needle), secrets)
+        found = leaks(open_course(), in_a_file(secret.needle), secrets)
         assert (secret.lesson, secret.line) in {(leak.lesson, leak.line) for leak in found} or secret.common, secret
     common = [secret for secret in secrets if secret.common]
     assert len(common) < len(secrets) / 20, "a line that names something of the exercise is taken for anybody's"
     for one in common:
-        assert not leaks(in_a_file(one.text), secrets), one
+        assert not leaks(open_course(), in_a_file(one.text), secrets), one
         for other in common:
             if other != one and (other.lesson, other.region) == (one.lesson, one.region):
-                assert len(leaks(in_a_file(one.text, other.text), secrets)) == 2
+                assert len(leaks(open_course(), in_a_file(one.text, other.text), secrets)) == 2
 
 
 @pytest.mark.parametrize("lesson", ALL)
 def test_a_solved_notebook_and_a_solved_source_are_found(lesson):
     """What could be released by mistake, as it lies beside the notebooks."""
     for name in (f"{lesson}.py", f"{lesson}.ipynb"):
-        found = leaks({name: (ROOT / "solutions" / name).read_bytes()})
+        found = leaks(open_course(), {name: (ROOT / "solutions" / name).read_bytes()})
         told = {leak.line for leak in found if leak.lesson == lesson}
-        assert told >= {secret.line for secret in all_secrets() if secret.lesson == lesson and not secret.common}
+        assert told >= {
+            secret.line for secret in all_secrets(open_course()) if secret.lesson == lesson and not secret.common
+        }
 
 
 @pytest.mark.parametrize(
@@ -438,23 +441,29 @@ def test_a_leaking_release_writes_nothing_and_says_where(tmp_path, monkeypatch, 
 
 def test_a_stub_that_keeps_its_solution_is_found(monkeypatch):
     monkeypatch.setattr("grader.course.stubs.stubbed", lambda text, name: text)
-    files = {name: data for name, data in handout(["01_three_tokens"]).items() if name.endswith(".ipynb")}
-    assert {leak.lesson for leak in leaks(files)} >= {"01_three_tokens"}
+    files = {
+        name: data for name, data in handout(open_course(), ["01_three_tokens"]).items() if name.endswith(".ipynb")
+    }
+    assert {leak.lesson for leak in leaks(open_course(), files)} >= {"01_three_tokens"}
 
 
 def test_without_solutions_means_every_file_and_every_archive(bare):
     everything = {path.name: path.read_bytes() for path in bare.rglob("*") if path.is_file()}
     assert any(name.endswith(".whl") for name in everything)
-    assert leaks(everything) == []
-    wheel = {"grader.whl": handout(CHOSEN)[next(name for name in handout(CHOSEN) if name.endswith(".whl"))]}
-    assert leaks(wheel), "the grader's own wheel holds references: the search must find them"
+    assert leaks(open_course(), everything) == []
+    wheel = {
+        "grader.whl": handout(open_course(), CHOSEN)[
+            next(name for name in handout(open_course(), CHOSEN) if name.endswith(".whl"))
+        ]
+    }
+    assert leaks(open_course(), wheel), "the grader's own wheel holds references: the search must find them"
     assert not (bare / ".github").exists()
 
 
 def test_every_exercise_has_a_secret():
     """A search that knew nothing of an exercise's solution would find nothing."""
-    known = all_secrets()
-    for lesson in registry.lessons():
+    known = all_secrets(open_course())
+    for lesson in open_course().lessons():
         assert any(secret.lesson == lesson for secret in known), lesson
 
 
@@ -477,10 +486,10 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path, capsys):
 def test_a_file_or_an_older_bundle_in_the_way_is_a_sentence(tmp_path):
     (tmp_path / "a").write_text("")
     with pytest.raises(InputError, match="is a file"):
-        release(tmp_path / "a", CHOSEN)
+        release(open_course(), tmp_path / "a", CHOSEN)
     (tmp_path / "b-gradescope.zip").write_text("")
     with pytest.raises(InputError, match="b-gradescope.zip already exists"):
-        release(tmp_path / "b", CHOSEN, gradescope_bundle=True)
+        release(open_course(), tmp_path / "b", CHOSEN, gradescope_bundle=True)
     assert not (tmp_path / "b").exists()
 
 
@@ -490,7 +499,7 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="No space left"):
-        release(tmp_path / "new", CHOSEN)
+        release(open_course(), tmp_path / "new", CHOSEN)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -505,7 +514,7 @@ def test_an_empty_folder_is_taken(tmp_path, capsys):
 
 
 def workflow(*arguments: str) -> dict:
-    return yaml.safe_load(handout(CHOSEN, False, *arguments)[".github/workflows/grade.yml"])
+    return yaml.safe_load(handout(open_course(), CHOSEN, False, *arguments)[".github/workflows/grade.yml"])
 
 
 def test_the_workflow_reads_only_and_runs_without_secrets():
@@ -546,7 +555,7 @@ CURRENT = {
 def test_the_workflow_is_one_that_github_takes():
     """Every step runs or uses, no more; what an expression names is there; scripts parse, and read only what is set."""
     for lessons in (CHOSEN, ALL):
-        files = handout(lessons)
+        files = handout(open_course(), lessons)
         text = files[".github/workflows/grade.yml"].decode()
         assert not re.findall(r"@[A-Z]+@", text)
         made = yaml.safe_load(text)
@@ -613,7 +622,7 @@ def test_the_workflow_s_own_commands_grade_a_push(released, from_release, tmp_pa
 
 
 def pipeline(*arguments: str) -> dict:
-    return yaml.safe_load(handout(CHOSEN, False, *arguments)[".gitlab-ci.yml"])
+    return yaml.safe_load(handout(open_course(), CHOSEN, False, *arguments)[".gitlab-ci.yml"])
 
 
 def test_the_pipeline_is_one_that_gitlab_takes():
@@ -631,7 +640,7 @@ def test_the_pipeline_is_one_that_gitlab_takes():
     }
     assert all(isinstance(value, str) for value in made["grade"]["variables"].values())
     assert made["grade"]["variables"]["LESSONS"] == "00,01" and made["grade"]["variables"]["GRADER"] == ""
-    (wheel,) = [name for name in handout(CHOSEN) if name.endswith(".whl")]
+    (wheel,) = [name for name in handout(open_course(), CHOSEN) if name.endswith(".whl")]
     assert made["grade"]["cache"]["key"].endswith(wheel.split("-")[1])
     kept = {f"$CI_PROJECT_DIR/{path}" for path in made["grade"]["cache"]["paths"]}
     assert kept == {made["grade"]["variables"][name] for name in ("PIP_CACHE_DIR", "UV_CACHE_DIR")}
@@ -683,7 +692,7 @@ def test_an_assistant_is_told_to_be_a_tutor(released, bare, from_release, tmp_pa
         and "Never paste, complete or dictate a solution" in page
         and "ask one question" in page
     )
-    assert "@" not in page and not leaks({"AGENTS.md": page.encode()})
+    assert "@" not in page and not leaks(open_course(), {"AGENTS.md": page.encode()})
     place = from_release.parent
     told = [command.removeprefix(".venv/bin/") for command in re.findall(r"`(\.venv/bin/[^`]+)`", page)]
     assert [command.split()[0] for command in told] == ["grader", "grader", "python", "grader"]
@@ -735,7 +744,7 @@ def test_run_autograder_writes_results_for_a_submission(released, autograder, fr
     results = json.loads((autograder / "results" / "results.json").read_text())
     assert sum(test["score"] for test in results["tests"]) == FIRST
     assert sum(test["max_score"] for test in results["tests"]) == sum(
-        one.points for name in CHOSEN for one in registry.lesson(name).exercises
+        one.points for name in CHOSEN for one in open_course().lesson(name).exercises
     )
     with Sandbox() as sandbox:
         level = sandbox.verify()

@@ -19,11 +19,11 @@ import yaml
 
 from grader.authoring.release import gradescope, handout, release, wheels
 from grader.authoring.release.wheels import grader_wheel, needs_torch, notebooks_wheel
-from grader.course import registry
+from grader.course.course import open_course
 from tests.authoring.test_release import FIRST, NOT_ON_POSIX, run, solved
 from tests.conftest import ROOT
 
-NUMPY = tuple(name for name in registry.lessons() if name < "05")
+NUMPY = tuple(name for name in open_course().lessons() if name < "05")
 CONTAINER_BYTES = 768 << 20  # Gradescope's default
 LIBRARIES = "\n".join(path for path in sys.path if path.endswith("-packages")) + "\n"
 
@@ -85,7 +85,7 @@ def test_a_second_hand_out_is_installed_over_the_first_and_the_first_again(tmp_p
     """By pip, into one environment; and what is installed says which it is."""
     place = tmp_path / "env"
     venv.create(place, with_pip=False)
-    one, two = (written(tmp_path / "wheels", grader_wheel(chosen)) for chosen in (NUMPY[:1], NUMPY[:2]))
+    one, two = (written(tmp_path / "wheels", grader_wheel(open_course(), chosen)) for chosen in (NUMPY[:1], NUMPY[:2]))
     for wheel, lessons in ((one, ["00"]), (two, ["00", "01"]), (one, ["00"]), (two, ["00", "01"])):
         pip(place, wheel)
         assert known(place) == lessons
@@ -95,19 +95,23 @@ def test_a_second_hand_out_is_installed_over_the_first_and_the_first_again(tmp_p
     assert told == f"grader {version}, lessons 00, 01\n"
     doctor = run(program(place, "grader"), "doctor", cwd=tmp_path).stdout
     assert (
-        f"{version}, lessons 00, 01 with {sum(len(registry.CONTRACT[name]) for name in ('00_start_here', '01_three_tokens'))} exercises"
+        f"{version}, lessons 00, 01 with {sum(len(open_course().exercises[name]) for name in ('00_start_here', '01_three_tokens'))} exercises"
         in doctor
     )
 
 
 def test_the_version_changes_with_the_content_and_with_nothing_else(monkeypatch):
-    made = {grader_wheel(NUMPY[:1])[0], grader_wheel(NUMPY[:2])[0], notebooks_wheel(NUMPY[:1])[0]}
+    made = {
+        grader_wheel(open_course(), NUMPY[:1])[0],
+        grader_wheel(open_course(), NUMPY[:2])[0],
+        notebooks_wheel(open_course(), NUMPY[:1])[0],
+    }
     assert len({name.split("-")[1] for name in made}) == 3
-    before = grader_wheel(NUMPY[:1])
-    assert before == grader_wheel(NUMPY[:1])
-    source = registry.source
-    monkeypatch.setattr(registry, "source", lambda name: source(name) + "\n")
-    after = grader_wheel(NUMPY[:1])
+    before = grader_wheel(open_course(), NUMPY[:1])
+    assert before == grader_wheel(open_course(), NUMPY[:1])
+    source = open_course().source
+    monkeypatch.setattr(open_course(), "source", lambda name: source(name) + "\n")
+    after = grader_wheel(open_course(), NUMPY[:1])
     assert after[0] != before[0]
 
 
@@ -115,7 +119,7 @@ def test_every_version_reads_the_same_after_normalization():
     """pip would look for 0.1.0+7 where a file is called 0.1.0+007."""
     from packaging.version import Version
 
-    for lesson in registry.lessons():
+    for lesson in open_course().lessons():
         for make in (grader_wheel, notebooks_wheel):
             version = make([lesson])[0].split("-")[1]
             assert str(Version(version)) == version and re.fullmatch(r"\d+\.\d+\.\d+\+c[0-9a-f]{8}", version)
@@ -133,7 +137,7 @@ def test_a_link_to_nothing_is_no_file_of_the_package(tmp_path):
 def test_an_installed_grader_releases_the_same_files(tmp_path):
     """With constraints, too: a wheel carries what a checkout has beside it."""
     lessons = NUMPY[:2]
-    release(tmp_path / "first", lessons, gradescope_bundle=True)
+    release(open_course(), tmp_path / "first", lessons, gradescope_bundle=True)
     place = tmp_path / "env"
     venv.create(place, with_pip=False)
     pip(place, *(tmp_path / "first" / "wheels").iterdir())
@@ -151,14 +155,14 @@ def test_an_installed_grader_releases_the_same_files(tmp_path):
 # --- torch -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lesson", registry.lessons())
+@pytest.mark.parametrize("lesson", open_course().lessons())
 def test_only_lessons_that_import_torch_ask_for_it(lesson, tmp_path):
     wanted = lesson >= "05"
-    assert needs_torch([lesson]) == wanted
+    assert needs_torch(open_course(), [lesson]) == wanted
     for make in (grader_wheel, notebooks_wheel):
         asked = requirements(make([lesson])[1], tmp_path)
         assert ("torch" in asked) == wanted and "numpy" in asked and "jupyterlab" not in asked
-    files = handout([lesson])
+    files = handout(open_course(), [lesson])
     page, conda = files["README.md"].decode(), files["environment.yml"].decode()
     assert ("--torch-backend auto" in page) == ("--torch-backend auto" in conda) == wanted
     pip_lines = yaml.safe_load(conda)["dependencies"][-1]["pip"]
@@ -172,15 +176,15 @@ def test_lessons_without_torch_do_not_import_it():
         "import sys; sys.modules['torch'] = None\n"
         "import importlib; from grader.course import references, registry; import grader.judging.judge\n"
         f"for name in {NUMPY!r}:\n"
-        "    registry.lesson(name); references.namespace(name); importlib.import_module(f'grader.figures.lesson_{name[:2]}')\n"
+        "    open_course().lesson(name); references.namespace(name); importlib.import_module(f'grader.figures.lesson_{name[:2]}')\n"
     )
     done = run(sys.executable, "-c", program, cwd=ROOT)
     assert done.returncode == 0, done.stderr
 
 
 def test_no_script_installs_torch_in_another_way_than_as_the_cpu_build():
-    for lessons in (NUMPY, registry.lessons()):
-        files = handout(lessons)
+    for lessons in (NUMPY, open_course().lessons()):
+        files = handout(open_course(), lessons)
         texts = [data.decode() for name, data in files.items() if name.endswith((".md", ".yml", ".txt"))]
         texts.append((ROOT / "grader/authoring/release/files/setup.sh").read_text())
         for text in texts:
@@ -201,7 +205,7 @@ def test_no_script_installs_torch_in_another_way_than_as_the_cpu_build():
 def autograder(tmp_path_factory) -> Path:
     """Gradescope's folder after setup.sh, for lessons in NumPy: from the registry, and so without torch."""
     root = tmp_path_factory.mktemp("autograder")
-    bundle = written(root, ("bundle.zip", gradescope(NUMPY[:2])))
+    bundle = written(root, ("bundle.zip", gradescope(open_course(), NUMPY[:2])))
     (root / "source").mkdir()
     with zipfile.ZipFile(bundle) as archive:
         archive.extractall(root / "source")
@@ -231,7 +235,7 @@ def test_the_bundle_sets_itself_up_and_grades_without_torch(autograder, tmp_path
     assert "jupyterlab" not in installed
     lesson = autograder / "submission" / f"{NUMPY[0]}.ipynb"
     lesson.parent.mkdir()
-    lesson.write_text(json.dumps(registry.pristine(NUMPY[0])), encoding="utf-8")
+    lesson.write_text(json.dumps(open_course().pristine(NUMPY[0])), encoding="utf-8")
     solved(lesson)
     notebook = json.loads(lesson.read_text())
     notebook["cells"].append(
@@ -248,7 +252,9 @@ def test_the_bundle_sets_itself_up_and_grades_without_torch(autograder, tmp_path
     done = run("bash", autograder / "source" / "run_autograder", env={"AUTOGRADER_ROOT": str(autograder)})
     assert done.returncode == 0, done.stderr
     results = json.loads((autograder / "results" / "results.json").read_text())
-    whole = sum(one.points for name in ("00_start_here", "01_three_tokens") for one in registry.lesson(name).exercises)
+    whole = sum(
+        one.points for name in ("00_start_here", "01_three_tokens") for one in open_course().lesson(name).exercises
+    )
     assert results["score"] == FIRST and sum(test["max_score"] for test in results["tests"]) == whole
     doctor = run(program(autograder / "grader", "grader"), "doctor", cwd=tmp_path)
     assert doctor.returncode == 0 and "torch: not installed, and not needed for these lessons" in doctor.stdout, (
@@ -259,7 +265,7 @@ def test_the_bundle_sets_itself_up_and_grades_without_torch(autograder, tmp_path
 @NOT_ON_POSIX
 @pytest.mark.timeout(600)
 def test_the_workflow_s_own_lines_install_the_grader_at_the_tested_versions(tmp_path):
-    files = handout(NUMPY[:1])
+    files = handout(open_course(), NUMPY[:1])
     wheel = next(
         written(tmp_path / "trusted", (Path(name).name, data)) for name, data in files.items() if name.endswith(".whl")
     )
@@ -292,12 +298,14 @@ def test_the_workflow_s_own_lines_install_the_grader_at_the_tested_versions(tmp_
 @pytest.mark.skipif(sys.platform != "linux", reason="Gradescope's containers run Linux")
 def test_the_dearest_lesson_fits_into_gradescope_s_smallest_container(tmp_path):
     """By an upper bound: what each process has for itself, pages shared after a fork counted twice, and the libraries once."""
-    bundle = written(tmp_path, ("bundle.zip", gradescope(registry.lessons())))
+    bundle = written(tmp_path, ("bundle.zip", gradescope(open_course(), open_course().lessons())))
     with zipfile.ZipFile(bundle) as archive:
         archive.extract("run_autograder", tmp_path)
     (tmp_path / "submission").mkdir()
     shutil.copy(ROOT / "solutions" / "13_gpu.ipynb", tmp_path / "submission")
-    script = (tmp_path / "run_autograder").read_text().replace(",".join(name[:2] for name in registry.lessons()), "13")
+    script = (
+        (tmp_path / "run_autograder").read_text().replace(",".join(name[:2] for name in open_course().lessons()), "13")
+    )
     environment = {
         **os.environ,
         "AUTOGRADER_ROOT": str(tmp_path),

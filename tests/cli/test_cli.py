@@ -11,7 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from grader.cli import lesson_name, main
-from grader.course import registry
+from grader.course.course import open_course
+from grader.course.spec import SEED
 from grader.util.errors import InputError
 from tests import toy_course as toy
 from tests.conftest import ROOT
@@ -48,7 +49,7 @@ def test_json_on_standard_output_is_alone_there(half, capsys):
     seen = capsys.readouterr()
     report = json.loads(seen.out)
     assert report["format"] == 1
-    assert report["seed"] == registry.SEED
+    assert report["seed"] == SEED
     (one,) = report["submissions"]
     assert (one["score"], one["max_score"]) == (3, 6)
     rows = next(each for each in one["lessons"][0]["exercises"] if each["name"] == "row_sums")
@@ -215,7 +216,7 @@ def test_a_learner_s_name_commands_neither_terminal_nor_ci(solved, tmp_path, cap
     ],
 )
 def test_a_wrong_call_is_one_sentence_and_exit_code_2(solved, tmp_path, monkeypatch, capsys, arguments, said):
-    monkeypatch.setattr(registry, "mistake_ids", lambda: ("TY1",))
+    monkeypatch.setattr(open_course(), "mistake_ids", lambda: ("TY1",))
     (tmp_path / "empty").mkdir()
     filled = [text.format(solved=solved, empty=tmp_path / "empty") for text in arguments]
     assert main(filled) == 2
@@ -245,7 +246,7 @@ def test_the_command_alone_lists_the_commands(capsys):
 
 def test_explain_takes_an_id_in_any_case(monkeypatch, capsys):
     toy.install(monkeypatch)
-    monkeypatch.setattr(registry, "mistake_ids", lambda: ("TY1",))
+    monkeypatch.setattr(open_course(), "mistake_ids", lambda: ("TY1",))
     assert main(["explain", "ty1"]) == 0
     assert "TY1" in capsys.readouterr().out
 

@@ -8,7 +8,7 @@ import pytest
 
 from grader.cli import doctor, main
 from grader.cli.doctor import Check
-from grader.course import registry
+from grader.course.course import open_course
 from grader.sandbox.isolation import SandboxError, remark
 
 
@@ -65,7 +65,7 @@ def test_what_only_a_checkout_needs_is_no_illness_elsewhere(monkeypatch, checkou
 def test_the_repair_is_one_that_there_is(monkeypatch, tmp_path):
     """A learner with a hand-out has neither make nor a checkout."""
     assert "make lab" in doctor._reinstall() and "[lab,torch]" in doctor._reinstall()
-    monkeypatch.setattr(registry, "home", lambda: tmp_path)
+    monkeypatch.setattr(open_course(), "home", lambda: tmp_path)
     assert "make" not in doctor._reinstall() and "pip install -r requirements.txt" in doctor._reinstall()
 
 
@@ -132,12 +132,12 @@ def test_a_kernel_of_another_python_is_told(monkeypatch):
 
 
 def test_the_version_and_the_lessons_are_told(monkeypatch, capsys):
-    count = len(registry.CONTRACT["00_start_here"]) + len(registry.CONTRACT["05_numpy_to_pytorch"])
-    monkeypatch.setattr(registry, "lessons", lambda: ("00_start_here", "05_numpy_to_pytorch"))
+    count = len(open_course().exercises["00_start_here"]) + len(open_course().exercises["05_numpy_to_pytorch"])
+    monkeypatch.setattr(open_course(), "lessons", lambda: ("00_start_here", "05_numpy_to_pytorch"))
     assert doctor._lessons().found.endswith(f", lessons 00, 05 with {count} exercises")
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"grader {registry.edition()}\n"
-    monkeypatch.setattr(registry, "lessons", tuple)
+    assert capsys.readouterr().out == f"grader {open_course().edition()}\n"
+    monkeypatch.setattr(open_course(), "lessons", tuple)
     assert not doctor._lessons().well
 
 
@@ -147,7 +147,7 @@ def test_lessons_that_need_no_torch_do_not_miss_it(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor, "_in_checkout", lambda: False)
     monkeypatch.setattr(doctor, "requires", lambda name: ["numpy>=1.26", "torch>=2.4"])
     assert not signs(tmp_path)["torch"].well
-    monkeypatch.setattr(registry, "lessons", lambda: ("00_start_here", "08_attention_backward"))
+    monkeypatch.setattr(open_course(), "lessons", lambda: ("00_start_here", "08_attention_backward"))
     assert signs(tmp_path)["torch"].found == "not installed, and not needed for these lessons"
 
 

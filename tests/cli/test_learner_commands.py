@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from grader.cli import main
-from grader.course import registry
+from grader.course.course import open_course
 from grader.notebook import workspace
 from grader.notebook.record import Record, default_path
 from grader.util import command
@@ -22,7 +22,7 @@ LESSON = "01_three_tokens"
 def folder(tmp_path, monkeypatch):
     """A learner's folder, with softmax_rows written."""
     monkeypatch.delenv("ATTENTION_COURSE_PROGRESS")
-    notebook, stub = registry.handed_out(LESSON), workspace.stub("softmax_rows")
+    notebook, stub = open_course().handed_out(LESSON), workspace.stub("softmax_rows")
     for cell in notebook["cells"]:
         if "".join(cell["source"]) == stub:
             cell["source"] = ["def softmax_rows(scores):\n", "    return scores"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from grader.course import registry
+from grader.course.course import GLOSSARY, open_course
 from grader.course.stubs import digest, encode, learner_notebook
 from grader.notebook import workspace
 from grader.submission.submission import read_submission
@@ -26,7 +26,7 @@ def place(monkeypatch, tmp_path):
     """A learner's folder, in a course of the small lesson that has two exercises' worth of room to change."""
     (tmp_path / "course").mkdir()
     small.install(monkeypatch, tmp_path / "course")
-    monkeypatch.setattr(registry, "handed_out", lambda name: pristine(small.SOURCE))
+    monkeypatch.setattr(open_course(), "handed_out", lambda name: pristine(small.SOURCE))
     mine = tmp_path / "mine"
     mine.mkdir()
     return mine
@@ -42,7 +42,7 @@ def newer(monkeypatch, *changes: tuple[str, str]) -> None:
     for find, put in changes:
         assert find in text
         text = text.replace(find, put, 1)
-    monkeypatch.setattr(registry, "handed_out", lambda name: pristine(text))
+    monkeypatch.setattr(open_course(), "handed_out", lambda name: pristine(text))
 
 
 def added(text: str, id: str = "1234") -> dict:
@@ -186,7 +186,7 @@ def test_update_keeps_what_was_written_in_the_course_s_own_cells(place, monkeypa
     now = texts(place)
     assert now[now.index(kept) - 1] == course and now.count(kept) == 1 and written not in now[: now.index(kept)]
     assert f"in cells of your own: {named}." in str(change)
-    plan = read_submission(path).plan(small.NAME)
+    plan = read_submission(open_course(), path).plan(small.NAME)
     assert kept not in [each.text for each in plan.cells] and any(WORK in each.text for each in plan.cells)
     assert not workspace.update(small.NAME, place).changed  # nothing twice
 
@@ -368,7 +368,7 @@ def test_no_value_of_json_in_any_place_makes_a_command_raise_or_lose_work(place,
         workspace.reset(small.NAME, place)
         assert data in [copied.read_bytes() for copied in backups(place)]
         path.write_bytes(data)
-        submission = read_submission(path)
+        submission = read_submission(open_course(), path)
         for lesson in submission.lessons:
             submission.plan(lesson)
 
@@ -432,7 +432,7 @@ def test_a_session_s_folder_is_meant_unless_one_stands_in_another(tmp_path, monk
         (tmp_path / name).mkdir()
     (tmp_path / "mine" / "01_small.ipynb").touch()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(registry, "CONTRACT", {"01_small": ()})
+    monkeypatch.setattr(open_course(), "CONTRACT", {"01_small": ()})
     monkeypatch.setenv("ATTENTION_COURSE_FOLDER", str(tmp_path / "mine"))
     assert workspace.folder(None) == Path("mine") and workspace.folder(Path("other")) == Path("other")
     for place, meant in (("mine", Path(".")), ("below", tmp_path / "mine")):
@@ -451,8 +451,8 @@ def test_a_session_s_folder_is_meant_unless_one_stands_in_another(tmp_path, monk
 @pytest.fixture
 def glossary(place):
     """This version's glossary, in the course's own folder."""
-    registry.glossary_path().write_text("# Glossary, new\n", encoding="utf-8")
-    return place / registry.GLOSSARY
+    open_course().glossary_path.write_text("# Glossary, new\n", encoding="utf-8")
+    return place / GLOSSARY
 
 
 def test_the_glossary_is_laid_beside_the_lessons(glossary, place):
@@ -472,7 +472,7 @@ def test_reset_and_update_lay_the_glossary(tmp_path, capsys):
     from grader.cli import main
 
     for command in ("reset", "update"):
-        (tmp_path / registry.GLOSSARY).write_text("mine")
+        (tmp_path / GLOSSARY).write_text("mine")
         assert main([command, "00", "--folder", str(tmp_path)]) == 0
-        assert (tmp_path / registry.GLOSSARY).read_text(encoding="utf-8") == registry.glossary()
+        assert (tmp_path / GLOSSARY).read_text(encoding="utf-8") == open_course().glossary()
         assert "The glossary is the one of this version; the earlier one is kept: " in capsys.readouterr().out

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
-
 from grader.course.mistakes import GROUPS, TEXTS
+from torch import nn
 
 IDS = (
     [f"SM{i}" for i in range(1, 7)]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from grader.course import registry
+from grader.course.course import open_course
 from grader.judging.judge import judge
 from tests.conftest import WHOLE_GRID
 from tests.live import from_cells
@@ -24,7 +24,7 @@ SENTENCES = {
 
 def judged(name: str, up: float, down: float):
     """With the cases that its property needs alone: an exercise of many would take a minute, of a method that is slow."""
-    whole = registry.exercise(name)
+    whole = open_course().exercise(name)
     held = next(one for one in whole.properties if one.check.__name__ == "no_differences")
     small = replace(
         whole,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from grader import figures
-from grader.course import registry
+from grader.course.course import open_course
 from grader.data import heads, smollm2
 from tests.heads import LESSON, fresh_run, packed
 
@@ -17,7 +17,7 @@ ASKED = re.compile(r'measured\("([^"]+)"')
 
 def asked() -> set[str]:
     """The experiments that the lesson's cells name."""
-    return set(ASKED.findall("\n".join(cell.text for cell in registry.cells(LESSON))))
+    return set(ASKED.findall("\n".join(cell.text for cell in open_course().cells(LESSON))))
 
 
 def test_the_stored_run_holds_every_experiment_of_the_lesson():
@@ -46,9 +46,9 @@ def test_a_head_that_does_not_exist_is_told_so():
         with pytest.raises(
             ValueError, match=rf"there is no head {layer}\.{head}: layers go from 0 to 29, heads from 0 to 8"
         ):
-            figures.lesson_17.explorer(maps, layer, head)
+            figures.reading_heads.explorer(maps, layer, head)
     names: dict = {"heads": heads}
-    for cell in registry.cells(LESSON):
+    for cell in open_course().cells(LESSON):
         if cell.role == "given":
             exec(cell.text, names)
     model = type("Model", (), {"weights": {}, "config": smollm2.CONFIG})

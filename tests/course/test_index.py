@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 
 import grader
-from grader.course import index, registry
+from grader.course.course import open_course
 
 
 def test_the_index_is_what_the_specifications_say():
     assert not index.stale()
     said = json.loads(index.built())
-    assert said["lessons"].keys() == registry.CONTRACT.keys()
+    assert said["lessons"].keys() == open_course().exercises.keys()
     assert said["given"]["np"] == "numpy" and said["given"]["F"] == "torch.nn.functional"
 
 
@@ -47,8 +47,8 @@ def test_an_installation_without_its_index_says_so(tmp_path):
 
 
 def test_lessons_whose_cells_import_torch_need_it():
-    assert not registry.needs_torch("01_three_tokens") and not registry.needs_torch("08_attention_backward")
-    assert registry.needs_torch("05_numpy_to_pytorch") and registry.needs_torch("13_gpu")
+    assert not open_course().needs_torch("01_three_tokens") and not open_course().needs_torch("08_attention_backward")
+    assert open_course().needs_torch("05_numpy_to_pytorch") and open_course().needs_torch("13_gpu")
 
 
 def test_a_stale_index_is_written_anew_and_known_at_once(monkeypatch, tmp_path):
@@ -59,12 +59,12 @@ def test_a_stale_index_is_written_anew_and_known_at_once(monkeypatch, tmp_path):
     place.write_text(json.dumps(said), encoding="utf-8")
     monkeypatch.setattr(index, "path", lambda: place)
     try:
-        registry.know(json.dumps(said))
-        assert "13_gpu" not in registry.CONTRACT
-        registry.CONTRACT["13_gpu"] = ()  # as its folder would make it known
+        open_course().know(json.dumps(said))
+        assert "13_gpu" not in open_course().exercises
+        open_course().exercises["13_gpu"] = ()  # as its folder would make it known
         index.refresh()
-        assert place.read_text(encoding="utf-8") == before and len(registry.CONTRACT["13_gpu"]) == len(
+        assert place.read_text(encoding="utf-8") == before and len(open_course().exercises["13_gpu"]) == len(
             json.loads(before)["lessons"]["13_gpu"]["exercises"]
         )
     finally:
-        registry.know(before)
+        open_course().know(before)

@@ -6,12 +6,13 @@ import pytest
 import torch
 
 from grader.course import references
+from grader.course.course import open_course
 
 
 def attend(t_q: int, t_k: int, block_size: int, causal: bool):
     q, k, v = torch.randn(1, 2, t_q, 3), torch.randn(1, 2, t_k, 3), torch.randn(1, 2, t_k, 4)
-    output, logsumexp = references.reference("tiled_attention")(q, k, v, block_size, causal)
-    backward = references.reference("tiled_attention_backward")
+    output, logsumexp = references.reference(open_course().exercise("tiled_attention"))(q, k, v, block_size, causal)
+    backward = references.reference(open_course().exercise("tiled_attention_backward"))
     return output, backward, (q, k, v, output, logsumexp, torch.ones_like(output))
 
 
@@ -35,6 +36,8 @@ def test_causal_queries_without_keys_are_refused():
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_tile_larger_than_everything_is_the_whole_table(causal):
     output, backward, given = attend(4, 6, 1000, causal)
-    assert torch.allclose(output, references.reference("tiled_attention")(*given[:3], 2, causal)[0], atol=1e-6)
+    assert torch.allclose(
+        output, references.reference(open_course().exercise("tiled_attention"))(*given[:3], 2, causal)[0], atol=1e-6
+    )
     for large, small in zip(backward(*given, 1000, causal), backward(*given, 2, causal), strict=True):
         assert torch.allclose(large, small, atol=1e-6)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import pytest
 import torch
 
-from grader.course import references, registry
+from grader.course import references
+from grader.course.course import open_course
 from grader.judging.judge import judge
-from grader.worker.probes.lesson_15 import held_by
 from tests.live import from_cells
 
 LESSON = "15_decoding"
 
+held_by = open_course().module("15_decoding.probes").held_by
+
 
 def _cache(*sizes: int, **more):
-    return references.reference("KVCache")(*(sizes or (2, 3, 4, 5)), **more)
+    return references.reference(open_course().exercise("KVCache"))(*(sizes or (2, 3, 4, 5)), **more)
 
 
 @pytest.mark.parametrize(
@@ -70,11 +72,11 @@ def test_what_a_cache_holds_is_not_trained():
 )
 def test_other_bad_input_gets_a_clear_sentence(name, args, said):
     with pytest.raises(ValueError, match=said):
-        references.reference(name)(*args)
+        references.reference(open_course().exercise(name))(*args)
 
 
 def test_the_lesson_s_model_says_that_a_text_is_too_long_for_it():
-    given = references.namespace(LESSON)
+    given = references.namespace(open_course(), LESSON)
     model = given["CachedWriter"](7, d=8, heads=2, layers=1, max_len=4)
     cache = model.new_cache(1)
     model(torch.zeros(1, 3, dtype=torch.int64), cache)
@@ -86,7 +88,7 @@ def test_the_lesson_s_model_says_that_a_text_is_too_long_for_it():
 @pytest.mark.parametrize("chunks", [(9,), (1,) * 9, (4, 1, 3, 1), (2, 7)])
 def test_the_lesson_s_model_gives_in_chunks_what_it_gives_at_once(chunks):
     torch.manual_seed(0)
-    model = references.namespace(LESSON)["CachedWriter"](11, d=12, heads=3, layers=2, max_len=9).eval()
+    model = references.namespace(open_course(), LESSON)["CachedWriter"](11, d=12, heads=3, layers=2, max_len=9).eval()
     ids, cache, rows, start = torch.randint(11, (2, 9)), model.new_cache(2), [], 0
     with torch.no_grad():
         for n in chunks:
@@ -98,27 +100,31 @@ def test_the_lesson_s_model_gives_in_chunks_what_it_gives_at_once(chunks):
 @pytest.mark.parametrize("window, sinks", [(1, 0), (3, 0), (3, 2), (2, 1), (20, 3)])
 def test_the_lesson_s_ring_gives_in_its_model_what_the_window_s_mask_gives(window, sinks):
     torch.manual_seed(0)
-    given = references.namespace(LESSON)
+    given = references.namespace(open_course(), LESSON)
     model = given["CachedWriter"](11, d=12, heads=6, layers=2, max_len=9, kv_heads=2).eval()
     ids, cache = torch.randint(11, (2, 9)), [given["RingCache"](2, 2, window, 2, sinks) for _ in model.blocks]
     with torch.no_grad():
         rows = [model(ids[:, i : i + 1], cache) for i in range(9)]
         for block in model.blocks:
-            block["attn"].mask = lambda t_q, t_k: references.reference("window_mask")(t_q, t_k, window, sinks)
+            block["attn"].mask = lambda t_q, t_k: references.reference(open_course().exercise("window_mask"))(
+                t_q, t_k, window, sinks
+            )
         assert torch.allclose(torch.cat(rows, dim=1), model(ids), atol=1e-5)
     assert len(cache[0]) == 9 and cache[0].keys.shape[2] == window + sinks
 
 
 def test_the_lesson_s_ring_refuses_a_chunk():
     with pytest.raises(RuntimeError):
-        references.namespace(LESSON)["RingCache"](1, 1, 4, 2).append(torch.zeros(1, 1, 2, 2), torch.zeros(1, 1, 2, 2))
+        references.namespace(open_course(), LESSON)["RingCache"](1, 1, 4, 2).append(
+            torch.zeros(1, 1, 2, 2), torch.zeros(1, 1, 2, 2)
+        )
 
 
 @pytest.mark.parametrize("t_q, t_k", [(1, 5), (3, 5), (5, 5)])
 def test_the_lesson_s_shared_heads_are_those_of_the_exercise(t_q, t_k):
     q, k, v = torch.randn(2, 6, t_q, 4), torch.randn(2, 3, t_k, 4), torch.randn(2, 3, t_k, 4)
-    expected = references.reference("grouped_query_attention")(q, k, v)
-    assert torch.allclose(references.namespace(LESSON)["attend_grouped"](q, k, v), expected, atol=1e-5)
+    expected = references.reference(open_course().exercise("grouped_query_attention"))(q, k, v)
+    assert torch.allclose(references.namespace(open_course(), LESSON)["attend_grouped"](q, k, v), expected, atol=1e-5)
 
 
 class _Slots:
@@ -154,9 +160,9 @@ def test_what_others_hold_is_not_found():
 
 
 def _judged(name: str, old: str, new: str):
-    text = references.solution_text(name)
+    text = references.solution_text(open_course(), name)
     assert text.count(old) == 1, old
-    return judge(registry.exercise(name), from_cells(name, text.replace(old, new)))
+    return judge(open_course().exercise(name), from_cells(name, text.replace(old, new)))
 
 
 def test_a_cache_is_judged_over_several_appends():
@@ -166,13 +172,13 @@ def test_a_cache_is_judged_over_several_appends():
 
 
 def test_a_copy_that_grows_is_told_from_memory_that_was_allocated_once():
-    text = references.solution_text("KVCache").replace(
+    text = references.solution_text(open_course(), "KVCache").replace(
         "self.keys[:, :, start:end] = k.detach()", "self.keys = torch.cat([self.keys[:, :, :start], k], 2)"
     )
     text = text.replace(
         "self.values[:, :, start:end] = v.detach()", "self.values = torch.cat([self.values[:, :, :start], v], 2)"
     )
-    verdict = judge(registry.exercise("KVCache"), from_cells("KVCache", text))
+    verdict = judge(open_course().exercise("KVCache"), from_cells("KVCache", text))
     assert verdict.mistakes == ("KC1",), verdict.headline
     assert (
         verdict.headline

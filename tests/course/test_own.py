@@ -13,7 +13,8 @@ import pytest
 
 from grader.authoring.release.wheels import grader_wheel
 from grader.cli import main
-from grader.course import own, references, registry
+from grader.course import references
+from grader.course.course import COURSE_ENV, open_course
 from grader.sandbox.reader import Reader
 from grader.sandbox.sandbox import Sandbox
 from tests import own_course
@@ -35,23 +36,23 @@ def mine(tmp_path) -> Path:
     folder = own_course.written(tmp_path)
     own.use(folder)
     (folder / "notebooks").mkdir()
-    registry.notebook_path(NAME).write_text(json.dumps(registry.handed_out(NAME)), encoding="utf-8")
+    open_course().notebook_path(NAME).write_text(json.dumps(open_course().handed_out(NAME)), encoding="utf-8")
     own.use(None)
     return folder
 
 
 def test_it_stands_in_the_place_of_the_package_s_lessons_and_goes_again(mine):
-    before = dict(registry.CONTRACT), dict(registry.GIVEN), registry.lessons()
+    before = dict(open_course().exercises), dict(open_course().given), open_course().lessons()
     own.use(mine)
-    assert registry.lessons() == (NAME,) and registry.exercise_names() == ("center_rows",)
-    assert registry.lesson(NAME).title == "Centered rows" and registry.title() == "mine"
-    assert registry.GIVEN == {"np": "numpy"} and not registry.needs_torch(NAME)
-    assert references.explained("CR1").wrong == "return x - x.mean(axis=0, keepdims=True)"
-    assert "glossary" not in registry.way(NAME).lower(), "this course has none"
+    assert open_course().lessons() == (NAME,) and open_course().exercise_names() == ("center_rows",)
+    assert open_course().lesson(NAME).title == "Centered rows" and open_course().title == "mine"
+    assert open_course().given == {"np": "numpy"} and not open_course().needs_torch(NAME)
+    assert references.explained(open_course(), "CR1").wrong == "return x - x.mean(axis=0, keepdims=True)"
+    assert "glossary" not in open_course().nav_links(NAME).lower(), "this course has none"
     own.use(None)
-    assert (registry.CONTRACT, registry.GIVEN, registry.lessons()) == before
+    assert (open_course().exercises, open_course().given, open_course().lessons()) == before
     with pytest.raises(KeyError):
-        registry.lesson_of("center_rows")
+        open_course().lesson_of("center_rows")
 
 
 def test_a_changed_specification_is_read_anew(mine):
@@ -59,7 +60,7 @@ def test_a_changed_specification_is_read_anew(mine):
     path = mine / "lessons" / NAME / "center_rows.py"
     path.write_text(path.read_text().replace("points=2", "points=31"))
     own.use(mine)
-    assert registry.exercise("center_rows").points == 31
+    assert open_course().exercise("center_rows").points == 31
 
 
 # --- what is wrong with a folder is one sentence ----------------------------------------------
@@ -161,7 +162,7 @@ def test_a_bad_folder_is_one_sentence_and_exit_code_2(mine, tmp_path, capsys, ki
         assert main([*command, "--course", str(mine)]) == 2
         told = capsys.readouterr().err
         assert said in told and told.count("\n") == 1 and "Traceback" not in told, told
-        assert registry.own() is None, "the package's lessons are the course again"
+        assert open_course().own() is None, "the package's lessons are the course again"
 
 
 def test_a_folder_that_the_environment_names_from_here_is_found_by_what_runs_elsewhere(
@@ -169,7 +170,7 @@ def test_a_folder_that_the_environment_names_from_here_is_found_by_what_runs_els
 ):
     """A lesson is built in a folder of its kernel's own."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(registry.VARIABLE, "mine")
+    monkeypatch.setenv(COURSE_ENV, "mine")
     assert main(["build"]) == 0, capsys.readouterr().err
     assert "PASSED: center_rows" in (mine / "solutions" / f"{NAME}.ipynb").read_text(encoding="utf-8")
 
@@ -226,15 +227,17 @@ def test_a_submission_can_read_nothing_of_the_folder(mine, monkeypatch):
     """Each attack would pass where it found what it looks for; the honest answer beside it passes."""
     from grader.grading import grade
 
-    monkeypatch.setenv(registry.VARIABLE, str(mine))
+    monkeypatch.setenv(COURSE_ENV, str(mine))
     own.enter()
     with Sandbox(timeout_s=5) as sandbox:
         honest = grade.grade_submission(
-            own_course.hand_in(mine, mine.parent / "honest", own_course.RIGHT), sandbox=sandbox
+            open_course(), own_course.hand_in(mine, mine.parent / "honest", own_course.RIGHT), sandbox=sandbox
         )
         assert sandbox.isolation == "full" and [one.status for one in honest.verdicts] == ["passed"]
         for what, code in _attacks(mine).items():
-            found = grade.grade_submission(own_course.hand_in(mine, mine.parent / "eve", code), sandbox=sandbox)
+            found = grade.grade_submission(
+                open_course(), own_course.hand_in(mine, mine.parent / "eve", code), sandbox=sandbox
+            )
             assert [one.status for one in found.verdicts][0] in ("error", "forbidden", "failed"), (what, found.verdicts)
 
 
@@ -305,7 +308,7 @@ def test_the_wheel_of_a_hand_out_holds_its_lessons_and_none_of_ours(mine):
     import zipfile
 
     own.use(mine)
-    name, data = grader_wheel([NAME])
+    name, data = grader_wheel(open_course(), [NAME])
     files = zipfile.ZipFile(io.BytesIO(data))
     lessons = {
         path.split("/")[3]

@@ -11,7 +11,8 @@ import pytest
 from grader.authoring import build, execute, reading, teaching
 from grader.authoring.audit import audit
 from grader.authoring.lint import proofread
-from grader.course import prose, registry, stubs
+from grader.course import prose, stubs
+from grader.course.course import open_course
 from grader.util.errors import AuthorError
 from tests import small_lesson as small
 
@@ -155,10 +156,10 @@ def built(monkeypatch, tmp_path):
     """The small lesson with everything, built. Returns the learner's notebook and the solved one."""
     (tmp_path / "docs").mkdir()
     small.install(monkeypatch, tmp_path, WHOLE)
-    execute.build(small.NAME)
+    execute.build(open_course(), small.NAME)
     return [
         json.loads(path(small.NAME).read_text(encoding="utf-8"))
-        for path in (registry.notebook_path, registry.solution_path)
+        for path in (open_course().notebook_path, open_course().solution_path)
     ]
 
 
@@ -182,7 +183,7 @@ def test_quoting_disturbs_neither_the_count_of_cells_nor_what_they_show(built):
 
 def test_notes_for_instructors_stand_in_no_notebook(built):
     assert not any("@teaching" in text or "To discuss" in text for notebook in built for text in texts(notebook))
-    page = teaching.path(small.NAME).read_text(encoding="utf-8")
+    page = teaching.path(open_course(), small.NAME).read_text(encoding="utf-8")
     assert "# Teaching 01 · A small lesson" in page and "**Before this lesson:** addition, and arrays." in page
     assert "- TY1 (TY1)\n  *Ask:* What is 3 times 3, and what twice 3?" in page
     assert "**1.** What is the sum?" in page and "0 + 1 + 2 = 3, and" in page and "*Behind a wrong guess.* Six" in page
@@ -191,36 +192,36 @@ def test_notes_for_instructors_stand_in_no_notebook(built):
 
 
 def test_what_was_built_is_not_stale_until_something_is_edited(built):
-    assert build.stale(small.NAME) == []
-    path = teaching.path(small.NAME)
+    assert build.stale(open_course(), small.NAME) == []
+    path = teaching.path(open_course(), small.NAME)
     path.write_text(path.read_text().replace("To double", "To treble"))
-    assert build.stale(small.NAME) == ["docs/teaching/01_small.md: is not what its source builds."]
+    assert build.stale(open_course(), small.NAME) == ["docs/teaching/01_small.md: is not what its source builds."]
 
 
-@pytest.mark.parametrize("which", [registry.notebook_path, registry.solution_path])
+@pytest.mark.parametrize("which", [open_course().notebook_path, open_course().solution_path])
 def test_a_quoted_number_that_is_not_the_run_s_is_stale(built, which):
     path = which(small.NAME)
     text = path.read_text(encoding="utf-8")
     assert "on average 1.00" in text
     path.write_text(text.replace("on average 1.00", "on average 1.01"), encoding="utf-8")
-    (problem,) = build.stale(small.NAME)
+    (problem,) = build.stale(open_course(), small.NAME)
     assert problem.startswith(f"{path.parent.name}/{path.name}: is ")
 
 
 def test_other_numbers_of_the_same_run_change_no_cell_s_id_and_make_nothing_stale(built):
     """What a machine measures differs; the notebooks of that build agree with each other."""
     said = [("total:d", "4"), ("total / 3:.2f", "1.33")]
-    way, opening = registry.way(small.NAME), registry.opening(small.NAME)
-    other = stubs.learner_notebook(small.NAME, registry.cells(small.NAME), small.LESSON, said, way, opening)
+    way, opening = open_course().nav_links(small.NAME), open_course().opening(small.NAME)
+    other = stubs.learner_notebook(small.NAME, open_course().cells(small.NAME), small.LESSON, said, way, opening)
     assert [cell["id"] for cell in other["cells"]] == [cell["id"] for cell in built[0]["cells"]]
     assert any("on average 1.33" in text for text in texts(other))
 
 
 def test_a_learner_s_notebook_is_made_without_running_anything(built):
-    assert registry.handed_out(small.NAME) == built[0]
+    assert open_course().handed_out(small.NAME) == built[0]
     codes = [
         [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-        for notebook in (registry.pristine(small.NAME), built[0])
+        for notebook in (open_course().pristine(small.NAME), built[0])
     ]
     assert codes[0] == codes[1]
 
@@ -234,12 +235,12 @@ def test_a_learner_s_notebook_is_made_without_running_anything(built):
     ],
 )
 def test_a_lesson_that_was_not_built_says_so(built, spoil):
-    spoil(registry.solution_path(small.NAME))
+    spoil(open_course().solution_path(small.NAME))
     with pytest.raises(
         AuthorError, match=r"solutions/01_small.ipynb: it has no value for \{\{ total:d \}\}; run `grader build 01`"
     ):
-        registry.handed_out(small.NAME)
-    assert registry.pristine(small.NAME)["cells"]  # grading needs no prose
+        open_course().handed_out(small.NAME)
+    assert open_course().pristine(small.NAME)["cells"]  # grading needs no prose
 
 
 @pytest.mark.parametrize(
@@ -255,14 +256,14 @@ def test_a_number_that_can_not_be_had_is_the_author_s_slip_and_nothing_is_writte
     small.install(monkeypatch, tmp_path, text)
     line = next(number for number, line in enumerate(text.splitlines(), 1) if put in line)
     with pytest.raises(AuthorError, match=re.escape(f"{small.FILE}:{line}: {put} raises {said}")):
-        execute.build(small.NAME)
+        execute.build(open_course(), small.NAME)
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["01_small.py"]
 
 
 def test_prose_above_a_run_can_quote_nothing_of_it(monkeypatch, tmp_path):
     small.install(monkeypatch, tmp_path, WHOLE.replace("and arrays.", "and arrays: {{ total:d }}."))
     with pytest.raises(AuthorError, match="total:d }} raises NameError"):
-        execute.build(small.NAME)
+        execute.build(open_course(), small.NAME)
 
 
 def test_a_prediction_quotes_what_the_cells_right_below_it_find(monkeypatch, tmp_path):
@@ -270,8 +271,8 @@ def test_a_prediction_quotes_what_the_cells_right_below_it_find(monkeypatch, tmp
     small.install(
         monkeypatch, tmp_path, SET + PREDICTION.replace("{{ total:d }}", "{{ later:d; it == 42 }}") + below + small.END
     )
-    execute.build(small.NAME)
-    shown = "\n".join(texts(json.loads(registry.notebook_path(small.NAME).read_text(encoding="utf-8"))))
+    execute.build(open_course(), small.NAME)
+    shown = "\n".join(texts(json.loads(open_course().notebook_path(small.NAME).read_text(encoding="utf-8"))))
     assert "**A**: 0 + 1 + 2 = 42, and on average 1.00." in shown
     assert "Then 42 stands there." in shown
 
@@ -287,19 +288,20 @@ def test_a_task_says_how_difficult_it_is():
 
 def test_the_audit_asks_for_a_difficulty(monkeypatch, tmp_path):
     small.install(monkeypatch, tmp_path, WHOLE)
-    monkeypatch.setattr(registry, "exercise", lambda name: small.EXERCISE)
-    assert not any("difficulty" in problem for problem in audit([small.NAME]).problems)
+    monkeypatch.setattr(open_course(), "exercise", lambda name: small.EXERCISE)
+    assert not any("difficulty" in problem for problem in audit(open_course(), [small.NAME]).problems)
     for level in (None, 0, 4):
         lesson = replace(small.LESSON, exercises=(replace(small.EXERCISE, difficulty=level),))
-        monkeypatch.setattr(registry, "lesson", lambda name, lesson=lesson: lesson)
+        monkeypatch.setattr(open_course(), "lesson", lambda name, lesson=lesson: lesson)
         assert any(
-            f"its difficulty is {level}; it must be 1, 2 or 3" in problem for problem in audit([small.NAME]).problems
+            f"its difficulty is {level}; it must be 1, 2 or 3" in problem
+            for problem in audit(open_course(), [small.NAME]).problems
         )
 
 
 def test_the_audit_counts_predictions(monkeypatch, tmp_path):
     small.install(monkeypatch, tmp_path, SET + 6 * PREDICTION + small.END)
-    assert any("at most 5 predictions" in problem for problem in audit([small.NAME]).problems)
+    assert any("at most 5 predictions" in problem for problem in audit(open_course(), [small.NAME]).problems)
 
 
 def test_reading_takes_150_words_or_3_lines_of_code_a_minute():
@@ -310,33 +312,36 @@ def test_reading_takes_150_words_or_3_lines_of_code_a_minute():
 
 
 def test_lessons_lead_to_their_neighbors_and_the_glossary():
-    first, second, last = registry.lessons()[0], registry.lessons()[1], registry.lessons()[-1]
-    assert registry.way(first).startswith("[Glossary](glossary.md) | [01 · ") and registry.way(first).endswith(
-        f"]({second}.ipynb) →"
+    first, second, last = open_course().lessons()[0], open_course().lessons()[1], open_course().lessons()[-1]
+    assert open_course().nav_links(first).startswith("[Glossary](glossary.md) | [01 · ") and open_course().nav_links(
+        first
+    ).endswith(f"]({second}.ipynb) →")
+    assert open_course().nav_links(last).startswith("← [") and open_course().nav_links(last).endswith(
+        "[Glossary](glossary.md)"
     )
-    assert registry.way(last).startswith("← [") and registry.way(last).endswith("[Glossary](glossary.md)")
     assert (
-        registry.way(last, (first, last)) == f"← [{registry.heading(first)}]({first}.ipynb) | [Glossary](glossary.md)"
+        open_course().nav_links(last, (first, last))
+        == f"← [{open_course().heading(first)}]({first}.ipynb) | [Glossary](glossary.md)"
     )
 
 
-@pytest.mark.parametrize("name", registry.lessons())
+@pytest.mark.parametrize("name", open_course().lessons())
 def test_numbers_that_prose_quotes_are_those_of_the_stored_run(name):
     """Each quoted number has a value of the executed notebook, and each sentence in both notebooks has that value."""
     asked = [
         one.text
-        for cell in prose.shown(registry.cells(name))
+        for cell in prose.shown(open_course().cells(name))
         if cell.role == "prose"
         for one in prose.asked_in(cell.text)
     ]
-    assert [expression for expression, _ in registry.quoted(name)] == asked
-    said = iter(registry.quoted(name))
+    assert [expression for expression, _ in open_course().quoted(name)] == asked
+    said = iter(open_course().quoted(name))
     wanted = [
         prose.filled(cell.text, said)
-        for cell in prose.shown(registry.cells(name))
+        for cell in prose.shown(open_course().cells(name))
         if cell.role == "prose" and prose.asked_in(cell.text)
     ]
-    for path in (registry.notebook_path(name), registry.solution_path(name)):
+    for path in (open_course().notebook_path(name), open_course().solution_path(name)):
         pages = "\n".join(texts(json.loads(path.read_text(encoding="utf-8")))) if wanted else ""
         for text in wanted:
             assert all(line in pages for line in text.splitlines() if line.strip() and line[0] not in "@"), (

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from grader.authoring import reading, routes
-from grader.course import registry
+from grader.course.course import open_course
 from tests import small_lesson as small
 
 STOPS = [stop for route in routes.ROUTES for stop in route.stops]
@@ -19,17 +19,19 @@ def test_there_is_a_route_of_90_minutes_of_half_a_day_and_of_two_days():
 
 @pytest.mark.parametrize("stop", STOPS, ids=lambda stop: stop.lesson)
 def test_a_stop_names_what_the_lesson_has(stop):
-    names = registry.CONTRACT[stop.lesson]
-    chosen = routes.exercises_of(stop)
+    names = open_course().exercises[stop.lesson]
+    chosen = routes.exercises_of(open_course(), stop)
     assert chosen and set(chosen) <= set(names)
     assert not stop.until or names.index(stop.until) >= max(map(names.index, chosen))
-    headings = {cell.text.split("\n")[0] for cell in registry.cells(stop.lesson) if cell.role == "prose"}
+    headings = {cell.text.split("\n")[0] for cell in open_course().cells(stop.lesson) if cell.role == "prose"}
     assert {f"## {heading}" for heading in stop.without} <= headings
 
 
 @pytest.mark.parametrize("route", routes.ROUTES, ids=lambda route: route.title)
 def test_a_route_fits_its_time(route):
-    assert 0.75 * route.minutes <= sum(routes.total(route)) <= 1.05 * route.minutes, routes.total(route)
+    assert 0.75 * route.minutes <= sum(routes.total(open_course(), route)) <= 1.05 * route.minutes, routes.total(
+        open_course(), route
+    )
     lessons = [stop.lesson for stop in route.stops]
     assert lessons == sorted(lessons)
 
@@ -37,45 +39,55 @@ def test_a_route_fits_its_time(route):
 def test_reading_ends_where_the_next_exercise_begins(monkeypatch, tmp_path):
     words = "\n# %% [markdown]\n# " + "word " * 1500 + "\n"
     small.install(monkeypatch, tmp_path, small.BODY + words)
-    whole, until = routes.minutes_of(routes.Stop(small.NAME)), routes.minutes_of(routes.Stop(small.NAME, "double"))
+    whole, until = (
+        routes.minutes_of(open_course(), routes.Stop(small.NAME)),
+        routes.minutes_of(open_course(), routes.Stop(small.NAME, "double")),
+    )
     assert whole == until and whole[0] == 3
     small.install(monkeypatch, tmp_path, small.BODY + words + "\n# %% [markdown]\n# @exercise treble\n" + words)
-    whole, until = routes.minutes_of(routes.Stop(small.NAME)), routes.minutes_of(routes.Stop(small.NAME, "double"))
+    whole, until = (
+        routes.minutes_of(open_course(), routes.Stop(small.NAME)),
+        routes.minutes_of(open_course(), routes.Stop(small.NAME, "double")),
+    )
     assert whole[1] - until[1] == 10
 
 
 def test_a_section_that_is_left_out_is_not_read(monkeypatch, tmp_path):
     words = "\n# %% [markdown]\n# ## {}\n#\n# " + "word " * 1500 + "\n"
     small.install(monkeypatch, tmp_path, small.BODY + words.format("One") + words.format("Two"))
-    all_of_it, rest = (routes.minutes_of(routes.Stop(small.NAME, without=headings))[1] for headings in ((), ("One",)))
+    all_of_it, rest = (
+        routes.minutes_of(open_course(), routes.Stop(small.NAME, without=headings))[1] for headings in ((), ("One",))
+    )
     assert all_of_it - rest == 10
 
 
 def test_the_page_states_each_total():
-    page = routes.page()
+    page = routes.page(open_course())
     for route in routes.ROUTES:
-        work, read = routes.total(route)
+        work, read = routes.total(open_course(), route)
         assert f"## {route.title}" in page and f"| total: {work + read} minutes | | | {work} | {read} |" in page
-    for name in registry.lessons():
-        work, read = reading.of_lesson(name)
+    for name in open_course().lessons():
+        work, read = reading.of_lesson(open_course(), name)
         assert re.search(
-            rf"^\| .*{re.escape(registry.heading(name))}.* \| {work} \| {read} \| {work + read} \|$", page, re.MULTILINE
+            rf"^\| .*{re.escape(open_course().heading(name))}.* \| {work} \| {read} \| {work + read} \|$",
+            page,
+            re.MULTILINE,
         )
 
 
 def test_a_page_that_is_older_than_the_lessons_is_stale(monkeypatch, tmp_path):
     place = tmp_path / "docs" / "teaching" / "README.md"
     monkeypatch.setattr(routes, "path", lambda: place)
-    assert not routes.stale()  # an installed course has no docs/
+    assert not routes.stale(open_course())  # an installed course has no docs/
     (tmp_path / "docs").mkdir()
-    assert routes.stale()
-    routes.refresh()
-    assert not routes.stale() and place.read_text(encoding="utf-8") == routes.page()
+    assert routes.stale(open_course())
+    routes.refresh(open_course())
+    assert not routes.stale(open_course()) and place.read_text(encoding="utf-8") == routes.page(open_course())
     place.write_text(place.read_text(encoding="utf-8").replace("| 90 |", "| 91 |") + "more")
-    assert routes.stale()
+    assert routes.stale(open_course())
 
 
 def test_the_page_in_the_repository_is_what_the_lessons_make():
-    assert not routes.stale(), "run: grader build (with any lesson)"
-    targets = re.findall(r"\]\((\S+?)\)", routes.path().read_text(encoding="utf-8"))
-    assert all((routes.path().parent / target).is_file() for target in targets)
+    assert not routes.stale(open_course()), "run: grader build (with any lesson)"
+    targets = re.findall(r"\]\((\S+?)\)", routes.path(open_course()).read_text(encoding="utf-8"))
+    assert all((routes.path(open_course()).parent / target).is_file() for target in targets)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import references, registry
+from grader.course import references
+from grader.course.course import open_course
 from grader.grading import batch, grade as grading
 from grader.grading.resemblance import Resemblance
 from grader.grading.roster import RosterEntry, pack
@@ -19,7 +20,7 @@ from grader.util import lacking
 from tests import toy_course as toy
 from tests.grading.test_handed_in import FIRST, SECOND, hand_in
 
-NAMES = registry.CONTRACT[FIRST]
+NAMES = open_course().exercises[FIRST]
 
 
 def rows(out: Path) -> dict[str, list[str]]:
@@ -163,12 +164,12 @@ def test_what_is_read_with_a_doubt_is_on_the_list(monkeypatch, tmp_path, files, 
         toy.write(
             tmp_path / name, toy.pristine() if content is None else toy.notebook([], "") if content == {} else content
         )
-    assert any(why in said for said in grading.grade_submission(tmp_path).attention)
+    assert any(why in said for said in grading.grade_submission(open_course(), tmp_path).attention)
 
 
 def test_what_was_to_be_expected_is_not_on_the_list(monkeypatch, tmp_path):
     toy.install(monkeypatch)
-    assert grading.grade_submission(toy.write(tmp_path / "01_toy.ipynb", toy.solved())).attention == ()
+    assert grading.grade_submission(open_course(), toy.write(tmp_path / "01_toy.ipynb", toy.solved())).attention == ()
     (tmp_path / "ada" / "backups").mkdir(parents=True)
     toy.write(tmp_path / "ada" / "backups" / "01_toy-2026-01-01-120000.ipynb", toy.solved())
     packed = pack(RosterEntry("ada", "ada", tmp_path / "ada"))
@@ -185,7 +186,7 @@ def test_what_was_not_read_reaches_the_list_and_what_this_machine_lacks_is_not_t
         grading, "_unless_it_lacks", lambda verdict, plan: absent if verdict.exercise == NAMES[0] else verdict
     )
     try:
-        report = batch.read(batch.grade_packed(packed, batch.Settings((FIRST,)))).report
+        report = batch.read(batch.grade_packed(packed, batch.Settings(open_course(), (FIRST,)))).report
     finally:
         batch.close_sandboxes()
     assert (
@@ -199,11 +200,11 @@ def test_what_was_not_read_reaches_the_list_and_what_this_machine_lacks_is_not_t
 
 
 def answers(**others: str) -> dict[str, str]:
-    return {name: references.solution_text(name) for name in NAMES} | others
+    return {name: references.solution_text(open_course(), name) for name in NAMES} | others
 
 
 def sentence(texts: dict[str, str]) -> str:
-    made = Resemblance()
+    made = Resemblance(open_course())
     made.add(texts)
     return made.sentence()
 
@@ -223,7 +224,7 @@ def test_the_course_s_answers_are_recognized_whatever_their_comments_and_spaces(
 def test_answers_of_one_s_own_are_not_the_course_s():
     stubs = [
         cell
-        for cell in copy.deepcopy(registry.pristine(FIRST))["cells"]
+        for cell in copy.deepcopy(open_course().pristine(FIRST))["cells"]
         if cell["metadata"].get("grader", {}).get("role") == "exercise"
     ]
     assert sentence({cell["metadata"]["grader"]["exercise"]: "".join(cell["source"]) for cell in stubs}) == ""
@@ -235,7 +236,7 @@ def test_answers_of_one_s_own_are_not_the_course_s():
 
 
 def test_the_course_s_answers_reach_the_report(tmp_path):
-    content = json.loads(registry.solution_path(FIRST).read_text())
+    content = json.loads(open_course().solution_path(FIRST).read_text())
     (tmp_path / f"{FIRST}.ipynb").write_text(json.dumps(content))
-    report = grading.grade_submission(tmp_path / f"{FIRST}.ipynb")
+    report = grading.grade_submission(open_course(), tmp_path / f"{FIRST}.ipynb")
     assert report.score == report.max_score and any("course's solved notebooks" in said for said in report.attention)

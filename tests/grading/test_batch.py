@@ -14,6 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 import pytest
 
 from grader.cli import main
+from grader.course.course import open_course
 from grader.grading import batch, roster
 from grader.grading.journal import load
 from grader.sandbox import isolation
@@ -223,7 +224,7 @@ def test_learners_are_folders_and_notebooks_but_no_links(tmp_path):
 def test_a_pipe_in_a_notebooks_place_is_that_learners_result(tmp_path):
     os.mkfifo(tmp_path / "eve.ipynb")
     laid = roster.unpack(roster.pack(roster.entries(tmp_path)[0][0]), tmp_path / "laid")
-    assert "eve.ipynb is not a regular file" in read_submission(laid).message
+    assert "eve.ipynb is not a regular file" in read_submission(open_course(), laid).message
 
 
 def test_a_digest_changes_with_what_a_result_depends_on_and_nothing_else(tmp_path):
@@ -304,14 +305,14 @@ class Fragile:
 def test_a_process_that_ends_once_costs_nothing(tmp_path, width, again):
     found = [roster.RosterEntry(key, key, tmp_path / key, "not read") for key in "abcdef"]
     pool = Fragile(width, once={"c"})
-    assert sorted(batch.graded(found, batch.Settings(), pool)) == sorted("abcdef")
+    assert sorted(batch.graded(found, batch.Settings(open_course()), pool)) == sorted("abcdef")
     assert pool.renewed == 1 and sorted(key for key in "abcdef" if pool.tried.count(key) == 2) == again
 
 
 def test_what_ends_its_process_twice_could_not_be_graded_and_harms_no_other(tmp_path):
     found = [roster.RosterEntry(key, key, tmp_path / key, "not read") for key in "abcdef"]
     pool = Fragile(1, always={"c"})
-    lines = list(batch.graded(found, batch.Settings(lessons=(LESSON,)), pool))
+    lines = list(batch.graded(found, batch.Settings(open_course(), lessons=(LESSON,)), pool))
     assert sorted(line for line in lines if isinstance(line, str)) == sorted("abdef")
     (ours,) = [batch.read(line) for line in lines if isinstance(line, bytes)]
     assert ours.key == "c" and {v.status for v in ours.report.verdicts} == {"could_not_grade"}
@@ -326,7 +327,7 @@ def test_a_grading_process_that_is_killed_costs_nothing(tmp_path):
     pool = batch.Local(1)
     keys = []
     try:
-        settings = batch.Settings(lessons=(LESSON,), timeout_s=2.0)
+        settings = batch.Settings(open_course(), lessons=(LESSON,), timeout_s=2.0)
         batch.isolation_of(pool, settings)
         for line in batch.graded(found, settings, pool):
             keys.append(batch.read(line).key)
@@ -375,7 +376,7 @@ def test_a_sandbox_refuses_below_the_level_asked_for(monkeypatch):
     real = batch.Sandbox
     monkeypatch.setattr(batch, "Sandbox", lambda *a, **k: real(*a, **k, walls=False))
     with pytest.raises(batch.TooOpen):
-        batch.level(batch.Settings(require="full"))
+        batch.level(batch.Settings(open_course(), require="full"))
     batch.close_sandboxes()
 
 

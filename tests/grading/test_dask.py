@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from grader.cli import main
-from grader.course import own, registry
+from grader.course.course import COURSE_ENV, open_course
 from grader.grading.journal import load
 from grader.util.errors import InputError
 from tests import own_course, small_class
@@ -152,7 +152,7 @@ def test_workers_with_another_version_of_the_course_are_refused(refused, monkeyp
 
     real = module.course_digest
     monkeypatch.setattr(module.batch, "close_sandboxes", lambda: None)
-    checked = module.Cluster(refused[0])
+    checked = module.Cluster(open_course(), refused[0])
     try:
         monkeypatch.setattr(checked._client, "run", lambda function, **_: {"tcp://there": real() + "x"})
         with pytest.raises(InputError, match="another version of the course"):
@@ -174,8 +174,8 @@ def mine(tmp_path):
     folder = own_course.written(tmp_path)
     own.use(folder)
     (folder / "notebooks").mkdir()
-    registry.notebook_path(own_course.NAME).write_text(
-        json.dumps(registry.handed_out(own_course.NAME)), encoding="utf-8"
+    open_course().notebook_path(own_course.NAME).write_text(
+        json.dumps(open_course().handed_out(own_course.NAME)), encoding="utf-8"
     )
     own.use(None)
     for name, code in (("ada", own_course.RIGHT), ("eve", own_course.WRONG)):
@@ -186,7 +186,7 @@ def mine(tmp_path):
 @pytest.fixture
 def known(mine, monkeypatch):
     """What starts from now on finds it in its environment."""
-    monkeypatch.setenv(registry.VARIABLE, str(mine))
+    monkeypatch.setenv(COURSE_ENV, str(mine))
 
 
 def test_workers_that_have_one_s_own_course_grade_it(mine, known, cluster, tmp_path):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from grader.cli import grade as grade_command, main
-from grader.course import registry
+from grader.course.course import open_course
 from grader.grading.deadline import Deadline
 from grader.judging.verdict import Verdict
 from tests.grading.test_handed_in import FIRST, hand_in
@@ -54,15 +54,17 @@ def test_without_a_deadline_nothing_ends():
 def test_endless_answers_use_up_the_run_and_the_results_are_there(tmp_path, capsys):
     (tmp_path / "ada").mkdir()
     (tmp_path / "ada" / f"{LESSON}.ipynb").write_text(notebook(ENDLESS))
-    (tmp_path / "ada" / f"{FIRST}.ipynb").write_text(json.dumps(registry.pristine(FIRST)))
+    (tmp_path / "ada" / f"{FIRST}.ipynb").write_text(json.dumps(open_course().pristine(FIRST)))
     results = tmp_path / "results.json"
     assert (
         main(["grade", str(tmp_path / "ada"), "--timeout", "3", "--deadline", "3", "--gradescope", str(results)]) == 1
     )
     data = json.loads(results.read_text())
     told = {test["name"].split(": ")[1]: test["output"] for test in data["tests"]}
-    assert set(told) == {*registry.CONTRACT[LESSON], *registry.CONTRACT[FIRST]} and data["score"] == 0
-    assert all("was not reached: exercises that do not end used" in told[name] for name in registry.CONTRACT[FIRST])
+    assert set(told) == {*open_course().exercises[LESSON], *open_course().exercises[FIRST]} and data["score"] == 0
+    assert all(
+        "was not reached: exercises that do not end used" in told[name] for name in open_course().exercises[FIRST]
+    )
 
 
 def test_a_slow_machine_is_nobody_s_zero(tmp_path, capsys):
@@ -88,6 +90,9 @@ def test_results_are_written_after_each_lesson(tmp_path, monkeypatch):
     monkeypatch.setattr(grade_command, "write_report", noted)
     assert main(["grade", str(tmp_path / "ada"), "--gradescope", str(results), "--visibility", "hidden"]) == 1
     first, last = written
-    assert first[0] == len(registry.CONTRACT[LESSON]) and f"Lessons that are not graded yet: {FIRST[:2]}." in first[1]
-    assert last[0] == first[0] + len(registry.CONTRACT[FIRST]) and "not graded yet" not in last[1]
+    assert (
+        first[0] == len(open_course().exercises[LESSON])
+        and f"Lessons that are not graded yet: {FIRST[:2]}." in first[1]
+    )
+    assert last[0] == first[0] + len(open_course().exercises[FIRST]) and "not graded yet" not in last[1]
     assert json.loads(results.read_text())["visibility"] == "hidden"

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader.course import references, registry
+from grader.course import references
+from grader.course.course import open_course
 from grader.grading import grade as grading
 from grader.judging.judge import blame_callee
 from grader.judging.verdict import Verdict
@@ -32,7 +33,7 @@ def graded(monkeypatch, tmp_path, sandbox):
     toy.install(monkeypatch)
 
     def grade(content, file: str = "01_toy.ipynb", **options):
-        return grading.grade_submission(toy.write(tmp_path / file, content), sandbox=sandbox, **options)
+        return grading.grade_submission(open_course(), toy.write(tmp_path / file, content), sandbox=sandbox, **options)
 
     return grade
 
@@ -216,7 +217,7 @@ def test_what_the_grader_cannot_do_is_not_the_learner_s_zero(graded, monkeypatch
 
 
 def test_a_lesson_that_cannot_be_loaded_could_not_be_graded(graded, monkeypatch):
-    monkeypatch.setattr(registry, "lesson", lambda name: 1 / 0)
+    monkeypatch.setattr(open_course(), "lesson", lambda name: 1 / 0)
     report = graded(toy.solved())
     assert set(statuses(report).values()) == {"could_not_grade"}
 
@@ -231,7 +232,7 @@ def test_a_torch_that_cannot_be_imported_ends_no_grading(graded, monkeypatch):
             raise OSError("libtorch_cpu.so: cannot open shared object file")
         return real(name, *package)
 
-    monkeypatch.setattr(registry, "needs_torch", lambda lesson: True)
+    monkeypatch.setattr(open_course(), "needs_torch", lambda lesson: True)
     monkeypatch.setattr(importlib, "import_module", broken)
     assert set(statuses(graded(toy.solved())).values()) == {"passed"} and asked
 
@@ -241,7 +242,7 @@ def test_several_submissions_become_one_report(monkeypatch, tmp_path):
     for name, content in (("ada", toy.solved()), ("bob", b"{"), ("eve", toy.pristine())):
         (tmp_path / name).mkdir()
         toy.write(tmp_path / name / "01_toy.ipynb", content)
-    report = grading.grade(sorted(tmp_path.iterdir()), seed=3, timeout_s=3)
+    report = grading.grade(open_course(), sorted(tmp_path.iterdir()), seed=3, timeout_s=3)
     assert [(submission.name, submission.score) for submission in report.submissions] == [
         ("ada", 6),
         ("bob", 0),

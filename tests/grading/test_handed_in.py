@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from grader.cli import main
-from grader.course import registry
+from grader.course.course import open_course
 from grader.grading.handed_in import choice
 from grader.grading.journal import begun_with
 from grader.grading.roster import entries
 from grader.submission.submission import read_submission
 from grader.util.errors import InputError
 
-FIRST, SECOND, THIRD = (name for name in registry.lessons() if name[:2] in ("01", "05", "06"))
+FIRST, SECOND, THIRD = (name for name in open_course().lessons() if name[:2] in ("01", "05", "06"))
 
 
 def hand_in(folder: Path, **learners: tuple[str, ...]) -> Path:
@@ -26,21 +26,21 @@ def hand_in(folder: Path, **learners: tuple[str, ...]) -> Path:
     for name, lessons in learners.items():
         (folder / name).mkdir(parents=True)
         for lesson in lessons:
-            (folder / name / f"{lesson}.ipynb").write_text(json.dumps(registry.pristine(lesson)))
+            (folder / name / f"{lesson}.ipynb").write_text(json.dumps(open_course().pristine(lesson)))
     return folder
 
 
 def chosen(folder: Path, kept=None):
-    return choice(entries(folder)[0], kept)
+    return choice(open_course(), entries(folder)[0], kept)
 
 
 # --- which lessons ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lesson", registry.lessons())
+@pytest.mark.parametrize("lesson", open_course().lessons())
 @pytest.mark.parametrize("how", ["metadata", "name", "cells", "empty", "another's metadata"])
 def test_a_notebook_is_taken_for_the_lesson_that_it_is_graded_as(tmp_path, lesson, how):
-    notebook = registry.pristine(lesson)
+    notebook = open_course().pristine(lesson)
     names = {"name": f"hw {lesson} (2).ipynb", "empty": f"{lesson[:2]}.ipynb", "another's metadata": f"{FIRST}.ipynb"}
     if how in ("name", "cells", "empty"):
         notebook["metadata"].pop("grader")
@@ -48,7 +48,7 @@ def test_a_notebook_is_taken_for_the_lesson_that_it_is_graded_as(tmp_path, lesso
         notebook = ""
     (tmp_path / "ada").mkdir()
     (tmp_path / "ada" / names.get(how, "mine.ipynb")).write_text(json.dumps(notebook) if notebook else "")
-    assert chosen(tmp_path).lessons == read_submission(tmp_path / "ada").lessons == (lesson,)
+    assert chosen(tmp_path).lessons == read_submission(open_course(), tmp_path / "ada").lessons == (lesson,)
 
 
 @pytest.mark.parametrize(
@@ -133,11 +133,11 @@ def test_the_lessons_taken_are_told_first_and_everywhere(graded, tmp_path, capsy
     assert notes[0].startswith(first) and notes[1] == others
     for file in ("report.html", "summary.md"):
         assert first in (out / file).read_text() and "lesson 06, which 1 of 4 handed in" in (out / file).read_text()
-    most = 2 * (len(registry.CONTRACT[FIRST]) + len(registry.CONTRACT[SECOND]))
+    most = 2 * (len(open_course().exercises[FIRST]) + len(open_course().exercises[SECOND]))
     assert [row[-1] for row in rows(out / "canvas.csv")[1:]] == [
         str(most),
         str(most),
-        str(2 * len(registry.CONTRACT[FIRST])),
+        str(2 * len(open_course().exercises[FIRST])),
         str(most),
         "0",
     ]
@@ -204,7 +204,7 @@ def test_the_exit_code_says_whether_the_class_was_graded(graded, tmp_path, optio
 def test_whom_the_grader_failed_is_named_and_graded_again(graded, tmp_path, capsys):
     folder, out = hand_in(tmp_path / "class", ada=(FIRST,), bob=(FIRST,)), tmp_path / "out"
     assert graded(folder, out, fails=("bob",)) == 3
-    name = registry.CONTRACT[FIRST][0]
+    name = open_course().exercises[FIRST][0]
     seen = capsys.readouterr()
     assert f"no learner's: bob ({name})." in seen.out and "run the same command with --resume" in seen.err
     assert (

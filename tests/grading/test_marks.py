@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import registry
+from grader.course.course import open_course
 from grader.grading.journal import begun_with
 from grader.grading.marks import read_weights, valued
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
@@ -17,7 +17,7 @@ from grader.reports.figures import Pictures
 from grader.util.errors import InputError
 from tests.grading.test_handed_in import FIRST, SECOND, hand_in
 
-ONE, TWO, *_ = registry.CONTRACT[FIRST]
+ONE, TWO, *_ = open_course().exercises[FIRST]
 
 
 def table(path: Path) -> list[dict[str, str]]:
@@ -45,7 +45,7 @@ def report(out: Path) -> dict:
 )
 def test_weights_are_read_as_people_write_them(tmp_path, said):
     (tmp_path / "w").write_text(said.format(one=ONE, two=TWO), encoding="utf-8")
-    assert read_weights(tmp_path / "w") == {ONE: 3, TWO: 0.5}
+    assert read_weights(open_course(), tmp_path / "w") == {ONE: 3, TWO: 0.5}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_weights_that_are_nowhere_are_a_sentence(graded, tmp_path, capsys):
 
 
 def test_weights_that_leave_nothing_to_earn_are_a_sentence(graded, tmp_path, capsys):
-    (tmp_path / "w").write_text("".join(f"{name},0\n" for name in registry.CONTRACT[FIRST]))
+    (tmp_path / "w").write_text("".join(f"{name},0\n" for name in open_course().exercises[FIRST]))
     assert graded(hand_in(tmp_path / "class", ada=(FIRST,)), tmp_path / "out", "--weights", str(tmp_path / "w")) == 2
     assert "no graded exercise has points" in capsys.readouterr().err and graded.ran == []
 
@@ -88,18 +88,19 @@ def test_weights_that_leave_nothing_to_earn_are_a_sentence(graded, tmp_path, cap
 def test_points_of_one_s_own_stand_in_every_report_and_nothing_is_graded_again_for_them(graded, tmp_path, capsys):
     folder, out = hand_in(tmp_path / "class", ada=(FIRST,), bob=()), tmp_path / "out"
     assert graded(folder, out) == 0
-    (tmp_path / "w").write_text(f"{ONE},7\n{TWO},0.25\n{registry.CONTRACT[SECOND][0]},5\n")
+    (tmp_path / "w").write_text(f"{ONE},7\n{TWO},0.25\n{open_course().exercises[SECOND][0]},5\n")
     assert graded(folder, out, "--rescore", "--weights", str(tmp_path / "w")) == 0 and graded.ran == []
-    most = 2 * (len(registry.CONTRACT[FIRST]) - 2) + 7.25
+    most = 2 * (len(open_course().exercises[FIRST]) - 2) + 7.25
     assert [one["max_score"] for one in report(out)["submissions"]] == [most, most]
     assert [row["total"] for row in table(out / "grades.csv")] == [str(most), "0"]
     assert list(csv.reader((out / "canvas.csv").open()))[1][-1] == str(most)
     told = capsys.readouterr().out
     assert (
-        f"2 of {len(registry.CONTRACT[FIRST])} exercises have the instructor's points, the others the course's." in told
+        f"2 of {len(open_course().exercises[FIRST])} exercises have the instructor's points, the others the course's."
+        in told
     )
     assert (
-        f"so the weights have no effect: {registry.CONTRACT[SECOND][0]}." in told
+        f"so the weights have no effect: {open_course().exercises[SECOND][0]}." in told
         and "exercises have the instructor" in (out / "report.html").read_text()
     )
 
@@ -141,7 +142,7 @@ def test_a_weight_is_shown_as_it_was_written_and_a_learner_reads_what_the_part_w
 def test_the_option_reaches_the_reports(graded, tmp_path):
     graded.made["ada", ONE] = Verdict(ONE, "failed", "x", cases=(1, 2))
     folder = hand_in(tmp_path / "class", ada=(FIRST,))
-    full = 2 * len(registry.CONTRACT[FIRST])
+    full = 2 * len(open_course().exercises[FIRST])
     for option, score in ((), full - 2), (("--partial",), full - 1):
         out = tmp_path / f"out{len(option)}"
         assert graded(folder, out, *option) == 0
@@ -153,12 +154,12 @@ def test_the_option_reaches_the_reports(graded, tmp_path):
 
 def test_only_these_exercises_count(graded, tmp_path):
     folder, out = hand_in(tmp_path / "class", ada=(FIRST,), bob=()), tmp_path / "out"
-    assert graded(folder, out, "--exercises", f"{TWO},{registry.CONTRACT[SECOND][0]}") == 0
+    assert graded(folder, out, "--exercises", f"{TWO},{open_course().exercises[SECOND][0]}") == 0
     assert [
         [e["name"] for lesson in one["lessons"] for e in lesson["exercises"]] for one in report(out)["submissions"]
-    ] == [[TWO, registry.CONTRACT[SECOND][0]]] * 2
+    ] == [[TWO, open_course().exercises[SECOND][0]]] * 2
     assert [one["max_score"] for one in report(out)["submissions"]] == [4, 4]
-    assert begun_with(out / "journal.jsonl")["exercises"] == sorted([TWO, registry.CONTRACT[SECOND][0]])
+    assert begun_with(out / "journal.jsonl")["exercises"] == sorted([TWO, open_course().exercises[SECOND][0]])
     assert graded(folder, out, "--resume") == 0 and [one["max_score"] for one in report(out)["submissions"]] == [4, 4]
     assert graded(folder, out, "--resume", "--exercises", TWO) == 2, "another choice is another run"
 

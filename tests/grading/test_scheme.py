@@ -8,14 +8,14 @@ import json
 import pytest
 
 from grader.cli import classroom
-from grader.course import registry
+from grader.course.course import open_course
 from grader.grading import batch, dask_pool
 from grader.grading.journal import begun_with
 from grader.judging.verdict import Verdict
 from tests.grading.test_handed_in import FIRST, hand_in
 from tests.submission.test_enrolled import CANVAS
 
-ONE, TWO, *_ = registry.CONTRACT[FIRST]
+ONE, TWO, *_ = open_course().exercises[FIRST]
 CHOICES = {  # of each option a value, and another one
     "seed": (("--seed", "8"), ("--seed", "9")),
     "timeout": (("--timeout", "3"), ("--timeout", "4")),

@@ -20,7 +20,7 @@ import pytest
 from rich.console import Console
 
 from grader.cli import main, watch
-from grader.course import registry
+from grader.course.course import IMPORT_LOCK, open_course
 from grader.grading.watch import LearnerState, News, WatchedRoom, Watcher, next_step, wrongs
 from grader.grading.watch.files import learners, notebooks
 from grader.grading.watch.room import board_of
@@ -43,7 +43,7 @@ def watching(monkeypatch, tmp_path):
     started: list[Watcher] = []
 
     def start(**options) -> Watcher:
-        started.append(Watcher(tmp_path, **{"timeout_s": 2.0, **options}))
+        started.append(Watcher(open_course(), tmp_path, **{"timeout_s": 2.0, **options}))
         return started[-1]
 
     yield start
@@ -86,12 +86,14 @@ def test_a_save_is_graded_again_and_shows_the_next_thing_to_do(watching, tmp_pat
     assert statuses(room) == ["passed", "failed", "passed"]
     lesson, verdict = next_step(room.learners[0])
     assert (lesson, verdict.exercise, verdict.mistakes) == (toy.NAME, "row_sums", ("TY1",))
-    said = "\n".join(lines(room, None))
+    said = "\n".join(lines(open_course(), room, None))
     assert f"{toy.NAME}: 3/6 points" in said
     assert "Next: row_sums" in said and "TY1: This is TY1." in said and "hint(row_sums)" in said
     save(tmp_path, toy.solved())
     room = until(watcher, lambda room: room.news)
-    assert next_step(room.learners[0]) is None and "Every exercise passed." in "\n".join(lines(room, None))
+    assert next_step(room.learners[0]) is None and "Every exercise passed." in "\n".join(
+        lines(open_course(), room, None)
+    )
 
 
 def test_what_was_not_saved_is_not_graded_again(watching, tmp_path):
@@ -280,7 +282,7 @@ def many(count: int) -> tuple[LearnerState, ...]:
 def test_a_full_room_fits_the_terminal_and_names_the_mistake(height):
     room = WatchedRoom("room", many(40), alone=False, waiting=0)
     console = Console(file=io.StringIO(), width=100, height=height, force_terminal=True, color_system="standard")
-    console.print(draw(room, height - 1))
+    console.print(draw(open_course(), room, height - 1))
     shown = console.file.getvalue()
     assert len(shown.splitlines()) <= height
     assert "14 × softmax_rows, failed. SM1: The rows." in shown
@@ -288,7 +290,7 @@ def test_a_full_room_fits_the_terminal_and_names_the_mistake(height):
 
 
 def test_lines_of_a_room_carry_no_escapes():
-    said = "\n".join(lines(WatchedRoom("room", many(3), False, 0, news=()), None))
+    said = "\n".join(lines(open_course(), WatchedRoom("room", many(3), False, 0, news=()), None))
     assert "\x1b" not in said
 
 
@@ -299,7 +301,7 @@ def test_several_lessons_are_shown_by_their_points():
     )
     both = LearnerState("ada", {"00_start_here": other, **learner.lessons})
     console = Console(file=io.StringIO(), width=80, height=30)
-    console.print(draw(WatchedRoom("room", (both, learner), alone=False, waiting=0), 29))
+    console.print(draw(open_course(), WatchedRoom("room", (both, learner), alone=False, waiting=0), 29))
     row = next(line for line in console.file.getvalue().splitlines() if line.strip().startswith("ada"))
     assert row.split() == ["ada", "1/1", "3/3", "4/4"]
 
@@ -311,18 +313,20 @@ def test_what_cannot_be_read_is_not_everything_passed():
     note = "01_three_tokens.ipynb is not JSON."
     torn, empty = LearnerState("ada", {"00_start_here": passed}, notes=(note,)), LearnerState("bob", {}, notes=(note,))
     room = WatchedRoom("room", (torn, empty), alone=False, waiting=0, news=(News("ada", passed, None, 0.1),))
-    said = "\n".join(lines(room, None))
+    said = "\n".join(lines(open_course(), room, None))
     assert (
         "The notebooks of 2 learners cannot be read; nobody else has anything wrong now." in said
         and f"bob: {note}" in said
     )
-    assert "Every exercise passed" not in "\n".join(lines(replace(room, learners=(torn,), alone=True), None))
+    assert "Every exercise passed" not in "\n".join(
+        lines(open_course(), replace(room, learners=(torn,), alone=True), None)
+    )
     console = Console(file=io.StringIO(), width=100, height=30)
-    console.print(draw(room, 29))
+    console.print(draw(open_course(), room, 29))
     shown = console.file.getvalue()
     assert "cannot be read; nobody else" in shown
     assert next(line.split() for line in shown.splitlines() if "bob " in line) == ["bob", "cannot", "be", "read"]
-    shown = content(board_of(room), names=True)
+    shown = content(open_course(), board_of(room), names=True)
     assert "cannot be read <b>2</b>" in shown and "everything passed" not in shown and "no check yet" not in shown
 
 
@@ -339,7 +343,7 @@ def test_the_command_shows_a_save_and_ends_with_nothing_left(tmp_path, ending):
     place, scratch = tmp_path / "ada", tmp_path / "tmp"
     place.mkdir()
     scratch.mkdir()
-    shutil.copy(registry.notebook_path(name), place)
+    shutil.copy(open_course().notebook_path(name), place)
     command = [sys.executable, "-m", "grader", "watch", str(place)]
     with subprocess.Popen(
         command,
@@ -352,10 +356,10 @@ def test_the_command_shows_a_save_and_ends_with_nothing_left(tmp_path, ending):
         try:
             assert process.stdout is not None and process.stderr is not None
             first = [next(process.stdout) for _ in range(4)]
-            points = sum(exercise.points for exercise in registry.lesson(name).exercises)
+            points = sum(exercise.points for exercise in open_course().lesson(name).exercises)
             assert f"0/{points} points" in first[0] and "Next: attention_scores" in first[1]
             saved = time.monotonic()
-            shutil.copy(registry.root() / "solutions" / f"{name}.ipynb", place)
+            shutil.copy(open_course().root / "solutions" / f"{name}.ipynb", place)
             assert f"{points}/{points} points" in next(process.stdout)
             assert time.monotonic() - saved < 60.0  # about half a second on an idle machine; a busy one takes its time
             tree = [process.pid, *(child.pid for child in psutil.Process(process.pid).children(recursive=True))]
@@ -371,7 +375,7 @@ def test_the_command_shows_a_save_and_ends_with_nothing_left(tmp_path, ending):
 def test_lessons_with_and_without_torch_are_graded_side_by_side(tmp_path):
     for learner, lesson in (("ada", "01_three_tokens"), ("bob", "06_masks"), ("cyd", "02_softmax")):
         (tmp_path / learner).mkdir()
-        shutil.copy(registry.notebook_path(lesson), tmp_path / learner)
+        shutil.copy(open_course().notebook_path(lesson), tmp_path / learner)
     # In a process of its own: what is at stake is the import of torch while another thread grades.
     code = (
         "import sys\n"
@@ -391,7 +395,7 @@ def test_no_line_is_lost_while_another_thread_has_put_the_output_aside(capsys):
     aside, printed = threading.Event(), threading.Event()
 
     def runs_a_reference():
-        with registry.ALONE, observe._quiet():
+        with IMPORT_LOCK, observe._quiet():
             aside.set()
             assert not printed.wait(0.3)  # what is printed waits
 

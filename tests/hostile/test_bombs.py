@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from grader.course.course import open_course
 from grader.grading import grade
 from grader.sandbox import reader as reader_module
 from grader.sandbox.reader import MEMORY_BYTES, Reader
@@ -186,7 +187,7 @@ def notebook(*bombs: str):
 
 def told(reader, path: Path) -> str:
     """What a learner hears of a notebook that is read with rules, '' where it is read to its end."""
-    submission = read_submission(path, reads=reader)
+    submission = read_submission(open_course(), path, reads=reader)
     if submission.message:
         return submission.message
     plan = submission.plan(toy.NAME)
@@ -228,7 +229,7 @@ JSON_BOMBS = {
 def test_a_file_of_many_values_is_told_or_read_in_bounds(monkeypatch, tmp_path, reader, name):
     toy.install(monkeypatch)
     path = toy.write(tmp_path / "01_toy.ipynb", JSON_BOMBS[name])
-    submission = read_submission(path, reads=reader)
+    submission = read_submission(open_course(), path, reads=reader)
     assert sum(psutil.Process(reader._process._pid).cpu_times()[:2]) < 5
     assert all(word not in submission.message for word in ("memory", "takes longer"))
     assert submission.plan(toy.NAME).own_texts == ()
@@ -254,7 +255,9 @@ def test_what_passes_a_limit_costs_its_learner_alone(monkeypatch, tmp_path, sent
         monkeypatch.setattr(reader_module, limit, most)
         for name, content in (("eve", bomb), ("ada", toy.solved())):
             (tmp_path / name).mkdir()
-            report = grade.grade_submission(toy.write(tmp_path / name / "01_toy.ipynb", content), sandbox=sandbox)
+            report = grade.grade_submission(
+                open_course(), toy.write(tmp_path / name / "01_toy.ipynb", content), sandbox=sandbox
+            )
             monkeypatch.undo()
             toy.install(monkeypatch)
             if name == "ada":
@@ -278,17 +281,19 @@ def test_all_files_of_a_learner_share_their_time(monkeypatch, tmp_path, reader):
     (tmp_path / "eve").mkdir()
     for i in range(20):
         toy.write(tmp_path / "eve" / f"01_toy {i}.ipynb", notebook(filled("x = 1")))
-    submission = read_submission(tmp_path / "eve", reads=reader)
+    submission = read_submission(open_course(), tmp_path / "eve", reads=reader)
     assert "took too long" in submission.message or "takes longer" in submission.message, submission.message
     monkeypatch.undo()
     toy.install(monkeypatch)
-    assert read_submission(toy.write(tmp_path / "01_toy.ipynb", toy.solved()), reads=reader).message == ""
+    assert (
+        read_submission(open_course(), toy.write(tmp_path / "01_toy.ipynb", toy.solved()), reads=reader).message == ""
+    )
 
 
 def test_a_reader_that_somebody_ends_is_replaced(monkeypatch, tmp_path, reader):
     toy.install(monkeypatch)
     path = toy.write(tmp_path / "01_toy.ipynb", toy.solved())
-    submission = read_submission(path, reads=reader)
+    submission = read_submission(open_course(), path, reads=reader)
     psutil.Process(reader._process._pid).kill()
     assert submission.message == "" and submission.plan(toy.NAME).own_texts
 
@@ -298,7 +303,9 @@ def test_a_reader_whose_parent_somebody_ends_is_replaced(monkeypatch, tmp_path, 
     toy.install(monkeypatch)
     reader._parent.process.kill()
     reader._parent.process.wait()
-    assert read_submission(toy.write(tmp_path / "01_toy.ipynb", toy.solved()), reads=reader).message == ""
+    assert (
+        read_submission(open_course(), toy.write(tmp_path / "01_toy.ipynb", toy.solved()), reads=reader).message == ""
+    )
 
 
 @pytest.mark.alike
@@ -314,7 +321,9 @@ def test_nothing_of_a_learner_is_left_for_the_next(monkeypatch, tmp_path):
     with Reader() as made:
         for name, content in (("eve", eve), ("mal", mal), ("ada", json.dumps(large, ensure_ascii=False).encode())):
             (tmp_path / name).mkdir()
-            submission = read_submission(toy.write(tmp_path / name / "01_toy.ipynb", content), reads=made)
+            submission = read_submission(
+                open_course(), toy.write(tmp_path / name / "01_toy.ipynb", content), reads=made
+            )
             assert submission.message == "" and submission.plan(toy.NAME).own_texts, name
 
 
@@ -345,7 +354,7 @@ def test_what_the_machine_lacks_is_could_not_grade_and_the_next_is_graded(monkey
         return ask(self, message)
 
     monkeypatch.setattr(Reader, "_ask", lacking)
-    eve, ada = grade.grade(paths).submissions
+    eve, ada = grade.grade(open_course(), paths).submissions
     assert {(verdict.status, verdict.details) for lesson in eve.lessons for verdict in lesson.verdicts} == {
         ("could_not_grade", ("SandboxError: this computer lacks the memory to read the files",))
     }
@@ -375,7 +384,9 @@ def test_where_nothing_is_forked_a_learner_has_a_fresh_process(monkeypatch, tmp_
         pids = []
         for _ in range(2):
             assert (
-                read_submission(toy.write(tmp_path / "01_toy.ipynb", toy.solved()), reads=made).plan(toy.NAME).own_texts
+                read_submission(open_course(), toy.write(tmp_path / "01_toy.ipynb", toy.solved()), reads=made)
+                .plan(toy.NAME)
+                .own_texts
             )
             pids.append(made._process._pid)
     assert len(set(pids)) == 2 and not any(map(psutil.pid_exists, pids))
@@ -388,7 +399,7 @@ def test_a_reader_reads_what_is_read_here(monkeypatch, tmp_path, reader):
         path = toy.write(tmp_path / f"01_toy {number}.ipynb", content)
         there, here = reader.notebook(path, path.parent), Here().notebook(path, path.parent)
         assert there == here
-        plans = [read_submission(path, reads=each).plan(toy.NAME) for each in (reader, Here())]
+        plans = [read_submission(open_course(), path, reads=each).plan(toy.NAME) for each in (reader, Here())]
         assert plans[0] == plans[1] and plans[0].own_texts
         assert reader.sources(plans[0].own_texts, RULES) == Here().sources(plans[0].own_texts, RULES)
 

@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from grader.course.course import open_course
 from grader.grading import grade
 from grader.reports import json as as_json, junit, terminal
 from tests import toy_course as toy
@@ -38,7 +39,7 @@ MANY = toy.notebook([*(toy.code(f"y{i} = {i}", id=str(i)) for i in range(10_000)
 def test_a_file_that_is_no_notebook_is_that_learner_s_result(monkeypatch, tmp_path, shared, promise):
     toy.install(monkeypatch)
     path = toy.write(tmp_path / "01_toy.ipynb", FILES[promise])
-    report = grade.grade_submission(path, sandbox=shared)
+    report = grade.grade_submission(open_course(), path, sandbox=shared)
     assert {verdict.status for verdict in report.lessons[0].verdicts} == {"missing"} and report.score == 0
 
 
@@ -52,7 +53,7 @@ def test_an_odd_notebook_keeps_its_points(monkeypatch, tmp_path, shared, content
     if content is TWICE or isinstance(content, dict) and len(content["cells"]) == 3:
         content["cells"].insert(0, toy.code("OFFSET = 0"))
     path = toy.write(tmp_path / "01_toy.ipynb", content)
-    assert grade.grade_submission(path, sandbox=shared).score == 6
+    assert grade.grade_submission(open_course(), path, sandbox=shared).score == 6
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs links and pipes of Unix")
@@ -64,7 +65,7 @@ def test_links_and_pipes_in_a_folder_are_not_followed(monkeypatch, tmp_path, sha
     (folder / "01_toy.ipynb").symlink_to("../01_toy.ipynb")
     (folder / "loop.ipynb").symlink_to("loop.ipynb")
     os.mkfifo(folder / "02_second.ipynb")
-    report = grade.grade_submission(folder, sandbox=shared)
+    report = grade.grade_submission(open_course(), folder, sandbox=shared)
     assert report.score == 0 and other.exists()
 
 
@@ -75,7 +76,7 @@ def test_links_and_pipes_in_a_folder_are_not_followed(monkeypatch, tmp_path, sha
 def test_a_name_is_text_and_nothing_else(monkeypatch, tmp_path, shared, name):
     toy.install(monkeypatch)
     path = toy.write(tmp_path / "01_toy.ipynb", toy.solved())
-    report = grade.grade_submission(path, name=name, sandbox=shared)
+    report = grade.grade_submission(open_course(), path, name=name, sandbox=shared)
     whole = grade.Report((report,), 7)
     assert report.score == 6
     for text in (terminal.render(whole), junit.render(whole), as_json.render(whole)):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from grader.cli import main
-from grader.course import registry
+from grader.course.course import open_course
 from grader.grading import roster
 from grader.grading.grade import grade, grade_submission
 from grader.grading.watch import Watcher
@@ -52,7 +52,7 @@ PLACES = {
 def targets(folder: Path, link: Path, file: bool) -> dict[str, str]:
     """What the link at a place may lead to: a classmate by a relative and an absolute way, twice, the course, the system."""
     hers = folder / "ada" / "notebooks" / FILE if file else folder / "ada" / "notebooks"
-    theirs = registry.root() / "solutions" / (f"{LESSON}.ipynb" if file else "")
+    theirs = open_course().root / "solutions" / (f"{LESSON}.ipynb" if file else "")
     return {
         "a classmate": os.path.relpath(hers, link.parent),
         "a classmate, absolute": str(hers),
@@ -115,7 +115,7 @@ def test_a_class_follows_none_and_tells_each(small, tmp_path, place, aim):
     name = place.partition("/")[2] or place
     assert any(f"{name} is a link to {os.readlink(link)}" in note for note in packed["eve"].notes), packed["eve"].notes
     laid = roster.unpack(packed["ada"], tmp_path / "laid")
-    assert HERS in code_of(read_submission(laid)) and not any(
+    assert HERS in code_of(read_submission(open_course(), laid)) and not any(
         path.is_symlink() for path in (tmp_path / "laid").rglob("*")
     )
 
@@ -129,7 +129,7 @@ def test_grade_follows_none_and_tells_each(small, tmp_path, monkeypatch, place, 
     ways |= {tmp_path / way for way in ways} | {Path("class", place, *more) for more in ((FILE,), ("ada", "notebooks"))}
     for way in ways:
         try:
-            submission = read_submission(way)
+            submission = read_submission(open_course(), way)
         except SubmissionError as error:
             assert f"is a link to {os.readlink(link)}" in str(error) or "Permission" in str(error), error
         else:
@@ -150,7 +150,7 @@ def test_own_work_beside_a_link_counts_and_the_link_is_told(reading, tmp_path):
     toy.write(
         tmp_path / "class" / "eve" / "02_second.ipynb", toy.notebook([toy.code("def nobody(x): return x")], "02_second")
     )
-    submission = read_submission(tmp_path / "class" / "eve")
+    submission = read_submission(open_course(), tmp_path / "class" / "eve")
     assert submission.lessons == ("02_second",) and HERS not in code_of(submission)
     assert "notebooks is a link to ../ada/notebooks; links are not followed" in told_in(submission)
 
@@ -159,16 +159,16 @@ def test_who_types_a_path_answers_for_what_is_above_it(reading, tmp_path, monkey
     """A home, a temporary folder or a class's folder may be reached by a link; a submission may be none."""
     class_with(tmp_path / "class", "eve", "a classmate")
     (tmp_path / "mine").symlink_to("class")
-    assert HERS in code_of(read_submission(tmp_path / "mine" / "ada"))
+    assert HERS in code_of(read_submission(open_course(), tmp_path / "mine" / "ada"))
     assert {one.name for one in roster.entries(tmp_path / "mine")[0]} == {"ada", "eve"}
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SubmissionError, match="mine is a link to class. Links are not followed"):
-        read_submission("mine/ada")
+        read_submission(open_course(), "mine/ada")
     monkeypatch.chdir(tmp_path / "class" / "ada")
-    assert HERS in code_of(read_submission("."))
-    assert HERS in code_of(read_submission("../ada"))
+    assert HERS in code_of(read_submission(open_course(), "."))
+    assert HERS in code_of(read_submission(open_course(), "../ada"))
     with pytest.raises(SubmissionError, match="../eve is a link"):
-        read_submission("../eve")
+        read_submission(open_course(), "../eve")
 
 
 # --- put there meanwhile ----------------------------------------------------------------------
@@ -236,7 +236,7 @@ def test_a_hard_link_is_told(reading, tmp_path):
     for one in roster.entries(folder)[0]:
         if one.name in ("ada", "eve"):
             assert any(note in said for said in roster.pack(one).notes)
-            assert note in told_in(read_submission(one.path))
+            assert note in told_in(read_submission(open_course(), one.path))
 
 
 # --- what writes ------------------------------------------------------------------------------
@@ -294,11 +294,11 @@ def test_no_point_of_hers_reaches_anybody_else(monkeypatch, tmp_path, shared):
     class_with(folder, f"eve/{FILE}", "a classmate")
     toy.install(monkeypatch)
     monkeypatch.chdir(tmp_path)
-    assert grade_submission("class/ada", sandbox=shared).score == 6
+    assert grade_submission(open_course(), "class/ada", sandbox=shared).score == 6
     with pytest.raises(SubmissionError, match="is a link to"):
-        grade(["class/ada", f"class/eve/{FILE}"])
+        grade(open_course(), ["class/ada", f"class/eve/{FILE}"])
     toy.write(folder / "eve" / "02_second.ipynb", toy.notebook([], "02_second"))
-    report = grade_submission("class/eve", lessons=["01", "02"], sandbox=shared)
+    report = grade_submission(open_course(), "class/eve", lessons=["01", "02"], sandbox=shared)
     assert report.score == 0 and any("is a link to" in note for note in report.lessons[0].notes)
 
 
@@ -307,7 +307,7 @@ def test_a_watched_room_shows_her_alone(monkeypatch, tmp_path):
     class_with(tmp_path / "class", "eve", "a classmate")
     (tmp_path / "class" / "mallory").mkdir()
     (tmp_path / "class" / "mallory" / FILE).symlink_to(f"../ada/notebooks/{FILE}")
-    with Watcher(tmp_path / "class", timeout_s=5.0) as watcher:
+    with Watcher(open_course(), tmp_path / "class", timeout_s=5.0) as watcher:
         room = until(watcher, idle)
     assert [learner.name for learner in room.learners] == ["ada"]
     assert "eve is a link to ada/notebooks" in room.note and f"mallory: {FILE} is a link to" in room.note
@@ -320,7 +320,7 @@ def test_a_whole_class_of_links_has_her_points_once(tmp_path, scratch):
     for name, place, target in (
         ("bob", "notebooks", "../ada"),
         ("cyd", f"{LESSON}.ipynb", f"../ada/{LESSON}.ipynb"),
-        ("dan", "deep", str(registry.root() / "solutions")),
+        ("dan", "deep", str(open_course().root / "solutions")),
         ("flo", "here", ".."),
     ):
         (folder / name).mkdir()

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from grader.course import references, registry
+from grader.course import references
+from grader.course.course import open_course
 from grader.course.patches import applied
-from grader.course.spec import Case
+from grader.course.spec import SEED, Case
 from grader.judging.judge import judge
 from grader.sandbox.sandbox import Sandbox
 from grader.source.policy import Sources, offence
@@ -83,26 +84,26 @@ else:
 
 
 def own_probes(name: str) -> list[Case]:
-    cases = registry.exercise(name).cases(np.random.default_rng(registry.SEED))
+    cases = open_course().exercise(name).cases(np.random.default_rng(SEED))
     return [case for case in cases if case.probe not in BASIC]
 
 
 @cache
 def wrong_texts(name: str) -> dict[str, str]:
     """The lesson's solutions up to this one, in which the mistake is made."""
-    texts = references.normal_forms(name)
+    texts = references.normal_forms(open_course().exercise(name))
     if name in OWN:
         old, new = OWN[name]
         assert texts[name].count(old) == 1
         return {**texts, name: texts[name].replace(old, new)}
-    made = next(one.wrong for one in registry.exercise(name).mistakes if one.id == MISTAKES[name])
-    return {**texts, **applied(references.edits_of(name, made), texts)}
+    made = next(one.wrong for one in open_course().exercise(name).mistakes if one.id == MISTAKES[name])
+    return {**texts, **applied(references.edits_of(open_course().exercise(name), made), texts)}
 
 
 @cache
 def narrowed(name: str) -> Any:
     """The exercise with the one case of a probe of its own that tells its mistake, and nothing to name it by."""
-    whole, made = registry.exercise(name), dict(references.namespace(registry.lesson_of(name)))
+    whole, made = open_course().exercise(name), dict(references.namespace(open_course(), open_course().lesson_of(name)))
     exec("\n".join(wrong_texts(name).values()), made)
     for key in (case.key for case in own_probes(name)):
         one = replace(
@@ -133,8 +134,8 @@ def sandbox():
 
 
 def graded(sandbox: Sandbox, name: str, *cells: str) -> Any:
-    lesson = registry.lesson_of(name)
-    given = [RunCell("given cell", cell.text, False) for cell in registry.cells(lesson) if cell.role == "given"]
+    lesson = open_course().lesson_of(name)
+    given = [RunCell("given cell", cell.text, False) for cell in open_course().cells(lesson) if cell.role == "given"]
     others = "\n".join(text for of, text in wrong_texts(name).items() if of != name)
     own = "\n".join((wrong_texts(name)[name], *cells))
     plan = Plan(
@@ -190,13 +191,17 @@ def test_a_change_of_what_looks_on_is_seen(sandbox, name):
 
 def test_what_one_answer_changed_is_no_other_answers_affair(sandbox):
     """The next exercise gets a fresh process."""
-    lesson, cheat, honest = registry.lesson_of("KVCache"), "KVCache", "generate_cached"
-    given = [RunCell("given cell", cell.text, False) for cell in registry.cells(lesson) if cell.role == "given"]
+    lesson, cheat, honest = open_course().lesson_of("KVCache"), "KVCache", "generate_cached"
+    given = [RunCell("given cell", cell.text, False) for cell in open_course().cells(lesson) if cell.role == "given"]
     own = "\n".join((wrong_texts(cheat)[cheat], FRAMES, FORGED[cheat], REACHING.format(name=cheat)))
-    cells = (*given, RunCell("cell 1", own, True), RunCell("cell 2", references.solution_text(honest), True))
+    cells = (
+        *given,
+        RunCell("cell 1", own, True),
+        RunCell("cell 2", references.solution_text(open_course(), honest), True),
+    )
     candidates = sandbox.candidates(Plan(lesson, (cheat, honest), cells, {cheat: len(given), honest: len(given) + 1}))
     assert judge(narrowed(cheat), candidates[cheat]).status == "forbidden"
-    assert judge(registry.exercise(honest), candidates[honest]).status == "passed"
+    assert judge(open_course().exercise(honest), candidates[honest]).status == "passed"
 
 
 WAYS = {
@@ -212,7 +217,7 @@ WAYS = {
 
 @pytest.mark.parametrize("name", EXERCISES)
 def test_the_source_that_reaches_a_probe_is_refused(name):
-    exercise, answer = registry.exercise(name), references.solution_text(name)
+    exercise, answer = open_course().exercise(name), references.solution_text(open_course(), name)
     assert offence(name, exercise.forbids, exercise.requires, Sources((answer,))) is None
     for way, cell in WAYS.items():
         found = offence(name, exercise.forbids, exercise.requires, Sources((cell, answer)))
@@ -223,6 +228,8 @@ def test_the_source_that_reaches_a_probe_is_refused(name):
 
 
 def test_every_exercise_with_a_probe_of_its_own_has_the_rules():
-    of_their_own = {name for lesson in registry.lessons() for name in registry.CONTRACT[lesson] if own_probes(name)}
-    assert of_their_own - {name for name in of_their_own if registry.exercise(name).forbids} == set()
+    of_their_own = {
+        name for lesson in open_course().lessons() for name in open_course().exercises[lesson] if own_probes(name)
+    }
+    assert of_their_own - {name for name in of_their_own if open_course().exercise(name).forbids} == set()
     assert of_their_own == set(EXERCISES), "each is tried here"

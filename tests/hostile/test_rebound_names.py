@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from grader.course import references, registry
+from grader.course import references
+from grader.course.course import open_course
 from grader.judging.judge import judge
 from grader.sandbox.sandbox import Sandbox
 from grader.submission.plan import Plan, RunCell
@@ -106,7 +107,7 @@ WRONG = {
 @cache
 def _exercise(name: str) -> Any:
     """The exercise with one case alone, and no mistakes to find a name for, since a status is all that is asked."""
-    whole, key = registry.exercise(name), WRONG[name][0]
+    whole, key = open_course().exercise(name), WRONG[name][0]
     return replace(
         whole,
         cases=lambda rng: [case for case in whole.cases(rng) if case.key == key],
@@ -223,4 +224,4 @@ def test_what_is_broken_is_what_is_seen(sandbox):
     """Without a liar each is refused for what it breaks, and as it should be it passes."""
     for name, (_, text) in WRONG.items():
         assert _graded(sandbox, answers={name: text}) == {name: "failed"}
-        assert _graded(sandbox, answers={name: references.solution_text(name)}) == {name: "passed"}, name
+        assert _graded(sandbox, answers={name: references.solution_text(open_course(), name)}) == {name: "passed"}, name

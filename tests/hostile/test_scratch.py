@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from grader.course import registry
+from grader.course.course import open_course
 from grader.grading import grade
 from grader.judging.judge import judge
 from grader.sandbox.sandbox import Sandbox
@@ -204,7 +204,7 @@ RIGHT = {  # (the lesson and exercise, a cell above, the answer)
 @pytest.mark.parametrize("way", RIGHT)
 def test_a_right_answer_passes_with_what_only_looks(tmp_path, torch_sandbox, way):
     (lesson, name), above, answer = RIGHT[way]
-    live = judge(registry.exercise(name), from_cells(name, above, answer))
+    live = judge(open_course().exercise(name), from_cells(name, above, answer))
     assert live.status == "passed", live.headline
     found = graded(tmp_path, torch_sandbox, answer, above, lesson, name)
     assert found.status == "passed", found.headline
@@ -212,7 +212,7 @@ def test_a_right_answer_passes_with_what_only_looks(tmp_path, torch_sandbox, way
 
 def graded(folder, sandbox, answer, above, lesson=LESSON, name=NAME):
     """The verdict on the exercise, with a cell above it where one is given."""
-    notebook = json.loads(json.dumps(registry.pristine(lesson)))
+    notebook = json.loads(json.dumps(open_course().pristine(lesson)))
     at = next(
         i
         for i, cell in enumerate(notebook["cells"])
@@ -234,4 +234,6 @@ def graded(folder, sandbox, answer, above, lesson=LESSON, name=NAME):
         )
     path = folder / f"{lesson}.ipynb"
     path.write_text(json.dumps(notebook))
-    return {v.exercise: v for v in grade.grade_submission(path, sandbox=sandbox).lessons[0].verdicts}[name]
+    return {v.exercise: v for v in grade.grade_submission(open_course(), path, sandbox=sandbox).lessons[0].verdicts}[
+        name
+    ]

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from grader.course.course import open_course
 from grader.grading import batch, grade, roster
 from grader.grading.watch.worker_threads import Task, WorkerThreads
 from grader.sandbox import usage
@@ -28,14 +29,14 @@ GO_ON = {
 
 
 def by_grade(folder: Path) -> list[str]:
-    report = grade.grade_submission(folder, sandbox=by_grade.sandbox)
+    report = grade.grade_submission(open_course(), folder, sandbox=by_grade.sandbox)
     return [verdict.status for verdict in report.verdicts]
 
 
 def by_class(folder: Path) -> list[str]:
     """As `grader class` and Dask's workers do it, in the sandbox of this thread, which stays warm for the next submission."""
     found, _ = roster.entries(folder.parent)
-    line = batch.grade_packed(roster.pack(found[0]), batch.Settings(timeout_s=3.0))
+    line = batch.grade_packed(roster.pack(found[0]), batch.Settings(open_course(), timeout_s=3.0))
     return [verdict.status for verdict in batch.read(line).report.verdicts]
 
 
@@ -52,7 +53,7 @@ def all_three(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(place))
         with Sandbox(timeout_s=3.0) as by_grade.sandbox:
-            by_watch.threads = WorkerThreads((), 7, 3.0)
+            by_watch.threads = WorkerThreads(open_course(), (), 7, 3.0)
             yield place
             by_watch.threads.close()
             batch.close_sandboxes()
@@ -142,7 +143,7 @@ def test_what_is_used_between_two_questions_is_ended_and_told(monkeypatch, tmp_p
     monkeypatch.setattr(grade, "_verdict", slow)
     toy.install(monkeypatch)
     path = toy.write(tmp_path / "01_toy.ipynb", toy.solved(double=started))
-    (lesson,) = grade.grade_submission(path, sandbox=patient).lessons
+    (lesson,) = grade.grade_submission(open_course(), path, sandbox=patient).lessons
     assert [verdict.status for verdict in lesson.verdicts] == ["passed"] * 3
     said = "ran more than 30 threads at once" if what == "threads" else "filled the notebook's folder"
     assert any("kept running while no exercise was tried" in note and said in note for note in lesson.notes), (

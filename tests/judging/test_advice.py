@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from grader.course import registry
+from grader.course.course import open_course
 from grader.judging import exceptions
 from grader.judging.judge import judge
 from grader.worker.values import AtHand, Failure
@@ -160,7 +160,7 @@ def test_what_is_not_known_gets_no_sentence():
 
 
 def advised(cell: str, name: str = "softmax_rows") -> str:
-    return " ".join(judge(registry.exercise(name), from_cells(name, cell)).details)
+    return " ".join(judge(open_course().exercise(name), from_cells(name, cell)).details)
 
 
 def test_keepdims_is_advised_where_a_sum_lost_its_axis_and_nowhere_else():
@@ -300,7 +300,7 @@ def test_if_is_blamed_only_where_there_is_one():
 
 def test_where_a_mistake_is_proven_general_advice_is_silent():
     named = judge(
-        registry.exercise("attention_scores"),
+        open_course().exercise("attention_scores"),
         from_cells("attention_scores", "def attention_scores(Q, K):\n    return Q @ K"),
     )
     assert (

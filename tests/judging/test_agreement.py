@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.course import registry
+from grader.course.course import open_course
 from grader.judging.judge import judge
 from tests.live import from_cells
 from tests.test_zoo import ANIMALS
@@ -13,7 +13,7 @@ BODY = "    e = np.exp(scores - scores.max(axis=1, keepdims=True))\n    return e
 
 
 def cases(name: str, text: str) -> tuple[int, int]:
-    return judge(registry.exercise(name), from_cells(name, text)).cases
+    return judge(open_course().exercise(name), from_cells(name, text)).cases
 
 
 def softmax(first: str) -> tuple[int, int]:
@@ -43,7 +43,7 @@ def test_a_case_whose_input_is_overwritten_does_not_agree():
 
 def test_what_is_forbidden_earns_nothing():
     assert judge(
-        registry.exercise("attention_torch"),
+        open_course().exercise("attention_torch"),
         from_cells(
             "attention_torch",
             "def attention_torch(q, k, v, scale=None):\n    return F.scaled_dot_product_attention(q, k, v, scale=scale)",

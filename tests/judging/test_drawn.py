@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.course import registry
+from grader.course.course import open_course
 from grader.judging.judge import judge
 from tests.live import from_cells
 
@@ -20,7 +20,7 @@ NAMED = {
 @pytest.mark.parametrize(("text", "status"), NAMED.items())
 def test_the_names_of_parameters_are_part_of_the_contract(text, status):
     verdict = judge(
-        registry.exercise("softmax_jacobian"),
+        open_course().exercise("softmax_jacobian"),
         from_cells("softmax_jacobian", text.format(body="return np.diag(p) - np.outer(p, p)")),
     )
     assert verdict.status == status, verdict.headline
@@ -29,12 +29,12 @@ def test_the_names_of_parameters_are_part_of_the_contract(text, status):
 
 def test_wrong_numbers_come_before_parameters_that_are_called_otherwise():
     wrong = judge(
-        registry.exercise("softmax_rows"),
+        open_course().exercise("softmax_rows"),
         from_cells("softmax_rows", "def softmax_rows(x):\n    return x / x.sum(axis=1, keepdims=True)"),
     )
     assert (wrong.status, wrong.mistakes) == ("failed", ("TT13",))
     right = judge(
-        registry.exercise("softmax_rows"),
+        open_course().exercise("softmax_rows"),
         from_cells(
             "softmax_rows",
             "def softmax_rows(x):\n    e = np.exp(x - x.max(axis=1, keepdims=True))\n    return e / e.sum(axis=1, keepdims=True)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.course import registry
+from grader.course.course import open_course
 from grader.judging.judge import judge
 from grader.reports import text
 from tests.live import from_cells
@@ -22,7 +22,7 @@ HALF = """class SelfAttention(nn.Module):
 
 
 def judged(name: str, text: str):
-    return judge(registry.exercise(name), from_cells(name, text))
+    return judge(open_course().exercise(name), from_cells(name, text))
 
 
 def test_an_init_without_forward_is_half_done_and_what_is_there_is_judged():

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from grader.course import registry
-from grader.course.spec import Case
+from grader.course.course import open_course
+from grader.course.spec import SEED, Case
 from grader.judging import evidence
 from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
@@ -94,18 +94,18 @@ CHANGES = [
     *(recast(dtype, (1e300, NAN, -1)) for dtype in DTYPES),
 ]
 PARTS = 1 if WHOLE_GRID else 3  # an exercise gets one of so many parts of the changes, the next one the next
-NAMES = registry.exercise_names()
+NAMES = open_course().exercise_names()
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", NAMES)
 def test_no_numbers_warn_while_they_are_judged_and_shown(name, capfd):
-    exercise = registry.exercise(name)
+    exercise = open_course().exercise(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        seen = baseline_of(exercise, registry.SEED)
+        seen = baseline_of(exercise, SEED)
     verdicts = [
-        judge(exercise, Shows(name, seen.expected, change), registry.SEED)
+        judge(exercise, Shows(name, seen.expected, change), SEED)
         for change in CHANGES[NAMES.index(name) % PARTS :: PARTS]
     ]
     assert {judged.status for judged in verdicts} <= {"passed", "failed", "forbidden"}  # einsum has to have run
@@ -158,7 +158,7 @@ def test_no_warning_reaches_the_terminal(tmp_path):
             "def sinusoidal_positions(n, d):\n    return np.full((n, d), 1.7e308)",
         ),
     ):
-        notebook = registry.pristine(lesson)
+        notebook = open_course().pristine(lesson)
         cell = next(
             cell
             for cell in notebook["cells"]

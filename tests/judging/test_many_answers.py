@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.course import registry
+from grader.course.course import open_course
 from grader.judging.judge import judge
 from grader.reports import text
 from tests.live import from_cells
@@ -12,7 +12,7 @@ from tests.live import from_cells
 
 def verdict_on(body: str):
     cell = f"def query_for(keys, target, share):\n    return {body}\n"
-    return judge(registry.exercise("query_for"), from_cells("query_for", cell))
+    return judge(open_course().exercise("query_for"), from_cells("query_for", cell))
 
 
 def test_the_verdict_shows_the_weights_that_the_answer_gives_and_the_share_asked_for():

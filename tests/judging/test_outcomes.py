@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from grader.course import registry
-from grader.course.mistakes import TEXTS
-from grader.course.mistakes.outcomes import TEXTS as SAID
+
+from grader.course.course import open_course
+from grader.course.spec import SEED
 from grader.judging import outcomes
 from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
@@ -44,12 +44,12 @@ def changed(observation, change):
 
 
 def found(exercise, actual):
-    work = baseline_of(registry.exercise(exercise), registry.SEED)
-    return outcomes.found(registry.exercise(exercise), work.cases, work.expected, actual)
+    work = baseline_of(open_course().exercise(exercise), SEED)
+    return outcomes.found(open_course().exercise(exercise), work.cases, work.expected, actual)
 
 
 def observed(exercise):
-    return dict(enumerate(baseline_of(registry.exercise(exercise), registry.SEED).expected))
+    return dict(enumerate(baseline_of(open_course().exercise(exercise), SEED).expected))
 
 
 @pytest.mark.parametrize("outcome", outcomes.OUTCOMES, ids=lambda one: one.id)
@@ -102,15 +102,13 @@ def test_what_shows_in_two_results_alone_is_not_named(exercise):
 
 
 def test_each_has_a_text_and_each_text_can_be_found():
-    assert {text.id for text in SAID} == {outcome.id for outcome in outcomes.OUTCOMES} | {
-        "RS9",
-        "RS10",
-        "RS14",
-        "RS15",
-        "RS16",
-        "RS17",
-    }
-    assert all(TEXTS[text.id].wrong and TEXTS[text.id].right for text in SAID)
+    assert {text.id for text in open_course().module("shared.mistakes.outcomes").TEXTS} == {
+        outcome.id for outcome in outcomes.OUTCOMES
+    } | {"RS9", "RS10", "RS14", "RS15", "RS16", "RS17"}
+    assert all(
+        open_course().shared_texts()[text.id].wrong and open_course().shared_texts()[text.id].right
+        for text in open_course().module("shared.mistakes.outcomes").TEXTS
+    )
 
 
 BY_CELL = (
@@ -190,7 +188,7 @@ def weighted_sum(weights, V):
 def test_whole_numbers_of_another_kind_are_not_called_cut():
     for wrong in ("np.ceil(Q @ K.T).astype(int)", "(Q @ K.T > 0).astype(int)", "np.trunc(Q @ K.T)"):
         verdict = judge(
-            registry.exercise("attention_scores"),
+            open_course().exercise("attention_scores"),
             from_cells("attention_scores", f"def attention_scores(Q, K):\n    return {wrong}"),
         )
         assert verdict.status == "failed" and "RS17" not in verdict.mistakes, wrong
@@ -198,7 +196,7 @@ def test_whole_numbers_of_another_kind_are_not_called_cut():
 
 def test_nan_in_every_case_is_not_called_the_same_numbers():
     verdict = judge(
-        registry.exercise("weighted_sum"),
+        open_course().exercise("weighted_sum"),
         from_cells("weighted_sum", "def weighted_sum(weights, V):\n    return np.array([[np.nan]])"),
     )
     assert verdict.status == "failed" and "RS10" not in verdict.mistakes
@@ -206,7 +204,7 @@ def test_nan_in_every_case_is_not_called_the_same_numbers():
 
 @pytest.mark.parametrize("id, exercise, text", BY_CELL, ids=[f"{id}-{exercise}" for id, exercise, _ in BY_CELL])
 def test_a_learner_s_cell_is_named(id, exercise, text):
-    verdict = judge(registry.exercise(exercise), from_cells(exercise, text))
+    verdict = judge(open_course().exercise(exercise), from_cells(exercise, text))
     assert verdict.status == "failed", verdict.headline
     assert verdict.mistakes, verdict.headline
     assert id in verdict.mistakes, (verdict.mistakes, verdict.headline)
@@ -214,7 +212,7 @@ def test_a_learner_s_cell_is_named(id, exercise, text):
 
 def test_an_integer_that_no_machine_number_holds_is_called_one():
     verdict = judge(
-        registry.exercise("cache_bytes"),
+        open_course().exercise("cache_bytes"),
         from_cells(
             "cache_bytes",
             """

@@ -6,7 +6,8 @@ import ast
 
 import pytest
 
-from grader.course import references, registry
+from grader.course import references
+from grader.course.course import open_course
 from grader.judging.judge import judge
 from tests.live import from_cells
 
@@ -36,14 +37,14 @@ class Renamed(ast.NodeTransformer):
 
 
 def renamed(exercise: str) -> str:
-    return ast.unparse(Renamed().visit(ast.parse(references.solution_text(exercise))))
+    return ast.unparse(Renamed().visit(ast.parse(references.solution_text(open_course(), exercise))))
 
 
-@pytest.mark.parametrize("name", [name for name in registry.exercise_names() if "my_" in renamed(name)])
+@pytest.mark.parametrize("name", [name for name in open_course().exercise_names() if "my_" in renamed(name)])
 def test_other_names_for_the_parameters_are_rejected_and_told(name):
-    lesson = list(registry.CONTRACT[registry.lesson_of(name)])
-    before = [references.solution_text(other) for other in lesson[: lesson.index(name)]]
-    verdict = judge(registry.exercise(name), from_cells(name, *before, renamed(name)))
+    lesson = list(open_course().exercises[open_course().lesson_of(name)])
+    before = [references.solution_text(open_course(), other) for other in lesson[: lesson.index(name)]]
+    verdict = judge(open_course().exercise(name), from_cells(name, *before, renamed(name)))
     assert verdict.status == "error" and "got an unexpected keyword argument" in verdict.headline, (
         verdict.status,
         verdict.headline,

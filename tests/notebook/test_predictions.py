@@ -9,7 +9,8 @@ import pytest
 
 from grader.authoring.execute import WIDGET
 from grader.authoring.kernel import Kernel
-from grader.course import prose, registry
+from grader.course import prose
+from grader.course.course import open_course
 from grader.notebook import api, predictions
 from grader.notebook.record import Record
 
@@ -38,9 +39,9 @@ def test_options_are_a_list_of_letters(question, letters):
     assert prose.options(question) == letters
 
 
-@pytest.mark.parametrize("name", registry.lessons())
+@pytest.mark.parametrize("name", open_course().lessons())
 def test_below_each_prediction_with_options_is_its_own_cell_and_its_answer_is_one_of_them(name):
-    cells = registry.handed_out(name)["cells"]
+    cells = open_course().handed_out(name)["cells"]
     asked = [at for at, cell in enumerate(cells) if prose.is_folded("".join(cell["source"]))]
     calls = [
         at for at, cell in enumerate(cells) if cell["cell_type"] == "code" and "predict(" in "".join(cell["source"])
@@ -103,7 +104,7 @@ def test_a_record_that_was_damaged_has_no_choice_and_takes_one(record, predicted
 @pytest.mark.parametrize("number", ["01.9", "01.2", "77.1"])
 def test_without_the_text_the_answer_is_the_folded_one(record, monkeypatch, number):
     if number == "01.2":
-        monkeypatch.setattr(registry, "cells", lambda name: (_ for _ in ()).throw(FileNotFoundError(name)))
+        monkeypatch.setattr(open_course(), "cells", lambda name: (_ for _ in ()).throw(FileNotFoundError(name)))
     assert api.predict(number, "AB", "A").text == "**You said A.**\n\nThe answer is folded away above."
 
 
@@ -140,7 +141,7 @@ def test_a_press_keeps_the_choice_and_says_so(record, monkeypatch):
 
 def test_who_only_executes_a_notebook_stores_no_widget(tmp_path, monkeypatch):
     monkeypatch.setenv("ATTENTION_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    with Kernel() as kernel:
+    with Kernel(open_course()) as kernel:
         _, outputs = kernel.run(f"from grader import predict\n\n{CALL}", 60)
     (output,) = outputs
     assert WIDGET not in output["data"] and "Choose A, B or C" in output["data"]["text/plain"]

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from grader.course import registry
+from grader.course.course import open_course
 from grader.grading.grade import grade_submission
 from grader.notebook import judged, waiting, workspace
 
@@ -61,7 +61,7 @@ def cells(capsys, monkeypatch, tmp_path):
 
 def course_cell(lesson: str, words: str) -> str:
     """The first cell of a lesson's code that contains these words."""
-    return next(cell.text for cell in registry.cells(lesson) if cell.role != "prose" and words in cell.text)
+    return next(cell.text for cell in open_course().cells(lesson) if cell.role != "prose" and words in cell.text)
 
 
 def test_what_goes_with_a_room_says_how_it_is_imported(cells):
@@ -219,7 +219,7 @@ def test_an_exercise_that_is_not_defined_gets_one_sentence(cells):
 def test_an_exercise_that_was_never_called_by_its_name_is_told_its_name(cells):
     stub = next(
         cell
-        for cell in registry.pristine("01_three_tokens")["cells"]
+        for cell in open_course().pristine("01_three_tokens")["cells"]
         if cell["metadata"]["grader"].get("exercise") == "softmax_rows"
         and cell["metadata"]["grader"]["role"] == "exercise"
     )
@@ -262,7 +262,7 @@ def test_other_errors_stay_as_they_are(cells, code):
 def test_a_notebook_of_somebody_elses_keeps_its_errors(cells):
     cells.shell.attention_course = False  # as the start-up file leaves it
     assert "NameError" in cells.run("del check\ncheck(softmax_rows)", raises=True)
-    shutil.copy(registry.notebook_path("01_three_tokens"), ".")
+    shutil.copy(open_course().notebook_path("01_three_tokens"), ".")
     assert cells.run("check(softmax_rows)", raises=True).startswith("`check` is not known in this kernel")
 
 
@@ -393,7 +393,7 @@ def test_after_a_pass_the_solution_stands_beside_the_own_code(cells):
 
 def test_reset_puts_one_cell_back_and_keeps_the_notebook(cells, tmp_path):
     path = tmp_path / "01_three_tokens.ipynb"
-    notebook = registry.pristine("01_three_tokens")
+    notebook = open_course().pristine("01_three_tokens")
     stub = workspace.stub("softmax_rows")
     for cell in notebook["cells"]:
         if "".join(cell["source"]) == stub:
@@ -429,7 +429,7 @@ def test_reset_puts_one_cell_back_and_keeps_the_notebook(cells, tmp_path):
 
 
 def test_the_magic_resets_nothing_before_the_notebook_is_saved(cells, tmp_path):
-    notebook = registry.pristine("01_three_tokens")
+    notebook = open_course().pristine("01_three_tokens")
     (tmp_path / "01_three_tokens.ipynb").write_text(workspace.encode(notebook))
     for what in ("softmax_rows", "01"):
         assert "Save the notebook first" in cells.run(f"%grader reset {what} --confirm abc123")
@@ -456,12 +456,12 @@ ELSEWHERE = "comes from another cell of the notebook; grading starts without it.
 
 def graded(path, exercise: str, *added: str):
     """The verdict of `grader grade` on an exercise, with these cells in the place of its stub's."""
-    notebook = registry.pristine(path.stem)
+    notebook = open_course().pristine(path.stem)
     at, stub = next((at, cell) for at, cell in enumerate(notebook["cells"]) if cell["id"] == f"exercise-{exercise}")
     own = [{**stub, "id": f"own-{number}", "metadata": {}, "source": text} for number, text in enumerate(added)]
     notebook["cells"][at : at + 1] = own
     path.write_text(workspace.encode(notebook))
-    return grade_submission(path, exercises=[exercise]).lessons[0].verdicts[0]
+    return grade_submission(open_course(), path, exercises=[exercise]).lessons[0].verdicts[0]
 
 
 PAYOFF = "scores = attention_scores(Q, K)"

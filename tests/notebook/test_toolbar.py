@@ -10,6 +10,7 @@ import pytest
 from grader.authoring.execute import WIDGET
 from grader.authoring.kernel import Kernel
 from grader.course import references
+from grader.course.course import open_course
 from grader.notebook import api, toolbar
 from grader.notebook.record import Record
 from tests.notebook.test_shell import RIGHT, WRONG, cells  # noqa: F401
@@ -89,7 +90,7 @@ def test_each_press_shows_its_result_below_the_verdict_and_adds_no_cell(notebook
     assert "opens after a pass" in press(bar, "Solution")
     press(bar, "Hint"), press(bar, "Hint")
     assert labels(bar)[0] == "Hint 1 of 3"  # from the start again
-    assert references.solution_text("softmax_rows").splitlines()[-1].split()[0] in press(bar, "Solution")
+    assert references.solution_text(open_course(), "softmax_rows").splitlines()[-1].split()[0] in press(bar, "Solution")
     assert "attention-course" not in bar._result.value and 'role="alert"' in bar._result.value
 
 
@@ -158,7 +159,7 @@ def test_a_front_end_without_widgets_gets_the_line_of_words(notebook, monkeypatc
 def test_only_a_client_that_can_be_asked_gets_buttons():
     """nbval and `grader build` can't; what they store has no widget."""
     code = f"import numpy as np\nfrom grader import check\n{WRONG}\ncheck(softmax_rows)"
-    with Kernel() as kernel:
+    with Kernel(open_course()) as kernel:
         assert [set(output["data"]) for output in kernel.run(code, 60)[1]] == [{"text/plain", "text/html"}]
         execute = kernel._client.execute
         kernel._client.execute = lambda code, allow_stdin, **options: execute(code, allow_stdin=True, **options)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from grader.cli.class_reports import summary as class_summary
-from grader.course import registry
+from grader.course.course import open_course
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import (
     canvas,
@@ -62,7 +62,7 @@ def test_a_pair_counts_for_both_of_its_halves():
     room = ClassSummary(Report((SubmissionReport("a", "a", (lesson("01_x", both),)),), 7))
     assert [one.id for one in room.mistakes] == ["SD1", "SM1"]
     made = frequent.mistakes(room)
-    assert registry.mistake_text("SD1").sentence in made and "Softmax ran over the queries" in made
+    assert open_course().mistake_text("SD1").sentence in made and "Softmax ran over the queries" in made
 
 
 def test_grades_are_read_again_by_a_reader_of_csv():
@@ -218,7 +218,7 @@ def test_files_of_learners_who_left_the_class_go_and_others_stay(tmp_path):
 
 
 def test_the_terminal_tells_the_mistakes_of_a_pair_in_the_course_s_words():
-    ids = [mistake.id for mistake in registry.exercise("softmax_rows").mistakes][:2]
+    ids = [mistake.id for mistake in open_course().exercise("softmax_rows").mistakes][:2]
     judged = Verdict(
         "softmax_rows", "failed", "softmax_rows failed.", mistakes=("+".join(ids),), sentences=("Both at once.",)
     )
@@ -226,7 +226,7 @@ def test_the_terminal_tells_the_mistakes_of_a_pair_in_the_course_s_words():
     report = replace(CLASS, submissions=(SubmissionReport("ada", "ada", (lesson,)),))
     said = class_summary(report, Path("out"))
     for id in ids:
-        assert f"1 × {id} (softmax_rows): {one_line(registry.mistake_text(id).sentence)}" in said
+        assert f"1 × {id} (softmax_rows): {one_line(open_course().mistake_text(id).sentence)}" in said
 
 
 def test_the_same_report_gives_the_same_files(tmp_path):

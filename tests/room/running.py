@@ -14,6 +14,7 @@ from typing import Any
 
 from tornado.netutil import bind_sockets
 
+from grader.course.course import open_course
 from grader.room import server
 from grader.room.journal import RoomJournal
 from grader.room.members import Room
@@ -38,7 +39,7 @@ class Running:
         (socket,) = bind_sockets(self.port, "127.0.0.1")
         self.port = socket.getsockname()[1]
         with contextlib.closing(RoomJournal(self._path)) as journal:
-            self.room = Room(journal, SAID)
+            self.room = Room(open_course(), journal, SAID)
             self.live = Live(self.room, journal, f"http://127.0.0.1:{self.port}", self.told.append)
             self.server = made = server.made(self.live, self.told.append)
             made.add_socket(socket)

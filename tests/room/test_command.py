@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from grader.cli import main
+from grader.course.course import open_course
 from grader.notebook.sending import Sender
 from grader.room import opened
 from grader.room.message import Event
@@ -152,7 +153,7 @@ def test_without_tornado_it_says_what_to_install(tmp_path, monkeypatch, capsys):
 
 
 def test_every_mistake_has_its_sentence_before_the_first_learner_comes():
-    found = opened.known_mistakes()
+    found = opened.known_mistakes(open_course())
     assert found["SM1"].startswith("Softmax ran over the queries") and found["HL2"]
 
 

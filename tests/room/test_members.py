@@ -8,7 +8,7 @@ import stat
 
 import pytest
 
-from grader.course import registry
+from grader.course.course import open_course
 from grader.room.board import Board, State
 from grader.room.journal import RoomJournal
 from grader.room.members import REMEMBERED, Room
@@ -16,7 +16,7 @@ from grader.room.message import Event
 from grader.util.errors import InputError
 from tests.room.running import SAID
 
-FIRST, SECOND, *_ = registry.CONTRACT["01_three_tokens"]
+FIRST, SECOND, *_ = open_course().exercises["01_three_tokens"]
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def opened(tmp_path):
         for journal in journals:
             journal.close()
         journals.append(RoomJournal(tmp_path / "room.jsonl"))
-        return Room(journals[-1], SAID)
+        return Room(open_course(), journals[-1], SAID)
 
     yield start
     for journal in journals:

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from grader.course.course import open_course
 from grader.judging.verdict import Line, Statuses, Table, Verdict
 from grader.room import code, message
 from grader.room.limits import MOST_KEYS, Budgets, sender
@@ -48,12 +49,12 @@ def test_a_mistake_that_is_no_id_is_not_told():
 @pytest.mark.parametrize("status", Statuses)
 def test_what_is_written_is_read(status):
     event = Event(1.5, "softmax_rows", status)
-    assert message.read(message.to_json(event)) == event
+    assert message.read(open_course(), message.to_json(event)) == event
 
 
 def test_pairs_and_notes_are_read():
-    assert message.read({**RIGHT, "mistake": "SM1+SD1"}).mistake == "SM1+SD1"
-    assert message.read({"at": 1, "note": "stuck"}) == Event(1.0, note="stuck")
+    assert message.read(open_course(), {**RIGHT, "mistake": "SM1+SD1"}).mistake == "SM1+SD1"
+    assert message.read(open_course(), {"at": 1, "note": "stuck"}) == Event(1.0, note="stuck")
 
 
 @pytest.mark.parametrize(
@@ -83,13 +84,13 @@ def test_pairs_and_notes_are_read():
 )
 def test_what_is_no_event_is_refused(wrong):
     with pytest.raises(Refused, match=r"\.$"):
-        message.read(wrong)
+        message.read(open_course(), wrong)
 
 
 @pytest.mark.parametrize("wrong", [None, {}, [], [RIGHT] * (message.MAX_EVENTS + 1), [RIGHT, {}]])
 def test_what_is_no_message_is_refused(wrong):
     with pytest.raises(Refused):
-        message.read_all(wrong)
+        message.read_all(open_course(), wrong)
 
 
 def test_names_are_one_line_that_can_be_seen():

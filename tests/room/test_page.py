@@ -7,7 +7,7 @@ import re
 import pytest
 
 from grader.cli import main
-from grader.course import registry
+from grader.course.course import open_course
 from grader.grading.watch import LearnerState, WatchedRoom, board_of
 from grader.judging.verdict import LessonReport, Verdict
 from grader.reports.text import WORDS
@@ -20,7 +20,7 @@ from grader.util.errors import InputError
 from tests.room.samples import NAMES, thirty
 
 LESSON = "01_three_tokens"
-FIRST, SECOND, *_ = registry.CONTRACT[LESSON]
+FIRST, SECOND, *_ = open_course().exercises[LESSON]
 
 
 # --- what is counted ---------------------------------------------------------------------------
@@ -33,11 +33,11 @@ def test_a_tile_counts_who_passed_who_is_wrong_and_who_is_there():
         Learner("linus", {FIRST: State("not_started")}, FIRST, "stuck"),
         Learner("mary"),
     ]
-    first, second, *_ = tiles(learners, LESSON)
+    first, second, *_ = tiles(open_course(), learners, LESSON)
     assert (first.passed, first.wrong, first.open) == (1, 1, 2)
     assert [learner.name for learner in first.here] == ["grace", "linus"]
     assert (second.passed, second.wrong, second.open, second.here) == (0, 1, 3, (learners[0],))
-    assert at_work(learners) == (LESSON,)
+    assert at_work(open_course(), learners) == (LESSON,)
 
 
 def test_what_is_wrong_now_is_gathered_by_mistake_the_most_frequent_first():
@@ -52,11 +52,11 @@ def test_what_is_wrong_now_is_gathered_by_mistake_the_most_frequent_first():
 
 
 def test_a_learner_is_at_what_they_checked_last_until_it_passes():
-    names = registry.exercise_names()
-    assert following({FIRST: State("failed")}, FIRST) == FIRST
-    assert following({FIRST: State("passed")}, FIRST) == SECOND
-    assert following({name: State("passed") for name in names[1:]}, names[-1]) == names[0]
-    assert following(dict.fromkeys(names, State("passed")), names[-1]) == ""
+    names = open_course().exercise_names()
+    assert following(open_course(), {FIRST: State("failed")}, FIRST) == FIRST
+    assert following(open_course(), {FIRST: State("passed")}, FIRST) == SECOND
+    assert following(open_course(), {name: State("passed") for name in names[1:]}, names[-1]) == names[0]
+    assert following(open_course(), dict.fromkeys(names, State("passed")), names[-1]) == ""
 
 
 def test_a_watched_room_is_a_board():
@@ -75,7 +75,7 @@ def test_a_watched_room_is_a_board():
 
 
 def test_without_names_the_page_has_none():
-    made = page(thirty())
+    made = page(open_course(), thirty())
     assert not [name for name in NAMES if len(name) > 4 and name in made]
     assert (
         "<b>30</b> learners" in made
@@ -87,7 +87,7 @@ def test_without_names_the_page_has_none():
 
 
 def test_with_names_everybody_is_in_one_place():
-    made = page(thirty(), names=True)
+    made = page(open_course(), thirty(), names=True)
     shown = re.findall(r'class="name">([^<]+)<', made)
     more = sum(map(int, re.findall(r'class="more">\+(\d+)', made)))
     elsewhere = sum(map(int, re.findall(r"Elsewhere: .*?\((\d+)\)", made)))
@@ -96,6 +96,7 @@ def test_with_names_everybody_is_in_one_place():
 
 def test_learners_of_one_name_are_told_apart():
     made = page(
+        open_course(),
         Board((Learner("ada", {FIRST: State("error")}, FIRST), Learner("Ada", {FIRST: State("error")}, FIRST))),
         names=True,
     )
@@ -105,13 +106,15 @@ def test_learners_of_one_name_are_told_apart():
 def test_what_a_learner_wrote_is_escaped():
     evil = '<script>alert("x")</script><img src=x onerror=1>'
     learner = Learner(evil, {FIRST: State("failed", "AT1", evil)}, FIRST)
-    made = page(Board((learner,), note=evil), names=True)
+    made = page(open_course(), Board((learner,), note=evil), names=True)
     assert "<script" not in made and "<img" not in made and "&lt;script&gt;" in made
 
 
 def test_an_unexplained_result_does_not_quote_the_learner_s_own_words():
     secret = "ZeroDivisionError: the password of ada"
-    assert secret not in page(Board((Learner("x", {FIRST: State("error", "", secret)}, FIRST),)), names=True)
+    assert secret not in page(
+        open_course(), Board((Learner("x", {FIRST: State("error", "", secret)}, FIRST),)), names=True
+    )
 
 
 def test_every_status_has_a_sentence():
@@ -119,20 +122,20 @@ def test_every_status_has_a_sentence():
 
 
 def test_nothing_comes_from_elsewhere():
-    made = page(thirty(joined=False), names=True)
+    made = page(open_course(), thirty(joined=False), names=True)
     assert "default-src 'none'" in made and "<script" not in made
     assert not re.findall(r"""(?:src|href)=["'](?!data:)|url\(|@import|https?://""", made)
 
 
 def test_it_reads_itself_anew_until_it_has_ended():
-    assert 'http-equiv="refresh"' in page(thirty())
-    ended = page(thirty(), ended=True)
+    assert 'http-equiv="refresh"' in page(open_course(), thirty())
+    ended = page(open_course(), thirty(), ended=True)
     assert 'http-equiv="refresh"' not in ended and "It has ended" in ended
 
 
-@pytest.mark.parametrize("lesson", registry.lessons())
+@pytest.mark.parametrize("lesson", open_course().lessons())
 def test_every_lesson_has_a_page(lesson):
-    assert all(f"<h2>{name}</h2>" in page(thirty(lesson)) for name in registry.CONTRACT[lesson])
+    assert all(f"<h2>{name}</h2>" in page(open_course(), thirty(lesson)) for name in open_course().exercises[lesson])
 
 
 # --- what fits ---------------------------------------------------------------------------------
@@ -157,26 +160,26 @@ def test_a_full_tile_takes_the_room_of_the_empty_ones():
 
 
 def test_the_file_is_whole_whenever_it_is_read(tmp_path):
-    file = PageFile(tmp_path / "new" / "room.html")
+    file = PageFile(open_course(), tmp_path / "new" / "room.html")
     assert (tmp_path / "new" / "room.html").read_text().endswith("</body></html>\n")
     file.show(thirty())
     assert "softmax_rows" in (tmp_path / "new" / "room.html").read_text()
     file.end()
     assert "It has ended" in (tmp_path / "new" / "room.html").read_text()
-    PageFile(tmp_path / "new" / "room.html")  # an earlier page is written over
+    PageFile(open_course(), tmp_path / "new" / "room.html")  # an earlier page is written over
 
 
 def test_a_file_that_is_no_page_stays(tmp_path):
     (tmp_path / "thesis.html").write_text("years of work")
     with pytest.raises(InputError, match="not a page of a room"):
-        PageFile(tmp_path / "thesis.html")
+        PageFile(open_course(), tmp_path / "thesis.html")
     assert (tmp_path / "thesis.html").read_text() == "years of work"
     with pytest.raises(InputError, match="is a folder"):
-        PageFile(tmp_path)
+        PageFile(open_course(), tmp_path)
 
 
 def test_a_disk_that_fails_meanwhile_is_told_once(tmp_path, monkeypatch):
-    file = PageFile(tmp_path / "room.html")
+    file = PageFile(open_course(), tmp_path / "room.html")
 
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -209,7 +212,7 @@ def test_a_watch_writes_the_page_with_every_change(tmp_path):
         def look(self):
             return next(self._rooms)
 
-    rooms = _rooms(Watcher(), PageFile(tmp_path / "room.html"))
+    rooms = _rooms(Watcher(), PageFile(open_course(), tmp_path / "room.html"))
     assert next(rooms) is not None and "The code raises an error." not in (tmp_path / "room.html").read_text()
     assert next(rooms).learners and "The code raises an error." in (tmp_path / "room.html").read_text()
 
@@ -235,7 +238,9 @@ def test_in_a_browser_it_fits_the_projector_and_asks_for_nothing(tmp_path, artef
             tab.on("request", lambda request: asked.add(request.url.partition(":")[0]))
             for name, board in rooms.items():
                 for names in (False, True):
-                    (tmp_path / "room.html").write_text(page(board, names=names, ended=True), encoding="utf-8")
+                    (tmp_path / "room.html").write_text(
+                        page(open_course(), board, names=names, ended=True), encoding="utf-8"
+                    )
                     tab.goto((tmp_path / "room.html").as_uri())
                     assert tab.evaluate("document.documentElement.scrollHeight <= innerHeight"), (name, names, size)
                     assert tab.evaluate(cut) == 0, (name, names, size)

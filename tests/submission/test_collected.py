@@ -7,7 +7,7 @@ from dataclasses import astuple
 import pytest
 
 from grader.cli import main
-from grader.course import registry
+from grader.course.course import open_course
 from grader.grading.roster import entries, pack, unpack
 from grader.submission.ipynb import code_cells, read_notebook
 from grader.submission.plan import Pristine
@@ -104,15 +104,20 @@ def test_what_was_sorted_into_folders_keeps_its_names(tmp_path, capsys):
     found, _ = entries(folder)
     assert [one.name for one in found] == ["ada", "bob.zip"]
     laid = unpack(pack(found[0]), tmp_path / "laid")
-    assert "There is more than one notebook of lesson" in read_submission(laid).message
+    assert "There is more than one notebook of lesson" in read_submission(open_course(), laid).message
 
 
 def test_no_stub_of_the_course_is_an_attempt_and_every_solution_is():
-    for lesson in registry.lessons():
+    for lesson in open_course().lessons():
         pristine = Pristine.of(
-            lesson, registry.CONTRACT[lesson], [astuple(cell) for cell in code_cells(registry.pristine(lesson))]
+            lesson,
+            open_course().exercises[lesson],
+            [astuple(cell) for cell in code_cells(open_course().pristine(lesson))],
         )
         handed_out, solved = (
-            read_notebook(registry.root() / place / f"{lesson}.ipynb") for place in ("notebooks", "solutions")
+            read_notebook(open_course().root / place / f"{lesson}.ipynb") for place in ("notebooks", "solutions")
         )
-        assert (pristine.attempts(handed_out), pristine.attempts(solved)) == (0, len(registry.CONTRACT[lesson])), lesson
+        assert (pristine.attempts(handed_out), pristine.attempts(solved)) == (
+            0,
+            len(open_course().exercises[lesson]),
+        ), lesson

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import registry
+from grader.course.course import open_course
 from grader.submission import discover
 from grader.submission.discover import find, in_place_of_notebooks
 
@@ -54,7 +54,7 @@ def test_what_the_grader_made_is_told_from_a_learner_s_own_folder_of_that_name(t
     )
     lay(tmp_path, "clone/notebooks/backups/05-2026-11-22-101500-2.ipynb", "clone/notebooks/backups/07.ipynb")
     for name in ("00_start_here", "05_numpy_to_pytorch"):
-        shutil.copy(registry.root() / "solutions" / f"{name}.ipynb", tmp_path / "clone" / "solutions")
+        shutil.copy(open_course().root / "solutions" / f"{name}.ipynb", tmp_path / "clone" / "solutions")
     found = find(tmp_path)
     places = [path.relative_to(tmp_path).as_posix() for path in found.files]
     assert places == ["clone/notebooks/01.ipynb", "clone/solutions/06.ipynb", "clone/notebooks/backups/07.ipynb"]

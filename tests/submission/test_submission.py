@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from grader.course.course import open_course
 from grader.grading.roster import RosterEntry, pack, unpack
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import csv, feedback, junit, page, terminal
@@ -27,7 +28,7 @@ def _toy(monkeypatch):
 
 
 def plan_of(tmp_path: Path, content, file: str = "01_toy.ipynb"):
-    submission = read_submission(toy.write(tmp_path / file, content))
+    submission = read_submission(open_course(), toy.write(tmp_path / file, content))
     assert list(submission.lessons) == [toy.NAME]
     return submission.plan(toy.NAME)
 
@@ -161,16 +162,18 @@ def test_the_lesson_by_the_file_s_name(tmp_path, file):
 
 
 def test_a_notebook_of_no_lesson_has_every_exercise_missing(tmp_path):
-    submission = read_submission(toy.write(tmp_path / "essay.ipynb", toy.notebook([toy.code("x = 1")], "")))
+    submission = read_submission(
+        open_course(), toy.write(tmp_path / "essay.ipynb", toy.notebook([toy.code("x = 1")], ""))
+    )
     assert list(submission.lessons) == [toy.NAME, "02_second"]
     assert "essay.ipynb belongs to no lesson" in submission.message
-    asked = read_submission(tmp_path / "essay.ipynb", lessons=["01"])
+    asked = read_submission(open_course(), tmp_path / "essay.ipynb", lessons=["01"])
     assert asked.message == "" and list(asked.lessons) == [toy.NAME]
 
 
 def test_lessons_asked_for_and_not_handed_in_are_missing(tmp_path):
     toy.write(tmp_path / "01_toy.ipynb", toy.solved())
-    submission = read_submission(tmp_path, lessons=["01_toy", "02"])
+    submission = read_submission(open_course(), tmp_path, lessons=["01_toy", "02"])
     assert list(submission.lessons) == [toy.NAME, "02_second"]
     absent = submission.plan("02_second").missing("nobody")
     assert (
@@ -178,7 +181,7 @@ def test_lessons_asked_for_and_not_handed_in_are_missing(tmp_path):
         and absent.lesson == "02_second"
     )
     with pytest.raises(SubmissionError, match="There is no lesson '99'"):
-        read_submission(tmp_path, lessons=["99"])
+        read_submission(open_course(), tmp_path, lessons=["99"])
 
 
 # --- folders ------------------------------------------------------------------------------------
@@ -190,7 +193,7 @@ def test_a_folder_of_notebooks_and_its_notebooks_folder(tmp_path):
     (ada / "notebooks" / ".ipynb_checkpoints").mkdir()
     toy.write(ada / "notebooks" / "01_toy.ipynb", toy.solved())
     toy.write(ada / "notebooks" / ".ipynb_checkpoints" / "02_second.ipynb", toy.solved())
-    submission = read_submission(ada)
+    submission = read_submission(open_course(), ada)
     assert (submission.name, list(submission.lessons)) == ("ada", [toy.NAME])
 
 
@@ -248,7 +251,7 @@ def test_the_newest_copy_with_work_in_it_counts_and_the_choice_is_told(tmp_path,
     for place, about in files.items():
         saved(tmp_path / place, *about)
     best, other = files
-    submission = read_submission(tmp_path)
+    submission = read_submission(open_course(), tmp_path)
     plan = submission.plan(toy.NAME)
     assert owner_text(plan, "double") == files[best][0]["double"] and plan.notes == ()
     assert submission.message == (
@@ -282,7 +285,7 @@ def test_comments_spaces_and_scratch_cells_are_no_attempt(tmp_path, touch):
     toy.write(tmp_path / "01_toy.ipynb", untouched)
     assert (
         "week1/01_toy.ipynb counts. Set aside: 01_toy.ipynb (nothing was attempted in it)"
-        in read_submission(tmp_path).message
+        in read_submission(open_course(), tmp_path).message
     )
 
 
@@ -291,19 +294,19 @@ def test_an_answer_in_a_cell_of_one_s_own_is_an_attempt(tmp_path):
     toy.write(tmp_path / "01_toy.ipynb", toy.pristine())
     toy.write(tmp_path / "01 mine.ipynb", toy.notebook([toy.code(OTHER)], ""))
     os.utime(tmp_path / "01 mine.ipynb", (1, 1))
-    assert owner_text(read_submission(tmp_path).plan(toy.NAME), "double") == OTHER
+    assert owner_text(read_submission(open_course(), tmp_path).plan(toy.NAME), "double") == OTHER
 
 
 def test_a_newer_copy_that_cannot_be_read_is_told(tmp_path):
     saved(tmp_path / "01_toy-old.ipynb", toy.RIGHT, 100)
     (tmp_path / "01_toy.ipynb").write_text("{")
-    submission = read_submission(tmp_path)
+    submission = read_submission(open_course(), tmp_path)
     assert (
         submission.plan(toy.NAME).owners
         and "01_toy-old.ipynb counts. Set aside: 01_toy.ipynb (cannot be read)." in submission.message
     )
     saved(tmp_path / "01_toy-old.ipynb", {}, 100)
-    assert read_submission(tmp_path).message.startswith("01_toy.ipynb is not JSON"), (
+    assert read_submission(open_course(), tmp_path).message.startswith("01_toy.ipynb is not JSON"), (
         "an untouched copy says nothing about the work"
     )
 
@@ -311,7 +314,7 @@ def test_a_newer_copy_that_cannot_be_read_is_told(tmp_path):
 def test_the_same_work_twice_is_a_note(tmp_path):
     for place in ("01_toy.ipynb", "b/01_toy.ipynb"):
         saved(tmp_path / place, toy.RIGHT, 100)
-    submission = read_submission(tmp_path)
+    submission = read_submission(open_course(), tmp_path)
     assert submission.message == "" and submission.plan(toy.NAME).notes == (
         "There is more than one notebook of lesson 01_toy: 01_toy.ipynb counts. Set aside: b/01_toy.ipynb (the same code).",
     )
@@ -326,7 +329,7 @@ def test_lessons_are_taken_from_every_level_the_nearest_first(tmp_path):
     toy.write(x / "old" / "01_toy.ipynb", toy.pristine())
     toy.write(x / "week2" / "02_second.ipynb", toy.notebook([toy.code("def nobody(x): return 1")], "02_second"))
     os.utime(x / "old" / "01_toy.ipynb", (1, 1))
-    submission = read_submission(x)
+    submission = read_submission(open_course(), x)
     assert submission.lessons == (toy.NAME, "02_second")
     plan = submission.plan(toy.NAME)
     assert owner_text(plan, "double") == toy.RIGHT["double"]
@@ -337,11 +340,11 @@ def test_lessons_are_taken_from_every_level_the_nearest_first(tmp_path):
     assert submission.plan("02_second").owners == {"nobody": 0}
     (x / "week2").rename(tmp_path / "away")
     toy.write(x / "solutions" / "02_second.ipynb", toy.notebook([toy.code("def nobody(x): return 2")], "02_second"))
-    assert owner_text(read_submission(x).plan("02_second"), "nobody").endswith("return 2")
+    assert owner_text(read_submission(open_course(), x).plan("02_second"), "nobody").endswith("return 2")
     ours = toy.notebook([toy.code("def nobody(x): return 3")], "02_second")
     ours["metadata"]["grader"]["built_from"] = "0123456789ab"
     toy.write(x / "solutions" / "02_second.ipynb", ours)
-    submission = read_submission(x, lessons=["01", "02"])
+    submission = read_submission(open_course(), x, lessons=["01", "02"])
     assert submission.plan("02_second").owners == {}
     assert any("1 notebook of the course's own solutions" in note for note in submission.plan(toy.NAME).notes)
 
@@ -358,7 +361,7 @@ def test_links_in_the_folder_are_not_read(tmp_path):
     ada.mkdir()
     (ada / "01_toy.ipynb").symlink_to(secret)
     (ada / "02_second.ipynb").write_text(json.dumps(toy.notebook([], "02_second")))
-    submission = read_submission(ada)
+    submission = read_submission(open_course(), ada)
     assert list(submission.lessons) == ["02_second"]
     note = f"01_toy.ipynb is a link to {secret}; links are not followed, so it was not read."
     assert submission.plan("02_second").notes == (note,)
@@ -373,7 +376,7 @@ def test_paths_that_cannot_be_graded(tmp_path):
         (tmp_path / "essay.txt", "is not a notebook"),
     ):
         with pytest.raises(SubmissionError, match=sentence):
-            read_submission(path)
+            read_submission(open_course(), path)
 
 
 # --- what cannot be read ------------------------------------------------------------------------
@@ -395,7 +398,7 @@ UNREADABLE = {
 @pytest.mark.parametrize("kind", UNREADABLE)
 def test_an_unreadable_notebook_is_a_result_that_says_what_to_mend(tmp_path, kind):
     data, sentence = UNREADABLE[kind]
-    submission = read_submission(toy.write(tmp_path / "01_toy.ipynb", data))
+    submission = read_submission(open_course(), toy.write(tmp_path / "01_toy.ipynb", data))
     plan = submission.plan(toy.NAME)
     assert submission.lessons == (toy.NAME,) and plan.own_texts == ()
     with pytest.raises(ipynb.Unreadable, match=sentence) as raised:
@@ -410,9 +413,9 @@ def test_an_unreadable_notebook_is_a_result_that_says_what_to_mend(tmp_path, kin
 def test_a_notebook_that_is_too_large_is_not_opened(tmp_path, monkeypatch):
     path = toy.write(tmp_path / "01_toy.ipynb", toy.solved())
     monkeypatch.setattr(ipynb, "MAX_BYTES", 1000)
-    assert "without its outputs, more than" in read_submission(path).message
+    assert "without its outputs, more than" in read_submission(open_course(), path).message
     monkeypatch.setattr(ipynb, "MAX_FILE_BYTES", 2000)
-    assert "clear its outputs" in read_submission(path).message.lower()
+    assert "clear its outputs" in read_submission(open_course(), path).message.lower()
 
 
 LARGE = {  # outputs, pasted images and the state of widgets
@@ -438,7 +441,7 @@ def test_a_notebook_that_is_large_in_its_outputs_alone_is_read_without_them(tmp_
     (tmp_path / "laid").mkdir()
     packed = pack(RosterEntry("ada", "ada", tmp_path / "class" / "ada"))
     with Reader() as reader:
-        submission = read_submission(unpack(packed, tmp_path / "laid"), reads=reader)
+        submission = read_submission(open_course(), unpack(packed, tmp_path / "laid"), reads=reader)
         plan = submission.plan(toy.NAME)
     assert submission.message == "" and '# "outputs": [' in owner_text(plan, "double")
     assert len(plan.notes) == 1, plan.notes
@@ -466,8 +469,8 @@ def test_outputs_are_cut_out_of_the_bytes(data, left):
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "01_toy.ipynb")
     with pytest.raises(SubmissionError):
-        read_submission(tmp_path / "01_toy.ipynb")
-    assert "not a regular file" in read_submission(tmp_path).message
+        read_submission(open_course(), tmp_path / "01_toy.ipynb")
+    assert "not a regular file" in read_submission(open_course(), tmp_path).message
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32"])

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from grader.course import references, registry
+from grader.course import references
+from grader.course.course import open_course
 from grader.course.spec import Case
 from grader.judging import wording
 from grader.judging.judge import judge
@@ -18,12 +19,14 @@ from grader.worker.observe import observe
 from grader.worker.values import Created, Observation, Tensor
 from grader.worker.watch import watching
 from tests.live import Live, from_cells
-from tests.zoo.lesson_14 import AT_ONCE, TABLES, TILED_RIGHT
 
 T = 30
 Q, K = torch.randn(T, 2), torch.randn(T, 2)
 CAPTURED = [torch.ops.aten.mm.default]
 TRACED = torch.jit.trace(lambda a, b: (a @ b.mT).sum(), (Q, K), check_trace=False)
+
+answers = open_course().module("14_flash_attention.zoo.answers")
+AT_ONCE, TABLES, TILED_RIGHT = answers.AT_ONCE, answers.TABLES, answers.TILED_RIGHT
 
 
 def _in_thread():
@@ -131,14 +134,14 @@ def test_it_travels():
 
 @pytest.mark.parametrize("name", [name for name in TABLES if name != "traced"])
 def test_the_verdict_names_the_shape_and_the_line_that_made_the_table(name):
-    verdict = judge(registry.exercise("tiled_attention"), from_cells("tiled_attention", TABLES[name]))
+    verdict = judge(open_course().exercise("tiled_attention"), from_cells("tiled_attention", TABLES[name]))
     assert verdict.status == "forbidden" and "The T × T table stands in memory" in verdict.headline, verdict.headline
     assert "a tensor of shape (" in verdict.headline and verdict.line.text in TABLES[name], verdict.line
 
 
 @pytest.mark.parametrize("exercise, way", AT_ONCE)
 def test_the_verdict_says_that_keys_are_to_be_taken_tile_by_tile(exercise, way):
-    verdict = judge(registry.exercise(exercise), from_cells(exercise, AT_ONCE[exercise, way]))
+    verdict = judge(open_course().exercise(exercise), from_cells(exercise, AT_ONCE[exercise, way]))
     assert verdict.status == "forbidden"
     assert re.fullmatch(
         r"The keys were not taken tile by tile: 160 keys and a block_size of 2 make 80 tiles of keys for each tile of queries, too many "
@@ -159,7 +162,9 @@ def test_what_works_in_tiles_stays_far_below_the_table(exercise):
                     sizes.append(shown.largest.elements / np.prod(case.options["table"]))
                 yield shown
 
-    assert judge(registry.exercise(exercise), Watched(exercise, references.reference(exercise))).passed
+    assert judge(
+        open_course().exercise(exercise), Watched(exercise, references.reference(open_course().exercise(exercise)))
+    ).passed
     assert len(sizes) == 3 and max(sizes) < 0.3, sizes
 
 
@@ -175,7 +180,9 @@ def test_what_works_in_tiles_stays_far_below_the_table(exercise):
 )
 def test_only_where_sizes_were_looked_at_is_it_said(exercise, looked_at):
     """Probes of language models have a table, too: of their own logits."""
-    verdict = judge(registry.exercise(exercise), Live(exercise, references.reference(exercise)))
+    verdict = judge(
+        open_course().exercise(exercise), Live(exercise, references.reference(open_course().exercise(exercise)))
+    )
     assert verdict.passed and (wording.SMALL in verdict.verified) == looked_at, verdict.verified
 
 
@@ -187,7 +194,7 @@ def test_an_expanded_mask_is_allowed():
 def test_a_change_inside_of_a_tuple_is_a_changed_input(place, name):
     text = f"def merge_partial(*sides):\n    m, l, o = reference(*sides)\n    sides[{place}][2].mul_(2)\n    return m, l, o\n"
     candidate = from_cells("merge_partial", text)
-    candidate.obj.__globals__["reference"] = references.reference("merge_partial")
+    candidate.obj.__globals__["reference"] = references.reference(open_course().exercise("merge_partial"))
     candidate.sources = None
-    verdict = judge(registry.exercise("merge_partial"), candidate)
+    verdict = judge(open_course().exercise("merge_partial"), candidate)
     assert not verdict.passed and name in verdict.headline, verdict.headline

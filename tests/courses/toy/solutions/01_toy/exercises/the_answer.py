@@ -1,6 +1,6 @@
-from grader.course.lessons.shared import HINTS
-
 from grader.course.declare import Case, exercise
+
+from ...shared.toys import HINTS
 
 
 @exercise(points=1, minutes=1, kind="answer", container="answer")

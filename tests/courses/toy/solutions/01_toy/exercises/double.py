@@ -1,6 +1,6 @@
-from grader.course.lessons.shared import HINTS, arrays
-
 from grader.course.declare import exercise, mistake, patch
+
+from ...shared.toys import HINTS, arrays
 
 
 @exercise(points=2, minutes=1)

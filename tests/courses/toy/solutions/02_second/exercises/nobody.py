@@ -1,6 +1,6 @@
-from grader.course.lessons.shared import HINTS, arrays
-
 from grader.course.declare import exercise
+
+from ...shared.toys import HINTS, arrays
 
 
 @exercise(points=4, minutes=1)
