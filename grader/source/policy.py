@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from grader.source.dependencies import TooMuch
-from grader.source.mentions import HIDDEN, Mention, Reading
+from grader.source.mentions import HIDDEN, TEXT_RUN, Mention, Reading
 from grader.source.slips import Slip, slips
-from grader.source.tampering import TEXT_RUN
 from grader.worker.operations import ATTENTION, AUTOGRAD, LIBRARIES, LOSSES, NORMALIZATION, RECURRENT, SOFTMAX
 
 LAYERS = frozenset(
@@ -118,7 +117,7 @@ WORDS = {
     "autograd": "a derivative that the library takes by itself; this exercise writes the backward pass out",
     "table": "what is computed outside of PyTorch is not on the tensors' device, and nobody sees how large it is",
 }
-TAMPERING = "tampering"  # alone, where nothing is forbidden but to reach what looks on (tampering.py)
+TAMPERING = "tampering"  # alone, where nothing is forbidden but to reach what looks on (mentions.py)
 _TORCH_TEXT = frozenset({"CompilationUnit", "_jit_get_operation"})
 
 
@@ -159,7 +158,7 @@ def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sour
         return _TOO_LONG
     try:
         mentions = reading.mentions(name)
-        way, line = reading.closed.reaching(name) if ruled else ("", "")
+        way, line = reading.reaching(name) if ruled else ("", "")
     except TooMuch:
         return _TOO_LONG if ruled else None
     if way:
@@ -169,20 +168,20 @@ def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sour
             line,
             way,
         )
-    for into, mention in mentions:
-        found = _foreign(mention) or _forbidden(mention, forbids, reading.members, into)
+    for mention in mentions:
+        found = _foreign(mention) or _forbidden(mention, forbids, reading.members)
         if found is None and "einsum_products" in requires:
             found = _other_product(mention, reading.members)
         if found:
             line = reading.line_of_use(name, mention)
-            return replace(found, sentence=found.sentence + _place(mention, name, into), line=line or found.line)
+            return replace(found, sentence=found.sentence + _place(mention, name), line=line or found.line)
     return None
 
 
-def _place(mention: Mention, name: str, into: str) -> str:
+def _place(mention: Mention, name: str) -> str:
     """Where it stands, if that is another function or class, which the exercise uses; '' otherwise."""
     node = mention.statement.node
-    if into or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) or node.name == name:
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) or node.name == name:
         return ""
     return f" It stands in `{node.name}`, which {name} uses."
 
@@ -205,9 +204,8 @@ def _at(mention: Mention, sentence: str, name: str) -> Offence:
     return Offence(sentence, mention.statement.line(mention.node), name)
 
 
-def _forbidden(mention: Mention, forbids: tuple[str, ...], members: set[str], into: str = "") -> Offence | None:
-    """members: names of the learner's own methods and fields. into: the library that the mentioned was put into, '' where the exercise
-    uses it itself."""
+def _forbidden(mention: Mention, forbids: tuple[str, ...], members: set[str]) -> Offence | None:
+    """members: names of the learner's own methods and fields."""
     called = mention.called
     base, _, last = called.rpartition(".")
     top = called.partition(".")[0]
@@ -223,7 +221,7 @@ def _forbidden(mention: Mention, forbids: tuple[str, ...], members: set[str], in
         if mention.whose != "library":
             continue
         asks = called in ASKING and not isinstance(mention.node, ast.Call)
-        if group == "torch" and top in TENSOR_LIBRARIES and into.partition(".")[0] not in TENSOR_LIBRARIES and not asks:
+        if group == "torch" and top in TENSOR_LIBRARIES and not asks:
             return _at(mention, f"`{called}` belongs to {WORDS[group]}.", called)
         if group == "table" and top == "numpy" and last in NUMPY_ARRAYS:
             return _at(mention, f"`{called}` makes an array: {WORDS[group]}.", called)
