@@ -24,7 +24,7 @@ from grader.worker.operations import LIBRARIES
 # A learner's own function may be called so, a class's method not.
 _THREADS = frozenset({"_bootstrap", "_bootstrap_inner"})
 # Switches of the watching, and ways into functions and threads.
-NAMES = _THREADS | frozenset(
+CLOSED_NAMES = _THREADS | frozenset(
     """
     setprofile settrace setprofile_all_threads settrace_all_threads _profile_hook _trace_hook _setprofile
     DisableTorchFunction DisableTorchFunctionSubclass _DisableTorchDispatch _disable_current_modes pythonapi
@@ -33,8 +33,8 @@ NAMES = _THREADS | frozenset(
     __globals__ __closure__ __code__ __builtins__
     """.split()
 )
-MODULES = frozenset({"ctypes", "_ctypes", "cffi", "_thread", "inside"})  # an array's attribute may be called ctypes
-PARTS = frozenset({"_C", "jit", "fx", "export", "library", "_dynamo"})  # of torch: code that runs past its modes
+CLOSED_MODULES = frozenset({"ctypes", "_ctypes", "cffi", "_thread", "inside"})  # an array's attribute may be called ctypes
+CLOSED_TORCH = frozenset({"_C", "jit", "fx", "export", "library", "_dynamo"})  # of torch: code that runs past its modes
 # What finds objects of the process past every name.
 FINDING = frozenset(
     """
@@ -44,7 +44,7 @@ FINDING = frozenset(
 )
 TEXT_RUN = frozenset({"eval", "exec", "compile", "__import__"})
 _IN_TEXT = (
-    NAMES | MODULES | PARTS | FINDING | TEXT_RUN | {"getattr", "modules", "sys"}
+    CLOSED_NAMES | CLOSED_MODULES | CLOSED_TORCH | FINDING | TEXT_RUN | {"getattr", "modules", "sys"}
 )  # nothing that text runs has these
 _CALLED_ONLY = TEXT_RUN | {"getattr"}
 _OF_SYS = frozenset({"modules", "_getframe", "_current_frames", "*"})  # to be written as sys.name
@@ -302,14 +302,14 @@ class Reading:
     def _closed(self, statement: Statement, node: ast.AST, in_place: set[int]) -> str:
         """What a node mentions that is closed, '' for nothing. in_place: nodes that are used where they stand."""
         for name in _names(node):
-            if name in NAMES | FINDING:
+            if name in CLOSED_NAMES | FINDING:
                 return name
         if isinstance(node, IMPORTS):
             return _closed_import(node)
         if isinstance(node, ast.Attribute):
             called, whose = self._resolve(statement, node)
             of_torch = called.partition(".")[0] == "torch" or (node.attr == "_C" and whose == "value")
-            if (node.attr in PARTS and of_torch) or called == "sys.__dict__":
+            if (node.attr in CLOSED_TORCH and of_torch) or called == "sys.__dict__":
                 return called.lstrip("?.")
             if node.attr in ("sys", "_sys"):
                 return f"….{node.attr}"
@@ -320,7 +320,7 @@ class Reading:
                 return "sys, handed on under another name"
             if node.id in _CALLED_ONLY and self._is_builtin(statement, node):
                 return f"{node.id}, handed on under another name"
-            if node.id in PARTS and self._plain_name(statement, node.id)[0].startswith("torch."):
+            if node.id in CLOSED_TORCH and self._plain_name(statement, node.id)[0].startswith("torch."):
                 return f"torch.{node.id}"
         elif isinstance(node, (ast.Call, ast.Subscript)):
             return self._closed_look_up(statement, node)
@@ -340,7 +340,7 @@ class Reading:
         text = text_of(node.args[0]) if node.args else None
         if function == "pop" and isinstance(node.func, ast.Attribute) and _is_modules(node.func.value) and node.args:
             return _replaced(node.args[0])
-        if function == "attrgetter" and PARTS & set((text or "").split(".")):
+        if function == "attrgetter" and CLOSED_TORCH & set((text or "").split(".")):
             return f"torch.{text}"
         if function in TEXT_RUN - {"__import__"} and self._is_builtin(statement, node.func) and node.args:
             words = re.findall(r"\w+", unicodedata.normalize("NFKC", text or ""))
@@ -389,8 +389,8 @@ def _closed_import(node: ast.Import | ast.ImportFrom) -> str:
 
 def _closed_module(dotted: str) -> str:
     top, *parts = dotted.split(".")
-    closed = top in MODULES or (top == "grader" and parts[:1] == ["worker"])
-    return dotted if closed or (top == "torch" and PARTS.intersection(parts)) else ""
+    closed = top in CLOSED_MODULES or (top == "grader" and parts[:1] == ["worker"])
+    return dotted if closed or (top == "torch" and CLOSED_TORCH.intersection(parts)) else ""
 
 
 def _replaced(module: ast.AST) -> str:

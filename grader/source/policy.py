@@ -19,14 +19,10 @@ from grader.source.slips import Slip, slips
 from grader.worker.operations import ATTENTION, AUTOGRAD, LIBRARIES, LOSSES, NORMALIZATION, RECURRENT, SOFTMAX
 
 LAYERS = frozenset(
-    {
-        "MultiheadAttention",
-        "TransformerEncoderLayer",
-        "TransformerDecoderLayer",
-        "TransformerEncoder",
-        "TransformerDecoder",
-        "Transformer",
-    }
+    """
+    MultiheadAttention TransformerEncoderLayer TransformerDecoderLayer TransformerEncoder TransformerDecoder
+    Transformer
+    """.split()
 )
 RECURRENT_LAYERS = frozenset({"RNN", "RNNCell", "GRU", "GRUCell", "LSTM", "LSTMCell", "RNNBase", "RNNCellBase"})
 TENSOR_LIBRARIES = frozenset(
@@ -36,67 +32,27 @@ ASKING = frozenset(
     {"torch", "torch.Tensor", "torch.is_tensor"}
 )  # in a guard such as isinstance(w, Tensor): computes nothing
 NUMPY_PRODUCTS = frozenset(
-    {
-        "matmul",
-        "dot",
-        "tensordot",
-        "inner",
-        "outer",
-        "vdot",
-        "multi_dot",
-        "kron",
-        "vecdot",
-        "matvec",
-        "vecmat",
-        "__matmul__",
-        "__rmatmul__",
-        "__imatmul__",
-    }
+    """
+    matmul dot tensordot inner outer vdot multi_dot kron vecdot matvec vecmat __matmul__ __rmatmul__ __imatmul__
+    """.split()
 )
 LOSS_LAYERS = frozenset({"CrossEntropyLoss", "NLLLoss", "SparseCategoricalCrossentropy"})
 NORM_LAYERS = frozenset(
-    {
-        "LayerNorm",
-        "RMSNorm",
-        "GroupNorm",
-        "LocalResponseNorm",
-        "LayerNormalization",
-        "StandardScaler",
-        "standardize",
-        *(f"{kind}Norm{n}d" for kind in ("Batch", "Instance", "LazyBatch", "LazyInstance") for n in (1, 2, 3)),
-    }
+    """
+    LayerNorm RMSNorm GroupNorm LocalResponseNorm LayerNormalization StandardScaler standardize
+    BatchNorm1d BatchNorm2d BatchNorm3d LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d
+    InstanceNorm1d InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d
+    """.split()
 )
 DERIVATIVES = frozenset(
-    {
-        "backward",
-        "grad",
-        "grad_and_value",
-        "requires_grad_",
-        "enable_grad",
-        "vjp",
-        "jvp",
-        "vhp",
-        "hvp",
-        "jacobian",
-        "hessian",
-        "jacrev",
-        "jacfwd",
-        "linearize",
-        "make_dual",
-    }
+    """
+    backward grad grad_and_value requires_grad_ enable_grad vjp jvp vhp hvp jacobian hessian jacrev jacfwd linearize
+    make_dual
+    """.split()
 )
-NUMPY_ARRAYS = NUMPY_PRODUCTS | {
-    "array",
-    "asarray",
-    "asanyarray",
-    "ascontiguousarray",
-    "zeros",
-    "ones",
-    "empty",
-    "full",
-    "einsum",
-    "from_dlpack",
-}
+NUMPY_ARRAYS = NUMPY_PRODUCTS | frozenset(
+    "array asarray asanyarray ascontiguousarray zeros ones empty full einsum from_dlpack".split()
+)
 NAMES = {
     "attention": ATTENTION | LAYERS,
     "layers": LAYERS,

@@ -10,7 +10,7 @@ import torch
 
 from grader.course import registry
 from grader.judging.judge import judge
-from grader.source.mentions import FINDING, MODULES, NAMES, PARTS
+from grader.source.mentions import FINDING, CLOSED_MODULES, CLOSED_NAMES, CLOSED_TORCH
 from grader.source.policy import Sources, offence
 from tests.live import from_cells
 
@@ -74,7 +74,7 @@ PLACES = {
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_no_spelling_of_a_closed_name_passes(spelling, place):
-    for name in sorted(NAMES)[:: 1 if place == "a cell above" else 9]:  # every name in one place, some in all
+    for name in sorted(CLOSED_NAMES)[:: 1 if place == "a cell above" else 9]:  # every name in one place, some in all
         text = SPELLINGS[spelling].format(n=name, a=name[:4], b=name[4:], r=name[::-1])
         assert refused(*PLACES[place](text)), text
 
@@ -155,7 +155,7 @@ def test_an_operator_that_was_put_into_a_library_is_forbidden(putting, getting, 
     ],
 )
 def test_no_spelling_of_a_closed_part_of_torch_passes(spelling, place):
-    for name in sorted(PARTS):
+    for name in sorted(CLOSED_TORCH):
         text = spelling.format(n=name, a=name[:1], b=name[1:])
         assert refused(*PLACES[place](text)), text
 
@@ -190,7 +190,7 @@ def test_sys_goes_by_no_other_name(text, place):
 
 @pytest.mark.parametrize("place", PLACES)
 def test_closed_modules_are_closed_by_every_import(place):
-    for name in sorted(MODULES | {"grader.worker"}):
+    for name in sorted(CLOSED_MODULES | {"grader.worker"}):
         for text in (
             f"import {name} as x",
             f"import {name}.watch as x",
