@@ -33,7 +33,9 @@ CLOSED_NAMES = _THREADS | frozenset(
     __globals__ __closure__ __code__ __builtins__
     """.split()
 )
-CLOSED_MODULES = frozenset({"ctypes", "_ctypes", "cffi", "_thread", "inside"})  # an array's attribute may be called ctypes
+CLOSED_MODULES = frozenset(
+    {"ctypes", "_ctypes", "cffi", "_thread", "inside"}
+)  # an array's attribute may be called ctypes
 CLOSED_TORCH = frozenset({"_C", "jit", "fx", "export", "library", "_dynamo"})  # of torch: code that runs past its modes
 # What finds objects of the process past every name.
 FINDING = frozenset(
