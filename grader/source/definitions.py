@@ -66,8 +66,8 @@ def defined_names(text: str) -> frozenset[str]:
     """
     tree = parse(text)
     if tree is None:
-        found = (first or second for first, second in _DEFINITION.findall(text[:MAX_CODE]))
-        return frozenset(unicodedata.normalize("NFKC", name) for name in found)
+        names = (first or second for first, second in _DEFINITION.findall(text[:MAX_CODE]))
+        return frozenset(unicodedata.normalize("NFKC", name) for name in names)
     return frozenset(name for statement in tree.body for name in names_of(statement).binds)
 
 

@@ -10,7 +10,7 @@ import torch
 
 from grader.course import registry
 from grader.judging.judge import judge
-from grader.source.mentions import FINDING, CLOSED_MODULES, CLOSED_NAMES, CLOSED_TORCH
+from grader.source.closed import CLOSED_MODULES, CLOSED_NAMES, CLOSED_TORCH, FINDING
 from grader.source.policy import Sources, offence
 from tests.live import from_cells
 
@@ -217,6 +217,7 @@ LOOKS = {
     "by its name": "import sys\nif 'helper' in sys.modules:\n    del sys.modules['helper']\nsys.modules.pop('helper', None)",
     "reloaded": "import sys, importlib\nif 'helper' in sys.modules:\n    importlib.reload(sys.modules['helper'])",
     "a module's members listed": "import inspect\nfor name, f in inspect.getmembers(nn):\n    print(name)",
+    "the same by its own name": "from inspect import getmembers\nprint(getmembers(nn))",
     "classes gone through": "for kind in nn.Module.__subclasses__():\n    print(kind.__name__)",
     "sys asked": "import sys\nprint(sys.version, sys.maxsize, getattr(sys, 'ps1', None), hasattr(sys, 'last_value'))",
     "from sys": "from sys import float_info, version_info\nprint(version_info)",
