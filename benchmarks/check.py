@@ -4,7 +4,6 @@ check():        warm, in one process, for every exercise: its reference (passes)
                 a diagnosis); the median and the worst of the medians over --runs.
 first failure:  the processor time of an exercise's first check in a session, where nothing is built yet, for every wrong
                 answer of the tests' zoo: with a mistake that is known, and with one that is not, for which pairs are sought.
-from grader.course.course import open_course
 from grader import check: in a fresh process, beyond `python -c pass`.
 grader grade:   one solved notebook of each lesson, in turn with `python -c "import torch"`; what it takes beyond that, by the
                 clock and, where other work disturbs the clock, of the processor.
@@ -31,6 +30,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy and torch read it
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from grader.course import references
+from grader.course.course import open_course
 from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
 from grader.notebook.live import Live

@@ -71,7 +71,7 @@ def _refused(ran: list[tuple[str, Effects, int]], name: str) -> set[int]:
     """Positions of those statements, but for the lesson's own, that are refused wherever they stand."""
     given = {text for cell in _of_the_lesson(name) for text, *_ in _statements(cell)}
     own = [at for at, (text, *_) in enumerate(ran) if text not in given]
-    return {own[at] for at in reading_of(tuple(ran[at][0] for at in own)).closed.refused}
+    return {own[at] for at in reading_of(tuple(ran[at][0] for at in own)).refused}
 
 
 @cache

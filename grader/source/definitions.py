@@ -19,39 +19,34 @@ _DEFINITION = re.compile(
 
 def parse(text: str) -> ast.Module | None:
     """The syntax tree of a stranger's code, not to be changed; None where it is no Python, too long or nested too deeply."""
-    if len(text) > MAX_CODE:
-        return None
-    return _kept(text) if len(text) <= MAX_KEPT else _last(text)
-
-
-def _tree(text: str) -> ast.Module:
-    with warnings.catch_warnings():  # of invalid escapes, which are the learner's affair
-        warnings.simplefilter("ignore")
-        return ast.parse(text)
-
-
-def _parse(text: str) -> ast.Module | None:
-    try:
-        return _tree(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    return _parsed(text)[0]
 
 
 def too_deep(text: str) -> bool:
     """Whether code that `parse` gives up is too long or too deep for it: where more stack is allowed, it may still be Python."""
+    return _parsed(text)[1]
+
+
+def _parsed(text: str) -> tuple[ast.Module | None, bool]:
     if len(text) > MAX_CODE:
-        return True
+        return None, True
+    return _short(text) if len(text) <= MAX_KEPT else _long(text)
+
+
+def _parse(text: str) -> tuple[ast.Module | None, bool]:
+    """(the tree or None, whether the code is too deep)."""
     try:
-        _tree(text)
+        with warnings.catch_warnings():  # of invalid escapes, which are the learner's affair
+            warnings.simplefilter("ignore")
+            return ast.parse(text), False
     except (RecursionError, MemoryError):
-        return True
+        return None, True
     except (SyntaxError, ValueError):
-        pass
-    return False
+        return None, False
 
 
-_kept = lru_cache(maxsize=128)(_parse)  # one cell is asked for its names again and again
-_last = lru_cache(maxsize=1)(_parse)  # a long one, too, mostly in a row
+_short = lru_cache(maxsize=128)(_parse)  # one cell is asked for its names again and again
+_long = lru_cache(maxsize=1)(_parse)  # a long one, too, mostly in a row
 
 
 def normal(text: str) -> str:
@@ -66,8 +61,8 @@ def defined_names(text: str) -> frozenset[str]:
     """
     tree = parse(text)
     if tree is None:
-        found = (first or second for first, second in _DEFINITION.findall(text[:MAX_CODE]))
-        return frozenset(unicodedata.normalize("NFKC", name) for name in found)
+        names = (first or second for first, second in _DEFINITION.findall(text[:MAX_CODE]))
+        return frozenset(unicodedata.normalize("NFKC", name) for name in names)
     return frozenset(name for statement in tree.body for name in names_of(statement).binds)
 
 

@@ -71,9 +71,9 @@ class Effects:
 
     def placed(self, at: int) -> Effects:
         """The same at another place."""
-        made = copy(self)
-        made.at = at
-        return made
+        copied = copy(self)
+        copied.at = at
+        return copied
 
 
 def _given(node: ast.stmt) -> set[str]:
@@ -101,7 +101,8 @@ class Statement(Effects):
         super().__init__(node, at)
         self.node, self._lines = node, lines
         self.parts: list[ast.AST] = []
-        self.depth, level = 0, [node]
+        self.depth = 0
+        level: list[ast.AST] = [node]
         while level:
             self.depth += 1
             self.parts += level

@@ -13,91 +13,44 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from grader.source.closed import NotebookReading
 from grader.source.dependencies import TooMuch
-from grader.source.mentions import HIDDEN, Mention, Reading
+from grader.source.mentions import HIDDEN, TEXT_RUN, Mention
 from grader.source.slips import Slip, slips
-from grader.source.tampering import TEXT_RUN
 from grader.worker.operations import ATTENTION, AUTOGRAD, LIBRARIES, LOSSES, NORMALIZATION, RECURRENT, SOFTMAX
 
 LAYERS = frozenset(
-    {
-        "MultiheadAttention",
-        "TransformerEncoderLayer",
-        "TransformerDecoderLayer",
-        "TransformerEncoder",
-        "TransformerDecoder",
-        "Transformer",
-    }
+    """
+    MultiheadAttention TransformerEncoderLayer TransformerDecoderLayer TransformerEncoder TransformerDecoder
+    Transformer
+    """.split()
 )
 RECURRENT_LAYERS = frozenset({"RNN", "RNNCell", "GRU", "GRUCell", "LSTM", "LSTMCell", "RNNBase", "RNNCellBase"})
-TENSOR_LIBRARIES = frozenset(
-    {"torch", "jax", "tensorflow", "keras", "autograd", "mlx", "flax", "tinygrad", "functorch"}
-)
-ASKING = frozenset(
-    {"torch", "torch.Tensor", "torch.is_tensor"}
-)  # in a guard such as isinstance(w, Tensor): computes nothing
+TENSOR_LIBRARIES = frozenset("torch jax tensorflow keras autograd mlx flax tinygrad functorch".split())
+# In a guard such as isinstance(w, Tensor), which computes nothing.
+ASKING = frozenset({"torch", "torch.Tensor", "torch.is_tensor"})
 NUMPY_PRODUCTS = frozenset(
-    {
-        "matmul",
-        "dot",
-        "tensordot",
-        "inner",
-        "outer",
-        "vdot",
-        "multi_dot",
-        "kron",
-        "vecdot",
-        "matvec",
-        "vecmat",
-        "__matmul__",
-        "__rmatmul__",
-        "__imatmul__",
-    }
+    """
+    matmul dot tensordot inner outer vdot multi_dot kron vecdot matvec vecmat __matmul__ __rmatmul__ __imatmul__
+    """.split()
 )
 LOSS_LAYERS = frozenset({"CrossEntropyLoss", "NLLLoss", "SparseCategoricalCrossentropy"})
 NORM_LAYERS = frozenset(
-    {
-        "LayerNorm",
-        "RMSNorm",
-        "GroupNorm",
-        "LocalResponseNorm",
-        "LayerNormalization",
-        "StandardScaler",
-        "standardize",
-        *(f"{kind}Norm{n}d" for kind in ("Batch", "Instance", "LazyBatch", "LazyInstance") for n in (1, 2, 3)),
-    }
+    """
+    LayerNorm RMSNorm GroupNorm LocalResponseNorm LayerNormalization StandardScaler standardize
+    BatchNorm1d BatchNorm2d BatchNorm3d LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d
+    InstanceNorm1d InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d
+    """.split()
 )
 DERIVATIVES = frozenset(
-    {
-        "backward",
-        "grad",
-        "grad_and_value",
-        "requires_grad_",
-        "enable_grad",
-        "vjp",
-        "jvp",
-        "vhp",
-        "hvp",
-        "jacobian",
-        "hessian",
-        "jacrev",
-        "jacfwd",
-        "linearize",
-        "make_dual",
-    }
+    """
+    backward grad grad_and_value requires_grad_ enable_grad vjp jvp vhp hvp jacobian hessian jacrev jacfwd linearize
+    make_dual
+    """.split()
 )
-NUMPY_ARRAYS = NUMPY_PRODUCTS | {
-    "array",
-    "asarray",
-    "asanyarray",
-    "ascontiguousarray",
-    "zeros",
-    "ones",
-    "empty",
-    "full",
-    "einsum",
-    "from_dlpack",
-}
+NUMPY_ARRAYS = NUMPY_PRODUCTS | frozenset(
+    "array asarray asanyarray ascontiguousarray zeros ones empty full einsum from_dlpack".split()
+)
 NAMES = {
     "attention": ATTENTION | LAYERS,
     "layers": LAYERS,
@@ -118,8 +71,7 @@ WORDS = {
     "autograd": "a derivative that the library takes by itself; this exercise writes the backward pass out",
     "table": "what is computed outside of PyTorch is not on the tensors' device, and nobody sees how large it is",
 }
-TAMPERING = "tampering"  # alone, where nothing is forbidden but to reach what looks on (tampering.py)
-_TORCH_TEXT = frozenset({"CompilationUnit", "_jit_get_operation"})
+TAMPERING = "tampering"  # alone, where nothing is forbidden but to reach what looks on (closed.py)
 
 
 @dataclass(frozen=True)
@@ -163,7 +115,7 @@ def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sour
         return _TOO_LONG
     try:
         mentions = reading.mentions(name)
-        way, line = reading.closed.reaching(name) if ruled else ("", "")
+        way, line = reading.reaching(name) if ruled else ("", "")
     except TooMuch:
         return _TOO_LONG if ruled else None
     if way:
@@ -173,20 +125,23 @@ def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sour
             line,
             way,
         )
-    for into, mention in mentions:
-        found = _foreign(mention) or _forbidden(mention, forbids, reading.members, into)
-        if found is None and "einsum_products" in requires:
-            found = _other_product(mention, reading.members)
-        if found:
+    for mention in mentions:
+        may_be_library = mention.whose == "library" or (
+            mention.whose == "value" and mention.last not in reading.members
+        )
+        first = _foreign(mention) or _forbidden(mention, forbids, may_be_library)
+        if first is None and "einsum_products" in requires:
+            first = _other_product(mention, may_be_library)
+        if first:
             line = reading.line_of_use(name, mention)
-            return replace(found, sentence=found.sentence + _place(mention, name, into), line=line or found.line)
+            return replace(first, sentence=first.sentence + _place(mention, name), line=line or first.line)
     return None
 
 
-def _place(mention: Mention, name: str, into: str) -> str:
+def _place(mention: Mention, name: str) -> str:
     """Where it stands, if that is another function or class, which the exercise uses; '' otherwise."""
     node = mention.statement.node
-    if into or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) or node.name == name:
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) or node.name == name:
         return ""
     return f" It stands in `{node.name}`, which {name} uses."
 
@@ -200,60 +155,50 @@ def too_long(forbids: Sequence[str], requires: Sequence[str]) -> Offence | None:
 
 
 @lru_cache(maxsize=4)
-def reading_of(cells: tuple[str, ...], given: tuple[tuple[str, str], ...] = ()) -> Reading:
+def reading_of(cells: tuple[str, ...]) -> NotebookReading:
     """Made once for all exercises of a notebook."""
-    return Reading(cells, given)
+    return NotebookReading(cells)
 
 
 def _at(mention: Mention, sentence: str, name: str) -> Offence:
     return Offence(sentence, mention.statement.line(mention.node), name)
 
 
-def _forbidden(mention: Mention, forbids: tuple[str, ...], members: set[str], into: str = "") -> Offence | None:
-    """members: names of the learner's own methods and fields. into: the library that the mentioned was put into, '' where the exercise
-    uses it itself."""
-    called = mention.called
-    base, _, last = called.rpartition(".")
+def _forbidden(mention: Mention, forbids: tuple[str, ...], may_be_library: bool) -> Offence | None:
+    """may_be_library: False for what is the learner's own, or a value's method that is called like one of theirs."""
+    called, last = mention.called, mention.last
+    base = called.rpartition(".")[0]
     top = called.partition(".")[0]
     for group in forbids:
         if group == TAMPERING:  # which is read of the whole notebook
             continue
-        if (
-            group in NAMES
-            and last in NAMES[group]
-            and (mention.whose == "library" or (mention.whose == "value" and last not in members))
-        ):
+        if may_be_library and last in NAMES.get(group, ()):
             return _at(mention, f"`{called.lstrip('?.')}` is {WORDS[group]}.", called)
         if mention.whose != "library":
             continue
         asks = called in ASKING and not isinstance(mention.node, ast.Call)
-        if group == "torch" and top in TENSOR_LIBRARIES and into.partition(".")[0] not in TENSOR_LIBRARIES and not asks:
+        if group == "torch" and top in TENSOR_LIBRARIES and not asks:
             return _at(mention, f"`{called}` belongs to {WORDS[group]}.", called)
         if group == "table" and top == "numpy" and last in NUMPY_ARRAYS:
             return _at(mention, f"`{called}` makes an array: {WORDS[group]}.", called)
-        if called in TEXT_RUN or called.removeprefix("builtins.") in TEXT_RUN or last in _TORCH_TEXT:
+        if called in TEXT_RUN or called.removeprefix("builtins.") in TEXT_RUN:
             return _at(mention, f"`{called}` runs code from text, which cannot be checked for {group}.", called)
         # torch itself is asked for dtypes and functions by name; what runs then is seen.
         if last == HIDDEN and (top in LIBRARIES and base != "torch" or (group == "torch" and not base)):
-            said = "Something of a library is looked up by a name put together at run time"
-            return _at(mention, f"{said}, which cannot be checked for {group}.", called)
+            looked_up = "Something of a library is looked up by a name put together at run time"
+            return _at(mention, f"{looked_up}, which cannot be checked for {group}.", called)
     return None
 
 
-def _other_product(mention: Mention, members: set[str]) -> Offence | None:
+def _other_product(mention: Mention, may_be_library: bool) -> Offence | None:
     """A product formed by something else than einsum."""
     called = mention.called
-    last = called.rpartition(".")[2]
     if called == "@":
         return _at(mention, "`@` forms a product; this exercise asks for `np.einsum` alone.", "@")
-    if last == HIDDEN and called.startswith("numpy."):
-        return _at(
-            mention,
-            "Something of NumPy is looked up by a name put together at run time; "
-            "this exercise asks for `np.einsum` alone.",
-            called,
-        )
-    if last in NUMPY_PRODUCTS and (mention.whose == "library" or (mention.whose == "value" and last not in members)):
+    if mention.last == HIDDEN and called.startswith("numpy."):
+        looked_up = "Something of NumPy is looked up by a name put together at run time"
+        return _at(mention, f"{looked_up}; this exercise asks for `np.einsum` alone.", called)
+    if may_be_library and mention.last in NUMPY_PRODUCTS:
         name = called.lstrip("?.")
         return _at(mention, f"`{name}` forms a product; this exercise asks for `np.einsum` alone.", name)
     return None

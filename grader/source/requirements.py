@@ -20,52 +20,12 @@ UNKNOWN = (3, 13)  # what a notebook that names no version (Colab's do not) may 
 KNOWN_TO = (3, 14)  # the last Python whose new syntax is known here
 LIBRARIES = {  # by the name that is imported; '' where pip knows it by the same name
     **dict.fromkeys(
-        (
-            "altair",
-            "beartype",
-            "bokeh",
-            "cupy",
-            "datasets",
-            "einops",
-            "gensim",
-            "h5py",
-            "ipywidgets",
-            "jax",
-            "jaxtyping",
-            "joblib",
-            "lightning",
-            "matplotlib",
-            "mpmath",
-            "networkx",
-            "nltk",
-            "numba",
-            "numexpr",
-            "pandas",
-            "plotly",
-            "polars",
-            "pydantic",
-            "requests",
-            "rich",
-            "scipy",
-            "seaborn",
-            "sentencepiece",
-            "spacy",
-            "statsmodels",
-            "sympy",
-            "tabulate",
-            "tensorflow",
-            "termcolor",
-            "tiktoken",
-            "tokenizers",
-            "torchaudio",
-            "torchinfo",
-            "torchmetrics",
-            "torchvision",
-            "tqdm",
-            "transformers",
-            "wandb",
-            "xarray",
-        ),
+        """
+        altair beartype bokeh cupy datasets einops gensim h5py ipywidgets jax jaxtyping joblib lightning matplotlib
+        mpmath networkx nltk numba numexpr pandas plotly polars pydantic requests rich scipy seaborn sentencepiece
+        spacy statsmodels sympy tabulate tensorflow termcolor tiktoken tokenizers torchaudio torchinfo torchmetrics
+        torchvision tqdm transformers wandb xarray
+        """.split(),
         "",
     ),
     "bs4": "beautifulsoup4",
@@ -159,7 +119,7 @@ def _installed(module: str) -> bool:
         return False
 
 
-def _syntax_since(text: str) -> tuple[int, int] | None:
+def _syntax_since(text: str) -> tuple[int, ...] | None:
     """Since which Python code parses that does not parse here; None where none is known that would take it."""
     older, since = _without_new_strings(text)
     for minor, newer, same in _OLDER:
@@ -189,37 +149,38 @@ class _Scanner:
         """Copies code up to one of these characters outside of brackets, which stays; '' copies all of it."""
         if depth > _DEEPEST:
             raise ValueError
-        made, brackets = [], 0
+        parts: list[str] = []
+        brackets = 0
         while self.at < len(self.text):
             sign = self.text[self.at]
             if not brackets and sign in ends and not (sign in "!=" and self._compares()):
-                return "".join(made)
-            met = _STRING.match(self.text, self.at)
-            if met:
-                made.append(self._string(met, depth))
+                return "".join(parts)
+            match = _STRING.match(self.text, self.at)
+            if match:
+                parts.append(self._string(match, depth))
                 continue
             brackets += (sign in "([{") - (sign in ")]}")
-            made.append(sign)
+            parts.append(sign)
             self.at += 1
         if ends:
             raise ValueError
-        return "".join(made)
+        return "".join(parts)
 
     def _compares(self) -> bool:
         """Whether '!' or '=' here belongs to a comparison."""
         return self.text[self.at + 1 : self.at + 2] == "=" or self.text[self.at - 1] in "=!<>:"
 
-    def _string(self, met: re.Match[str], depth: int) -> str:
+    def _string(self, match: re.Match[str], depth: int) -> str:
         """The string or the comment that begins here, or what stands for it."""
-        self.at = met.end()
-        prefix, quote = (met["prefix"] or "").lower(), met["quote"]
+        self.at = match.end()
+        prefix, quote = (match["prefix"] or "").lower(), match["quote"]
         if not quote:
-            return "" if depth else met[0]
+            return "" if depth else match[0]
         if not set("ft") & set(prefix):
             while not self.text.startswith(quote, self.at):
                 self._literal(quote)
             self.at += len(quote)
-            return self.text[met.start() : self.at]
+            return self.text[match.start() : self.at]
         self.since = max(self.since, 14 if "t" in prefix else 12)
         self._fields(quote, depth)
         return '""'

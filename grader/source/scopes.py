@@ -58,14 +58,14 @@ def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
 
 def children(node: ast.AST) -> list[ast.AST]:
     """The nodes right below one, in the order of its fields, but for signs. As a list, it is there in half the time."""
-    found: list[ast.AST] = []
-    for name in _fields(type(node)):
+    nodes: list[ast.AST] = []
+    for name in _fields(type(node)):  # type: ignore[arg-type]
         value = getattr(node, name, None)
         if isinstance(value, list):
-            found += [part for part in value if isinstance(part, ast.AST)]
+            nodes += [part for part in value if isinstance(part, ast.AST)]
         elif isinstance(value, ast.AST):
-            found.append(value)
-    return found
+            nodes.append(value)
+    return nodes
 
 
 def names_of(statement: ast.AST) -> Names:
@@ -92,14 +92,14 @@ def bound_in_class(node: ast.ClassDef) -> set[str]:
 
 def imported(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
     """Each name that an import binds, with what it stands for."""
-    found = {}
+    names = {}
     for alias in node.names:
         if isinstance(node, ast.ImportFrom):
-            found[alias.asname or alias.name] = f"{node.module or ''}.{alias.name}"
+            names[alias.asname or alias.name] = f"{node.module or ''}.{alias.name}"
         else:
             top = alias.name.partition(".")[0]
-            found[alias.asname or top] = alias.name if alias.asname else top
-    return found
+            names[alias.asname or top] = alias.name if alias.asname else top
+    return names
 
 
 class _Walk:
@@ -117,7 +117,8 @@ class _Walk:
                 self._inside(node, scope)
 
     def names(self) -> Names:
-        reads, sets = self.module.reads, set()
+        reads = self.module.reads
+        sets: set[str] = set()
         for scope in reversed(self.scopes[1:]):
             for name in scope.to_module & scope.binds:
                 (sets if scope.later else self.module.binds).add(name)

@@ -6,17 +6,18 @@ A fact is no verdict: judging/beginner.py says which of them explains what was o
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from grader.source.definitions import parse
 
 MOST = 40  # of one exercise
-_LOOPS = (ast.For, ast.While)
-_PLAIN = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
+_CONTAINERS = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
 _LOOK_AROUND = {"locals", "vars", "eval", "exec"}  # these may read a parameter without its name
+_TURNING = ("transpose", "swapaxes")
 _REDUCING = {"sum", "max", "min", "amax", "amin", "mean", "logsumexp", "norm"}
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Slip(NamedTuple):
@@ -52,11 +53,12 @@ def slips(name: str, cells: Sequence[str], exercises: Collection[str] = ()) -> t
     for cell in reversed(cells):
         for node in reversed(_top(cell, name)):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.name == name:
-                return tuple(_Reading(cell.splitlines(), cells, frozenset(exercises) - {name}).of(node))[:MOST]
+                reader = _SlipReader(cell.splitlines(), cells, frozenset(exercises) - {name})
+                return tuple(reader.slips_of(node))[:MOST]
     return ()
 
 
-class _Reading:
+class _SlipReader:
     """One definition, beside the text of its cell."""
 
     def __init__(self, lines: Sequence[str], cells: Sequence[str], exercises: frozenset[str]) -> None:
@@ -71,44 +73,35 @@ class _Reading:
             if alias.name == "numpy"
         }
 
-    def of(self, node: ast.AST) -> Iterator[Slip]:
-        methods = (
-            [each for each in node.body if isinstance(each, ast.FunctionDef)]
-            if isinstance(node, ast.ClassDef)
-            else [node]
-        )
-        for method in methods:
-            yield from self._left_raise(
-                method, f"{node.name}.{method.name}" if isinstance(node, ast.ClassDef) else method.name
-            )
+    def slips_of(self, node: _Function | ast.ClassDef) -> Iterator[Slip]:
+        if not isinstance(node, ast.ClassDef):
+            yield from self._left_raise(node, node.name)
+            yield from self._of_function(node, False)
+            return
+        for method in (each for each in node.body if isinstance(each, ast.FunctionDef)):
+            yield from self._left_raise(method, f"{node.name}.{method.name}")
             if method.name != "__init__":
-                yield from self._of_function(method, isinstance(node, ast.ClassDef))
+                yield from self._of_function(method, True)
             else:
                 yield from self._loose_layers(method)
                 yield from (self._raise(each) for each in ast.walk(method) if isinstance(each, ast.Raise))
 
-    def _left_raise(self, function: ast.AST, name: str) -> Iterator[Slip]:
-        written = [
-            each for each in function.body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
-        ]
-        for each in written if len(written) > 1 else ():
+    def _left_raise(self, function: _Function, name: str) -> Iterator[Slip]:
+        body = [each for each in function.body if not _is_constant(each)]
+        for each in body if len(body) > 1 else ():
             if isinstance(each, ast.Raise) and each.exc is not None and "NotImplementedError" in ast.unparse(each.exc):
                 yield self._slip("left raise", each, name)
 
-    def _of_function(self, function: ast.FunctionDef, is_method: bool) -> Iterator[Slip]:
+    def _of_function(self, function: _Function, is_method: bool) -> Iterator[Slip]:
         own = list(_own(function))
-        returns = [
-            each for each in own if isinstance(each, (ast.Return, ast.Yield, ast.YieldFrom)) and each.value is not None
-        ]
         yields = any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in own)
-        raises = len(function.body) <= 2 and isinstance(function.body[-1], ast.Raise)
+        returns = any(isinstance(each, (ast.Return, ast.Yield, ast.YieldFrom)) and each.value for each in own)
+        last = function.body[-1]
+        raises = len(function.body) <= 2 and isinstance(last, ast.Raise)
         if not returns and not raises and (not is_method or function.name == "forward"):
-            last = function.body[-1]
-            printed = (
-                isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and _dotted(last.value.func) == "print"
-            )
-            yield self._slip("print" if printed else "no return", last)
-        for loop in (each for each in own if isinstance(each, _LOOPS)):
+            prints = isinstance(last, ast.Expr) and _called(last.value) == "print"
+            yield self._slip("print" if prints else "no return", last)
+        for loop in (each for each in own if isinstance(each, (ast.For, ast.While))):
             for statement in loop.body:
                 if isinstance(statement, ast.Return) and not yields:
                     yield self._slip("return in loop", statement)
@@ -119,109 +112,93 @@ class _Reading:
             if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name) and each.target.id in parameters:
                 yield self._slip("in place", each, each.target.id)
         for each in ast.walk(function):
-            yield from self._of_expression(each, is_method and function.name == "forward")
+            yield from self._of_node(each, is_method and function.name == "forward")
 
-    def _loose_layers(self, init: ast.FunctionDef) -> Iterator[Slip]:
+    def _loose_layers(self, init: _Function) -> Iterator[Slip]:
         for each in ast.walk(init):
-            kept = (
-                isinstance(each, ast.Assign)
-                and isinstance(each.targets[0], ast.Attribute)
-                and isinstance(each.value, _PLAIN)
-            )
-            if kept and any(_is_layer(inner) for inner in ast.walk(each.value)):
-                yield self._slip("loose layers", each, each.targets[0].attr)
+            if isinstance(each, ast.Assign) and isinstance(each.value, _CONTAINERS):
+                target = each.targets[0]
+                if isinstance(target, ast.Attribute) and any(map(_is_layer, ast.walk(each.value))):
+                    yield self._slip("loose layers", each, target.attr)
 
-    def _unused(self, function: ast.FunctionDef, is_method: bool) -> Iterator[Slip]:
-        read = {each.id for each in ast.walk(function) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
-        read |= {
-            each.target.id
-            for each in ast.walk(function)
-            if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name)
-        }
-        calls = {_dotted(each.func) for each in ast.walk(function) if isinstance(each, ast.Call)}
+    def _unused(self, function: _Function, is_method: bool) -> Iterator[Slip]:
+        names = [each for each in ast.walk(function) if isinstance(each, ast.Name)]
+        changed = {each.target for each in ast.walk(function) if isinstance(each, ast.AugAssign)}
+        read = {each.id for each in names if isinstance(each.ctx, ast.Load) or each in changed}
+        if _LOOK_AROUND & {_called(each) for each in ast.walk(function)}:
+            return
         for parameter in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)[is_method:]:
-            if parameter.arg not in read and not calls & _LOOK_AROUND and not parameter.arg.startswith("_"):
+            if parameter.arg not in read and not parameter.arg.startswith("_"):
                 yield self._slip("unused", function, parameter.arg)
 
-    def _of_expression(self, node: ast.AST, in_forward: bool) -> Iterator[Slip]:
-        if isinstance(node, ast.Assert):
-            yield self._slip("assert", node)
+    def _of_node(self, node: ast.AST, in_forward: bool) -> Iterator[Slip]:
         if isinstance(node, ast.Raise):
             yield self._raise(node)
-        if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.BitXor):
-            yield self._slip("caret", node)
-        if (
-            isinstance(node, (ast.If, ast.While, ast.IfExp, ast.BoolOp))
-            or isinstance(node, ast.UnaryOp)
-            and isinstance(node.op, ast.Not)
-        ):
-            yield self._slip("condition", node)
+        for kind, holds in _KINDS.items():
+            if holds(node):
+                yield self._slip(kind, node)
         if isinstance(node, ast.Assign) and _is_reduced(node.value) and isinstance(node.targets[0], ast.Name):
             yield self._slip("reduced", node, node.targets[0].id)
-        if isinstance(node, ast.BinOp):
-            reduced = any(_holds_reduced(side) for side in (node.left, node.right))
-        else:
-            reduced = isinstance(node, ast.AugAssign) and _holds_reduced(node.value)
-        if reduced:
-            yield self._slip("reduced", node)
-        if _overwrites(node):
-            yield self._slip("overwrites", node)
-        if _is_summed_product(node):
-            yield self._slip("summed", node)
-        if isinstance(node, ast.Call):
-            called = _dotted(node.func)
-            owner, _, function = called.rpartition(".")
-            if called in self._exercises:
-                yield self._slip("calls", node, called)
-            if called == "input":
-                yield self._slip("input", node)
-            if called in ("max", "min", "sorted") and not any(keyword.arg == "key" for keyword in node.keywords):
-                yield self._slip("compares", node)
-            if owner.partition(".")[0] in self._numpy:
-                yield self._slip("numpy", node, called)
-            if in_forward and owner in ("nn", "torch.nn") and function[:1].isupper() and function != "Parameter":
-                yield self._slip("layer in forward", node, called)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.Name):
-            right, turned = _unturned(node.right)
-            if right:
-                yield self._slip("star", node, node.left.id)._replace(other=right, turned=turned)
-        if isinstance(node, ast.BinOp) and any(_is_pair(side) for side in (node.left, node.right)):
-            yield self._slip("max", node, next(side.func.attr for side in (node.left, node.right) if _is_pair(side)))
+        elif isinstance(node, ast.Call):
+            yield from self._of_call(node, in_forward)
+        elif isinstance(node, ast.BinOp):
+            if isinstance(node.op, ast.Mult) and isinstance(node.left, ast.Name):
+                right, turned = _unturned(node.right)
+                if right:
+                    yield self._slip("star", node, node.left.id)._replace(other=right, turned=turned)
+            pairs = [method for side in (node.left, node.right) if (method := _method(side)) and _is_pair(side)]
+            if pairs:
+                yield self._slip("max", node, pairs[0])
+
+    def _of_call(self, node: ast.Call, in_forward: bool) -> Iterator[Slip]:
+        called = _called(node)
+        owner, _, function = called.rpartition(".")
+        if called in self._exercises:
+            yield self._slip("calls", node, called)
+        if called == "input":
+            yield self._slip("input", node)
+        if called in ("max", "min", "sorted") and not any(keyword.arg == "key" for keyword in node.keywords):
+            yield self._slip("compares", node)
+        if owner.partition(".")[0] in self._numpy:
+            yield self._slip("numpy", node, called)
+        if in_forward and _is_layer(node) and function != "Parameter":
+            yield self._slip("layer in forward", node, called)
 
     def _raise(self, node: ast.Raise) -> Slip:
         raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
         return self._slip("raise", node, _dotted(raised) if raised is not None else "")
 
     def _slip(self, kind: str, node: ast.AST, name: str = "") -> Slip:
-        number = node.lineno
+        number = getattr(node, "lineno", 1)
         line = self._lines[number - 1].strip() if number <= len(self._lines) else ""
         return Slip(kind, line[:300], number, name[:100])
 
 
+def _is_constant(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
 def _is_layer(node: ast.AST) -> bool:
     """Whether it makes one of torch's layers: `nn.Linear(…)`."""
-    owner, _, function = _dotted(node.func).rpartition(".") if isinstance(node, ast.Call) else ("", "", "")
+    owner, _, function = _called(node).rpartition(".")
     return owner in ("nn", "torch.nn") and function[:1].isupper()
 
 
 def _is_pair(node: ast.AST) -> bool:
     """Whether it is `x.max(dim)` or `x.min(dim, keepdim=True)`, for which torch gives values and indices."""
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in ("max", "min")
-        and (len(node.args) == 1 or any(keyword.arg == "dim" for keyword in node.keywords))
-    )
+    if not isinstance(node, ast.Call) or _method(node) not in ("max", "min"):
+        return False
+    return len(node.args) == 1 or any(keyword.arg == "dim" for keyword in node.keywords)
 
 
 def _is_reduced(node: ast.AST) -> bool:
     """Whether it is a sum, a maximum or a mean along an axis, which is not kept."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _REDUCING:
         return False
-    given = {keyword.arg for keyword in node.keywords}
+    keywords = {keyword.arg for keyword in node.keywords}
     of_module = _dotted(node.func.value) in ("np", "numpy", "torch")
-    along = given & {"axis", "dim"} or len(node.args) > of_module
-    return bool(along) and not given & {"keepdims", "keepdim"} and len(node.args) <= 1 + of_module
+    along = keywords & {"axis", "dim"} or len(node.args) > of_module
+    return bool(along) and not keywords & {"keepdims", "keepdim"} and len(node.args) <= 1 + of_module
 
 
 def _holds_reduced(node: ast.AST) -> bool:
@@ -234,18 +211,27 @@ def _holds_reduced(node: ast.AST) -> bool:
         return _holds_reduced(node.value)
     if isinstance(node, ast.UnaryOp):
         return _holds_reduced(node.operand)
-    is_call = isinstance(node, ast.Call) and len(node.args) == 1
-    return is_call and _dotted(node.func).rpartition(".")[2] in ("sqrt", "exp", "log") and _holds_reduced(node.args[0])
+    by_entry = _called(node).rpartition(".")[2] in ("sqrt", "exp", "log")
+    return isinstance(node, ast.Call) and by_entry and len(node.args) == 1 and _holds_reduced(node.args[0])
+
+
+def _calculates_with_reduced(node: ast.AST) -> bool:
+    """Whether such a sum is one side of a calculation."""
+    if isinstance(node, ast.BinOp):
+        return _holds_reduced(node.left) or _holds_reduced(node.right)
+    return isinstance(node, ast.AugAssign) and _holds_reduced(node.value)
 
 
 def _is_summed_product(node: ast.AST) -> bool:
     """Whether it is `(x * y).sum(…)`."""
-    added = (
-        node.func.value
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sum"
-        else None
-    )
-    return isinstance(added, ast.BinOp) and isinstance(added.op, ast.Mult)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "sum":
+        return False
+    return isinstance(node.func.value, ast.BinOp) and isinstance(node.func.value.op, ast.Mult)
+
+
+def _is_condition(node: ast.AST) -> bool:
+    negates = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+    return negates or isinstance(node, (ast.If, ast.While, ast.IfExp, ast.BoolOp))
 
 
 def _overwrites(node: ast.AST) -> bool:
@@ -254,21 +240,39 @@ def _overwrites(node: ast.AST) -> bool:
         return not isinstance(node.value, ast.Constant)
     if isinstance(node, ast.Assign):
         return isinstance(node.targets[0], ast.Subscript)
-    method = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+    method = _method(node)
     return method.endswith("_") and not method.startswith(("_", "requires_grad")) and not method.endswith("__")
+
+
+_KINDS: dict[str, Callable[[ast.AST], bool]] = {  # of slips that a node shows by itself
+    "assert": lambda node: isinstance(node, ast.Assert),
+    "caret": lambda node: isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.BitXor),
+    "condition": _is_condition,
+    "reduced": _calculates_with_reduced,
+    "overwrites": _overwrites,
+    "summed": _is_summed_product,
+}
 
 
 def _unturned(node: ast.AST) -> tuple[str, bool]:
     """('k', True) of `k.T`, `k.mT`, `k.swapaxes(-1, -2)`; ('k', False) of `k`; ('', False) of anything else."""
-    if (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in ("transpose", "swapaxes")
-    ):
-        return (node.func.value.id, True) if isinstance(node.func.value, ast.Name) else ("", False)
-    if isinstance(node, ast.Attribute) and node.attr in ("T", "mT"):
-        return (node.value.id, True) if isinstance(node.value, ast.Name) else ("", False)
-    return (node.id, False) if isinstance(node, ast.Name) else ("", False)
+    turned: ast.AST | None = None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _method(node) in _TURNING:
+        turned = node.func.value
+    elif isinstance(node, ast.Attribute) and node.attr in ("T", "mT"):
+        turned = node.value
+    name = turned or node
+    return (name.id, turned is not None) if isinstance(name, ast.Name) else ("", False)
+
+
+def _called(node: ast.AST) -> str:
+    """'np.linalg.norm' of a call of it, '' of any other node."""
+    return _dotted(node.func) if isinstance(node, ast.Call) else ""
+
+
+def _method(node: ast.AST) -> str:
+    """'max' of a call `x.max(1)`, '' of any other node."""
+    return node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
 
 
 def _own(function: ast.AST) -> Iterator[ast.AST]:

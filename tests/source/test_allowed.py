@@ -249,11 +249,6 @@ def test_what_does_not_belong_to_the_answer_is_innocent(cells):
 
 HIDDEN = {
     "put into a module": (f"setattr(math, 'att', {SDPA})", "def attend(q, k, v):\n    return math.att(q, k, v)"),
-    "put into a module of another name": (f"import math as m\nm.att = {SDPA}", "def attend(q, k, v):\n    return q"),
-    "put into torch by a helper": (
-        f"def op(q, k, v):\n    return {SDPA}(q, k, v)\ntorch.Tensor.att = op",
-        "def attend(q, k, v):\n    return q.att(k, v)",
-    ),
     "put into a list": ("box = []", f"box.append({SDPA})", "def attend(q, k, v):\n    return box[0](q, k, v)"),
     "kept from an earlier try": (
         f"helper = {SDPA}\nfast = helper",

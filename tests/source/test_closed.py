@@ -1,13 +1,18 @@
-"""What no cell may do where something is forbidden is refused in every spelling and place; what only looks is not."""
+"""What no cell may do where something is forbidden is refused in every place, as it is read or as it runs; what only looks is not."""
 
 from __future__ import annotations
 
+import math
 import textwrap
 
 import pytest
+import torch
 
+from grader.course import registry
+from grader.judging.judge import judge
+from grader.source.closed import CLOSED_MODULES, CLOSED_NAMES, CLOSED_TORCH, FINDING
 from grader.source.policy import Sources, offence
-from grader.source.tampering import FINDING, MODULES, NAMES, PARTS
+from tests.live import from_cells
 
 OWN = "def attend(q, k, v):\n    w = torch.softmax(q @ k.mT, -1)\n    return w @ v, w\n"
 
@@ -23,34 +28,36 @@ SPELLINGS = {  # {n}: the name; {a}{b}: the same in two pieces; {r}: backwards
     "set": "display.{n} = 1",
     "getattr": "x = getattr(display, '{n}')",
     "in two pieces": "x = getattr(display, '{a}' + '{b}')",
-    "in an f-string": "part = '{b}'\nx = getattr(display, f'{a}{{part}}')",
     "by a variable": "name = '{n}'\nx = getattr(display, name)",
     "from a list": "for name in ['shape', '{n}']:\n    x = getattr(display, name)",
-    "backwards": "x = getattr(display, '{r}'[::-1])",
-    "backwards, by a variable": "name = '{r}'[::-1]\nx = getattr(display, name)",
-    "joined": "x = getattr(display, ''.join(['{a}', '{b}']))",
-    "formatted": "x = getattr(display, '%s{b}' % '{a}')",
-    "with a default": "x = getattr(display, '{r}'[::-1], None)",
-    "handed to a function": "def get(o, n):\n    return getattr(o, n)\nx = get(display, '{r}'[::-1])",
-    "getattr by another name": "look = getattr\nx = look(display, '{r}'[::-1])",
-    "of builtins": "import builtins\nx = builtins.getattr(display, '{r}'[::-1])",
-    "inspect.getattr_static": "import inspect\nx = inspect.getattr_static(display, '{r}'[::-1])",
-    "object's own method": "x = object.__getattribute__(display, '{r}'[::-1])",
-    "the object's own method": "x = display.__getattribute__('{r}'[::-1])",
-    "setattr": "setattr(display, '{r}'[::-1], 1)",
     "vars": "x = vars(display)['{n}']",
-    "vars, backwards": "x = vars(display)['{r}'[::-1]]",
     "__dict__": "x = display.__dict__['{n}']",
-    "the type's __dict__, backwards": "x = type(display).__dict__['{r}'[::-1]].__get__(display)",
     "operator.attrgetter": "from operator import attrgetter\nx = attrgetter('{n}')(display)",
-    "attrgetter backwards": "import operator as o\nx = o.attrgetter('{r}'[::-1])(display)",
     "attrgetter under another name": "from operator import attrgetter as get\nx = get('{a}' + '{b}')(display)",
+    "getattr by another name": "look = getattr\nx = look(display, '{r}'[::-1])",
     "methodcaller": "from operator import methodcaller\nmethodcaller('{n}')(display)",
     "an import": "from somewhere import {n} as x",
     "a pattern": "match display:\n    case object({n}=x):\n        pass",
     "text that is run": "exec('x = display.{n}')",
     "text put together": "exec('x = display.' + '{r}'[::-1])",
     "eval": "x = eval('getattr(display, \"{n}\")')",
+}
+COMPUTED = {  # nothing in the source tells the name; what it is shows while it runs
+    "in an f-string": "part = '{b}'\nx = getattr(display, f'{a}{{part}}')",
+    "backwards": "x = getattr(display, '{r}'[::-1])",
+    "backwards, by a variable": "name = '{r}'[::-1]\nx = getattr(display, name)",
+    "joined": "x = getattr(display, ''.join(['{a}', '{b}']))",
+    "formatted": "x = getattr(display, '%s{b}' % '{a}')",
+    "with a default": "x = getattr(display, '{r}'[::-1], None)",
+    "handed to a function": "def get(o, n):\n    return getattr(o, n)\nx = get(display, '{r}'[::-1])",
+    "of builtins": "import builtins\nx = builtins.getattr(display, '{r}'[::-1])",
+    "inspect.getattr_static": "import inspect\nx = inspect.getattr_static(display, '{r}'[::-1])",
+    "object's own method": "x = object.__getattribute__(display, '{r}'[::-1])",
+    "the object's own method": "x = display.__getattribute__('{r}'[::-1])",
+    "vars, backwards": "x = vars(display)['{r}'[::-1]]",
+    "__dict__, backwards": "x = display.__dict__['{r}'[::-1]]",
+    "attrgetter backwards": "import operator as o\nx = o.attrgetter('{r}'[::-1])(display)",
+    "set": "box = [math][0]\nsetattr(box, 'op', getattr(display, '{r}'[::-1]))\nx = box.op",
 }
 PLACES = {
     "a cell above": lambda text: (text, OWN),
@@ -67,9 +74,57 @@ PLACES = {
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_no_spelling_of_a_closed_name_passes(spelling, place):
-    for name in sorted(NAMES)[:: 1 if place == "a cell above" else 9]:  # every name in one place, some in all
+    for name in sorted(CLOSED_NAMES)[:: 1 if place == "a cell above" else 9]:  # every name in one place, some in all
         text = SPELLINGS[spelling].format(n=name, a=name[:4], b=name[4:], r=name[::-1])
         assert refused(*PLACES[place](text)), text
+
+
+ANSWER = "def grouped_query_attention(q, k, v, **more):\n{}\n    return x(q, q, q)"
+GETTING = "import math, threading\ndef get_{kind}(display):\n{text}\n    return x\n"
+
+
+def _getting(kind: str, spelling: str, name: str) -> str:
+    """A function that gets something of a module by a name that is put together."""
+    text = COMPUTED[spelling].format(a=name[:4], b=name[4:], r=name[::-1])
+    return GETTING.format(kind=kind, text=textwrap.indent(text, "    "))
+
+
+@pytest.mark.parametrize("blind", [False, True], ids=["watched", "with the profile hook taken off"])
+@pytest.mark.parametrize("spelling", COMPUTED)
+def test_an_operator_whose_name_is_put_together_is_seen_while_it_runs(spelling, blind):
+    getting = _getting("op", spelling, "scaled_dot_product_attention")
+    body = "    x = get_op([F][0])"
+    if blind:
+        getting += _getting("hook", spelling, "setprofile")
+        body = f"    get_hook([threading][0])(None)\n{body}"
+    verdict = judge(
+        registry.exercise("grouped_query_attention"),
+        from_cells("grouped_query_attention", getting + "from torch.nn import functional as F", ANSWER.format(body)),
+    )
+    assert verdict.status == "forbidden", verdict.headline
+    assert verdict.headline.startswith("While it ran"), verdict.headline
+
+
+@pytest.mark.parametrize(
+    "putting, getting",
+    [
+        ("import math as m\nm.att = F.scaled_dot_product_attention", "import math\n    x = math.att"),
+        (
+            "def op(q, k, v):\n    return F.scaled_dot_product_attention(q, k, v)\ntorch.Tensor.att = op",
+            "x = lambda q, k, v: q.att(k, v)",
+        ),
+    ],
+    ids=["a module", "a class of torch's"],
+)
+def test_an_operator_that_was_put_into_a_library_is_forbidden(putting, getting, monkeypatch):
+    monkeypatch.setattr(math, "att", None, raising=False)
+    monkeypatch.setattr(torch.Tensor, "att", None, raising=False)
+    given = "import torch\nfrom torch.nn import functional as F\n"
+    verdict = judge(
+        registry.exercise("grouped_query_attention"),
+        from_cells("grouped_query_attention", given + putting, ANSWER.format(f"    {getting}")),
+    )
+    assert verdict.status == "forbidden", verdict.headline
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -100,7 +155,7 @@ def test_no_spelling_of_a_closed_name_passes(spelling, place):
     ],
 )
 def test_no_spelling_of_a_closed_part_of_torch_passes(spelling, place):
-    for name in sorted(PARTS):
+    for name in sorted(CLOSED_TORCH):
         text = spelling.format(n=name, a=name[:1], b=name[1:])
         assert refused(*PLACES[place](text)), text
 
@@ -135,7 +190,7 @@ def test_sys_goes_by_no_other_name(text, place):
 
 @pytest.mark.parametrize("place", PLACES)
 def test_closed_modules_are_closed_by_every_import(place):
-    for name in sorted(MODULES | {"grader.worker"}):
+    for name in sorted(CLOSED_MODULES | {"grader.worker"}):
         for text in (
             f"import {name} as x",
             f"import {name}.watch as x",
@@ -161,6 +216,9 @@ LOOKS = {
     "by its items": "import sys\nfor m, _ in list(sys.modules.items()):\n    if m.startswith('helper'):\n        del sys.modules[m]",
     "by its name": "import sys\nif 'helper' in sys.modules:\n    del sys.modules['helper']\nsys.modules.pop('helper', None)",
     "reloaded": "import sys, importlib\nif 'helper' in sys.modules:\n    importlib.reload(sys.modules['helper'])",
+    "a module's members listed": "import inspect\nfor name, f in inspect.getmembers(nn):\n    print(name)",
+    "the same by its own name": "from inspect import getmembers\nprint(getmembers(nn))",
+    "classes gone through": "for kind in nn.Module.__subclasses__():\n    print(kind.__name__)",
     "sys asked": "import sys\nprint(sys.version, sys.maxsize, getattr(sys, 'ps1', None), hasattr(sys, 'last_value'))",
     "from sys": "from sys import float_info, version_info\nprint(version_info)",
     "a layer by its name": "def show(layer):\n    for name in ('w_q', 'w_k'):\n        print(getattr(layer, name).weight)",
@@ -194,8 +252,6 @@ def test_a_cell_that_only_looks_is_no_offence(text):
         "import sys\ndel sys.modules['torch']",
         "import sys\nsys.modules.pop('torch.overrides')",
         "import sys\nsys.modules['numpy'] = mine",
-        "import sys\nname = 'torch'\ndel sys.modules[name]",
-        "import sys\nfor m in ('torch', 'numpy'):\n    sys.modules.pop(m)",
     ],
 )
 def test_a_library_is_not_dropped_or_replaced(text):
@@ -232,8 +288,6 @@ def test_nothing_is_refused_where_nothing_is_forbidden():
 
 
 def test_names_that_lead_to_each_other_end():
-    functions = "\n".join(f"def f{i}(n):\n    return f{i + 1}(n), f{i + 1}(n + n)" for i in range(200))
-    assert refused(functions + "\ndef f200(n):\n    return getattr(thing, n)\nf0(text)", OWN)
     chain = "\n".join(f"a{i} = a{i + 1}" for i in range(2000))
     assert offence("attend", ("attention",), (), Sources((chain, OWN.replace("torch.", "a0.")))) is None
     around = "def g():\n" + "    a, b = a, b\n    a = b\n    b = a\n    a.jit\n" * 500

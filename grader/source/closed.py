@@ -1,0 +1,196 @@
+"""What no cell of a notebook may mention where one of its exercises forbids or requires something: what reaches what watches it.
+
+The rule is against shortcuts, not against a determined cheat; docs/instructors.md lists what remains open to such a cheat. What is
+changed all the same, or reached by a name that is put together, is noticed while it runs (worker/watch.py, worker/integrity.py).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import unicodedata
+from collections.abc import Iterator
+from functools import cached_property
+
+from grader.source.dependencies import IMPORTS, Statement, text_of
+from grader.source.mentions import HIDDEN, TEXT_RUN, Reading, is_modules
+from grader.source.scopes import bound_in_class
+from grader.worker.operations import LIBRARIES
+
+# A learner's own function may be called so, a class's method not.
+_THREADS = frozenset({"_bootstrap", "_bootstrap_inner"})
+# Switches of the watching, and ways into functions and threads.
+CLOSED_NAMES = _THREADS | frozenset(
+    """
+    setprofile settrace setprofile_all_threads settrace_all_threads _profile_hook _trace_hook _setprofile
+    DisableTorchFunction DisableTorchFunctionSubclass _DisableTorchDispatch _disable_current_modes pythonapi
+    _pop_mode _pop_mode_temporarily _pop_torch_function_stack _pop_torch_dispatch_stack
+    start_new_thread _start_new_thread start_joinable_thread _start_joinable_thread
+    __globals__ __closure__ __code__ __builtins__
+    """.split()
+)
+CLOSED_MODULES = frozenset({"ctypes", "_ctypes", "cffi", "_thread", "inside"})  # by import; `array.ctypes` may be asked
+CLOSED_TORCH = frozenset({"_C", "jit", "fx", "export", "library", "_dynamo"})  # of torch: code that runs past its modes
+# What finds objects of the process past every name.
+FINDING = frozenset(
+    """
+    f_locals f_globals f_builtins get_objects get_referrers get_referents __subclasses__ getmembers getclosurevars
+    getargvalues
+    """.split()
+)
+_WATCHED = CLOSED_NAMES | FINDING
+# No text that is run has these words.
+_IN_TEXT = CLOSED_NAMES | CLOSED_MODULES | CLOSED_TORCH | FINDING | TEXT_RUN | {"getattr", "modules", "sys"}
+_CALLED_ONLY = TEXT_RUN | {"getattr"}
+_OF_SYS = frozenset({"modules", "_getframe", "_current_frames", "*"})  # to be written as sys.name
+_FIRST_IN_PLACE = frozenset("getattr hasattr len list sorted set tuple iter frozenset enumerate".split())
+_LOOKING = (*IMPORTS, ast.Expr, ast.For, ast.If, ast.Try, ast.With)  # may find objects, if they change none
+
+
+class NotebookReading(Reading):
+    """A notebook's cells, and what they mention that is closed."""
+
+    def reaching(self, name: str) -> tuple[str, str]:
+        """By what a cell, or what the exercise `name` is made of, reaches what watches it; with its line."""
+        refused, looks = self._reaching
+        if not refused and looks:
+            used = {binding.statement.at for binding in self.dependencies.walk(name)}
+            refused = {at: way for at, way in looks.items() if at in used}
+        return next(iter(refused.values()), ("", ""))
+
+    @property
+    def refused(self) -> dict[int, tuple[str, str]]:
+        """What is refused wherever it stands: positions of statements, and what it is, with its line."""
+        return self._reaching[0]
+
+    @cached_property
+    def _reaching(self) -> tuple[dict[int, tuple[str, str]], dict[int, tuple[str, str]]]:
+        """(what is refused, what only looks at objects of the process: `print(len(gc.get_objects()))`)."""
+        refused: dict[int, tuple[str, str]] = {}
+        looks: dict[int, tuple[str, str]] = {}
+        for statement in self.dependencies.statements:
+            in_place = {id(part) for node in statement.parts for part in _in_place(node)}
+            keeps = not isinstance(statement.node, _LOOKING) or statement.alters
+            for node in statement.parts:
+                way = self._closed(statement, node, in_place)
+                if (way in FINDING or way == "sys.modules") and not keeps:
+                    looks.setdefault(statement.at, (way, statement.line(node)))
+                elif way:
+                    refused[statement.at] = way, statement.line(node)
+                    break
+        return refused, looks
+
+    def _closed(self, statement: Statement, node: ast.AST, in_place: set[int]) -> str:
+        """What a node mentions that is closed, '' for nothing. in_place: nodes that are used where they stand."""
+        for name in _names(node):
+            if name in _WATCHED:
+                return name
+        if isinstance(node, IMPORTS):
+            return _closed_import(node)
+        if isinstance(node, ast.Attribute):
+            called, whose = self.resolve(statement, node)
+            of_torch = called.partition(".")[0] == "torch" or (node.attr == "_C" and whose == "value")
+            if (node.attr in CLOSED_TORCH and of_torch) or called == "sys.__dict__":
+                return called.lstrip("?.")
+            if node.attr in ("sys", "_sys"):
+                return f"….{node.attr}"
+            if id(node) not in in_place and called in ("sys.modules", *(f"builtins.{one}" for one in _CALLED_ONLY)):
+                return called
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in in_place:
+            if self.resolve(statement, node) == ("sys", "library"):
+                return "sys, handed on under another name"
+            if node.id in _CALLED_ONLY and self._is_builtin(statement, node):
+                return f"{node.id}, handed on under another name"
+            if node.id in CLOSED_TORCH and self.plain_name(statement, node.id)[0].startswith("torch."):
+                return f"torch.{node.id}"
+        elif isinstance(node, (ast.Call, ast.Subscript)):
+            return self._closed_look_up(statement, node)
+        return ""
+
+    def _closed_look_up(self, statement: Statement, node: ast.Call | ast.Subscript) -> str:
+        called, whose = self.look_up(statement, node)
+        if called == "sys":
+            return "a second name for sys"
+        if called == f"sys.{HIDDEN}":
+            return "something of sys by a name put together at run time"
+        if whose == "library" and (closed := _closed_module(called)):
+            return closed
+        if isinstance(node, ast.Subscript):
+            return _replaced(node.slice) if is_modules(node.value) and not isinstance(node.ctx, ast.Load) else ""
+        function = self.function(statement, node)
+        text = text_of(node.args[0]) if node.args else None
+        if function == "pop" and isinstance(node.func, ast.Attribute) and is_modules(node.func.value) and node.args:
+            return _replaced(node.args[0])
+        if function == "attrgetter" and CLOSED_TORCH & set((text or "").split(".")):
+            return f"torch.{text}"
+        if function in TEXT_RUN - {"__import__"} and self._is_builtin(statement, node.func) and node.args:
+            words = re.findall(r"\w+", unicodedata.normalize("NFKC", text or ""))
+            return next((f"{function} of `{word}`" for word in words if word in _IN_TEXT), "" if text else function)
+        return ""
+
+    def _is_builtin(self, statement: Statement, node: ast.AST) -> bool:
+        if isinstance(node, ast.Name):
+            return node.id in statement.outside and not self.dependencies.last(node.id)
+        return self.resolve(statement, node)[0].startswith("builtins.")
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    """What a node names: attributes, imports, methods, keywords, and texts."""
+    if isinstance(node, ast.Attribute):
+        yield node.attr
+    elif isinstance(node, ast.Name):
+        yield "" if node.id in _THREADS else node.id
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200:
+        yield from node.value.split(".")
+    elif isinstance(node, ast.BinOp):
+        yield text_of(node) or ""
+    elif isinstance(node, IMPORTS):
+        for alias in node.names:
+            yield from alias.name.split(".")
+    elif isinstance(node, ast.keyword):
+        yield node.arg or ""
+    elif isinstance(node, ast.MatchClass):
+        yield from node.kwd_attrs
+    elif isinstance(node, ast.ClassDef):
+        yield from bound_in_class(node)
+
+
+def _closed_import(node: ast.Import | ast.ImportFrom) -> str:
+    """What an import brings that is refused."""
+    for alias in node.names:
+        module = node.module or "" if isinstance(node, ast.ImportFrom) else None
+        if closed := _closed_module(alias.name if module is None else f"{module}.{alias.name}"):
+            return closed
+        if module is None and alias.name == "sys" and alias.asname not in (None, "sys"):
+            return f"import sys as {alias.asname}"
+        if module is not None and (alias.name in ("sys", "_sys") or (module == "sys" and alias.name in _OF_SYS)):
+            return f"from {module} import {alias.name}"
+    return ""
+
+
+def _closed_module(dotted: str) -> str:
+    top, *parts = dotted.split(".")
+    closed = top in CLOSED_MODULES or (top == "grader" and parts[:1] == ["worker"])
+    return dotted if closed or (top == "torch" and CLOSED_TORCH.intersection(parts)) else ""
+
+
+def _replaced(module: ast.AST) -> str:
+    """A library that is taken out of sys.modules by its name; the watch holds on to those that it needs, whatever the name."""
+    text = text_of(module) or ""
+    top = text.partition(".")[0]
+    return f"sys.modules[{text!r}]" if top in (*LIBRARIES, "numpy") or top in sys.stdlib_module_names else ""
+
+
+def _in_place(node: ast.AST) -> Iterator[ast.AST]:
+    """Parts of a node that are used where they stand, and handed to nobody: what is called, asked for a name, or gone through."""
+    if isinstance(node, (ast.Attribute, ast.Subscript)):
+        yield node.value
+    elif isinstance(node, ast.Call):
+        yield node.func
+        if node.args and isinstance(node.func, ast.Name) and node.func.id in _FIRST_IN_PLACE:
+            yield node.args[0]
+    elif isinstance(node, ast.Compare):
+        yield from node.comparators  # `"google.colab" in sys.modules` fetches nothing
+    elif isinstance(node, (ast.For, ast.comprehension)):
+        yield node.iter
