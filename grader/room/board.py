@@ -98,7 +98,7 @@ def _tile(learners: Sequence[Learner], lesson: str, exercise: str) -> Tile:
     return Tile(lesson, exercise, passed, wrong, len(learners) - passed - wrong, here)
 
 
-def at_work(learners: Sequence[Learner]) -> tuple[str, ...]:
+def lessons_at_work(learners: Sequence[Learner]) -> tuple[str, ...]:
     """The lessons that somebody is at, most learners first; of as many, the earlier one."""
     count = {name: 0 for name in registry.lessons()}
     for learner in learners:
