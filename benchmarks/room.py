@@ -65,7 +65,7 @@ def opened(folder: Path) -> tuple[subprocess.Popen, str, str, list[str]]:
 
 def looked_at(page: str) -> list[int]:
     """How many times an open page was shown something new; grows while it is open."""
-    host, _, path = page.removeprefix("http://").partition("/")
+    host, _, path = page.partition("?")[0].removeprefix("http://").partition("/")
     shown = [0]
 
     def look() -> None:
@@ -115,7 +115,9 @@ def measured(
         one.join()
     took, busy = time.monotonic() - began, sum(server.cpu_times()[:2]) - busy
     kept = Counter(
-        (line["seat"], line["at"]) for line in map(json.loads, journal.read_text().splitlines()) if "exercise" in line
+        (line["learner"], line["at"])
+        for line in map(json.loads, journal.read_text().splitlines())
+        if "exercise" in line
     )
     sent = Counter((one.seat, at) for one in learners for at in one.sent)
     lost, twice = (sent - kept).total(), (kept - sent).total()

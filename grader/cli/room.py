@@ -37,7 +37,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serves until it is stopped. Returns 0: being stopped is how a room ends."""
-    from grader.room.opened import serve
+    from grader.room.server import serve
 
     path = options.journal or Path(time.strftime("room-%Y-%m-%d.jsonl"))
     try:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from grader.room import code
+from grader.room.message import new_code
 from grader.util.errors import InputError
 from grader.util.files import json_object, only_writer
 
@@ -94,7 +94,7 @@ class RoomJournal:
         first = {
             "room": FORMAT,
             "begun": time.time(),
-            "code": code.new(),
+            "code": new_code(),
             "key": secrets.token_urlsafe(12),
             "key_with_names": secrets.token_urlsafe(12),
         }

@@ -148,8 +148,8 @@ class PageFile:
                         f"{path} already exists and is not a page of a room; --page needs the name of a new file."
                     )
         self.path, self.names = path, names
-        self._board, self._minute, self._failing = None, "", False
-        error = self.show(Board(()))
+        self._board, self._minute, self._failing = Board(()), "", False
+        error = self.show(self._board)
         if error:
             raise InputError(error)
 

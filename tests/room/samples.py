@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from grader.course import registry
-from grader.room.board import Board, Learner, State, following
+from grader.room.board import Board, Learner, State, next_exercise
 
 NAMES = """ada grace linus mary alan barbara edsger katherine donald frances ken margaret dennis radia tim sophie
 niklaus hedy claude evelyn john anita leslie shafi robin xiaoyuan aleksandra maximilian-alexander jo béla""".split()
@@ -28,7 +28,7 @@ def learner(number: int, name: str, lesson: str) -> Learner:
         status = STATUSES[number % len(STATUSES)]
         mistake = ("AT2", "SC3", "SM1")[at % 3] if status == "failed" and number % 5 else ""
         states[names[at]] = State(status, mistake, SAID.get(mistake, ""))
-    here = following(states, names[min(at, len(names) - 1)])
+    here = next_exercise(states, names[min(at, len(names) - 1)])
     return Learner(name, states, here, {4: "stuck", 12: "stuck", 17: "fine"}.get(number, ""))
 
 

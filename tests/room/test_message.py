@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from grader.judging.verdict import Line, Statuses, Table, Verdict
-from grader.room import code, message
-from grader.room.limits import MOST_KEYS, Budgets, sender
+from grader.room import message
+from grader.room.limits import MAX_KEYS, Budgets, sender
 from grader.room.message import Event, Refused
 
 RIGHT = {"at": 12.5, "exercise": "softmax_rows", "status": "failed", "mistake": "SM1"}
@@ -105,20 +105,20 @@ def test_names_are_one_line_that_can_be_seen():
 
 
 def test_a_code_can_be_read_aloud_and_typed_as_heard():
-    assert len(code.WORDS) == len(set(code.WORDS)) == 128 and all(
-        word.isalpha() and word.islower() for word in code.WORDS
+    assert len(message.WORDS) == len(set(message.WORDS)) == 128 and all(
+        word.isalpha() and word.islower() for word in message.WORDS
     )
-    made = code.new()
+    made = message.new_code()
     first, second, third = made.split("-")
-    assert {first, second, third} <= set(code.WORDS)
+    assert {first, second, third} <= set(message.WORDS)
     for typed in (made, made.upper(), f" {first} {second}  {third} ", f"{first.title()}, {second}; {third}."):
-        assert code.same(typed, made)
+        assert message.is_code(typed, made)
     for wrong in ("", first, f"{made}-{first}", made.replace(first, "x"), "é", "x" * 10_000):
-        assert not code.same(wrong, made)
+        assert not message.is_code(wrong, made)
 
 
 def test_codes_differ():
-    assert len({code.new() for _ in range(50)}) > 45
+    assert len({message.new_code() for _ in range(50)}) > 45
 
 
 # --- budgets ------------------------------------------------------------------------------------
@@ -142,9 +142,9 @@ def test_a_budget_is_used_up_and_fills_again():
 
 def test_budgets_of_many_senders_take_no_memory_without_end():
     budgets = Budgets(burst=1, per_s=1)
-    for number in range(MOST_KEYS + 50):
+    for number in range(MAX_KEYS + 50):
         budgets.take(str(number))
-    assert len(budgets._left) == MOST_KEYS
+    assert len(budgets._left) == MAX_KEYS
 
 
 def test_a_household_counts_as_one_sender():

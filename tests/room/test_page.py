@@ -11,7 +11,7 @@ from grader.course import registry
 from grader.grading.watch import LearnerState, WatchedRoom, board_of
 from grader.judging.verdict import LessonReport, Verdict
 from grader.reports.text import WORDS
-from grader.room.board import Board, Learner, State, following, lessons_at_work, tiles, wrongs
+from grader.room.board import Board, Learner, State, lessons_at_work, next_exercise, tiles, wrongs
 from grader.room.page import UNEXPLAINED, PageFile, page
 from grader.util.errors import InputError
 from tests.room.samples import NAMES, room_of, thirty
@@ -42,7 +42,7 @@ def test_what_is_wrong_now_is_gathered_by_mistake_the_most_frequent_first():
         Learner(name, {FIRST: State("failed", "AT1", "Said."), SECOND: State("error")}) for name in ("ada", "grace")
     ]
     learners.append(Learner("mary", {FIRST: State("failed", "AT1", "Said."), SECOND: State("passed")}))
-    assert [(one.exercise, one.mistake, one.said, len(one.learners)) for one in wrongs(learners)] == [
+    assert [(one.exercise, one.mistake, one.sentence, len(one.learners)) for one in wrongs(learners)] == [
         (FIRST, "AT1", "Said.", 3),
         (SECOND, "", "", 2),
     ]
@@ -50,10 +50,10 @@ def test_what_is_wrong_now_is_gathered_by_mistake_the_most_frequent_first():
 
 def test_a_learner_is_at_what_they_checked_last_until_it_passes():
     names = registry.exercise_names()
-    assert following({FIRST: State("failed")}, FIRST) == FIRST
-    assert following({FIRST: State("passed")}, FIRST) == SECOND
-    assert following({name: State("passed") for name in names[1:]}, names[-1]) == names[0]
-    assert following(dict.fromkeys(names, State("passed")), names[-1]) == ""
+    assert next_exercise({FIRST: State("failed")}, FIRST) == FIRST
+    assert next_exercise({FIRST: State("passed")}, FIRST) == SECOND
+    assert next_exercise({name: State("passed") for name in names[1:]}, names[-1]) == names[0]
+    assert next_exercise(dict.fromkeys(names, State("passed")), names[-1]) == ""
 
 
 def test_a_watched_room_is_a_board():
