@@ -1,7 +1,7 @@
 """Whether a room loses an event: `python benchmarks/room.py`; docs/instructors.md quotes it.
 
-A real `grader room` in a process of its own; learners as their notebooks have it, each with the sender's own thread and a
-kept connection, each checking once a second at a moment of its own; and two open pages, one of them with names. Both processes
+A real `grader room` in a process of its own; learners as their notebooks have it, each with the sender's own thread, each
+checking once a second at a moment of its own; and two open pages, one of them with names. Both processes
 are held to the same two processors where the system can do that. At the end the journal has to hold every event of everybody, once.
 
 told after: from the check to the room's answer, when the event is in the journal. busy: the server, in share of one processor.
@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import psutil
 
 from grader.course import registry
-from grader.notebook.sending import Line, Sender, now
+from grader.notebook.sending import Sender, now, post
 from grader.room.message import Event
 
 STATUSES = ("failed", "failed", "error", "passed", "not_started")
@@ -83,7 +83,7 @@ class Learner(threading.Thread):
 
     def __init__(self, number: int, address: str, code: str, seconds: float) -> None:
         super().__init__()
-        token = Line(address).post("/join", {"code": code, "name": f"learner {number}"})["token"]
+        token = post(address, "/join", {"code": code, "name": f"learner {number}"})["token"]
         self.seat, self.sent, self.waited = int(token.partition(".")[0]), [], []
         self._seconds, self._draw, self._sender = seconds, random.Random(number), Sender(address, token)
 

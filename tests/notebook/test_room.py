@@ -19,7 +19,7 @@ import grader
 from grader import check, fine, join, leave, progress, stuck
 from grader.cli import main
 from grader.notebook import ROOM, judged, membership, room as rooms, sending
-from grader.notebook.sending import Line, Sender
+from grader.notebook.sending import Sender
 from grader.room import limits
 from grader.room.limits import Budgets
 from grader.room.message import Event
@@ -320,17 +320,16 @@ def test_a_network_that_fails_is_one_line_and_loses_nothing(tmp_path):
 
 def test_an_answer_that_is_lost_counts_once(room, monkeypatch):
     join(room.address, room.room.code, "ada")
-    post, lost = Line.post, []
+    post, lost = sending.post, []
 
-    def losing(self, path, data):
-        found = post(self, path, data)
+    def losing(address, path, data):
+        found = post(address, path, data)
         if not lost:
             lost.append(found)
-            self.close()
             raise ConnectionResetError
         return found
 
-    monkeypatch.setattr(Line, "post", losing)
+    monkeypatch.setattr(sending, "post", losing)
     checked(RIGHT)
     assert until(lambda: lost and rooms._kernel.sender.drain(1))
     assert len(room.room._members[0].seen) == 1
@@ -343,7 +342,7 @@ def test_a_learner_who_thinks_for_long_reads_nothing_of_a_connection_that_ended(
     room._loop.call_soon_threadsafe(lambda: [one.stream.close() for one in list(room.server._connections)])
     until(lambda: not room.server._connections)
     failed = []
-    monkeypatch.setattr(Sender, "_failed", lambda self: failed.append(1))
+    monkeypatch.setattr(Sender, "_fail", lambda self: failed.append(1))
     checked(RIGHT)
     until(lambda: states(room) == {"hard_lookup": "passed"})
     assert not failed
@@ -398,7 +397,7 @@ def test_a_removed_learner_is_told_so(room):
 
 
 def test_a_queue_has_an_end_and_keeps_the_newest(monkeypatch, unused):
-    monkeypatch.setattr(sending, "KEPT", 10)
+    monkeypatch.setattr(sending, "MAX_WAITING", 10)
     sender = Sender(f"http://127.0.0.1:{unused}", "0.x")
     for number in range(50):
         sender.put(Event(float(number + 1), note="stuck"))
@@ -518,7 +517,7 @@ def test_a_forked_child_has_a_sender_of_its_own(room):
 
 
 def test_a_script_that_ends_sends_what_waits(room):
-    slowly = "import time, grader.notebook.sending as s; post = s.Line.post; s.Line.post = lambda *given: (time.sleep(0.3), post(*given))[1]; "
+    slowly = "import time, grader.notebook.sending as s; post = s.post; s.post = lambda *given: (time.sleep(0.3), post(*given))[1]; "
     program = (
         slowly
         + f"from grader import join, check; join({room.address!r}, {room.room.code!r}, 'ada'); check('hard_lookup', lambda *_: 0)"
