@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
 
     path = options.journal or Path(time.strftime("room-%Y-%m-%d.jsonl"))
     try:
-        serve(path, options.host, options.port, lambda said: print(said, flush=True), options.address or "")
+        serve(path, options.host, options.port, lambda line: print(line, flush=True), options.address or "")
     except KeyboardInterrupt:  # where the system has no signals for an event loop
         pass
     return PASSED

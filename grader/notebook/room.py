@@ -13,12 +13,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from grader.notebook import membership
-from grader.notebook.membership import LASTS_S, Membership
+from grader.notebook.membership import DURATION_S, Membership
 from grader.notebook.sending import RoomError, Sender, now, post
 from grader.notebook.showing import Shown, said
 from grader.reports import text
 from grader.room import message
-from grader.room.message import Event, Refused
+from grader.room.message import Event, MessageError
 
 JOIN_TIMEOUT_S = 6.0
 LEAVE_S = 2.0  # that leave() waits for the room to hear of it
@@ -53,7 +53,7 @@ def join(address: Any = "", code: Any = "", name: Any = "") -> Shown:
         )
     try:
         label = message.learner_name(name)
-    except Refused:
+    except MessageError:
         return said(f"join takes the name that the room should show for you, after its code: `{EXAMPLE}`.")
     before = current()
     token = before.token if before is not None and before.address == where else ""
@@ -71,7 +71,7 @@ def join(address: Any = "", code: Any = "", name: Any = "") -> Shown:
         )
     if not isinstance(answer.get("token"), str):
         return said(foreign)
-    joined = Membership(where, label, answer["token"], time.time() + LASTS_S)
+    joined = Membership(where, label, answer["token"], time.time() + DURATION_S)
     note = _save(joined)
     return said(
         f"You are in the room as {label}. Each check now sends {SENT}. `stuck()` asks for help, `fine()` says that all is well, "
@@ -83,7 +83,7 @@ def join(address: Any = "", code: Any = "", name: Any = "") -> Shown:
 def leave() -> Shown:
     """Leaves the room: nothing more is sent."""
     mine = current()
-    if mine is None or not mine.on:
+    if mine is None or not mine.active:
         return said("You are not in a room; nothing is sent.")
     heard = _put(mine, Event(now(), note="left")) and _kernel.sender is not None and _kernel.sender.drain(LEAVE_S)
     note = _save(replace(mine, until=0.0))
@@ -110,7 +110,7 @@ def send(verdict: Any) -> tuple[str, ...]:
         mine = current()
         if mine is None:
             return ()
-        if not mine.on:
+        if not mine.active:
             over = "Your time in the room is over; nothing more is sent."
             return _once(f"ended {mine.token}", over) if mine.until else ()
         problems = _problems(mine)
@@ -124,7 +124,7 @@ def send(verdict: Any) -> tuple[str, ...]:
 
 def status(mine: Membership | None) -> tuple[str, ...]:
     """The sentence that says that the learner is in a room; none where they are in none."""
-    if mine is None or not mine.on:
+    if mine is None or not mine.active:
         return ()
     return (f"You are in the room at {mine.address} as {mine.name}: each check sends {SENT}. leave() ends it.",)
 
@@ -137,7 +137,7 @@ def current(file: Path | None = None) -> Membership | None:
 
 def _send_note(note: str, done: str, words: tuple[object, ...]) -> Shown:
     mine = current()
-    if mine is None or not mine.on:
+    if mine is None or not mine.active:
         return said(f"{note}() needs a room, and you are not in one; join it like this: `{EXAMPLE}`.")
     problems = _problems(mine)
     if _refused():
@@ -169,7 +169,7 @@ def _put(mine: Membership, event: Event) -> bool:
 def _is_member(file: Path, token: str) -> bool:
     """Whether the learner is still in: they may have left in another notebook."""
     mine = current(file)
-    return mine is not None and mine.on and mine.token == token
+    return mine is not None and mine.active and mine.token == token
 
 
 def _problems(mine: Membership) -> tuple[str, ...]:
@@ -203,7 +203,7 @@ def _once(about: str, *sentences: str) -> tuple[str, ...]:
 def _save(mine: Membership) -> tuple[str, ...]:
     """Writes the membership; where that fails it holds in this kernel. Returns: a sentence on that."""
     file = membership.path()
-    if mine.on:
+    if mine.active:
         _kernel.shown.add(f"on {mine.token}")  # what join says at length need not be said again
         if _refused():
             _kernel.sender = None

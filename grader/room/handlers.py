@@ -27,8 +27,8 @@ from grader.room import message
 from grader.room.limits import PAGE, Budgets, Connections, RateLimits, sender
 from grader.room.live import MAX_OWN_PAGES, MAX_PAGES, Live
 from grader.room.members import MAX_LEARNERS
-from grader.room.message import Refused
-from grader.room.page import live_page
+from grader.room.message import MessageError
+from grader.room.page import page
 from grader.util.files import json_object
 from grader.util.words import counted
 
@@ -148,8 +148,8 @@ class Join(JsonHandler):
         self.limits.joining.take(self.sender)
         try:
             name = message.learner_name(data.get("name"))
-        except Refused as refused:
-            raise self.refuse(400, str(refused)) from None
+        except MessageError as error:
+            raise self.refuse(400, str(error)) from None
         returning = isinstance(token, str) and self.room.place(token) is not None
         if not returning:
             self.check_places()
@@ -190,9 +190,9 @@ class Events(JsonHandler):
         self.belongs_to(place)
         try:
             events = message.read_all(data.get("events"))
-        except Refused as refused:
+        except MessageError as error:
             self.limits.events.take(str(place))
-            raise self.refuse(400, str(refused)) from None
+            raise self.refuse(400, str(error)) from None
         self.check_budget(
             self.limits.events,
             str(place),
@@ -225,7 +225,7 @@ class Page(JsonHandler):
         self.set_header("Content-Security-Policy", POLICY.format(nonce))
         self.set_header("X-Frame-Options", "DENY")
         self.set_header("Content-Type", "text/html; charset=utf-8")
-        self.finish(live_page(self.live.board(), nonce, names=names))
+        self.finish(page(self.live.board(), names=names, nonce=nonce))
 
 
 class Stream(Page):
@@ -294,16 +294,16 @@ class Code(InstructorHandler):
 
 def application(live: Live, limits: RateLimits, connections: Connections) -> Application:
     """All that the server answers."""
-    page = "/room/([A-Za-z0-9_-]{1,64})"
+    key = "/room/([A-Za-z0-9_-]{1,64})"
     routes = [
         ("/", Home),
         ("/join", Join),
         ("/events", Events),
-        (page, Page),
-        (f"{page}/live", Stream),
-        (f"{page}/learners", Learners),
-        (f"{page}/remove", Remove),
-        (f"{page}/code", Code),
+        (key, Page),
+        (f"{key}/live", Stream),
+        (f"{key}/learners", Learners),
+        (f"{key}/remove", Remove),
+        (f"{key}/code", Code),
     ]
     return Application(
         routes,

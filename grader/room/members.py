@@ -12,7 +12,7 @@ from typing import Any
 
 from grader.room.board import Board, Learner, State, next_exercise
 from grader.room.journal import RoomJournal
-from grader.room.message import Event, Refused, new_code, read, to_json
+from grader.room.message import Event, MessageError, new_code, read, to_json
 
 MAX_LEARNERS = 1_000  # learners in one room
 REMEMBERED = 512  # events of one learner by which a second copy of one is known
@@ -74,7 +74,7 @@ class Room:
         for line in journal.lines:
             try:
                 self._apply(line)
-            except (Refused, LookupError, TypeError, ValueError, AttributeError):
+            except (MessageError, LookupError, TypeError, ValueError, AttributeError):
                 journal.dropped += 1
         journal.lines.clear()
 

@@ -40,7 +40,7 @@ _MISTAKE = re.compile(r"[A-Z]{2,3}\d{1,3}(\+[A-Z]{2,3}\d{1,3})?")  # one id, or 
 _LAST_TIME = 1e11  # in seconds since 1970: the year 5138
 
 
-class Refused(ValueError):
+class MessageError(ValueError):
     """A message that is none, or a name that can't be shown; the text says which, in one sentence."""
 
 
@@ -66,37 +66,37 @@ def to_json(event: Event) -> dict[str, Any]:
 
 
 def read(data: Any) -> Event:
-    """The event in parsed JSON. Raises: Refused."""
+    """The event in parsed JSON. Raises: MessageError."""
     if not isinstance(data, dict) or not set(data) <= {"at", "exercise", "status", "mistake", "note"}:
-        raise Refused("This is not a message of the course: it has other fields.")
+        raise MessageError("This is not a message of the course: it has other fields.")
     at = data.get("at")
     if type(at) not in (int, float) or not 0 < at < _LAST_TIME:  # type: ignore[operator]
-        raise Refused("This message has no time.")
+        raise MessageError("This message has no time.")
     at = float(at)  # type: ignore[arg-type]
     if data.get("note") in NOTES and set(data) == {"at", "note"}:
         return Event(at, note=data["note"])
     if data.get("status") not in Statuses:
-        raise Refused("This message has no status that the course knows.")
+        raise MessageError("This message has no status that the course knows.")
     if data.get("exercise") not in registry.exercise_names():
-        raise Refused("This exercise is not in the version of the course that the room runs.")
+        raise MessageError("This exercise is not in the version of the course that the room runs.")
     mistake = data.get("mistake", "")
     if "note" in data or not isinstance(mistake, str) or mistake and not _MISTAKE.fullmatch(mistake):
-        raise Refused("This message names no mistake of the course.")
+        raise MessageError("This message names no mistake of the course.")
     return Event(at, data["exercise"], data["status"], mistake)
 
 
 def read_all(data: Any) -> tuple[Event, ...]:
-    """The events of one message. Raises: Refused; then none of them counts."""
+    """The events of one message. Raises: MessageError; then none of them counts."""
     if not isinstance(data, list) or not 1 <= len(data) <= MAX_EVENTS:
-        raise Refused(f"A message holds 1 to {MAX_EVENTS} events.")
+        raise MessageError(f"A message holds 1 to {MAX_EVENTS} events.")
     return tuple(map(read, data))
 
 
 def learner_name(name: Any) -> str:
-    """A name as the page can show it, at most MAX_NAME characters on one line. Raises: Refused."""
+    """A name as the page can show it, at most MAX_NAME characters on one line. Raises: MessageError."""
     label = of_learner(text.one_line(name, MAX_NAME)) if isinstance(name, str) else ""
     if not label.strip(f" {UNSEEN}{SPACE}"):
-        raise Refused('A room needs a name to show, such as "ada".')
+        raise MessageError('A room needs a name to show, such as "ada".')
     return label
 
 

@@ -45,14 +45,14 @@ class Mark:
     word: str
 
 
-def page(board: Board, *, names: bool = False, ended: bool = False) -> str:
-    """A page that stands alone and reads itself anew; once `ended`, it stays as it is."""
-    return _document(board, names, refresh_s=0 if ended else REFRESH_S, ended=ended)
+def page(board: Board, *, names: bool = False, ended: bool = False, nonce: str = "") -> str:
+    """A page that stands alone and reads itself anew; once `ended`, it stays as it is.
 
-
-def live_page(board: Board, nonce: str, *, names: bool = False) -> str:
-    """The page that the room's server sends; its script, known by the nonce, puts each `content` in place."""
-    return _document(board, names, nonce=nonce)
+    nonce: of the page that the room's server sends; its script, known by the nonce, puts each `content` in place.
+    """
+    refresh_s = 0 if ended or nonce else REFRESH_S
+    inner = content(board, names=names, ended=ended)
+    return render("room.html", content=inner, nonce=nonce, refresh_s=refresh_s, generator=GENERATOR, names=names) + "\n"
 
 
 def content(board: Board, *, names: bool = False, ended: bool = False) -> str:
@@ -83,11 +83,6 @@ def content(board: Board, *, names: bool = False, ended: bool = False) -> str:
         wrong=LOOKS["failed"][0],
         idle=LOOKS["not_started"][0],
     )
-
-
-def _document(board: Board, names: bool, nonce: str = "", refresh_s: int = 0, ended: bool = False) -> str:
-    inner = content(board, names=names, ended=ended)
-    return render("room.html", content=inner, nonce=nonce, refresh_s=refresh_s, generator=GENERATOR, names=names) + "\n"
 
 
 def _lessons_that_fit(at_work: Sequence[str], most: int) -> tuple[str, ...]:

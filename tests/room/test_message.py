@@ -10,7 +10,7 @@ import pytest
 from grader.judging.verdict import Line, Statuses, Table, Verdict
 from grader.room import message
 from grader.room.limits import MAX_KEYS, Budgets, sender
-from grader.room.message import Event, Refused
+from grader.room.message import Event, MessageError
 
 RIGHT = {"at": 12.5, "exercise": "softmax_rows", "status": "failed", "mistake": "SM1"}
 
@@ -82,13 +82,13 @@ def test_pairs_and_notes_are_read():
     ],
 )
 def test_what_is_no_event_is_refused(wrong):
-    with pytest.raises(Refused, match=r"\.$"):
+    with pytest.raises(MessageError, match=r"\.$"):
         message.read(wrong)
 
 
 @pytest.mark.parametrize("wrong", [None, {}, [], [RIGHT] * (message.MAX_EVENTS + 1), [RIGHT, {}]])
 def test_what_is_no_message_is_refused(wrong):
-    with pytest.raises(Refused):
+    with pytest.raises(MessageError):
         message.read_all(wrong)
 
 
@@ -96,7 +96,7 @@ def test_names_are_one_line_that_can_be_seen():
     assert message.learner_name("  ada\n  lovelace ") == "ada lovelace"
     assert len(message.learner_name("x" * 1000)) <= message.MAX_NAME
     for nothing in ("", "  ", "\u200b\u202e", "\x00\x1b", None, 7, "\u2800"):
-        with pytest.raises(Refused, match="needs a name"):
+        with pytest.raises(MessageError, match="needs a name"):
             message.learner_name(nothing)
     assert "\x1b" not in message.learner_name("\x1b[2Jada") and "\u202e" not in message.learner_name("a\u202eda")
 
