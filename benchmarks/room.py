@@ -1,7 +1,7 @@
 """Whether a room loses an event: `python benchmarks/room.py`; docs/instructors.md quotes it.
 
-A real `grader room` in a process of its own; learners as their notebooks have it, each with the sender's own thread and a
-kept connection, each checking once a second at a moment of its own; and two open pages, one of them with names. Both processes
+A real `grader room` in a process of its own; learners as their notebooks have it, each with the sender's own thread, each
+checking once a second at a moment of its own; and two open pages, one of them with names. Both processes
 are held to the same two processors where the system can do that. At the end the journal has to hold every event of everybody, once.
 
 told after: from the check to the room's answer, when the event is in the journal. busy: the server, in share of one processor.
@@ -29,8 +29,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import psutil
 
+
 from grader.course.course import open_course
-from grader.notebook.sending import Line, Sender, now
+from grader.notebook.sending import Sender, now, post
 from grader.room.message import Event
 
 STATUSES = ("failed", "failed", "error", "passed", "not_started")
@@ -65,7 +66,7 @@ def opened(folder: Path) -> tuple[subprocess.Popen, str, str, list[str]]:
 
 def looked_at(page: str) -> list[int]:
     """How many times an open page was shown something new; grows while it is open."""
-    host, _, path = page.removeprefix("http://").partition("/")
+    host, _, path = page.partition("?")[0].removeprefix("http://").partition("/")
     shown = [0]
 
     def look() -> None:
@@ -83,7 +84,7 @@ class Learner(threading.Thread):
 
     def __init__(self, number: int, address: str, code: str, seconds: float) -> None:
         super().__init__()
-        token = Line(address).post("/join", {"code": code, "name": f"learner {number}"})["token"]
+        token = post(address, "/join", {"code": code, "name": f"learner {number}"})["token"]
         self.seat, self.sent, self.waited = int(token.partition(".")[0]), [], []
         self._seconds, self._draw, self._sender = seconds, random.Random(number), Sender(address, token)
 
@@ -115,7 +116,9 @@ def measured(
         one.join()
     took, busy = time.monotonic() - began, sum(server.cpu_times()[:2]) - busy
     kept = Counter(
-        (line["seat"], line["at"]) for line in map(json.loads, journal.read_text().splitlines()) if "exercise" in line
+        (line["learner"], line["at"])
+        for line in map(json.loads, journal.read_text().splitlines())
+        if "exercise" in line
     )
     sent = Counter((one.seat, at) for one in learners for at in one.sent)
     lost, twice = (sent - kept).total(), (kept - sent).total()

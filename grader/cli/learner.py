@@ -93,8 +93,8 @@ def _progress(options: argparse.Namespace) -> int:
     from grader.notebook.workspace import folder
 
     record = Record(default_path(folder(options.folder).resolve()))
-    in_a_room = room.on(membership.read(record.path.with_name(membership.NAME)))
-    print(harmless(shown(table(record), (*record.take_notes(), *([in_a_room] if in_a_room else ())))[0]))
+    in_a_room = room.status(membership.read(record.path.with_name(membership.NAME)))
+    print(harmless(shown(table(record), (*record.take_notes(), *in_a_room))[0]))
     return PASSED
 
 

@@ -38,12 +38,12 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serves until it is stopped. Returns 0: being stopped is how a room ends."""
-    from grader.room.opened import serve
+    from grader.room.server import serve
 
     path = options.journal or Path(time.strftime("room-%Y-%m-%d.jsonl"))
     try:
         serve(
-            open_course(), path, options.host, options.port, lambda said: print(said, flush=True), options.address or ""
+            open_course(), path, options.host, options.port, lambda line: print(line, flush=True), options.address or ""
         )
     except KeyboardInterrupt:  # where the system has no signals for an event loop
         pass

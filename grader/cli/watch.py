@@ -13,7 +13,6 @@ from grader.cli.arguments import command, lesson_list, natural, seconds
 from grader.cli.exits import say
 from grader.course.course import IMPORT_LOCK, open_course
 from grader.course.spec import SEED
-from grader.room.page_file import PageFile
 from grader.util.errors import InputError
 
 
@@ -44,6 +43,7 @@ def run(options: argparse.Namespace) -> int:
     """Watches until it is stopped. Returns 0: being stopped is how a watch ends."""
     from grader.grading.watch import Watcher
     from grader.notebook.workspace import folder
+    from grader.room.page import PageFile
 
     if hasattr(signal, "SIGTERM"):
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as cleanly as Ctrl-C
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _rooms(watcher: Any, page: PageFile | None) -> Iterator[Any]:
+def _rooms(watcher: Any, page: Any) -> Iterator[Any]:
     """The room whenever it has changed; the page is written meanwhile."""
     from grader.grading.watch import board_of
 

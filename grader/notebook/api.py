@@ -32,7 +32,7 @@ def check(target: Any = MISSING, answer: Any = MISSING) -> Shown:
     if judged.is_attempt(verdict):
         record.attempted(wanted.name, judged.attempt_key(wanted, namespace), verdict.status)
     room = _room()
-    notes = (*record.take_notes(), *(room.told(verdict) if room else ()))
+    notes = (*record.take_notes(), *(room.send(verdict) if room else ()))
     return toolbar.shown(wanted, verdict, notes, record) if toolbar.possible() else verdict_shown(verdict, notes)
 
 
@@ -111,7 +111,7 @@ def progress() -> Shown:
     record = _record()
     table = overview.table(record)
     room = _room()
-    notes = (*record.take_notes(), *(room.told_of() if room else ()))
+    notes = (*record.take_notes(), *(room.status(room.current()) if room else ()))
     return printed(Shown(*overview.shown(table, notes, judged.current_lesson())))
 
 

@@ -13,7 +13,7 @@ from grader.notebook.record import default_path, make_folder
 from grader.util.files import write_whole
 
 NAME = "room.json"
-LASTS_S = 12 * 3600.0  # a workshop's day; nobody is to be in a room next week who forgot to leave
+DURATION_S = 12 * 3600.0  # a workshop's day; nobody is to be in a room next week who forgot to leave
 MAX_BYTES = 10_000
 
 
@@ -27,7 +27,7 @@ class Membership:
     until: float
 
     @property
-    def on(self) -> bool:
+    def active(self) -> bool:
         return time.time() < self.until
 
 
@@ -38,13 +38,13 @@ def path() -> Path:
 def read(file: Path | None = None) -> Membership | None:
     """The membership that the file holds, also one that has ended; None: there is none that can be read."""
     try:
-        with (file or path()).open("rb") as opened:
-            data = json.loads(opened.read(MAX_BYTES))
-        made = Membership(data["address"], data["name"], data["token"], float(data["until"]))
+        with (file or path()).open("rb") as stream:
+            data = json.loads(stream.read(MAX_BYTES))
+        membership = Membership(data["address"], data["name"], data["token"], float(data["until"]))
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
-    texts = all(isinstance(text, str) for text in (made.address, made.name, made.token))
-    return made if texts and made.address.startswith(("http://", "https://")) else None
+    texts = all(isinstance(text, str) for text in (membership.address, membership.name, membership.token))
+    return membership if texts and membership.address.startswith(("http://", "https://")) else None
 
 
 def write(membership: Membership, file: Path | None = None) -> None:

@@ -13,25 +13,27 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from grader.notebook import membership
-from grader.notebook.membership import LASTS_S, Membership
-from grader.notebook.sending import Line, NoRoom, Sender, now
+from grader.notebook.membership import DURATION_S, Membership
+from grader.notebook.sending import RoomError, Sender, now, post
 from grader.notebook.showing import Shown, said
 from grader.reports import text
 from grader.room import message
-from grader.room.message import Event, Refused
+from grader.room.message import Event, MessageError
 
 JOIN_TIMEOUT_S = 6.0
 LEAVE_S = 2.0  # that leave() waits for the room to hear of it
 EXAMPLE = 'join("http://192.168.1.20:8765", "amber-falcon-river", "ada")'
-TOLD = "your name, the exercise, its status, the mistake's id and the time, never your code"
+SENT = "your name, the exercise, its status, the mistake's id and the time, never your code"
 
 
 class _Kernel:
-    """What this process keeps of its room. said: sentences that were shown, which come once."""
+    """What this process keeps of its room. shown: what was said once. unsaved: memberships whose file can't be written."""
 
     def __init__(self) -> None:
-        self.pid, self.sender, self.of, self.said = os.getpid(), None, ("", ""), set()  # a fork has no sender's thread
-        self.memory: dict[Path, Membership] = {}  # where the file can't be written
+        self.pid = os.getpid()  # a fork has no sender's thread
+        self.sender: Sender | None = None
+        self.shown: set[str] = set()
+        self.unsaved: dict[Path, Membership] = {}
 
 
 _kernel = _Kernel()
@@ -50,41 +52,41 @@ def join(address: Any = "", code: Any = "", name: Any = "") -> Shown:
             f"join takes the room's code, three words such as `amber-falcon-river`, after its address: `{EXAMPLE}`."
         )
     try:
-        shown = message.learner_name(name)
-    except Refused:
+        label = message.learner_name(name)
+    except MessageError:
         return said(f"join takes the name that the room should show for you, after its code: `{EXAMPLE}`.")
-    before = _read()
+    before = current()
     token = before.token if before is not None and before.address == where else ""
-    line = Line(where, JOIN_TIMEOUT_S)
+    foreign = f"The server at {where} is not a room of this course."
     try:
-        answer = line.post("/join", {"code": code[:200], "name": shown, "token": token})
-    except NoRoom as no:
-        return said(_no_room(where, no))
+        answer = post(where, "/join", {"code": code[:200], "name": label, "token": token}, JOIN_TIMEOUT_S)
+    except RoomError as error:
+        refused = error.status in (400, 403, 413, 429, 503) and error.sentence
+        return said(f"The room did not let you in: {text.one_line(error.sentence)}" if refused else foreign)
     except OSError as error:
+        why = text.one_line(error.strerror or type(error).__name__, 80)
         return said(
-            f"No room answers at {where} ({_reason(error)}). Is the address the one on the instructor's page, and is this "
-            "computer in the same network?"
+            f"No room answers at {where} ({'it took too long' if isinstance(error, TimeoutError) else why}). Is the address "
+            "the one on the instructor's page, and is this computer in the same network?"
         )
-    finally:
-        line.close()
     if not isinstance(answer.get("token"), str):
-        return said(f"The server at {where} is not a room of this course.")
-    joined = Membership(where, shown, answer["token"], time.time() + LASTS_S)
-    note = _keep(joined)
+        return said(foreign)
+    joined = Membership(where, label, answer["token"], time.time() + DURATION_S)
+    note = _save(joined)
     return said(
-        f"You are in the room as {shown}. Each check now sends {TOLD}. `stuck()` asks for help, `fine()` says that all is well, "
-        f"and `leave()` ends it; it ends at {_clock(joined.until)} at the latest.",
+        f"You are in the room as {label}. Each check now sends {SENT}. `stuck()` asks for help, `fine()` says that all is well, "
+        f"and `leave()` ends it; it ends at {time.strftime('%H:%M', time.localtime(joined.until))} at the latest.",
         more=("Import them with `from grader import leave, stuck, fine`.", *note),
     )
 
 
 def leave() -> Shown:
     """Leaves the room: nothing more is sent."""
-    mine = _read()
-    if mine is None or not mine.on:
+    mine = current()
+    if mine is None or not mine.active:
         return said("You are not in a room; nothing is sent.")
     heard = _put(mine, Event(now(), note="left")) and _kernel.sender is not None and _kernel.sender.drain(LEAVE_S)
-    note = _keep(replace(mine, until=0.0))
+    note = _save(replace(mine, until=0.0))
     if _kernel.sender is not None:
         _kernel.sender.close()
     unheard = () if heard else ("The room did not answer, so its page may still show you.",)
@@ -94,65 +96,56 @@ def leave() -> Shown:
 def stuck(*words: object) -> Shown:
     """The red note on the laptop: asks for help. words: are not sent, and the answer says so."""
     shows = "The room's page shows that somebody is stuck where you are."
-    return _noted("stuck", f"{shows} `fine()` takes this back, and so does a check that passes.", words)
+    return _send_note("stuck", f"{shows} `fine()` takes this back, and so does a check that passes.", words)
 
 
 def fine(*words: object) -> Shown:
     """The green note on the laptop: all is well. words: as of stuck()."""
-    return _noted("fine", "The room's page shows that you are fine.", words)
+    return _send_note("fine", "The room's page shows that you are fine.", words)
 
 
-def told(verdict: Any) -> tuple[str, ...]:
-    """Tells the room of a verdict where the learner is in one. Returns: sentences that belong beside the verdict, each once."""
+def send(verdict: Any) -> tuple[str, ...]:
+    """Sends a verdict to the room where the learner is in one. Returns: sentences that belong beside the verdict, each once."""
     try:
-        mine = _read()
+        mine = current()
         if mine is None:
             return ()
-        if not mine.on:
-            return (
-                _once(f"ended {mine.token}", "Your time in the room is over; nothing more is sent.")
-                if mine.until
-                else ()
-            )
-        trouble = _trouble(mine)
-        if (
-            not _refused() and verdict.status != "missing" and verdict.stage != "stale"
-        ):  # which say nothing of the code as it stands
+        if not mine.active:
+            over = "Your time in the room is over; nothing more is sent."
+            return _once(f"ended {mine.token}", over) if mine.until else ()
+        problems = _problems(mine)
+        of_this_code = verdict.status != "missing" and verdict.stage != "stale"
+        if of_this_code and not _refused():
             _put(mine, message.of_verdict(verdict, now()))
-        return trouble or _once(f"on {mine.token}", on(mine))
+        return problems or _once(f"on {mine.token}", *status(mine))
     except Exception:  # a room must never stand between a learner and their check
         return ()
 
 
-def on(mine: Membership | None) -> str:
-    """The sentence that says that the learner is in a room; '' where they are in none."""
-    if mine is None or not mine.on:
-        return ""
-    return f"You are in the room at {mine.address} as {mine.name}: each check sends {TOLD}. leave() ends it."
+def status(mine: Membership | None) -> tuple[str, ...]:
+    """The sentence that says that the learner is in a room; none where they are in none."""
+    if mine is None or not mine.active:
+        return ()
+    return (f"You are in the room at {mine.address} as {mine.name}: each check sends {SENT}. leave() ends it.",)
 
 
-def told_of() -> tuple[str, ...]:
-    """What progress() says of it."""
-    said_ = on(_read())
-    return (said_,) if said_ else ()
+def current(file: Path | None = None) -> Membership | None:
+    """The learner's membership, also one that has ended."""
+    file = file or membership.path()
+    return _kernel.unsaved.get(file) or membership.read(file)
 
 
-# --- in parts -----------------------------------------------------------------------------------
-
-
-def _noted(note: str, done: str, words: tuple[object, ...]) -> Shown:
-    mine = _read()
-    if mine is None or not mine.on:
+def _send_note(note: str, done: str, words: tuple[object, ...]) -> Shown:
+    mine = current()
+    if mine is None or not mine.active:
         return said(f"{note}() needs a room, and you are not in one; join it like this: `{EXAMPLE}`.")
-    trouble = _trouble(mine)
+    problems = _problems(mine)
     if _refused():
-        return said(" ".join(trouble))
+        return said(" ".join(problems))
     if not _put(mine, Event(now(), note=note)):
         return said("This Python cannot start threads, so nothing can be sent to the room.")
-    return said(
-        done,
-        more=(*["Your words were not sent: a note carries none. Ask whoever leads the room."] * bool(words), *trouble),
-    )
+    unsent = ("Your words were not sent: a note carries none. Ask whoever leads the room.",) if words else ()
+    return said(done, more=(*unsent, *problems))
 
 
 def _put(mine: Membership, event: Event) -> bool:
@@ -160,32 +153,32 @@ def _put(mine: Membership, event: Event) -> bool:
     global _kernel
     if _kernel.pid != os.getpid():
         _kernel = _Kernel()
-    if _kernel.of != (mine.address, mine.token) or _kernel.sender.closed:
-        if _kernel.sender is not None:
-            _kernel.sender.close()
+    sender = _kernel.sender
+    if sender is None or sender.closed or (sender.address, sender.token) != (mine.address, mine.token):
+        if sender is not None:
+            sender.close()
         file = membership.path()
-        _kernel.sender = Sender(mine.address, mine.token, lambda: _is_on(file, mine.token))
-        _kernel.of = (mine.address, mine.token)
+        sender = _kernel.sender = Sender(mine.address, mine.token, lambda: _is_member(file, mine.token))
     try:
-        _kernel.sender.put(event)
+        sender.put(event)
     except RuntimeError:
         return False
     return True
 
 
-def _is_on(file: Path, token: str) -> bool:
+def _is_member(file: Path, token: str) -> bool:
     """Whether the learner is still in: they may have left in another notebook."""
-    mine = _read(file)
-    return mine is not None and mine.on and mine.token == token
+    mine = current(file)
+    return mine is not None and mine.active and mine.token == token
 
 
-def _trouble(mine: Membership) -> tuple[str, ...]:
+def _problems(mine: Membership) -> tuple[str, ...]:
     """What a learner is to know of the room, once."""
     sender = _kernel.sender
     if sender is None:
         return ()
     if sender.refused:
-        _keep(replace(mine, until=0.0))
+        _save(replace(mine, until=0.0))
         why = text.one_line(sender.refused)
         return _once(
             f"refused {mine.token}", f"The room accepts nothing more from this notebook: {why} join() joins it again."
@@ -200,64 +193,41 @@ def _refused() -> bool:
     return _kernel.sender is not None and bool(_kernel.sender.refused)
 
 
-def _once(about: str, sentence: str) -> tuple[str, ...]:
-    if about in _kernel.said:
+def _once(about: str, *sentences: str) -> tuple[str, ...]:
+    if about in _kernel.shown:
         return ()
-    _kernel.said.add(about)
-    return (sentence,)
+    _kernel.shown.add(about)
+    return sentences
 
 
-def _read(file: Path | None = None) -> Membership | None:
-    file = file or membership.path()
-    return _kernel.memory.get(file) or membership.read(file)
-
-
-def _keep(mine: Membership) -> tuple[str, ...]:
+def _save(mine: Membership) -> tuple[str, ...]:
     """Writes the membership; where that fails it holds in this kernel. Returns: a sentence on that."""
     file = membership.path()
-    if mine.on:
-        _kernel.said.add(f"on {mine.token}")  # what join says at length need not be said again
+    if mine.active:
+        _kernel.shown.add(f"on {mine.token}")  # what join says at length need not be said again
         if _refused():
-            _kernel.sender, _kernel.of = None, ("", "")
+            _kernel.sender = None
     try:
         membership.write(mine, file)
     except OSError as error:
-        _kernel.memory[file] = mine
+        _kernel.unsaved[file] = mine
         return (
             f"This can't be saved in {file} ({error.strerror}); it applies to this notebook only, until its kernel ends.",
         )
-    _kernel.memory.pop(file, None)
+    _kernel.unsaved.pop(file, None)
     return ()
 
 
-def _address(said_: Any) -> str | None:
+def _address(typed: Any) -> str | None:
     """'http://HOST:PORT' as typed, without what may stand around it; None where it is no address."""
-    if not isinstance(said_, str):
+    if not isinstance(typed, str):
         return None
-    bare = said_.strip()
+    bare = typed.strip()
     bare = (bare if "://" in bare else f"http://{bare}").rstrip("/")
     try:
-        where = urlsplit(bare)
-        right = where.scheme in ("http", "https") and where.hostname and (where.port is None or where.port > 0)
+        url = urlsplit(bare)
+        right = url.scheme in ("http", "https") and url.hostname and (url.port is None or url.port > 0)
     except ValueError:
         return None
     plain = bare.isascii() and bare.isprintable() and " " not in bare
-    return bare if right and plain and not where.query and not where.fragment and not where.username else None
-
-
-def _no_room(where: str, no: NoRoom) -> str:
-    if no.status in (400, 403, 413, 429, 503) and no.said:
-        return f"The room did not let you in: {text.one_line(no.said)}"
-    return f"The server at {where} is not a room of this course."
-
-
-def _reason(error: OSError) -> str:
-    return (
-        "it took too long"
-        if isinstance(error, TimeoutError)
-        else text.one_line(error.strerror or type(error).__name__, 80)
-    )
-
-
-def _clock(at: float) -> str:
-    return time.strftime("%H:%M", time.localtime(at))
+    return bare if right and plain and not url.query and not url.fragment and not url.username else None

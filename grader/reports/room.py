@@ -24,7 +24,7 @@ class Column:
 
     lesson: str
     exercise: str
-    points: int
+    points: float
 
 
 @dataclass(frozen=True)
@@ -58,15 +58,13 @@ class ClassSummary:
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The exercises that anybody was asked for, by lesson, in the lesson's order."""
-        found: dict[str, dict[str, Column]] = {}
+        columns: dict[str, dict[str, Column]] = {}
         for one in self.report.submissions:
             for lesson in one.lessons:
-                mine = found.setdefault(lesson.name, {})
-                for judged in lesson.verdicts:
-                    mine.setdefault(
-                        judged.exercise, Column(lesson.name, judged.exercise, lesson.points[judged.exercise])
-                    )
-        return tuple(column for name in sorted(found) for column in found[name].values())
+                exercises = columns.setdefault(lesson.name, {})
+                for name in (verdict.exercise for verdict in lesson.verdicts):
+                    exercises.setdefault(name, Column(lesson.name, name, lesson.points[name]))
+        return tuple(column for name in sorted(columns) for column in columns[name].values())
 
     @cached_property
     def lessons(self) -> tuple[str, ...]:
@@ -108,14 +106,17 @@ class ClassSummary:
     def mistakes(self) -> tuple[Frequent, ...]:
         """The mistakes met, by how many learners made them. Of several that fit alike the likeliest counts, of a
         pair that only together fits both halves."""
-        met: dict[str, tuple[str, dict[int, None], dict[str, None]]] = {}
+        groups: dict[str, tuple[str, dict[int, None], dict[str, None]]] = {}
         for column in self.columns:
-            for who, judged in self.of(column):
-                for id, sentence in likeliest(judged):
-                    _, learners, exercises = met.setdefault(id, (sentence, {}, {}))
+            for who, verdict in self.of(column):
+                for id, sentence in likeliest(verdict):
+                    _, learners, exercises = groups.setdefault(id, (sentence, {}, {}))
                     learners[who] = exercises[column.exercise] = None
-        found = (Frequent(id, said, tuple(sorted(who)), tuple(where)) for id, (said, who, where) in met.items())
-        return tuple(sorted(found, key=lambda one: (-len(one.learners), one.id)))
+        mistakes = (
+            Frequent(id, sentence, tuple(sorted(learners)), tuple(exercises))
+            for id, (sentence, learners, exercises) in groups.items()
+        )
+        return tuple(sorted(mistakes, key=lambda one: (-len(one.learners), one.id)))
 
 
 def remarks(room: ClassSummary) -> tuple[str, ...]:
@@ -156,7 +157,7 @@ def told(met: Frequent) -> MistakeText:
 
 def share(one: SubmissionReport) -> float:
     """The score, of one that has one, as a share of the maximum, 0 to 1; 0 where nothing could be reached."""
-    return one.score / one.max_score if one.max_score else 0.0
+    return one.score / one.max_score if one.max_score else 0.0  # type: ignore[operator]
 
 
 def scaled(one: SubmissionReport, max_points: float | None) -> float:
@@ -164,7 +165,7 @@ def scaled(one: SubmissionReport, max_points: float | None) -> float:
 
     Rounded to 2 decimals. Without it, the course's own points.
     """
-    return one.score if max_points is None else plain(round(share(one) * max_points, 2))
+    return one.score if max_points is None else plain(round(share(one) * max_points, 2))  # type: ignore[return-value]
 
 
 def plain(number: float) -> float:

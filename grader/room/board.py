@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from grader.course.course import Course
 
-IDLE = ("not_started", "missing")
-
 
 @dataclass(frozen=True)
 class State:
-    """What became of one exercise. mistake: its id, or ''; said: the mistake's sentence, else what failed, else ''."""
+    """What became of one exercise. mistake: its id, or ''; sentence: the mistake's, else what failed, else ''."""
 
     status: str
     mistake: str = ""
-    said: str = ""
+    sentence: str = ""
 
     @property
     def wrong(self) -> bool:
-        return self.status != "passed" and self.status not in IDLE
+        """What nobody has attempted is not wrong."""
+        return self.status not in ("passed", "not_started", "missing")
 
 
 @dataclass(frozen=True)
@@ -49,27 +49,27 @@ class Board:
 
 @dataclass(frozen=True)
 class Wrong:
-    """Something that several may get wrong at this moment. said: as in State."""
+    """Something that several may get wrong at this moment. sentence: as in State."""
 
     exercise: str
     status: str
     mistake: str
-    said: str
+    sentence: str
     learners: tuple[str, ...]
 
 
 def wrongs(learners: Sequence[Learner]) -> tuple[Wrong, ...]:
-    """What the room has wrong now, the most frequent first, of as many the mistakes that have a name; what nobody has
-    attempted is not wrong."""
-    found: dict[tuple[str, str], tuple[State, list[str]]] = {}
+    """What the room has wrong now, the most frequent first; ties: named mistakes first."""
+    groups: dict[tuple[str, str], tuple[State, list[str]]] = {}
     for learner in learners:
         for exercise, state in learner.states.items():
             if state.wrong:
-                found.setdefault((exercise, state.mistake or state.status), (state, []))[1].append(learner.name)
-    made = [
-        Wrong(name, state.status, state.mistake, state.said, tuple(who)) for (name, _), (state, who) in found.items()
+                groups.setdefault((exercise, state.mistake or state.status), (state, []))[1].append(learner.name)
+    result = [
+        Wrong(exercise, state.status, state.mistake, state.sentence, tuple(names))
+        for (exercise, _), (state, names) in groups.items()
     ]
-    return tuple(sorted(made, key=lambda wrong: (-len(wrong.learners), not wrong.mistake, wrong.exercise)))
+    return tuple(sorted(result, key=lambda wrong: (-len(wrong.learners), not wrong.mistake, wrong.exercise)))
 
 
 @dataclass(frozen=True)
@@ -91,23 +91,19 @@ def tiles(course: Course, learners: Sequence[Learner], lesson: str) -> tuple[Til
 
 def _tile(learners: Sequence[Learner], lesson: str, exercise: str) -> Tile:
     states = [learner.states[exercise] for learner in learners if exercise in learner.states]
-    passed, wrong = (
-        (sum(found) for found in zip(*((s.status == "passed", s.wrong) for s in states))) if states else (0, 0)
-    )
+    passed = sum(state.status == "passed" for state in states)
+    wrong = sum(state.wrong for state in states)
     here = tuple(learner for learner in learners if learner.here == exercise)
     return Tile(lesson, exercise, passed, wrong, len(learners) - passed - wrong, here)
 
 
-def at_work(course: Course, learners: Sequence[Learner]) -> tuple[str, ...]:
-    """The lessons that somebody is at, most learners first; of as many, the earlier one."""
-    count = {name: 0 for name in course.lessons()}
-    for learner in learners:
-        if learner.here:
-            count[course.lesson_of(learner.here)] += 1
-    return tuple(sorted((name for name in count if count[name]), key=lambda name: -count[name]))
+def lessons_at_work(course: Course, learners: Sequence[Learner]) -> tuple[str, ...]:
+    """The lessons that somebody is at, most learners first; ties: the earlier lesson first."""
+    count = Counter(course.lesson_of(learner.here) for learner in learners if learner.here)
+    return tuple(sorted(count, key=lambda name: (-count[name], name)))
 
 
-def following(course: Course, states: Mapping[str, State], last: str) -> str:
+def next_exercise(course: Course, states: Mapping[str, State], last: str) -> str:
     """Where a learner is who checked `last` last: there until it passes, then at the next one that has not; '': all passed."""
     names = course.exercise_names()
     at = names.index(last) if last in names else 0

@@ -11,15 +11,16 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from grader.room import code
+from grader.room.message import new_code
 from grader.util.errors import InputError
 from grader.util.files import json_object, only_writer
 
 FORMAT = 1
+START = b'{"room": '
+KEYS = ("code", "key", "key_with_names")
 
 
 class RoomJournal:
@@ -33,14 +34,14 @@ class RoomJournal:
         self.path, self.dropped = path, 0
         path.parent.mkdir(parents=True, exist_ok=True)
         # Without a buffer: what could not be written must not follow later.
-        self._file = os.fdopen(
-            os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o600), "r+b", 0
-        )
+        self._file = open(path, "a+b", buffering=0, opener=lambda name, flags: os.open(name, flags, 0o600))
         try:
             if not only_writer(self._file):
                 raise InputError(f"another room already uses {path}; name another file with --journal.")
-            self.lines = list(self._read())
-            first = self._begun(self.lines.pop(0)) if self.lines else self._begin()
+            self.lines = self._read()
+            first = self.lines.pop(0) if self.lines else self._begin()
+            if first.get("room") != FORMAT or not all(isinstance(first.get(key), str) for key in KEYS):
+                raise self._foreign()
         except BaseException:
             self._file.close()
             raise
@@ -64,37 +65,25 @@ class RoomJournal:
     def close(self) -> None:
         self._file.close()
 
-    def _read(self) -> Iterator[dict[str, Any]]:
+    def _read(self) -> list[dict[str, Any]]:
         """Its whole lines; what a kill tore off at the end is cut away."""
-        whole = 0
-        with self.path.open("rb") as file:
-            for number, raw in enumerate(file):
-                if not raw.endswith(b"\n"):
-                    break
-                whole += len(raw)
-                line = json_object(raw)
-                if line is not None:
-                    yield line
-                elif number == 0:
-                    raise self._foreign()
-                else:
-                    self.dropped += 1
-        if not whole and self.path.read_bytes()[:9] not in (b"", b'{"room": '):
+        self._file.seek(0)
+        if self._file.read(len(START)) not in (b"", START):
             raise self._foreign()
-        self._file.truncate(whole)
-
-    def _begun(self, first: dict[str, Any]) -> dict[str, Any]:
-        if first.get("room") != FORMAT or not all(
-            isinstance(first.get(key), str) for key in ("code", "key", "key_with_names")
-        ):
+        self._file.seek(0)
+        *whole, torn = self._file.read().split(b"\n")
+        lines = [json_object(line) for line in whole]
+        if lines and lines[0] is None:
             raise self._foreign()
-        return first
+        self.dropped = lines.count(None)
+        self._file.truncate(self._file.tell() - len(torn))
+        return [line for line in lines if line is not None]
 
     def _begin(self) -> dict[str, Any]:
         first = {
             "room": FORMAT,
             "begun": time.time(),
-            "code": code.new(),
+            "code": new_code(),
             "key": secrets.token_urlsafe(12),
             "key_with_names": secrets.token_urlsafe(12),
         }

@@ -1,4 +1,9 @@
-"""How much one sender may do: a budget for each that fills up again, so that a flood costs nobody but its sender."""
+"""What one sender may do to a room, so that a flood costs nobody but its sender: budgets that fill up again, and connections.
+
+A new connection is always taken. Where there is no room for it, another one goes: the longest silent one of the address that has most
+connections beyond those that its members need, so that a hub with a whole class behind it is no flood. An open page goes last. A
+notebook whose connection was closed opens another one for its next message.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +11,26 @@ import ipaddress
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-MOST_KEYS = 10_000  # kept at once; the one that was used longest ago goes first
+from tornado.httpserver import HTTPServer
+
+MAX_KEYS = 10_000  # budgets at once; the one that was used longest ago goes first
+MAX_CONNECTIONS = 1_500  # at once, where the system lets a process have so many
+MEMBER_CONNECTIONS = 2  # that a member may have open
+FRESH_S = 1.0  # in which a request is on its way, so that older connections go first
+PAGE = "page"  # in a member's place
+
+
+def sender(address: str) -> str:
+    """What counts as one sender: an address, of IPv6 the network that one household or one host has."""
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    return str(ip) if ip.version == 4 else str(ipaddress.ip_network((ip, 64), strict=False))
 
 
 class Budgets:
@@ -27,7 +49,7 @@ class Budgets:
         left = max(self._now(key) - amount, -self._burst)
         self._left.pop(key, None)
         self._left[key] = left, self._clock()
-        if len(self._left) > MOST_KEYS:
+        if len(self._left) > MAX_KEYS:
             del self._left[next(iter(self._left))]
 
     def _now(self, key: str) -> float:
@@ -35,31 +57,102 @@ class Budgets:
         return min(left + (self._clock() - then) * self._per_s, self._burst)
 
 
-class Seats:
-    """From which address each place of a room was used last. count: places by address."""
+class RateLimits:
+    """What requests are held against.
+
+    wrong_codes, joining: by address, which may be a hub's with all the learners; events: by learner. addresses: from where each
+    place of the room was used last. announced: what the terminal was told already.
+
+    A code can be guessed, if slowly; tokens and the pages' keys are too long for that and need no budget, so that one who
+    guesses keeps nobody from telling or looking.
+    """
 
     def __init__(self) -> None:
-        self.count: Counter[str] = Counter()
-        self._of: dict[int, str] = {}
-
-    def take(self, place: int, address: str) -> None:
-        self.leave(place)
-        self._of[place] = address
-        self.count[address] += 1
-
-    def leave(self, place: int) -> None:
-        before = self._of.pop(place, None)
-        if before is not None:
-            self.count[before] -= 1
-
-    def at(self, address: str) -> list[int]:
-        return [place for place, where in self._of.items() if where == address]
+        self.wrong_codes = Budgets(burst=20, per_s=0.2)
+        self.joining = Budgets(burst=300, per_s=5)
+        self.events = Budgets(burst=60, per_s=6)
+        self.addresses: dict[int, str] = {}
+        self.announced: set[str] = set()
 
 
-def sender(address: str) -> str:
-    """What counts as one sender: an address, of IPv6 the network that one household or one host has."""
+@dataclass
+class _Connection:
+    """at: when it was opened, or somebody of the room spoke over it last."""
+
+    stream: Any
+    sender: str
+    at: float
+    member: str = ""
+
+
+class Connections:
+    """The open connections, the longest silent first. addresses: of the room's members."""
+
+    def __init__(self, addresses: Mapping[int, str]) -> None:
+        self._max = min(MAX_CONNECTIONS, max_descriptors() - 60)
+        self._addresses = addresses
+        self._open: dict[Any, _Connection] = {}
+
+    def add(self, stream: Any, address: str) -> None:
+        if len(self._open) >= self._max:
+            self._close(self._victim())
+        self._open[stream] = _Connection(stream, sender(address), time.monotonic())
+
+    def forget(self, stream: Any) -> None:
+        self._open.pop(stream, None)
+
+    def belongs(self, stream: Any, member: str, most: int = MEMBER_CONNECTIONS) -> None:
+        """Notes that a member, or a page of the room, speaks over a connection; of more than `most`, one goes."""
+        mine = self._open.pop(stream, None)
+        if mine is None:
+            return
+        self._open[stream], mine.member, mine.at = mine, member, time.monotonic()
+        theirs = [each for each in self._open.values() if each.member == member]
+        if len(theirs) > most:
+            self._close(theirs[0])
+
+    def _victim(self) -> _Connection:
+        count = Counter(each.sender for each in self._open.values())
+        members = Counter(self._addresses.values())
+        excess = {address: max(count[address] - MEMBER_CONNECTIONS * members[address], 0) for address in count}
+        fresh = time.monotonic() - FRESH_S
+        return max(
+            self._open.values(),
+            key=lambda each: (each.member != PAGE, each.at < fresh, excess[each.sender], count[each.sender]),
+        )
+
+    def _close(self, connection: _Connection) -> None:
+        self.forget(connection.stream)
+        connection.stream.close()
+
+
+class LimitedServer(HTTPServer):
+    """One that tells its Connections of each that opens and ends."""
+
+    connections: Connections
+
+    def handle_stream(self, stream: Any, address: Any) -> None:
+        self.connections.add(stream, str(address[0]))
+        super().handle_stream(stream, address)
+
+    def on_close(self, server_conn: Any) -> None:
+        super().on_close(server_conn)
+        self.connections.forget(server_conn.stream)
+
+
+def max_descriptors() -> int:
+    """How many files and connections this process may have open, after it asked for enough."""
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    return str(found) if found.version == 4 else str(ipaddress.ip_network((found, 64), strict=False))
+        import resource
+    except ImportError:  # Windows counts otherwise
+        return 10_000
+    wanted = 2 * MAX_CONNECTIONS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft == resource.RLIM_INFINITY or soft >= most:
+        return most
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    except (ValueError, OSError):
+        return soft
+    return most

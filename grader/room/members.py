@@ -1,4 +1,4 @@
-"""Who is in a room, and what each told last. It changes by its journal's lines alone, so that a restart sees the same room."""
+"""Who is in a room, and what each of them did last. It changes by its journal's lines alone, so that a restart sees the same room."""
 
 from __future__ import annotations
 
@@ -11,52 +11,59 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from grader.course.course import Course
-from grader.room import code
-from grader.room.board import Board, Learner, State, following
+from grader.room.board import Board, Learner, State, next_exercise
 from grader.room.journal import RoomJournal
-from grader.room.message import Event, Refused, read, to_json
+from grader.room.message import Event, MessageError, new_code, read, to_json
 
-MOST = 1_000  # learners in one room
+MAX_LEARNERS = 1_000  # learners in one room
 REMEMBERED = 512  # events of one learner by which a second copy of one is known
 
 
 @dataclass
 class Member:
-    """One learner. digest: of the token that their notebooks send; times: when each exercise was checked last, by their clock."""
+    """One learner. digest: of the token that their notebooks send; times: when each exercise was checked last, by their clock.
 
+    left: until they come back; removed: by the instructor, for good.
+    """
+
+    course: Course
     name: str
     digest: str
     states: dict[str, State] = field(default_factory=dict)
     times: dict[str, float] = field(default_factory=dict)
     last: str = ""
     note: str = ""
-    noted: float = 0.0
-    gone: bool = False
+    note_time: float = 0.0
+    left: bool = False
     removed: bool = False
     seen: dict[Event, None] = field(default_factory=dict)
+
+    @property
+    def here(self) -> str:
+        """The exercise that they are at; '' for none."""
+        return next_exercise(self.course, self.states, self.last) if self.last else ""
 
     def take(self, event: Event, sentences: Mapping[str, str]) -> None:
         self.seen[event] = None
         if len(self.seen) > REMEMBERED:
             del self.seen[next(iter(self.seen))]
-        if event.note:
-            self._noted(event)
-        elif event.at >= self.times.get(event.exercise, 0.0):
-            if event.at >= max(self.times.values(), default=0.0):
-                self.last = event.exercise
-            self.times[event.exercise] = event.at
-            said = [sentences.get(id, "") for id in event.mistake.split("+")]
-            known = all(said)  # an id that the course does not know is not shown: it may be anybody's idea of a joke
-            self.states[event.exercise] = State(
-                event.status, event.mistake if known else "", " ".join(said) if known else ""
-            )
-            if event.status == "passed" and event.at >= self.noted:
-                self.note = ""
+        if event.note and event.at >= self.note_time:
+            self.note_time, self.left = event.at, event.note == "left"
+            self.note = "" if self.left else event.note
+        elif event.exercise and event.at >= self.times.get(event.exercise, 0.0):
+            self._take_check(event, sentences)
 
-    def _noted(self, event: Event) -> None:
-        if event.at >= self.noted:
-            self.noted, self.gone = event.at, event.note == "left"
-            self.note = "" if self.gone else event.note
+    def _take_check(self, event: Event, sentences: Mapping[str, str]) -> None:
+        if event.at >= max(self.times.values(), default=0.0):
+            self.last = event.exercise
+        self.times[event.exercise] = event.at
+        explained = [sentences.get(id, "") for id in event.mistake.split("+")]
+        if all(explained):
+            self.states[event.exercise] = State(event.status, event.mistake, " ".join(explained))
+        else:  # an id that the course does not know is not shown: it may be anybody's idea of a joke
+            self.states[event.exercise] = State(event.status)
+        if event.status == "passed" and event.at >= self.note_time:
+            self.note = ""
 
 
 class Room:
@@ -70,36 +77,38 @@ class Room:
         for line in journal.lines:
             try:
                 self._apply(line)
-            except (Refused, LookupError, TypeError, ValueError, AttributeError):
+            except (MessageError, LookupError, TypeError, ValueError, AttributeError):
                 journal.dropped += 1
         journal.lines.clear()
 
     @property
     def full(self) -> bool:
-        return sum(not member.removed for member in self._members) >= MOST
+        return len(self.present()) >= MAX_LEARNERS
 
     def join(self, name: str, token: str = "") -> str:
         """Gives a learner a place; who was here before, and shows the token of then, takes the same one.
 
         Returns: the token that belongs to the place. Raises: OSError.
         """
-        number = self.place(token)
-        if number is None:
-            number, token = len(self._members), f"{len(self._members)}.{secrets.token_urlsafe(18)}"
-        self._write({"learner": number, "name": name, "digest": _digest(token), "got": time.time()})
+        place = self.place(token)
+        if place is None:
+            place = len(self._members)
+            token = f"{place}.{secrets.token_urlsafe(18)}"
+        self._write({"learner": place, "name": name, "digest": _digest(token), "got": time.time()})
         return token
 
     def place(self, token: str) -> int | None:
         """The place that a token belongs to; None: none of this room's, or its learner was removed."""
-        number = self._number(token)
-        return None if number is None or self._members[number].removed else number
+        place = self._issued(token)
+        return None if place is None or self._members[place].removed else place
 
     def was_removed(self, token: str) -> bool:
         """Whether a token belongs to a learner whom the instructor removed."""
-        number = self._number(token)
-        return number is not None and self._members[number].removed
+        place = self._issued(token)
+        return place is not None and self._members[place].removed
 
-    def _number(self, token: str) -> int | None:
+    def _issued(self, token: str) -> int | None:
+        """The place that a token was made for."""
         number = token.partition(".")[0]
         if not (number.isascii() and number.isdigit() and len(number) < 9 and int(number) < len(self._members)):
             return None
@@ -122,30 +131,20 @@ class Room:
 
     def change_code(self) -> None:
         """Gives the room another code, without which nobody new joins. Raises: OSError."""
-        self._write({"code": code.new()})
+        self._write({"code": new_code()})
 
     def present(self) -> dict[int, Member]:
         """The learners who were not removed, by place."""
         return {place: member for place, member in enumerate(self._members) if not member.removed}
 
-    def checked(self, place: int) -> bool:
-        """Whether a learner has ever sent a check."""
-        return bool(self._members[place].states)
-
-    def name(self, place: int) -> str:
-        return self._members[place].name
-
-    def here(self, place: int) -> str:
-        """The exercise that a learner is at; '' for none."""
-        return _here(self.course, self._members[place])
+    def member(self, place: int) -> Member:
+        return self._members[place]
 
     def board(self, address: str = "") -> Board:
         """The room as its page shows it, without those who have left or were removed."""
-        return Board(
-            tuple(_learner(self.course, one) for one in self._members if not (one.gone or one.removed)),
-            address,
-            self.code,
-        )
+        members = [member for member in self._members if not (member.left or member.removed)]
+        learners = (Learner(one.name, dict(one.states), one.here, one.note) for one in members)
+        return Board(tuple(learners), address, self.code)
 
     def _write(self, line: dict[str, Any]) -> None:
         self._journal.add(line)
@@ -160,20 +159,12 @@ class Room:
             self._members[number].removed = True
         elif "name" in line:
             if number == len(self._members):
-                self._members.append(Member(str(line["name"]), str(line["digest"])))
+                self._members.append(Member(self.course, str(line["name"]), str(line["digest"])))
             member = self._members[number]
-            member.name, member.gone = str(line["name"]), False
+            member.name, member.left = str(line["name"]), False
         else:
             event = read(self.course, {key: value for key, value in line.items() if key not in ("learner", "got")})
             self._members[number].take(event, self._sentences)
-
-
-def _learner(course: Course, member: Member) -> Learner:
-    return Learner(member.name, dict(member.states), _here(course, member), member.note)
-
-
-def _here(course: Course, member: Member) -> str:
-    return following(course, member.states, member.last) if member.last else ""
 
 
 def _digest(token: str) -> str:

@@ -1,4 +1,4 @@
-"""What a learner's notebook tells a room, and all that it tells: one class for both sides.
+"""What a learner's notebook tells a room, and all that it tells: one class for both sides; and the code by which one joins.
 
     {"at": 1795363200.25, "exercise": "softmax_rows", "status": "failed", "mistake": "SM1"}
     {"at": 1795363260.5, "note": "stuck"}
@@ -8,7 +8,9 @@ The name was given when the learner joined. There is no field that could hold co
 
 from __future__ import annotations
 
+import hmac
 import re
+import secrets
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,11 +24,23 @@ NOTES = ("stuck", "fine", "left")
 MAX_BYTES = 8_192  # of one message
 MAX_EVENTS = 32  # in one message
 MAX_NAME = 40  # characters
+# A room's code is three of these, to be read aloud across a room: short, known to everybody, and hardly two that sound alike.
+WORDS = tuple(
+    """acorn amber anchor apple arrow aspen autumn badger banjo basil basket beacon beaver birch bishop bridge
+    bronze buffalo butter bamboo cactus camel candle canoe canyon carpet castle cedar cherry circus clover cobalt
+    comet copper coral cotton cricket crater dancer desert dolphin dragon eagle ember engine falcon feather fennel
+    fiddle flint forest galaxy garden ginger glacier granite guitar hammer harbor hazel helmet hermit hotel igloo
+    indigo island ivory jacket jaguar jasmine jungle kettle kitten ladder lagoon lantern lemon lilac linen lizard
+    magnet mango maple marble meadow melon mirror monkey mosaic nectar needle nickel nutmeg oasis olive opal orbit
+    orchid otter oyster parsley panda parrot peanut piano pepper pigeon planet poplar pollen prairie puppet pumpkin
+    quartz rabbit raven ribbon river robin rocket salmon sandal
+    spider tiger tulip velvet walnut window""".split()
+)  # 128³ codes, which are 21 bits
 _MISTAKE = re.compile(r"[A-Z]{2,3}\d{1,3}(\+[A-Z]{2,3}\d{1,3})?")  # one id, or two that only together fit
 _LAST_TIME = 1e11  # in seconds since 1970: the year 5138
 
 
-class Refused(ValueError):
+class MessageError(ValueError):
     """A message that is none, or a name that can't be shown; the text says which, in one sentence."""
 
 
@@ -52,34 +66,45 @@ def to_json(event: Event) -> dict[str, Any]:
 
 
 def read(course: Course, data: Any) -> Event:
-    """The event in parsed JSON. Raises: Refused."""
+    """The event in parsed JSON. Raises: MessageError."""
     if not isinstance(data, dict) or not set(data) <= {"at", "exercise", "status", "mistake", "note"}:
-        raise Refused("This is not a message of the course: it has other fields.")
+        raise MessageError("This is not a message of the course: it has other fields.")
     at = data.get("at")
-    if type(at) not in (int, float) or not 0 < at < _LAST_TIME:
-        raise Refused("This message has no time.")
+    if type(at) not in (int, float) or not 0 < at < _LAST_TIME:  # type: ignore[operator]
+        raise MessageError("This message has no time.")
+    at = float(at)  # type: ignore[arg-type]
     if data.get("note") in NOTES and set(data) == {"at", "note"}:
-        return Event(float(at), note=data["note"])
+        return Event(at, note=data["note"])
     if data.get("status") not in Statuses:
-        raise Refused("This message has no status that the course knows.")
+        raise MessageError("This message has no status that the course knows.")
     if data.get("exercise") not in course.exercise_names():
-        raise Refused("This exercise is not in the version of the course that the room runs.")
+        raise MessageError("This exercise is not in the version of the course that the room runs.")
     mistake = data.get("mistake", "")
     if "note" in data or not isinstance(mistake, str) or mistake and not _MISTAKE.fullmatch(mistake):
-        raise Refused("This message names no mistake of the course.")
-    return Event(float(at), data["exercise"], data["status"], mistake)
+        raise MessageError("This message names no mistake of the course.")
+    return Event(at, data["exercise"], data["status"], mistake)
 
 
 def read_all(course: Course, data: Any) -> tuple[Event, ...]:
-    """The events of one message. Raises: Refused; then none of them counts."""
+    """The events of one message. Raises: MessageError; then none of them counts."""
     if not isinstance(data, list) or not 1 <= len(data) <= MAX_EVENTS:
-        raise Refused(f"A message holds 1 to {MAX_EVENTS} events.")
+        raise MessageError(f"A message holds 1 to {MAX_EVENTS} events.")
     return tuple(read(course, one) for one in data)
 
 
-def learner_name(said: Any) -> str:
-    """A name as the page can show it, at most MAX_NAME characters on one line. Raises: Refused."""
-    name = of_learner(text.one_line(said, MAX_NAME)) if isinstance(said, str) else ""
-    if not name.strip(f" {UNSEEN}{SPACE}"):
-        raise Refused('A room needs a name to show, such as "ada".')
-    return name
+def learner_name(name: Any) -> str:
+    """A name as the page can show it, at most MAX_NAME characters on one line. Raises: MessageError."""
+    label = of_learner(text.one_line(name, MAX_NAME)) if isinstance(name, str) else ""
+    if not label.strip(f" {UNSEEN}{SPACE}"):
+        raise MessageError('A room needs a name to show, such as "ada".')
+    return label
+
+
+def new_code() -> str:
+    return "-".join(secrets.choice(WORDS) for _ in range(3))
+
+
+def is_code(typed: str, code: str) -> bool:
+    """Whether a code is the right one, also typed as 'Amber falcon  RIVER'; takes the same time however much of it is right."""
+    plain = re.sub(r"[^a-z]+", "-", typed[:200].lower()).strip("-")
+    return hmac.compare_digest(plain.encode(), code.encode())

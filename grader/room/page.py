@@ -1,25 +1,28 @@
 """A room's page for the projector, the same for `grader watch --page` and `grader room`: large, without scrolling, light and dark.
 
-It decides nothing. Without `names` it shows nobody's: a mark stands for each learner.
+It decides nothing. Without `names` it shows nobody's: a mark stands for each learner. What fits on it is the style sheet's matter.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from grader.course.course import Course
 from grader.reports import text
 from grader.reports.templating import LOOKS, render
-from grader.room import fit
-from grader.room.board import Board, Learner, State, Tile, at_work, tiles, wrongs
-from grader.room.fit import Mark
+from grader.room.board import Board, Learner, Tile, lessons_at_work, tiles, wrongs
+from grader.util.errors import InputError
+from grader.util.files import write_whole
 from grader.util.names import labels
 
 GENERATOR = "attention course: a room"  # by which an earlier page is known from a file that is somebody's work
 REFRESH_S = 2  # after which a browser reads the file anew
 MAX_TILES = 8  # exercises that can be read from ten metres
+MAX_MARKS = 300  # in one tile, more than it ever has room for; its heading counts everybody
 MAX_WRONG = 6  # those that the page has no height for are left out by it
 UNEXPLAINED = {
     "failed": "A wrong result that no known mistake explains.",
@@ -29,28 +32,38 @@ UNEXPLAINED = {
     "forbidden": "The code uses what the exercise does not allow.",
     "could_not_grade": "The grader failed; no learner is at fault.",
 }
+URGENCY = {"stuck": 0, "not_started": 2, "missing": 2, "fine": 3}  # of marks; what is wrong is 1
 
 
-def page(course: Course, board: Board, *, names: bool = False, ended: bool = False) -> str:
-    """A page that stands alone and reads itself anew; once `ended`, it stays as it is."""
-    return _whole(course, board, names, refresh_s=0 if ended else REFRESH_S, ended=ended)
+@dataclass(frozen=True)
+class Mark:
+    """One learner in a tile. kind: 'stuck', 'fine' or the status; name: '' on a page without names; word: what the sign stands for."""
+
+    kind: str
+    sign: str
+    name: str
+    word: str
 
 
-def live_page(course: Course, board: Board, nonce: str, *, names: bool = False) -> str:
-    """The page that the room's server sends; its script, known by the nonce, puts each `content` in place."""
-    return _whole(course, board, names, nonce=nonce)
+def page(course: Course, board: Board, *, names: bool = False, ended: bool = False, nonce: str = "") -> str:
+    """A page that stands alone and reads itself anew; once `ended`, it stays as it is.
+
+    nonce: of the page that the room's server sends; its script, known by the nonce, puts each `content` in place.
+    """
+    refresh_s = 0 if ended or nonce else REFRESH_S
+    inner = content(course, board, names=names, ended=ended)
+    return render("room.html", content=inner, nonce=nonce, refresh_s=refresh_s, generator=GENERATOR, names=names) + "\n"
 
 
 def content(course: Course, board: Board, *, names: bool = False, ended: bool = False) -> str:
     """What changes on the page."""
-    learners = _labeled(board.learners)
-    working, nowhere = at_work(course, learners), _nowhere(learners)
-    shown = _fitting(course, working, MAX_TILES - len(nowhere)) or course.lessons()[:1]
-    found = (*(tile for lesson in shown for tile in tiles(course, learners, lesson)), *nowhere)
-    columns = 2 if len(found) > 3 else 1
-    marks = [_marks(tile.here, names, tile.exercise) for tile in found]
-    lines = fit.heights(marks, columns)
-    groups = [fit.cut(each, fit.WIDTH[columns], lines[at // columns]) for at, each in enumerate(marks)]
+    learners = [
+        replace(one, name=name) for name, one in zip(labels([one.name for one in board.learners]), board.learners)
+    ]
+    at_work, idle = lessons_at_work(course, learners), _idle_tiles(learners)
+    lessons = _lessons_that_fit(course, at_work, MAX_TILES - len(idle)) or course.lessons()[:1]
+    all_tiles = (*(tile for lesson in lessons for tile in tiles(course, learners, lesson)), *idle)
+    places = [course.lesson_of(learner.here) for learner in learners if learner.here]
     return render(
         "room_content.html",
         board=board,
@@ -60,11 +73,10 @@ def content(course: Course, board: Board, *, names: bool = False, ended: bool = 
         total=len(learners),
         stuck=sum(learner.note == "stuck" for learner in learners),
         fine=sum(learner.note == "fine" for learner in learners),
-        titles=[_title(course, lesson) for lesson in shown],
-        others=_others(course, learners, [one for one in working if one not in shown]),
-        tiles=list(zip(found, groups)),
-        columns=columns,
-        rows=[fit.HEAD + fit.LINE * each for each in lines],
+        titles=[_title(course, lesson) for lesson in lessons],
+        others=[(_title(course, name), places.count(name)) for name in sorted(set(at_work) - set(lessons))],
+        tiles=[(tile, _marks(tile, names)) for tile in all_tiles],
+        columns=2 if len(all_tiles) > 3 else 1,
         wrongs=wrongs(learners)[:MAX_WRONG],
         unexplained=UNEXPLAINED,
         passed=LOOKS["passed"][0],
@@ -73,24 +85,14 @@ def content(course: Course, board: Board, *, names: bool = False, ended: bool = 
     )
 
 
-def _whole(course: Course, board: Board, names: bool, nonce: str = "", refresh_s: int = 0, ended: bool = False) -> str:
-    made = content(course, board, names=names, ended=ended)
-    return render("room.html", content=made, nonce=nonce, refresh_s=refresh_s, generator=GENERATOR, names=names) + "\n"
-
-
-def _labeled(learners: Sequence[Learner]) -> list[Learner]:
-    """The learners with names of which no two are alike."""
-    return [replace(one, name=name) for name, one in zip(labels([one.name for one in learners]), learners)]
-
-
-def _fitting(course: Course, working: Sequence[str], most: int) -> tuple[str, ...]:
+def _lessons_that_fit(course: Course, at_work: Sequence[str], most: int) -> tuple[str, ...]:
     """The lessons with most learners whose exercises fit on the page, in the course's order; one at least."""
-    shown: list[str] = []
-    for name in working:
-        if shown and sum(len(course.exercises[one]) for one in (*shown, name)) > most:
+    lessons: list[str] = []
+    for name in at_work:
+        if lessons and sum(len(course.exercises[one]) for one in (*lessons, name)) > most:
             break
-        shown.append(name)
-    return tuple(sorted(shown))
+        lessons.append(name)
+    return tuple(sorted(lessons))
 
 
 def _title(course: Course, lesson: str) -> str:
@@ -101,33 +103,67 @@ def _title(course: Course, lesson: str) -> str:
         return lesson
 
 
-def _others(course: Course, learners: Sequence[Learner], lessons: Sequence[str]) -> list[tuple[str, int]]:
-    """Lessons that have no place here, and how many are at each."""
-    here = [course.lesson_of(learner.here) for learner in learners if learner.here]
-    return [(_title(course, name), here.count(name)) for name in sorted(lessons)]
-
-
-def _nowhere(learners: Sequence[Learner]) -> list[Tile]:
+def _idle_tiles(learners: Sequence[Learner]) -> list[Tile]:
     """Those who are at no exercise, in tiles of no lesson."""
-    nowhere = [learner for learner in learners if not learner.here]
+    idle = [learner for learner in learners if not learner.here]
     groups = {
-        "cannot be read": [one for one in nowhere if one.unreadable],
-        "no check yet": [one for one in nowhere if not one.states and not one.unreadable],
-        "everything passed": [one for one in nowhere if one.states and not one.unreadable],
+        "cannot be read": [one for one in idle if one.unreadable],
+        "no check yet": [one for one in idle if not one.states and not one.unreadable],
+        "everything passed": [one for one in idle if one.states and not one.unreadable],
     }
-    return [Tile("", said, 0, 0, 0, tuple(who)) for said, who in groups.items() if who]
+    return [Tile("", title, 0, 0, 0, tuple(who)) for title, who in groups.items() if who]
 
 
-def _marks(learners: Sequence[Learner], names: bool, exercise: str = "") -> list[Mark]:
+def _marks(tile: Tile, names: bool) -> list[Mark]:
     """Those who are stuck first, then who has something wrong."""
-    marks = [_mark(learner, learner.states.get(exercise), names) for learner in learners]
-    rank = {"stuck": 0, "not_started": 2, "missing": 2, "fine": 3}
-    return sorted(marks, key=lambda mark: (rank.get(mark.kind, 1), mark.sign))
+    marks = [_mark(learner, tile.exercise, learner.name if names else "") for learner in tile.here]
+    return sorted(marks, key=lambda mark: (URGENCY.get(mark.kind, 1), mark.sign))[:MAX_MARKS]
 
 
-def _mark(learner: Learner, state: State | None, names: bool) -> Mark:
-    status = state.status if state else "not_started"
-    label = learner.name if names else ""
+def _mark(learner: Learner, exercise: str, name: str) -> Mark:
     if learner.note:
-        return Mark(learner.note, "", label, learner.note)
-    return Mark(status, LOOKS[status][0], label, text.WORDS[status])
+        return Mark(learner.note, "", name, learner.note)
+    status = learner.states[exercise].status if exercise in learner.states else "not_started"
+    return Mark(status, LOOKS[status][0], name, text.WORDS[status])
+
+
+class PageFile:
+    """The page of `grader watch --page`: a file that is written anew, whole, whenever the room has changed.
+
+    names: whether the page shows them. Raises: InputError where the file is somebody's work, or can't be written.
+    """
+
+    def __init__(self, course: Course, path: Path, names: bool = False) -> None:
+        if path.is_dir():
+            raise InputError(f"{path} is a folder; --page names a file, such as {path / 'room.html'}.")
+        if path.is_file() and path.stat().st_size:
+            with path.open("rb") as file:
+                if GENERATOR.encode() not in file.read(2_000):
+                    raise InputError(
+                        f"{path} already exists and is not a page of a room; --page needs the name of a new file."
+                    )
+        self._course = course
+        self.path, self.names = path, names
+        self._board, self._minute, self._failing = Board(()), "", False
+        error = self.show(self._board)
+        if error:
+            raise InputError(error)
+
+    def show(self, board: Board) -> str:
+        """Writes the page where the room or the minute is another. Returns: why it can't be written, once; else ''."""
+        minute = time.strftime("%H:%M")
+        if (board, minute) == (self._board, self._minute):
+            return ""
+        self._board, self._minute = board, ""
+        try:
+            write_whole(self.path, page(self._course, board, names=self.names))
+        except OSError as error:  # a full disk, a drive that is away: the next change tries again
+            failing, self._failing = self._failing, True
+            return "" if failing else f"{self.path} can't be written ({error.strerror}); the next change tries again."
+        self._minute, self._failing = minute, False
+        return ""
+
+    def end(self) -> None:
+        """The last page says that it is the last, and no longer reads itself anew."""
+        with contextlib.suppress(OSError):
+            write_whole(self.path, page(self._course, self._board, names=self.names, ended=True))

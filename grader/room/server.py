@@ -1,136 +1,146 @@
-"""The room's server: what learners' notebooks send, and the page that shows it live. It runs on tornado, beside JupyterLab's own.
+"""`grader room` from its start to its end: finds its address, listens, and closes so that nothing is lost.
 
-    POST /join         {"format": 1, "code": …, "name": …}          → {"token": …}
-    POST /events       {"format": 1, "token": …, "events": […]}     → {"taken": 2}
-    GET  /room/KEY     the page; KEY says whether with names; /room/KEY/live sends its content by server-sent events
-    POST /room/KEY/remove, /room/KEY/code   of the page with names alone: remove learners, change the code (pages.py)
-
-What is refused comes back with a status and {"error": SENTENCE}; nothing that was taken is lost by what follows it.
+It runs on tornado, beside JupyterLab's own. What is taken is in the journal before its sender is told so.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import errno
 import logging
-from typing import Any
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
-from tornado.web import Application
+from tornado.netutil import bind_sockets
 
-from grader.room import code, message
-from grader.room.connections import Connections, Server
-from grader.room.handler import JsonHandler, NotFound, RateLimits
-from grader.room.members import MOST
-from grader.room.message import Refused
-from grader.room.pages import ROUTES
-from grader.room.shown import Live
+from grader.course.course import Course
+from grader.room import PORT
+from grader.room.handlers import application
+from grader.room.journal import RoomJournal
+from grader.room.limits import Connections, LimitedServer, RateLimits
+from grader.room.live import Live
+from grader.room.members import Room
+from grader.util.errors import AuthorError, InputError
+from grader.util.words import counted
 
-LARGEST = 65_536  # bytes of a request that are read at all; what is larger than message.MAX_BYTES is then refused
-HEADERS = 8_192
+MAX_BODY = 65_536  # bytes of a request that are read at all; what is larger than message.MAX_BYTES is then refused
+MAX_HEAD = 8_192
 HEAD_S = 5.0  # that a connection may take to send a request's head, the next one's too
-NEWCOMERS = 400  # learners of one address who have not checked anything yet: a lecture behind a hub's address
 
 
-class Front(JsonHandler):
-    def get(self) -> None:
-        """For who opens the address itself in a browser."""
-        self.set_header("Content-Type", "text/plain; charset=utf-8")
-        self.finish(
-            "This is a room of the attention course. Join it from a notebook:\n\n    from grader import join\n"
-            f'    join("{self.live.address}", "the room\'s code", "your name")\n'
-        )
+def serve(course: Course, path: Path, host: str, port: int, tell: Callable[[str], None], address: str = "") -> None:
+    """Keeps a room open until it is told to end.
+
+    tell: called with each sentence for the terminal. address: as learners reach it; '': as this computer is called in its network.
+
+    Raises: InputError where the port is taken or the journal is none; OSError.
+    """
+    with contextlib.ExitStack() as stack:
+        sockets = _bind(host, port)
+        for each in sockets:
+            stack.callback(each.close)
+        journal = stack.enter_context(contextlib.closing(RoomJournal(path)))
+        asyncio.run(_serve(course, sockets, journal, address or f"http://{_reachable(host)}:{port}", tell))
 
 
-class Join(JsonHandler):
-    def post(self) -> None:
-        data = self.message()
-        said, token = data.get("code"), data.get("token", "")
-        wait_s = self.limits.wrong.wait_s(self.sender)
-        if wait_s:
-            self.announce_once(
-                self.sender, f"Many wrong codes come from {self.sender}: for now, nobody can join from there."
-            )
-            raise self.refuse(429, f"Too many wrong codes came from this address; wait {wait_s} seconds.", wait_s)
-        if not isinstance(said, str) or not code.same(said, self.live.code):
-            self.limits.wrong.take(self.sender)
-            raise self.refuse(403, "This is not the room's code.")
-        wait_s = self.limits.joining.wait_s(self.sender)
-        if wait_s:
-            raise self.refuse(429, f"Too many learners joined at once; wait {wait_s} seconds.", wait_s)
-        self.limits.joining.take(self.sender)
-        try:
-            name = message.learner_name(data.get("name"))
-        except Refused as refused:
-            raise self.refuse(400, str(refused)) from None
-        known = isinstance(token, str) and self.room.place(token) is not None
-        if self.room.full and not known:
-            raise self.refuse(403, f"The room is full: {MOST} learners have joined. Ask the instructor to remove some.")
-        if not known and sum(not self.room.checked(place) for place in self.limits.seats.at(self.sender)) >= NEWCOMERS:
-            self.announce_once(
-                f"newcomers {self.sender}",
-                f"{NEWCOMERS} learners who joined from {self.sender} have checked nothing yet: "
-                "for now, nobody else can join from there. The page with names can remove them.",
-            )
-            raise self.refuse(
-                403,
-                f"{NEWCOMERS} learners joined from this address and have checked nothing yet, so nobody else can join "
-                "from it for now; tell the instructor, who can remove some.",
-            )
-        token = self.live.written(self, lambda: self.room.join(name, token if known else ""))
-        self.seat(self.room.place(token))
-        self.tell(f"{name} {'is back' if known else 'joined'}.")
-        self.finish({"token": token})
-
-
-class Events(JsonHandler):
-    def post(self) -> None:
-        data = self.message()
-        token = data.get("token") if isinstance(data.get("token"), str) else ""
-        place = self.room.place(token)
-        if place is None:
-            removed = self.room.was_removed(token)
-            raise self.refuse(
-                403, "The instructor removed you from the room." if removed else "The room does not know this notebook."
-            )
-        self.seat(place)
-        try:
-            events = message.read_all(self.live.room.course, data.get("events"))
-        except Refused as refused:
-            self.limits.events.take(str(place))
-            raise self.refuse(400, str(refused)) from None
-        wait_s = self.limits.events.wait_s(str(place))
-        if wait_s:
-            name = self.room.name(place)
-            self.announce_once(
-                str(place), f"{name} sends more messages than checks could cause; most of them are refused."
-            )
-            raise self.refuse(429, f"These are more messages than checks could cause; wait {wait_s} seconds.", wait_s)
-        self.limits.events.take(str(place), len(events))
-        new = self.live.written(self, lambda: self.room.take(place, events))
-        for event in new:
-            if event.note:
-                self.tell(f"{self.room.name(place)} {self.did(event.note, self.room.here(place))}.")
-        self.finish({"taken": len(events)})
-
-    def did(self, note: str, here: str) -> str:
-        return "left" if note == "left" else f"is {note}{f' at {here}' if here else ''}"
-
-
-def made(live: Live, tell: Any) -> Server:
-    """A server that does not listen yet. tell: called with each sentence for the instructor's terminal."""
-    logging.getLogger("tornado").setLevel(
-        logging.CRITICAL
-    )  # a flood of what is no request is not to flood the terminal
+def create_server(live: Live) -> LimitedServer:
+    """A server that does not listen yet."""
+    logging.getLogger("tornado").setLevel(logging.CRITICAL)  # what is no request is not to flood the terminal
     limits = RateLimits()
-    connections = Connections(limits.seats.count)
-    shared = {"live": live, "limits": limits, "connections": connections, "tell": tell}
-    routes = [("/", Front), ("/join", Join), ("/events", Events), *ROUTES]
-    app = Application(
-        [(path, handler, shared) for path, handler in routes],
-        default_handler_class=NotFound,
-        default_handler_args=shared,
-        log_function=lambda handler: None,
-    )
-    server = Server(
-        app, max_body_size=LARGEST, max_header_size=HEADERS, idle_connection_timeout=HEAD_S, body_timeout=10.0
+    connections = Connections(limits.addresses)
+    server = LimitedServer(
+        application(live, limits, connections),
+        max_body_size=MAX_BODY,
+        max_header_size=MAX_HEAD,
+        idle_connection_timeout=HEAD_S,
+        body_timeout=10.0,
     )
     server.connections = connections
     return server
+
+
+def _bind(host: str, port: int) -> list[socket.socket]:
+    try:
+        return bind_sockets(port, host or None, backlog=512)
+    except OSError as error:
+        sentence = {
+            errno.EADDRINUSE: f"port {port} is in use, perhaps by another room; choose another one: --port {port + 1}.",
+            errno.EACCES: f"port {port} is not for ordinary users; choose one above 1023, such as --port {PORT}.",
+            errno.EADDRNOTAVAIL: f"{host} is not an address of this computer; leave --host out to use all of its addresses.",
+        }.get(error.errno or 0)
+        if isinstance(error, socket.gaierror):
+            sentence = f"{host!r} is not an address of this computer; leave --host out to use all of its addresses."
+        if sentence is None:
+            raise
+        raise InputError(sentence) from None
+
+
+def _reachable(host: str) -> str:
+    """The address by which others reach this computer; nothing is sent to find it."""
+    if host not in ("", "0.0.0.0", "::"):
+        return f"[{host}]" if ":" in host else host
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            # Picks the way out, which has an address; a datagram socket sends nothing yet.
+            probe.connect(("10.255.255.255", 9))
+            return probe.getsockname()[0]
+        except OSError:
+            return "127.0.0.1"
+
+
+async def _serve(
+    course: Course, sockets: list[socket.socket], journal: RoomJournal, address: str, tell: Callable[[str], None]
+) -> None:
+    room = Room(course, journal, known_mistakes(course))
+    live = Live(room, journal, address, tell)
+    server = create_server(live)
+    server.add_sockets(sockets)
+    for line in _welcome(live, room, journal):
+        tell(line)
+    ended = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Windows raises KeyboardInterrupt; elsewhere than in the main thread there are no signals.
+        with contextlib.suppress(NotImplementedError, RuntimeError):
+            asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    showing = asyncio.create_task(live.run())
+    try:
+        await ended.wait()
+    finally:
+        server.stop()
+        showing.cancel()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(server.close_all_connections(), 3.0)
+        with contextlib.suppress(OSError):
+            journal.sync()
+    tell(f"The room is closed. It is kept in {journal.path}: the same command opens it again.")
+
+
+def _welcome(live: Live, room: Room, journal: RoomJournal) -> Iterator[str]:
+    learners = len(room.board().learners)
+    if learners:
+        yield f"The room in {journal.path} continues, with {counted(learners, 'learner')}."
+    if journal.dropped:
+        yield f"{counted(journal.dropped, 'line')} of {journal.path} could not be read and had to be left out."
+    yield from (
+        "Each learner runs this in a notebook, with their own name:",
+        "",
+        "    from grader import join, leave, stuck, fine",
+        f'    join("{live.address}", "{room.code}", "ada")',
+        "",
+        f"For the projector, without names:  {live.address}/room/{live.key}?projector={live.projector}",
+        f"For you, with names:               {live.address}/room/{live.key_with_names}",
+        f"All messages are kept in {journal.path}. Ctrl-C closes the room.",
+        "",
+    )
+
+
+def known_mistakes(course: Course) -> dict[str, str]:
+    """The sentence of each mistake, by its id; of lessons that can't be loaded here, none."""
+    sentences = {id: mistake.sentence for id, mistake in course.shared_texts().items()}
+    for name in course.lessons():
+        with contextlib.suppress(AuthorError):
+            sentences |= {mistake.id: mistake.sentence for mistake in course.lesson(name).texts}
+    return sentences

@@ -155,9 +155,9 @@ def too_long(forbids: Sequence[str], requires: Sequence[str]) -> Offence | None:
 
 
 @lru_cache(maxsize=4)
-def reading_of(cells: tuple[str, ...]) -> NotebookReading:
+def reading_of(cells: tuple[str, ...], given: tuple[tuple[str, str], ...] = ()) -> NotebookReading:
     """Made once for all exercises of a notebook."""
-    return NotebookReading(cells)
+    return NotebookReading(cells, given)
 
 
 def _at(mention: Mention, sentence: str, name: str) -> Offence:

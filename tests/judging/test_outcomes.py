@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-
 from grader.course.course import open_course
 from grader.course.spec import SEED
 from grader.judging import outcomes

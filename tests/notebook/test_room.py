@@ -19,8 +19,8 @@ import grader
 from grader import check, fine, join, leave, progress, stuck
 from grader.cli import main
 from grader.notebook import ROOM, judged, membership, room as rooms, sending
-from grader.notebook.sending import Line, Sender
-from grader.room import handler
+from grader.notebook.sending import Sender
+from grader.room import limits
 from grader.room.limits import Budgets
 from grader.room.message import Event
 from tests.live import from_cells
@@ -77,7 +77,7 @@ def said(shown) -> str:
 
 
 def test_a_check_tells_the_room_and_nothing_of_the_code(room, sent, tmp_path):
-    join(room.address, room.live.code, "ada")
+    join(room.address, room.room.code, "ada")
     raising = f'def hard_lookup(query, keys, values):\n    {SENTINEL} = "{SENTINEL}"  # {SENTINEL}\n    print({SENTINEL})\n    raise ValueError({SENTINEL})'
     wrong = WRONG.replace("return", f"{SENTINEL} = 1\n    return")
     assert SENTINEL in str(checked(raising))  # the learner sees it
@@ -118,7 +118,7 @@ def test_without_a_room_nothing_is_sent_and_nothing_of_it_is_loaded(sent):
 
 
 def test_after_leave_nothing_is_sent_in_no_notebook(room, sent, monkeypatch):
-    join(room.address, room.live.code, "ada")
+    join(room.address, room.room.code, "ada")
     checked(WRONG)
     until(lambda: states(room))
     mine, other = rooms._kernel, rooms._Kernel()
@@ -138,7 +138,7 @@ def test_after_leave_nothing_is_sent_in_no_notebook(room, sent, monkeypatch):
 
 def test_progress_says_that_it_is_on(room, capsys):
     assert "You are in the room" not in str(progress())
-    join(room.address, room.live.code, "ada")
+    join(room.address, room.room.code, "ada")
     on = f"You are in the room at {room.address} as ada: each check sends your name, the exercise, its status"
     assert on in said(progress()) and "leave() ends it" in said(progress())
     assert main(["progress"]) == 0
@@ -148,7 +148,7 @@ def test_progress_says_that_it_is_on(room, capsys):
 
 
 def test_a_restarted_kernel_says_so_once_and_goes_on(room, monkeypatch):
-    join(room.address, room.live.code, "ada")
+    join(room.address, room.room.code, "ada")
     monkeypatch.setattr(rooms, "_kernel", rooms._Kernel())
     assert "You are in the room" in said(checked(WRONG))
     assert "You are in the room" not in said(checked(RIGHT))
@@ -156,7 +156,7 @@ def test_a_restarted_kernel_says_so_once_and_goes_on(room, monkeypatch):
 
 
 def test_it_ends_by_itself_after_a_day(room, sent):
-    join(room.address, room.live.code, "ada")
+    join(room.address, room.room.code, "ada")
     mine = membership.read()
     assert 11 * 3600 < mine.until - time.time() < 13 * 3600
     membership.write(membership.Membership(mine.address, mine.name, mine.token, time.time() - 1))
@@ -166,9 +166,9 @@ def test_it_ends_by_itself_after_a_day(room, sent):
 
 
 def test_who_comes_back_has_the_same_place(room):
-    join(room.address, room.live.code, "ada")
+    join(room.address, room.room.code, "ada")
     leave()
-    join(room.address, room.live.code, "ada")
+    join(room.address, room.room.code, "ada")
     checked(RIGHT)
     until(lambda: states(room) == {"hard_lookup": "passed"})
     assert len(room.room._members) == 1
@@ -209,7 +209,7 @@ def test_a_wrong_code_is_told(room):
     assert "This is not the room's code." in said(join(room.address, "wrong-wrong-wrong", "ada"))
     assert membership.read() is None
     assert "You are in the room as ada" in said(
-        join(f" 127.0.0.1:{room.port}/ ", room.live.code.upper().replace("-", " "), "ada")
+        join(f" 127.0.0.1:{room.port}/ ", room.room.code.upper().replace("-", " "), "ada")
     )
 
 
@@ -279,7 +279,7 @@ def test_what_answers_may_be_no_room(bytes_):
 
 def test_a_proxy_is_not_asked(room, monkeypatch, unused):
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{unused}")
-    assert "You are in the room" in said(join(room.address, room.live.code, "ada"))
+    assert "You are in the room" in said(join(room.address, room.room.code, "ada"))
 
 
 # --- a network that fails -----------------------------------------------------------------------
@@ -298,7 +298,7 @@ def test_a_check_waits_for_no_network():
 
 def test_a_network_that_fails_is_one_line_and_loses_nothing(tmp_path):
     with running(tmp_path / "room.jsonl") as room:
-        join(room.address, room.live.code, "ada")
+        join(room.address, room.room.code, "ada")
         port = room.port
     lines = [said(checked(RIGHT.replace("return", f"x = {number}\n    return"))) for number in range(2)]
     until(lambda: rooms._kernel.sender.failing)
@@ -319,41 +319,40 @@ def test_a_network_that_fails_is_one_line_and_loses_nothing(tmp_path):
 
 
 def test_an_answer_that_is_lost_counts_once(room, monkeypatch):
-    join(room.address, room.live.code, "ada")
-    post, lost = Line.post, []
+    join(room.address, room.room.code, "ada")
+    post, lost = sending.post, []
 
-    def losing(self, path, data):
-        found = post(self, path, data)
+    def losing(address, path, data):
+        found = post(address, path, data)
         if not lost:
             lost.append(found)
-            self.close()
             raise ConnectionResetError
         return found
 
-    monkeypatch.setattr(Line, "post", losing)
+    monkeypatch.setattr(sending, "post", losing)
     checked(RIGHT)
     assert until(lambda: lost and rooms._kernel.sender.drain(1))
     assert len(room.room._members[0].seen) == 1
 
 
 def test_a_learner_who_thinks_for_long_reads_nothing_of_a_connection_that_ended(room, monkeypatch):
-    join(room.address, room.live.code, "ada")
+    join(room.address, room.room.code, "ada")
     checked(WRONG)
     until(lambda: states(room))
     room._loop.call_soon_threadsafe(lambda: [one.stream.close() for one in list(room.server._connections)])
     until(lambda: not room.server._connections)
     failed = []
-    monkeypatch.setattr(Sender, "_failed", lambda self: failed.append(1))
+    monkeypatch.setattr(Sender, "_fail", lambda self: failed.append(1))
     checked(RIGHT)
     until(lambda: states(room) == {"hard_lookup": "passed"})
     assert not failed
 
 
 def test_joining_again_keeps_what_waits(room):
-    join(room.address, room.live.code, "ada")
+    join(room.address, room.room.code, "ada")
     checked(WRONG)
     sender = rooms._kernel.sender
-    join(room.address, room.live.code, "ada")  # as Run All does
+    join(room.address, room.room.code, "ada")  # as Run All does
     checked(RIGHT)
     until(lambda: states(room) == {"hard_lookup": "passed"})
     assert rooms._kernel.sender is sender and len(room.room._members) == 1
@@ -363,7 +362,7 @@ def test_who_was_refused_can_join_again(room):
     membership.write(membership.Membership(room.address, "ada", "5.unknown", time.time() + 100))
     checked(WRONG)
     until(lambda: rooms._kernel.sender.refused)
-    assert "You are in the room" in said(join(room.address, room.live.code, "ada"))
+    assert "You are in the room" in said(join(room.address, room.room.code, "ada"))
     checked(RIGHT)
     until(lambda: states(room) == {"hard_lookup": "passed"})
 
@@ -382,7 +381,7 @@ def test_a_room_that_knows_a_learner_no_more_is_told_once(room, sent):
 
 
 def test_a_removed_learner_is_told_so(room):
-    join(room.address, room.live.code, "ada")
+    join(room.address, room.room.code, "ada")
     assert room.post(f"/room/{room.live.key_with_names}/remove", places=[0]) == (200, {"removed": 1})
     checked(WRONG)
     until(lambda: rooms._kernel.sender.refused)
@@ -391,14 +390,14 @@ def test_a_removed_learner_is_told_so(room):
         in said(checked(RIGHT))
     )
     assert (
-        "You are in the room as ada" in said(join(room.address, room.live.code, "ada"))
+        "You are in the room as ada" in said(join(room.address, room.room.code, "ada"))
         and room.room.place("1.x") is None
     )
     assert len(room.room.present()) == 1
 
 
 def test_a_queue_has_an_end_and_keeps_the_newest(monkeypatch, unused):
-    monkeypatch.setattr(sending, "KEPT", 10)
+    monkeypatch.setattr(sending, "MAX_WAITING", 10)
     sender = Sender(f"http://127.0.0.1:{unused}", "0.x")
     for number in range(50):
         sender.put(Event(float(number + 1), note="stuck"))
@@ -409,7 +408,7 @@ def test_a_queue_has_an_end_and_keeps_the_newest(monkeypatch, unused):
 @pytest.fixture
 def patient(monkeypatch):
     """A room that takes ten times as many events a second, so that a flood has ended in a second or two."""
-    monkeypatch.setattr(handler, "Budgets", lambda burst, per_s: Budgets(burst, 10 * per_s))
+    monkeypatch.setattr(limits, "Budgets", lambda burst, per_s: Budgets(burst, 10 * per_s))
 
 
 def test_a_flood_is_sent_later(patient, room):
@@ -444,7 +443,7 @@ def test_a_folder_that_cannot_be_written_holds_for_the_kernel(room, monkeypatch)
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(membership, "write_whole", full)
-    assert "No space left" in said(join(room.address, room.live.code, "ada"))
+    assert "No space left" in said(join(room.address, room.room.code, "ada"))
     checked(RIGHT)
     until(lambda: states(room) == {"hard_lookup": "passed"})
     leave()
@@ -454,7 +453,7 @@ def test_a_folder_that_cannot_be_written_holds_for_the_kernel(room, monkeypatch)
 
 
 def test_nobody_else_reads_the_token(room):
-    join(room.address, room.live.code, "ada")
+    join(room.address, room.room.code, "ada")
     if os.name != "nt":
         assert membership.path().stat().st_mode & 0o077 == 0
 
@@ -463,7 +462,7 @@ def test_nobody_else_reads_the_token(room):
 
 
 def test_sending_touches_no_random_state_and_no_output(room, capsys):
-    join(room.address, room.live.code, "ada")
+    join(room.address, room.room.code, "ada")
     random.seed(1), np.random.seed(1)
     before = random.getstate(), np.random.get_state()[1].tolist()
     stuck()
@@ -503,7 +502,7 @@ def test_a_check_judges_as_ever_while_much_is_sent(room):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_child_has_a_sender_of_its_own(room):
-    join(room.address, room.live.code, "ada")
+    join(room.address, room.room.code, "ada")
     checked(WRONG)
     until(lambda: states(room))
     child = os.fork()
@@ -518,17 +517,17 @@ def test_a_forked_child_has_a_sender_of_its_own(room):
 
 
 def test_a_script_that_ends_sends_what_waits(room):
-    slowly = "import time, grader.notebook.sending as s; post = s.Line.post; s.Line.post = lambda *given: (time.sleep(0.3), post(*given))[1]; "
+    slowly = "import time, grader.notebook.sending as s; post = s.post; s.post = lambda *given: (time.sleep(0.3), post(*given))[1]; "
     program = (
         slowly
-        + f"from grader import join, check; join({room.address!r}, {room.live.code!r}, 'ada'); check('hard_lookup', lambda *_: 0)"
+        + f"from grader import join, check; join({room.address!r}, {room.room.code!r}, 'ada'); check('hard_lookup', lambda *_: 0)"
     )
     subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60, check=True, env=dict(os.environ))
     assert states(room) == {"hard_lookup": "failed"}
 
 
 def test_where_no_thread_starts_checks_go_on(room, monkeypatch):
-    join(room.address, room.live.code, "ada")
+    join(room.address, room.room.code, "ada")
 
     def none(self):
         raise RuntimeError("can't start new thread")
@@ -538,7 +537,7 @@ def test_where_no_thread_starts_checks_go_on(room, monkeypatch):
 
 
 def test_a_cell_that_breaks_sockets_breaks_no_check(room, monkeypatch):
-    join(room.address, room.live.code, "ada")
+    join(room.address, room.room.code, "ada")
     monkeypatch.setattr(socket, "create_connection", lambda *_, **__: 1 / 0)
     monkeypatch.setattr(http.client.HTTPConnection, "request", lambda *_, **__: 1 / 0)
     assert checked(RIGHT)

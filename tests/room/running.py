@@ -15,10 +15,10 @@ from typing import Any
 from tornado.netutil import bind_sockets
 
 from grader.course.course import open_course
-from grader.room import server
 from grader.room.journal import RoomJournal
+from grader.room.live import Live
 from grader.room.members import Room
-from grader.room.shown import Live
+from grader.room.server import create_server
 
 SAID = {"SM1": "Softmax ran over the queries.", "SD1": "Scores were not scaled."}
 
@@ -41,7 +41,7 @@ class Running:
         with contextlib.closing(RoomJournal(self._path)) as journal:
             self.room = Room(open_course(), journal, SAID)
             self.live = Live(self.room, journal, f"http://127.0.0.1:{self.port}", self.told.append)
-            self.server = made = server.made(self.live, self.told.append)
+            self.server = made = create_server(self.live)
             made.add_socket(socket)
             showing = asyncio.create_task(self.live.run())
             self._ready.set()
@@ -76,7 +76,7 @@ class Running:
 
     def joined(self, name: str = "ada") -> str:
         """The token of a learner who joined."""
-        status, answer = self.post("/join", code=self.live.code, name=name)
+        status, answer = self.post("/join", code=self.room.code, name=name)
         assert status == 200, answer
         return answer["token"]
 

@@ -1,12 +1,13 @@
-"""A room of thirty in lesson 01, as the tests look at it; run as a script, takes pictures of its page: python -m tests.room.samples FOLDER."""
+"""Rooms of 3, 30 and 60 in lesson 01, as the tests look at them; run as a script, takes pictures of their pages: python -m tests.room.samples FOLDER."""
 
 from __future__ import annotations
 
+import itertools
 import sys
 from pathlib import Path
 
 from grader.course.course import open_course
-from grader.room.board import Board, Learner, State, following
+from grader.room.board import Board, Learner, State, next_exercise
 
 NAMES = """ada grace linus mary alan barbara edsger katherine donald frances ken margaret dennis radia tim sophie
 niklaus hedy claude evelyn john anita leslie shafi robin xiaoyuan aleksandra maximilian-alexander jo béla""".split()
@@ -27,18 +28,24 @@ def learner(number: int, name: str, lesson: str) -> Learner:
         status = STATUSES[number % len(STATUSES)]
         mistake = ("AT2", "SC3", "SM1")[at % 3] if status == "failed" and number % 5 else ""
         states[names[at]] = State(status, mistake, SAID.get(mistake, ""))
-    here = following(open_course(), states, names[min(at, len(names) - 1)])
+    here = next_exercise(open_course(), states, names[min(at, len(names) - 1)])
     return Learner(name, states, here, {4: "stuck", 12: "stuck", 17: "fine"}.get(number, ""))
 
 
 def thirty(lesson: str = "01_three_tokens", joined: bool = True) -> Board:
-    learners = tuple(learner(number, name, lesson) for number, name in enumerate(NAMES[:28]))
-    late = tuple(Learner(name) for name in NAMES[28:])
+    return room_of(30, lesson, joined)
+
+
+def room_of(count: int, lesson: str = "01_three_tokens", joined: bool = True) -> Board:
+    """So many learners, of whom one in fifteen has checked nothing yet; beyond thirty, names are long."""
+    names = [*NAMES, *(f"{name} of-the-long-name-{at}" for at, name in enumerate(NAMES * 2))][:count]
+    late = count // 15
+    learners = tuple(learner(number, name, lesson) for number, name in enumerate(names[: count - late]))
     how = ("http://192.168.1.20:8765", "amber-falcon-river") if joined else ("", "")
-    return Board(learners + late, *how)
+    return Board(learners + tuple(Learner(name) for name in names[count - late :]), *how)
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, lesson: str = "01_three_tokens") -> None:
     from playwright.sync_api import sync_playwright
 
     from grader.room.page import page
@@ -47,18 +54,17 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
-        for names in (False, True):
-            file = folder / f"room-{'names' if names else 'anonymous'}.html"
-            file.write_text(page(open_course(), thirty(*sys.argv[2:3]), names=names), encoding="utf-8")
-            for width, height in ((1920, 1080), (1280, 720)):
-                for scheme in ("light", "dark"):
-                    tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
-                    tab.on("console", lambda said: print("console:", said.text))
-                    tab.goto(file.as_uri())
-                    tab.screenshot(path=folder / f"{file.stem}-{width}-{scheme}.png")
-                    tab.close()
+        for count, names in itertools.product((3, 30, 60), (False, True)):
+            file = folder / f"room-{count}-{'names' if names else 'anonymous'}.html"
+            file.write_text(page(open_course(), room_of(count, lesson), names=names), encoding="utf-8")
+            for width, height, scheme in ((1920, 1080, "light"), (1280, 720, "dark")):
+                tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+                tab.on("console", lambda said: print("console:", said.text))
+                tab.goto(file.as_uri())
+                tab.screenshot(path=folder / f"{file.stem}-{width}-{scheme}.png")
+                tab.close()
         browser.close()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:3])

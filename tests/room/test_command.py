@@ -17,7 +17,7 @@ import pytest
 from grader.cli import main
 from grader.course.course import open_course
 from grader.notebook.sending import Sender
-from grader.room import opened
+from grader.room import server
 from grader.room.message import Event
 from tests.conftest import ROOT, heed_interrupts
 
@@ -144,7 +144,8 @@ def test_without_tornado_it_says_what_to_install(tmp_path, monkeypatch, capsys):
     for name in [
         name
         for name in sys.modules
-        if name.partition(".")[0] == "tornado" or name in ("grader.room.server", "grader.room.opened")
+        if name.partition(".")[0] == "tornado"
+        or name in ("grader.room.server", "grader.room.handlers", "grader.room.limits")
     ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "tornado", None)
@@ -153,13 +154,13 @@ def test_without_tornado_it_says_what_to_install(tmp_path, monkeypatch, capsys):
 
 
 def test_every_mistake_has_its_sentence_before_the_first_learner_comes():
-    found = opened.known_mistakes(open_course())
+    found = server.known_mistakes(open_course())
     assert found["SM1"].startswith("Softmax ran over the queries") and found["HL2"]
 
 
 def test_the_address_is_one_that_others_can_reach():
-    assert opened._address("10.1.2.3") == "10.1.2.3" and opened._address("::1") == "[::1]"
-    assert re.fullmatch(r"\d+\.\d+\.\d+\.\d+", opened._address(""))
+    assert server._reachable("10.1.2.3") == "10.1.2.3" and server._reachable("::1") == "[::1]"
+    assert re.fullmatch(r"\d+\.\d+\.\d+\.\d+", server._reachable(""))
 
 
 def test_the_live_page_in_a_browser(tmp_path, artefacts):
@@ -197,10 +198,10 @@ def test_the_live_page_in_a_browser(tmp_path, artefacts):
             tab.get_by_label("onerror").check()
             tab.get_by_role("button", name="Remove the selected").click()
             tab.get_by_text("Removed: 1.").wait_for(timeout=10_000)
-            old = room.live.code
+            old = room.room.code
             tab.get_by_role("button", name="Change the code").click()
             tab.get_by_text("The code is now ").wait_for(timeout=10_000)
-            assert not room.room.present() and room.live.code != old and tab.title() == "The room"
+            assert not room.room.present() and room.room.code != old and tab.title() == "The room"
             tab.screenshot(path=artefacts / "removing.png")
         tab.get_by_text("The room does not answer").wait_for(timeout=10_000)
         with running(tmp_path / "room.jsonl", port) as room:

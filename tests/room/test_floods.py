@@ -31,7 +31,7 @@ def answer(connection: http.client.HTTPConnection, path: str, **data) -> tuple[i
 
 
 def joins(room: Running, sender: str, name: str = "x", **data) -> tuple[int, dict]:
-    return post(room, "/join", sender, **{"code": room.live.code, "name": name, **data})
+    return post(room, "/join", sender, **{"code": room.room.code, "name": name, **data})
 
 
 def silent(room: Running, sender: str) -> socket.socket:
@@ -41,7 +41,7 @@ def silent(room: Running, sender: str) -> socket.socket:
 @pytest.fixture
 def small(tmp_path, monkeypatch):
     """A room with few connections, and patience for silent ones."""
-    monkeypatch.setattr("grader.room.server.HEAD_S", 60.0, raising=False)
+    monkeypatch.setattr("grader.room.server.HEAD_S", 60.0)
     import resource
 
     monkeypatch.setattr(resource, "getrlimit", lambda _: (ROOM_FOR + 60, ROOM_FOR + 60))
@@ -83,16 +83,16 @@ def _ended(connection: socket.socket) -> bool:
 
 @pytest.mark.parametrize("head", [b"", b"POST /events HTTP/1.1\r\nHost: x\r\n"])
 def test_a_request_s_head_has_a_time(tmp_path, monkeypatch, head):
-    monkeypatch.setattr("grader.room.server.HEAD_S", 0.3, raising=False)
+    monkeypatch.setattr("grader.room.server.HEAD_S", 0.3)
     with running(tmp_path / "room.jsonl") as room, contextlib.closing(silent(room, "127.0.0.2")) as slow:
         slow.sendall(head)
         until(lambda: _ended(slow), 4)
 
 
 def test_one_holder_of_the_code_leaves_places_for_others(tmp_path, monkeypatch):
-    monkeypatch.setattr("grader.room.server.NEWCOMERS", 5, raising=False)
-    monkeypatch.setattr("grader.room.members.MOST", 12)
-    monkeypatch.setattr("grader.room.server.MOST", 12)
+    monkeypatch.setattr("grader.room.handlers.MAX_NEWCOMERS", 5, raising=False)
+    monkeypatch.setattr("grader.room.members.MAX_LEARNERS", 12)
+    monkeypatch.setattr("grader.room.handlers.MAX_LEARNERS", 12)
     with running(tmp_path / "room.jsonl") as room:
         taken = [joins(room, "127.0.0.2", f"fake {number}") for number in range(20)]
         assert [status for status, _ in taken] == [200] * 5 + [403] * 15
@@ -121,7 +121,7 @@ def test_one_holder_of_the_code_leaves_places_for_others(tmp_path, monkeypatch):
 
 def test_only_the_page_with_names_removes_and_a_restart_keeps_it(tmp_path):
     with running(tmp_path / "room.jsonl") as room:
-        token, old = room.joined("ada"), room.live.code
+        token, old = room.joined("ada"), room.room.code
         for what in ("learners", "remove", "code"):
             assert room.post(f"/room/{room.live.key}/{what}", places=[0])[0] == 403
             assert room.post(f"/room/guess/{what}", places=[0])[0] == 404
@@ -143,7 +143,7 @@ def test_only_the_page_with_names_removes_and_a_restart_keeps_it(tmp_path):
             room.post(f"{page}/remove", places=[0]) == (200, {"removed": 1})
             and room.told[-1] == "Removed 1 learner: ada."
         )
-        assert room.post(f"{page}/code") == (200, {"code": room.live.code}) and room.live.code != old
+        assert room.post(f"{page}/code") == (200, {"code": room.room.code}) and room.room.code != old
     with running(tmp_path / "room.jsonl") as room:
         status, said = room.post("/events", token=token, events=[EVENT])
         assert (status, said) == (
@@ -151,5 +151,5 @@ def test_only_the_page_with_names_removes_and_a_restart_keeps_it(tmp_path):
             {"error": "The instructor removed you from the room."},
         ) and not room.room.board().learners
         assert room.post("/join", code=old, name="ada", token=token)[0] == 403
-        assert room.post("/join", code=room.live.code, name="ada", token=token)[0] == 200
-        assert room.room.board().code == room.live.code
+        assert room.post("/join", code=room.room.code, name="ada", token=token)[0] == 200
+        assert room.room.board().code == room.room.code

@@ -91,7 +91,7 @@ def test_only_mistakes_of_the_course_are_shown(opened):
     ):
         room.take(place, [at(time_s, mistake=id)])
         state = room.board().learners[0].states[FIRST]
-        assert (state.mistake, state.said) == shown
+        assert (state.mistake, state.sentence) == shown
 
 
 def test_a_pass_takes_stuck_back_and_a_failure_does_not(opened):

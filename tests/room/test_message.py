@@ -9,9 +9,9 @@ import pytest
 
 from grader.course.course import open_course
 from grader.judging.verdict import Line, Statuses, Table, Verdict
-from grader.room import code, message
-from grader.room.limits import MOST_KEYS, Budgets, sender
-from grader.room.message import Event, Refused
+from grader.room import message
+from grader.room.limits import MAX_KEYS, Budgets, sender
+from grader.room.message import Event, MessageError
 
 RIGHT = {"at": 12.5, "exercise": "softmax_rows", "status": "failed", "mistake": "SM1"}
 
@@ -83,13 +83,13 @@ def test_pairs_and_notes_are_read():
     ],
 )
 def test_what_is_no_event_is_refused(wrong):
-    with pytest.raises(Refused, match=r"\.$"):
+    with pytest.raises(MessageError, match=r"\.$"):
         message.read(open_course(), wrong)
 
 
 @pytest.mark.parametrize("wrong", [None, {}, [], [RIGHT] * (message.MAX_EVENTS + 1), [RIGHT, {}]])
 def test_what_is_no_message_is_refused(wrong):
-    with pytest.raises(Refused):
+    with pytest.raises(MessageError):
         message.read_all(open_course(), wrong)
 
 
@@ -97,7 +97,7 @@ def test_names_are_one_line_that_can_be_seen():
     assert message.learner_name("  ada\n  lovelace ") == "ada lovelace"
     assert len(message.learner_name("x" * 1000)) <= message.MAX_NAME
     for nothing in ("", "  ", "\u200b\u202e", "\x00\x1b", None, 7, "\u2800"):
-        with pytest.raises(Refused, match="needs a name"):
+        with pytest.raises(MessageError, match="needs a name"):
             message.learner_name(nothing)
     assert "\x1b" not in message.learner_name("\x1b[2Jada") and "\u202e" not in message.learner_name("a\u202eda")
 
@@ -106,20 +106,20 @@ def test_names_are_one_line_that_can_be_seen():
 
 
 def test_a_code_can_be_read_aloud_and_typed_as_heard():
-    assert len(code.WORDS) == len(set(code.WORDS)) == 128 and all(
-        word.isalpha() and word.islower() for word in code.WORDS
+    assert len(message.WORDS) == len(set(message.WORDS)) == 128 and all(
+        word.isalpha() and word.islower() for word in message.WORDS
     )
-    made = code.new()
+    made = message.new_code()
     first, second, third = made.split("-")
-    assert {first, second, third} <= set(code.WORDS)
+    assert {first, second, third} <= set(message.WORDS)
     for typed in (made, made.upper(), f" {first} {second}  {third} ", f"{first.title()}, {second}; {third}."):
-        assert code.same(typed, made)
+        assert message.is_code(typed, made)
     for wrong in ("", first, f"{made}-{first}", made.replace(first, "x"), "é", "x" * 10_000):
-        assert not code.same(wrong, made)
+        assert not message.is_code(wrong, made)
 
 
 def test_codes_differ():
-    assert len({code.new() for _ in range(50)}) > 45
+    assert len({message.new_code() for _ in range(50)}) > 45
 
 
 # --- budgets ------------------------------------------------------------------------------------
@@ -143,9 +143,9 @@ def test_a_budget_is_used_up_and_fills_again():
 
 def test_budgets_of_many_senders_take_no_memory_without_end():
     budgets = Budgets(burst=1, per_s=1)
-    for number in range(MOST_KEYS + 50):
+    for number in range(MAX_KEYS + 50):
         budgets.take(str(number))
-    assert len(budgets._left) == MOST_KEYS
+    assert len(budgets._left) == MAX_KEYS
 
 
 def test_a_household_counts_as_one_sender():

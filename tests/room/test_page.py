@@ -11,13 +11,10 @@ from grader.course.course import open_course
 from grader.grading.watch import LearnerState, WatchedRoom, board_of
 from grader.judging.verdict import LessonReport, Verdict
 from grader.reports.text import WORDS
-from grader.room import fit
-from grader.room.board import Board, Learner, State, at_work, following, tiles, wrongs
-from grader.room.fit import Mark
-from grader.room.page import UNEXPLAINED, page
-from grader.room.page_file import PageFile
+from grader.room.board import Board, Learner, State, lessons_at_work, next_exercise, tiles, wrongs
+from grader.room.page import UNEXPLAINED, PageFile, page
 from grader.util.errors import InputError
-from tests.room.samples import NAMES, thirty
+from tests.room.samples import NAMES, room_of, thirty
 
 LESSON = "01_three_tokens"
 FIRST, SECOND, *_ = open_course().exercises[LESSON]
@@ -37,7 +34,7 @@ def test_a_tile_counts_who_passed_who_is_wrong_and_who_is_there():
     assert (first.passed, first.wrong, first.open) == (1, 1, 2)
     assert [learner.name for learner in first.here] == ["grace", "linus"]
     assert (second.passed, second.wrong, second.open, second.here) == (0, 1, 3, (learners[0],))
-    assert at_work(open_course(), learners) == (LESSON,)
+    assert lessons_at_work(open_course(), learners) == (LESSON,)
 
 
 def test_what_is_wrong_now_is_gathered_by_mistake_the_most_frequent_first():
@@ -45,7 +42,7 @@ def test_what_is_wrong_now_is_gathered_by_mistake_the_most_frequent_first():
         Learner(name, {FIRST: State("failed", "AT1", "Said."), SECOND: State("error")}) for name in ("ada", "grace")
     ]
     learners.append(Learner("mary", {FIRST: State("failed", "AT1", "Said."), SECOND: State("passed")}))
-    assert [(one.exercise, one.mistake, one.said, len(one.learners)) for one in wrongs(learners)] == [
+    assert [(one.exercise, one.mistake, one.sentence, len(one.learners)) for one in wrongs(learners)] == [
         (FIRST, "AT1", "Said.", 3),
         (SECOND, "", "", 2),
     ]
@@ -53,10 +50,10 @@ def test_what_is_wrong_now_is_gathered_by_mistake_the_most_frequent_first():
 
 def test_a_learner_is_at_what_they_checked_last_until_it_passes():
     names = open_course().exercise_names()
-    assert following(open_course(), {FIRST: State("failed")}, FIRST) == FIRST
-    assert following(open_course(), {FIRST: State("passed")}, FIRST) == SECOND
-    assert following(open_course(), {name: State("passed") for name in names[1:]}, names[-1]) == names[0]
-    assert following(open_course(), dict.fromkeys(names, State("passed")), names[-1]) == ""
+    assert next_exercise(open_course(), {FIRST: State("failed")}, FIRST) == FIRST
+    assert next_exercise(open_course(), {FIRST: State("passed")}, FIRST) == SECOND
+    assert next_exercise(open_course(), {name: State("passed") for name in names[1:]}, names[-1]) == names[0]
+    assert next_exercise(open_course(), dict.fromkeys(names, State("passed")), names[-1]) == ""
 
 
 def test_a_watched_room_is_a_board():
@@ -89,9 +86,9 @@ def test_without_names_the_page_has_none():
 def test_with_names_everybody_is_in_one_place():
     made = page(open_course(), thirty(), names=True)
     shown = re.findall(r'class="name">([^<]+)<', made)
-    more = sum(map(int, re.findall(r'class="more">\+(\d+)', made)))
+    counted = sum(map(int, re.findall(r"<b>(\d+)</b>(?: here|</h2>)", made)))
     elsewhere = sum(map(int, re.findall(r"Elsewhere: .*?\((\d+)\)", made)))
-    assert len(shown) == len(set(shown)) and len(shown) + more + elsewhere == 30
+    assert len(shown) == len(set(shown)) and len(shown) == counted == 30 - elsewhere
 
 
 def test_learners_of_one_name_are_told_apart():
@@ -138,24 +135,6 @@ def test_every_lesson_has_a_page(lesson):
     assert all(f"<h2>{name}</h2>" in page(open_course(), thirty(lesson)) for name in open_course().exercises[lesson])
 
 
-# --- what fits ---------------------------------------------------------------------------------
-
-
-def test_what_has_no_room_is_counted():
-    marks = [Mark("failed", "✗", f"learner-{at}", "failed") for at in range(40)]
-    group = fit.cut(marks, 26.0, 2)
-    assert group.marks and len(group.marks) + group.more == 40
-    assert fit.lines([*group.marks, Mark("more", "", "", "+99")], 26.0) <= 2
-    assert fit.cut(marks[:3], 26.0, 2) == fit.Group(tuple(marks[:3]))
-
-
-def test_a_full_tile_takes_the_room_of_the_empty_ones():
-    marks = [Mark("failed", "✗", "somebody", "failed")] * 40
-    needed = fit.heights([marks, [], [], [], [], [], []], 2)
-    assert needed[0] >= 5 and needed[1:] == [0, 0, 0]
-    assert sum(needed) * fit.LINE + 4 * fit.HEAD <= fit.HEIGHT
-
-
 # --- the file ----------------------------------------------------------------------------------
 
 
@@ -184,7 +163,7 @@ def test_a_disk_that_fails_meanwhile_is_told_once(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("grader.room.page_file.write_whole", full)
+    monkeypatch.setattr("grader.room.page.write_whole", full)
     assert "No space left" in file.show(thirty())
     assert file.show(Board(())) == ""
     monkeypatch.undo()
@@ -217,6 +196,17 @@ def test_a_watch_writes_the_page_with_every_change(tmp_path):
     assert next(rooms).learners and "The code raises an error." in (tmp_path / "room.html").read_text()
 
 
+# A line of marks is seen whole or not at all; a list is as high as its tile has room for.
+CUT_MARKS = """[...document.querySelectorAll('.marks li')].filter(mark => {
+  const end = mark.parentElement.getBoundingClientRect().bottom, box = mark.getBoundingClientRect();
+  return box.top < end - 1 && box.bottom > end + 1;
+}).length"""
+# For each tile with learners, how many of them are seen.
+VISIBLE_MARKS = """[...document.querySelectorAll('.marks')].filter(list => list.children.length).map(list =>
+  [...list.children].filter(mark => mark.getBoundingClientRect().bottom <= list.getBoundingClientRect().bottom + 1).length
+)"""
+
+
 def test_in_a_browser_it_fits_the_projector_and_asks_for_nothing(tmp_path, artefacts):
     from playwright.sync_api import sync_playwright
 
@@ -224,12 +214,15 @@ def test_in_a_browser_it_fits_the_projector_and_asks_for_nothing(tmp_path, artef
 
     logged, asked = [], set()
     rooms = {
+        "three": room_of(3),
         "thirty": thirty(),
+        "sixty, some with long names": room_of(60),
+        "a lecture": room_of(90),
         "thirty without a server": thirty(joined=False),
         "nobody": Board(()),
         "at the start": Board(tuple(map(Learner, NAMES)), "http://192.168.1.20:8765", "amber-falcon-river"),
     }
-    cut = "[...document.querySelectorAll('article, .marks, header')].filter(one => one.scrollHeight > one.clientHeight + 1).length"
+    full = "[...document.querySelectorAll('article, header, .head')].filter(one => one.scrollHeight > one.clientHeight + 1).length"
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
         for size, scheme in (((1920, 1080), "light"), ((1280, 720), "dark"), ((1024, 768), "light")):
@@ -243,7 +236,12 @@ def test_in_a_browser_it_fits_the_projector_and_asks_for_nothing(tmp_path, artef
                     )
                     tab.goto((tmp_path / "room.html").as_uri())
                     assert tab.evaluate("document.documentElement.scrollHeight <= innerHeight"), (name, names, size)
-                    assert tab.evaluate(cut) == 0, (name, names, size)
+                    assert tab.evaluate(full) == 0, (name, names, size)
+                    assert tab.evaluate(CUT_MARKS) == 0, (name, names, size)
+                    visible = tab.evaluate(VISIBLE_MARKS)
+                    assert all(visible) and (
+                        names or sum(visible) == tab.locator(".marks li").count() or name == "a lecture"
+                    )
             tab.screenshot(path=artefacts / f"{size[0]}-{scheme}.png")
             tab.close()
         browser.close()

@@ -38,7 +38,7 @@ def test_a_check_is_on_the_page(room):
         and "ada" in page
         and "<b>1</b> stuck" in page
     )
-    assert "ada" not in shown(room, names=False) and room.live.code in shown(room, names=False)
+    assert "ada" not in shown(room, names=False) and room.room.code in shown(room, names=False)
     assert room.told == ["ada joined.", "ada is stuck at softmax_rows."]
 
 
@@ -55,7 +55,7 @@ def test_a_check_is_on_the_page(room):
     ],
 )
 def test_who_may_not_join_is_told_why(room, data, status, said):
-    data = {**data, "code": room.live.code} if data.get("code") == "RIGHT" else data
+    data = {**data, "code": room.room.code} if data.get("code") == "RIGHT" else data
     found, answer = room.post("/join", **data)
     assert (found, list(answer)) == (status, ["error"]) and said in answer["error"]
     assert not room.room.board().learners
@@ -66,7 +66,7 @@ def test_codes_cannot_be_tried_without_end_and_nobody_else_suffers(room):
     tried = [room.post("/join", code="a-b-c", name="x")[0] for _ in range(40)]
     assert tried.count(403) <= 21 and tried[-1] == 429
     status, headers, body = room.ask(
-        "POST", "/join", json.dumps({"format": 1, "code": room.live.code, "name": "x"}).encode()
+        "POST", "/join", json.dumps({"format": 1, "code": room.room.code, "name": "x"}).encode()
     )
     assert status == 429 and int(headers["Retry-After"]) >= 1 and b"wait" in body  # the right one, too
     assert room.post("/events", token=token, events=[EVENT])[0] == 200 and "softmax_rows" in shown(room)
@@ -105,7 +105,7 @@ def test_events_that_are_none_are_refused_whole(room, events):
 
 
 def test_a_site_that_a_learner_visits_cannot_post(room):
-    body = json.dumps({"format": 1, "code": room.live.code, "name": "x"}).encode()
+    body = json.dumps({"format": 1, "code": room.room.code, "name": "x"}).encode()
     status, _, answer = room.ask("POST", "/join", body, **{"Content-Type": "text/plain"})
     assert status == 400 and b"only JSON" in answer
 
@@ -140,11 +140,11 @@ def test_a_flood_costs_its_sender_alone(room):
 
 
 def test_a_full_room_takes_nobody_more_but_those_who_were_in(room, monkeypatch):
-    monkeypatch.setattr("grader.room.members.MOST", 1)
+    monkeypatch.setattr("grader.room.members.MAX_LEARNERS", 1)
     token = room.joined()
-    status, answer = room.post("/join", code=room.live.code, name="b")
+    status, answer = room.post("/join", code=room.room.code, name="b")
     assert status == 403 and "full" in answer["error"]
-    assert room.post("/join", code=room.live.code, name="a", token=token) == (200, {"token": token})
+    assert room.post("/join", code=room.room.code, name="a", token=token) == (200, {"token": token})
 
 
 def test_a_journal_that_fails_loses_nothing(room, monkeypatch):
@@ -169,13 +169,13 @@ def test_a_journal_that_fails_loses_nothing(room, monkeypatch):
 def test_who_does_not_know_the_page_s_address_sees_nothing(room, path):
     room.joined("ada")
     status, _, body = room.ask("GET", path)
-    assert status == 404 and b"ada" not in body and room.live.code.encode() not in body and b"Traceback" not in body
+    assert status == 404 and b"ada" not in body and room.room.code.encode() not in body and b"Traceback" not in body
 
 
 def test_the_address_alone_tells_how_to_join_and_not_the_code(room):
     room.joined("ada")
     status, _, body = room.ask("GET", "/")
-    assert status == 200 and b"join(" in body and room.live.code.encode() not in body and b"ada" not in body
+    assert status == 200 and b"join(" in body and room.room.code.encode() not in body and b"ada" not in body
 
 
 def test_what_a_learner_calls_themselves_is_escaped(room):
@@ -245,7 +245,7 @@ def test_a_page_without_names_hears_none(room):
 
 
 def test_pages_that_are_closed_are_forgotten_and_too_many_are_refused(room, monkeypatch):
-    monkeypatch.setattr("grader.room.shown.MAX_PAGES", 3)
+    monkeypatch.setattr("grader.room.live.MAX_PAGES", 3)
     token = room.joined("ada")
     opened = [Stream(room, names=False) for _ in range(3)]
     assert all(each.next() for each in opened)

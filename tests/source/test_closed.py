@@ -8,7 +8,7 @@ import textwrap
 import pytest
 import torch
 
-from grader.course import registry
+from grader.course.course import open_course
 from grader.judging.judge import judge
 from grader.source.closed import CLOSED_MODULES, CLOSED_NAMES, CLOSED_TORCH, FINDING
 from grader.source.policy import Sources, offence
@@ -98,7 +98,7 @@ def test_an_operator_whose_name_is_put_together_is_seen_while_it_runs(spelling, 
         getting += _getting("hook", spelling, "setprofile")
         body = f"    get_hook([threading][0])(None)\n{body}"
     verdict = judge(
-        registry.exercise("grouped_query_attention"),
+        open_course().exercise("grouped_query_attention"),
         from_cells("grouped_query_attention", getting + "from torch.nn import functional as F", ANSWER.format(body)),
     )
     assert verdict.status == "forbidden", verdict.headline
@@ -121,7 +121,7 @@ def test_an_operator_that_was_put_into_a_library_is_forbidden(putting, getting, 
     monkeypatch.setattr(torch.Tensor, "att", None, raising=False)
     given = "import torch\nfrom torch.nn import functional as F\n"
     verdict = judge(
-        registry.exercise("grouped_query_attention"),
+        open_course().exercise("grouped_query_attention"),
         from_cells("grouped_query_attention", given + putting, ANSWER.format(f"    {getting}")),
     )
     assert verdict.status == "forbidden", verdict.headline

@@ -54,7 +54,7 @@ def wrong_line(wrong: Wrong) -> str:
     names = ", ".join(text.one_line(name, 40) for name in wrong.learners[:NAMES])
     more = f" and {len(wrong.learners) - NAMES} more" if len(wrong.learners) > NAMES else ""
     head = f"{len(wrong.learners)} × {wrong.exercise}, {text.WORDS[wrong.status]}."
-    said = ": ".join(part for part in (wrong.mistake, wrong.said) if part)
+    said = ": ".join(part for part in (wrong.mistake, wrong.sentence) if part)
     return f"{head} {text.one_line(said)} ({names}{more})"
 
 

@@ -7,7 +7,6 @@ import contextlib
 import hashlib
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from grader.room.board import Board
 from grader.room.journal import RoomJournal
@@ -25,33 +24,27 @@ class Live:
     place of its own; only the terminal tells it. tell: called with sentences for the terminal."""
 
     def __init__(self, room: Room, journal: RoomJournal, address: str, tell: Callable[[str], None]) -> None:
-        self.room, self.address, self._journal, self._tell = room, address, journal, tell
+        self.room, self.address, self.tell, self._journal = room, address, tell, journal
         self.key, self.key_with_names = journal.key, journal.key_with_names
         self.projector = hashlib.sha256(f"projector {self.key_with_names}".encode()).hexdigest()[:16]
-        self._pages: dict[asyncio.Queue[str], tuple[bool, bool]] = {}
-        self._changed, self._unsynced, self._failing = False, False, False
-
-    @property
-    def code(self) -> str:
-        return self.room.code
+        self._pages: dict[asyncio.Queue[str], tuple[bool, bool]] = {}  # with names, one's own
+        self._changed = self._unsynced = self._failing = False
 
     def board(self) -> Board:
         return self.room.board(self.address)
 
-    def written(self, handler: Any, work: Callable[[], Any]) -> Any:
-        """What work() returns, which writes to the journal. Raises: HTTPError where that can't be written."""
-        try:
-            made = work()
-        except OSError as error:
-            if not self._failing:
-                self._tell(
-                    f"The journal can't be written ({error.strerror}); until it can, learners' notebooks keep their messages."
-                )
-            self._failing = True
-            raise handler.refuse(503, "The room can't keep messages at the moment.", 5) from None
+    def changed(self) -> None:
+        """To be called whenever something was written to the journal."""
         self._changed = self._unsynced = True
         self._failing = False
-        return made
+
+    def journal_failed(self, error: OSError) -> None:
+        """Tells the terminal, once."""
+        if not self._failing:
+            self.tell(
+                f"The journal can't be written ({error.strerror}); until it can, learners' notebooks keep their messages."
+            )
+        self._failing = True
 
     @contextlib.contextmanager
     def watched(self, names: bool, own: bool) -> Iterator[asyncio.Queue[str] | None]:
@@ -62,42 +55,36 @@ class Live:
         if sum(each == own for _, each in self._pages.values()) >= (MAX_OWN_PAGES if own else MAX_PAGES):
             yield None
             return
-        mine: asyncio.Queue[str] = asyncio.Queue(1)
-        mine.put_nowait(self._event(names))
-        self._pages[mine] = names, own
+        page: asyncio.Queue[str] = asyncio.Queue(1)
+        page.put_nowait(self._event(names))
+        self._pages[page] = names, own
         try:
-            yield mine
+            yield page
         finally:
-            self._pages.pop(mine, None)
+            self._pages.pop(page, None)
 
     async def run(self) -> None:
         """Shows changes for as long as it runs, and has the disk keep them."""
-        shown, minute = time.monotonic(), ""
+        shown_at, minute = time.monotonic(), ""
         while True:
             await asyncio.sleep(SHOW_S)
             if self._unsynced:
                 self._unsynced = False
                 with contextlib.suppress(OSError):  # the next write tells of it
-                    await asyncio.get_running_loop().run_in_executor(None, self._journal.sync)
+                    await asyncio.to_thread(self._journal.sync)
             if self._changed or time.strftime("%H:%M") != minute:
-                minute, shown = time.strftime("%H:%M"), time.monotonic()
-                self._changed = False
-                made = {names: self._event(names) for names in {names for names, _ in self._pages.values()}}
-                for page, (names, _) in list(self._pages.items()):
-                    _put(page, made[names])
-            elif time.monotonic() - shown > BEAT_S:
-                shown = time.monotonic()
-                for page in list(self._pages):
+                minute, shown_at, self._changed = time.strftime("%H:%M"), time.monotonic(), False
+                events = {names: self._event(names) for names in {names for names, _ in self._pages.values()}}
+                for page, (names, _) in self._pages.items():
+                    if page.full():  # a page that reads slowly misses what is no longer so
+                        page.get_nowait()
+                    page.put_nowait(events[names])
+            elif time.monotonic() - shown_at > BEAT_S:
+                shown_at = time.monotonic()
+                for page in self._pages:
                     if page.empty():
-                        _put(page, ": the room stands\n\n")
+                        page.put_nowait(": the room stands\n\n")
 
     def _event(self, names: bool) -> str:
         lines = content(self.room.course, self.board(), names=names).splitlines()
         return "".join(f"data: {line}\n" for line in lines) + "\n"
-
-
-def _put(page: asyncio.Queue[str], event: str) -> None:
-    """A page that reads slowly misses what is no longer so."""
-    with contextlib.suppress(asyncio.QueueEmpty):
-        page.get_nowait()
-    page.put_nowait(event)

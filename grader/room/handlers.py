@@ -1,0 +1,315 @@
+"""What a room's server answers. What is refused comes back with a status and {"error": SENTENCE}.
+
+    POST /join                  {"format": 1, "code": …, "name": …}          → {"token": …}
+    POST /events                {"format": 1, "token": …, "events": […]}     → {"taken": 2}
+    GET  /room/KEY              the page; KEY says whether with names
+    GET  /room/KEY/live         its content, by server-sent events
+
+Of the page with names alone:
+
+    POST /room/KEY/learners     {"format": 1}                                → {"learners": [{"place": 0, "name": …, "checked": true}]}
+    POST /room/KEY/remove       {"format": 1, "places": [0, 7]}              → {"removed": 2}
+    POST /room/KEY/code         {"format": 1}                                → {"code": …}
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from tornado.iostream import StreamClosedError
+from tornado.web import Application, HTTPError, RequestHandler
+
+from grader.room import message
+from grader.room.limits import PAGE, Budgets, Connections, RateLimits, sender
+from grader.room.live import MAX_OWN_PAGES, MAX_PAGES, Live
+from grader.room.members import MAX_LEARNERS
+from grader.room.message import MessageError
+from grader.room.page import page
+from grader.util.files import json_object
+from grader.util.words import counted
+
+MAX_NEWCOMERS = 400  # learners of one address who have not checked anything yet: a lecture behind a hub's address
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'nonce-{}'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'"
+)
+
+
+class JsonHandler(RequestHandler):
+    """A request whose answer is JSON, refusals too."""
+
+    def initialize(self) -> None:
+        self.live: Live = self.settings["live"]
+        self.limits: RateLimits = self.settings["limits"]
+        self.connections: Connections = self.settings["connections"]
+        self.room, self.tell = self.live.room, self.live.tell
+        self.stream = self.request.connection.stream  # type: ignore[union-attr]
+        self.sender, self.wait_s = sender(self.request.remote_ip or ""), 0
+
+    def set_default_headers(self) -> None:
+        self.set_header("Server", "room")
+        self.set_header("Cache-Control", "no-store")
+        self.set_header("X-Content-Type-Options", "nosniff")
+        self.set_header("Referrer-Policy", "no-referrer")  # the page's address is a secret
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        if self.wait_s:
+            self.set_header("Retry-After", str(self.wait_s))
+        error = kwargs.get("exc_info", (None, None))[1]
+        sentence = (error.log_message or "") % error.args if isinstance(error, HTTPError) else ""
+        self.finish({"error": sentence or "The room does not answer this request."})
+
+    def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
+        if not isinstance(value, HTTPError):
+            self.tell(f"An answer failed: {type(value).__name__}: {value}")
+
+    def refuse(self, status: int, sentence: str, wait_s: int = 0) -> HTTPError:
+        """To be raised. wait_s: when to come again."""
+        self.wait_s = wait_s
+        return HTTPError(status, "%s", sentence)
+
+    def check_budget(self, budgets: Budgets, key: str, reason: str, announcement: str = "") -> None:
+        """Raises: HTTPError where nothing is left for now, which is announced once in the terminal."""
+        wait_s = budgets.wait_s(key)
+        if wait_s:
+            self.announce_once(announcement)
+            raise self.refuse(429, f"{reason}; wait {wait_s} seconds.", wait_s)
+
+    def announce_once(self, sentence: str) -> None:
+        """Tells the terminal, of the same sender not twice."""
+        if sentence and sentence not in self.limits.announced and len(self.limits.announced) < 1_000:
+            self.limits.announced.add(sentence)
+            self.tell(sentence)
+
+    def request_json(self) -> dict[str, Any]:
+        """The JSON of a request. Raises: HTTPError."""
+        if len(self.request.body) > message.MAX_BYTES:
+            raise self.refuse(413, f"This message is larger than the {message.MAX_BYTES} bytes that a room accepts.")
+        # A form of another site can't send this type.
+        json_type = self.request.headers.get("Content-Type", "").startswith("application/json")
+        data = json_object(self.request.body) if json_type else None
+        if data is None:
+            raise self.refuse(400, "A room accepts only JSON.")
+        if data.get("format") != message.FORMAT:
+            raise self.refuse(
+                400, "This message comes from another version of the course; install the version that the room uses."
+            )
+        return data
+
+    def record(self, change: Callable[[], Any]) -> Any:
+        """What change() returns, which writes to the journal. Raises: HTTPError where that can't be written."""
+        try:
+            result = change()
+        except OSError as error:
+            self.live.journal_failed(error)
+            raise self.refuse(503, "The room can't keep messages at the moment.", 5) from None
+        self.live.changed()
+        return result
+
+    def belongs_to(self, place: int) -> None:
+        """Notes that a member speaks over this connection, from this address."""
+        self.limits.addresses[place] = self.sender
+        self.connections.belongs(self.stream, str(place))
+
+
+class NotFound(JsonHandler):
+    def prepare(self) -> None:
+        raise self.refuse(404, "The room has no page at this address.")
+
+
+class Home(JsonHandler):
+    def get(self) -> None:
+        """For who opens the address itself in a browser."""
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(
+            "This is a room of the attention course. Join it from a notebook:\n\n    from grader import join\n"
+            f'    join("{self.live.address}", "the room\'s code", "your name")\n'
+        )
+
+
+class Join(JsonHandler):
+    def post(self) -> None:
+        data = self.request_json()
+        code, token = data.get("code"), data.get("token", "")
+        self.check_budget(
+            self.limits.wrong_codes,
+            self.sender,
+            "Too many wrong codes came from this address",
+            f"Many wrong codes come from {self.sender}: for now, nobody can join from there.",
+        )
+        if not isinstance(code, str) or not message.is_code(code, self.room.code):
+            self.limits.wrong_codes.take(self.sender)
+            raise self.refuse(403, "This is not the room's code.")
+        self.check_budget(self.limits.joining, self.sender, "Too many learners joined at once")
+        self.limits.joining.take(self.sender)
+        try:
+            name = message.learner_name(data.get("name"))
+        except MessageError as error:
+            raise self.refuse(400, str(error)) from None
+        returning = isinstance(token, str) and self.room.place(token) is not None
+        if not returning:
+            self.check_places()
+        token = self.record(lambda: self.room.join(name, token if returning else ""))
+        self.belongs_to(self.room.place(token))
+        self.tell(f"{name} {'is back' if returning else 'joined'}.")
+        self.finish({"token": token})
+
+    def check_places(self) -> None:
+        """Raises: HTTPError where there is no place for a new learner."""
+        if self.room.full:
+            raise self.refuse(
+                403, f"The room is full: {MAX_LEARNERS} learners have joined. Ask the instructor to remove some."
+            )
+        places = [place for place, address in self.limits.addresses.items() if address == self.sender]
+        if sum(not self.room.member(place).states for place in places) >= MAX_NEWCOMERS:
+            self.announce_once(
+                f"{MAX_NEWCOMERS} learners who joined from {self.sender} have checked nothing yet: "
+                "for now, nobody else can join from there. The page with names can remove them."
+            )
+            raise self.refuse(
+                403,
+                f"{MAX_NEWCOMERS} learners joined from this address and have checked nothing yet, so nobody else can "
+                "join from it for now; tell the instructor, who can remove some.",
+            )
+
+
+class Events(JsonHandler):
+    def post(self) -> None:
+        data = self.request_json()
+        token = data.get("token") if isinstance(data.get("token"), str) else ""
+        place = self.room.place(token)
+        if place is None:
+            removed = self.room.was_removed(token)
+            raise self.refuse(
+                403, "The instructor removed you from the room." if removed else "The room does not know this notebook."
+            )
+        self.belongs_to(place)
+        try:
+            events = message.read_all(self.live.room.course, data.get("events"))
+        except MessageError as error:
+            self.limits.events.take(str(place))
+            raise self.refuse(400, str(error)) from None
+        self.check_budget(
+            self.limits.events,
+            str(place),
+            "These are more messages than checks could cause",
+            f"{self.room.member(place).name} sends more messages than checks could cause; most of them are refused.",
+        )
+        self.limits.events.take(str(place), len(events))
+        member = self.room.member(place)
+        for event in self.record(lambda: self.room.take(place, events)):
+            if event.note:
+                at = f" at {member.here}" if member.here else ""
+                self.tell(f"{member.name} {'left' if event.note == 'left' else f'is {event.note}{at}'}.")
+        self.finish({"taken": len(events)})
+
+
+class Page(JsonHandler):
+    def has_names(self, key: str) -> bool:
+        """Whether this page has names. Raises: HTTPError where it is no page of this room."""
+        if hmac.compare_digest(key, self.live.key_with_names):
+            return True
+        if not hmac.compare_digest(key, self.live.key):
+            raise self.refuse(
+                404,
+                "The room has no page at this address; the terminal of `grader room` shows the addresses of its pages.",
+            )
+        return False
+
+    def get(self, key: str) -> None:
+        names, nonce = self.has_names(key), secrets.token_urlsafe(12)
+        self.set_header("Content-Security-Policy", POLICY.format(nonce))
+        self.set_header("X-Frame-Options", "DENY")
+        self.set_header("Content-Type", "text/html; charset=utf-8")
+        self.finish(page(self.live.room.course, self.live.board(), names=names, nonce=nonce))
+
+
+class Stream(Page):
+    async def get(self, key: str) -> None:  # type: ignore[override]
+        names = self.has_names(key)
+        projector = self.get_query_argument("projector", "").encode()
+        own = names or hmac.compare_digest(projector, self.live.projector.encode())
+        self.set_header("Content-Type", "text/event-stream; charset=utf-8")
+        self.set_header("X-Accel-Buffering", "no")  # a proxy that stands between sends each event on at once
+        with self.live.watched(names, own) as changes:
+            if changes is None:
+                raise self.refuse(503, "This page is open in too many places.", 10)
+            self.connections.belongs(self.stream, PAGE, MAX_PAGES + MAX_OWN_PAGES)
+            with contextlib.suppress(StreamClosedError):  # the page was closed
+                while True:
+                    self.write(await changes.get())
+                    await self.flush()
+
+
+class InstructorHandler(Page):
+    """What only who has the address of the page with names may ask."""
+
+    def post(self, key: str) -> None:
+        if not self.has_names(key):
+            raise self.refuse(403, "Only the page with names can do this.")
+        self.finish(self.answer(self.request_json()))
+
+    def answer(self, data: dict[str, Any]) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+class Learners(InstructorHandler):
+    def answer(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Who is in the room, in the order in which they joined. checked: whether they have sent a check."""
+        members = self.room.present().items()
+        return {
+            "learners": [
+                {"place": place, "name": member.name, "checked": bool(member.states)} for place, member in members
+            ]
+        }
+
+
+class Remove(InstructorHandler):
+    def answer(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Takes learners out; their notebooks are told with the next check."""
+        places, members = data.get("places"), self.room.present()
+        if not isinstance(places, list) or not all(type(place) is int for place in places):
+            raise self.refuse(400, "The learners to remove are a list of their places.")
+        places = [place for place in dict.fromkeys(places) if place in members]
+        self.record(lambda: self.room.remove(places))
+        for place in places:
+            self.limits.addresses.pop(place, None)
+        names = ", ".join(members[place].name for place in places[:10])
+        more = f" and {len(places) - 10} more" if len(places) > 10 else ""
+        self.tell(f"Removed {counted(len(places), 'learner')}: {names}{more}." if places else "Nobody was removed.")
+        return {"removed": len(places)}
+
+
+class Code(InstructorHandler):
+    def answer(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Changes the room's code; who is in stays in."""
+        self.record(self.room.change_code)
+        self.tell(f"The room's code is now {self.room.code}.")
+        return {"code": self.room.code}
+
+
+def application(live: Live, limits: RateLimits, connections: Connections) -> Application:
+    """All that the server answers."""
+    key = "/room/([A-Za-z0-9_-]{1,64})"
+    routes = [
+        ("/", Home),
+        ("/join", Join),
+        ("/events", Events),
+        (key, Page),
+        (f"{key}/live", Stream),
+        (f"{key}/learners", Learners),
+        (f"{key}/remove", Remove),
+        (f"{key}/code", Code),
+    ]
+    return Application(
+        routes,
+        default_handler_class=NotFound,
+        log_function=lambda handler: None,
+        live=live,
+        limits=limits,
+        connections=connections,
+    )
