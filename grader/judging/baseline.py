@@ -13,7 +13,7 @@ import numpy as np
 from grader.course import references
 from grader.course.readings import inputs, seen
 from grader.course.spec import Case, Exercise
-from grader.judging.compare import flatten
+from grader.judging.compare import named_parts
 from grader.judging.diagnose import Diagnosis
 from grader.judging.verdict import Verdict
 from grader.worker.observe import observe, same_random_state
@@ -66,7 +66,7 @@ def _of(exercise: Exercise, seed: int) -> Baseline:
     for case, shown in zip(cases, expected, strict=True):
         if (shown.failure is None) != (case.raises is None):
             raise RuntimeError(f"the reference of {exercise.name} fails on {case.key!r}: {shown.failure}")
-    parts = tuple(flatten(exercise, shown) for shown in expected)
+    parts = tuple(named_parts(exercise, shown) for shown in expected)
     for case, flat in zip(cases, parts, strict=True):
         if exercise.container != "answer" and any(part.kind == "sequence" for part in flat.values()):
             raise RuntimeError(

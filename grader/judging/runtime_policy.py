@@ -73,27 +73,27 @@ def all_keys(case: Case, observation: Observation) -> Offence | None:
 
 
 def einsum_missing(case: Case, observation: Observation) -> Offence | None:
-    """For a case with q, k, v of three dimensions: an offence where einsum did not form both products.
+    """For an ordinary case with q, k, v of three dimensions: an offence where einsum did not form both products.
 
     Counted in multiply-adds: together the einsum calls must do at least the work of q kᵀ and weights v.
     A call whose work is no more than one operand's size only weights that operand: what is larger than the
     inputs and the scores was multiplied out before. The work of q kᵀ counts once: computed again, it is no second product.
     """
+    if case.stage != "values" or observation.failure is not None:
+        return None
     q, k, v = (np.shape(getattr(value, "array", value)) for value in case.args[:3])
     pairs = q[0] * q[1] * k[1]
-    if q[1] == 1:
-        return (
-            None  # a single query's product is as large as the keys: nothing tells one that was multiplied out before
-        )
+    if q[1] == 1:  # a single query's product is as large as the keys: nothing tells one that was multiplied out before
+        return None
     needed, scores = pairs * (q[2] + v[2]), pairs * q[2]
     largest = max(pairs, *(int(np.prod(shape)) for shape in (q, k, v)))
-    done, seen = 0, set()
+    done, calls = 0, set()
     for call in observation.calls:
         counted = _EINSUM.fullmatch(call)  # a worker's word: anything else in it is no einsum
         if counted:
             adds, operand = int(counted[1]), int(counted[2])
-            again = call in seen and adds == scores and q[2] != v[2]
-            seen.add(call)
+            again = call in calls and adds == scores and q[2] != v[2]
+            calls.add(call)
             done += adds if (operand <= largest or operand < adds) and not again else 0
     if done >= needed:
         return None

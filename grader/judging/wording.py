@@ -182,8 +182,8 @@ _HEADLINES = {
         f"{_capital(subject(exercise, finding))} has shape {finding.actual.shape}; expected {finding.expected.shape}."
     ),
     "text": _text,
-    "compared": lambda exercise, finding: finding.said,
-    "property": lambda exercise, finding: f"Expected: {finding.claim}. {_capital(finding.said)}",
+    "compared": lambda exercise, finding: finding.sentence,
+    "property": lambda exercise, finding: f"Expected: {finding.claim}. {_capital(finding.sentence)}",
     "failure": lambda exercise, finding: failed(exercise.name, finding.failure),
 }
 
