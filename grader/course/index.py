@@ -54,7 +54,7 @@ def refresh() -> None:
 
 def _imports(name: str, cells: tuple[Cell, ...]) -> dict[str, str]:
     """What the given cells of a lesson import from elsewhere: the name, and what it stands for."""
-    found = {}
+    found: dict[str, str] = {}
     for cell in (cell for cell in cells if cell.role == "given"):
         try:
             nodes = list(ast.walk(ast.parse(cell.text)))

@@ -75,20 +75,19 @@ def runs(
     before, after = (dict(_arrays(case)) for case in cases)
     changed = [key for key in before if key in after and not np.array_equal(before[key], after[key], equal_nan=True)]
     shown = [table for key in changed for table in _pair(key, before[key], after[key], "input")]
-    both = [numbers(parts[name]) for parts in actual if name in parts]
-    if len(both) == 2 and all(part.array is not None for part in both):
-        first, second = both[0].array, both[1].array
+    arrays = [numbers(parts[name]).array for parts in actual if name in parts]
+    if len(arrays) == 2 and arrays[0] is not None and arrays[1] is not None:
         untouched = [
             i
-            for i in range(len(first) if first.ndim > 2 else 0)
+            for i in range(len(arrays[0]) if arrays[0].ndim > 2 else 0)
             if all(
                 before[key].shape == after[key].shape
-                and before[key].shape[:1] == first.shape[:1]
+                and before[key].shape[:1] == arrays[0].shape[:1]
                 and np.array_equal(before[key][i], after[key][i], equal_nan=True)
                 for key in changed
             )
         ]
-        shown += _pair(title_of(expected, name) or "result", first, second, "run", untouched)
+        shown += _pair(title_of(expected, name) or "result", arrays[0], arrays[1], "run", untouched)
     return cut(shown)
 
 
@@ -114,8 +113,8 @@ def _difference(expected: np.ndarray, actual: np.ndarray, rtol: float, atol: flo
 
 
 def _arrays(case: Case) -> list[tuple[str, np.ndarray]]:
-    found = ((name, getattr(value, "array", value)) for name, value in leaves(named(case)))
-    return [(name, array) for name, array in found if isinstance(array, np.ndarray)]
+    values = ((name, getattr(value, "array", value)) for name, value in leaves(named(case)))
+    return [(name, value) for name, value in values if isinstance(value, np.ndarray)]
 
 
 def _inputs(case: Case) -> list[Table]:

@@ -260,7 +260,7 @@ class _Judging:
         case, failure = self.cases[i], self.actual[i].failure
         if failure and _ended(failure):
             return self._fail(i, Finding("failure", failure=failure), wording.details(failure))
-        return self._fail(i, Finding("raises", claim=case.raises, failure=failure), (), evidence.inputs(case))
+        return self._fail(i, Finding("raises", claim=case.raises or "", failure=failure), (), evidence.inputs(case))
 
     def _first_differences(self, positions: Sequence[int]) -> list[tuple[int, Finding]]:
         """The first difference of each case that has one, in the order of the cases."""
