@@ -21,7 +21,7 @@ from grader.course.spec import Case, Exercise
 from grader.judging import beginner, evidence, exceptions, runtime_policy, wording
 from grader.judging.agreement import agreeing, arrays
 from grader.judging.baseline import baseline_of
-from grader.judging.beginner import Evidence
+from grader.judging.beginner import Facts
 from grader.judging.compare import (
     differences,
     flatten,
@@ -371,7 +371,7 @@ class _Judging:
         mistakes = self.baseline.diagnosis.mistakes(self.actual)
         sentences = tuple(" Also: ".join(registry.mistake_text(id).sentence for id in ids) for ids in mistakes)
         status = STATUS[failure.kind] if finding.kind == "failure" and failure else "failed"
-        facts = Evidence(self.exercise, finding, self.cases, self.baseline.parts, self.actual, slips)
+        facts = Facts(self.exercise, finding, self.cases, self.baseline.parts, self.actual, slips)
         slip = "" if self.exercise.kind == "answer" else beginner.sentence(facts, bool(mistakes))
         if (
             not mistakes and not slip and finding.kind == "failure"
