@@ -314,9 +314,9 @@ def _another_order(facts: Facts) -> str | None:
 
 
 def _same_in_order(expected: Mapping[str, Part], part: Part, order: Sequence[int]) -> bool:
-    wanted = list(expected.values())
+    parts = list(expected.values())
     return len(part.items) == len(order) and all(
-        same_numbers(wanted[at], item) for at, item in zip(order, part.items, strict=True)
+        same_numbers(parts[at], item) for at, item in zip(order, part.items, strict=True)
     )
 
 

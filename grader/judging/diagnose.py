@@ -219,10 +219,10 @@ class Diagnosis:
 def _both_fail(case: Case, mistake: Observation, actual: Observation) -> bool:
     """Both end in an exception, in whatever words: how it is raised depends on how a thing is written. Where a case must
     raise and neither does so as asked, it does not matter what they do in its place."""
-    ended = [shown.failure is not None and shown.failure.kind == "exception" for shown in (mistake, actual)]
+    both = (mistake, actual)
     if case.raises is None:
-        return all(ended)
-    return not any(raises_as_asked(case, shown) for shown in (mistake, actual))
+        return all(one.failure is not None and one.failure.kind == "exception" for one in both)
+    return not any(raises_as_asked(case, one) for one in both)
 
 
 def _same_failure(mistake: Observation, actual: Observation) -> bool:

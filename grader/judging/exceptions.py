@@ -261,8 +261,8 @@ def _of_calls(error: _Error) -> str:
 
 def unknown_name(failure: Failure) -> str:
     """The name that is not defined; '' where it is something else that failed."""
-    found = re.match(r"name '([a-zA-Z]\w*)' is not defined", failure.message) if failure.type == "NameError" else None
-    return found[1] if found else ""
+    match = re.match(r"name '([a-zA-Z]\w*)' is not defined", failure.message) if failure.type == "NameError" else None
+    return match[1] if match else ""
 
 
 def raised_by(slip: Slip, failure: Failure) -> bool:

@@ -299,9 +299,7 @@ class _Judging:
         role = expected[name].role if name in expected else "value"
         tolerance = tolerances(self.exercise, case, role, gradient_scale(expected))
         tables = evidence.tables(case, expected, self._parts(i), name, tolerance)
-        return (
-            tuple(table for table in tables if table.role in ("input", "actual")) if self.exercise.compare else tables
-        )
+        return tables if self.exercise.compare is None else _with_roles(tables, "input", "actual")
 
     def _shown_for(self, group: Sequence[int], name: str) -> tuple[Table, ...]:
         """For a property: the part that it speaks of, or the two runs that it compares."""
@@ -315,7 +313,7 @@ class _Judging:
         tables = evidence.inputs(self.cases[i]) if finding.kind == "count" else self._tables(i, finding.part)
         if self.exercise.kind == "answer":
             # The expected numbers, or how far off these are, would be the answer.
-            tables = tuple(table for table in tables if table.role == "actual")
+            tables = _with_roles(tables, "actual")
         return self._fail(i, finding, (), tables)
 
     def _inputs_left_alone(self) -> Verdict | None:
@@ -328,16 +326,16 @@ class _Judging:
             self.verified.append(wording.UNTOUCHED)
         return None
 
-    def _note_verified(self, stage: str, at: Sequence[int]) -> None:
-        titles = [self.cases[i].title for i in at]
-        if stage == "values" and at:
-            if self.exercise.kind == "answer":
-                self.verified.append(wording.CLOSE)
-                return
-            self.verified.insert(0, wording.FITTING)
-            self.verified.append(wording.agreeing(titles))
-        elif at:
+    def _note_verified(self, stage: str, positions: Sequence[int]) -> None:
+        titles = [self.cases[i].title for i in positions]
+        if not titles:
+            return
+        if stage == "extremes":
             self.verified.append(wording.extremes(titles))
+        elif self.exercise.kind == "answer":
+            self.verified.append(wording.CLOSE)
+        else:
+            self.verified = [wording.FITTING, *self.verified, wording.agreeing(titles)]
 
     def _passed(self) -> Verdict:
         following = wording.following(self.exercise)
@@ -421,6 +419,10 @@ class _Judging:
 def _first(*stages: Callable[[], Verdict | None]) -> Verdict | None:
     """The verdict of the first stage that has one: a failing verdict is false, so `or` would pass it over."""
     return next((verdict for stage in stages if (verdict := stage()) is not None), None)
+
+
+def _with_roles(tables: Sequence[Table], *roles: str) -> tuple[Table, ...]:
+    return tuple(table for table in tables if table.role in roles)
 
 
 @registry.remembered

@@ -47,11 +47,11 @@ def _table(case: Case, observation: Observation) -> Offence | None:
     if largest is None or whole is None or largest.elements < math.prod(whole):
         return None
     t_q, t_k = whole[-2:]
-    made = f"a tensor of shape {largest.shape}"
+    tensor = f"a tensor of shape {largest.shape}"
     if math.prod(largest.shape) < largest.elements:
-        made += f", part of a block of {largest.elements:,} numbers,"
+        tensor += f", part of a block of {largest.elements:,} numbers,"
     return Offence(
-        f"The T × T table stands in memory: with {t_q:,} queries and {t_k:,} keys, {made} was made, and {t_q} · {t_k} = {t_q * t_k:,} "
+        f"The T × T table stands in memory: with {t_q:,} queries and {t_k:,} keys, {tensor} was made, and {t_q} · {t_k} = {t_q * t_k:,} "
         "numbers for each item and head are the whole table. Every tensor has to stay smaller than that.",
         largest.line,
     )
@@ -87,16 +87,16 @@ def einsum_missing(case: Case, observation: Observation) -> Offence | None:
         return None
     needed, scores = pairs * (q[2] + v[2]), pairs * q[2]
     largest = max(pairs, *(int(np.prod(shape)) for shape in (q, k, v)))
-    done, calls = 0, set()
+    work, calls = 0, set()
     for call in observation.calls:
         counted = _EINSUM.fullmatch(call)  # a worker's word: anything else in it is no einsum
         if counted:
             adds, operand = int(counted[1]), int(counted[2])
             again = call in calls and adds == scores and q[2] != v[2]
             calls.add(call)
-            done += adds if (operand <= largest or operand < adds) and not again else 0
-    if done >= needed:
+            work += adds if (operand <= largest or operand < adds) and not again else 0
+    if work >= needed:
         return None
-    if done == 0:
+    if work == 0:
         return Offence("`np.einsum` formed neither of the two products; both were asked for.")
     return Offence("`np.einsum` formed only a part of the two products; both were asked for.")

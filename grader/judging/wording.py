@@ -251,8 +251,8 @@ def advice(failure: Failure | None, slips: Sequence[Slip]) -> tuple[str, ...]:
         return ("Look for a loop or a recursion that never ends, or for work that grows with every call.",)
     if failure.kind == "memory":
         return ("Look for an array that is far larger than the inputs, or a list that keeps growing.",)
-    said = exceptions.advice(failure, slips) if failure.kind in ("exception", "call") else ""
-    return (said,) if said else ()
+    sentence = exceptions.advice(failure, slips) if failure.kind in ("exception", "call") else ""
+    return (sentence,) if sentence else ()
 
 
 def of_modified() -> tuple[str, ...]:
@@ -365,5 +365,5 @@ def extremes(titles: Iterable[str]) -> str:
     return "extremes hold: " + ", ".join(dict.fromkeys(titles))
 
 
-def _capital(said: str) -> str:
-    return said[:1].upper() + said[1:]
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
