@@ -34,7 +34,7 @@ help:
 	@echo "make build   make the notebooks from solutions/*.py"
 	@echo "make audit   prove that every lesson keeps the course's rules"
 	@echo "make site    make the website of the course, in build/site"
-	@echo "make lint    check the style of the code"
+	@echo "make lint    check the style and the types of the code"
 	@echo "make bench   measure the grader"
 	@echo "make fuzz SECONDS=600   try the parsers of strangers' files on random input, each for so many seconds"
 	@echo "make clean   remove the environment and all that tests left"
@@ -73,6 +73,7 @@ test: $(VENV)/.dev $(VENV)/.model
 	@$(BIN)/python tests/find_chromium.py
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check -q .
+	$(BIN)/mypy
 	$(BIN)/grader build --check
 	$(BIN)/python -m pytest -n 2
 
@@ -89,6 +90,7 @@ site: $(VENV)/.site
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check -q .
+	$(BIN)/mypy
 
 bench: $(VENV)/.lab
 	$(BIN)/python benchmarks/check.py
@@ -100,7 +102,7 @@ fuzz: $(VENV)/.dev
 	FUZZ_SECONDS=$(SECONDS) FUZZ_FROM=$(FROM) $(BIN)/python -m pytest -n 0 tests/hostile/test_fuzz.py
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache build dist artefacts
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache build dist artefacts
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # The stamps keep a second run quick: pip runs again only where these files changed.

@@ -77,6 +77,6 @@ def _same(given: Part, left: Part | None) -> bool:
     """Whether an input was left as it was; another NaN is the same NaN."""
     if left is None or (left.kind, left.dtype, left.shape) != (given.kind, given.dtype, given.shape):
         return False
-    if given.array is None or given.array.tobytes() == left.array.tobytes():
+    if given.array is None or left.array is None or given.array.tobytes() == left.array.tobytes():
         return True
     return np.array_equal(given.array, left.array, equal_nan=given.array.dtype.kind == "f")

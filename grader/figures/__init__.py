@@ -106,7 +106,7 @@ def panels(
     rows = -(-n // columns)
     width = width or (4.6 if columns == 1 else min(3.1 * columns, 8.8))
     height = height or rows * min(0.25 + width / columns, 3.4)
-    with matplotlib.rc_context(_settings()):
+    with matplotlib.rc_context(_settings()):  # type: ignore[arg-type]
         fig = Figure(figsize=(width, height), layout="constrained", facecolor="white")
         grid = fig.subplots(rows, columns, squeeze=False, width_ratios=ratios).ravel()
     for spare in grid[n:]:
@@ -390,7 +390,7 @@ def picture(fig: Figure, *, alt: str) -> Picture:
     if not alt.strip():
         raise ValueError("a figure needs alternative text: show(fig, alt='what it shows')")
     settings = _settings()
-    with matplotlib.rc_context(settings):
+    with matplotlib.rc_context(settings):  # type: ignore[arg-type]
         for text in fig.findobj(Text):  # written by a lesson's own code, outside these settings
             text.set_fontfamily(settings["font.family"])
         canvas, dpi = FigureCanvasAgg(fig), fig.dpi

@@ -13,7 +13,7 @@ import numpy as np
 from grader.course import references
 from grader.course.readings import inputs, seen
 from grader.course.spec import Case, Exercise
-from grader.judging.compare import flatten
+from grader.judging.compare import named_parts
 from grader.judging.diagnose import Diagnosis
 from grader.judging.verdict import Verdict
 from grader.worker import probes
@@ -52,29 +52,26 @@ def _of(exercise: Exercise, seed: int) -> Baseline:
     if "einsum_products" in exercise.requires:
         watch += ("einsum",)
     plain = list(exercise.cases(np.random.default_rng(seed)))
-    needed = {key for held in exercise.properties for key in held.needs}
-    by_name = _last_by_position(plain, names, needed)
-    cases = []
+    by_name = _last_by_position(plain, names, {key for rule in exercise.properties for key in rule.needs})
+    cases, unwatched = [], []
     for i, case in enumerate(plain):
-        more = {"watch": watch} if watch else {}
+        options = dict(case.options)
         if i == by_name or case.options.get("by_name"):
-            more["by_name"] = names[: len(case.args)] if i == by_name else names
-        cases.append(replace(case, names=case.names or names, options={**case.options, **more}))
-    unwatched = tuple(replace(case, options={k: v for k, v in case.options.items() if k != "watch"}) for case in cases)
-    given = tuple(inputs(case) for case in unwatched)
-    expected = tuple(
-        seen(case, before, observe(reference, case)) for case, before in zip(unwatched, given, strict=True)
-    )
-    for case, shown in zip(cases, expected, strict=True):
-        if (shown.failure is None) != (case.raises is None):
-            raise RuntimeError(f"the reference of {exercise.name} fails on {case.key!r}: {shown.failure}")
-    parts = tuple(flatten(exercise, shown) for shown in expected)
+            options["by_name"] = names[: len(case.args)] if i == by_name else names
+        unwatched.append(replace(case, names=case.names or names, options=options))
+        cases.append(replace(unwatched[-1], options={**options, "watch": watch}) if watch else unwatched[-1])
+    before = tuple(inputs(case) for case in unwatched)
+    expected = tuple(seen(case, before[i], observe(reference, case)) for i, case in enumerate(unwatched))
+    for case, observation in zip(cases, expected, strict=True):
+        if (observation.failure is None) != (case.raises is None):
+            raise RuntimeError(f"the reference of {exercise.name} fails on {case.key!r}: {observation.failure}")
+    parts = tuple(named_parts(exercise, observation) for observation in expected)
     for case, flat in zip(cases, parts, strict=True):
         if exercise.container != "answer" and any(part.kind == "sequence" for part in flat.values()):
             raise RuntimeError(
                 f"{exercise.name}, {case.key!r}: nothing compares a tuple; its probe says what was `returned`"
             )
-    return Baseline(tuple(cases), expected, parts, given, Diagnosis(exercise, unwatched, expected, given))
+    return Baseline(tuple(cases), expected, parts, before, Diagnosis(exercise, unwatched, expected, before))
 
 
 def _last_by_position(cases: list[Case], names: tuple[str, ...], needed: Set[str]) -> int | None:

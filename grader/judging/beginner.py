@@ -27,7 +27,7 @@ _WITHOUT_INPUT = {"tril", "triu", "ones", "zeros", "full", "arange", "eye"}  # w
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Facts:
     """What rules look at: the finding that is the headline, what every case showed, and what the source says.
 
     expected, actual: by case; the reference's parts by name, and the learner's observation.
@@ -53,56 +53,58 @@ class Evidence:
 
     def on_line(self, kind: str) -> Slip | None:
         """The slip of that kind in the line that raised."""
-        return next(
-            (slip for slip in self.slips if slip.kind == kind and self.failure and slip.line == self.failure.line), None
-        )
+        line = self.failure.line if self.failure else None
+        return next((slip for slip in self.slips if slip.kind == kind and slip.line == line), None)
 
-    def returned(self) -> list[tuple[Mapping[str, Part], Part]]:
+    def returned(self) -> list[tuple[dict[str, Part], Part]]:
         """What was expected and what was returned, of each case in which both are."""
-        found = []
+        pairs = []
         for i, observation in self.actual.items():
-            parts = [part for part in observation.parts.values() if part.role == "returned" and not part.of]
-            expected = {
-                name: part for name, part in self.expected[i].items() if part.role == "returned" and not part.of
-            }
-            if parts and expected and self.cases[i].raises is None and observation.failure is None:
-                found.append((expected, parts[0]))
-        return found
+            expected = {name: part for name, part in self.expected[i].items() if _is_result(part)}
+            results = [part for part in observation.parts.values() if _is_result(part)]
+            if results and expected and self.cases[i].raises is None and observation.failure is None:
+                pairs.append((expected, results[0]))
+        return pairs
 
 
-def sentence(evidence: Evidence, proven: bool) -> str:
+def _is_result(part: Part) -> bool:
+    """Whether it is what the exercise's first call returned."""
+    return part.role == "returned" and not part.of
+
+
+def sentence(facts: Facts, proven: bool) -> str:
     """The sentence of the first rule that fits; '' for none. proven: whether a mistake of the catalogue is proven."""
     rules = (*READ, *(() if proven else OBSERVED))
-    return next(filter(None, (rule(evidence) for rule in rules)), "")
+    return next(filter(None, (rule(facts) for rule in rules)), "")
 
 
 # --- what the source shows -----------------------------------------------------------------------
 
 
-def _nothing_returned(evidence: Evidence) -> str | None:
-    if not evidence.returned() or any(part.kind != "none" for _, part in evidence.returned()):
+def _nothing_returned(facts: Facts) -> str | None:
+    if not facts.returned() or any(part.kind != "none" for _, part in facts.returned()):
         return None
-    name = evidence.exercise.name if evidence.exercise.kind == "function" else "forward"
-    if evidence.slip("print"):
+    name = facts.exercise.name if facts.exercise.kind == "function" else "forward"
+    if facts.slip("print"):
         return (
             f"{name} prints its result and returns nothing. `print` only shows it; write `return` in place of `print`."
         )
-    if evidence.slip("no return"):
+    if facts.slip("no return"):
         return f"{name} has no `return`, so it gives None: end it with `return` and the result."
     return None
 
 
-def _return_in_loop(evidence: Evidence) -> str | None:
-    slip = evidence.slip("return in loop")
+def _return_in_loop(facts: Facts) -> str | None:
+    slip = facts.slip("return in loop")
     return slip and (
         f"`return` stands inside the loop (line {slip.number} of its cell), so the loop ends after its first round: "
         "move `return` to the left, level with the loop's first line."
     )
 
 
-def _input_in_place(evidence: Evidence) -> str | None:
-    slip = evidence.on_line("in place")
-    if not slip or evidence.failure.type != "RuntimeError":
+def _input_in_place(facts: Facts) -> str | None:
+    slip = facts.on_line("in place")
+    if not slip or not facts.failure or facts.failure.type != "RuntimeError":
         return None
     x = slip.name
     return (
@@ -111,10 +113,10 @@ def _input_in_place(evidence: Evidence) -> str | None:
     )
 
 
-def _overwritten_before_backward(evidence: Evidence) -> str | None:
+def _overwritten_before_backward(facts: Facts) -> str | None:
     """The only line that changes something in place, where the backward pass needs what was there."""
-    lines = {slip.number: slip for slip in evidence.slips if slip.kind == "overwrites"}
-    if len(lines) != 1 or not evidence.failure or not exceptions.overwritten(evidence.failure):
+    lines = {slip.number: slip for slip in facts.slips if slip.kind == "overwrites"}
+    if len(lines) != 1 or not facts.failure or not exceptions.overwritten(facts.failure):
         return None
     slip = next(iter(lines.values()))
     return (
@@ -123,26 +125,26 @@ def _overwritten_before_backward(evidence: Evidence) -> str | None:
     )
 
 
-def _waits_for_input(evidence: Evidence) -> str | None:
-    stopped = evidence.failure and (evidence.failure.kind == "timeout" or evidence.on_line("input"))
-    if not stopped or not evidence.slip("input"):
+def _waits_for_input(facts: Facts) -> str | None:
+    stopped = facts.failure and (facts.failure.kind == "timeout" or facts.on_line("input"))
+    if not stopped or not facts.slip("input"):
         return None
     return "`input()` waits for somebody to type, and a check types nothing: all that the exercise needs comes as its parameters."
 
 
-def _without_its_module(evidence: Evidence) -> str | None:
+def _without_its_module(facts: Facts) -> str | None:
     """A function of NumPy's or torch's that is called by its name alone."""
-    name = exceptions.unknown_name(evidence.failure) if evidence.failure else ""
-    library, short = (sys.modules.get("torch"), "torch") if evidence.torch else (np, "np")
+    name = exceptions.unknown_name(facts.failure) if facts.failure else ""
+    library, short = (sys.modules.get("torch"), "torch") if facts.torch else (np, "np")
     if not name or name in READY_MADE or not callable(getattr(library, name, None)):
         return None
-    number = f", or for a single number `math.{name}`" if evidence.torch and hasattr(math, name) else ""
+    number = f", or for a single number `math.{name}`" if facts.torch and hasattr(math, name) else ""
     return f"`{name}` by itself is not defined: write `{short}.{name}`{number}."
 
 
-def _max_without_values(evidence: Evidence) -> str | None:
-    slip = evidence.slip("max")
-    if not (slip and evidence.torch and evidence.failure and evidence.failure.type == "TypeError"):
+def _max_without_values(facts: Facts) -> str | None:
+    slip = facts.slip("max")
+    if not (slip and facts.torch and facts.failure and facts.failure.type == "TypeError"):
         return None
     return (
         f"In torch, `.{slip.name}` along an axis gives two things, the values and where they are: write `.{slip.name}(…).values`, "
@@ -150,36 +152,32 @@ def _max_without_values(evidence: Evidence) -> str | None:
     )
 
 
-def _caret(evidence: Evidence) -> str | None:
-    slip = evidence.slip("caret")
-    if not slip or evidence.exercise.dtype == ("bool",):
+def _caret(facts: Facts) -> str | None:
+    slip = facts.slip("caret")
+    if not slip or facts.exercise.dtype == ("bool",):
         return None
     return f"In Python, `^` is the bitwise 'exclusive or'; a power is written `**` (line {slip.number} of its cell: `{slip.line}`)."
 
 
-def _assert_for_raise(evidence: Evidence) -> str | None:
-    failure, claim = evidence.failure, evidence.finding.claim
-    if (
-        evidence.finding.kind != "raises"
-        or not failure
-        or failure.type != "AssertionError"
-        or not evidence.slip("assert")
-    ):
+def _assert_for_raise(facts: Facts) -> str | None:
+    failure, claim = facts.failure, facts.finding.claim
+    asserted = failure is not None and failure.type == "AssertionError" and facts.slip("assert")
+    if facts.finding.kind != "raises" or not asserted:
         return None
     return f"`assert` raises AssertionError, and `python -O` leaves it out. Write `if …: raise {claim}(…)`, with the opposite condition."
 
 
-def _numpy_in_torch(evidence: Evidence) -> str | None:
-    finding, slip = evidence.finding, evidence.slip("numpy")
-    if not (evidence.torch and slip):
+def _numpy_in_torch(facts: Facts) -> str | None:
+    finding, slip = facts.finding, facts.slip("numpy")
+    if not (facts.torch and slip):
         return None
     if finding.failure:
-        slip = evidence.on_line("numpy")
-    elif finding.actual is None or finding.actual.kind != "ndarray":
+        slip = facts.on_line("numpy")
+    elif finding.actual.kind != "ndarray":
         slip = None
     if not slip:
         return None
-    gradients = any(part.role == "gradient" for parts in evidence.expected for part in parts.values())
+    gradients = any(part.role == "gradient" for parts in facts.expected for part in parts.values())
     graph = gradients and slip.name.rpartition(".")[2] not in _WITHOUT_INPUT
     return (
         f"`{slip.name}` is a NumPy function; this exercise works with torch tensors. Use torch's own function or the tensor's method"
@@ -187,30 +185,29 @@ def _numpy_in_torch(evidence: Evidence) -> str | None:
     )
 
 
-def _layer_in_forward(evidence: Evidence) -> str | None:
-    slip = evidence.slip("layer in forward")
+def _layer_in_forward(facts: Facts) -> str | None:
+    slip = facts.slip("layer in forward")
     return slip and (
         f"`forward` makes a new `{slip.name}` at each call, with new random weights that no optimizer knows: make layers in "
         "`__init__`, keep them as `self.…`, and only call them in `forward`."
     )
 
 
-def _loose_layers(evidence: Evidence) -> str | None:
-    slip = evidence.slip("loose layers")
+def _loose_layers(facts: Facts) -> str | None:
+    slip = facts.slip("loose layers")
     return slip and (
         f"`self.{slip.name}` keeps layers in a plain list or dict, where the module does not know them: neither `.to(…)` and "
         "`.double()` nor an optimizer reaches them. Use `nn.ModuleList` or `nn.ModuleDict`, or an attribute for each."
     )
 
 
-def _unused(evidence: Evidence) -> str | None:
-    slip = next(
-        (slip for slip in evidence.slips if slip.kind == "unused" and slip.name not in evidence.exercise.spare), None
-    )
-    if not slip or evidence.finding.kind == "failure":
+def _unused(facts: Facts) -> str | None:
+    unused = [slip for slip in facts.slips if slip.kind == "unused" and slip.name not in facts.exercise.spare]
+    if not unused or facts.finding.kind == "failure":
         return None
+    slip = unused[0]
     return (
-        f"The parameter `{slip.name}` is never used in {evidence.exercise.name}: a number or a name from elsewhere stands in its place, "
+        f"The parameter `{slip.name}` is never used in {facts.exercise.name}: a number or a name from elsewhere stands in its place, "
         "or a step is missing."
     )
 
@@ -218,30 +215,29 @@ def _unused(evidence: Evidence) -> str | None:
 # --- what was observed ---------------------------------------------------------------------------
 
 
-def _whole_length(evidence: Evidence) -> str | None:
+def _float_as_length(facts: Facts) -> str | None:
     """A float with a whole value where a length or an index is needed."""
-    failure = evidence.failure
+    failure = facts.failure
     if not failure or failure.kind != "exception" or failure.type not in ("TypeError", "IndexError"):
         return None
     if not exceptions.needs_whole(failure):
         return None
-    divides = "`/` always gives a float, also where it divides evenly; `//` gives a whole number."
+    division = "`/` always gives a float, also where it divides evenly; `//` gives a whole number."
     if exceptions.divides(failure):
-        return f"A length or an index must be a whole number: {divides}"
-    whole = next((one for one in failure.shapes if one.kind == "float" and one.value.is_integer()), None)
-    return (
-        whole
-        and f"A length or an index must be a whole number, and `{whole.name}` is the float {whole.said}: {divides}"
-    )
+        return f"A length or an index must be a whole number: {division}"
+    for one in failure.shapes:
+        if one.kind == "float" and one.value.is_integer():
+            return f"A length or an index must be a whole number, and `{one.name}` is the float {one.said}: {division}"
+    return None
 
 
-def _star_for_product(evidence: Evidence) -> str | None:
+def _star_for_product(facts: Facts) -> str | None:
     """Two arrays of the failing line that do not go together entry by entry, and do as a matrix product."""
-    failure = evidence.failure
+    failure = facts.failure
     if not failure or failure.type not in ("ValueError", "RuntimeError"):
         return None
     shapes = {one.name: one.shape for one in failure.shapes if one.kind == "array"}
-    for slip in evidence.slips:
+    for slip in facts.slips:
         if slip.kind != "star" or slip.line != failure.line:
             continue
         first, second = shapes.get(slip.name, ()), shapes.get(slip.other, ())
@@ -249,18 +245,14 @@ def _star_for_product(evidence: Evidence) -> str | None:
             second = (*second[:-2], *second[:-3:-1])
         if len(first) < 2 or len(second) < 2 or _go_together(first, second):
             continue
-        said = f"`*` multiplies entry by entry, and shapes {first} and {second} do not fit so"
+        why = f"`*` multiplies entry by entry, and shapes {first} and {second} do not fit so"
         if first == second[::-1] and not slip.turned:
-            return f"{said}: one of the two is transposed, or the matrix product is meant, which is written `@`."
+            return f"{why}: one of the two is transposed, or the matrix product is meant, which is written `@`."
         if first[-1] == second[-2] and len(second) in (2, len(first)):
-            return f"{said}; the matrix product is written `@`."
-        if (
-            evidence.on_line("summed")
-            and len(first) == len(second) == 2
-            and first[-1] == second[-1]
-            and not slip.turned
-        ):
-            return f"{said}; all rows times all rows is the matrix product `{slip.name} @ {slip.other}.T`."
+            return f"{why}; the matrix product is written `@`."
+        two_axes = len(first) == len(second) == 2
+        if facts.on_line("summed") and two_axes and first[-1] == second[-1] and not slip.turned:
+            return f"{why}; all rows times all rows is the matrix product `{slip.name} @ {slip.other}.T`."
     return None
 
 
@@ -272,65 +264,63 @@ def _go_together(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
     return True
 
 
-def _a_list(evidence: Evidence) -> str | None:
+def _a_list(facts: Facts) -> str | None:
     """A list in place of an array: one that NumPy or torch can make an array of the expected shape of."""
-    if evidence.exercise.container not in ("ndarray", "tensor") or evidence.finding.kind != "type":
+    if facts.exercise.container not in ("ndarray", "tensor") or facts.finding.kind != "type":
         return None
-    actual, expected = evidence.finding.actual, evidence.finding.expected
+    actual = facts.finding.actual
     shape = _list_shape(actual)
-    if actual.kind != "sequence" or expected is None or shape is None:
+    if actual.kind != "sequence" or shape is None:
         return None
-    made = "a tensor" if evidence.torch else "an array"
-    tensors = any(item.kind == "tensor" for item in actual.items)
-    way = "torch.stack(rows)" if tensors else "torch.tensor(rows)" if evidence.torch else "np.array(rows)"
-    right = " Its numbers have the right shape." if shape == expected.shape else ""
-    return (
-        f"The rows were collected in a {actual.text or 'list'}, which is not {made}: `{way}` makes one of them.{right}"
-    )
+    array, call = "an array", "np.array(rows)"
+    if facts.torch:
+        stacked = any(item.kind == "tensor" for item in actual.items)
+        array, call = "a tensor", "torch.stack(rows)" if stacked else "torch.tensor(rows)"
+    right = " Its numbers have the right shape." if shape == facts.finding.expected.shape else ""
+    return f"The rows were collected in a {actual.text or 'list'}, which is not {array}: `{call}` makes one of them.{right}"
 
 
 def _list_shape(part: Part) -> tuple[int, ...] | None:
     """The shape that an array of nested lists would have; None where they are uneven or hold something else."""
     if part.kind != "sequence":
         return part.shape
-    inner = {_list_shape(item) for item in part.items}
-    return None if len(inner) != 1 or None in inner else (len(part.items), *inner.pop())
+    shapes = {_list_shape(item) for item in part.items}
+    inner = shapes.pop() if len(shapes) == 1 else None
+    return None if inner is None else (len(part.items), *inner)
 
 
-def _own_raise(evidence: Evidence) -> str | None:
+def _own_raise(facts: Facts) -> str | None:
     """The answer's own `raise` refused an input that the contract allows."""
-    failure = evidence.failure
-    slip = evidence.on_line("raise")
-    if (
-        evidence.exercise.kind == "answer"
-        or evidence.finding.kind != "failure"
-        or not slip
-        or not exceptions.raised_by(slip, failure)
-    ):
+    failure, slip = facts.failure, facts.on_line("raise")
+    if facts.exercise.kind == "answer" or facts.finding.kind != "failure" or not failure or not slip:
+        return None
+    if not exceptions.raised_by(slip, failure):
         return None
     return "This input is valid, and the answer's own `raise` refused it: look at the condition of that `raise`."
 
 
-def _another_order(evidence: Evidence) -> str | None:
+def _another_order(facts: Facts) -> str | None:
     """The right things, all of them, in another order than the exercise names."""
-    names, shown = evidence.exercise.parts, evidence.returned()
-    if len(names) == 1 or not shown or len(names) > 4:
+    names, returned = facts.exercise.parts, facts.returned()
+    if len(names) == 1 or not returned or len(names) > 4:
         return None
     for order in permutations(range(len(names))):
-        if order != tuple(range(len(names))) and all(_same_in_order(expected, part, order) for expected, part in shown):
-            came = ", ".join(names[at] for at in order)
-            return f"The numbers are right and in another order: ({came}) is returned; expected ({', '.join(names)})."
+        if order != tuple(range(len(names))) and all(
+            _same_in_order(expected, part, order) for expected, part in returned
+        ):
+            actual = ", ".join(names[at] for at in order)
+            return f"The numbers are right and in another order: ({actual}) is returned; expected ({', '.join(names)})."
     return None
 
 
 def _same_in_order(expected: Mapping[str, Part], part: Part, order: Sequence[int]) -> bool:
-    wanted = list(expected.values())
+    parts = list(expected.values())
     return len(part.items) == len(order) and all(
-        same_numbers(wanted[at], item) for at, item in zip(order, part.items, strict=True)
+        same_numbers(parts[at], item) for at, item in zip(order, part.items, strict=True)
     )
 
 
-Rule = Callable[[Evidence], str | None]
+Rule = Callable[[Facts], str | None]
 READ: Iterable[Rule] = (
     _nothing_returned,
     _return_in_loop,
@@ -343,7 +333,7 @@ READ: Iterable[Rule] = (
     _max_without_values,
     _caret,
     _numpy_in_torch,
-    _whole_length,
+    _float_as_length,
     _star_for_product,
 )
 OBSERVED: Iterable[Rule] = (_own_raise, _overwritten_before_backward, _a_list, _another_order, _unused)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from grader.course.spec import Case, Exercise
-from grader.judging.findings import ORDER, Finding, Kind
+from grader.judging.findings import ORDER, Finding
 from grader.worker.values import Observation, Part
 
 # the kinds of parts that an exercise's `container` allows
@@ -40,6 +41,13 @@ def flatten(exercise: Exercise, observation: Observation) -> dict[str, Part] | F
     return flat
 
 
+def named_parts(exercise: Exercise, observation: Observation) -> dict[str, Part]:
+    """The parts of an observation that is known to hold as many things as the exercise returns."""
+    parts = flatten(exercise, observation)
+    assert not isinstance(parts, Finding), f"{exercise.name} returned {parts.names}"
+    return parts
+
+
 def raises_as_asked(case: Case, actual: Observation) -> bool:
     """Whether a case must raise, and what was observed raised just that."""
     return bool(case.raises and actual.failure and actual.failure.is_a(case.raises))
@@ -53,18 +61,34 @@ def same_numbers(expected: Part, actual: Part) -> bool:
     return close(one.array.astype(np.float64), other.array.astype(np.float64), rtol=1e-4, atol=1e-5)
 
 
+def differences(exercise: Exercise, case: Case, expected: Observation, actual: Observation) -> list[Finding]:
+    """Every difference between two results of a case that asks for no exception, in the order of judging."""
+    parts = flatten(exercise, actual)
+    if isinstance(parts, Finding):
+        return [parts]
+    if exercise.compare is not None:
+        sentence = exercise.compare(case, expected, actual)
+        return [Finding("compared", exercise.parts[0], sentence=sentence)] if sentence else []
+    return compare(exercise, case, named_parts(exercise, expected), parts)
+
+
+def is_wrong(exercise: Exercise, case: Case, expected: Observation, actual: Observation) -> bool:
+    """Whether an observation is not what the case asks for."""
+    if case.raises is not None:
+        return not raises_as_asked(case, actual)
+    return bool(actual.failure or actual.modified or differences(exercise, case, expected, actual))
+
+
 def compare(exercise: Exercise, case: Case, expected: Mapping[str, Part], actual: Mapping[str, Part]) -> list[Finding]:
     """Every difference between a candidate's parts and the reference's, in the order of judging."""
-    found = []
     scale = gradient_scale(expected)
-    for name, part in expected.items():
-        if name not in actual:
-            found.append(Finding("absent", name, part.role, part.of, part))
-            continue
-        finding = _compare_part(exercise, case, name, part, actual[name], scale)
-        if finding:
-            found.append(finding)
-    return sorted(found, key=lambda finding: ORDER.index(finding.stage))
+    findings = [
+        _compare_part(exercise, case, name, part, actual[name], scale)
+        if name in actual
+        else Finding("absent", name, part.role, part.of, part)
+        for name, part in expected.items()
+    ]
+    return sorted(filter(None, findings), key=lambda finding: ORDER.index(finding.stage))
 
 
 def gradient_scale(expected: Mapping[str, Part]) -> float:
@@ -87,46 +111,40 @@ def _compare_part(
     if exercise.container in ("answer", "number"):
         expected, actual = numbers(expected), numbers(actual)
 
-    def found(kind: Kind, **more: object) -> Finding:
-        return Finding(kind, name, role, of, expected, actual, **more)  # type: ignore[arg-type]
+    def finding(kind: str, **data: Any) -> Finding:
+        return Finding(kind, name, role, of, expected, actual, **data)
 
     if expected.array is None or expected.kind == "bool":
         kind = _plain_difference(expected, actual)
-        return found(kind) if kind else None
-    if not _is_held_as_asked(exercise, role, expected, actual):
-        return found("cut" if role == "gradient" and actual.kind == "none" else "type")
+        return finding(kind) if kind else None
+    if actual.kind not in allowed_kinds(exercise, role, expected) or actual.array is None:
+        return finding("cut" if role == "gradient" and actual.kind == "none" else "type")
     if actual.shape != expected.shape:
-        return found("shape")
+        return finding("shape")
     allowed = case.dtype or exercise.dtype
     # Autograd gives a gradient its input's type, and numbers typed in as an answer may have any.
     if role != "gradient" and exercise.container != "answer" and not _is_right_dtype(expected, actual, allowed):
-        return found("dtype", allowed=allowed)
-    numeric = _numeric_difference(expected.array, actual.array, *tolerances(exercise, case, role, scale))
-    return found(**numeric) if numeric else None  # type: ignore[arg-type]
+        return finding("dtype", allowed=allowed)
+    difference = _numeric_difference(expected.array, actual.array, *tolerances(exercise, case, role, scale))
+    return finding(**difference) if difference else None
 
 
-def _plain_difference(expected: Part, actual: Part) -> Kind | None:
-    """Of what is no array: a claim, a text, None, a tuple."""
+def _plain_difference(expected: Part, actual: Part) -> str:
+    """Of what is no array: a claim, a text, None, a tuple; '' for none."""
     if actual.kind != expected.kind or len(actual.items) != len(expected.items):
         return "type"
     if expected.kind == "bool" and bool(actual.array) != bool(expected.array):
         return "flag"
-    return "text" if expected.kind in ("text", "other") and actual.text != expected.text else None
+    return "text" if expected.kind in ("text", "other") and actual.text != expected.text else ""
 
 
 def numbers(part: Part) -> Part:
     """A list or tuple of numbers as one array, for answers; anything else unchanged."""
-    if part.kind != "sequence" or any(item.array is None or item.shape != () for item in part.items):
+    arrays = [item.array for item in part.items if item.array is not None and item.shape == () and item.kind != "bool"]
+    if part.kind != "sequence" or len(arrays) < len(part.items):
         return part
-    if any(item.kind == "bool" for item in part.items):
-        return part
-    return Part(
-        "ndarray",
-        np.array([item.array.astype(np.float64) for item in part.items]),
-        "float64",
-        role=part.role,
-        of=part.of,
-    )
+    array = np.array([array.astype(np.float64) for array in arrays])
+    return Part("ndarray", array, "float64", role=part.role, of=part.of)
 
 
 def allowed_kinds(exercise: Exercise, role: str, expected: Part) -> tuple[str, ...]:
@@ -138,21 +156,21 @@ def allowed_kinds(exercise: Exercise, role: str, expected: Part) -> tuple[str, .
     return CONTAINERS.get(exercise.container, (expected.kind,))
 
 
-def _is_held_as_asked(exercise: Exercise, role: str, expected: Part, actual: Part) -> bool:
-    return actual.kind in allowed_kinds(exercise, role, expected) and actual.array is not None
-
-
 def _is_right_dtype(expected: Part, actual: Part, allowed: tuple[str, ...]) -> bool:
     if allowed:
-        return actual.dtype in allowed or (
-            actual.kind == "number" and actual.array.dtype.kind == "f" and "float64" in allowed
-        )
-    if expected.array.dtype.kind == "b" or actual.dtype == "bool":
-        return expected.array.dtype.kind == "b" and actual.dtype == "bool"
+        return actual.dtype in allowed or (actual.kind == "number" and has_kind(actual, "f") and "float64" in allowed)
+    if has_kind(expected, "b") or actual.dtype == "bool":
+        return has_kind(expected, "b") and actual.dtype == "bool"
     return actual.dtype not in ("float16", "bfloat16")
 
 
-def _numeric_difference(expected: np.ndarray, actual: np.ndarray, rtol: float, atol: float) -> dict[str, object] | None:
+def has_kind(part: Part, kinds: str) -> bool:
+    """Whether its numbers are of one of NumPy's kinds, 'b', 'i', 'u' or 'f'."""
+    return part.array is not None and part.array.dtype.kind in kinds
+
+
+def _numeric_difference(expected: np.ndarray, actual: np.ndarray, rtol: float, atol: float) -> dict[str, Any] | None:
+    """The kind of a finding and its data; None where the numbers agree."""
     if expected.dtype == actual.dtype and expected.tobytes() == actual.tobytes():
         return None  # often, and for a tenth of what follows
     one, other = _float64(expected), _float64(actual)

@@ -10,7 +10,8 @@ aside, and the same is tried again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -21,21 +22,22 @@ from grader.course.patches import Edit, Patch, joined
 from grader.course.readings import seen
 from grader.course.spec import Case, Exercise
 from grader.judging import outcomes
-from grader.judging.compare import close, compare, flatten, gradient_scale, numbers, raises_as_asked, tolerances
+from grader.judging.compare import close, flatten, gradient_scale, is_wrong, numbers, raises_as_asked, tolerances
 from grader.judging.findings import Finding
 from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Observation, Part
 
 # Of pairs on cases: counts and no clock, so that a verdict is the same on every machine. A module costs many times what a function does.
 MOST_RUNS = {"function": 150, "class": 90}
-Key = tuple[int, ...]  # positions in exercise.mistakes
-Alike = Callable[[Case, Observation, Observation], bool]
+Key = tuple[int, ...]  # positions in exercise.mistakes: one, or two that are made together
+Ids = tuple[str, ...]
+Observations = Mapping[int, Observation]  # by the case's position
 
 
 class Diagnosis:
     """The mistakes of one exercise, each run at most once on each of its cases, and kept.
 
-    cases, expected, inputs: the drawn cases, the reference's observations and the cases' inputs, in the same order.
+    cases, expected, inputs: the cases, the reference's observations and the cases' inputs, in the same order.
     """
 
     def __init__(
@@ -49,68 +51,64 @@ class Diagnosis:
         self.cases = tuple(cases)
         self.expected = tuple(expected)
         self.inputs = tuple(inputs)
-        self._order = [mistake.id for mistake in exercise.mistakes]
-        self._edits: dict[Key, tuple[Edit, ...]] = {}
-        self._built: dict[Key, Any] = {}
-        self._seen: dict[tuple[Key, int], Observation] = {}
-        self._wrong: dict[tuple[Key, int], bool] = {}
         self._runs = 0
-        self._needed = 1 if exercise.kind == "answer" else outcomes.PROOF
+        self._proofs_needed = 1 if exercise.kind == "answer" else outcomes.PROOF
+        self._edits = cache(self._find_edits)
+        self._object = cache(self._build)
+        self._observation = cache(self._observe)
+        self._breaks = cache(lambda key, i: self._fails(i, self._observation(key, i)))
 
-    def mistakes(self, actual: Mapping[int, Observation]) -> list[tuple[str, ...]]:
-        """The mistakes that fit, each as a tuple of one id or two.
-
-        actual: what was observed of the candidate, by the case's position; cases may be missing.
-        """
+    def mistakes(self, actual: Observations) -> list[Ids]:
+        """The mistakes that fit, each as a tuple of one id or two. actual: of the candidate; cases may be missing."""
         with same_random_state(one_thread=True):
-            found = self._mistakes(actual)
-            rest = {i: shown for i, shown in actual.items() if shown.failure is None or shown.failure.kind != "call"}
-            return found or (self._mistakes(rest) if len(rest) < len(actual) else [])
+            ids = self._mistakes(actual)
+            called = {i: one for i, one in actual.items() if one.failure is None or one.failure.kind != "call"}
+            return ids or (self._mistakes(called) if len(called) < len(actual) else [])
 
-    def _mistakes(self, actual: Mapping[int, Observation]) -> list[tuple[str, ...]]:
-        failing = {i for i, shown in actual.items() if self._fails(i, shown)}  # what is right is no mistake's own
+    def _mistakes(self, actual: Observations) -> list[Ids]:
+        failing = {i for i, one in actual.items() if self._fails(i, one)}  # what is right is no mistake's own
         # What is cheap comes first, and of that what fails: most mistakes end there.
         everywhere = sorted(actual, key=lambda i: (self.cases[i].costly, i not in failing))
-        found = self._singles(actual, failing, everywhere)
-        if found or self.exercise.kind == "answer":
-            return found
-        found = [(id,) for id in outcomes.found(self.exercise, self.cases, self.expected, actual)]
-        found = found or self._singles(actual, failing, everywhere, _alike) or self._pairs(actual, failing, everywhere)
-        if found:
-            return found
+        singles = self._singles(actual, failing, everywhere)
+        if singles or self.exercise.kind == "answer":
+            return singles
+        symptom = outcomes.symptom(self.exercise, self.cases, self.expected, actual)
+        if symptom:
+            return [(symptom,)]
         ordinary = [i for i in everywhere if self.cases[i].stage == "values" and self.cases[i].raises is None]
-        return self._singles(actual, failing, ordinary) or self._singles(actual, failing, ordinary, _alike)
+        return (
+            self._singles(actual, failing, everywhere, other_words=True)
+            or self._pairs(actual, failing, everywhere)
+            or self._singles(actual, failing, ordinary)
+            or self._singles(actual, failing, ordinary, other_words=True)
+        )
 
     def _singles(
-        self, actual: Mapping[int, Observation], failing: Collection[int], at: list[int], alike: Alike | None = None
-    ) -> list[tuple[str, ...]]:
-        if sum(i in failing for i in at) < self._needed:
+        self, actual: Observations, failing: Collection[int], at: list[int], other_words: bool = False
+    ) -> list[Ids]:
+        if sum(i in failing for i in at) < self._proofs_needed:
             return []
         keys = [(number,) for number in range(len(self.exercise.mistakes))]
-        return list(dict.fromkeys(self._ids(key) for key in keys if self._fits(key, actual, at, alike)))
+        return list(dict.fromkeys(self._ids(key) for key in keys if self._fits(key, actual, at, other_words)))
 
-    def _pairs(
-        self, actual: Mapping[int, Observation], failing: Collection[int], at: list[int]
-    ) -> list[tuple[str, ...]]:
-        ends = [i for i in at if i in failing]
-        if len(ends) < self._needed:
+    def _pairs(self, actual: Observations, failing: Collection[int], at: list[int]) -> list[Ids]:
+        """Two at most. Where all failing cases are costly, none: to try pairs on these would take too long."""
+        cheap = [i for i in at if i in failing and not self.cases[i].costly]
+        if not cheap or sum(i in failing for i in at) < self._proofs_needed:
             return []
-        ends = [i for i in ends if not self.cases[i].costly]
-        if not ends:
-            return []  # to try pairs on costly cases would take too long
-        found: dict[tuple[str, ...], None] = {}
+        fitting: list[Ids] = []
         enough = self._runs + MOST_RUNS[self.exercise.kind]
-        for key in self._candidates(actual, dict.fromkeys((ends[0], ends[-1]))):
+        for key in self._candidates(actual, dict.fromkeys((cheap[0], cheap[-1]))):
             ids = self._ids(key)
-            if ids[0] == ids[1] or ids in found or not self._combine(key):
+            if ids[0] == ids[1] or ids in fitting or self._object(key) is None:
                 continue
             if self._fits(key, actual, at):
-                found[ids] = None
-            if len(found) == 2 or self._runs >= enough:
+                fitting.append(ids)
+            if len(fitting) == 2 or self._runs >= enough:
                 break
-        return list(found)
+        return fitting
 
-    def _candidates(self, actual: Mapping[int, Observation], failing: Iterable[int]) -> list[Key]:
+    def _candidates(self, actual: Observations, failing: Iterable[int]) -> list[Key]:
         """Pairs that may be behind it, the likeliest first: those of which one member alone shows most of what is wrong.
 
         failing: the cases by which members are chosen.
@@ -119,13 +117,13 @@ class Diagnosis:
             n for n, one in enumerate(self.exercise.mistakes) if isinstance(one.wrong, Patch) and "+" not in one.id
         ]
         members = [n for n in patches if all(self._may_take_part((n,), i, actual[i]) for i in failing)]
-        shows = {n: {(i, what) for i in failing for what in self._shown((n,), i, actual[i])} for n in members}
-        changes = {n for n in members if any(self._is_wrong((n,), i) for i in failing)}
+        shows = {n: {(i, what) for i in failing for what in self._explained((n,), i, actual[i])} for n in members}
+        changes = {n for n in members if any(self._breaks((n,), i) for i in failing)}
         pairs = [pair for pair in combinations(members, 2) if changes & set(pair)]
         return sorted(pairs, key=lambda pair: -len(shows[pair[0]] | shows[pair[1]]))
 
-    def _shown(self, key: Key, i: int, actual: Observation) -> set[str]:
-        """What is wrong in what was observed and comes from a mistake alone just so: names of parts, or '' for a failure."""
+    def _explained(self, key: Key, i: int, actual: Observation) -> set[str]:
+        """The names of the wrong parts that a mistake alone shows in the same way; '' for a failure."""
         alone = self._observation(key, i)
         if alone.failure or actual.failure:
             return {""} if _same_failure(alone, actual) else set()
@@ -136,9 +134,9 @@ class Diagnosis:
         }
 
     def _may_take_part(self, key: Key, i: int, actual: Observation) -> bool:
-        """Whether a mistake can be one of two behind what was observed: alone, it disturbs nothing that is right there."""
+        """Whether a mistake can be one of two behind what was observed: alone, it breaks no correct part."""
         alone = self._observation(key, i)
-        if not self._is_wrong(key, i):
+        if not self._breaks(key, i):
             return True
         if alone.failure or actual.failure:
             return bool(actual.failure)  # in other words too: a second mistake may change the shapes that they tell
@@ -150,78 +148,63 @@ class Diagnosis:
         return True
 
     def _parts(self, i: int, alone: Observation, actual: Observation) -> dict[str, tuple[Part, Part, Part]]:
-        """The parts that are there in the reference's, a mistake's and the learner's observation of a case, by name."""
-        three = [flatten(self.exercise, seen) for seen in (self.expected[i], alone, actual)]
-        if any(isinstance(flat, Finding) for flat in three):  # not as many things as were expected
-            three = [seen.parts for seen in (self.expected[i], alone, actual)]
-        return {
-            name: tuple(parts[name] for parts in three) for name in three[0] if all(name in parts for parts in three)
-        }
+        """The parts that the reference, a mistake and the learner all have of a case, by name."""
+        observations = self.expected[i], alone, actual
+        parts = [flat for one in observations if not isinstance(flat := flatten(self.exercise, one), Finding)]
+        if len(parts) < 3:  # not as many things as were expected
+            parts = [one.parts for one in observations]
+        right, mine, theirs = parts
+        return {name: (right[name], mine[name], theirs[name]) for name in right if name in mine and name in theirs}
 
-    def _ids(self, key: Key) -> tuple[str, ...]:
+    def _ids(self, key: Key) -> Ids:
+        mistakes = self.exercise.mistakes
         if len(key) == 1:
-            return tuple(self.exercise.mistakes[key[0]].id.split("+"))
-        return tuple(sorted((self.exercise.mistakes[number].id for number in key), key=self._order.index))
+            return tuple(mistakes[key[0]].id.split("+"))
+        order = [mistake.id for mistake in mistakes]
+        return tuple(sorted((mistakes[number].id for number in key), key=order.index))
 
-    def _combine(self, key: Key) -> bool:
-        """Whether the two patches of a key can be made together; then they are."""
-        if key not in self._edits:
-            one, other = (self._edits_of(number) for number in key)
-            both = joined(one, other)
-            self._edits[key] = both or ()
-            if both:
-                try:
-                    self._built[key] = references.patched(self.exercise, both)
-                except Exception:  # together they may be no Python, or a class that cannot be made
-                    self._edits[key] = ()
-        return bool(self._edits[key])
-
-    def _edits_of(self, number: int) -> tuple[Edit, ...]:
-        if (number,) not in self._edits:
-            self._edits[number,] = references.edits_of(self.exercise, self.exercise.mistakes[number].wrong)
-        return self._edits[number,]
+    def _find_edits(self, number: int) -> tuple[Edit, ...]:
+        return references.edits_of(self.exercise, self.exercise.mistakes[number].wrong)
 
     def _build(self, key: Key) -> Any:
-        if key not in self._built:
-            (number,) = key
-            self._built[key] = references.wrong(self.exercise, self.exercise.mistakes[number])
-        return self._built[key]
+        """The object that shows a mistake, or two; None where the patches of two do not go together."""
+        if len(key) == 1:
+            return references.wrong(self.exercise, self.exercise.mistakes[key[0]])
+        edits = joined(self._edits(key[0]), self._edits(key[1]))
+        try:
+            return references.patched(self.exercise, edits) if edits else None
+        except Exception:  # together they may be no Python, or a class that cannot be made
+            return None
 
-    def _fits(self, key: Key, actual: Mapping[int, Observation], at: list[int], alike: Alike | None = None) -> bool:
-        """alike: whether two observations that differ count all the same, where a third that does not differ proves the mistake, too."""
-        proofs, apart = 0, 0
+    def _fits(self, key: Key, actual: Observations, at: list[int], other_words: bool = False) -> bool:
+        """Whether a mistake shows on these cases what was observed, and is wrong on enough of them.
+
+        other_words: whether two exceptions in different words count as the same, where another case proves the mistake, too.
+        """
+        proofs, differently_worded = 0, 0
         for i in at:
             self._runs += 1  # also where what it showed is kept from before
             mistake = self._observation(key, i)
             if self._same(i, mistake, actual[i]):
-                proofs += self._is_wrong(key, i)
-            elif alike is None or not alike(self.cases[i], mistake, actual[i]):
-                return False
+                proofs += self._breaks(key, i)
+            elif other_words and _both_fail(self.cases[i], mistake, actual[i]):
+                differently_worded += 1
             else:
-                apart += 1
-        return proofs >= self._needed or (proofs > 0 and proofs + apart >= self._needed)
+                return False
+        return proofs >= self._proofs_needed or (proofs > 0 and proofs + differently_worded >= self._proofs_needed)
 
-    def _observation(self, key: Key, i: int) -> Observation:
-        if (key, i) not in self._seen:
-            self._seen[key, i] = seen(self.cases[i], self.inputs[i], observe(self._build(key), self.cases[i]))
-        return self._seen[key, i]
+    def _observe(self, key: Key, i: int) -> Observation:
+        return seen(self.cases[i], self.inputs[i], observe(self._object(key), self.cases[i]))
 
     def _fails(self, i: int, actual: Observation) -> bool:
-        return differs(self.exercise, self.cases[i], self.expected[i], actual)
-
-    def _is_wrong(self, key: Key, i: int) -> bool:
-        if (key, i) not in self._wrong:
-            self._wrong[key, i] = self._fails(i, self._observation(key, i))
-        return self._wrong[key, i]
+        return is_wrong(self.exercise, self.cases[i], self.expected[i], actual)
 
     def _same(self, i: int, mistake: Observation, actual: Observation) -> bool:
-        if all(raises_as_asked(self.cases[i], shown) for shown in (mistake, actual)):
+        if all(raises_as_asked(self.cases[i], one) for one in (mistake, actual)):
             return True  # both raise as asked, in whatever words
         if mistake.failure or actual.failure:
             return _same_failure(mistake, actual)
-        if set(mistake.modified) != set(actual.modified):
-            return False
-        if mistake.parts.keys() != actual.parts.keys():
+        if set(mistake.modified) != set(actual.modified) or mistake.parts.keys() != actual.parts.keys():
             return False
         scale = gradient_scale(mistake.parts)
         return all(self._same_part(i, part, actual.parts[name], scale) for name, part in mistake.parts.items())
@@ -229,29 +212,17 @@ class Diagnosis:
     def _same_part(self, i: int, one: Part, other: Part, scale: float | None = None) -> bool:
         if scale is None:
             scale = gradient_scale(self.expected[i].parts)
-        picky = bool(self.cases[i].dtype or self.exercise.dtype)
-        return _same_part(one, other, *tolerances(self.exercise, self.cases[i], one.role, scale), picky)
+        same_dtype = bool(self.cases[i].dtype or self.exercise.dtype)
+        return _same_part(one, other, *tolerances(self.exercise, self.cases[i], one.role, scale), same_dtype)
 
 
-def differs(exercise: Exercise, case: Case, expected: Observation, actual: Observation) -> bool:
-    """True where an observation is not what the case asks for."""
-    if case.raises is not None:
-        return not raises_as_asked(case, actual)
-    if actual.failure or actual.modified:
-        return True
-    if exercise.compare is not None:
-        return exercise.compare(case, expected, actual) is not None
-    parts = flatten(exercise, actual)
-    return isinstance(parts, Finding) or bool(compare(exercise, case, flatten(exercise, expected), parts))
-
-
-def _alike(case: Case, mistake: Observation, actual: Observation) -> bool:
+def _both_fail(case: Case, mistake: Observation, actual: Observation) -> bool:
     """Both end in an exception, in whatever words: how it is raised depends on how a thing is written. Where a case must
     raise and neither does so as asked, it does not matter what they do in its place."""
-    ended = [shown.failure is not None and shown.failure.kind == "exception" for shown in (mistake, actual)]
+    both = (mistake, actual)
     if case.raises is None:
-        return all(ended)
-    return not any(raises_as_asked(case, shown) for shown in (mistake, actual))
+        return all(one.failure is not None and one.failure.kind == "exception" for one in both)
+    return not any(raises_as_asked(case, one) for one in both)
 
 
 def _same_failure(mistake: Observation, actual: Observation) -> bool:
@@ -261,19 +232,19 @@ def _same_failure(mistake: Observation, actual: Observation) -> bool:
     return one.type == other.type and one.message == other.message
 
 
-def _same_part(mistake: Part, actual: Part, rtol: float, atol: float, picky: bool) -> bool:
+def _same_part(mistake: Part, actual: Part, rtol: float, atol: float, same_dtype: bool) -> bool:
     mistake, actual = numbers(mistake), numbers(actual)
     if mistake.kind == "sequence" or actual.kind == "sequence":
         return (
             mistake.kind == actual.kind
             and len(mistake.items) == len(actual.items)
-            and all(_same_part(a, b, rtol, atol, picky) for a, b in zip(mistake.items, actual.items, strict=True))
+            and all(_same_part(*pair, rtol, atol, same_dtype) for pair in zip(mistake.items, actual.items, strict=True))
         )
     if mistake.array is None or actual.array is None:
         return mistake.kind == actual.kind and mistake.text == actual.text
-    if picky and mistake.dtype != actual.dtype:
+    if same_dtype and mistake.dtype != actual.dtype:
         return False
-    if (mistake.kind == "tensor") != (actual.kind == "tensor") or (mistake.kind == "bool") != (actual.kind == "bool"):
+    if any((mistake.kind == kind) != (actual.kind == kind) for kind in ("tensor", "bool")):
         return False
     if (mistake.array.dtype.kind == "b") != (actual.array.dtype.kind == "b"):
         return False

@@ -45,23 +45,21 @@ def tables(
     within it is shown as 0.
     """
     if name not in expected:
-        name = next(
-            (key for key in expected if key in actual and not same_numbers(expected[key], actual[key])),
-            next(iter(expected)),
-        )
-    one, other = expected[name], numbers(actual[name]) if name in actual else None
-    if one.kind == "bool":
+        differing = (key for key in expected if key in actual and not same_numbers(expected[key], actual[key]))
+        name = next(differing, next(iter(expected)))
+    right, theirs = expected[name], numbers(actual[name]) if name in actual else None
+    if right.kind == "bool":
         return ()  # a claim is told in words
     shown = _inputs(case)
-    if name in actual and actual[name].kind != one.kind and _same_numbers(one, other):
+    if theirs is not None and actual[name].kind != right.kind and same_numbers(right, theirs):
         return cut(shown)  # a list where an array was expected: the numbers are not what is at fault
     title = title_of(expected, name)
-    if one.array is not None:
-        shown.append(Table(title, one.array, "expected", one.dtype))
-    if other is not None and other.array is not None:
-        shown.append(Table(title, other.array, "actual", other.dtype))
-        if one.array is not None and other.shape == one.shape and other.array.dtype.kind != "b":
-            shown.append(Table(title, _difference(one.array, other.array, *tolerance), "difference"))
+    if right.array is not None:
+        shown.append(Table(title, right.array, "expected", right.dtype))
+    if theirs is not None and theirs.array is not None:
+        shown.append(Table(title, theirs.array, "actual", theirs.dtype))
+        if right.array is not None and theirs.shape == right.shape and theirs.array.dtype.kind != "b":
+            shown.append(Table(title, _difference(right.array, theirs.array, *tolerance), "difference"))
     return cut(shown)
 
 
@@ -72,23 +70,26 @@ def runs(
     name: str,
 ) -> tuple[Table, ...]:
     """Two runs that are compared: of each the inputs that the other had otherwise, and the part, with what changed marked."""
-    before, after = (dict(_arrays(case)) for case in cases)
-    changed = [key for key in before if key in after and not np.array_equal(before[key], after[key], equal_nan=True)]
-    shown = [table for key in changed for table in _pair(key, before[key], after[key], "input")]
-    both = [numbers(parts[name]) for parts in actual if name in parts]
-    if len(both) == 2 and all(part.array is not None for part in both):
-        first, second = both[0].array, both[1].array
-        untouched = [
+    first, second = (dict(_arrays(case)) for case in cases)
+    changed = [
+        (key, first[key], second[key])
+        for key in first
+        if key in second and not np.array_equal(first[key], second[key], equal_nan=True)
+    ]
+    shown = [table for key, *arrays in changed for table in _pair(key, arrays[0], arrays[1], "input")]
+    one, other = (numbers(parts[name]).array if name in parts else None for parts in actual)
+    if one is not None and other is not None:
+        unchanged = [
             i
-            for i in range(len(first) if first.ndim > 2 else 0)
+            for i in range(len(one) if one.ndim > 2 else 0)
             if all(
-                before[key].shape == after[key].shape
-                and before[key].shape[:1] == first.shape[:1]
-                and np.array_equal(before[key][i], after[key][i], equal_nan=True)
-                for key in changed
+                before.shape == after.shape
+                and before.shape[:1] == one.shape[:1]
+                and np.array_equal(before[i], after[i], equal_nan=True)
+                for _, before, after in changed
             )
         ]
-        shown += _pair(title_of(expected, name) or "result", first, second, "run", untouched)
+        shown += _pair(title_of(expected, name) or "result", one, other, "run", unchanged)
     return cut(shown)
 
 
@@ -114,8 +115,8 @@ def _difference(expected: np.ndarray, actual: np.ndarray, rtol: float, atol: flo
 
 
 def _arrays(case: Case) -> list[tuple[str, np.ndarray]]:
-    found = ((name, getattr(value, "array", value)) for name, value in leaves(named(case)))
-    return [(name, array) for name, array in found if isinstance(array, np.ndarray)]
+    values = ((name, getattr(value, "array", value)) for name, value in leaves(named(case)))
+    return [(name, value) for name, value in values if isinstance(value, np.ndarray)]
 
 
 def _inputs(case: Case) -> list[Table]:
@@ -126,9 +127,3 @@ def _inputs(case: Case) -> list[Table]:
     if sum(array.size for array in weights.values()) > MOST_WEIGHTS:
         weights = {}
     return [Table(name, array, "input") for name, array in (*_arrays(case), *weights.items())]
-
-
-def _same_numbers(expected: Part, actual: Part | None) -> bool:
-    if actual is None or expected.array is None or actual.array is None or expected.shape != actual.shape:
-        return False
-    return np.allclose(expected.array, actual.array, rtol=1e-6, atol=1e-9, equal_nan=True)

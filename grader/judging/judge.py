@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from typing import Any, Protocol
+from functools import cache, partial
+from typing import Protocol
 
 import numpy as np
 
@@ -21,11 +21,12 @@ from grader.course.spec import SEED, Case, Exercise
 from grader.judging import beginner, evidence, exceptions, runtime_policy, wording
 from grader.judging.agreement import agreeing, arrays
 from grader.judging.baseline import baseline_of
-from grader.judging.beginner import Evidence
+from grader.judging.beginner import Facts
 from grader.judging.compare import (
-    compare,
+    differences,
     flatten,
     gradient_scale,
+    has_kind,
     largest_difference,
     numbers,
     raises_as_asked,
@@ -33,13 +34,13 @@ from grader.judging.compare import (
 )
 from grader.judging.evidence import Reading
 from grader.judging.findings import Finding
-from grader.judging.verdict import Line, Table, Verdict
+from grader.judging.verdict import Line, Status, Table, Verdict
 from grader.source import policy
 from grader.source.definitions import defined_names
 from grader.source.slips import Slip
 from grader.worker.values import Failure, Observation, Part
 
-STATUS = {
+STATUS: dict[str, Status] = {
     "missing": "missing",
     "not_started": "not_started",
     "exception": "error",
@@ -52,13 +53,9 @@ STATUS = {
     "invalid": "error",
 }
 FAILING = ("failed", "error", "timeout", "memory")
-MOST_KEPT = 64  # verdicts of one exercise: in a class, many show exactly the same numbers
-ENDING = (
-    "timeout",
-    "memory",
-    "died",
-    "invalid",
-)  # after these the candidate answers no more, unless it was an exception in it
+MOST_VERDICTS = 64  # kept of one exercise: in a class, many show exactly the same numbers
+# After these the candidate answers no more, unless it was an exception in it.
+ENDING = ("timeout", "memory", "died", "invalid")
 
 
 class Candidate(Protocol):
@@ -67,9 +64,12 @@ class Candidate(Protocol):
     problem: why there is nothing to exercise, else None. sources: asked about the learner's cells, None where unknown.
     """
 
-    name: str
-    problem: Failure | None
-    sources: policy.Sources | None
+    @property
+    def name(self) -> str: ...
+    @property
+    def problem(self) -> Failure | None: ...
+    @property
+    def sources(self) -> policy.Sources | None: ...
 
     def observe_all(self, cases: Sequence[Case]) -> Iterable[Observation]:
         """What each case shows, in order; it may end early where one was the end of all."""
@@ -102,19 +102,18 @@ def blame_callee(verdict: Verdict, sources: policy.Sources | None, others: Mappi
 
 
 def _explains(callee: Verdict, verdict: Verdict) -> bool:
-    ids, others = ({id for ids in one.mistakes for id in ids.split("+")} for one in (callee, verdict))
-    return bool(ids & others) or (verdict.line is not None and verdict.line.function == callee.exercise)
+    theirs, own = ({id for ids in one.mistakes for id in ids.split("+")} for one in (callee, verdict))
+    return bool(theirs & own) or (verdict.line is not None and verdict.line.function == callee.exercise)
 
 
 class _Judging:
-    """One candidate's way through the stages."""
+    """The stages through which one candidate is put."""
 
     def __init__(self, exercise: Exercise, candidate: Candidate, seed: int) -> None:
         self.exercise = exercise
         self.candidate = candidate
         self.seed = seed
         self.actual: dict[int, Observation] = {}
-        self.parts: dict[int, dict[str, Part]] = {}
         self.verified: list[str] = []
 
     def verdict(self) -> Verdict:
@@ -128,21 +127,22 @@ class _Judging:
             return self._forbidden(offence)
         with IMPORT_LOCK:
             self.baseline = baseline_of(self.exercise, self.seed)
+            self.cases = self.baseline.cases
         self._observe_all()
         with IMPORT_LOCK:
-            return self._verdict_on_what_was_seen()
+            return self._verdict_on_observations()
 
-    def _verdict_on_what_was_seen(self) -> Verdict:
+    def _verdict_on_observations(self) -> Verdict:
         """Made once for what workers show in the same bytes, with the same slips in the source: it depends on nothing else."""
-        digests: tuple[Any, ...] = tuple(observation.digest for observation in self.actual.values())
+        digests = tuple(observation.digest for observation in self.actual.values())
         if not all(digests):
             return self._judged()
-        kept, digests = self.baseline.verdicts, (self._slips(), *digests)
-        if digests not in kept:
-            if len(kept) >= MOST_KEPT:
-                del kept[next(iter(kept))]  # the oldest
-            kept[digests] = self._judged()
-        return kept[digests]
+        verdicts, key = self.baseline.verdicts, (self._slips(), *digests)
+        if key not in verdicts:
+            if len(verdicts) >= MOST_VERDICTS:
+                del verdicts[next(iter(verdicts))]  # the oldest
+            verdicts[key] = self._judged()
+        return verdicts[key]
 
     def _slips(self) -> tuple[Slip, ...]:
         return self.candidate.sources.slips(self.exercise.name) if self.candidate.sources is not None else ()
@@ -155,7 +155,9 @@ class _Judging:
             self._forbidden_while_running,
             lambda: self._stage("values"),
             lambda: self._stage("extremes"),
-            self._works_in_tiles,
+            lambda: self._refused(
+                runtime_policy.all_keys
+            ),  # asked of right numbers alone: what drops tiles does less, too
             self._inputs_left_alone,
         )
         if verdict is None:
@@ -164,30 +166,24 @@ class _Judging:
         return replace(verdict, cases=agreeing(self.exercise, self.baseline, observed)) if credited else verdict
 
     def _observe_all(self) -> None:
-        for i, observation in enumerate(self.candidate.observe_all(self.baseline.cases)):
-            self.actual[i] = observation = seen(self.baseline.cases[i], self.baseline.inputs[i], observation)
+        for i, observation in enumerate(self.candidate.observe_all(self.cases)):
+            self.actual[i] = observation = seen(self.cases[i], self.baseline.inputs[i], observation)
             failure = observation.failure
             if failure and (_ended(failure) or (i == 0 and self._is_stub(failure))):
                 return
 
     def _is_stub(self, failure: Failure) -> bool:
         """Whether it comes from the untouched stub, of a class from its __init__: where another method raises it, that one is written."""
-        return (
-            failure.kind == "not_started"
-            and not failure.line
-            and failure.function.partition(".")[2] in ("", "__init__")
-        )
+        method = failure.function.partition(".")[2]
+        return failure.kind == "not_started" and not failure.line and method in ("", "__init__")
 
     def _not_started(self) -> Verdict | None:
-        failures = [
-            seen.failure for seen in self.actual.values() if seen.failure and seen.failure.kind == "not_started"
-        ]
+        failures = [one.failure for one in self.actual.values() if one.failure and one.failure.kind == "not_started"]
         for slip in self._slips() if failures else ():
             if slip.kind == "left raise" and slip.name == failures[0].function:
                 headline, line = wording.left_raise(self.exercise, slip), Line(slip.line, slip.number)
-                return Verdict(
-                    self.exercise.name, "error", headline, "runs", line=line, look=wording.look(self.exercise, "error")
-                )
+                look = wording.look(self.exercise, "error")
+                return Verdict(self.exercise.name, "error", headline, "runs", line=line, look=look)
         if failures and len(failures) == len(self.actual) and self._is_stub(failures[0]):
             return self._without_object(failures[0])
         if failures:
@@ -201,7 +197,7 @@ class _Judging:
         """Of what is written only in part: what fails of the part that is there; else that the rest is missing."""
         written = {i: one for i, one in self.actual.items() if not (one.failure and one.failure.kind == "not_started")}
         unwritten = next(i for i in self.actual if i not in written)
-        finding = Finding("unwritten", failure=missing, claim=self.baseline.cases[unwritten].title)
+        finding = Finding("unwritten", failure=missing, claim=self.cases[unwritten].title)
         self.actual = written
         verdict = _first(self._forbidden_while_running, lambda: self._stage("values"), lambda: self._stage("extremes"))
         if verdict is not None:
@@ -209,51 +205,45 @@ class _Judging:
         return self._fail(unwritten, finding)
 
     def _forbidden_while_running(self) -> Verdict | None:
-        for i, observation in self.actual.items():
-            offence = runtime_policy.forbidden(self.exercise.forbids, self.baseline.cases[i], observation)
-            if offence:
-                return self._forbidden(offence)
-        return None
+        return self._refused(partial(runtime_policy.forbidden, self.exercise.forbids))
 
     def _required_is_missing(self) -> Verdict | None:
-        if "einsum_products" not in self.exercise.requires:
-            return None
-        for i, observation in self.actual.items():
-            if self.baseline.cases[i].stage == "values" and observation.failure is None:
-                offence = runtime_policy.einsum_missing(self.baseline.cases[i], observation)
-                if offence:
-                    return self._forbidden(offence)
-        return None
+        return self._refused(runtime_policy.einsum_missing) if "einsum_products" in self.exercise.requires else None
+
+    def _refused(self, rule: Callable[[Case, Observation], policy.Offence | None]) -> Verdict | None:
+        """The verdict on the first case in which the operations that ran break a rule."""
+        offences = (rule(self.cases[i], observation) for i, observation in self.actual.items())
+        return next((self._forbidden(offence) for offence in offences if offence), None)
 
     def _stage(self, stage: str) -> Verdict | None:
         """What is wrong first of one group of cases: in the first case in which anything is, in the order of judging."""
-        at = [i for i in self.actual if _stage_of(self.baseline.cases[i]) == stage]
-        stopped = next((i for i in at if not self._ran(i)), None)
-        returned = [i for i in at if self.baseline.cases[i].raises is None and (stopped is None or i < stopped)]
-        differences = self._differences(returned)
-        early = next((i for i, finding in differences if finding.stage != "values"), None)
-        sound = [i for i in returned if early is None or i < early]  # what properties may look at
-        wrong = next((i for i, finding in differences if i in sound), None)
+        positions = [i for i in self.actual if _stage_of(self.cases[i]) == stage]
+        stopped = next((i for i in positions if not self._ran(i)), None)
+        returned = [i for i in positions if self.cases[i].raises is None and (stopped is None or i < stopped)]
+        findings = self._first_differences(returned)
+        misshapen = next((i for i, finding in findings if finding.stage != "values"), None)
+        comparable = [i for i in returned if misshapen is None or i < misshapen]  # what properties may look at
+        wrong = next((i for i, _ in findings if i in comparable), None)
         if stage == "values":
-            required = (self._required_is_missing,) if early is None and stopped is None else ()
-            verdict = _first(*required, lambda: self._properties(sound, wrong))
+            required = (self._required_is_missing,) if misshapen is None and stopped is None else ()
+            verdict = _first(*required, lambda: self._properties(comparable, wrong))
             if verdict is not None:
                 return verdict
-        if differences:
-            return self._differs(*differences[0])
+        if findings:
+            return self._differs(*findings[0])
         if stopped is not None:
             return self._stopped(stopped)
-        self._note_verified(stage, at)
+        self._note_verified(stage, positions)
         return None
 
     def _ran(self, i: int) -> bool:
         """Whether a case came to its end, or to the exception that it asks for."""
-        case, actual = self.baseline.cases[i], self.actual[i]
+        case, actual = self.cases[i], self.actual[i]
         return actual.failure is None if case.raises is None else raises_as_asked(case, actual)
 
     def _stopped(self, i: int) -> Verdict:
         """The verdict on a case that did not."""
-        case, failure = self.baseline.cases[i], self.actual[i].failure
+        case, failure = self.cases[i], self.actual[i].failure
         if case.raises is not None:
             return self._raises(i)
         assert failure is not None
@@ -267,101 +257,85 @@ class _Judging:
         return self._fail(i, finding, details, evidence.inputs(case))
 
     def _raises(self, i: int) -> Verdict:
-        case, failure = self.baseline.cases[i], self.actual[i].failure
+        case, failure = self.cases[i], self.actual[i].failure
         if failure and _ended(failure):
             return self._fail(i, Finding("failure", failure=failure), wording.details(failure))
-        return self._fail(i, Finding("raises", claim=case.raises, failure=failure), (), evidence.inputs(case))
+        return self._fail(i, Finding("raises", claim=case.raises or "", failure=failure), (), evidence.inputs(case))
 
-    def _differences(self, at: Sequence[int]) -> list[tuple[int, Finding]]:
-        """The first difference of each case, in the order of the cases."""
-        found = []
-        for i in at:
-            parts = flatten(self.exercise, self.actual[i])
-            if isinstance(parts, Finding):
-                found.append((i, parts))
-                continue
-            self.parts[i] = parts
-            if self.exercise.compare is not None:
-                said = self.exercise.compare(self.baseline.cases[i], self.baseline.expected[i], self.actual[i])
-                if said:
-                    found.append((i, Finding("compared", self.exercise.parts[0], said=said)))
-                continue
-            differences = compare(self.exercise, self.baseline.cases[i], self.baseline.parts[i], parts)
-            found.extend((i, finding) for finding in differences[:1])
-        return found
+    def _first_differences(self, positions: Sequence[int]) -> list[tuple[int, Finding]]:
+        """The first difference of each case that has one, in the order of the cases."""
+        findings = (
+            (i, differences(self.exercise, self.cases[i], self.baseline.expected[i], self.actual[i])) for i in positions
+        )
+        return [(i, of_case[0]) for i, of_case in findings if of_case]
 
-    def _properties(self, at: Sequence[int], wrong: int | None) -> Verdict | None:
+    def _parts(self, i: int) -> dict[str, Part]:
+        """What came back in a case, by name; nothing where it was another number of things."""
+        parts = flatten(self.exercise, self.actual[i])
+        return {} if isinstance(parts, Finding) else parts
+
+    def _properties(self, positions: Sequence[int], wrong: int | None) -> Verdict | None:
         """The first property that does not hold. wrong: the first case of wrong numbers; what later ones show comes after it."""
-        by_key = {self.baseline.cases[i].key: i for i in at}
-        for held in self.exercise.properties:
-            if not at or not by_key.keys() >= set(held.needs):  # of what is half done some cases show nothing
+        by_key = {self.cases[i].key: i for i in positions}
+        for rule in self.exercise.properties:
+            if not positions or not by_key.keys() >= set(rule.needs):  # of what is half done some cases show nothing
                 continue
-            groups = [tuple(by_key[key] for key in held.needs)] if held.needs else [(i,) for i in at]
-            for group in groups:
-                arguments = [(self.baseline.cases[i], Reading(arrays(self.parts[i]))) for i in group]
-                said = held.check(*(item for pair in arguments for item in pair))
-                if said and (wrong is None or group[-1] <= wrong):
-                    finding = Finding("property", part=arguments[-1][1].last, claim=held.title, said=said)
+            for group in [[by_key[key] for key in rule.needs]] if rule.needs else [[i] for i in positions]:
+                readings = [Reading(arrays(self._parts(i))) for i in group]
+                pairs = zip([self.cases[i] for i in group], readings, strict=True)
+                sentence = rule.check(*(argument for pair in pairs for argument in pair))
+                if sentence and (wrong is None or group[-1] <= wrong):
+                    finding = Finding("property", part=readings[-1].last, claim=rule.title, sentence=sentence)
                     return self._fail(group[-1], finding, (), self._shown_for(group, finding.part))
-                if said:
+                if sentence:
                     break
             else:
-                self.verified.append(held.title)
+                self.verified.append(rule.title)
         return None
 
     def _tables(self, i: int, name: str = "") -> tuple[Table, ...]:
         """Where many answers are right, the reference's is one of them: it is not shown as what was expected."""
-        expected, case = self.baseline.parts[i], self.baseline.cases[i]
+        expected, case = self.baseline.parts[i], self.cases[i]
         role = expected[name].role if name in expected else "value"
         tolerance = tolerances(self.exercise, case, role, gradient_scale(expected))
-        shown = evidence.tables(case, expected, self.parts.get(i, {}), name, tolerance)
-        return tuple(table for table in shown if table.role in ("input", "actual")) if self.exercise.compare else shown
+        tables = evidence.tables(case, expected, self._parts(i), name, tolerance)
+        return tables if self.exercise.compare is None else _with_roles(tables, "input", "actual")
 
     def _shown_for(self, group: Sequence[int], name: str) -> tuple[Table, ...]:
         """For a property: the part that it speaks of, or the two runs that it compares."""
         if len(group) != 2:
             return self._tables(group[-1], name)
         first, second = group
-        cases, parts = (
-            (self.baseline.cases[first], self.baseline.cases[second]),
-            (self.parts[first], self.parts[second]),
-        )
+        cases, parts = (self.cases[first], self.cases[second]), (self._parts(first), self._parts(second))
         return evidence.runs(cases, self.baseline.parts[first], parts, name) or self._tables(second, name)
 
     def _differs(self, i: int, finding: Finding) -> Verdict:
-        tables = evidence.inputs(self.baseline.cases[i]) if finding.kind == "count" else self._tables(i, finding.part)
+        tables = evidence.inputs(self.cases[i]) if finding.kind == "count" else self._tables(i, finding.part)
         if self.exercise.kind == "answer":
             # The expected numbers, or how far off these are, would be the answer.
-            tables = tuple(table for table in tables if table.role == "actual")
+            tables = _with_roles(tables, "actual")
         return self._fail(i, finding, (), tables)
-
-    def _works_in_tiles(self) -> Verdict | None:
-        """Asked of right numbers alone: what drops tiles does less, too."""
-        offences = (
-            runtime_policy.all_keys(self.baseline.cases[i], observation) for i, observation in self.actual.items()
-        )
-        return next((self._forbidden(offence) for offence in offences if offence), None)
 
     def _inputs_left_alone(self) -> Verdict | None:
         for i, observation in self.actual.items():
             if observation.modified:
                 return self._fail(i, Finding("modified", names=observation.modified), wording.of_modified())
-        if "table" in self.exercise.forbids and any("table" in case.options for case in self.baseline.cases):
+        if "table" in self.exercise.forbids and any("table" in case.options for case in self.cases):
             self.verified.append(wording.SMALL)
         if self.exercise.kind != "answer":
             self.verified.append(wording.UNTOUCHED)
         return None
 
-    def _note_verified(self, stage: str, at: Sequence[int]) -> None:
-        titles = [self.baseline.cases[i].title for i in at]
-        if stage == "values" and at:
-            if self.exercise.kind == "answer":
-                self.verified.append(wording.CLOSE)
-                return
-            self.verified.insert(0, wording.FITTING)
-            self.verified.append(wording.agreeing(titles))
-        elif at:
+    def _note_verified(self, stage: str, positions: Sequence[int]) -> None:
+        titles = [self.cases[i].title for i in positions]
+        if not titles:
+            return
+        if stage == "extremes":
             self.verified.append(wording.extremes(titles))
+        elif self.exercise.kind == "answer":
+            self.verified.append(wording.CLOSE)
+        else:
+            self.verified = [wording.FITTING, *self.verified, wording.agreeing(titles)]
 
     def _passed(self) -> Verdict:
         following = wording.following(self.exercise)
@@ -373,38 +347,35 @@ class _Judging:
             max_difference=None if self.exercise.compare else self._largest_difference(),
             following=following,
             look="" if following else wording.LAST,
-            cases=(len(self.baseline.cases), len(self.baseline.cases)),
+            cases=(len(self.cases), len(self.cases)),
         )
 
     def _largest_difference(self) -> float:
         """Of all numbers of all cases from the reference's."""
         expected, actual = [np.zeros(1)], [np.zeros(1)]
-        for i, parts in self.parts.items():
-            for name, part in self.baseline.parts[i].items():
-                other = numbers(parts[name]) if name in parts else part
-                if (
-                    part.array is not None
-                    and other.array is not None
-                    and other.shape == part.shape
-                    and part.array.dtype.kind != "b"
-                ):
-                    expected.append(part.array.ravel())
-                    actual.append(other.array.ravel())
-        return largest_difference(np.concatenate(expected), np.concatenate(actual))[
-            0
-        ]  # each array by itself would take ten times as long
+        for i in self.actual:
+            parts = self._parts(i) if self.cases[i].raises is None else {}
+            for name, part in self.baseline.parts[i].items() if parts else ():
+                one, other = part.array, numbers(parts[name]).array if name in parts else None
+                if one is not None and other is not None and one.shape == other.shape and not has_kind(part, "b"):
+                    expected.append(one.ravel())
+                    actual.append(other.ravel())
+        # Each array by itself would take ten times as long.
+        return largest_difference(np.concatenate(expected), np.concatenate(actual))[0]
 
     def _fail(self, i: int, finding: Finding, details: Sequence[str] = (), tables: Sequence[Table] = ()) -> Verdict:
         """The verdict on a case at fault, with the mistakes that reproduce what was observed."""
-        case, failure = self.baseline.cases[i], finding.failure
-        found = self.baseline.diagnosis.mistakes(self.actual)
+        case, failure, slips = self.cases[i], finding.failure, self._slips()
+        mistakes = self.baseline.diagnosis.mistakes(self.actual)
         text_of = self.exercise.course.mistake_text
-        sentences = tuple(" Also: ".join(text_of(id).sentence for id in ids) for ids in found)
+        sentences = tuple(" Also: ".join(text_of(id).sentence for id in ids) for ids in mistakes)
         status = STATUS[failure.kind] if finding.kind == "failure" and failure else "failed"
-        seen_so = Evidence(self.exercise, finding, self.baseline.cases, self.baseline.parts, self.actual, self._slips())
-        slip = "" if self.exercise.kind == "answer" else beginner.sentence(seen_so, bool(found))
-        if not found and not slip and finding.kind == "failure":  # where a mistake is proven, general advice is silent
-            details = (*details, *wording.advice(failure, self._slips()))
+        facts = Facts(self.exercise, finding, self.cases, self.baseline.parts, self.actual, slips)
+        slip = "" if self.exercise.kind == "answer" else beginner.sentence(facts, bool(mistakes))
+        if (
+            not mistakes and not slip and finding.kind == "failure"
+        ):  # where a mistake is proven, general advice is silent
+            details = (*details, *wording.advice(failure, slips))
         return Verdict(
             self.exercise.name,
             status,
@@ -413,10 +384,10 @@ class _Judging:
             wording.experiment(self.exercise, case),
             tuple(details),
             tuple(tables),
-            tuple("+".join(ids) for ids in found),
+            tuple("+".join(ids) for ids in mistakes),
             sentences,
             tuple(self.verified),
-            look=wording.look(self.exercise, status, found),
+            look=wording.look(self.exercise, status, mistakes),
             case=case.key,
             line=wording.line(self.exercise.name, failure) if failure else None,
             slip=slip,
@@ -449,6 +420,10 @@ class _Judging:
 def _first(*stages: Callable[[], Verdict | None]) -> Verdict | None:
     """The verdict of the first stage that has one: a failing verdict is false, so `or` would pass it over."""
     return next((verdict for stage in stages if (verdict := stage()) is not None), None)
+
+
+def _with_roles(tables: Sequence[Table], *roles: str) -> tuple[Table, ...]:
+    return tuple(table for table in tables if table.role in roles)
 
 
 @cache

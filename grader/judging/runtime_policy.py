@@ -47,11 +47,11 @@ def _table(case: Case, observation: Observation) -> Offence | None:
     if largest is None or whole is None or largest.elements < math.prod(whole):
         return None
     t_q, t_k = whole[-2:]
-    made = f"a tensor of shape {largest.shape}"
+    tensor = f"a tensor of shape {largest.shape}"
     if math.prod(largest.shape) < largest.elements:
-        made += f", part of a block of {largest.elements:,} numbers,"
+        tensor += f", part of a block of {largest.elements:,} numbers,"
     return Offence(
-        f"The T × T table stands in memory: with {t_q:,} queries and {t_k:,} keys, {made} was made, and {t_q} · {t_k} = {t_q * t_k:,} "
+        f"The T × T table stands in memory: with {t_q:,} queries and {t_k:,} keys, {tensor} was made, and {t_q} · {t_k} = {t_q * t_k:,} "
         "numbers for each item and head are the whole table. Every tensor has to stay smaller than that.",
         largest.line,
     )
@@ -73,30 +73,30 @@ def all_keys(case: Case, observation: Observation) -> Offence | None:
 
 
 def einsum_missing(case: Case, observation: Observation) -> Offence | None:
-    """For a case with q, k, v of three dimensions: an offence where einsum did not form both products.
+    """For an ordinary case with q, k, v of three dimensions: an offence where einsum did not form both products.
 
     Counted in multiply-adds: together the einsum calls must do at least the work of q kᵀ and weights v.
     A call whose work is no more than one operand's size only weights that operand: what is larger than the
     inputs and the scores was multiplied out before. The work of q kᵀ counts once: computed again, it is no second product.
     """
+    if case.stage != "values" or observation.failure is not None:
+        return None
     q, k, v = (np.shape(getattr(value, "array", value)) for value in case.args[:3])
     pairs = q[0] * q[1] * k[1]
-    if q[1] == 1:
-        return (
-            None  # a single query's product is as large as the keys: nothing tells one that was multiplied out before
-        )
+    if q[1] == 1:  # a single query's product is as large as the keys: nothing tells one that was multiplied out before
+        return None
     needed, scores = pairs * (q[2] + v[2]), pairs * q[2]
     largest = max(pairs, *(int(np.prod(shape)) for shape in (q, k, v)))
-    done, seen = 0, set()
+    work, calls = 0, set()
     for call in observation.calls:
         counted = _EINSUM.fullmatch(call)  # a worker's word: anything else in it is no einsum
         if counted:
             adds, operand = int(counted[1]), int(counted[2])
-            again = call in seen and adds == scores and q[2] != v[2]
-            seen.add(call)
-            done += adds if (operand <= largest or operand < adds) and not again else 0
-    if done >= needed:
+            again = call in calls and adds == scores and q[2] != v[2]
+            calls.add(call)
+            work += adds if (operand <= largest or operand < adds) and not again else 0
+    if work >= needed:
         return None
-    if done == 0:
+    if work == 0:
         return Offence("`np.einsum` formed neither of the two products; both were asked for.")
     return Offence("`np.einsum` formed only a part of the two products; both were asked for.")

@@ -10,7 +10,7 @@ import numpy as np
 
 from grader.course.spec import Case, Exercise
 from grader.judging import exceptions
-from grader.judging.compare import allowed_kinds
+from grader.judging.compare import allowed_kinds, has_kind
 from grader.judging.findings import Finding
 from grader.judging.verdict import Line
 from grader.source.slips import Slip
@@ -94,16 +94,14 @@ def _container(exercise: Exercise, finding: Finding, expected: Part, actual: Par
 
 def _dtype(exercise: Exercise, finding: Finding) -> str:
     actual = finding.actual.dtype
-    if exercise.container == "number" and finding.allowed and finding.expected.array.dtype.kind in "iu":
+    if exercise.container == "number" and finding.allowed and has_kind(finding.expected, "iu"):
         said = (
-            "is a float"
-            if finding.actual.kind == "number" and finding.actual.array.dtype.kind == "f"
-            else f"has dtype {actual}"
+            "is a float" if finding.actual.kind == "number" and has_kind(finding.actual, "f") else f"has dtype {actual}"
         )
         return f"{_capital(subject(exercise, finding))} {said}; expected an int."
     if finding.allowed:
         wrong = f"; expected {' or '.join(finding.allowed)}"
-    elif finding.expected.array.dtype.kind == "b":
+    elif has_kind(finding.expected, "b"):
         wrong = "; expected bool"
     else:
         wrong = "; expected numbers" if actual == "bool" else ", which is too coarse here; expected float32 or float64"
@@ -111,7 +109,7 @@ def _dtype(exercise: Exercise, finding: Finding) -> str:
 
 
 def _finite(exercise: Exercise, finding: Finding) -> str:
-    array = finding.actual.array.astype(np.float64)
+    array = np.asarray(finding.actual.array, dtype=np.float64)
     kinds = " or ".join(
         word for word, there in (("NaN", np.isnan(array)), ("infinite", np.isinf(array))) if there.any()
     )
@@ -122,9 +120,9 @@ def _finite(exercise: Exercise, finding: Finding) -> str:
 
 
 def _numbers(exercise: Exercise, finding: Finding) -> str:
-    expected, actual = finding.expected.array, finding.actual.array
-    whole = actual.dtype.kind in "iu" and (expected != np.round(expected)).any()
-    why = f"; {actual.dtype.name} keeps whole numbers only" if whole else ""
+    expected, actual = np.asarray(finding.expected.array), np.asarray(finding.actual.array)
+    truncated = actual.dtype.kind in "iu" and (expected != np.round(expected)).any()
+    why = f"; {actual.dtype.name} keeps whole numbers only" if truncated else ""
     where = f" at {finding.at}" if finding.at else ""
     return (
         f"{_capital(subject(exercise, finding))} differs from what was expected by up to {finding.gap:.4g}{where}{why}."
@@ -155,8 +153,9 @@ def _modified(exercise: Exercise, finding: Finding) -> str:
 
 
 def _unwritten(exercise: Exercise, finding: Finding) -> str:
-    name, (owner, _, method) = exercise.name, finding.failure.function.partition(".")
-    if finding.failure.line:
+    name, failure = exercise.name, finding.failure or Failure("not_started")
+    owner, _, method = failure.function.partition(".")
+    if failure.line:
         return f"{name} calls `{owner}`, which is not written yet: it still raises NotImplementedError. Start there."
     if method:
         return f"{name} is half done: `{method}` still raises NotImplementedError."
@@ -181,8 +180,8 @@ _HEADLINES = {
         f"{_capital(subject(exercise, finding))} has shape {finding.actual.shape}; expected {finding.expected.shape}."
     ),
     "text": _text,
-    "compared": lambda exercise, finding: finding.said,
-    "property": lambda exercise, finding: f"Expected: {finding.claim}. {_capital(finding.said)}",
+    "compared": lambda exercise, finding: finding.sentence,
+    "property": lambda exercise, finding: f"Expected: {finding.claim}. {_capital(finding.sentence)}",
     "failure": lambda exercise, finding: failed(exercise.name, finding.failure),
 }
 
@@ -251,8 +250,8 @@ def advice(failure: Failure | None, slips: Sequence[Slip]) -> tuple[str, ...]:
         return ("Look for a loop or a recursion that never ends, or for work that grows with every call.",)
     if failure.kind == "memory":
         return ("Look for an array that is far larger than the inputs, or a list that keeps growing.",)
-    said = exceptions.on(failure, slips) if failure.kind in ("exception", "call") else ""
-    return (said,) if said else ()
+    sentence = exceptions.advice(failure, slips) if failure.kind in ("exception", "call") else ""
+    return (sentence,) if sentence else ()
 
 
 def of_modified() -> tuple[str, ...]:
@@ -329,8 +328,9 @@ def look(
     if status == "forbidden":
         return f"hint({quoted}) helps you to write it yourself."
     if status == "missing":
-        absent = failure is not None and failure.lesson
-        return f"Hand in {failure.lesson}.ipynb." if absent else "`grader reset` restores a lesson and keeps a backup."
+        if failure is not None and failure.lesson:
+            return f"Hand in {failure.lesson}.ipynb."
+        return "`grader reset` restores a lesson and keeps a backup."
     if status == "not_started" or failure is not None:
         return f"hint({quoted}) gives you a question to start from."
     if mistakes:
@@ -365,5 +365,5 @@ def extremes(titles: Iterable[str]) -> str:
     return "extremes hold: " + ", ".join(dict.fromkeys(titles))
 
 
-def _capital(said: str) -> str:
-    return said[:1].upper() + said[1:]
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]

@@ -103,7 +103,7 @@ def raised(code: str) -> Exception:
 )
 def test_an_exception_leads_on(code, says):
     error = raised(code)
-    assert says in exceptions.on(Failure("exception", type(error).__name__, str(error), code)), (
+    assert says in exceptions.advice(Failure("exception", type(error).__name__, str(error), code)), (
         f"{type(error).__name__}: {error}"
     )
 
@@ -156,7 +156,7 @@ def test_other_errors_are_not_taken_for_a_float_in_place_of_a_length(code):
 
 def test_what_is_not_known_gets_no_sentence():
     for type_, message in (("ValueError", "the temperature must be positive"), ("KeyError", "'q'")):
-        assert exceptions.on(Failure("exception", type_, message)) == ""
+        assert exceptions.advice(Failure("exception", type_, message)) == ""
 
 
 def advised(cell: str, name: str = "softmax_rows") -> str:
@@ -190,7 +190,7 @@ def test_a_transposition_is_advised_where_it_would_fit():
 def advised_on(line: str, error: str, **arrays: np.ndarray) -> str:
     shapes = tuple(AtHand(name, f"{array.shape} {array.dtype}", "array", array.shape) for name, array in arrays.items())
     type_, _, message = error.partition(": ")
-    return exceptions.on(Failure("exception", type_, message, line, 1, shapes))
+    return exceptions.advice(Failure("exception", type_, message, line, 1, shapes))
 
 
 @pytest.mark.parametrize(

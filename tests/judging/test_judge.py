@@ -203,7 +203,7 @@ def test_what_was_shown_before_is_judged_once(monkeypatch):
 
 
 def test_only_so_many_verdicts_are_kept(monkeypatch):
-    monkeypatch.setattr("grader.judging.judge.MOST_KEPT", 3)
+    monkeypatch.setattr("grader.judging.judge.MOST_VERDICTS", 3)
     for factor in range(2, 8):
         judge(toy.EXERCISE, Came("softmax_rows", lambda scores, factor=factor: scores * factor), 1)
     assert len(baseline_of(toy.EXERCISE, 1).verdicts) == 3

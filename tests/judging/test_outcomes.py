@@ -44,7 +44,8 @@ def changed(observation, change):
 
 def found(exercise, actual):
     work = baseline_of(open_course().exercise(exercise), SEED)
-    return outcomes.found(open_course().exercise(exercise), work.cases, work.expected, actual)
+    symptom = outcomes.symptom(open_course().exercise(exercise), work.cases, work.expected, actual)
+    return [symptom] if symptom else []
 
 
 def observed(exercise):
@@ -61,12 +62,12 @@ def test_each_way_of_each_is_found_where_it_shows(exercise, outcome):
         if not one.failure
         for part in one.parts.values()
         if part.array is not None
-        for way, _ in outcome.ways(part.array.astype(float))
+        for way, _ in outcome.variants(part.array.astype(float))
     )
     named = set()
     for way in ways:
         actual = {
-            i: one if one.failure else changed(one, lambda a, way=way: dict(outcome.ways(a)).get(way, a))
+            i: one if one.failure else changed(one, lambda a, way=way: dict(outcome.variants(a)).get(way, a))
             for i, one in right.items()
         }
         named |= set(found(exercise, actual))
@@ -79,9 +80,9 @@ def test_every_one_is_found_in_some_exercise():
     for exercise in SOME:
         right = observed(exercise)
         for outcome in outcomes.OUTCOMES:
-            for way in dict(outcome.ways(np.zeros((2, 3, 4)))):
+            for way in dict(outcome.variants(np.zeros((2, 3, 4)))):
                 actual = {
-                    i: one if one.failure else changed(one, lambda a, o=outcome, w=way: dict(o.ways(a)).get(w, a))
+                    i: one if one.failure else changed(one, lambda a, o=outcome, w=way: dict(o.variants(a)).get(w, a))
                     for i, one in right.items()
                 }
                 seen |= set(found(exercise, actual))

@@ -135,7 +135,7 @@ def load(file: str | Path | None = None) -> SmolLM2:
     if file is None:
         if _lacking():
             raise WeightsError(how_to_get())
-        file = os.environ.get(VARIABLE) or _in_package()
+        file = os.environ.get(VARIABLE) or _in_package() or ""
     file = Path(file)
     if not file.is_file():
         raise WeightsError(

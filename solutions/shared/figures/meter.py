@@ -63,7 +63,8 @@ def training_steps(title: str, steps: int, shown: int = 40) -> Iterator[Step]:
     An interrupt (the square in the toolbar) ends the counting after the step at hand, so that what was learned is kept;
     a second one is Python's own.
     """
-    meter, started, asked = Meter(f"{title}:", steps), time.perf_counter(), []
+    meter, started = Meter(f"{title}:", steps), time.perf_counter()
+    asked: list[int] = []
     main = threading.current_thread() is threading.main_thread()
 
     def stop(number: int, frame: Any) -> None:
