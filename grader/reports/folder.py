@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from grader.judging.verdict import Report
-from grader.reports import attention, canvas, csv, feedback, gradescope, json, junit, markdown, moodle, nbgrader, page
+from grader.reports import attention, canvas, csv, feedback, gradescope, json, junit, markdown, moodle, page
 from grader.reports.books import Books
 from grader.reports.figures import Pictures
 from grader.reports.room import ClassSummary
@@ -19,7 +19,7 @@ from grader.util.files import write_whole
 
 NAME_BYTES = 80  # of a learner's file name: with ending and scratch prefix far below the 255 that file systems take
 ALONE = Books()
-BOOKS = ("canvas.csv", "moodle.csv", "nbgrader.csv")  # what a grade book reads learners' names in
+BOOKS = ("canvas.csv", "moodle.csv")  # what a grade book reads learners' names in
 RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
 
 
@@ -31,7 +31,7 @@ def write_all(
     named: bool = True,
     before_change: Callable[[], None] | None = None,
 ) -> list[Path]:
-    """Writes report.html, grades.csv, attention.csv, canvas.csv, moodle.csv, nbgrader.csv, report.json, summary.md, and for each learner
+    """Writes report.html, grades.csv, attention.csv, canvas.csv, moodle.csv, report.json, summary.md, and for each learner
     feedback/NAME.html, junit/NAME.xml and, where everything could be graded, gradescope/NAME.json. Files of these names are
     replaced, each in one step; those of learners that the report doesn't have, or has no score of, are removed.
 
@@ -81,7 +81,6 @@ def files(report: Report, books: Books = ALONE, named: bool = True) -> Iterator[
     if named:
         yield "canvas.csv", canvas.render(report, books)
         yield "moodle.csv", moodle.render(report, books)
-        yield "nbgrader.csv", nbgrader.render(report, books)
     yield "report.json", json.render(report)
     yield "summary.md", markdown.render(report)
     labels, pictures = ClassSummary(report).labels, Pictures()

@@ -2,8 +2,7 @@
 
 Columns are known by their headings, as these name them: Canvas' gradebook export (Student, ID, SIS User ID, SIS Login ID, Section),
 Moodle's participants and grading worksheet (Username, ID number, First name, Last name, Full name, Email address, Identifier),
-Gradescope's roster (First Name, Last Name, SID, Email), GitHub Classroom's (identifier, github_username, github_id, name)
-and Classroom 50's (username, first_name, last_name, email).
+Gradescope's roster (First Name, Last Name, SID, Email) and GitHub Classroom's (identifier, github_username, github_id, name).
 """
 
 from __future__ import annotations

@@ -227,7 +227,6 @@ def golden() -> dict[str, str]:
         junit,
         markdown,
         moodle,
-        nbgrader,
         page,
         terminal,
         text,
@@ -240,10 +239,7 @@ def golden() -> dict[str, str]:
     files |= {"class.html": page.render(CLASS), "class.md": markdown.render(CLASS), "grades.csv": csv.render(CLASS)}
     files |= {"attention.csv": attention.render(CLASS)}
     files |= {"canvas.csv": canvas.render(CLASS, Books(100)), "moodle.csv": moodle.render(CLASS, Books(100))}
-    files |= {
-        "nbgrader.csv": nbgrader.render(CLASS),
-        "learner.xml": junit.render(replace(CLASS, submissions=CLASS.submissions[:1]), "ada"),
-    }
+    files |= {"learner.xml": junit.render(replace(CLASS, submissions=CLASS.submissions[:1]), "ada")}
     files |= {"results.json": gradescope.render(replace(CLASS, submissions=CLASS.submissions[:1]), 100)}
     files |= {"feedback.html": feedback.page(CLASS.submissions[0], "ada", CLASS.course)}
     return files | {"report.txt": terminal.render(REPORT, rich=False) + "\n"}

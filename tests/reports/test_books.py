@@ -10,34 +10,14 @@ from dataclasses import replace
 
 import pytest
 
-from grader.cli import main
 from grader.judging.verdict import Report, SubmissionReport
-from grader.reports import (
-    canvas,
-    classroom50,
-    csv as table,
-    folder,
-    gradescope,
-    json as as_json,
-    junit,
-    moodle,
-    nbgrader,
-)
+from grader.reports import canvas, csv as table, folder, gradescope, json as as_json, junit, moodle
 from grader.reports.books import Books
 from grader.reports.room import ClassSummary
 from grader.submission.enrolled import read
-from grader.util.errors import InputError
 from tests.grading.test_handed_in import FIRST, hand_in
 from tests.reports.samples import OURS, PASSED, PROVEN, lesson
 from tests.submission.test_enrolled import CANVAS
-
-RUNNER = {
-    "CLASSROOM": "attention",
-    "ASSIGNMENT": "one",
-    "SUBMISSION_TAG": "submit/2026-06-01T14-32-05Z-a1b2c3d",
-    "COMMIT_URL": "https://x.org/commit/1",
-    "RELEASE_URL": "https://x.org/releases/tag/1",
-}
 
 
 def learner(name: str, *judged) -> SubmissionReport:
@@ -153,74 +133,6 @@ def test_a_grade_that_moodle_would_refuse_is_told():
     assert moodle.remark(ClassSummary(many), Books(100)) == ""
 
 
-# --- nbgrader and Classroom 50 ---------------------------------------------------------------
-
-
-def test_nbgrader_s_table_has_a_row_a_lesson_and_learner(books):
-    heading, *lines = rows(nbgrader.render(TWO, books))
-    assert heading == [
-        "assignment",
-        "duedate",
-        "timestamp",
-        "student_id",
-        "last_name",
-        "first_name",
-        "email",
-        "raw_score",
-        "late_submission_penalty",
-        "score",
-        "max_score",
-    ]
-    assert [(line[0], line[3], line[7], line[9], line[10]) for line in lines] == [
-        ("01_three_tokens", "ada.lovelace", "2", "2", "4"),
-        ("01_three_tokens", "g.hopper", "4", "4", "4"),
-        ("05_x", "ada.lovelace", "2", "2", "2"),
-        ("05_x", "g.hopper", "2", "2", "2"),
-    ]
-    assert lines[0][4:7] == ["Lovelace", "Ada", ""]
-    assert {line[3] for line in rows(nbgrader.render(STRANGER, books))[1:]} == {"ada.lovelace", "g.hopper"}
-
-
-def test_classroom50_s_collector_takes_the_result():
-    data = json.loads(
-        classroom50.render(Report(TWO.submissions[:1], 7), RUNNER | {"OWNER": "ada", "ASSIGNMENT_TYPE": "individual"})
-    )
-    texts = ("classroom", "assignment", "owner", "submission", "commit", "release", "review")
-    assert data["schema"] == "classroom50/result/v1" and all(isinstance(data[key], str) and data[key] for key in texts)
-    assert (
-        data["submission"].startswith("submit/")
-        and data["review"] == data["commit"]
-        and data["assignment_type"] == "individual"
-    )
-    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ", data["datetime"])
-    assert set(data) <= {"schema", "datetime", "assignment_type", "score", "max-score", "tests", *texts}, (
-        "no other key is allowed"
-    )
-    for test in data["tests"]:
-        assert (
-            isinstance(test["passed"], bool)
-            and type(test["score"]) is type(test["max-score"]) is int
-            and test["test-name"]
-        )
-        assert 0 <= test["score"] <= test["max-score"]
-    assert (
-        (data["score"], data["max-score"])
-        == (4, 6)
-        == (sum(t["score"] for t in data["tests"]), sum(t["max-score"] for t in data["tests"]))
-    )
-
-
-def test_outside_of_its_runner_classroom50_s_result_is_refused_before_anything_is_graded(tmp_path, monkeypatch, capsys):
-    for name in RUNNER:
-        monkeypatch.delenv(name, raising=False)
-    hand_in(tmp_path / "class", ada=(FIRST,))
-    assert main(["grade", str(tmp_path / "class" / "ada"), "--classroom50", str(tmp_path / "result.json")]) == 2
-    said = capsys.readouterr().err
-    assert "which sets CLASSROOM, ASSIGNMENT" in said and "are not set." in said and "grading" not in said
-    with pytest.raises(InputError, match="COMMIT_URL is not set"):
-        classroom50.check(RUNNER | {"COMMIT_URL": ""})
-
-
 # --- Gradescope and JUnit --------------------------------------------------------------------
 
 
@@ -249,8 +161,7 @@ def exported(report: Report, books: Books) -> dict[str, str]:
     """Everything that leaves, by what reads it."""
     files = dict(folder.files(report, books))
     files["canvas without a roster"], files["moodle without a roster"] = canvas.render(report), moodle.render(report)
-    files["nbgrader without a roster"] = nbgrader.render(report)
-    files["gradescope"], files["classroom50"] = gradescope.render(report), classroom50.render(report, RUNNER)
+    files["gradescope"] = gradescope.render(report)
     files["grade --csv"], files["grade --json"], files["grade --junit"] = (
         table.render(report),
         as_json.render(report),
@@ -262,12 +173,9 @@ def exported(report: Report, books: Books) -> dict[str, str]:
 def test_what_could_not_be_graded_leaves_through_no_exporter(books):
     whole, made = exported(TWO, books), exported(FAILED, books)
     assert "gradescope/g.hopper.json" in whole and "gradescope/g.hopper.json" not in made
-    assert made["gradescope"] == made["classroom50"] == "" and whole["gradescope"] and whole["classroom50"]
+    assert made["gradescope"] == "" and whole["gradescope"]
     for name in ("canvas.csv", "moodle.csv", "canvas without a roster", "moodle without a roster"):
         assert "g.hopper" in whole[name] and "g.hopper" not in made[name] and "ada.lovelace" in made[name], name
-    for name in ("nbgrader.csv", "nbgrader without a roster"):
-        mine = [row for row in rows(made[name]) if row[3] == "g.hopper"]
-        assert [row[0] for row in mine] == ["05_x"], f"{name}: the lesson that was graded in whole stays"
     for name in ("grades.csv", "grade --csv"):
         heading, _, mine = rows(made[name])
         row = dict(zip(heading, mine, strict=True))
@@ -297,7 +205,6 @@ def test_what_could_not_be_graded_leaves_through_no_exporter(books):
         "attention.csv",
         "canvas.csv",
         "moodle.csv",
-        "nbgrader.csv",
         "grades.csv",
         "report.json",
         "junit/g.hopper.xml",

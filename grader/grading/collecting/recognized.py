@@ -6,7 +6,6 @@ Moodle      'Ada Lovelace_4711_assignsubmission_file/01.ipynb', or the same in o
             assignment, not the user's. Moodle, mod/assign/classes/downloader.php (get_student_prefix, load_submissionplugin_filelist).
 Gradescope  'submission_81500/01.ipynb', whose submitters submission_metadata.yml names.
 GitHub      a checkout a learner, 'assignment-login', in 'assignment-submissions'. gh-classroom, cmd/gh-classroom/clone/student-repos.
-            Classroom 50 puts the classroom's name before it.
 folders     one a learner, or one notebook a learner, as `grader class` takes them.
 """
 
