@@ -27,7 +27,7 @@ SAME_TIME_S = SAME_TIME_NS / 1e9
 
 
 @dataclass(frozen=True)
-class Settled:
+class Placement:
     """What became of an attempt. state: 'placed', 'same' where just this is there, or the path among the backups.
 
     replaced: the paths of what it took the place of; aside: where these are now, below the class's folder.
@@ -38,7 +38,7 @@ class Settled:
     aside: str = ""
 
 
-class Shelf:
+class LearnerFolder:
     """One learner's folder, and the older attempts among the backups.
 
     sources: of each file that was collected, from which download, when. Files of one download are one attempt.
@@ -62,22 +62,22 @@ class Shelf:
         if changed > 0:
             os.utime(path, (changed, changed))
 
-    def settle(self, changed: float, latest: bool = True) -> Settled:
+    def place(self, changed: float, latest: bool = True) -> Placement:
         """Puts the attempt where it belongs. changed: when it was handed in, as far as that is known; latest: of its download."""
         new = sorted(_files(self.incoming))
         old = self._superseded(new)
         try:
             if latest and old == new and _alike(self.home, self.incoming, new):
-                return Settled("same")
+                return Placement("same")
             newest = _newest(self.home, old)
             if not latest or old and self._is_older(new, changed, newest):
                 already = self._kept(self.incoming, new)
-                return Settled(
+                return Placement(
                     "same" if already else self._aside(self.incoming, new, changed or _newest(self.incoming, new))
                 )
             aside = self._aside(self.home, old, newest) if old else ""
             _move(self.incoming, new, self.home)
-            return Settled("placed", tuple(old), aside)
+            return Placement("placed", tuple(old), aside)
         finally:
             shutil.rmtree(self.incoming, ignore_errors=True)
             for folder in (self.backups, self.backups.parent):
