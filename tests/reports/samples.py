@@ -207,14 +207,14 @@ def golden() -> dict[str, str]:
         terminal,
         text,
     )
-    from grader.reports.books import Books
+    from grader.reports.gradebook import Gradebook
 
     files = {f"{name}.txt": text.verdict(judged) + "\n" for name, judged in VERDICTS.items()}
     files |= {"proven.html": html.verdict(PROVEN) + "\n", "report.json": json.render(REPORT)}
     files |= {"report.xml": junit.render(REPORT), "report.md": markdown.render(REPORT)}
     files |= {"class.html": page.render(CLASS), "class.md": markdown.render(CLASS), "grades.csv": csv.render(CLASS)}
     files |= {"attention.csv": attention.render(CLASS)}
-    files |= {"canvas.csv": canvas.render(CLASS, Books(100)), "moodle.csv": moodle.render(CLASS, Books(100))}
+    files |= {"canvas.csv": canvas.render(CLASS, Gradebook(100)), "moodle.csv": moodle.render(CLASS, Gradebook(100))}
     files |= {"learner.xml": junit.render(replace(CLASS, submissions=CLASS.submissions[:1]), "ada")}
     files |= {"results.json": gradescope.render(replace(CLASS, submissions=CLASS.submissions[:1]), 100)}
     files |= {"feedback.html": feedback.page(CLASS.submissions[0], "ada", CLASS.course)}

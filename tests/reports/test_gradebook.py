@@ -1,4 +1,4 @@
-"""What leaves for grade books: read again by each importer's own rules, and never a number where the grader failed."""
+"""What leaves for grade gradebook: read again by each importer's own rules, and never a number where the grader failed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from grader.judging.verdict import Report, SubmissionReport
 from grader.reports import canvas, csv as table, folder, gradescope, json as as_json, junit, moodle
-from grader.reports.books import Books
+from grader.reports.gradebook import Gradebook
 from grader.reports.room import ClassSummary
 from grader.submission.enrolled import read
 from tests.grading.test_handed_in import FIRST, hand_in
@@ -38,9 +38,9 @@ def rows(said: str) -> list[list[str]]:
 
 
 @pytest.fixture
-def books(tmp_path):
+def gradebook(tmp_path):
     (tmp_path / "roster.csv").write_text(CANVAS)
-    return Books(10, "Homework (815)", read(tmp_path / "roster.csv"))
+    return Gradebook(10, "Homework (815)", read(tmp_path / "roster.csv"))
 
 
 # --- Canvas ----------------------------------------------------------------------------------
@@ -60,15 +60,15 @@ def canvas_import(said: str) -> dict[str, str]:
     return {row[1]: row[5] for row in students}
 
 
-def test_canvas_finds_its_students_and_its_assignment(books):
-    said = canvas.render(TWO, books)
+def test_canvas_finds_its_students_and_its_assignment(gradebook):
+    said = canvas.render(TWO, gradebook)
     assert canvas_import(said) == {"4711": "6.67", "4712": "10"}
     assert rows(said)[2][:5] == ["Lovelace, Ada", "4711", "1815-12-10", "ada.lovelace", "Sec A"]
 
 
 def test_a_login_is_no_formula_and_other_text_may_be_one(tmp_path):
     (tmp_path / "r.csv").write_text('Student,ID,SIS User ID,SIS Login ID,Section\n"=cmd|x",1,-7,-ada,@home\n')
-    made = canvas.render(Report((learner("-ada", PASSED),), 7), Books(enrolled=read(tmp_path / "r.csv")))
+    made = canvas.render(Report((learner("-ada", PASSED),), 7), Gradebook(enrolled=read(tmp_path / "r.csv")))
     assert rows(made)[2][:5] == ["'=cmd|x", "1", "-7", "-ada", "@home"]
 
 
@@ -83,7 +83,7 @@ def test_a_login_is_no_formula_and_other_text_may_be_one(tmp_path):
 )
 def test_an_assignment_that_canvas_s_export_has_otherwise_is_told(tmp_path, title, points, told):
     (tmp_path / "roster.csv").write_text(CANVAS)
-    said = canvas.remark(ClassSummary(TWO), Books(points, title, read(tmp_path / "roster.csv")))
+    said = canvas.remark(ClassSummary(TWO), Gradebook(points, title, read(tmp_path / "roster.csv")))
     assert told in said and bool(told) == bool(said)
 
 
@@ -103,14 +103,14 @@ def moodle_import(said: str, column: str, users: set[str]) -> dict[str, tuple[st
     return got
 
 
-def test_moodle_gets_users_of_the_roster_alone_and_their_feedback(books):
+def test_moodle_gets_users_of_the_roster_alone_and_their_feedback(gradebook):
     known = {"ada.lovelace", "g.hopper"}
     assert moodle_import(moodle.render(STRANGER), "Username", known) == {}, "one stranger ends the import"
-    got = moodle_import(moodle.render(STRANGER, books), "Username", known)
+    got = moodle_import(moodle.render(STRANGER, gradebook), "Username", known)
     assert {user: points for user, (points, _) in got.items()} == {"ada.lovelace": "6.67", "g.hopper": "10"}
     told = got["ada.lovelace"][1]
     assert told.startswith("4 of 6 points. 01_three_tokens 2 of 4: softmax_rows: SM1: Softmax ran over the queries;")
-    assert rows(moodle.render(STRANGER, books))[0] == ["Username", "ID number", "Homework (815)", "Feedback"]
+    assert rows(moodle.render(STRANGER, gradebook))[0] == ["Username", "ID number", "Homework (815)", "Feedback"]
 
 
 def test_no_row_of_moodle_s_goes_to_the_learner_before():
@@ -128,9 +128,9 @@ def test_feedback_is_shown_as_it_is_where_it_is_taken_for_html():
 def test_a_grade_that_moodle_would_refuse_is_told():
     many = Report((learner("ada", *(replace(PASSED, exercise=f"e{n}") for n in range(60))),), 7)
     assert "a grade of 122, and Moodle ends an import at one above 100; --max-points 100" in moodle.remark(
-        ClassSummary(many), Books()
+        ClassSummary(many), Gradebook()
     )
-    assert moodle.remark(ClassSummary(many), Books(100)) == ""
+    assert moodle.remark(ClassSummary(many), Gradebook(100)) == ""
 
 
 # --- Gradescope and JUnit --------------------------------------------------------------------
@@ -157,9 +157,9 @@ def test_junit_files_of_a_class_are_told_apart_where_they_are_read_together(tmp_
 # --- a failure of the grader's ----------------------------------------------------------------
 
 
-def exported(report: Report, books: Books) -> dict[str, str]:
+def exported(report: Report, gradebook: Gradebook) -> dict[str, str]:
     """Everything that leaves, by what reads it."""
-    files = dict(folder.files(report, books))
+    files = dict(folder.files(report, gradebook))
     files["canvas without a roster"], files["moodle without a roster"] = canvas.render(report), moodle.render(report)
     files["gradescope"] = gradescope.render(report)
     files["grade --csv"], files["grade --json"], files["grade --junit"] = (
@@ -170,8 +170,8 @@ def exported(report: Report, books: Books) -> dict[str, str]:
     return files
 
 
-def test_what_could_not_be_graded_leaves_through_no_exporter(books):
-    whole, made = exported(TWO, books), exported(FAILED, books)
+def test_what_could_not_be_graded_leaves_through_no_exporter(gradebook):
+    whole, made = exported(TWO, gradebook), exported(FAILED, gradebook)
     assert "gradescope/g.hopper.json" in whole and "gradescope/g.hopper.json" not in made
     assert made["gradescope"] == "" and whole["gradescope"]
     for name in ("canvas.csv", "moodle.csv", "canvas without a roster", "moodle without a roster"):
@@ -238,7 +238,7 @@ NAMELESS = {  # rosters without an id that Canvas knows; who then has no row
 @pytest.mark.parametrize("roster, left", NAMELESS.values(), ids=NAMELESS)
 def test_whom_canvas_could_take_for_another_has_no_row_there_and_is_named(tmp_path, roster, left):
     (tmp_path / "roster.csv").write_text(roster)
-    about, everyone = Books(10, "", read(tmp_path / "roster.csv")), ["li1@x.org", "li2@x.org", "ada@x.org"]
+    about, everyone = Gradebook(10, "", read(tmp_path / "roster.csv")), ["li1@x.org", "li2@x.org", "ada@x.org"]
     report = Report(tuple(learner(name, PASSED) for name in everyone), 7)
     _, _, *students = rows(canvas.render(report, about))
     assert len(students) == 3 - len(left) and all(row[0] or row[1] for row in students), "each row says who it is"
@@ -259,8 +259,8 @@ def test_a_run_with_a_roster_names_who_is_left_out(graded, tmp_path, capsys):
     assert graded(made, out, *options) == 0
     told = capsys.readouterr()
     for said in (
-        "In the folder but not on the roster, so without a row in the grade books: eve.",
-        "On the roster but not in the folder, so without a row in the grade books: g.hopper.",
+        "In the folder but not on the roster, so without a row in the grade gradebook: eve.",
+        "On the roster but not in the folder, so without a row in the grade gradebook: g.hopper.",
     ):
         assert (
             said in told.err
