@@ -24,7 +24,7 @@ class Column:
 
     lesson: str
     exercise: str
-    points: int
+    points: float
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def told(met: Frequent) -> MistakeText:
 
 def share(one: SubmissionReport) -> float:
     """The score, of one that has one, as a share of the maximum, 0 to 1; 0 where nothing could be reached."""
-    return one.score / one.max_score if one.max_score else 0.0
+    return (one.score or 0) / one.max_score if one.max_score else 0.0
 
 
 def scaled(one: SubmissionReport, max_points: float | None) -> float:
@@ -163,7 +163,7 @@ def scaled(one: SubmissionReport, max_points: float | None) -> float:
 
     Rounded to 2 decimals. Without it, the course's own points.
     """
-    return one.score if max_points is None else plain(round(share(one) * max_points, 2))
+    return one.score or 0 if max_points is None else plain(round(share(one) * max_points, 2))
 
 
 def plain(number: float) -> float:
