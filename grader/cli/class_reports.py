@@ -16,20 +16,22 @@ def written(report: Any, scheme: Any, out: Path) -> Any:
     from grader.grading import pseudonyms
     from grader.grading.marks import valued
     from grader.reports import canvas, folder, moodle
-    from grader.reports.books import Books
+    from grader.reports.gradebook import Gradebook
     from grader.reports.room import ClassSummary, ungraded
 
     report = valued(report, scheme.weights, scheme.partial)
-    books = Books(scheme.max_points, scheme.assignment, None if scheme.anonymous else scheme.roster)
+    gradebook = Gradebook(scheme.max_points, scheme.assignment, None if scheme.anonymous else scheme.roster)
     room = ClassSummary(report)
-    told = [*books.remarks(room), ungraded(room)]
-    told += [] if scheme.anonymous else [canvas.remark(room, books), moodle.remark(room, books)]
+    told = [*gradebook.remarks(room), ungraded(room)]
+    told += [] if scheme.anonymous else [canvas.remark(room, gradebook), moodle.remark(room, gradebook)]
     for sentence in filter(None, told):
         say(sentence)
-    report = replace(report, notes=(*report.notes, *books.remarks(room)))
+    report = replace(report, notes=(*report.notes, *gradebook.remarks(room)))
     if scheme.anonymous:
         report = pseudonyms.anonymous(report, pseudonyms.chosen(out, [one.name for one in report.submissions]))
-    folder.write_all(report, out, books=books, named=not scheme.anonymous, before_change=lambda: say(copied(out)))
+    folder.write_all(
+        report, out, gradebook=gradebook, named=not scheme.anonymous, before_change=lambda: say(copied(out))
+    )
     return report
 
 

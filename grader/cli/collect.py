@@ -40,7 +40,7 @@ def add(commands: Any) -> None:
 def _collect(options: argparse.Namespace) -> int:
     """0: everything was placed; 1: something was not, and is told; 2: nothing was collected."""
     from grader.grading.collecting import placed
-    from grader.grading.collecting.recognized import recognized
+    from grader.grading.collecting.recognized import recognize
     from grader.grading.collecting.sources import Sources
     from grader.submission import enrolled
 
@@ -50,10 +50,10 @@ def _collect(options: argparse.Namespace) -> int:
     placed.check(options.to, options.sources)
     with Sources() as sources:
         found = [sources.contents(source) for source in options.sources]
-        known = [recognized(each, roster) for each in found]
-        if not any(each.handed for each in known):
+        known = [recognize(each, roster) for each in found]
+        if not any(each.files for each in known):
             raise InputError(_nothing(options.sources, found))
-        placed.room(options.to, [one for each in known for one in each.handed])
+        placed.room(options.to, [one for each in known for one in each.files])
         for sentence in roster.notes if roster else ():
             say(sentence)
         outcome = placed.Outcome(before=placed.recorded(options.to))
@@ -67,7 +67,7 @@ def _collect(options: argparse.Namespace) -> int:
             ) from None
         finally:
             placed.record(options.to, outcome)
-    print(_table(outcome, sorted({each.form for each in known if each.handed}), options.to, roster))
+    print(_table(outcome, sorted({each.form for each in known if each.files}), options.to, roster))
     if outcome.others:
         left = counted(len(set(outcome.others)), "file")
         return complain(f"{left} not placed or not opened, see above; the originals were not changed.", NOT_PASSED)

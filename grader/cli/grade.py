@@ -23,7 +23,6 @@ RENDERERS = {  # an option of `grader grade` -> the module of grader/reports tha
     "html": "page",
     "csv": "csv",
     "gradescope": "gradescope",
-    "classroom50": "classroom50",
 }
 
 
@@ -41,7 +40,6 @@ def add(commands: Any) -> None:
     grade.add_argument("--html", metavar="FILE", help="write a self-contained page")
     grade.add_argument("--csv", metavar="FILE", help="write a table, one row per submission")
     grade.add_argument("--gradescope", metavar="FILE", help="write the results.json of a Gradescope autograder")
-    grade.add_argument("--classroom50", metavar="FILE", help="write the result.json of a Classroom 50 autograder")
     grade.add_argument(
         "--visibility",
         choices=("visible", "hidden", "after_due_date", "after_published"),
@@ -94,10 +92,6 @@ def _grade(options: argparse.Namespace) -> int:
     for file in files.values():
         writable(file)
     _one_each(files)
-    if options.classroom50:
-        from grader.reports import classroom50
-
-        classroom50.check()
     chosen = {} if options.timeout is None else {"timeout_s": options.timeout}
     chosen |= {"require": options.require_isolation, "deadline_s": options.deadline}
     if (

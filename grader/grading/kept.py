@@ -11,6 +11,13 @@ from grader.grading.roster import RosterEntry, pack, shown
 from grader.util.errors import InputError
 from grader.util.names import printable
 
+REASONS = {
+    "added": "Not in the journal yet, graded now",
+    "changed": "Changed since they were graded, graded again",
+    "again": "Graded again as asked",
+    "not graded completely": "Could not be graded completely, tried again",
+}
+
 
 @dataclass(frozen=True)
 class Kept:
@@ -23,7 +30,8 @@ class Kept:
 
 def kept(found: Sequence[RosterEntry], graded: Mapping[str, JournalEntry], again: Collection[str] = ()) -> Kept:
     """found: who is in the class's folder now. graded: the journal's results. again: keys of those to grade whatever was found."""
-    results, why = {}, {"added": [], "changed": [], "again": [], "not graded completely": []}
+    results: dict[str, JournalEntry] = {}
+    why: dict[str, list[str]] = {reason: [] for reason in REASONS}
     left = []
     for one in found:
         result = graded.get(one.key)
@@ -46,14 +54,8 @@ def kept(found: Sequence[RosterEntry], graded: Mapping[str, JournalEntry], again
 
 def _said(why: Mapping[str, Sequence[str]], gone: Sequence[str]) -> list[str]:
     """Nothing of a first run: all of it is new there."""
-    told = {
-        "added": "Not in the journal yet, graded now",
-        "changed": "Changed since they were graded, graded again",
-        "again": "Graded again as asked",
-        "not graded completely": "Could not be graded completely, tried again",
-    }
-    said = [f"{told[reason]}: {shown(names)}." for reason, names in why.items() if names]
-    return [*said, f"No longer in the folder, and in no report: {shown(gone)}."] if gone else said
+    sentences = [f"{REASONS[reason]}: {shown(names)}." for reason, names in why.items() if names]
+    return [*sentences, f"No longer in the folder, and in no report: {shown(gone)}."] if gone else sentences
 
 
 def keys_of(asked: Sequence[str], found: Sequence[RosterEntry]) -> frozenset[str]:

@@ -128,33 +128,35 @@ def same_names(found: Sequence[RosterEntry]) -> list[str]:
 
 def pack(entry: RosterEntry) -> PackedSubmission:
     """Reads what an entry holds; whatever can't be read is a note. Never raises for what lies there."""
-    files, notes, expected = [], [], []
     if entry.note:
         return PackedSubmission(entry.key, entry.name, str(entry.path), False, (), (entry.note,), (entry.note,))
+    files: list[Packed] = []
+    paths: list[Path] = []
+    notes: list[str] = []
+    expected: list[str] = []
     try:
         paths, notes, expected = _notebooks(entry.path)
     except OSError as error:
-        paths, notes = [], [f"{printable(entry.name)} cannot be opened ({error.strerror}); it was not read."]
+        notes = [f"{printable(entry.name)} cannot be opened ({error.strerror}); it was not read."]
     left = MOST_BYTES
     for path in paths:
         place = (path.name,) if path == entry.path else path.relative_to(entry.path).parts
-        said = printable("/".join(place))
+        name = printable("/".join(place))
         try:
-            file = _packed(path, entry.path.parent, place, left)
+            content = links.read(path, entry.path.parent, min(MAX_FILE_BYTES, left))
+        except links.Linked as error:
+            notes.append(f"{error} It was not read.")
+            continue
         except OSError as error:
-            why = str(error) if isinstance(error, links.Linked) else f"{said} cannot be opened ({error.strerror});"
-            notes = [
-                *notes,
-                f"{why} It was not read." if isinstance(error, links.Linked) else f"{why} it was not read.",
-            ]
+            notes.append(f"{name} cannot be opened ({error.strerror}); it was not read.")
             continue
+        file = _packed(place, content)
         if file is None:
-            most = f"{MOST_BYTES >> 20} MB"
-            notes = [*notes, f"{said} was not read: the notebooks together have more than {most}."]
+            notes.append(f"{name} was not read: the notebooks together have more than {MOST_BYTES >> 20} MB.")
             continue
-        left -= len(file[0].data or b"")
-        files.append(file[0])
-        notes = [*notes, *links.hard(said, file[1])]
+        left -= len(file.data or b"")
+        files.append(file)
+        notes += links.hard(name, content.status)
     alone = paths == [entry.path] and any(file.size >= 0 for file in files)
     attention = tuple(note for note in notes if note not in expected)
     return PackedSubmission(entry.key, entry.name, str(entry.path), alone, tuple(files), tuple(notes), attention)
@@ -166,20 +168,17 @@ def _notebooks(path: Path) -> tuple[list[Path], list[str], list[str]]:
         return [path], [], []
     found = find(path)
     instead = "" if found.files or found.notes else in_place_of_notebooks(path)
-    return found.files, [*found.notes, *([instead] if instead else [])], found.expected
+    return found.files, [*found.notes, *filter(None, [instead])], found.expected
 
 
-def _packed(path: Path, base: Path, place: tuple[str, ...], left: int) -> tuple[Packed, os.stat_result] | None:
-    """One file and what the system says of it; None where there is no room left for it."""
-    found = links.read(path, base, min(MAX_FILE_BYTES, left))
-    about = found.status
+def _packed(place: tuple[str, ...], content: links.Content) -> Packed | None:
+    """A file to send; None where there is no room left for it."""
+    about = content.status
     if not stat.S_ISREG(about.st_mode):
-        return Packed(place, None, -1, about.st_mtime_ns), about
+        return Packed(place, None, -1, about.st_mtime_ns)
     if about.st_size > MAX_FILE_BYTES:  # said so where it is read; its bytes need not travel
-        return Packed(place, None, about.st_size, about.st_mtime_ns), about
-    if found.data is None:
-        return None
-    return Packed(place, found.data, len(found.data), about.st_mtime_ns), about
+        return Packed(place, None, about.st_size, about.st_mtime_ns)
+    return None if content.data is None else Packed(place, content.data, len(content.data), about.st_mtime_ns)
 
 
 def unpack(packed: PackedSubmission, folder: Path) -> Path | None:

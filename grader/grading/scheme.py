@@ -33,7 +33,7 @@ OPTIONS = {  # what the journal's settings are called on the command line
 class MarkingScheme:
     """weights: points by exercise that replace the course's. partial: whether cases that agree earn their share.
 
-    max_points, assignment, roster: as books.Books has them. anonymous: whether reports have pseudonyms and no grade book is written.
+    max_points, assignment, roster: as in Gradebook. anonymous: whether reports have pseudonyms and no grade book is written.
     due: a time in UTC, '' where nobody said.
     """
 

@@ -16,90 +16,75 @@ Source: canvas-lms, lib/gradebook_importer.rb (process_student, parse_assignment
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from difflib import get_close_matches
 
 from grader.judging.verdict import Report
 from grader.reports import sheet, text
-from grader.reports.books import Books, identifier
+from grader.reports.gradebook import NO_GRADEBOOK, Gradebook
 from grader.reports.room import ClassSummary, plain
-from grader.submission.enrolled import Enrolled
-from grader.util.names import folded
+from grader.submission.enrolled import Enrolled, Person
+from grader.submission.platforms import CANVAS
 
-COLUMNS = {"Student": "name", "ID": "canvas", "SIS User ID": "number", "SIS Login ID": "login", "Section": "section"}
 IDS = ("canvas", "number", "login")
 POSSIBLE = "    Points Possible"  # with these four spaces, as Canvas exports it
-ALONE = Books()
 
 
-def render(report: Report, books: Books = ALONE) -> str:
-    """The CSV."""
-    return sheet.write(rows(ClassSummary(report), books))
-
-
-def remark(room: ClassSummary, books: Books) -> str:
-    """Sentences on who has no row, and on an assignment that is another in Canvas' own export, where that is the roster; '' for none."""
-    unclear = _unclear(books.enrolled)
-    left = [entry.label for entry in books.entered(room) if entry.person and entry.person.key in unclear]
-    why = "the roster has no id of theirs that Canvas knows (ID, SIS User ID or SIS Login ID), and no name that is theirs alone"
-    told = (
-        [f"canvas.csv has no row for {text.listed(left, 20)}: {why}. Use Canvas' own export as the roster."]
-        if left
-        else []
-    )
-    return " ".join(filter(None, [*told, _assignment_remark(room, books)]))
-
-
-def _unclear(enrolled: Enrolled | None) -> frozenset[str]:
-    """The keys of those whom Canvas could take for another: without an id, and of no name or of another's."""
-    people = enrolled.people if enrolled else ()
-    names = Counter(name for one in people for name in {folded(each) for each in one.names})
-    return frozenset(
-        one.key
-        for one in people
-        if not any(one[field] for field in IDS)
-        and (not one.names or any(names[folded(name)] > 1 for name in one.names))
+def render(report: Report, gradebook: Gradebook = NO_GRADEBOOK) -> str:
+    """The CSV: the heading, the row of points possible, and a row a learner who has a score."""
+    room = ClassSummary(report)
+    return sheet.write(
+        [
+            [*CANVAS.gradebook, gradebook.title(room)],
+            [sheet.Verbatim(POSSIBLE), "", "", "", "", _possible(room, gradebook)],
+            *_students(room, gradebook),
+        ]
     )
 
 
-def _assignment_remark(room: ClassSummary, books: Books) -> str:
-    possible = books.enrolled.possible if books.enrolled else {}
-    if not possible or not books.assignment:
-        return ""
-    if books.assignment not in possible:
-        near = get_close_matches(books.assignment, possible, 1, 0.4) or list(possible)[:1]
-        return f"Canvas' export has no column {books.assignment!r}, such as {near[0]!r}; Canvas would offer to create a new assignment."
-    most, theirs = _possible(room, books), possible[books.assignment]
-    try:
-        fits = not theirs or float(theirs) == most
-    except ValueError:  # '(read only)'
-        return (
-            f"{books.assignment} says {theirs} in Canvas' export instead of points; Canvas may accept no grades for it."
-        )
-    told = f"{books.assignment} has {theirs} points in Canvas, and canvas.csv is out of {most}; --max-points {theirs} scales it."
-    return "" if fits else told
-
-
-def _possible(room: ClassSummary, books: Books) -> float:
-    most = max((one.max_score for one in room.report.submissions), default=0)
-    return plain(books.max_points) if books.max_points is not None else most
-
-
-def rows(room: ClassSummary, books: Books) -> Iterator[list[sheet.Cell]]:
-    """The heading, the row of points possible, and a row a learner who has a score."""
-    yield [*COLUMNS, sheet.Verbatim(books.title(room))]
-    yield [sheet.Verbatim(POSSIBLE), "", "", "", "", _possible(room, books)]
-    unclear = _unclear(books.enrolled)
-    for entry in books.entered(room):
-        if entry.person and entry.person.key in unclear:
-            continue
-        if entry.person:
-            name = next(iter(entry.person.names), "")
-            yield [
-                identifier(name),
-                *(entry.cell(field) for field in COLUMNS.values() if field != "name"),
-                entry.points,
-            ]
-        else:
+def _students(room: ClassSummary, gradebook: Gradebook) -> Iterator[list[sheet.Cell]]:
+    for entry in gradebook.entries(room):
+        if entry.person is None:
             yield [entry.label, "", "", entry.label, "", entry.points]
+        elif _is_known(entry.person, gradebook.enrolled):
+            yield [*map(entry.cell, CANVAS.gradebook.values()), entry.points]
+
+
+def remark(room: ClassSummary, gradebook: Gradebook) -> str:
+    """Sentences on who has no row, and on an assignment that is another in Canvas' own export, where that is the roster; '' for none."""
+    unclear = [entry.label for entry in gradebook.entries(room) if not _is_known(entry.person, gradebook.enrolled)]
+    sentences = [_assignment_remark(room, gradebook)]
+    if unclear:
+        why = "the roster has no id of theirs that Canvas knows (ID, SIS User ID or SIS Login ID), and no name that is theirs alone"
+        sentences.insert(
+            0, f"canvas.csv has no row for {text.listed(unclear, 20)}: {why}. Use Canvas' own export as the roster."
+        )
+    return " ".join(filter(None, sentences))
+
+
+def _is_known(person: Person | None, enrolled: Enrolled | None) -> bool:
+    """Whether Canvas takes them for nobody else: by an id, or by a name that is theirs alone."""
+    if person is None or enrolled is None or any(person[field] for field in IDS):
+        return True
+    return bool(person.names) and all(enrolled.named(name) is person for name in person.names)
+
+
+def _assignment_remark(room: ClassSummary, gradebook: Gradebook) -> str:
+    possible, title = gradebook.enrolled.possible if gradebook.enrolled else {}, gradebook.assignment
+    if not possible or not title:
+        return ""
+    if title not in possible:
+        near = get_close_matches(title, possible, 1, 0.4) or list(possible)[:1]
+        return f"Canvas' export has no column {title!r}, such as {near[0]!r}; Canvas would offer to create a new assignment."
+    most, theirs = _possible(room, gradebook), possible[title]
+    try:
+        if not theirs or float(theirs) == most:
+            return ""
+    except ValueError:  # '(read only)'
+        return f"{title} says {theirs} in Canvas' export instead of points; Canvas may accept no grades for it."
+    return f"{title} has {theirs} points in Canvas, and canvas.csv is out of {most}; --max-points {theirs} scales it."
+
+
+def _possible(room: ClassSummary, gradebook: Gradebook) -> float:
+    most = max((one.max_score for one in room.report.submissions), default=0)
+    return plain(gradebook.max_points) if gradebook.max_points is not None else most

@@ -10,16 +10,15 @@ from functools import cache
 from pathlib import Path
 
 from grader.judging.verdict import Report
-from grader.reports import attention, canvas, csv, feedback, gradescope, json, junit, markdown, moodle, nbgrader, page
-from grader.reports.books import Books
+from grader.reports import attention, canvas, csv, feedback, gradescope, json, junit, markdown, moodle, page
 from grader.reports.figures import Pictures
+from grader.reports.gradebook import NO_GRADEBOOK, Gradebook
 from grader.reports.room import ClassSummary
 from grader.util.errors import InputError
 from grader.util.files import write_whole
 
 NAME_BYTES = 80  # of a learner's file name: with ending and scratch prefix far below the 255 that file systems take
-ALONE = Books()
-BOOKS = ("canvas.csv", "moodle.csv", "nbgrader.csv")  # what a grade book reads learners' names in
+NAMED = ("canvas.csv", "moodle.csv")  # what a grade book reads learners' names in
 RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
 
 
@@ -27,22 +26,22 @@ def write_all(
     report: Report,
     folder: Path,
     *,
-    books: Books = ALONE,
+    gradebook: Gradebook = NO_GRADEBOOK,
     named: bool = True,
     before_change: Callable[[], None] | None = None,
 ) -> list[Path]:
-    """Writes report.html, grades.csv, attention.csv, canvas.csv, moodle.csv, nbgrader.csv, report.json, summary.md, and for each learner
+    """Writes report.html, grades.csv, attention.csv, canvas.csv, moodle.csv, report.json, summary.md, and for each learner
     feedback/NAME.html, junit/NAME.xml and, where everything could be graded, gradescope/NAME.json. Files of these names are
     replaced, each in one step; those of learners that the report doesn't have, or has no score of, are removed.
 
-    books: what grade books are told. named: whether the learners have the names that grade books know; else those tables are
+    gradebook: what grade books are told. named: whether the learners have the names that grade books know; else those tables are
     left out, and removed. before_change: called once, before a file that is there is replaced by another content or removed.
     Returns: the files, in the order above. Raises: InputError where the folder can't be written to.
     """
     folder = Path(folder)
     written = []
     warn = cache(before_change or (lambda: None))
-    for name, content in files(report, books, named):
+    for name, content in files(report, gradebook, named):
         try:
             if _differs(folder / name, content):
                 warn()
@@ -57,7 +56,7 @@ def write_all(
         "feedback/*.html",
         "junit/*.xml",
         "gradescope/*.json",
-        *BOOKS,
+        *NAMED,
         "junit.xml",
     ):  # the last: of an earlier version
         for stale in set(folder.glob(kind)) - set(written):  # of who is no longer in the class, or has no score now
@@ -70,7 +69,7 @@ def _differs(path: Path, content: str) -> bool:
     return path.is_file() and path.read_bytes() != content.encode("utf-8")
 
 
-def files(report: Report, books: Books = ALONE, named: bool = True) -> Iterator[tuple[str, str]]:
+def files(report: Report, gradebook: Gradebook = NO_GRADEBOOK, named: bool = True) -> Iterator[tuple[str, str]]:
     """Each file's name within the folder, and its content.
 
     JUnit is a file a learner: readers of one that holds a whole class give up at its size (GitLab at 250,000 objects).
@@ -79,9 +78,8 @@ def files(report: Report, books: Books = ALONE, named: bool = True) -> Iterator[
     yield "grades.csv", csv.render(report)
     yield "attention.csv", attention.render(report)
     if named:
-        yield "canvas.csv", canvas.render(report, books)
-        yield "moodle.csv", moodle.render(report, books)
-        yield "nbgrader.csv", nbgrader.render(report, books)
+        yield "canvas.csv", canvas.render(report, gradebook)
+        yield "moodle.csv", moodle.render(report, gradebook)
     yield "report.json", json.render(report)
     yield "summary.md", markdown.render(report)
     labels, pictures = ClassSummary(report).labels, Pictures()
@@ -89,7 +87,7 @@ def files(report: Report, books: Books = ALONE, named: bool = True) -> Iterator[
         alone = replace(report, submissions=(one,))
         yield f"feedback/{stem}.html", feedback.page(one, label, report.course, pictures)
         yield f"junit/{stem}.xml", junit.render(alone, label)
-        results = gradescope.render(alone, books.max_points)
+        results = gradescope.render(alone, gradebook.max_points)
         if results:
             yield f"gradescope/{stem}.json", results
 

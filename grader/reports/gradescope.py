@@ -12,11 +12,11 @@ Source: Gradescope's Autograder Specifications, "Output format" (gradescope-auto
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from grader.judging.verdict import LessonReport, Report, Verdict
 from grader.reports import text
+from grader.reports.json import document
 from grader.reports.room import plain
 
 VISIBLE = ("visible", "hidden", "after_due_date", "after_published")  # to learners, as Gradescope names it
@@ -31,14 +31,13 @@ def render(report: Report, max_points: float | None = None, visibility: str = "v
     """
     if any(one.ungraded for one in report.submissions):
         return ""
-    made = json.dumps(as_data(report, max_points, visibility), indent=1, ensure_ascii=True, allow_nan=False)
-    return made.replace("::", ":\\u003a").replace("##", "#\\u0023") + "\n"
+    return document(as_data(report, max_points, visibility), indent=1)
 
 
 def as_data(report: Report, max_points: float | None = None, visibility: str = "visible") -> dict[str, Any]:
     """The results in plain dicts and lists."""
     submissions = report.submissions
-    score, most = sum(one.score for one in submissions), sum(one.max_score for one in submissions)
+    score, most = sum(one.score or 0 for one in submissions), sum(one.max_score for one in submissions)
     factor = 1.0 if max_points is None or not most else max_points / most
     lessons = [lesson for one in submissions for lesson in one.lessons]
     said = [f"{score} of {most} points."]
@@ -72,7 +71,7 @@ def _test(lesson: LessonReport, judged: Verdict, factor: float, visibility: str)
     return {
         "name": text.one_line(f"{lesson.name}: {judged.exercise}"),
         "name_format": "text",
-        "score": _points(lesson.earned(judged), factor),
+        "score": _points(lesson.earned(judged) or 0, factor),
         "max_score": _points(points, factor),
         "status": "passed" if judged.passed else "failed",
         "output": text.verdict(judged),

@@ -41,7 +41,7 @@ def items(room: ClassSummary) -> list[Item]:
 
 def _item(room: ClassSummary, column: Column) -> Item:
     judged = [verdict for who, verdict in room.of(column) if _lesson(room.report.submissions[who], column) is not None]
-    met = Counter(verdict.status for verdict in judged)
+    met: Counter[str] = Counter(verdict.status for verdict in judged)
     found = Counter(id for verdict in judged for id, _ in likeliest(verdict))
     return Item(
         column,
@@ -67,7 +67,7 @@ def discrimination(room: ClassSummary, column: Column) -> float | None:
         if others <= 0:
             continue
         solved.append(float(judged.passed))
-        elsewhere.append((sum(each.score for each in there) - lesson.earned(judged)) / others)
+        elsewhere.append((sum(each.score or 0 for each in there) - (lesson.earned(judged) or 0)) / others)
     if len(solved) < FEWEST:
         return None
     try:

@@ -6,6 +6,7 @@ A score is null where something could not be graded: of that exercise, of its le
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
@@ -16,9 +17,13 @@ FORMAT = 1
 
 def render(report: Report) -> str:
     """The report as one JSON document, ASCII throughout; nothing in it can be a CI log's command."""
-    made = json.dumps(as_data(report), indent=2, ensure_ascii=True, allow_nan=False)
-    # Colons and hashes in a row stand in texts alone, where an escape is the same character.
-    return made.replace("::", ":\\u003a").replace("##", "#\\u0023") + "\n"
+    return document(as_data(report), indent=2)
+
+
+def document(data: Mapping[str, Any], indent: int) -> str:
+    """JSON in ASCII. Colons and hashes in a row stand in texts alone, where an escape is the same character."""
+    text = json.dumps(data, indent=indent, ensure_ascii=True, allow_nan=False)
+    return text.replace("::", ":\\u003a").replace("##", "#\\u0023") + "\n"
 
 
 def as_data(report: Report) -> dict[str, Any]:

@@ -16,43 +16,40 @@ Source: moodle, grade/import/csv/classes/load_data.php (map_user_data_with_value
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from grader.judging.verdict import LessonReport, Report, SubmissionReport
 from grader.reports import sheet, text
-from grader.reports.books import Books, Entry
+from grader.reports.gradebook import NO_GRADEBOOK, Entry, Gradebook
 from grader.reports.room import ClassSummary
+from grader.submission.platforms import MOODLE
 
-COLUMNS = {"Username": "login", "Email address": "email", "ID number": "number"}
 LARGEST = 100  # what a site takes where it does not allow more
-ALONE = Books()
 
 
-def render(report: Report, books: Books = ALONE) -> str:
-    """The CSV."""
-    return sheet.write(rows(ClassSummary(report), books))
-
-
-def rows(room: ClassSummary, books: Books) -> Iterator[list[sheet.Cell]]:
-    """The heading and a row a learner who has a score."""
-    entries = list(books.entered(room))
+def render(report: Report, gradebook: Gradebook = NO_GRADEBOOK) -> str:
+    """The CSV: the heading and a row a learner who has a score."""
+    room = ClassSummary(report)
+    entries = list(gradebook.entries(room))
     who = _who(entries)
-    yield [*who, sheet.Verbatim(books.title(room)), "Feedback"]
-    for entry, cells in zip(entries, zip(*who.values(), strict=True), strict=True):
-        yield [*cells, entry.points, feedback(entry.one)]
+    rows = [
+        [*cells, entry.points, feedback(entry.one)]
+        for entry, cells in zip(entries, zip(*who.values(), strict=True), strict=True)
+    ]
+    return sheet.write([[*who, gradebook.title(room), "Feedback"], *rows])
 
 
 def _who(entries: Sequence[Entry]) -> dict[str, list[sheet.Cell]]:
     """The columns of which no cell is empty; without a roster the folders' names as the one that they look like."""
-    known = {title: [entry.cell(field) for entry in entries] for title, field in COLUMNS.items()}
-    whole = {title: cells for title, cells in known.items() if entries and all(cells)}
+    columns = {title: [entry.cell(field) for entry in entries] for title, field in MOODLE.gradebook.items()}
+    filled = {title: cells for title, cells in columns.items() if entries and all(cells)}
     title = "Email address" if entries and all("@" in entry.label for entry in entries) else "Username"
-    return whole or {title: [entry.label for entry in entries]}
+    return filled or {title: [entry.label for entry in entries]}
 
 
-def remark(room: ClassSummary, books: Books) -> str:
+def remark(room: ClassSummary, gradebook: Gradebook) -> str:
     """A sentence where Moodle would refuse the grades; '' where it would not."""
-    most = max((entry.points for entry in books.entered(room)), default=0)
+    most = max((entry.points for entry in gradebook.entries(room)), default=0)
     if most <= LARGEST:
         return ""
     return f"moodle.csv has a grade of {most}, and Moodle ends an import at one above {LARGEST}; --max-points {LARGEST} scales them."

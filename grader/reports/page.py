@@ -5,12 +5,30 @@ From what concerns the room to what concerns one learner: figures, scores, mista
 
 from __future__ import annotations
 
-from grader.judging.verdict import Report
-from grader.reports import attention, feedback, frequent, matrix, scores
+from collections import Counter
+from collections.abc import Callable
+
+from grader.judging.verdict import Report, Verdict
+from grader.reports import attention, feedback, scores
 from grader.reports.figures import Pictures
 from grader.reports.html import STYLE
-from grader.reports.room import ClassSummary, plain, remarks
+from grader.reports.items import FEWEST, items, remark
+from grader.reports.room import ATTEMPTED, ClassSummary, plain, remarks, told
 from grader.reports.templating import render as rendered
+
+MOST = 8  # mistakes told at once, the rest folded
+# One sign a status, no two alike, each drawn by common fonts: meaning never stands in a colour alone.
+SIGNS = {
+    "passed": "✓",
+    "failed": "✗",
+    "error": "!",
+    "timeout": "T",
+    "memory": "M",
+    "forbidden": "⊘",
+    "not_started": "·",
+    "missing": "–",
+    "could_not_grade": "?",
+}
 
 
 def render(report: Report) -> str:
@@ -22,9 +40,9 @@ def render(report: Report) -> str:
     parts = [
         *([("attention", attention.TITLE, attention.section(room))] if attention.entries(room) else []),
         ("scores", "Scores", scores.svg(room)),
-        ("mistakes", "What the class got wrong", frequent.mistakes(room) + frequent.others(room)),
-        ("exercises", "Exercises, hardest first", frequent.exercises(room)),
-        ("table", "Learners × exercises", matrix.table(room)),
+        ("mistakes", "What the class got wrong", mistakes(room) + others(room)),
+        ("exercises", "Exercises, hardest first", exercises(room)),
+        ("table", "Learners × exercises", matrix(room)),
         ("learners", "Each learner", _learners(room, pictures)),
     ]
     title = f"{report.course[:1].upper()}{report.course[1:]}: report of the class"
@@ -58,6 +76,59 @@ def _figures(room: ClassSummary) -> list[tuple[str, str]]:
 def percent(part: float | None) -> str:
     """0.514 as '51 %'; None, a share of nothing, as '–'."""
     return "–" if part is None else f"{plain(round(100 * part))} %"
+
+
+def mistakes(room: ClassSummary) -> str:
+    """Each mistake: how many made it, the sentence, why, and who."""
+    return rendered("mistakes.html", room=room, told=[(met, told(met)) for met in room.mistakes], most=MOST)
+
+
+def others(room: ClassSummary) -> str:
+    """Who needs something that no mistake names."""
+
+    def learners(holds: Callable[[Verdict], bool]) -> list[int]:
+        return [who for who, mine in enumerate(room.verdicts) if any(map(holds, mine.values()))]
+
+    attempted = learners(lambda one: one.status in (*ATTEMPTED, "could_not_grade"))
+    groups = {
+        "a note on their submission: a lesson is missing, or something could not be read": [
+            who for who, one in enumerate(room.report.submissions) if one.message
+        ],
+        "a name that differs from another's only in case, spaces, or invisible characters: whose work is it?": room.alike,
+        "nothing attempted": [who for who in range(len(room.labels)) if who not in attempted],
+        "used what an exercise does not allow": learners(lambda one: one.status == "forbidden"),
+        "code that does not end, or takes too much memory": learners(lambda one: one.status in ("timeout", "memory")),
+        "a wrong result that no known mistake explains": learners(
+            lambda one: one.status == "failed" and not one.mistakes
+        ),
+        "could not be graded because the grader failed; grade these again": learners(
+            lambda one: one.status == "could_not_grade"
+        ),
+    }
+    return rendered("others.html", room=room, groups=[(title, who) for title, who in groups.items() if who])
+
+
+def exercises(room: ClassSummary) -> str:
+    """The exercises, those that fewest passed first, with what each tells of the class."""
+    return rendered("exercises.html", items=items(room), remark=remark(room), tells=len(room.shares) >= FEWEST)
+
+
+def matrix(room: ClassSummary) -> str:
+    """Learners × exercises: the legend and the table; it scrolls in its own box, names and headings stay."""
+    if not room.columns:
+        return "<p>No exercise was graded.</p>"
+    lessons = Counter(column.lesson for column in room.columns)
+    before = (None, *(column.lesson for column in room.columns))
+    width = sum(max(len(name), 4 * count) for name, count in lessons.items())
+    return rendered(
+        "matrix.html",
+        signs=SIGNS,
+        met={judged.status for mine in room.verdicts for judged in mine.values()},
+        few=width <= 90,  # characters: every lesson's whole name fits above its columns
+        lessons=list(lessons.items()),
+        columns=[(column, column.lesson != last) for column, last in zip(room.columns, before, strict=False)],
+        rows=list(zip(range(len(room.labels)), room.labels, room.report.submissions, room.verdicts, strict=True)),
+    )
 
 
 def _learners(room: ClassSummary, pictures: Pictures) -> str:

@@ -58,13 +58,15 @@ class ClassSummary:
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The exercises that anybody was asked for, by lesson, in the lesson's order."""
-        columns: dict[str, dict[str, Column]] = {}
+        found: dict[str, dict[str, Column]] = {}
         for one in self.report.submissions:
             for lesson in one.lessons:
-                exercises = columns.setdefault(lesson.name, {})
-                for name in (verdict.exercise for verdict in lesson.verdicts):
-                    exercises.setdefault(name, Column(lesson.name, name, lesson.points[name]))
-        return tuple(column for name in sorted(columns) for column in columns[name].values())
+                mine = found.setdefault(lesson.name, {})
+                for judged in lesson.verdicts:
+                    mine.setdefault(
+                        judged.exercise, Column(lesson.name, judged.exercise, lesson.points[judged.exercise])
+                    )
+        return tuple(column for name in sorted(found) for column in found[name].values())
 
     @cached_property
     def lessons(self) -> tuple[str, ...]:
@@ -106,17 +108,14 @@ class ClassSummary:
     def mistakes(self) -> tuple[Frequent, ...]:
         """The mistakes met, by how many learners made them. Of several that fit alike the likeliest counts, of a
         pair that only together fits both halves."""
-        groups: dict[str, tuple[str, dict[int, None], dict[str, None]]] = {}
+        met: dict[str, tuple[str, dict[int, None], dict[str, None]]] = {}
         for column in self.columns:
-            for who, verdict in self.of(column):
-                for id, sentence in likeliest(verdict):
-                    _, learners, exercises = groups.setdefault(id, (sentence, {}, {}))
+            for who, judged in self.of(column):
+                for id, sentence in likeliest(judged):
+                    _, learners, exercises = met.setdefault(id, (sentence, {}, {}))
                     learners[who] = exercises[column.exercise] = None
-        mistakes = (
-            Frequent(id, sentence, tuple(sorted(learners)), tuple(exercises))
-            for id, (sentence, learners, exercises) in groups.items()
-        )
-        return tuple(sorted(mistakes, key=lambda one: (-len(one.learners), one.id)))
+        found = (Frequent(id, said, tuple(sorted(who)), tuple(where)) for id, (said, who, where) in met.items())
+        return tuple(sorted(found, key=lambda one: (-len(one.learners), one.id)))
 
 
 def remarks(room: ClassSummary) -> tuple[str, ...]:
@@ -157,7 +156,7 @@ def told(met: Frequent) -> MistakeText:
 
 def share(one: SubmissionReport) -> float:
     """The score, of one that has one, as a share of the maximum, 0 to 1; 0 where nothing could be reached."""
-    return one.score / one.max_score if one.max_score else 0.0  # type: ignore[operator]
+    return (one.score or 0) / one.max_score if one.max_score else 0.0
 
 
 def scaled(one: SubmissionReport, max_points: float | None) -> float:
@@ -165,7 +164,7 @@ def scaled(one: SubmissionReport, max_points: float | None) -> float:
 
     Rounded to 2 decimals. Without it, the course's own points.
     """
-    return one.score if max_points is None else plain(round(share(one) * max_points, 2))  # type: ignore[return-value]
+    return one.score or 0 if max_points is None else plain(round(share(one) * max_points, 2))
 
 
 def plain(number: float) -> float:

@@ -29,7 +29,7 @@ def svg(room: ClassSummary) -> str:
         if count:
             drawn.append(f'<rect x="{x + 3:g}" y="{BASE - high:.1f}" width="{step - 6:g}" height="{high:.1f}" rx="2"/>')
             said.append(f'<text class="count" x="{x + step / 2:g}" y="{BASE - high - 6:.1f}">{count}</text>')
-    if room.shares:
+    if room.median is not None:
         x = LEFT + room.median * (WIDTH - 2 * LEFT)
         drawn.append(f'<line class="mark" x1="{x:.1f}" y1="6" x2="{x:.1f}" y2="{BASE}"/>')
     drawn += said  # above the bars and the median's line

@@ -84,6 +84,8 @@ def _environment() -> Environment:
     )
     for filter in (prose, code, paragraphs):
         made.filters[filter.__name__] = lambda *given, filter=filter: Markup(filter(*given))
-    made.filters |= {"dedent": lambda said: textwrap.dedent(said).strip("\n"), "had": text.had, "points": text.points}
+    made.filters["dedent"] = lambda lines: textwrap.dedent(lines).strip("\n")
+    made.filters |= {"had": text.had}
+    made.filters |= {"points": text.points}
     made.globals |= {"words": text.WORDS, "looks": LOOKS}
     return made

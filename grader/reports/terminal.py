@@ -43,11 +43,10 @@ def _rich(report: Report, width: int) -> str:
     from rich.console import Console
 
     # Never to the real terminal: what is returned is printed by whoever asked for it.
-    colours = None if os.environ.get("NO_COLOR") else "standard"
     console = Console(
         file=io.StringIO(),
         force_terminal=True,
-        color_system=colours,
+        color_system=None if os.environ.get("NO_COLOR") else "standard",
         width=width,
         markup=False,
         emoji=False,

@@ -58,17 +58,17 @@ def one_line(text: object, limit: int = 300) -> str:
     return " ".join(clean(text, 4 * limit).split())[:limit]
 
 
-_TABLES: dict[tuple, list[str]] = {}
-_SAID: WeakKeyDictionary[Verdict, str] = WeakKeyDictionary()  # four formats of a class tell the same verdicts
+_TABLE_TEXTS: dict[tuple, list[str]] = {}
+_VERDICT_TEXTS: WeakKeyDictionary[Verdict, str] = WeakKeyDictionary()  # four formats of a class tell the same verdicts
 
 
 def verdict(judged: Verdict, notes: Sequence[str] = ()) -> str:
     """What failed; the likely mistake; the experiment; expected and got; where to look next."""
     if notes:
         return _verdict(judged, notes)
-    if judged not in _SAID:
-        _SAID[judged] = _verdict(judged, ())
-    return _SAID[judged]
+    if judged not in _VERDICT_TEXTS:
+        _VERDICT_TEXTS[judged] = _verdict(judged, ())
+    return _VERDICT_TEXTS[judged]
 
 
 def _verdict(judged: Verdict, notes: Sequence[str]) -> str:
@@ -95,13 +95,13 @@ def _verdict(judged: Verdict, notes: Sequence[str]) -> str:
 def _tables(tables: Sequence[Table]) -> list[str]:
     """The tables as text; in a class the same ones come back with many learners."""
     key = content(tables)
-    if key not in _TABLES:
-        if len(_TABLES) >= 1_000:
-            _TABLES.clear()
+    if key not in _TABLE_TEXTS:
+        if len(_TABLE_TEXTS) >= 1_000:
+            _TABLE_TEXTS.clear()
         shown = views(tables)
         inputs = [_table(view) for view in shown if view.table.role == "input"]
-        _TABLES[key] = [*inputs, *_compared([view for view in shown if view.table.role != "input"])]
-    return _TABLES[key]
+        _TABLE_TEXTS[key] = [*inputs, *_compared([view for view in shown if view.table.role != "input"])]
+    return _TABLE_TEXTS[key]
 
 
 def _wrapped(text: str, indent: str = "") -> str:

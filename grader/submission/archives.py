@@ -14,6 +14,7 @@ import stat
 import tarfile
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from typing import IO, Any, NamedTuple
 
 from grader.submission.discover import MACHINES
@@ -24,7 +25,7 @@ DEEPEST = 16  # folders
 LONGEST = 1_000  # characters of one path
 LATEST = 4e9  # seconds since 1970; a time beyond is nobody's
 _CHUNK = 1 << 20
-_PACKED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+_PACKED: dict[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 NO_ARCHIVE = "is not an archive that can be read"
 
 
@@ -92,13 +93,8 @@ class Archive:
                 locked += 1
                 self.refused.append((printable(name), "is locked with a password"))
             elif not about.is_dir():
-                self._take(
-                    name,
-                    about.file_size,
-                    _changed(about),
-                    lambda about=about: archive.open(about),
-                    stat.S_ISLNK(about.external_attr >> 16),
-                )
+                content = partial(archive.open, about)
+                self._take(name, about.file_size, _changed(about), content, stat.S_ISLNK(about.external_attr >> 16))
         if locked and not self.entries:
             raise Unreadable("is locked with a password", "")
 
@@ -109,13 +105,8 @@ class Archive:
             if about.size < 0:
                 raise ValueError("a file of less than no bytes")  # after which the same entry would follow for ever
             if about.isreg() or about.islnk() or about.issym():
-                self._take(
-                    about.name,
-                    about.size,
-                    about.mtime,
-                    lambda about=about: archive.extractfile(about),
-                    not about.isreg(),
-                )
+                content = partial(archive.extractfile, about)
+                self._take(about.name, about.size, about.mtime, content, link=not about.isreg())
             elif not about.isdir():
                 self.refused.append((printable(about.name), "is not a regular file"))
 

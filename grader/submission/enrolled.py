@@ -1,10 +1,4 @@
-"""A roster: who is enrolled, as the CSV that a grade book or a classroom lets one download.
-
-Columns are known by their headings, as these name them: Canvas' gradebook export (Student, ID, SIS User ID, SIS Login ID, Section),
-Moodle's participants and grading worksheet (Username, ID number, First name, Last name, Full name, Email address, Identifier),
-Gradescope's roster (First Name, Last Name, SID, Email), GitHub Classroom's (identifier, github_username, github_id, name)
-and Classroom 50's (username, first_name, last_name, email).
-"""
+"""A roster: who is enrolled, as the CSV that a grade book or a classroom lets one download; its headings stand in platforms.py."""
 
 from __future__ import annotations
 
@@ -16,21 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from grader.submission.platforms import FIELDS
 from grader.util.errors import InputError
 from grader.util.names import NOBODYS, folded, printable
 
-FIELDS = {  # what a column holds -> its headings, in lower case
-    "login": ("sis login id", "username", "user name", "login id", "login"),
-    "email": ("email address", "email", "e-mail"),
-    "github": ("github_username", "github username"),
-    "number": ("sis user id", "id number", "sid", "student id", "student_id"),
-    "participant": ("identifier",),
-    "canvas": ("id",),
-    "name": ("student", "full name", "name"),
-    "first": ("first name", "first_name", "firstname"),
-    "last": ("last name", "last_name", "surname", "lastname"),
-    "section": ("section", "sections", "section name"),
-}
 KEYS = ("login", "email", "github", "number", "participant", "canvas")  # what tells learners apart, the best first
 POSSIBLE = "points possible"
 NOT_ENROLLED = (POSSIBLE, "student, test")  # names in rows of Canvas' export
@@ -63,9 +46,8 @@ class Person:
     def names(self) -> tuple[str, ...]:
         """The ways in which the name may be written: as the roster has it, 'Last, First' and 'First Last'."""
         (first, last), name = self.first_last, self["name"]
-        return tuple(
-            dict.fromkeys(each for each in (name, f"{first} {last}".strip(), f"{last}, {first}".strip(", ")) if each)
-        )
+        spellings = (name, f"{first} {last}".strip(), f"{last}, {first}".strip(", "))
+        return tuple(dict.fromkeys(filter(None, spellings)))
 
 
 @dataclass(frozen=True)
@@ -98,23 +80,36 @@ class Enrolled:
         """The only learner of a name in any order of its parts; None where none or several have it."""
         return self._only("name", name)
 
-    def _only(self, what: str, said: str) -> Person | None:
-        found = self._known.get((what, folded(said)), ())
-        return found[0] if len(found) == 1 and folded(said) else None
+    def joined(self, name: str) -> Person | None:
+        """The only learner whose name is this without spaces and signs, as Canvas writes it: 'lovelaceada'."""
+        return self._only("joined", _bare(name))
+
+    def _only(self, what: str, value: str) -> Person | None:
+        people = self._index.get((what, folded(value)), ())
+        return people[0] if len(people) == 1 and folded(value) else None
 
     @cached_property
     def _columns(self) -> frozenset[str]:
-        return frozenset(what for what, value in self._known if value)
+        return frozenset(what for what, value in self._index if value)
 
     @cached_property
-    def _known(self) -> Mapping[tuple[str, str], list[Person]]:
-        """The people by all that they are asked for, so that a class of thousands is quick."""
-        known: dict[tuple[str, str], list[Person]] = {}
+    def _index(self) -> Mapping[tuple[str, str], list[Person]]:
+        """The people by all that they are looked up by, so that a class of thousands is quick."""
+        index: dict[tuple[str, str], list[Person]] = {}
         for one in self.people:
-            asked = {("key", folded(one.key)), *(("name", folded(name)) for name in one.names)}
-            for way in asked | {(f"column {field}", folded(value)) for field, value in one.values.items()}:
-                known.setdefault(way, []).append(one)
-        return known
+            keys = {
+                ("key", folded(one.key)),
+                *((f"column {field}", folded(value)) for field, value in one.values.items()),
+            }
+            for name in one.names:
+                keys |= {("name", folded(name)), ("joined", folded(_bare(name)))}
+            for key in keys:
+                index.setdefault(key, []).append(one)
+        return index
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[\W_]", "", name)
 
 
 def read(path: Path, by: str = "") -> Enrolled:

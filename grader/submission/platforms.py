@@ -1,21 +1,120 @@
-"""Knows the names in which learning platforms hand out what they collected: none of them is a learner's."""
+"""The learning platforms, one table each: the names in their downloads, the columns of their rosters and of their grade books.
+
+Another platform is another Platform here. Sources: canvas-lms, lib/content_zipper.rb (get_filename, add_upload_submission,
+sanitize_user_name) and lib/gradebook_importer.rb; Moodle, mod/assign/classes/downloader.php (get_student_prefix,
+load_submissionplugin_filelist) and grade/import/csv/classes/load_data.php.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from grader.submission.discover import ARCHIVES
 from grader.util.names import printable
 from grader.util.words import counted
 
-MOODLE = re.compile(
-    r"(.*_\d+)_assignsubmission_.*", re.DOTALL
-)  # 'Ada Lovelace_4711_assignsubmission_file_', a folder or file
-CANVAS = re.compile(
-    r"(.+?(?:_late)?_\d+)_\d{3,}_.+\.ipynb", re.IGNORECASE | re.DOTALL
-)  # 'lovelaceada_LATE_4711_81500_01.ipynb'
 AGAIN = "then give the same command again. Nothing was graded."
+
+
+@dataclass(frozen=True)
+class Platform:
+    """What one platform calls things. Fields of a roster are named as in FIELDS.
+
+    roster: the headings of each field, in lower case. gradebook: the headings of the table that it imports, with their fields.
+    names: patterns of a name in its download, with the groups `name` and `id`, where there are such `late`, `order` (of several
+    attempts the later has the larger) and `rest` (the file as the learner called it). files_only: whether no folder is called so.
+    id_field: what `id` is in the roster, after one of id_prefixes. name_field: what `name` is; 'joined': without spaces and signs.
+    advice: what to do with such names instead of grading them.
+    """
+
+    name: str
+    roster: Mapping[str, Sequence[str]]
+    gradebook: Mapping[str, str] = field(default_factory=dict)
+    names: Sequence[re.Pattern[str]] = ()
+    files_only: bool = False
+    id_field: str = ""
+    id_prefixes: Sequence[str] = ("",)
+    name_field: str = "name"
+    advice: str = ""
+
+    def match(self, name: str) -> re.Match[str] | None:
+        """The parts of a name in a download; None where it is not one of this platform's."""
+        return next((match for pattern in self.names if (match := pattern.fullmatch(name))), None)
+
+
+CANVAS = Platform(
+    "Canvas",
+    roster={
+        "login": ["sis login id"],
+        "number": ["sis user id"],
+        "canvas": ["id"],
+        "name": ["student"],
+        "section": ["section"],
+    },
+    gradebook={
+        "Student": "name",
+        "ID": "canvas",
+        "SIS User ID": "number",
+        "SIS Login ID": "login",
+        "Section": "section",
+    },
+    names=[
+        re.compile(r"(?:(?P<late>LATE)_)?(?P<name>anon)_(?P<id>\w{5})_(?P<order>\d+)_(?P<rest>.+)", re.DOTALL),
+        re.compile(r"(?P<name>.+?)(?:_(?P<late>LATE|late))?_(?P<id>\d+)_(?P<order>\d{3,})_(?P<rest>.+)", re.DOTALL),
+        re.compile(r"(?P<name>.+?)(?:_(?P<late>LATE|late))?_(?P<id>\d+)_(?P<rest>(?:text|link)\.html)", re.DOTALL),
+    ],
+    files_only=True,
+    id_field="canvas",
+    name_field="joined",
+    advice="Each file is one notebook, not one learner: `grader collect FOLDER --to collected --roster ROSTER` sorts them into "
+    "a folder for each learner; name that one",
+)
+MOODLE = Platform(
+    "Moodle",
+    roster={
+        "login": ["username"],
+        "email": ["email address"],
+        "number": ["id number"],
+        "participant": ["identifier"],
+        "name": ["full name"],
+        "first": ["first name"],
+        "last": ["last name"],
+    },
+    gradebook={"Username": "login", "Email address": "email", "ID number": "number"},
+    names=[re.compile(r"(?P<name>[^_]*)_(?P<id>\d+)_assignsubmission_[a-z0-9]+(?:_(?P<rest>.*))?", re.DOTALL)],
+    id_field="participant",  # within the assignment, not the user's
+    id_prefixes=["Participant ", ""],
+    advice="The number belongs to the submission, not to the learner: `grader collect FOLDER --to collected --roster ROSTER` sorts "
+    "them into a folder for each learner; name that one",
+)
+GRADESCOPE = Platform(
+    "Gradescope",
+    roster={
+        "email": ["email"],
+        "number": ["sid"],
+        "first": ["first name"],
+        "last": ["last name"],
+        "section": ["sections"],
+    },
+)
+GITHUB = Platform("GitHub", roster={"github": ["github_username", "github username"], "name": ["name"]})
+PLATFORMS = (CANVAS, MOODLE, GRADESCOPE, GITHUB)
+_OTHER_ROSTERS = {
+    "login": ["user name", "login id", "login"],
+    "email": ["e-mail"],
+    "number": ["student id", "student_id"],
+    "first": ["first_name", "firstname"],
+    "last": ["last_name", "surname", "lastname"],
+    "section": ["section name"],
+}
+FIELDS = {  # what a column of a roster holds -> its headings, of several that are there the first counts
+    field: tuple(
+        heading for roster in (*(one.roster for one in PLATFORMS), _OTHER_ROSTERS) for heading in roster.get(field, ())
+    )
+    for field in ("login", "email", "github", "number", "participant", "canvas", "name", "first", "last", "section")
+}
 
 
 def refusal(names: Sequence[str], least: int = 1) -> str:
@@ -23,30 +122,25 @@ def refusal(names: Sequence[str], least: int = 1) -> str:
 
     least: of how many submissions there must be some; one learner's own folder may well hold one.
     """
-    for form, found in (("Moodle", MOODLE), ("Canvas", CANVAS)):
-        whose = {name: met[1].lower().replace("_late", "") for name in sorted(names) if (met := found.fullmatch(name))}
-        theirs = list(whose)
-        if len(set(whose.values())) >= least:
-            count = counted(len(theirs), "name")
-            return f"holds {count} as {form} gives them, such as {printable(theirs[0])}. {_DO[form]}, {AGAIN}"
+    for platform in (MOODLE, CANVAS):
+        submissions = {
+            name: (match["name"].lower(), match["id"].lower())
+            for name in sorted(names)
+            if (match := platform.match(name)) and (name.lower().endswith(".ipynb") or not platform.files_only)
+        }
+        if len(set(submissions.values())) >= least:
+            count, example = counted(len(submissions), "name"), printable(next(iter(submissions)))
+            return f"holds {count} as {platform.name} gives them, such as {example}. {platform.advice}, {AGAIN}"
     return ""
-
-
-_DO = {  # whose they are, `grader collect` finds out, with a roster under the names that the grade book knows
-    "Moodle": "The number belongs to the submission, not to the learner: `grader collect FOLDER --to collected --roster ROSTER` sorts "
-    "them into a folder for each learner; name that one",
-    "Canvas": "Each file is one notebook, not one learner: `grader collect FOLDER --to collected --roster ROSTER` sorts them into "
-    "a folder for each learner; name that one",
-}
 
 
 def packed(names: Sequence[str]) -> str:
     """The same for archives: what is in one is nobody's until it is unpacked."""
-    theirs = sorted(name for name in names if name.lower().endswith(ARCHIVES) and not name.startswith("."))
-    if not theirs:
+    archives = sorted(name for name in names if name.lower().endswith(ARCHIVES) and not name.startswith("."))
+    if not archives:
         return ""
-    more = f" and {len(theirs) - 1} more" if len(theirs) > 1 else ""
+    more = f" and {len(archives) - 1} more" if len(archives) > 1 else ""
     return (
-        f"contains archives, which are not opened: {printable(theirs[0])}{more}. `grader collect ARCHIVE --to collected` sorts what "
+        f"contains archives, which are not opened: {printable(archives[0])}{more}. `grader collect ARCHIVE --to collected` sorts what "
         f"a learning platform packed into a folder for each learner; unpack others yourself, and {AGAIN}"
     )

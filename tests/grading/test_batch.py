@@ -52,16 +52,7 @@ def test_a_mistake_of_two_is_told_in_the_summary(whole):
 
 def test_every_report_is_written(whole):
     names = {path.name for path in whole[1].iterdir()}
-    assert names >= {
-        "report.json",
-        "report.html",
-        "grades.csv",
-        "canvas.csv",
-        "moodle.csv",
-        "nbgrader.csv",
-        "junit",
-        "journal.jsonl",
-    }
+    assert names >= {"report.json", "report.html", "grades.csv", "canvas.csv", "moodle.csv", "junit", "journal.jsonl"}
 
 
 def test_a_score_is_the_one_that_grader_grade_gives(whole, tmp_path, capsys):

@@ -18,7 +18,7 @@ import pytest
 
 from grader.cli import main
 from grader.grading.collecting import attempts, placed, sources
-from grader.grading.collecting.recognized import submitters
+from grader.grading.collecting.recognized import metadata
 from grader.grading.collecting.sources import Member, Sources
 from grader.grading.roster import entries
 from tests.submission.test_enrolled import CANVAS, MOODLE
@@ -204,8 +204,8 @@ def test_an_anonymous_canvas_download_has_numbers_for_names(tmp_path):
 
 def test_gradescope_s_submitters_are_read_and_nobody_else():
     data = METADATA.encode()
-    who = submitters(Member(("submission_metadata.yml",), len(data), 0, lambda: data))
-    assert {name: [str(each) for each in people] for name, people in who.items()} == {
+    submissions = metadata(Member(("submission_metadata.yml",), len(data), 0, lambda: data))
+    assert {name: [str(each) for each in people] for name, (people, _) in submissions.items()} == {
         "submission_81500": ["ada@x.org, 1, Ada Lovelace"],
         "submission_81501": ["gh@x.org, Gräce O'Hopper", "ada@x.org, Ada Lovelace"],
     }

@@ -18,8 +18,8 @@ from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import gradescope, html, terminal, text
-from grader.reports.books import Books
 from grader.reports.folder import files
+from grader.reports.gradebook import Gradebook
 from grader.worker.values import Observation, Part
 from tests.conftest import ROOT, WHOLE_GRID
 
@@ -124,7 +124,7 @@ def show(*verdicts: Verdict) -> None:
         7,
     )
     for one in (report, replace(report, submissions=report.submissions[:1])):
-        assert all(dict(files(one, Books(max_points=10.0))).values()) and gradescope.render(one)
+        assert all(dict(files(one, Gradebook(max_points=10.0))).values()) and gradescope.render(one)
         assert all(terminal.render(one, rich=rich, width=100) for rich in (True, False))
     for judged in verdicts:
         assert text.verdict(judged) and html.verdict(judged)

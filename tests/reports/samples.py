@@ -1,4 +1,4 @@
-"""One verdict of every kind and a report of two submissions; `python -m tests.reports.samples` renews golden/.
+"""One verdict of every kind, as the judge makes it of real answers, and reports of them; `python -m tests.reports.samples` renews golden/.
 
 Read the difference before committing renewed files: they are what learners and CI services see.
 """
@@ -10,7 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
+from grader.course import references
+from grader.course.course import open_course
+from grader.course.spec import Case
+from grader.grading.collected import CollectedNotes
+from grader.grading.deadline import Deadline
+from grader.judging.judge import judge
 from grader.judging.verdict import LessonReport, Line, Report, SubmissionReport, Table, Verdict
+from grader.worker.values import Failure
+from tests.live import Live, from_cells
 
 GOLDEN = Path(__file__).parent / "golden"
 NAN, INF = float("nan"), float("inf")
@@ -31,79 +39,48 @@ def softmax(x: np.ndarray, axis: int) -> np.ndarray:
     return e / e.sum(axis=axis, keepdims=True)
 
 
-SCORES = np.array([[0.0, 1.0, 3.0], [2.0, 2.0, 0.0]])
-PROVEN = Verdict(
+def judged(exercise: str, *cells: str, cases: tuple[Case, ...] = ()) -> Verdict:
+    """What the judge says of these cells, in no time. cases: in place of the exercise's own."""
+    spec = open_course().exercise(exercise)
+    if cases:
+        spec = replace(spec, cases=lambda rng: iter(cases))
+    return replace(judge(spec, from_cells(exercise, *cells)), seconds=0.0)
+
+
+def ended(exercise: str, kind: str) -> Verdict:
+    """What the judge says where a worker sent this failure in place of an object."""
+    failure = Failure(kind, exercise, f"{exercise} did not finish within 10 s.")
+    return replace(judge(open_course().exercise(exercise), Live(exercise, None, problem=failure)), seconds=0.0)
+
+
+PROVEN = judged(
     "softmax_rows",
-    "failed",
-    "Expected: each row of weights sums to 1. Row 0 sums to 1.341.",
-    "properties",
-    "Two queries, three keys: softmax_rows(scores (2, 3) float64)",
-    tables=compared("", softmax(SCORES, 1), softmax(SCORES, 0), scores=SCORES),
-    mistakes=("SM1",),
-    sentences=("Softmax ran over the queries; each query needs its own distribution over the keys.",),
-    verified=("type, shape and dtype are as expected",),
-    look='explain("SM1") says more; hint(softmax_rows) asks which of your lines does it.',
+    """def softmax_rows(scores):
+    e = np.exp(scores - scores.max(axis=0, keepdims=True))
+    return e / e.sum(axis=0, keepdims=True)""",
 )
-_LARGE = np.arange(240.0).reshape(20, 12) / 10
-_OFF = np.where(np.arange(240).reshape(20, 12) == 12 * 17 + 10, NAN, _LARGE)
-UNPROVEN = Verdict(
+UNPROVEN = judged(
     "weighted_sum",
-    "failed",
-    "1 of 240 entries of the result is NaN.",
-    "finite",
-    "Twenty queries: weighted_sum(weights (20, 3) float64, V (3, 12) float64)",
-    tables=compared("", _LARGE, _OFF),
-    look="hint(weighted_sum) gives you a question to think about.",
+    """def weighted_sum(weights, V):
+    result = weights @ V
+    result[17, 10] = np.nan
+    return result""",
+    cases=(Case("twenty", "twenty queries", (np.arange(60.0).reshape(20, 3) / 10, np.arange(36.0).reshape(3, 12))),),
 )
-ERROR = Verdict(
-    "attention_scores",
-    "error",
-    "attention_scores raised ValueError: shapes (2,4) and (3,4) not aligned",
-    "runs",
-    "Two queries, three keys: attention_scores(Q (2, 4) float64, K (3, 4) float64)",
-    ("Shapes on that line: Q (2, 4) float64, K (3, 4) float64.", "Expected shape of the result: (2, 3)."),
-    line=Line("scores = Q @ K", 3),
-    tables=(Table("Q", np.arange(8.0).reshape(2, 4), "input"), Table("K", np.eye(3, 4), "input")),
-    look="hint(attention_scores) gives you a question to think about.",
+ERROR = judged("attention_scores", "def attention_scores(Q, K):\n    scores = Q @ K.reshape(3, 5)\n    return scores")
+NOT_STARTED = judged("scale_scores", "def scale_scores(scores, d_k):\n    raise NotImplementedError")
+FIRST_FIVE = ("attention_scores", "scale_scores", "softmax_rows", "weighted_sum", "three_token_attention")
+PASSED = replace(
+    judged("three_token_attention", *map(references.solution_text, FIRST_FIVE)), max_difference=2.2e-16, seconds=0.0123
 )
-NOT_STARTED = Verdict(
-    "scale_scores",
-    "not_started",
-    "scale_scores is not started: it still raises NotImplementedError.",
-    "attempted",
-    look='hint("scale_scores") gives you a question to start from.',
+FORBIDDEN = judged(
+    "attention_torch", "def attention_torch(q, k, v):\n    return F.scaled_dot_product_attention(q, k, v)"
 )
-PASSED = Verdict(
-    "three_token_attention",
-    "passed",
-    "three_token_attention passed.",
-    verified=(
-        "type, shape and dtype are as expected",
-        "each row of weights sums to 1",
-        "the inputs are left as they are",
-    ),
-    max_difference=2.2e-16,
-    following="corrected_first_row",
-    seconds=0.0123,
-)
-FORBIDDEN = Verdict(
-    "attention_torch",
-    "forbidden",
-    "`F.scaled_dot_product_attention` is a ready-made attention operator; this exercise is written from scratch.",
-    "allowed",
-    line=Line("return F.scaled_dot_product_attention(q, k, v)"),
-    look='hint("attention_torch") helps you to write it yourself.',
-)
-TWO = Verdict(
-    "project_qkv",
-    "failed",
-    "`q` differs from what was expected by up to 1 at (0, 1, 0).",
-    "values",
-    "A batch of two",
-    tables=compared("q", np.zeros((2, 3, 2)), np.eye(3, 2) * np.array([[[0.0]], [[1.0]]])),
-    mistakes=("PJ1", "SD1+SM1"),
-    sentences=("`nn.Linear` computes x @ weightᵀ: copy wᵀ.", "First. Also: Second."),
-    look='explain("PJ1") tells more.',
+TWO = judged("project_qkv", "def project_qkv(x, w_q, w_k, w_v):\n    return x @ w_k, x @ w_q, x @ w_v")
+TWO = replace(  # and a pair that fits alike
+    TWO,
+    mistakes=(*TWO.mistakes, "SD1+SM1"),
+    sentences=(*TWO.sentences, " Also: ".join(open_course().mistake_text(id).sentence for id in ("SD1", "SM1"))),
 )
 HOSTILE = Verdict(
     "softmax",
@@ -114,9 +91,9 @@ HOSTILE = Verdict(
     line=Line("```\n::warning::x\n</details>\x00"),
     look="]]> &amp; \ud800",
 )
-OURS = Verdict("log_softmax", "could_not_grade", "The check itself failed.", details=("OSError: no space",))
-SLOW = Verdict("softmax_jacobian", "timeout", "softmax_jacobian did not finish in the time an exercise has.", "runs")
-GONE = Verdict("softmax_with_temperature", "missing", "No cell defines softmax_with_temperature.", "attempted")
+OURS = Deadline(60, clock=iter((0.0, 61.0)).__next__).verdict("log_softmax")
+SLOW = ended("softmax_jacobian", "timeout")
+GONE = judged("softmax_with_temperature", "")
 VERDICTS = {
     "proven": PROVEN,
     "unproven": UNPROVEN,
@@ -145,7 +122,7 @@ REPORT = Report(
                     PROVEN,
                     UNPROVEN,
                     PASSED,
-                    notes=("Two cells define softmax_rows; the last one counts.",),
+                    notes=("Something to know of `softmax_rows`.",),
                 ),
                 lesson("05_numpy_to_pytorch", FORBIDDEN, TWO),
             ),
@@ -154,7 +131,7 @@ REPORT = Report(
             "bob|<b>",
             "submissions/bob",
             (lesson("02_softmax", HOSTILE, OURS, SLOW, GONE),),
-            "02_softmax.ipynb is not JSON: mend line 3.",
+            "What to repair in 02_softmax.ipynb.",
         ),
     ),
     seed=7,
@@ -190,7 +167,7 @@ CLASS = Report(
                 "<b>.ipynb.txt does not end in .ipynb; it was not read. Rename it to <b>.ipynb.",
                 "=1+1|2 is a link.",
             ),
-            late="Handed in late, as the platform says: 01_three_tokens.ipynb.",
+            late=CollectedNotes({"01_three_tokens.ipynb": (True, "")}).late(""),
         ),
         SubmissionReport(
             "grace@example.org",
@@ -227,23 +204,19 @@ def golden() -> dict[str, str]:
         junit,
         markdown,
         moodle,
-        nbgrader,
         page,
         terminal,
         text,
     )
-    from grader.reports.books import Books
+    from grader.reports.gradebook import Gradebook
 
     files = {f"{name}.txt": text.verdict(judged) + "\n" for name, judged in VERDICTS.items()}
     files |= {"proven.html": html.verdict(PROVEN) + "\n", "report.json": json.render(REPORT)}
     files |= {"report.xml": junit.render(REPORT), "report.md": markdown.render(REPORT)}
     files |= {"class.html": page.render(CLASS), "class.md": markdown.render(CLASS), "grades.csv": csv.render(CLASS)}
     files |= {"attention.csv": attention.render(CLASS)}
-    files |= {"canvas.csv": canvas.render(CLASS, Books(100)), "moodle.csv": moodle.render(CLASS, Books(100))}
-    files |= {
-        "nbgrader.csv": nbgrader.render(CLASS),
-        "learner.xml": junit.render(replace(CLASS, submissions=CLASS.submissions[:1]), "ada"),
-    }
+    files |= {"canvas.csv": canvas.render(CLASS, Gradebook(100)), "moodle.csv": moodle.render(CLASS, Gradebook(100))}
+    files |= {"learner.xml": junit.render(replace(CLASS, submissions=CLASS.submissions[:1]), "ada")}
     files |= {"results.json": gradescope.render(replace(CLASS, submissions=CLASS.submissions[:1]), 100)}
     files |= {"feedback.html": feedback.page(CLASS.submissions[0], "ada", CLASS.course)}
     return files | {"report.txt": terminal.render(REPORT, rich=False) + "\n"}

@@ -23,18 +23,16 @@ from grader.reports import (
     csv,
     feedback,
     folder,
-    frequent,
     gradescope,
     junit,
     markdown,
-    matrix,
     moodle,
     page,
     scores,
     sheet,
     terminal,
 )
-from grader.reports.books import Books
+from grader.reports.gradebook import Gradebook
 from grader.reports.room import ClassSummary
 from grader.reports.text import one_line
 from grader.util.errors import InputError
@@ -52,7 +50,7 @@ def test_the_room_counts_what_stands_in_the_report():
     assert [column.exercise for column in room.columns][:2] == ["attention_scores", "scale_scores"]
     assert room.lessons == ("01_three_tokens", "05_numpy_to_pytorch")
     met = {one.id: (one.learners, one.exercises) for one in room.mistakes}
-    assert met["SM1"] == ((0, 2), ("softmax_rows",)) and met["PJ1"] == ((0, 2), ("project_qkv",))
+    assert met["SM1"] == ((0, 2), ("softmax_rows",)) and met["AB2"] == ((0, 2), ("project_qkv",))
     assert "SD1" not in met  # the second of several that fit alike is not counted
     assert room.median == pytest.approx(2 / 14)
 
@@ -61,7 +59,7 @@ def test_a_pair_counts_for_both_of_its_halves():
     both = replace(PROVEN, mistakes=("SD1+SM1",), sentences=("First. Also: Second.",))
     room = ClassSummary(Report((SubmissionReport("a", "a", (lesson("01_x", both),)),), 7))
     assert [one.id for one in room.mistakes] == ["SD1", "SM1"]
-    made = frequent.mistakes(room)
+    made = page.mistakes(room)
     assert open_course().mistake_text("SD1").sentence in made and "Softmax ran over the queries" in made
 
 
@@ -74,7 +72,7 @@ def test_grades_are_read_again_by_a_reader_of_csv():
 
 
 def test_canvas_has_its_columns_and_points_possible():
-    heading, possible, ada, _, grace = read(canvas.render(CLASS, Books(100)))
+    heading, possible, ada, _, grace = read(canvas.render(CLASS, Gradebook(100)))
     assert heading == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "attention"]
     assert possible == ["    Points Possible", "", "", "", "", "100"]
     assert (ada[0], ada[3], ada[5]) == ("ada", "ada", "14.29") and grace[5] == "71.43"
@@ -82,7 +80,7 @@ def test_canvas_has_its_columns_and_points_possible():
 
 
 def test_moodle_has_the_points_scaled():
-    assert [row[:2] for row in read(moodle.render(CLASS, Books(10)))] == [
+    assert [row[:2] for row in read(moodle.render(CLASS, Gradebook(10)))] == [
         ["Username", "attention"],
         ["ada", "1.43"],
         ["'=cmd|' /C calc'!A0", "0"],
@@ -133,9 +131,9 @@ def html_style() -> str:
 
 
 def test_the_table_reads_without_colour_and_by_ear():
-    made = matrix.table(ClassSummary(CLASS))
+    made = page.matrix(ClassSummary(CLASS))
     assert made.count('scope="row"') == 3 and made.count('scope="colgroup"') == 2 and made.count('scope="col"') == 9
-    assert len(set(matrix.SIGNS.values())) == len(matrix.SIGNS)
+    assert len(set(page.SIGNS.values())) == len(page.SIGNS)
     assert '<td class="failed"><span aria-hidden="true">✗</span><span class="unseen">failed</span></td>' in made
     assert made.count("not asked for") == 2
 
@@ -187,20 +185,19 @@ def test_suites_and_rows_of_learners_who_read_alike_stay_apart():
 
 
 def test_write_all_writes_every_format(tmp_path):
-    written = folder.write_all(CLASS, tmp_path / "out", books=Books(100))
+    written = folder.write_all(CLASS, tmp_path / "out", gradebook=Gradebook(100))
     names = [path.relative_to(tmp_path / "out").as_posix() for path in written]
-    assert names[:8] == [
+    assert names[:7] == [
         "report.html",
         "grades.csv",
         "attention.csv",
         "canvas.csv",
         "moodle.csv",
-        "nbgrader.csv",
         "report.json",
         "summary.md",
     ]
     stems = ("ada", "cmd-C-calc-A0", "grace-example.org")
-    assert names[8:] == [
+    assert names[7:] == [
         name for stem in stems for name in (f"feedback/{stem}.html", f"junit/{stem}.xml", f"gradescope/{stem}.json")
     ]
     assert all(path.is_file() for path in written)
@@ -262,10 +259,10 @@ EVERYWHERE = [(who, judged.exercise) for who, one in enumerate(CLASS.submissions
 @pytest.mark.parametrize("who, exercise", EVERYWHERE)
 @pytest.mark.parametrize("most", [None, 10.0])
 def test_what_could_not_be_graded_is_no_number_in_any_file(tmp_path, who, exercise, most):
-    folder.write_all(CLASS, tmp_path, books=Books(most))  # an earlier run, whose files are not to stay
+    folder.write_all(CLASS, tmp_path, gradebook=Gradebook(most))  # an earlier run, whose files are not to stay
     report = failing(who, exercise)
     label = ClassSummary(report).labels[who]
-    folder.write_all(report, tmp_path, books=Books(most))
+    folder.write_all(report, tmp_path, gradebook=Gradebook(most))
     files = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir() if path.is_file()}
     stem = folder.stems(ClassSummary(report).labels)[who]
     cell = sheet.guarded(label)
@@ -276,7 +273,7 @@ def test_what_could_not_be_graded_is_no_number_in_any_file(tmp_path, who, exerci
     assert [row[0] for row in read(files["canvas.csv"])[2:]] == [
         sheet.guarded(one) for one in ClassSummary(report).labels if one != label
     ]
-    assert read(files["canvas.csv"])[1] == read(canvas.render(CLASS, Books(most)))[1]
+    assert read(files["canvas.csv"])[1] == read(canvas.render(CLASS, Gradebook(most)))[1]
     rows = read(files["grades.csv"])
     mine = dict(zip(rows[0], next(row for row in rows if row[0] == cell), strict=True))
     assert mine["total"] == "" and mine[exercise] == "could_not_grade" and exercise in mine["message"]
@@ -330,10 +327,10 @@ def test_what_could_not_be_graded_counts_for_nobody():
         and room.ungraded == (2,)
     )
     assert sum(scores.counts(room)) == 2 and "not counted here: 1." in scores.svg(room)
-    row = next(row for row in frequent.exercises(room).split("<tr>") if ">softmax_rows<" in row)
+    row = next(row for row in page.exercises(room).split("<tr>") if ">softmax_rows<" in row)
     assert "0 of 2" in row and "1 could not be graded" in row
     nobody = Report((SubmissionReport("bob", "b", (lesson("01_x", OURS),)), *CLASS.submissions[:1]), 7)
-    assert "nothing attempted" not in frequent.others(ClassSummary(nobody)), "it isn't known what bob attempted"
+    assert "nothing attempted" not in page.others(ClassSummary(nobody)), "it isn't known what bob attempted"
     alone = Report(nobody.submissions[:1], 7)  # a class of which nobody has a score: that is no mean of 0 %
     assert ClassSummary(alone).mean is None and ClassSummary(alone).median is None
     assert "1 learner, nobody has a score; isolation" in class_summary(alone, Path("out"))

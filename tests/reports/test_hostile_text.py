@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 import pytest
 
 from grader.judging.verdict import Line, Report, SubmissionReport, Verdict
-from grader.reports import canvas, csv, folder, moodle, nbgrader, sheet
-from grader.reports.books import Books
+from grader.reports import canvas, csv, folder, moodle, sheet
+from grader.reports.gradebook import Gradebook
 from tests.reports.samples import HOSTILE, PROVEN, lesson
 
 ATTACKS = [
@@ -116,7 +116,7 @@ class Tags(HTMLParser):
 
 def pages(said: str) -> list[tuple[str, str]]:
     """The class's page, the learner's own, the neighbour's."""
-    return [(name, content) for name, content in folder.files(attacked(said), Books(100)) if name.endswith(".html")]
+    return [(name, content) for name, content in folder.files(attacked(said), Gradebook(100)) if name.endswith(".html")]
 
 
 PLAIN = [Tags(content).met for _, content in pages("word")]
@@ -133,7 +133,7 @@ def test_a_page_has_no_element_or_attribute_from_a_learner(said):
 
 @pytest.mark.parametrize("said", ATTACKS, ids=ascii)
 def test_no_file_holds_a_control_character(said):
-    for name, content in folder.files(attacked(said), Books(100)):
+    for name, content in folder.files(attacked(said), Gradebook(100)):
         content.encode("utf-8")
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\ufffe\ud800-\udfff]", content), name
 
@@ -141,7 +141,7 @@ def test_no_file_holds_a_control_character(said):
 @pytest.mark.parametrize("said", ATTACKS, ids=ascii)
 def test_no_cell_of_a_sheet_begins_a_formula(said):
     report = attacked(said)
-    for made in (csv.render(report), canvas.render(report, Books(10)), moodle.render(report), nbgrader.render(report)):
+    for made in (csv.render(report), canvas.render(report, Gradebook(10)), moodle.render(report)):
         rows = list(csvlib.reader(io.StringIO(made), strict=True))
         assert len({len(row) for row in rows}) == 1 and len(rows) in (3, 4)
         for cell in (cell for row in rows for cell in row):
@@ -174,7 +174,7 @@ def test_data_formats_stay_whole_and_hold_no_command(said):
 @pytest.mark.parametrize("said", ATTACKS, ids=ascii)
 def test_files_stay_in_their_folder(said, tmp_path):
     written = folder.write_all(attacked(said), tmp_path / "out")
-    assert len(written) == 14
+    assert len(written) == 13
     assert {path.parent.relative_to(tmp_path / "out").as_posix() for path in written} == {
         ".",
         "feedback",

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from grader.judging.verdict import Report, SubmissionReport
-from grader.reports import frequent, items, page
+from grader.reports import items, page
 from grader.reports.room import ClassSummary
 from tests.reports.samples import CLASS, NOT_STARTED, OURS, PASSED, PROVEN, lesson
 from tests.reports.test_reports import Elements
@@ -80,13 +80,13 @@ def test_a_stub_is_no_attempt():
 
 @pytest.mark.parametrize("count, shown", [(19, False), (20, True)])
 def test_a_small_class_is_told_that_it_is_one(count, shown):
-    said = frequent.exercises(room(*LARGE[20 - count :]))
+    said = page.exercises(room(*LARGE[20 - count :]))
     assert (">discrimination<" in said) is shown
     assert ("is not shown for 19 with a score" in said) is not shown and ("about ±0.5" in said) is shown
 
 
 def test_where_everybody_did_alike_there_is_no_number_and_a_minus_is_one():
-    said = Elements(frequent.exercises(room(*LARGE))).said.replace("\n", "")
+    said = Elements(page.exercises(room(*LARGE))).said.replace("\n", "")
     assert "e301_x20 of 2020–" in said and "e001_x10 of 2020−0." in said
 
 

@@ -27,7 +27,7 @@ def test_json_has_the_promised_format():
     assert (data["format"], data["course"], data["seed"]) == (1, "attention", 7)
     ada, bob = data["submissions"]
     assert (ada["name"], ada["path"], ada["score"], ada["max_score"]) == ("ada", "submissions/ada", 2, 14)
-    assert (ada["message"], bob["message"]) == ("", "02_softmax.ipynb is not JSON: mend line 3.")
+    assert (ada["message"], bob["message"]) == ("", "What to repair in 02_softmax.ipynb.")
     lesson = ada["lessons"][0]
     assert (lesson["name"], lesson["score"], lesson["max_score"]) == ("01_three_tokens", 2, 10)
     failed = lesson["exercises"][2]

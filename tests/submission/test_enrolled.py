@@ -36,12 +36,7 @@ FORMS = {
         "github",
         ["adal", "ghop"],
     ),
-    "classroom50": (
-        "username,first_name,last_name,email,section,github_id\nadal,Ada,Lovelace,a@x.org,,1\nghop,Grace,Hopper,g@x.org,,2\n",
-        "login",
-        ["adal", "ghop"],
-    ),
-    "nbgrader": ("id\tfirst_name\tlast_name\n1\tAda\tLovelace\n2\tGrace\tHopper\n", "number", ["1", "2"]),
+    "tabs": ("id\tfirst_name\tlast_name\n1\tAda\tLovelace\n2\tGrace\tHopper\n", "number", ["1", "2"]),
 }
 
 
@@ -53,9 +48,7 @@ def test_each_grade_book_s_roster_is_read(tmp_path, said, field, keys, encoding)
     assert (found.field, [one.key for one in found.people], found.notes) == (field, keys, ())
 
 
-@pytest.mark.parametrize(
-    "form", ["canvas", "moodle worksheet", "moodle users", "gradescope", "classroom50", "nbgrader"]
-)
+@pytest.mark.parametrize("form", ["canvas", "moodle worksheet", "moodle users", "gradescope", "tabs"])
 def test_a_name_is_found_in_any_order_of_its_parts(tmp_path, form):
     (tmp_path / "roster.csv").write_text(FORMS[form][0])
     found = read(tmp_path / "roster.csv")

@@ -8,6 +8,7 @@ does not grade; DATE is when it was last changed, so that the same attempt is ke
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import time
@@ -28,7 +29,7 @@ SAME_TIME_S = SAME_TIME_NS / 1e9
 
 
 @dataclass(frozen=True)
-class Settled:
+class Placement:
     """What became of an attempt. state: 'placed', 'same' where just this is there, or the path among the backups.
 
     replaced: the paths of what it took the place of; aside: where these are now, below the class's folder.
@@ -39,7 +40,7 @@ class Settled:
     aside: str = ""
 
 
-class Shelf:
+class LearnerFolder:
     """One learner's folder, and the older attempts among the backups.
 
     sources: of each file that was collected, from which download, when. Files of one download are one attempt.
@@ -64,22 +65,21 @@ class Shelf:
         if changed > 0:
             os.utime(path, (changed, changed))
 
-    def settle(self, changed: float, latest: bool = True) -> Settled:
+    def place(self, changed: float, latest: bool = True) -> Placement:
         """Puts the attempt where it belongs. changed: when it was handed in, as far as that is known; latest: of its download."""
         new = sorted(_files(self.incoming))
         old = self._superseded(new)
         try:
-            if latest and old == new and _alike(self.home, self.incoming, new):
-                return Settled("same")
+            if latest and old == new and _same_files(self.home, self.incoming, new):
+                return Placement("same")
             newest = _newest(self.home, old)
             if not latest or old and self._is_older(new, changed, newest):
-                already = self._kept(self.incoming, new)
-                return Settled(
-                    "same" if already else self._aside(self.incoming, new, changed or _newest(self.incoming, new))
-                )
-            aside = self._aside(self.home, old, newest) if old else ""
+                if self._backup_of(self.incoming, new):
+                    return Placement("same")
+                return Placement(self._back_up(self.incoming, new, changed or _newest(self.incoming, new)))
+            aside = self._back_up(self.home, old, newest) if old else ""
             _move(self.incoming, new, self.home)
-            return Settled("placed", tuple(old), aside)
+            return Placement("placed", tuple(old), aside)
         finally:
             shutil.rmtree(self.incoming, ignore_errors=True)
             for folder in (self.backups, self.backups.parent):
@@ -90,7 +90,7 @@ class Shelf:
         """By its time; where that says nothing, whether it has already been replaced once."""
         if changed and abs(changed - newest) > SAME_TIME_S:
             return changed < newest
-        return self._kept(self.incoming, new) is not None
+        return self._backup_of(self.incoming, new) is not None
 
     def _superseded(self, new: Sequence[Parts]) -> list[Parts]:
         """The files that are there of attempts at one of these lessons, or with one of these paths; sorted."""
@@ -98,31 +98,33 @@ class Shelf:
         for parts in _files(self.home):
             attempts.setdefault(self.sources.get("/".join(parts), ("", "")), []).append(parts)
         lessons = _lessons(self._course, self.incoming, new)
-        met = []
+        superseded = []
         for old in attempts.values():
             theirs = _lessons(self._course, self.home, old)
             if lessons & theirs or not (lessons or theirs) or any(_collide(one, other) for one in new for other in old):
-                met += old
-        return sorted(met)
+                superseded += old
+        return sorted(superseded)
 
-    def _kept(self, base: Path, files: Sequence[Parts]) -> Path | None:
+    def _backup_of(self, base: Path, files: Sequence[Parts]) -> Path | None:
         """Where just these files are among the backups already."""
-        folders = [path for path in _folders(self.backups) if path != self.incoming]
-        return next(
-            (path for path in folders if sorted(_files(path)) == sorted(files) and _alike(path, base, files)), None
-        )
+        for name in sorted(os.listdir(self.backups)) if self.backups.is_dir() else ():
+            path = self.backups / name
+            if path == self.incoming or links.is_link(path) or not path.is_dir():
+                continue
+            if sorted(_files(path)) == sorted(files) and _same_files(path, base, files):
+                return path
+        return None
 
-    def _aside(self, base: Path, files: Sequence[Parts], changed: float) -> str:
+    def _back_up(self, base: Path, files: Sequence[Parts], changed: float) -> str:
         """Moves an attempt to the backups. Returns: its folder there, below the class's."""
-        folder = self._kept(base, files)
+        folder = self._backup_of(base, files)
         if folder:
             for parts in files:
                 base.joinpath(*parts).unlink()
         else:
             date = time.strftime("%Y-%m-%d-%H%M%S", time.localtime(changed or time.time()))
-            taken = set(os.listdir(self.backups)) if self.backups.is_dir() else set()
-            number = next(number for number in range(1, len(taken) + 2) if _numbered(date, number) not in taken)
-            folder = self.backups / _numbered(date, number)
+            names = itertools.chain([date], (f"{date}-{number}" for number in itertools.count(2)))
+            folder = next(path for name in names if not os.path.lexists(path := self.backups / name))
             refuse_links(folder, self.to)
             _move(base, files, folder)
         _prune(base)
@@ -136,10 +138,6 @@ def refuse_links(path: Path, to: Path) -> None:
         raise links.Linked(f"{links.sentence(link)}; links are not followed")
 
 
-def _numbered(date: str, number: int) -> str:
-    return date if number == 1 else f"{date}-{number}"
-
-
 def _files(folder: Path) -> Iterator[Parts]:
     """What lies in a folder and below, links as what they are."""
     for place, folders, names in os.walk(folder):
@@ -148,22 +146,15 @@ def _files(folder: Path) -> Iterator[Parts]:
         yield from ((here / name).relative_to(folder).parts for name in (*names, *linked))
 
 
-def _folders(folder: Path) -> list[Path]:
-    names = sorted(os.listdir(folder)) if folder.is_dir() else []
-    return [path for name in names if not links.is_link(path := folder / name) and path.is_dir()]
-
-
-def _alike(one: Path, other: Path, files: Iterable[Parts]) -> bool:
-    return all(_same(one.joinpath(*parts), other.joinpath(*parts)) for parts in files)
-
-
-def _same(one: Path, other: Path) -> bool:
-    if (
-        any(links.is_link(path) or not path.is_file() for path in (one, other))
-        or one.stat().st_size != other.stat().st_size
-    ):
-        return False
-    return one.read_bytes() == other.read_bytes()
+def _same_files(one: Path, other: Path, files: Iterable[Parts]) -> bool:
+    """Whether both folders have these files with the same content. filecmp would trust times that an archive chose."""
+    for parts in files:
+        pair = (one.joinpath(*parts), other.joinpath(*parts))
+        if any(links.is_link(path) or not path.is_file() for path in pair):
+            return False
+        if pair[0].stat().st_size != pair[1].stat().st_size or pair[0].read_bytes() != pair[1].read_bytes():
+            return False
+    return True
 
 
 def _newest(base: Path, files: Iterable[Parts]) -> float:

@@ -13,14 +13,13 @@ import itertools
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
 from grader.course.course import Course
-from grader.grading.collecting.attempts import Parts, Shelf
-from grader.grading.collecting.recognized import Handed, Recognized
+from grader.grading.collecting.attempts import LearnerFolder, Parts
+from grader.grading.collecting.recognized import Download, SubmittedFile
 from grader.grading.collecting.sources import LEARNER_BYTES, LEARNER_FILES, Sources, is_archive
 from grader.grading.roster import NOT_LEARNERS
 from grader.reports import sheet
@@ -61,28 +60,25 @@ class Collected:
 class Outcome:
     """learners: by folder. others: (path, why) of what was not placed. rows: of collected.csv; before: those that it has already.
 
-    alike: a folder's name by what a file system may take it for. time: of this run, one for all that it collects.
+    folders: a folder's name by what a file system may take it for. time: of this run, one for all that it collects.
     """
 
     learners: dict[str, Collected] = field(default_factory=dict)
     others: list[tuple[str, str]] = field(default_factory=list)
     rows: list[dict[str, str]] = field(default_factory=list)
-    alike: dict[str, str] = field(default_factory=dict)
+    folders: dict[str, str] = field(default_factory=dict)
     before: list[dict[str, str]] = field(default_factory=list)
     time: str = field(default_factory=lambda: datetime.now().isoformat(" ", "seconds"))
 
     def rows_of(self, learner: str) -> dict[str, dict[str, str]]:
         """The last row of each file of a learner's."""
-        return {
-            row["file"]: row
-            for row in (*self.before, *self.rows)
-            if row["learner"] == learner and row["state"] == "placed"
-        }
+        rows = (*self.before, *self.rows)
+        return {row["file"]: row for row in rows if row["learner"] == learner and row["state"] == "placed"}
 
 
 def place(
     course: Course,
-    known: Recognized,
+    download: Download,
     source: str,
     to: Path,
     roster: Enrolled | None,
@@ -93,57 +89,63 @@ def place(
 
     source: the download's name. Raises: InputError where the disk has no room for it.
     """
-    outcome.others += known.others
+    outcome.others += download.others
     to.mkdir(parents=True, exist_ok=True)
-    handed: dict[str, list[Handed]] = {}
-    several = _several(known.handed, roster) if roster else {}
-    for one in known.handed:
-        for name in _folders(one, roster, several, outcome):
-            handed.setdefault(name, []).append(one)
-    for name, theirs in handed.items():
+    submitted: dict[str, list[SubmittedFile]] = {}
+    ambiguous = _ambiguous(download.files, roster) if roster else {}
+    for file in download.files:
+        for name in _folders(file, roster, ambiguous, outcome):
+            submitted.setdefault(name, []).append(file)
+    for name, files in submitted.items():
         sources.begin()
-        learner = outcome.learners.setdefault(name, Collected(name))
-        files = _within_limits(learner, _by_path(course, _unpacked(theirs, sources, outcome)), outcome)
-        learner.late |= any(one.late for attempts in files.values() for one in attempts)
-        for parts, attempts in files.items():
-            for one in attempts[:-1]:
-                _attempt(course, {parts: one}, False, to, learner, source, outcome)
-        if files:
-            _attempt(
-                course, {parts: attempts[-1] for parts, attempts in files.items()}, True, to, learner, source, outcome
-            )
+        learner = outcome.learners[name]
+        attempts = _within_limits(learner, _by_path(course, _unpacked(files, sources, outcome)), outcome)
+        learner.late |= any(one.late for several in attempts.values() for one in several)
+        latest = {}
+        for parts, several in attempts.items():
+            *older, latest[parts] = several
+            for one in older:
+                _place_attempt(course, {parts: one}, False, to, learner, source, outcome)
+        if latest:
+            _place_attempt(course, latest, True, to, learner, source, outcome)
 
 
-def _by_path(course: Course, handed: Iterable[Handed]) -> dict[Parts, list[Handed]]:
-    """One learner's files by their paths in that folder: of each its attempts, the latest last."""
-    groups: dict[Parts, list[Handed]] = {}
-    for one in handed:
-        groups.setdefault(one.rest, []).append(one)
-    files: dict[Parts, list[Handed]] = {}
-    for rest, attempts in _merged(course, groups).items():
-        files.setdefault(tuple(map(_part, rest)), []).extend(attempts)
-    for attempts in files.values():
-        attempts.sort(key=lambda one: one.order)
-    return files
+def _by_path(course: Course, files: Iterable[SubmittedFile]) -> dict[Parts, list[SubmittedFile]]:
+    """One learner's files by their paths in that folder: of each its attempts, the latest last.
+
+    Copies that were numbered because a lesson's notebook was handed in again are attempts at it. Other names keep their numbers.
+    """
+    attempts: dict[Parts, list[SubmittedFile]] = {}
+    for file in files:
+        *folders, name = file.rest
+        again = _AGAIN.fullmatch(name)
+        if again and lesson_of_name(course, Path(f"{again[1]}.ipynb")) == again[1]:
+            name = again[1] + again[2]
+        attempts.setdefault(tuple(map(_part, (*folders, name))), []).append(file)
+    for several in attempts.values():
+        several.sort(key=lambda one: one.order)
+    return attempts
 
 
-def _within_limits(learner: Collected, files: dict[Parts, list[Handed]], outcome: Outcome) -> dict[Parts, list[Handed]]:
+def _within_limits(
+    learner: Collected, attempts: dict[Parts, list[SubmittedFile]], outcome: Outcome
+) -> dict[Parts, list[SubmittedFile]]:
     """What of them one learner may hand in; the rest is told."""
-    kept: dict[Parts, list[Handed]] = {}
+    allowed: dict[Parts, list[SubmittedFile]] = {}
     count = size = 0
-    for parts, attempts in files.items():
-        latest = attempts[-MOST_ATTEMPTS:]
-        if len(attempts) > len(latest):
-            why = f"is one of {len(attempts):,} attempts at the same file; the latest {MOST_ATTEMPTS} are collected"
-            outcome.others.append((attempts[0].member.name, why))
+    for parts, several in attempts.items():
+        latest = several[-MOST_ATTEMPTS:]
+        if len(several) > len(latest):
+            why = f"is one of {len(several):,} attempts at the same file; the latest {MOST_ATTEMPTS} are collected"
+            outcome.others.append((several[0].member.name, why))
         count, size = count + len(latest), size + sum(one.member.size for one in latest)
         if count > LEARNER_FILES or size > LEARNER_BYTES:
             most = f"{LEARNER_FILES:,} files" if count > LEARNER_FILES else f"{LEARNER_BYTES >> 20} MB"
             why = f"and what follows of {printable(learner.name)} was not collected: it is more than {most}"
             outcome.others.append((latest[0].member.name, why))
             break
-        kept[parts] = latest
-    return kept
+        allowed[parts] = latest
+    return allowed
 
 
 def check(to: Path, sources: Sequence[Path]) -> None:
@@ -157,11 +159,11 @@ def check(to: Path, sources: Sequence[Path]) -> None:
             raise InputError(f"one of {to} and {source} is inside the other; --to needs a folder outside it.")
 
 
-def room(to: Path, handed: Iterable[Handed]) -> None:
+def room(to: Path, files: Iterable[SubmittedFile]) -> None:
     """Raises: InputError where the disk has less room than the files need, of which those of one learner have a limit."""
     sizes: dict[object, int] = {}
-    for one in handed:
-        sizes[one.whose] = min(sizes.get(one.whose, 0) + one.member.size, LEARNER_BYTES)
+    for one in files:
+        sizes[one.learners] = min(sizes.get(one.learners, 0) + one.member.size, LEARNER_BYTES)
     size = sum(sizes.values())
     existing = next(folder for folder in (to, *to.resolve().parents) if folder.is_dir())
     free = shutil.disk_usage(existing).free
@@ -172,91 +174,74 @@ def room(to: Path, handed: Iterable[Handed]) -> None:
         )
 
 
-def _unpacked(handed: Iterable[Handed], sources: Sources, outcome: Outcome) -> Iterable[Handed]:
+def _unpacked(files: Iterable[SubmittedFile], sources: Sources, outcome: Outcome) -> Iterator[SubmittedFile]:
     """An archive that a learner handed in is what it holds, in a folder of its name; one in that one stays as it is."""
-    for one in handed:
-        if not is_archive(one.rest[-1]):
-            yield one
+    for file in files:
+        if not is_archive(file.rest[-1]):
+            yield file
             continue
         try:
-            held = sources.inner(one.member)
+            contents = sources.inner(file.member)
         except InputError as error:
-            outcome.others.append((one.member.name, f"is an archive that was not unpacked: it {error}"))
-            yield one
+            outcome.others.append((file.member.name, f"is an archive that was not unpacked: it {error}"))
+            yield file
             continue
-        stem = one.rest[-1].split(".")[0] or "archive"
-        outcome.others += [(f"{one.member.name}: {path}", why) for path, why in held.refused]
-        for member in held.members:
+        stem = file.rest[-1].split(".")[0] or "archive"
+        outcome.others += [(f"{file.member.name}: {path}", why) for path, why in contents.refused]
+        for member in contents.members:
             parts = member.parts[1:] if len(member.parts) > 1 and member.parts[0] == stem else member.parts
-            yield replace(one, member=member, packed=one.member.changed, rest=(*one.rest[:-1], stem, *parts))
+            yield replace(file, member=member, packed=file.member.changed, rest=(*file.rest[:-1], stem, *parts))
 
 
-def _several(handed: Iterable[Handed], roster: Enrolled) -> dict[str, list[str]]:
+def _ambiguous(files: Iterable[SubmittedFile], roster: Enrolled) -> dict[str, list[str]]:
     """By the folder's name the identities that a download has for one person, where there are several: one of them is another's."""
-    identities: dict[str, list[str]] = {}
-    for whose in dict.fromkeys(whose for one in handed for whose in one.whose):
-        if person := whose.of(roster):
-            identities.setdefault(person.key, []).append(printable(whose.name))
-    return {name: sorted(set(theirs)) for name, theirs in identities.items() if len(set(theirs)) > 1}
+    identities: dict[str, set[str]] = {}
+    for learner in {learner for file in files for learner in file.learners}:
+        if person := learner.of(roster):
+            identities.setdefault(person.key, set()).add(printable(learner.name))
+    return {key: sorted(names) for key, names in identities.items() if len(names) > 1}
 
 
-def _folders(one: Handed, roster: Enrolled | None, several: Mapping[str, Sequence[str]], outcome: Outcome) -> list[str]:
+def _folders(
+    file: SubmittedFile, roster: Enrolled | None, ambiguous: Mapping[str, Sequence[str]], outcome: Outcome
+) -> Iterator[str]:
     """The learners' folders that a file belongs to: several where a group handed it in."""
-    names = []
-    for whose in one.whose:
-        if roster is None:
-            name = _named(whose.name)
-        elif person := whose.of(roster):
-            name = person.key
-            if name in several:
-                why = (
-                    f"could be {name}'s by the roster, and so could each of {', '.join(several[name])}: none of them was placed; "
-                    "find out whose each is, and give the roster the platform's numbers or logins"
-                )
-                outcome.others.append((one.member.name, why))
-                continue
-        else:
-            outcome.others.append(
-                (one.member.name, f"belongs to {whose}, who is not on the roster, or not with certainty")
+    for learner in file.learners:
+        person = learner.of(roster) if roster else None
+        name = person.key if person else _folder_name(learner.name)
+        same = outcome.folders.get(folded(name), name)
+        if roster and not person:
+            why = f"belongs to {learner}, who is not on the roster, or not with certainty"
+        elif name in ambiguous:
+            why = (
+                f"could be {name}'s by the roster, and so could each of {', '.join(ambiguous[name])}: none of them was placed; "
+                "find out whose each is, and give the roster the platform's numbers or logins"
             )
+        elif same != name:
+            why = f"is of {printable(name)}, whose folder would have the same name as that of {printable(same)}"
+        else:
+            outcome.folders[folded(name)] = name
+            outcome.learners.setdefault(name, Collected(name))
+            yield name
             continue
-        other = outcome.alike.setdefault(folded(name), name)
-        if other != name:
-            alike = f"is of {printable(name)}, whose folder would have the same name as that of {printable(other)}"
-            outcome.others.append((one.member.name, alike))
-            continue
-        outcome.learners.setdefault(name, Collected(name))
-        names.append(name)
-    return names
+        outcome.others.append((file.member.name, why))
 
 
-def _named(name: str) -> str:
+def _folder_name(name: str) -> str:
     """A folder's name on any system, which is nothing that a class's folder has beside its learners."""
-    made = _part(name)
-    return f"learner {made}" if made.lower() in NOT_LEARNERS else made
+    part = _part(name)
+    return f"learner {part}" if part.lower() in NOT_LEARNERS else part
 
 
 def _part(part: str) -> str:
     """One part of a path, as every system takes it."""
-    made = _FORBIDDEN.sub("-", printable(part)).rstrip(". ").lstrip(".")[:120] or "file"
-    return f"_{made}" if _WINDOWS.match(made) else made
+    safe = _FORBIDDEN.sub("-", printable(part)).rstrip(". ").lstrip(".")[:120] or "file"
+    return f"_{safe}" if _WINDOWS.match(safe) else safe
 
 
-def _merged(course: Course, groups: dict[tuple[str, ...], list[Handed]]) -> dict[tuple[str, ...], list[Handed]]:
-    """Copies that were numbered because a lesson's notebook was handed in again are attempts at it. Other names keep their numbers."""
-    merged: dict[tuple[str, ...], list[Handed]] = {}
-    for rest, attempts in groups.items():
-        again = _AGAIN.fullmatch(rest[-1])
-        stem = again[1] if again else ""
-        if again and lesson_of_name(course, Path(f"{stem}.ipynb")) == stem:
-            rest = (*rest[:-1], f"{stem}{again[2]}")
-        merged.setdefault(rest, []).extend(attempts)
-    return merged
-
-
-def _attempt(
+def _place_attempt(
     course: Course,
-    files: Mapping[Parts, Handed],
+    files: Mapping[Parts, SubmittedFile],
     latest: bool,
     to: Path,
     learner: Collected,
@@ -265,34 +250,40 @@ def _attempt(
 ) -> None:
     """latest: whether no other attempt of this download comes after it."""
     rows = outcome.rows_of(learner.name)
-    shelf = Shelf(course, to, learner.name, {file: (row["source"], row["collected"]) for file, row in rows.items()})
-    whole: dict[Parts, Handed] = {}
+    folder = LearnerFolder(
+        course, to, learner.name, {file: (row["source"], row["collected"]) for file, row in rows.items()}
+    )
+    copied: dict[Parts, SubmittedFile] = {}
     try:
-        shelf.begin()
+        folder.begin()
         for parts, one in files.items():
-            with _told(one, outcome):
-                shelf.add(parts, one.member.data(), one.member.changed)
-                whole[parts] = one
-        if not whole:
+            try:
+                folder.add(parts, one.member.data(), one.member.changed)
+                copied[parts] = one
+            except (OSError, ValueError) as error:  # ValueError: what no file system takes for a name
+                _report_failure(one, error, outcome)
+        if not copied:
             return
-        settled = shelf.settle(max(one.changed for one in whole.values()), latest)
+        placement = folder.place(max(one.changed for one in copied.values()), latest)
     except OSError as error:
         for one in files.values():
-            with _told(one, outcome):
-                raise error
+            _report_failure(one, error, outcome)
         return
-    if settled.aside:
-        learner.replaced.append(settled.aside)
-        moved = [
-            rows.get("/".join(parts), {"file": "/".join(parts), "learner": learner.name}) for parts in settled.replaced
-        ]
-        outcome.rows += [row | {"state": f"{settled.aside}/{row['file']}", "collected": outcome.time} for row in moved]
-    for parts, one in whole.items():
+    if placement.aside:
+        learner.replaced.append(placement.aside)
+        for file in map("/".join, placement.replaced):
+            row = rows.get(file, {"file": file, "learner": learner.name})
+            outcome.rows.append(row | {"state": f"{placement.aside}/{file}", "collected": outcome.time})
+    for parts, one in copied.items():
         file = "/".join(parts)
-        state = settled.state if settled.state in ("same", "placed") else f"{settled.state}/{file}"
-        {"same": learner.same, "placed": learner.placed}.get(state, learner.kept).append(
-            state if "/" in state else file
-        )
+        state = placement.state
+        if state == "same":
+            learner.same.append(file)
+        elif state == "placed":
+            learner.placed.append(file)
+        else:
+            state = f"{state}/{file}"
+            learner.kept.append(state)
         outcome.rows.append(
             {
                 "learner": learner.name,
@@ -307,15 +298,11 @@ def _attempt(
         )
 
 
-@contextmanager
-def _told(one: Handed, outcome: Outcome) -> Iterator[None]:
+def _report_failure(file: SubmittedFile, error: Exception, outcome: Outcome) -> None:
     """A file that cannot be copied is told, unless it is the disk that is full, which ends it all."""
-    try:
-        yield
-    except (OSError, ValueError) as error:  # ValueError: what no file system takes for a name
-        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        outcome.others.append((one.member.name, f"could not be copied ({getattr(error, 'strerror', None) or error})"))
+    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+        raise error
+    outcome.others.append((file.member.name, f"could not be copied ({getattr(error, 'strerror', None) or error})"))
 
 
 def recorded(to: Path) -> list[dict[str, str]]:

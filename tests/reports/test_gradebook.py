@@ -1,4 +1,4 @@
-"""What leaves for grade books: read again by each importer's own rules, and never a number where the grader failed."""
+"""What leaves for grade gradebook: read again by each importer's own rules, and never a number where the grader failed."""
 
 from __future__ import annotations
 
@@ -10,34 +10,14 @@ from dataclasses import replace
 
 import pytest
 
-from grader.cli import main
 from grader.judging.verdict import Report, SubmissionReport
-from grader.reports import (
-    canvas,
-    classroom50,
-    csv as table,
-    folder,
-    gradescope,
-    json as as_json,
-    junit,
-    moodle,
-    nbgrader,
-)
-from grader.reports.books import Books
+from grader.reports import canvas, csv as table, folder, gradescope, json as as_json, junit, moodle
+from grader.reports.gradebook import Gradebook
 from grader.reports.room import ClassSummary
 from grader.submission.enrolled import read
-from grader.util.errors import InputError
 from tests.grading.test_handed_in import FIRST, hand_in
 from tests.reports.samples import OURS, PASSED, PROVEN, lesson
 from tests.submission.test_enrolled import CANVAS
-
-RUNNER = {
-    "CLASSROOM": "attention",
-    "ASSIGNMENT": "one",
-    "SUBMISSION_TAG": "submit/2026-06-01T14-32-05Z-a1b2c3d",
-    "COMMIT_URL": "https://x.org/commit/1",
-    "RELEASE_URL": "https://x.org/releases/tag/1",
-}
 
 
 def learner(name: str, *judged) -> SubmissionReport:
@@ -58,9 +38,9 @@ def rows(said: str) -> list[list[str]]:
 
 
 @pytest.fixture
-def books(tmp_path):
+def gradebook(tmp_path):
     (tmp_path / "roster.csv").write_text(CANVAS)
-    return Books(10, "Homework (815)", read(tmp_path / "roster.csv"))
+    return Gradebook(10, "Homework (815)", read(tmp_path / "roster.csv"))
 
 
 # --- Canvas ----------------------------------------------------------------------------------
@@ -80,15 +60,15 @@ def canvas_import(said: str) -> dict[str, str]:
     return {row[1]: row[5] for row in students}
 
 
-def test_canvas_finds_its_students_and_its_assignment(books):
-    said = canvas.render(TWO, books)
+def test_canvas_finds_its_students_and_its_assignment(gradebook):
+    said = canvas.render(TWO, gradebook)
     assert canvas_import(said) == {"4711": "6.67", "4712": "10"}
     assert rows(said)[2][:5] == ["Lovelace, Ada", "4711", "1815-12-10", "ada.lovelace", "Sec A"]
 
 
 def test_a_login_is_no_formula_and_other_text_may_be_one(tmp_path):
     (tmp_path / "r.csv").write_text('Student,ID,SIS User ID,SIS Login ID,Section\n"=cmd|x",1,-7,-ada,@home\n')
-    made = canvas.render(Report((learner("-ada", PASSED),), 7), Books(enrolled=read(tmp_path / "r.csv")))
+    made = canvas.render(Report((learner("-ada", PASSED),), 7), Gradebook(enrolled=read(tmp_path / "r.csv")))
     assert rows(made)[2][:5] == ["'=cmd|x", "1", "-7", "-ada", "@home"]
 
 
@@ -103,7 +83,7 @@ def test_a_login_is_no_formula_and_other_text_may_be_one(tmp_path):
 )
 def test_an_assignment_that_canvas_s_export_has_otherwise_is_told(tmp_path, title, points, told):
     (tmp_path / "roster.csv").write_text(CANVAS)
-    said = canvas.remark(ClassSummary(TWO), Books(points, title, read(tmp_path / "roster.csv")))
+    said = canvas.remark(ClassSummary(TWO), Gradebook(points, title, read(tmp_path / "roster.csv")))
     assert told in said and bool(told) == bool(said)
 
 
@@ -123,14 +103,14 @@ def moodle_import(said: str, column: str, users: set[str]) -> dict[str, tuple[st
     return got
 
 
-def test_moodle_gets_users_of_the_roster_alone_and_their_feedback(books):
+def test_moodle_gets_users_of_the_roster_alone_and_their_feedback(gradebook):
     known = {"ada.lovelace", "g.hopper"}
     assert moodle_import(moodle.render(STRANGER), "Username", known) == {}, "one stranger ends the import"
-    got = moodle_import(moodle.render(STRANGER, books), "Username", known)
+    got = moodle_import(moodle.render(STRANGER, gradebook), "Username", known)
     assert {user: points for user, (points, _) in got.items()} == {"ada.lovelace": "6.67", "g.hopper": "10"}
     told = got["ada.lovelace"][1]
     assert told.startswith("4 of 6 points. 01_three_tokens 2 of 4: softmax_rows: SM1: Softmax ran over the queries;")
-    assert rows(moodle.render(STRANGER, books))[0] == ["Username", "ID number", "Homework (815)", "Feedback"]
+    assert rows(moodle.render(STRANGER, gradebook))[0] == ["Username", "ID number", "Homework (815)", "Feedback"]
 
 
 def test_no_row_of_moodle_s_goes_to_the_learner_before():
@@ -148,77 +128,9 @@ def test_feedback_is_shown_as_it_is_where_it_is_taken_for_html():
 def test_a_grade_that_moodle_would_refuse_is_told():
     many = Report((learner("ada", *(replace(PASSED, exercise=f"e{n}") for n in range(60))),), 7)
     assert "a grade of 122, and Moodle ends an import at one above 100; --max-points 100" in moodle.remark(
-        ClassSummary(many), Books()
+        ClassSummary(many), Gradebook()
     )
-    assert moodle.remark(ClassSummary(many), Books(100)) == ""
-
-
-# --- nbgrader and Classroom 50 ---------------------------------------------------------------
-
-
-def test_nbgrader_s_table_has_a_row_a_lesson_and_learner(books):
-    heading, *lines = rows(nbgrader.render(TWO, books))
-    assert heading == [
-        "assignment",
-        "duedate",
-        "timestamp",
-        "student_id",
-        "last_name",
-        "first_name",
-        "email",
-        "raw_score",
-        "late_submission_penalty",
-        "score",
-        "max_score",
-    ]
-    assert [(line[0], line[3], line[7], line[9], line[10]) for line in lines] == [
-        ("01_three_tokens", "ada.lovelace", "2", "2", "4"),
-        ("01_three_tokens", "g.hopper", "4", "4", "4"),
-        ("05_x", "ada.lovelace", "2", "2", "2"),
-        ("05_x", "g.hopper", "2", "2", "2"),
-    ]
-    assert lines[0][4:7] == ["Lovelace", "Ada", ""]
-    assert {line[3] for line in rows(nbgrader.render(STRANGER, books))[1:]} == {"ada.lovelace", "g.hopper"}
-
-
-def test_classroom50_s_collector_takes_the_result():
-    data = json.loads(
-        classroom50.render(Report(TWO.submissions[:1], 7), RUNNER | {"OWNER": "ada", "ASSIGNMENT_TYPE": "individual"})
-    )
-    texts = ("classroom", "assignment", "owner", "submission", "commit", "release", "review")
-    assert data["schema"] == "classroom50/result/v1" and all(isinstance(data[key], str) and data[key] for key in texts)
-    assert (
-        data["submission"].startswith("submit/")
-        and data["review"] == data["commit"]
-        and data["assignment_type"] == "individual"
-    )
-    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ", data["datetime"])
-    assert set(data) <= {"schema", "datetime", "assignment_type", "score", "max-score", "tests", *texts}, (
-        "no other key is allowed"
-    )
-    for test in data["tests"]:
-        assert (
-            isinstance(test["passed"], bool)
-            and type(test["score"]) is type(test["max-score"]) is int
-            and test["test-name"]
-        )
-        assert 0 <= test["score"] <= test["max-score"]
-    assert (
-        (data["score"], data["max-score"])
-        == (4, 6)
-        == (sum(t["score"] for t in data["tests"]), sum(t["max-score"] for t in data["tests"]))
-    )
-
-
-def test_outside_of_its_runner_classroom50_s_result_is_refused_before_anything_is_graded(tmp_path, monkeypatch, capsys):
-    for name in RUNNER:
-        monkeypatch.delenv(name, raising=False)
-    hand_in(tmp_path / "class", ada=(FIRST,))
-    assert main(["grade", str(tmp_path / "class" / "ada"), "--classroom50", str(tmp_path / "result.json")]) == 2
-    said = capsys.readouterr().err
-    assert "which sets CLASSROOM, ASSIGNMENT" in said and "are not set." in said and "grading" not in said
-    with pytest.raises(InputError, match="COMMIT_URL is not set"):
-        classroom50.check(RUNNER | {"COMMIT_URL": ""})
+    assert moodle.remark(ClassSummary(many), Gradebook(100)) == ""
 
 
 # --- Gradescope and JUnit --------------------------------------------------------------------
@@ -245,12 +157,11 @@ def test_junit_files_of_a_class_are_told_apart_where_they_are_read_together(tmp_
 # --- a failure of the grader's ----------------------------------------------------------------
 
 
-def exported(report: Report, books: Books) -> dict[str, str]:
+def exported(report: Report, gradebook: Gradebook) -> dict[str, str]:
     """Everything that leaves, by what reads it."""
-    files = dict(folder.files(report, books))
+    files = dict(folder.files(report, gradebook))
     files["canvas without a roster"], files["moodle without a roster"] = canvas.render(report), moodle.render(report)
-    files["nbgrader without a roster"] = nbgrader.render(report)
-    files["gradescope"], files["classroom50"] = gradescope.render(report), classroom50.render(report, RUNNER)
+    files["gradescope"] = gradescope.render(report)
     files["grade --csv"], files["grade --json"], files["grade --junit"] = (
         table.render(report),
         as_json.render(report),
@@ -259,15 +170,12 @@ def exported(report: Report, books: Books) -> dict[str, str]:
     return files
 
 
-def test_what_could_not_be_graded_leaves_through_no_exporter(books):
-    whole, made = exported(TWO, books), exported(FAILED, books)
+def test_what_could_not_be_graded_leaves_through_no_exporter(gradebook):
+    whole, made = exported(TWO, gradebook), exported(FAILED, gradebook)
     assert "gradescope/g.hopper.json" in whole and "gradescope/g.hopper.json" not in made
-    assert made["gradescope"] == made["classroom50"] == "" and whole["gradescope"] and whole["classroom50"]
+    assert made["gradescope"] == "" and whole["gradescope"]
     for name in ("canvas.csv", "moodle.csv", "canvas without a roster", "moodle without a roster"):
         assert "g.hopper" in whole[name] and "g.hopper" not in made[name] and "ada.lovelace" in made[name], name
-    for name in ("nbgrader.csv", "nbgrader without a roster"):
-        mine = [row for row in rows(made[name]) if row[3] == "g.hopper"]
-        assert [row[0] for row in mine] == ["05_x"], f"{name}: the lesson that was graded in whole stays"
     for name in ("grades.csv", "grade --csv"):
         heading, _, mine = rows(made[name])
         row = dict(zip(heading, mine, strict=True))
@@ -297,7 +205,6 @@ def test_what_could_not_be_graded_leaves_through_no_exporter(books):
         "attention.csv",
         "canvas.csv",
         "moodle.csv",
-        "nbgrader.csv",
         "grades.csv",
         "report.json",
         "junit/g.hopper.xml",
@@ -331,7 +238,7 @@ NAMELESS = {  # rosters without an id that Canvas knows; who then has no row
 @pytest.mark.parametrize("roster, left", NAMELESS.values(), ids=NAMELESS)
 def test_whom_canvas_could_take_for_another_has_no_row_there_and_is_named(tmp_path, roster, left):
     (tmp_path / "roster.csv").write_text(roster)
-    about, everyone = Books(10, "", read(tmp_path / "roster.csv")), ["li1@x.org", "li2@x.org", "ada@x.org"]
+    about, everyone = Gradebook(10, "", read(tmp_path / "roster.csv")), ["li1@x.org", "li2@x.org", "ada@x.org"]
     report = Report(tuple(learner(name, PASSED) for name in everyone), 7)
     _, _, *students = rows(canvas.render(report, about))
     assert len(students) == 3 - len(left) and all(row[0] or row[1] for row in students), "each row says who it is"
@@ -352,8 +259,8 @@ def test_a_run_with_a_roster_names_who_is_left_out(graded, tmp_path, capsys):
     assert graded(made, out, *options) == 0
     told = capsys.readouterr()
     for said in (
-        "In the folder but not on the roster, so without a row in the grade books: eve.",
-        "On the roster but not in the folder, so without a row in the grade books: g.hopper.",
+        "In the folder but not on the roster, so without a row in the grade gradebook: eve.",
+        "On the roster but not in the folder, so without a row in the grade gradebook: g.hopper.",
     ):
         assert (
             said in told.err

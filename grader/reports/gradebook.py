@@ -18,7 +18,7 @@ _IDENTIFIER = re.compile(r"[\w.+@-]+", re.ASCII)  # nothing that a spreadsheet c
 
 
 @dataclass(frozen=True)
-class Books:
+class Gradebook:
     """What grade books are told.
 
     max_points: each total is scaled to it in proportion, rounded to 2 decimals; None: the course's points.
@@ -29,27 +29,33 @@ class Books:
     assignment: str = ""
     enrolled: Enrolled | None = None
 
-    def entered(self, room: ClassSummary) -> Iterator[Entry]:
+    def entries(self, room: ClassSummary) -> Iterator[Entry]:
         """A learner each who has a score and, where there is a roster, is on it."""
         for label, one in zip(room.labels, room.report.submissions, strict=True):
             person = self.enrolled.of(label) if self.enrolled else None
             if not one.ungraded and (person or not self.enrolled):
                 yield Entry(label, one, person, scaled(one, self.max_points))
 
-    def title(self, room: ClassSummary) -> str:
-        return text.one_line(self.assignment or room.report.course)
+    def title(self, room: ClassSummary) -> sheet.Verbatim:
+        return sheet.Verbatim(text.one_line(self.assignment or room.report.course))
 
     def remarks(self, room: ClassSummary) -> tuple[str, ...]:
         """Sentences on who is in the folder or on the roster alone."""
         if self.enrolled is None:
             return ()
         here = {person.key for label in room.labels if (person := self.enrolled.of(label))}
-        strangers = [label for label in room.labels if not self.enrolled.of(label)]
-        absent = [one.key for one in self.enrolled.people if one.key not in here]
-        told = {"In the folder but not on the roster": strangers, "On the roster but not in the folder": absent}
+        groups = {
+            "In the folder but not on the roster": [label for label in room.labels if not self.enrolled.of(label)],
+            "On the roster but not in the folder": [one.key for one in self.enrolled.people if one.key not in here],
+        }
         return tuple(
-            f"{what}, so without a row in the grade books: {text.listed(who, 20)}." for what, who in told.items() if who
+            f"{where}, so without a row in the grade gradebook: {text.listed(names, 20)}."
+            for where, names in groups.items()
+            if names
         )
+
+
+NO_GRADEBOOK = Gradebook()
 
 
 @dataclass(frozen=True)
@@ -62,10 +68,10 @@ class Entry:
     points: float
 
     def cell(self, field: str) -> sheet.Cell:
-        """What the roster has, as it is: an apostrophe before '-ada' would make another user of it. Other text is guarded."""
-        return identifier(self.person[field] if self.person else "")
+        """What the roster has, as it is: an apostrophe before '-ada' would make another user of it. Other text is guarded.
 
-
-def identifier(said: str) -> sheet.Cell:
-    """A cell that a grade book looks somebody up by."""
-    return sheet.Verbatim(said) if _IDENTIFIER.fullmatch(said) else said
+        field: of the roster; 'name' is the first of its spellings.
+        """
+        person = self.person
+        value = "" if person is None else person[field] if field != "name" else next(iter(person.names), "")
+        return sheet.Verbatim(value) if _IDENTIFIER.fullmatch(value) else value
