@@ -66,14 +66,14 @@ for owner, names in (
 import grader
 from grader import check, explain, hint, progress, replay, reset, solution
 from grader.course import references, registry
-from grader.notebook import judged
+from grader.notebook import verdicts
 
 MISTAKES, LESSONS = int(sys.argv[1]), sys.argv[2:]
 
 
 def solved(lesson: str) -> tuple[dict[str, str], list[str]]:
     """Runs every cell of a lesson, solutions in place. Returns: what its checks found, by exercise; the roles of cells that ask for torch."""
-    judged.verdicts.clear()
+    verdicts.verdicts.clear()
     names: dict[str, object] = {"__name__": "__main__"}
     without: list[str] = []
     for number, cell in enumerate(registry.cells(lesson)):
@@ -85,7 +85,7 @@ def solved(lesson: str) -> tuple[dict[str, str], list[str]]:
             except ModuleNotFoundError as error:
                 assert error.name == "torch", error
                 without.append(cell.role)
-    return {name: verdict.status for name, (_, verdict) in judged.verdicts.items()}, without
+    return {name: verdict.status for name, (_, verdict) in verdicts.verdicts.items()}, without
 
 
 def mistaken(lesson: str) -> dict[str, list[str]]:

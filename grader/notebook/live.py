@@ -7,13 +7,11 @@ import linecache
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from types import FunctionType, MethodType
 from typing import Any
 
 from grader.course import registry
 from grader.course.spec import Case
-from grader.notebook import files
-from grader.notebook.fingerprint import globals_named, imports_of, of_library
+from grader.notebook.reach import code_files
 from grader.notebook.showing import ipython
 from grader.source.definitions import normal, parse
 from grader.source.dependencies import Dependencies, Effects, TooMuch
@@ -24,7 +22,7 @@ from grader.worker.values import Failure, Observation
 _WRAPS_A_CELL = ("run_cell_magic",)  # what IPython turns `%%time` and its like into
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Live:
     """What the judge asks of a candidate, around an object of this kernel."""
 
@@ -84,37 +82,6 @@ def _of_the_lesson(name: str) -> frozenset[str]:
     return frozenset(normal(cell.text) for cell in cells if cell.role not in ("prose", "exercise"))
 
 
-def reached(obj: Any, namespace: Mapping[str, Any]) -> dict[str, Any]:
-    """The names of this notebook that an object's code reads, and what they are; those nearest to it come first.
-
-    Functions and classes that were defined here are followed to what they read in their turn.
-    """
-    found: dict[str, Any] = {}
-    waiting = [obj]
-    while waiting:
-        for function in functions_of(waiting.pop(0)):
-            for name in globals_named(function.__code__):
-                if name in namespace and name not in found and namespace[name] is not obj:
-                    found[name] = namespace[name]
-                    if not of_library(_module(namespace[name])):
-                        waiting.append(namespace[name])
-    return found
-
-
-def imported_files(*objects: Any) -> list[str]:
-    """The learner's own files that the code of these functions and classes imports when it runs."""
-    codes = (function.__code__ for obj in objects for function in functions_of(obj))
-    names = dict.fromkeys(name for code in codes for name in imports_of(code))
-    return [file for name in names if (file := files.of_module(name.partition(".")[0]))]
-
-
-def _module(obj: Any) -> str | None:
-    """The module that a function or a class comes from; asks no object that might answer with code of its own."""
-    if type(obj) is FunctionType:
-        return obj.__module__
-    return vars(obj).get("__module__") if issubclass(type(obj), type) else None
-
-
 def own_name(obj: Any) -> str | None:
     """An object's __name__ where it is a text; objects may raise when they are asked for it."""
     try:
@@ -136,19 +103,6 @@ def _history(obj: Any, namespace: Mapping[str, Any]) -> list[str]:
         if text and text.strip() not in (cell.strip() for cell in history):
             history.append(text)
     return history
-
-
-def code_files(obj: Any) -> list[str]:
-    """The files, or cells, that hold the code of a function or of a class's methods."""
-    return list(dict.fromkeys(one.__code__.co_filename for one in functions_of(obj)))
-
-
-def functions_of(obj: Any) -> list[FunctionType]:
-    """A function itself; the methods of a class."""
-    members = vars(obj).values() if issubclass(type(obj), type) else (obj,)
-    wrappers = (staticmethod, classmethod, MethodType)
-    functions = (member.__func__ if issubclass(type(member), wrappers) else member for member in members)
-    return [one for one in functions if type(one) is FunctionType]
 
 
 @lru_cache(maxsize=512)

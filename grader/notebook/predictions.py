@@ -83,14 +83,11 @@ class Buttons(Shown):
         self._number, self._options, self._record = number, options, record
 
     def _ipython_display_(self) -> None:
-        from IPython.display import display
         from ipywidgets import HTML, HBox, Output, VBox
 
         self._status, self._output = HTML(), Output()
         self._row = HBox([self._button(letter) for letter in self._options])
-        bundle = VBox([self._row, self._status, self._output])._repr_mimebundle_()
-        bundle = bundle[0] if isinstance(bundle, tuple) else bundle
-        display({**bundle, "text/plain": self.text, "text/html": self.html}, raw=True)  # words where no widget runs
+        toolbar.display_widget(VBox([self._row, self._status, self._output]), self)
 
     def _button(self, letter: str) -> Any:
         from ipywidgets import Button

@@ -4,7 +4,7 @@
         "status": "failed", "passed": null, "hints": 1, "attempts": {"9f2c…": "failed"}}},
      "predictions": {"01_three_tokens.1": {"choice": "B"}}}
 
-An attempt is one state of the learner's code, known by its fingerprint. Keys that this version does not
+An attempt is one state of the learner's code, known by a digest of its text. Keys that this version does not
 know are kept as they are. Where the file cannot be written, the record lives in memory and says so once.
 """
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader.course import registry
-from grader.notebook import files
+from grader.notebook import reach
 from grader.source.definitions import defined_names, normal, parse
 from grader.source.dependencies import IMPORTS
 from grader.source.scopes import imported, names_of
@@ -132,8 +132,8 @@ class Runs:
         """What is said of the names that a cell binds from this statement on, where grading gets no further; else ''."""
         if isinstance(statement, IMPORTS):
             modules = (dotted.partition(".")[0] for dotted in imported(statement).values())
-            file = next(filter(None, map(files.of_module, modules)), "")
-            return f"needs `{file}`. {files.ABSENT}" if file else ""
+            file = next(filter(None, map(reach.own_file, modules)), "")
+            return f"needs `{file}`. {reach.ABSENT}" if file else ""
         needs = (
             min((name for name in reads if self.is_absent(name)), default="")
             if isinstance(statement, _ALWAYS_READ)

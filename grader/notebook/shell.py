@@ -36,7 +36,7 @@ def listen() -> None:
 
 
 def _before(shell: Any, info: Any) -> None:
-    from grader.notebook.judged import runs
+    from grader.notebook.verdicts import runs
 
     runs.begin(info.raw_cell, getattr(info, "cell_id", None), shell.user_ns, _deleted(shell))
 
@@ -49,10 +49,10 @@ def _deleted(shell: Any) -> list[str]:
 
 
 def _after(shell: Any, result: Any) -> None:
-    from grader.notebook.judged import runs
-    from grader.notebook.muting import end
+    from grader.notebook.output import unmute
+    from grader.notebook.verdicts import runs
 
-    end()
+    unmute()
     info, error = result.info, result.error_before_exec or result.error_in_exec
     runs.end(info.raw_cell, getattr(info, "cell_id", None), error, shell.user_ns)
 
@@ -60,8 +60,8 @@ def _after(shell: Any, result: Any) -> None:
 def _unknown(shell: Any, kind: type, error: NameError, trace: Any, tb_offset: int | None = None) -> None:
     """Shows a sentence where a call of the course's own is at fault, else the traceback as it always is."""
     from grader.notebook import unknown
-    from grader.notebook.judged import runs
     from grader.notebook.showing import sentence
+    from grader.notebook.verdicts import runs
 
     try:
         told = None if _elsewhere(shell) else unknown.sentence(error, trace, shell.user_ns, runs)

@@ -11,7 +11,7 @@ from typing import Any
 
 from grader.course import registry
 from grader.notebook import OFFERED, ROOM
-from grader.notebook.laid_over import stubs_of
+from grader.notebook.merge import stubs_of
 from grader.notebook.runs import Runs, ended_by
 from grader.notebook.target import nearest
 from grader.source.definitions import parse

@@ -17,7 +17,7 @@ from typing import Any
 from grader.course import registry
 from grader.course.moved import MOVED, former
 from grader.course.stubs import encode
-from grader.notebook.laid_over import Cell, exercise_of, merge, stubs_of, text_of, work_on
+from grader.notebook.merge import Cell, exercise_of, merge, stubs_of, text_of, work_on
 from grader.notebook.record import has_lessons
 from grader.util import links
 from grader.util.command import called
