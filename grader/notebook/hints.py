@@ -93,5 +93,5 @@ def _known_ids(ids: Sequence[str]) -> Sequence[str]:
     """The known ids; every lesson is imported only where the catalogue alone does not know those asked for."""
     from grader.course.mistakes import TEXTS
 
-    known = {id.upper() for id in TEXTS}
-    return tuple(TEXTS) if all(id.upper() in known for id in ids) else registry.mistake_ids()
+    catalogue = {id.upper() for id in TEXTS}
+    return tuple(TEXTS) if all(id.upper() in catalogue for id in ids) else registry.mistake_ids()

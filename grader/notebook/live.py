@@ -7,7 +7,7 @@ import linecache
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from grader.course import registry
 from grader.course.spec import Case
@@ -18,8 +18,6 @@ from grader.source.dependencies import Dependencies, Effects, TooMuch
 from grader.source.policy import Sources, reading_of
 from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Failure, Observation
-
-_WRAPS_A_CELL = ("run_cell_magic",)  # what IPython turns `%%time` and its like into
 
 
 @dataclass(eq=False)
@@ -36,6 +34,14 @@ class Live:
             yield from (observe(self.obj, case) for case in cases)
 
 
+class Statement(NamedTuple):
+    """A top-level statement of a cell: its text, what it does to names, and how many lines stand above it."""
+
+    text: str
+    effects: Effects
+    lines_above: int
+
+
 def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None:
     """The statements that made what `name` now is, in the order in which they ran; None where no text is known.
 
@@ -46,30 +52,29 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
     cells = _history(obj, namespace)
     if not cells:
         return None
-    history = [cell for cell in cells if normal(cell) not in _of_the_lesson(name)]
-    ran = [statement for cell in history for statement in _statements(cell)]
+    lessons_own = _of_the_lesson(name)
+    statements = [each for cell in cells if normal(cell) not in lessons_own for each in _statements(cell)]
     own = own_name(obj)
-    if own and own.isidentifier() and own != name and not any(name in effects.gives for _, effects, _ in ran):
-        ran += _statements(f"{name} = {own}")
-    dependencies = Dependencies(effects.placed(at) for at, (_, effects, _) in enumerate(ran))
-    kept = {
+    if own and own.isidentifier() and own != name and not any(name in each.effects.gives for each in statements):
+        statements += _statements(f"{name} = {own}")
+    dependencies = Dependencies(each.effects.placed(at) for at, each in enumerate(statements))
+    needed = _refused(statements, name)
+    needed |= {
         effects.at for effects in dependencies.statements if "*" in effects.imports
-    }  # whatever is read may come from there
+    }  # anything may come from there
     try:
-        kept |= {binding.statement.at for binding in dependencies.walk(name)}
+        needed |= {binding.statement.at for binding in dependencies.walk(name)}
     except TooMuch:
-        kept = set(range(len(ran)))  # it will be said where they are read
-    found = (ran[at] for at in sorted(kept | _refused(ran, name)))
-    return Sources(
-        tuple("\n" * above + text for text, _, above in found)
-    )  # so that its lines have the numbers that they have in the cell
+        needed = set(range(len(statements)))  # it will be said where they are read
+    # Below empty lines, a statement's lines have the numbers that they have in the cell.
+    return Sources(tuple("\n" * statements[at].lines_above + statements[at].text for at in sorted(needed)))
 
 
-def _refused(ran: list[tuple[str, Effects, int]], name: str) -> set[int]:
+def _refused(statements: Sequence[Statement], name: str) -> set[int]:
     """Positions of those statements, but for the lesson's own, that are refused wherever they stand."""
-    given = {text for cell in _of_the_lesson(name) for text, *_ in _statements(cell)}
-    own = [at for at, (text, *_) in enumerate(ran) if text not in given]
-    return {own[at] for at in reading_of(tuple(ran[at][0] for at in own)).closed.refused}
+    lessons_own = {each.text for cell in _of_the_lesson(name) for each in _statements(cell)}
+    own = [at for at, each in enumerate(statements) if each.text not in lessons_own]
+    return {own[at] for at in reading_of(tuple(statements[at].text for at in own)).closed.refused}
 
 
 @registry.remembered
@@ -106,20 +111,17 @@ def _history(obj: Any, namespace: Mapping[str, Any]) -> list[str]:
 
 
 @lru_cache(maxsize=512)
-def _statements(cell: str) -> tuple[tuple[str, Effects, int], ...]:
-    """The top-level statements of a cell: their text, what they do to names, and how many lines stand above them."""
-    tree = parse(cell)
-    if tree is None:
-        return ()
-    lines = cell.splitlines()
-    made: list[tuple[str, Effects, int]] = []
-    for node in tree.body:
+def _statements(cell: str) -> tuple[Statement, ...]:
+    """The top-level statements of a cell; of `%%time` and its like those inside."""
+    tree, lines = parse(cell), cell.splitlines()
+    statements: list[Statement] = []
+    for node in tree.body if tree is not None else ():
         inner = _inner_cell(node)
         if inner is not None:
-            made += _statements(inner)
+            statements += _statements(inner)
         else:
-            made.append((_text(node, lines), Effects(node, 0), _first_line(node)))
-    return tuple(made)
+            statements.append(Statement(_text(node, lines), Effects(node, 0), _first_line(node)))
+    return tuple(statements)
 
 
 def _text(node: ast.stmt, lines: list[str]) -> str:
@@ -138,9 +140,9 @@ def _first_line(node: ast.stmt) -> int:
 
 
 def _inner_cell(node: ast.stmt) -> str | None:
-    """The cell inside `get_ipython().run_cell_magic('time', '', …)`."""
+    """The cell inside `get_ipython().run_cell_magic('time', '', …)`, which IPython makes of `%%time`."""
     call = node.value if isinstance(node, ast.Expr) else None
-    if not isinstance(call, ast.Call) or getattr(call.func, "attr", "") not in _WRAPS_A_CELL or len(call.args) != 3:
+    if not isinstance(call, ast.Call) or getattr(call.func, "attr", "") != "run_cell_magic" or len(call.args) != 3:
         return None
     body = call.args[2]
     return body.value if isinstance(body, ast.Constant) and isinstance(body.value, str) else None

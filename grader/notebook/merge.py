@@ -94,9 +94,9 @@ def _is_changed(cell: Cell, same: Cell | None, marked: bool) -> bool:
     text = text_of(cell)
     if same is not None and text.strip() == text_of(same).strip():
         return False
-    noted = _about(cell, "text")
-    if marked and noted:
-        return digest(text) != noted
+    original = _about(cell, "text")
+    if marked and original:
+        return digest(text) != original
     if digest(text) in cell.get("id", ""):
         return False
     if cell["cell_type"] == "code" and _BY_TEXT.search(cell.get("id", "")):
@@ -149,19 +149,21 @@ def _with_outputs(cell: Cell, theirs: Cell | None) -> Cell:
     return {**cell, "outputs": theirs["outputs"], "execution_count": theirs["execution_count"]}
 
 
-def _with_unique_ids(cells: Sequence[Cell], known: Mapping[str, Cell]) -> list[Cell]:
+def _with_unique_ids(cells: Sequence[Cell], by_id: Mapping[str, Cell]) -> list[Cell]:
     """Gives a cell whose id another one has a new id, for example the second half of a split cell."""
     taken: set[str] = set()
-    made = []
+    unique = []
     for cell in cells:
-        id, number = cell.get("id") or "added", 1
-        mine = _role(cell) != "" or id not in known
-        while id in taken or not mine:
-            number, mine = number + 1, True
-            id = f"{(cell.get('id') or 'added')[:58]}-{number}"
+        id = cell.get("id") or "added"
+        stem, number = id[:58], 1
+        while (
+            id in taken or number == 1 and _role(cell) == "" and id in by_id
+        ):  # the course's ids are for its own cells
+            number += 1
+            id = f"{stem}-{number}"
         taken.add(id)
-        made.append({**cell, "id": id})
-    return made
+        unique.append({**cell, "id": id})
+    return unique
 
 
 def stubs_of(cells: Sequence[Cell]) -> dict[str, Cell]:

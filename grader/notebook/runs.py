@@ -22,9 +22,8 @@ from grader.util.words import ELSEWHERE
 from grader.worker.observe import failure_from
 from grader.worker.values import Failure
 
-_PLACE = re.compile(
-    r" \([^()]*, line \d+\)$"
-)  # where Python found a wrong syntax, by the name of a file that nobody made
+# Where Python found a wrong syntax, by the name of a file that nobody made.
+_PLACE = re.compile(r" \([^()]*, line \d+\)$")
 _ALWAYS_READ = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Assert)  # other statements may never come to it
 NOTHING: Any = type("Nothing", (), {"__repr__": lambda self: "(not defined)"})()
 
@@ -62,7 +61,9 @@ class Runs:
         self.absences: dict[str, Absence] = {}
         self._before: dict[str, Any] = {}
         self._absent_before: dict[str, Absence] = {}
-        self._of_cell: dict[str, frozenset[str]] = {}  # a cell's id -> what it defined when it last ran to its end
+        self._names_of_cell: dict[
+            str, frozenset[str]
+        ] = {}  # a cell's id -> what it defined when it last ran to its end
         self._last_cell: dict[str, str] = {}  # a name -> the id of the cell that bound it last
         self._deletions: set[str] = set()
 
@@ -72,7 +73,7 @@ class Runs:
         deleted: ids of cells that were deleted since the last run; of cells that run together, each is told of the same.
         """
         self._delete(set(deleted), cell_id)
-        names = defined_names(text) | self._of_cell.get(cell_id or "", frozenset())
+        names = defined_names(text) | self.defined_by(cell_id or "")
         self._before = {name: namespace.get(name, NOTHING) for name in names}
         self._absent_before = {name: self.absences[name] for name in names & self.absences.keys()}
         for name in names:
@@ -95,8 +96,8 @@ class Runs:
                 self.broken[name] = Broken(failure, stood, defines)
         self._before = {}
         if cell_id:
-            known = self._of_cell.get(cell_id, frozenset())
-            self._of_cell[cell_id] = defines if error is None else defines | known
+            earlier = frozenset() if error is None else self.defined_by(cell_id)
+            self._names_of_cell[cell_id] = defines | earlier
 
     def _note_binding(
         self, name: str, stood: Any, replaced: bool, cell_id: str | None, absences: Mapping[str, str]
@@ -148,9 +149,9 @@ class Runs:
     def _delete(self, cells: set[str], running: str | None) -> None:
         """Cells were deleted; told again of the same ones, nothing is: a cell that came back may have run since."""
         for cell in cells - self._deletions - {running}:
-            for name in self._of_cell.pop(cell, frozenset()):
+            for name in self._names_of_cell.pop(cell, frozenset()):
                 if self._last_cell.get(name) == cell:
-                    elsewhere = any(name in names for names in self._of_cell.values())
+                    elsewhere = any(name in names for names in self._names_of_cell.values())
                     self.absences[name] = Absence(
                         "is defined in another cell, too, which is older: run that one."
                         if elsewhere
@@ -166,7 +167,7 @@ class Runs:
 
     def defined_by(self, cell_id: str) -> frozenset[str]:
         """What a cell defined when it last ran; nothing of one that never did."""
-        return self._of_cell.get(cell_id, frozenset())
+        return self._names_of_cell.get(cell_id, frozenset())
 
 
 def ended_by(failure: Failure) -> tuple[str, str]:

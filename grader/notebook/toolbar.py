@@ -32,10 +32,10 @@ def possible() -> bool:
     by a channel of its own.
     """
     shell = ipython()
-    asked = getattr(shell, "get_parent", None)
-    if asked is None or not hasattr(shell, "kernel") or importlib.util.find_spec("ipywidgets") is None:
+    request = getattr(shell, "get_parent", None)
+    if request is None or not hasattr(shell, "kernel") or importlib.util.find_spec("ipywidgets") is None:
         return False
-    return "google.colab" in sys.modules or bool((asked() or {}).get("content", {}).get("allow_stdin"))
+    return "google.colab" in sys.modules or bool((request() or {}).get("content", {}).get("allow_stdin"))
 
 
 def shown(target: Target, verdict: Any, notes: tuple[str, ...], record: Record) -> Shown:
@@ -92,10 +92,10 @@ class Toolbar:
         self._target, self._verdict, self._record = target, verdict, record
         self.words = ""
         self._hint = hints.next_level(target.name, record)
-        self.buttons = list(self._offered())
+        self.buttons = list(self._actions())
         self._box: Any = None
 
-    def _offered(self) -> Any:
+    def _actions(self) -> Any:
         name, verdict = self._target.name, self._verdict
         if verdict.status == "could_not_grade":
             return
@@ -116,10 +116,10 @@ class Toolbar:
         return f"Hint {self._hint} of {hints.HINTS}"
 
     def _next_hint(self) -> Shown:
-        shown = hints.hint(self._target, self._hint, self._record)
+        answer = hints.hint(self._target, self._hint, self._record)
         self._hint = self._hint % hints.HINTS + 1
         self._row.children[0].description = self._hint_label()
-        return shown
+        return answer
 
     def _replay(self) -> Shown:
         return replaying.run(self._target, self._verdict, ipython().user_ns)
@@ -140,9 +140,9 @@ class Toolbar:
     def _reset(self) -> Shown:
         from ipywidgets import Output
 
-        shown = resetting.in_the_cell(self._target.name, ipython().user_ns)
+        answer = resetting.in_the_cell(self._target.name, ipython().user_ns)
         self._further.children = [output := Output()]  # unlike an HTML widget it runs the script
-        output.append_display_data(shown)
+        output.append_display_data(answer)
         return Shown("", "")
 
     # --- the widgets ------------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class Toolbar:
     def _make(self) -> None:
         from ipywidgets import HTML, HBox, VBox
 
-        self._progress, self._result, self._further = HTML(self._standing()), HTML(), VBox()
+        self._progress, self._result, self._further = HTML(self._progress_line()), HTML(), VBox()
         self._row = HBox([*(self._button(*each) for each in self.buttons), self._progress]).add_class("attn-bar")
         self._box = VBox([self._row, self._result, self._further]).add_class("attn-tools")
 
@@ -180,17 +180,17 @@ class Toolbar:
         """Shows what a press gives below the bar. Nothing that it raises gets lost in a log."""
         label, further = button.description, self._further.children
         try:
-            shown = press()
+            answer = press()
         except KeyboardInterrupt:
-            shown = sentence(f"{label} was interrupted.")
+            answer = sentence(f"{label} was interrupted.")
         except Exception as error:
-            shown = sentence(f"{label} failed: {type(error).__name__}: {error}")
+            answer = sentence(f"{label} failed: {type(error).__name__}: {error}")
         if self._further.children is further:  # the answers to another question
             self._further.children = []
-        self._result.value = render("pressed.html", label=label, shown=shown.html) if shown.text else ""
-        self._progress.value = self._standing()
+        self._result.value = render("pressed.html", label=label, shown=answer.html) if answer.text else ""
+        self._progress.value = self._progress_line()
 
-    def _standing(self) -> str:
+    def _progress_line(self) -> str:
         """How this exercise and this lesson stand."""
         name, lesson = self._target.name, registry.lesson_of(self._target.name)
         lines = overview.table(self._record, (lesson,))
@@ -204,5 +204,5 @@ class Toolbar:
 class ResetBar(Toolbar):
     """The answers to the question of reset()."""
 
-    def _offered(self) -> Any:
+    def _actions(self) -> Any:
         return self._answers()
