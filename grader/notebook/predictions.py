@@ -44,12 +44,12 @@ class Answer(Shown):
     """What the learner chose, and the prediction's answer."""
 
     def __init__(self, number: str, record: Record) -> None:
-        made = _answer(number)
+        prediction = _prediction(number)
         self.status = f"You said {record.prediction(_key(number))}."
-        parts = [f"*What a wrong guess shows.* {made.wrong}"] if made and made.wrong else []
-        self.markdown = "\n\n".join(
-            [f"**{self.status}**", made.answer if made else "The answer is folded away above.", *parts]
-        )
+        parts = [f"**{self.status}**", prediction.answer if prediction else "The answer is folded away above."]
+        if prediction and prediction.wrong:
+            parts.append(f"*What a wrong guess shows.* {prediction.wrong}")
+        self.markdown = "\n\n".join(parts)
         plain = sentence(self.markdown, more=record.take_notes())
         super().__init__(plain.text, plain.html)
 
@@ -63,7 +63,7 @@ def _key(number: str) -> str:
     return f"{next((name for name in registry.lessons() if name.startswith(f'{lesson}_')), lesson)}.{at}"
 
 
-def _answer(number: str) -> prose.Prediction | None:
+def _prediction(number: str) -> prose.Prediction | None:
     """A prediction's text as its notebook has it; None where this course's copy has no such text."""
     name, at = _key(number).split(".")
     try:

@@ -107,9 +107,8 @@ class Runs:
         self.absences.pop(name, None)
         if name in absences:
             earlier = self._absent_before.get(name)
-            self.absences[name] = Absence(
-                absences[name], earlier.graded if earlier is not None else stood if replaced else NOTHING
-            )
+            graded = earlier.graded if earlier is not None else stood if replaced else NOTHING
+            self.absences[name] = Absence(absences[name], graded)
 
     def _absences(self, text: str) -> dict[str, str]:
         """Of the names that a cell binds those that grading will not have from it, and why."""
@@ -135,11 +134,9 @@ class Runs:
             modules = (dotted.partition(".")[0] for dotted in imported(statement).values())
             file = next(filter(None, map(reach.own_file, modules)), "")
             return f"needs `{file}`. {reach.ABSENT}" if file else ""
-        needs = (
-            min((name for name in reads if self.is_absent(name)), default="")
-            if isinstance(statement, _ALWAYS_READ)
-            else ""
-        )
+        if not isinstance(statement, _ALWAYS_READ):
+            return ""
+        needs = min(filter(self.is_absent, reads), default="")
         return f"is made in a cell that needs `{needs}`, which {ELSEWHERE} `{needs}`." if needs else ""
 
     def is_absent(self, name: str) -> bool:
@@ -151,13 +148,10 @@ class Runs:
         for cell in cells - self._deletions - {running}:
             for name in self._names_of_cell.pop(cell, frozenset()):
                 if self._last_cell.get(name) == cell:
-                    elsewhere = any(name in names for names in self._names_of_cell.values())
-                    self.absences[name] = Absence(
-                        "is defined in another cell, too, which is older: run that one."
-                        if elsewhere
-                        else "is defined in no cell any more, or in one that has not run: write it into a cell, and run that.",
-                        deleted=True,
-                    )
+                    why = "is defined in no cell any more, or in one that has not run: write it into a cell, and run that."
+                    if any(name in names for names in self._names_of_cell.values()):
+                        why = "is defined in another cell, too, which is older: run that one."
+                    self.absences[name] = Absence(why, deleted=True)
         self._deletions = cells
 
     def stale(self, name: str, obj: Any) -> Broken | None:
