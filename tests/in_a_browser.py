@@ -67,14 +67,14 @@ import grader
 from grader import check, explain, hint, progress, replay, reset, solution
 from grader.course import references
 from grader.course.course import open_course
-from grader.notebook import judged
+from grader.notebook import verdicts
 
 MISTAKES, LESSONS = int(sys.argv[1]), sys.argv[2:]
 
 
 def solved(lesson: str) -> tuple[dict[str, str], list[str]]:
     """Runs every cell of a lesson, solutions in place. Returns: what its checks found, by exercise; the roles of cells that ask for torch."""
-    judged.verdicts.clear()
+    verdicts.verdicts.clear()
     names: dict[str, object] = {"__name__": "__main__"}
     without: list[str] = []
     for number, cell in enumerate(open_course().cells(lesson)):
@@ -86,7 +86,7 @@ def solved(lesson: str) -> tuple[dict[str, str], list[str]]:
             except ModuleNotFoundError as error:
                 assert error.name == "torch", error
                 without.append(cell.role)
-    return {name: verdict.status for name, (_, verdict) in judged.verdicts.items()}, without
+    return {name: verdict.status for name, (_, verdict) in verdicts.verdicts.items()}, without
 
 
 def mistaken(lesson: str) -> dict[str, list[str]]:
@@ -95,7 +95,7 @@ def mistaken(lesson: str) -> dict[str, list[str]]:
     for exercise in open_course().lesson(lesson).exercises:
         found[exercise.name] = []
         for mistake in exercise.mistakes[:MISTAKES]:
-            shown = check(exercise.name, references.wrong(open_course().exercise(exercise), mistake))
+            shown = check(exercise.name, references.wrong(exercise, mistake))
             if shown or mistake.id not in shown.verdict.mistakes:
                 found[exercise.name].append(
                     f"{mistake.id}: {shown.verdict.status}, {shown.verdict.mistakes}, {shown.verdict.headline}"

@@ -48,9 +48,9 @@ def _explain(options: argparse.Namespace) -> int:
     from grader.reports.text import explanation
 
     if options.id in open_course().exercise_names():
-        from grader.notebook.catalogue import shown
+        from grader.notebook.hints import explain
 
-        print(shown(options.id))
+        print(explain(options.id))
         return PASSED
     ids = open_course().mistake_ids()
     id = next((known for known in ids if known.lower() == options.id.lower()), None)
@@ -63,12 +63,12 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _reset(options: argparse.Namespace) -> int:
-    from grader.notebook.confirmation import demand
+    from grader.notebook.resetting import demand_code
     from grader.notebook.workspace import folder, reset_exercise
 
     what = options.what if options.what in open_course().exercise_names() else _lesson(options.what)
     place = folder(options.folder)
-    demand(what, place, options.confirm, "the same command with `--confirm CODE`")
+    demand_code(what, place, options.confirm, "the same command with `--confirm CODE`")
     if what in open_course().lessons():
         return _change("reset", [what], options.folder)
     print(harmless(f"{reset_exercise(what, place)} {_RELOAD}"))

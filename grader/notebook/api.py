@@ -5,51 +5,62 @@ None of them raises for anything a learner passes; each answers with an object t
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
-from grader.notebook.showing import Shown, printed, said, verdict_shown
-from grader.notebook.target import MISSING, Refusal, find, names_at
+from grader.notebook.showing import Shown, printed, said
+from grader.notebook.target import MISSING, Refusal, find
 
 
+def _refusal_shown(call: Callable[..., Shown]) -> Callable[..., Shown]:
+    """The call, whose answer is a sentence where an argument names no exercise."""
+
+    @functools.wraps(call)
+    def answer(*args: Any, **kwargs: Any) -> Shown:
+        try:
+            return call(*args, **kwargs)
+        except Refusal as refusal:
+            return said(str(refusal))
+
+    return answer
+
+
+@_refusal_shown
 def check(target: Any = MISSING, answer: Any = MISSING) -> Shown:
     """Judges an exercise: check(softmax_rows), check("softmax_rows") or check("corrected_first_row", answer).
 
     Returns: an object that displays the verdict and is true when the exercise passed. A loop in the
     code that never ends is stopped by interrupting the kernel (the square in the toolbar).
     """
-    from grader.notebook import judged, toolbar
+    from grader.notebook import toolbar, verdicts
 
-    namespace = names_at(sys._getframe(1))
-    try:
-        wanted = find(target, answer, namespace)
-    except Refusal as refusal:
-        return said(str(refusal))
-    verdict = judged.judged(wanted, namespace)
+    exercise = find(target, answer, sys._getframe(2))
+    verdict = verdicts.judge(exercise)
     record = _record()
-    if judged.is_attempt(verdict):
-        record.attempted(wanted.name, judged.attempt_key(wanted, namespace), verdict.status)
+    if verdicts.is_attempt(verdict):
+        record.attempted(exercise.name, exercise.digest or "unknown", verdict.status)
     room = _room()
     notes = (*record.take_notes(), *(room.send(verdict) if room else ()))
-    return toolbar.shown(wanted, verdict, notes, record) if toolbar.possible() else verdict_shown(verdict, notes)
+    return toolbar.shown(exercise, verdict, notes, record)
 
 
 def passed(target: Any = MISSING, answer: Any = MISSING) -> bool:
-    """True where check would pass; else prints one sentence and returns False. Never raises.
+    """True where the last check of this code passed, or a check would; else prints one sentence and returns False. Never raises.
 
-    After True, what the learner's own code prints in the rest of the cell is left out (muting.py).
+    After True, what the learner's own code prints in the rest of the cell is left out (output.py).
     """
-    from grader.notebook import judged, muting
+    from grader.notebook import output, verdicts
 
     call = "its check"
     try:
-        namespace = names_at(sys._getframe(1))
-        wanted = find(target, answer, namespace, "passed")
-        call = wanted.call
-        if judged.judged(wanted, namespace, again=False).passed:
-            muting.begin(namespace)
+        exercise = find(target, answer, sys._getframe(1), "passed")
+        call = exercise.call
+        if verdicts.judge(exercise, again=False).passed:
+            output.mute_exercises(exercise.namespace)
             return True
     except Refusal as refusal:
         print(refusal)
@@ -60,6 +71,7 @@ def passed(target: Any = MISSING, answer: Any = MISSING) -> bool:
     return False
 
 
+@_refusal_shown
 def hint(target: Any = MISSING, level: int | None = None) -> Shown:
     """A hint: first a question, then where to look, then code with a blank; each call goes one further.
 
@@ -67,65 +79,53 @@ def hint(target: Any = MISSING, level: int | None = None) -> Shown:
     """
     from grader.notebook import hints
 
-    try:
-        wanted = find(target, MISSING, names_at(sys._getframe(1)), "hint")
-    except Refusal as refusal:
-        return said(str(refusal))
+    exercise = find(target, MISSING, sys._getframe(2), "hint")
     if level is not None and (not isinstance(level, int) or not 1 <= level <= hints.HINTS):
         return said(f"Hints have the levels 1 to {hints.HINTS}; {level!r} is none of them.")
     record = _record()
-    level = level or hints.following(wanted.name, record)
-    argument = wanted.argument
+    level = level or hints.next_level(exercise.name, record)
+    argument = exercise.argument
     more = f"hint({argument}) gives the next hint." if level < hints.HINTS else f"solution({argument}) is open now."
-    return printed(hints.shown(wanted, level, record, (more,)))
+    return printed(hints.hint(exercise, level, record, (more,)))
 
 
+@_refusal_shown
 def solution(target: Any = MISSING) -> Shown:
     """The course's solution: after a pass, after hint 3, or after three different attempts. After a pass, beside the learner's own."""
-    from grader.notebook import beside
+    from grader.notebook import solutions
 
-    namespace = names_at(sys._getframe(1))
-    try:
-        wanted = find(target, MISSING, namespace, "solution")
-    except Refusal as refusal:
-        return said(str(refusal))
-    return printed(beside.solution(wanted, namespace, _record()))
+    return printed(solutions.solution(find(target, MISSING, sys._getframe(2), "solution"), _record()))
 
 
+@_refusal_shown
 def explain(mistake: Any = None) -> Shown:
     """A mistake at length, by its id: explain("SM1"). Those of an exercise: explain(softmax_rows); of a lesson: explain("02"); of all."""
-    from grader.notebook import catalogue, judged
+    from grader.notebook import hints, verdicts
 
     if callable(mistake):
-        try:
-            mistake = find(mistake, MISSING, names_at(sys._getframe(1)), "explain").name
-        except Refusal as refusal:
-            return said(str(refusal))
-    return printed(catalogue.shown(mistake, current=judged.current_lesson()))
+        mistake = find(mistake, MISSING, sys._getframe(2), "explain").name
+    return printed(hints.explain(mistake, verdicts.current_lesson()))
 
 
 def progress() -> Shown:
     """The lesson at hand with each exercise's state, points and attempts; the other lessons in a line each."""
-    from grader.notebook import judged, overview
+    from grader.notebook import overview, verdicts
 
     record = _record()
     table = overview.table(record)
     room = _room()
     notes = (*record.take_notes(), *(room.status(room.current()) if room else ()))
-    return printed(Shown(*overview.shown(table, notes, judged.current_lesson())))
+    return printed(Shown(*overview.shown(table, notes, verdicts.current_lesson())))
 
 
+@_refusal_shown
 def replay(target: Any = MISSING) -> Shown:
     """Puts the inputs on which the last check failed into variables, and a cell that runs the code on them below this one."""
-    from grader.notebook import judged, replaying
+    from grader.notebook import replaying, verdicts
 
-    frame = sys._getframe(1)
-    namespace = names_at(frame)
-    try:
-        wanted = find(target, MISSING, namespace, "replay")
-    except Refusal as refusal:
-        return said(str(refusal))
-    return replaying.shown(wanted, judged.judged(wanted, namespace), frame.f_globals)
+    frame = sys._getframe(2)
+    exercise = find(target, MISSING, frame, "replay")
+    return replaying.shown(exercise, verdicts.judge(exercise, again=False), frame.f_globals)
 
 
 def predict(number: Any = "", options: Any = "", choice: Any = "") -> Shown:
@@ -135,6 +135,7 @@ def predict(number: Any = "", options: Any = "", choice: Any = "") -> Shown:
     return printed(predictions.shown(number, options, choice, _record()))
 
 
+@_refusal_shown
 def reset(target: Any = MISSING, code: str | None = None) -> Shown:
     """Asks, then puts one exercise's cell back as the course has it; the learner's code is kept as a copy.
 
@@ -142,14 +143,11 @@ def reset(target: Any = MISSING, code: str | None = None) -> Shown:
     """
     from grader.notebook import resetting, toolbar
 
-    frame = sys._getframe(1)
-    try:
-        wanted = find(target, MISSING, names_at(frame), "reset")
-    except Refusal as refusal:
-        return said(str(refusal))
+    frame = sys._getframe(2)
+    exercise = find(target, MISSING, frame, "reset")
     if code is None and toolbar.possible():
-        return toolbar.reset_question(wanted, _record())
-    return resetting.shown(wanted, code, frame.f_globals)
+        return toolbar.reset_question(exercise, _record())
+    return resetting.shown(exercise.name, code, frame.f_globals)
 
 
 def _room() -> Any:

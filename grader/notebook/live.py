@@ -7,13 +7,11 @@ import linecache
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 from grader.course.spec import Case
-from grader.notebook import files
-from grader.notebook.fingerprint import globals_named, imports_of, of_library
 from grader.notebook.kernel_course import kernel_course
+from grader.notebook.reach import code_files
 from grader.notebook.showing import ipython
 from grader.source.definitions import normal, parse
 from grader.source.dependencies import Dependencies, Effects, TooMuch
@@ -21,10 +19,8 @@ from grader.source.policy import Sources, reading_of
 from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Failure, Observation
 
-_WRAPS_A_CELL = ("run_cell_magic",)  # what IPython turns `%%time` and its like into
 
-
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Live:
     """What the judge asks of a candidate, around an object of this kernel."""
 
@@ -38,6 +34,14 @@ class Live:
             yield from (observe(self.obj, case) for case in cases)
 
 
+class Statement(NamedTuple):
+    """A top-level statement of a cell: its text, what it does to names, and how many lines stand above it."""
+
+    text: str
+    effects: Effects
+    lines_above: int
+
+
 def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None:
     """The statements that made what `name` now is, in the order in which they ran; None where no text is known.
 
@@ -48,30 +52,32 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
     cells = _history(obj, namespace)
     if not cells:
         return None
-    history = [cell for cell in cells if normal(cell) not in _of_the_lesson(name)]
-    ran = [statement for cell in history for statement in _statements(cell)]
+    lessons_own = _of_the_lesson(name)
+    statements = [each for cell in cells if normal(cell) not in lessons_own for each in _statements(cell)]
     own = own_name(obj)
-    if own and own.isidentifier() and own != name and not any(name in effects.gives for _, effects, _ in ran):
-        ran += _statements(f"{name} = {own}")
-    dependencies = Dependencies(effects.placed(at) for at, (_, effects, _) in enumerate(ran))
-    kept = {
+    if own and own.isidentifier() and own != name and not any(name in each.effects.gives for each in statements):
+        statements += _statements(f"{name} = {own}")
+    dependencies = Dependencies(each.effects.placed(at) for at, each in enumerate(statements))
+    needed = _refused(statements, name)
+    needed |= {
         effects.at for effects in dependencies.statements if "*" in effects.imports
-    }  # whatever is read may come from there
+    }  # anything may come from there
     try:
-        kept |= {binding.statement.at for binding in dependencies.walk(name)}
+        needed |= {binding.statement.at for binding in dependencies.walk(name)}
     except TooMuch:
-        kept = set(range(len(ran)))  # it will be said where they are read
-    found = (ran[at] for at in sorted(kept | _refused(ran, name)))
+        needed = set(range(len(statements)))  # it will be said where they are read
+    # Below empty lines, a statement's lines have the numbers that they have in the cell.
     return Sources(
-        tuple("\n" * above + text for text, _, above in found), kernel_course().given_names
-    )  # so that its lines have the numbers that they have in the cell
+        tuple("\n" * statements[at].lines_above + statements[at].text for at in sorted(needed)),
+        kernel_course().given_names,
+    )
 
 
-def _refused(ran: list[tuple[str, Effects, int]], name: str) -> set[int]:
+def _refused(statements: Sequence[Statement], name: str) -> set[int]:
     """Positions of those statements, but for the lesson's own, that are refused wherever they stand."""
-    given = {text for cell in _of_the_lesson(name) for text, *_ in _statements(cell)}
-    own = [at for at, (text, *_) in enumerate(ran) if text not in given]
-    return {own[at] for at in reading_of(tuple(ran[at][0] for at in own)).refused}
+    lessons_own = {each.text for cell in _of_the_lesson(name) for each in _statements(cell)}
+    own = [at for at, each in enumerate(statements) if each.text not in lessons_own]
+    return {own[at] for at in reading_of(tuple(statements[at].text for at in own)).refused}
 
 
 @cache
@@ -82,37 +88,6 @@ def _of_the_lesson(name: str) -> frozenset[str]:
     except KeyError:  # no exercise of the course
         return frozenset()
     return frozenset(normal(cell.text) for cell in cells if cell.role not in ("prose", "exercise"))
-
-
-def reached(obj: Any, namespace: Mapping[str, Any]) -> dict[str, Any]:
-    """The names of this notebook that an object's code reads, and what they are; those nearest to it come first.
-
-    Functions and classes that were defined here are followed to what they read in their turn.
-    """
-    found: dict[str, Any] = {}
-    waiting = [obj]
-    while waiting:
-        for function in functions_of(waiting.pop(0)):
-            for name in globals_named(function.__code__):
-                if name in namespace and name not in found and namespace[name] is not obj:
-                    found[name] = namespace[name]
-                    if not of_library(_module(namespace[name])):
-                        waiting.append(namespace[name])
-    return found
-
-
-def imported_files(*objects: Any) -> list[str]:
-    """The learner's own files that the code of these functions and classes imports when it runs."""
-    codes = (function.__code__ for obj in objects for function in functions_of(obj))
-    names = dict.fromkeys(name for code in codes for name in imports_of(code))
-    return [file for name in names if (file := files.of_module(name.partition(".")[0]))]
-
-
-def _module(obj: Any) -> str | None:
-    """The module that a function or a class comes from; asks no object that might answer with code of its own."""
-    if type(obj) is FunctionType:
-        return obj.__module__
-    return vars(obj).get("__module__") if issubclass(type(obj), type) else None
 
 
 def own_name(obj: Any) -> str | None:
@@ -138,34 +113,18 @@ def _history(obj: Any, namespace: Mapping[str, Any]) -> list[str]:
     return history
 
 
-def code_files(obj: Any) -> list[str]:
-    """The files, or cells, that hold the code of a function or of a class's methods."""
-    return list(dict.fromkeys(one.__code__.co_filename for one in functions_of(obj)))
-
-
-def functions_of(obj: Any) -> list[FunctionType]:
-    """A function itself; the methods of a class."""
-    members = vars(obj).values() if issubclass(type(obj), type) else (obj,)
-    wrappers = (staticmethod, classmethod, MethodType)
-    functions = (member.__func__ if issubclass(type(member), wrappers) else member for member in members)
-    return [one for one in functions if type(one) is FunctionType]
-
-
 @lru_cache(maxsize=512)
-def _statements(cell: str) -> tuple[tuple[str, Effects, int], ...]:
-    """The top-level statements of a cell: their text, what they do to names, and how many lines stand above them."""
-    tree = parse(cell)
-    if tree is None:
-        return ()
-    lines = cell.splitlines()
-    made: list[tuple[str, Effects, int]] = []
-    for node in tree.body:
+def _statements(cell: str) -> tuple[Statement, ...]:
+    """The top-level statements of a cell; of `%%time` and its like those inside."""
+    tree, lines = parse(cell), cell.splitlines()
+    statements: list[Statement] = []
+    for node in tree.body if tree is not None else ():
         inner = _inner_cell(node)
         if inner is not None:
-            made += _statements(inner)
+            statements += _statements(inner)
         else:
-            made.append((_text(node, lines), Effects(node, 0), _first_line(node)))
-    return tuple(made)
+            statements.append(Statement(_text(node, lines), Effects(node, 0), _first_line(node)))
+    return tuple(statements)
 
 
 def _text(node: ast.stmt, lines: list[str]) -> str:
@@ -184,9 +143,9 @@ def _first_line(node: ast.stmt) -> int:
 
 
 def _inner_cell(node: ast.stmt) -> str | None:
-    """The cell inside `get_ipython().run_cell_magic('time', '', …)`."""
+    """The cell inside `get_ipython().run_cell_magic('time', '', …)`, which IPython makes of `%%time`."""
     call = node.value if isinstance(node, ast.Expr) else None
-    if not isinstance(call, ast.Call) or getattr(call.func, "attr", "") not in _WRAPS_A_CELL or len(call.args) != 3:
+    if not isinstance(call, ast.Call) or getattr(call.func, "attr", "") != "run_cell_magic" or len(call.args) != 3:
         return None
     body = call.args[2]
     return body.value if isinstance(body, ast.Constant) and isinstance(body.value, str) else None

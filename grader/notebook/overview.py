@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
@@ -29,10 +30,8 @@ def table(record: Record, lessons: Sequence[str] | None = None) -> tuple[Line, .
         points = _points(lesson)
         for name in kernel_course().exercises[lesson]:
             entry = record.entry(name)
-            status = "passed" if entry.passed else entry.status
-            lines.append(
-                Line(lesson, name, status if status in text.WORDS else "failed", points.get(name), entry.attempts)
-            )
+            status = "passed" if entry.passed else entry.status if entry.status in text.WORDS else "failed"
+            lines.append(Line(lesson, name, status, points.get(name), entry.attempts))
     return tuple(lines)
 
 
@@ -47,35 +46,26 @@ def shown(lines: Sequence[Line], notes: Sequence[str] = (), current: str | None 
     """(text, HTML): a lesson's exercises, then every other lesson in a line. current: the lesson; None: of the next exercise."""
     following = _following(lines, current)
     current = current or (following or lines[0]).lesson
-    mine = [line for line in lines if line.lesson == current]
-    others = {name: group for name, group in _by_lesson(lines).items() if name != current}
-    plain = [
-        _score(lines),
-        "",
-        *_text_exercises(current, mine),
-        "",
-        *_text_lessons(others),
-        "",
-        _next(following, current),
-        *notes,
-    ]
-    made = render(
+    lessons = {name: list(group) for name, group in groupby(lines, lambda line: line.lesson)}
+    exercises = [_exercise_cells(line) for line in lessons.pop(current)]
+    others = [(name, f"{_passed(group)} of {len(group)} passed", _points_of(group)) for name, group in lessons.items()]
+    score = f"{_passed(lines)} of {len(lines)} exercises passed, {_points_of(lines).replace('/', ' of ')} points"
+    wide = max(len(exercise[0]) for exercise in exercises)
+    plain = [score, "", current, f"  {'exercise':<{wide}}  {'state':<20}  points  attempts"]
+    for name, state, points, attempts in exercises:
+        plain.append(f"  {name:<{wide}}  {state:<20}  {points:>6}  {attempts:>8}".rstrip())
+    wide = max(map(len, lessons), default=0)
+    plain += ["", *(f"{name:<{wide}}  {passed:>18}  {points:>6}" for name, passed, points in others)]
+    html_table = render(
         "progress.html",
-        score=_score(lines),
+        score=score,
         lesson=current,
-        exercises=[_cells(line) for line in mine],
+        exercises=exercises,
         following=following,
-        others=[_lesson_cells(each) for each in others.items()],
+        others=others,
         notes=notes,
     )
-    return "\n".join(plain), html.STYLE + made
-
-
-def _by_lesson(lines: Sequence[Line]) -> dict[str, list[Line]]:
-    found: dict[str, list[Line]] = {}
-    for line in lines:
-        found.setdefault(line.lesson, []).append(line)
-    return found
+    return "\n".join([*plain, "", _next(following, current), *notes]), html.STYLE + html_table
 
 
 def _following(lines: Sequence[Line], current: str | None) -> Line | None:
@@ -84,16 +74,13 @@ def _following(lines: Sequence[Line], current: str | None) -> Line | None:
     return next((line for line in open_ones if current is None or line.lesson >= current), next(iter(open_ones), None))
 
 
-def _score(lines: Sequence[Line]) -> str:
-    return f"{_done(lines)} of {len(lines)} exercises passed, {_got(lines)} of {sum(line.points or 0 for line in lines)} points"
-
-
-def _done(lines: Sequence[Line]) -> int:
+def _passed(lines: Sequence[Line]) -> int:
     return sum(line.status == "passed" for line in lines)
 
 
-def _got(lines: Sequence[Line]) -> int:
-    return sum(line.points or 0 for line in lines if line.status == "passed")
+def _points_of(lines: Sequence[Line]) -> str:
+    points = sum(line.points or 0 for line in lines if line.status == "passed")
+    return f"{points}/{sum(line.points or 0 for line in lines)}"
 
 
 def _next(following: Line | None, current: str) -> str:
@@ -103,25 +90,7 @@ def _next(following: Line | None, current: str) -> str:
     return f"Next: {following.exercise}, in {where}."
 
 
-def _cells(line: Line) -> tuple[str, str, str, str]:
-    points = "?" if line.points is None else f"{line.points if line.status == 'passed' else 0}/{line.points}"
+def _exercise_cells(line: Line) -> tuple[str, str, str, str]:
+    points = "?" if line.points is None else _points_of([line])
     sign = html.LOOKS[line.status][0]
     return line.exercise, f"{sign} {text.WORDS[line.status]}", points, str(line.attempts or "")
-
-
-def _text_exercises(lesson: str, lines: Sequence[Line]) -> list[str]:
-    wide = max((len(line.exercise) for line in lines), default=8)
-    rows = [lesson, f"  {'exercise':<{wide}}  {'state':<20}  points  attempts"]
-    for name, state, points, attempts in map(_cells, lines):
-        rows.append(f"  {name:<{wide}}  {state:<20}  {points:>6}  {attempts:>8}".rstrip())
-    return rows
-
-
-def _text_lessons(others: dict[str, list[Line]]) -> list[str]:
-    wide = max(map(len, others), default=0)
-    return [f"{name:<{wide}}  {passed:>18}  {points:>6}" for name, passed, points in map(_lesson_cells, others.items())]
-
-
-def _lesson_cells(lesson: tuple[str, list[Line]]) -> tuple[str, str, str]:
-    name, lines = lesson
-    return name, f"{_done(lines)} of {len(lines)} passed", f"{_got(lines)}/{sum(line.points or 0 for line in lines)}"

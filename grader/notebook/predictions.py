@@ -45,12 +45,12 @@ class Answer(Shown):
     """What the learner chose, and the prediction's answer."""
 
     def __init__(self, number: str, record: Record) -> None:
-        made = _answer(number)
+        prediction = _prediction(number)
         self.status = f"You said {record.prediction(_key(number))}."
-        parts = [f"*What a wrong guess shows.* {made.wrong}"] if made and made.wrong else []
-        self.markdown = "\n\n".join(
-            [f"**{self.status}**", made.answer if made else "The answer is folded away above.", *parts]
-        )
+        parts = [f"**{self.status}**", prediction.answer if prediction else "The answer is folded away above."]
+        if prediction and prediction.wrong:
+            parts.append(f"*What a wrong guess shows.* {prediction.wrong}")
+        self.markdown = "\n\n".join(parts)
         plain = sentence(self.markdown, more=record.take_notes())
         super().__init__(plain.text, plain.html)
 
@@ -64,7 +64,7 @@ def _key(number: str) -> str:
     return f"{next((name for name in kernel_course().lessons() if name.startswith(f'{lesson}_')), lesson)}.{at}"
 
 
-def _answer(number: str) -> prose.Prediction | None:
+def _prediction(number: str) -> prose.Prediction | None:
     """A prediction's text as its notebook has it; None where this course's copy has no such text."""
     name, at = _key(number).split(".")
     try:
@@ -86,14 +86,11 @@ class Buttons(Shown):
         self._number, self._options, self._record = number, options, record
 
     def _ipython_display_(self) -> None:
-        from IPython.display import display
         from ipywidgets import HTML, HBox, Output, VBox
 
         self._status, self._output = HTML(), Output()
         self._row = HBox([self._button(letter) for letter in self._options])
-        bundle = VBox([self._row, self._status, self._output])._repr_mimebundle_()
-        bundle = bundle[0] if isinstance(bundle, tuple) else bundle
-        display({**bundle, "text/plain": self.text, "text/html": self.html}, raw=True)  # words where no widget runs
+        toolbar.display_widget(VBox([self._row, self._status, self._output]), self)
 
     def _button(self, letter: str) -> Any:
         from ipywidgets import Button

@@ -4,7 +4,7 @@
         "status": "failed", "passed": null, "hints": 1, "attempts": {"9f2c…": "failed"}}},
      "predictions": {"01_three_tokens.1": {"choice": "B"}}}
 
-An attempt is one state of the learner's code, known by its fingerprint. Keys that this version does not
+An attempt is one state of the learner's code, known by a digest of its text. Keys that this version does not
 know are kept as they are. Where the file cannot be written, the record lives in memory and says so once.
 """
 
@@ -14,7 +14,7 @@ import contextlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,9 +31,8 @@ except ImportError:  # Windows: reading, merging and replacing follow each other
 FORMAT = 1
 FOLDER = ".attention-course"
 VARIABLE = "ATTENTION_COURSE_PROGRESS"
-HOSTED = Path(
-    "/content/drive/MyDrive/Colab Notebooks"
-)  # where Colab keeps notebooks, once Drive is mounted; its own disk is lost
+# Where Colab keeps notebooks, once Drive is mounted; its own disk is lost.
+HOSTED = Path("/content/drive/MyDrive/Colab Notebooks")
 MAX_ATTEMPTS = 100  # of one exercise that are kept; the oldest go first
 MAX_BYTES = 5_000_000  # a larger file is not this record
 
@@ -97,42 +96,35 @@ class Record:
 
     def entry(self, exercise: str) -> ExerciseRecord:
         """What is known of an exercise."""
-        return _entry(self._read()["exercises"].get(exercise))
+        return _entry(_dict_at(self._read()["exercises"], exercise))
 
-    def attempted(self, exercise: str, fingerprint: str, status: str) -> None:
-        """Notes a verdict on one state of the code."""
-
-        def change(kept: dict[str, Any]) -> None:
-            attempts = kept.get("attempts") if isinstance(kept.get("attempts"), dict) else {}
+    def attempted(self, exercise: str, digest: str, status: str) -> None:
+        """Notes a verdict on one state of the code, known by its digest."""
+        with self._changing("exercises", exercise) as entry:
+            attempts = entry.get("attempts")
+            if not isinstance(attempts, dict):
+                attempts = {}
             if status != "not_started":
-                attempts = {key: value for key, value in attempts.items() if key != fingerprint} | {fingerprint: status}
-            kept["attempts"] = dict(list(attempts.items())[-MAX_ATTEMPTS:])
-            kept["status"] = status
-            kept["passed"] = kept.get("passed") or (_now() if status == "passed" else None)
-
-        self._change(exercise, change)
+                attempts.pop(digest, None)
+                attempts[digest] = status
+            entry["attempts"] = dict(list(attempts.items())[-MAX_ATTEMPTS:])
+            entry["status"] = status
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            entry["passed"] = entry.get("passed") or (now if status == "passed" else None)
 
     def hinted(self, exercise: str, level: int) -> None:
         """Notes that the hints up to `level` were seen."""
-
-        def change(kept: dict[str, Any]) -> None:
-            kept["hints"] = max(_entry(kept).hints, level)
-
-        self._change(exercise, change)
+        with self._changing("exercises", exercise) as entry:
+            entry["hints"] = max(_entry(entry).hints, level)
 
     def predicted(self, number: str, choice: str) -> None:
         """Notes what a learner chose in a prediction; the first choice counts."""
-
-        def change(kept: dict[str, Any]) -> None:
-            kept.setdefault("choice", choice)
-
-        self._change(number, change, "predictions")
+        with self._changing("predictions", number) as entry:
+            entry.setdefault("choice", choice)
 
     def prediction(self, number: str) -> str:
         """The letter that a learner chose; '' for none."""
-        kept = self._read().get("predictions")
-        kept = kept.get(number) if isinstance(kept, dict) else None
-        choice = kept.get("choice") if isinstance(kept, dict) else None
+        choice = _dict_at(_dict_at(self._read(), "predictions"), number).get("choice")
         return choice if isinstance(choice, str) else ""
 
     def take_notes(self) -> tuple[str, ...]:
@@ -140,36 +132,38 @@ class Record:
         notes, self._notes = tuple(self._notes), []
         return notes
 
-    def _change(self, name: str, change: Callable[[dict[str, Any]], None], section: str = "exercises") -> None:
-        try:
-            with self._locked():
-                data = self._changed(name, change, section)
-                if self._memory is None:
+    @contextlib.contextmanager
+    def _changing(self, section: str, name: str) -> Iterator[dict[str, Any]]:
+        """An entry to change; the record is written at the end, and lives in memory from then on where it cannot be."""
+        problem = None
+        with contextlib.ExitStack() as lock:
+            try:
+                lock.enter_context(self._locked())
+            except OSError as error:
+                problem = error
+            data = self._read()
+            data[section] = _dict_at(data, section)
+            data[section][name] = _dict_at(data[section], name)
+            yield data[section][name]
+            try:
+                if self._memory is None and problem is None:
                     self._write(data)
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
-            self._keep_in_memory(self._read(), f"Progress cannot be written to {self.path} ({reason})")
-            self._changed(name, change, section)
-
-    def _changed(self, name: str, change: Callable[[dict[str, Any]], None], section: str) -> dict[str, Any]:
-        data = self._read()
-        data[section] = data[section] if isinstance(data.get(section), dict) else {}
-        kept = data[section].get(name)
-        data[section][name] = kept if isinstance(kept, dict) else {}
-        change(data[section][name])
-        return data
+            except OSError as error:
+                problem = error
+        if problem is not None:
+            reason = problem.strerror or type(problem).__name__
+            self._keep_in_memory(data, f"Progress cannot be written to {self.path} ({reason})")
 
     def _keep_in_memory(self, data: dict[str, Any], why: str) -> None:
-        if self._memory is not None:
-            return
-        self._memory = data
-        self._notes.append(f"{why}; it is kept only until this kernel ends.")
+        if self._memory is None:
+            self._memory = data
+            self._notes.append(f"{why}; it is kept only until this kernel ends.")
 
     def _read(self) -> dict[str, Any]:
         """The record; a file that cannot be read as one is set aside and a new record begins."""
         if self._memory is not None:
             return self._memory
-        empty: dict[str, Any] = {"format": FORMAT, "exercises": {}}
+        empty = _empty()
         try:
             with self.path.open("rb") as file:
                 raw = file.read(MAX_BYTES + 1)
@@ -195,9 +189,7 @@ class Record:
         try:
             os.replace(self.path, backup)
         except OSError:
-            self._keep_in_memory(
-                {"format": FORMAT, "exercises": {}}, f"The record of progress {self.path} cannot be read"
-            )
+            self._keep_in_memory(_empty(), f"The record of progress {self.path} cannot be read")
         else:
             self._notes.append(
                 f"The record of progress could not be read. It is kept as {backup.name}, and a new one is started."
@@ -221,24 +213,29 @@ class Record:
             yield
 
 
+def _empty() -> dict[str, Any]:
+    return {"format": FORMAT, "exercises": {}}
+
+
 def _parsed(raw: bytes) -> dict[str, Any] | None:
     """The record in a file's bytes, None where they hold none."""
     data = json_object(raw) if len(raw) <= MAX_BYTES else None
     if data is None or not isinstance(data.get("exercises"), dict) or type(data.get("format")) is not int:
         return None
-    return data if all(isinstance(kept, dict) for kept in data["exercises"].values()) else None
+    return data if all(isinstance(entry, dict) for entry in data["exercises"].values()) else None
 
 
-def _entry(kept: Any) -> ExerciseRecord:
-    kept = kept if isinstance(kept, dict) else {}
-    hints, attempts, status = kept.get("hints"), kept.get("attempts"), kept.get("status")
+def _dict_at(data: dict[str, Any], key: str) -> dict[str, Any]:
+    """The dict under a key; an empty one in place of anything else, which a file may well hold."""
+    value = data.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _entry(entry: dict[str, Any]) -> ExerciseRecord:
+    hints, attempts, status = entry.get("hints"), entry.get("attempts"), entry.get("status")
     return ExerciseRecord(
         status if isinstance(status, str) else "not_started",
-        bool(kept.get("passed")),
+        bool(entry.get("passed")),
         min(max(hints, 0), 3) if type(hints) is int else 0,
         len(attempts) if isinstance(attempts, dict) else 0,
     )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

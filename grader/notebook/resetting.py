@@ -1,36 +1,66 @@
-"""reset(): one exercise's cell is the stub again, in the open notebook or in its file; the learner's code is kept."""
+"""reset(): one exercise's cell is the stub again, in the open notebook or in its file; the learner's code is kept.
+
+A `reset(…)` that stays in a notebook, or in a shell's history, is run again by Run All or by the arrow key. So it acts once for each
+code that it gives out: the code depends on how often the work was checked, whether it passed and which copies exist, and after one
+reset it fits no more.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from grader.notebook import confirmation, workspace
-from grader.notebook.beside import own_code
+from grader.course.stubs import digest
+from grader.notebook import workspace
 from grader.notebook.kernel_course import kernel_course
-from grader.notebook.record import Record
+from grader.notebook.record import Record, default_path
 from grader.notebook.showing import Shown, ipython, said, sentence
-from grader.notebook.target import Target
-from grader.reports.templating import render
-from grader.reports.text import plain
-from grader.util.errors import InputError
+from grader.util.errors import InputError, WorkspaceError
+from grader.util.names import BACKUPS
 
 
-def shown(wanted: Target, code: str | None, names: dict[str, Any]) -> Shown:
+class Unconfirmed(WorkspaceError):
+    """Nothing was changed; the message says how to confirm."""
+
+
+def demand_code(what: str, place: Path, code: str | None, call: str) -> None:
+    """Raises Unconfirmed where resetting would replace work and `code` is not the code for it.
+
+    what: a lesson or an exercise. call: how to reset, with `CODE` in the place of the code.
+    """
+    lesson = what if what in kernel_course().lessons() else kernel_course().lesson_of(what)
+    exercises = kernel_course().exercises[lesson] if what == lesson else (what,)
+    if not workspace.has_work(lesson, exercises if what != lesson else None, place):
+        return
+    record = Record(default_path(place.resolve()))
+    entries = [record.entry(name) for name in exercises]
+    copies = sorted(copy.name for copy in (place / BACKUPS).glob("*") if copy.name.startswith((lesson, *exercises)))
+    expected = digest(repr((what, [(each.passed, each.attempts) for each in entries], copies)))[:6]
+    if code == expected:
+        return
+    passed = [name for name, entry in zip(exercises, entries) if entry.passed]
+    lost = f" {', '.join(passed)} passed: the original is not a solution." if passed else ""
+    outdated = "That code was for an earlier state. " if code else ""
+    raise Unconfirmed(
+        f"{outdated}Nothing was changed yet: this replaces your work in {place / f'{lesson}.ipynb'} by the course's original, and keeps a "
+        f"copy in {BACKUPS}/.{lost} Save the notebook in the browser first; then {call.replace('CODE', expected)} does it, once."
+    )
+
+
+def shown(name: str, code: str | None, names: dict[str, Any]) -> Shown:
     """Asks, and with the code that it gave does it once. names: the notebook's; the old definition goes, so that no check judges it.
 
     The file is changed, and what the browser shows is read from it anew: where the file is older than this very call,
     what was typed since the last saving would be lost, so that nothing is done until the notebook is saved.
     """
-    name, lesson = wanted.name, kernel_course().lesson_of(wanted.name)
-    place = Path(".")
-    if not (place / f"{lesson}.ipynb").is_file():
+    lesson = kernel_course().lesson_of(name)
+    if not Path(f"{lesson}.ipynb").is_file():
         return _below(name, lesson)
     try:
-        if code is not None and (first := unsaved(lesson)):
-            return said(first, f"{name} was not changed")
-        _demand(name, code)
-        change = workspace.reset_exercise(name, place)
+        if code is not None and (advice := unsaved(lesson)):
+            return said(advice, f"{name} was not changed")
+        _demand_code(name, code)
+        change = workspace.reset_exercise(name, Path("."))
     except InputError as error:
         return said(str(error), f"Reset {name}")
     names.pop(name, None)
@@ -41,14 +71,14 @@ def shown(wanted: Target, code: str | None, names: dict[str, Any]) -> Shown:
     )
 
 
-def _demand(name: str, code: str | None) -> None:
-    confirmation.demand(name, Path("."), code, f'`reset("{name}", "CODE")`')
+def _demand_code(name: str, code: str | None) -> None:
+    demand_code(name, Path("."), code, f'`reset("{name}", "CODE")`')
 
 
 def by_code(name: str) -> str:
     """How to reset where no buttons are; '' where there is nothing to reset."""
     try:
-        _demand(name, None)
+        _demand_code(name, None)
     except InputError as error:
         return str(error)
     return ""
@@ -67,8 +97,7 @@ def unsaved(lesson: str) -> str:
 
 def _below(name: str, lesson: str) -> Shown:
     """Where the notebook's file is not at hand, the stub comes as a new cell."""
-    stub = workspace.stub(name)
-    shell = ipython()
+    stub, shell = workspace.stub(name), ipython()
     if shell is not None:
         shell.set_next_input(stub, replace=False)
     where = "The cell below contains it" if shell is not None else "This is it"
@@ -89,25 +118,28 @@ def question(name: str, record: Record) -> Shown:
     )
 
 
-def in_the_cell(wanted: Target, names: dict[str, Any]) -> Shown:
+def in_the_cell(name: str, names: dict[str, Any]) -> Shown:
     """Restores the cell in the open notebook itself, so that nothing has to be saved before or loaded after; the file stays as it is.
 
     Where the front end lets no script of ours reach the cell (any but JupyterLab and Notebook 7), the original is shown for pasting.
     """
-    name = wanted.name
-    theirs = own_code(wanted, names)
-    copy = workspace.keep(Path("."), kernel_course().lesson_of(name), name, theirs)
+    from grader.notebook.solutions import own_code
+    from grader.notebook.target import Target
+    from grader.reports.templating import render
+    from grader.reports.text import plain
+
+    code = own_code(Target(name, names.get(name), names, name in names))
+    copy = workspace.keep(Path("."), kernel_course().lesson_of(name), name, code)
     names.pop(name, None)
     kept = f" Your code is kept in {copy}." if copy else ""
+    stub = workspace.stub(name)
     done = f"`{name}` is the course's original again. Ctrl+Z in its cell (on a Mac ⌘Z) brings your code back.{kept}"
-    by_hand = f"Replace your cell by the original, and run it once you have written it.{kept}\n\n```python\n{workspace.stub(name)}\n```"
-    return Shown(
-        plain(by_hand),
-        render(
-            "restored.html",
-            done=sentence(done).html,
-            by_hand=sentence(by_hand, name).html,
-            stub=workspace.stub(name),
-            defines=rf"^(?:def|class)\s+{name}\b|^{name}\s*(?::[^=\n]+)?=(?!=)",
-        ),
+    by_hand = f"Replace your cell by the original, and run it once you have written it.{kept}\n\n```python\n{stub}\n```"
+    html = render(
+        "restored.html",
+        done=sentence(done).html,
+        by_hand=sentence(by_hand, name).html,
+        stub=stub,
+        defines=rf"^(?:def|class)\s+{name}\b|^{name}\s*(?::[^=\n]+)?=(?!=)",
     )
+    return Shown(plain(by_hand), html)

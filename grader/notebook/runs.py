@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from grader.notebook import files
+from grader.notebook import reach
 from grader.notebook.kernel_course import kernel_course
 from grader.source.definitions import defined_names, normal, parse
 from grader.source.dependencies import IMPORTS
@@ -23,9 +23,8 @@ from grader.util.words import ELSEWHERE
 from grader.worker.observe import failure_from
 from grader.worker.values import Failure
 
-_PLACE = re.compile(
-    r" \([^()]*, line \d+\)$"
-)  # where Python found a wrong syntax, by the name of a file that nobody made
+# Where Python found a wrong syntax, by the name of a file that nobody made.
+_PLACE = re.compile(r" \([^()]*, line \d+\)$")
 _ALWAYS_READ = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Assert)  # other statements may never come to it
 NOTHING: Any = type("Nothing", (), {"__repr__": lambda self: "(not defined)"})()
 
@@ -63,7 +62,9 @@ class Runs:
         self.absences: dict[str, Absence] = {}
         self._before: dict[str, Any] = {}
         self._absent_before: dict[str, Absence] = {}
-        self._of_cell: dict[str, frozenset[str]] = {}  # a cell's id -> what it defined when it last ran to its end
+        self._names_of_cell: dict[
+            str, frozenset[str]
+        ] = {}  # a cell's id -> what it defined when it last ran to its end
         self._last_cell: dict[str, str] = {}  # a name -> the id of the cell that bound it last
         self._deletions: set[str] = set()
 
@@ -73,7 +74,7 @@ class Runs:
         deleted: ids of cells that were deleted since the last run; of cells that run together, each is told of the same.
         """
         self._delete(set(deleted), cell_id)
-        names = defined_names(text) | self._of_cell.get(cell_id or "", frozenset())
+        names = defined_names(text) | self.defined_by(cell_id or "")
         self._before = {name: namespace.get(name, NOTHING) for name in names}
         self._absent_before = {name: self.absences[name] for name in names & self.absences.keys()}
         for name in names:
@@ -96,8 +97,8 @@ class Runs:
                 self.broken[name] = Broken(failure, stood, defines)
         self._before = {}
         if cell_id:
-            known = self._of_cell.get(cell_id, frozenset())
-            self._of_cell[cell_id] = defines if error is None else defines | known
+            earlier = frozenset() if error is None else self.defined_by(cell_id)
+            self._names_of_cell[cell_id] = defines | earlier
 
     def _note_binding(
         self, name: str, stood: Any, replaced: bool, cell_id: str | None, absences: Mapping[str, str]
@@ -107,9 +108,8 @@ class Runs:
         self.absences.pop(name, None)
         if name in absences:
             earlier = self._absent_before.get(name)
-            self.absences[name] = Absence(
-                absences[name], earlier.graded if earlier is not None else stood if replaced else NOTHING
-            )
+            graded = earlier.graded if earlier is not None else stood if replaced else NOTHING
+            self.absences[name] = Absence(absences[name], graded)
 
     def _absences(self, text: str) -> dict[str, str]:
         """Of the names that a cell binds those that grading will not have from it, and why."""
@@ -133,13 +133,11 @@ class Runs:
         """What is said of the names that a cell binds from this statement on, where grading gets no further; else ''."""
         if isinstance(statement, IMPORTS):
             modules = (dotted.partition(".")[0] for dotted in imported(statement).values())
-            file = next(filter(None, map(files.of_module, modules)), "")
-            return f"needs `{file}`. {files.ABSENT}" if file else ""
-        needs = (
-            min((name for name in reads if self.is_absent(name)), default="")
-            if isinstance(statement, _ALWAYS_READ)
-            else ""
-        )
+            file = next(filter(None, map(reach.own_file, modules)), "")
+            return f"needs `{file}`. {reach.ABSENT}" if file else ""
+        if not isinstance(statement, _ALWAYS_READ):
+            return ""
+        needs = min(filter(self.is_absent, reads), default="")
         return f"is made in a cell that needs `{needs}`, which {ELSEWHERE} `{needs}`." if needs else ""
 
     def is_absent(self, name: str) -> bool:
@@ -149,15 +147,12 @@ class Runs:
     def _delete(self, cells: set[str], running: str | None) -> None:
         """Cells were deleted; told again of the same ones, nothing is: a cell that came back may have run since."""
         for cell in cells - self._deletions - {running}:
-            for name in self._of_cell.pop(cell, frozenset()):
+            for name in self._names_of_cell.pop(cell, frozenset()):
                 if self._last_cell.get(name) == cell:
-                    elsewhere = any(name in names for names in self._of_cell.values())
-                    self.absences[name] = Absence(
-                        "is defined in another cell, too, which is older: run that one."
-                        if elsewhere
-                        else "is defined in no cell any more, or in one that has not run: write it into a cell, and run that.",
-                        deleted=True,
-                    )
+                    why = "is defined in no cell any more, or in one that has not run: write it into a cell, and run that."
+                    if any(name in names for names in self._names_of_cell.values()):
+                        why = "is defined in another cell, too, which is older: run that one."
+                    self.absences[name] = Absence(why, deleted=True)
         self._deletions = cells
 
     def stale(self, name: str, obj: Any) -> Broken | None:
@@ -167,7 +162,7 @@ class Runs:
 
     def defined_by(self, cell_id: str) -> frozenset[str]:
         """What a cell defined when it last ran; nothing of one that never did."""
-        return self._of_cell.get(cell_id, frozenset())
+        return self._names_of_cell.get(cell_id, frozenset())
 
 
 def ended_by(failure: Failure) -> tuple[str, str]:

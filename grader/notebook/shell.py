@@ -20,7 +20,7 @@ def attach() -> Any:
     if shell is not None and not hasattr(shell, "attention_course"):
         shell.attention_course = False
         if not shell.custom_exceptions:  # another package may have taken that place
-            shell.set_custom_exc((NameError,), _unknown)
+            shell.set_custom_exc((NameError,), _name_error)
         shell.register_magic_function(_grader, "line", "grader")
     return shell
 
@@ -36,7 +36,7 @@ def listen() -> None:
 
 
 def _before(shell: Any, info: Any) -> None:
-    from grader.notebook.judged import runs
+    from grader.notebook.verdicts import runs
 
     runs.begin(info.raw_cell, getattr(info, "cell_id", None), shell.user_ns, _deleted(shell))
 
@@ -49,34 +49,34 @@ def _deleted(shell: Any) -> list[str]:
 
 
 def _after(shell: Any, result: Any) -> None:
-    from grader.notebook.judged import runs
-    from grader.notebook.muting import end
+    from grader.notebook.output import unmute
+    from grader.notebook.verdicts import runs
 
-    end()
+    unmute()
     info, error = result.info, result.error_before_exec or result.error_in_exec
     runs.end(info.raw_cell, getattr(info, "cell_id", None), error, shell.user_ns)
 
 
-def _unknown(shell: Any, kind: type, error: NameError, trace: Any, tb_offset: int | None = None) -> None:
+def _name_error(shell: Any, kind: type, error: NameError, trace: Any, tb_offset: int | None = None) -> None:
     """Shows a sentence where a call of the course's own is at fault, else the traceback as it always is."""
-    from grader.notebook import unknown
-    from grader.notebook.judged import runs
+    from grader.notebook import name_errors
     from grader.notebook.showing import sentence
+    from grader.notebook.verdicts import runs
 
     try:
-        told = None if _elsewhere(shell) else unknown.sentence(error, trace, shell.user_ns, runs)
+        advice = None if _is_foreign(shell) else name_errors.sentence(error, trace, shell.user_ns, runs)
     except Exception:  # nothing of ours stands between a learner and their traceback
-        told = None
-    if told is None:
+        advice = None
+    if advice is None:
         shell.showtraceback((kind, error, trace), running_compiled_code=True)
         return
     from IPython.display import display
 
-    shell._last_traceback = [told]  # what the kernel answers; it would be that of an earlier cell
-    display(sentence(told))
+    shell._last_traceback = [advice]  # what the kernel answers; it would be that of an earlier cell
+    display(sentence(advice))
 
 
-def _elsewhere(shell: Any) -> bool:
+def _is_foreign(shell: Any) -> bool:
     """Whether this is a notebook of somebody else's, in the environment of the course."""
     from grader.notebook.kernel_course import kernel_course
 
@@ -88,8 +88,8 @@ def _grader(line: str) -> None:
     import shlex
 
     words = shlex.split(line)
-    if first := _first(words):
-        print(first)
+    if advice := _before_reset(words):
+        print(advice)
         return
     command = [sys.executable, "-m", "grader", *words]
     try:
@@ -100,8 +100,8 @@ def _grader(line: str) -> None:
         _grader_here(words)
         return
     try:
-        for said in running.stdout or ():
-            print(said, end="", flush=True)
+        for line in running.stdout or ():
+            print(line, end="", flush=True)
     except KeyboardInterrupt:  # the square in the toolbar reaches the command, too, where it shares the kernel's group
         running.terminate()
         print("stopped.")
@@ -109,7 +109,7 @@ def _grader(line: str) -> None:
         running.wait()
 
 
-def _first(words: list[str]) -> str:
+def _before_reset(words: list[str]) -> str:
     """What is to be done before `%grader reset`, as before reset(); '' for nothing."""
     from grader.notebook.kernel_course import kernel_course
     from grader.notebook.resetting import unsaved

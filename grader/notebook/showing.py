@@ -14,6 +14,23 @@ IN_VIEW = """<script>(() => {{
   [200, 600, 1200].forEach((wait) => setTimeout(again, wait));
 }})()</script>"""
 
+# Classes of pygments' tokens in the colors of the notebook's own editor, light or dark. The variables are JupyterLab's; where there are
+# none, mid tones that stand on white and on black.
+_COLORS = {
+    "[class^=attn-k], .attn-code .attn-ow": ("keyword", "#3D8B40"),
+    "[class^=attn-s]": ("string", "#C0504D"),
+    "[class^=attn-c]": ("comment", "#7F8C8D"),
+    "[class^=attn-m]": ("number", "#4C8C6B"),
+    ".attn-o": ("operator", "#A05CC5"),
+    ".attn-nd": ("meta", "#8E6FC7"),
+    "[class^=attn-nf], .attn-code .attn-nc, .attn-code .attn-fm": ("def", "#3B78C9"),
+    "[class^=attn-nb], .attn-code .attn-bp": ("builtin", "#3D8B40"),
+}
+_CODE_STYLE = "".join(
+    f".attn .attn-code {selector} {{color: var(--jp-mirror-editor-{variable}-color, {color})}}"
+    for selector, (variable, color) in _COLORS.items()
+)
+
 
 class Shown:
     """An answer that displays itself: HTML in a notebook, text elsewhere. True where it is a pass."""
@@ -41,26 +58,31 @@ def ipython() -> Any:
         return None
 
 
-def verdict_shown(verdict: Any, notes: tuple[str, ...]) -> Shown:
-    """A verdict, printed in a script."""
-    from grader.reports import html, text
-
-    return printed(Shown(text.verdict(verdict, notes), html.verdict(verdict, notes), verdict))
-
-
-def said(text: str, title: str = "", code: bool = False, more: tuple[str, ...] = ()) -> Shown:
-    """Markdown prose, or code, below a title; more: further paragraphs. Printed in a script."""
-    return printed(sentence(text, title, code, more))
+def said(text: str, title: str = "", more: tuple[str, ...] = ()) -> Shown:
+    """Markdown prose below a title; more: further paragraphs. Printed in a script."""
+    return printed(sentence(text, title, more=more))
 
 
 def sentence(text: str, title: str = "", code: bool = False, more: tuple[str, ...] = ()) -> Shown:
-    """The same, not printed."""
-    from grader.notebook.highlight import colored
+    """Markdown prose, or code, below a title; not printed."""
     from grader.reports import html, text as plainly
 
     plain = "\n\n".join(part for part in (title, plainly.clean(text) if code else plainly.plain(text), *more) if part)
     body = [colored(text) if code else html.paragraphs(text), *(f"<p>{html.prose(each)}</p>" for each in more)]
     return Shown(plain, html.block("said", f'<span class="attn-name">{html.escape(title)}</span>', body))
+
+
+def colored(code: str) -> str:
+    """Lines of code as HTML, escaped; the colors carry nothing that the words do not."""
+    from pygments import highlight
+    from pygments.formatters.html import HtmlFormatter
+    from pygments.lexers.python import PythonLexer
+
+    from grader.reports import text
+
+    lexer = PythonLexer(stripnl=False, ensurenl=False)
+    body = highlight(text.clean(code), lexer, HtmlFormatter(nowrap=True, classprefix="attn-"))
+    return f'<style>{_CODE_STYLE}</style><pre class="attn-code">{body}</pre>'
 
 
 def printed(shown: Shown) -> Shown:

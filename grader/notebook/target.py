@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import difflib
 import sys
+from collections import ChainMap
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from types import FrameType
 from typing import Any
 
+from grader.course.stubs import digest
 from grader.notebook.kernel_course import kernel_course
+from grader.notebook.live import sources
+from grader.source.definitions import normal
+from grader.source.policy import Sources
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "(looked up by name)"})()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Target:
-    """The exercise's name, the object, and whether there is one."""
+    """The exercise's name, the object, the names that the calling code sees, and whether there is an object."""
 
     name: str
     obj: Any = None
+    namespace: Mapping[str, Any] = field(default_factory=dict)
     found: bool = True
+
+    @property
+    def is_answer(self) -> bool:
+        return kernel_course().exercise(self.name).kind == "answer"
 
     @property
     def argument(self) -> str:
@@ -30,44 +41,61 @@ class Target:
     @property
     def call(self) -> str:
         """The call that checks it."""
-        answer = kernel_course().exercise(self.name).kind == "answer"
-        return f'check("{self.name}", {self.name})' if answer else f"check({self.argument})"
+        return f'check("{self.name}", {self.name})' if self.is_answer else f"check({self.argument})"
+
+    @cached_property
+    def sources(self) -> Sources | None:
+        """The statements that made the object; None for an answer, and where no text is known."""
+        return None if self.is_answer or not self.found else sources(self.name, self.obj, self.namespace)
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the text of these statements, or of an answer's value; '' where neither is known."""
+        try:
+            if self.is_answer:
+                text = _value(self.obj) if self.found else ""
+            else:
+                text = "\n".join(normal(cell) for cell in self.sources.cells) if self.sources else ""
+            return digest(text) if text else ""
+        except Exception:  # objects of a learner's may raise from anything
+            return ""
+
+
+def _value(answer: Any) -> str:
+    value = answer.tolist() if hasattr(answer, "tolist") else answer  # an array's own text leaves digits out
+    return f"{type(answer).__name__} {getattr(answer, 'dtype', '')} {value!r}"
 
 
 class Refusal(Exception):
     """An argument that names no exercise; the message is for the learner."""
 
 
-def find(target: Any, answer: Any, namespace: Mapping[str, Any], caller: str = "check") -> Target:
+def find(target: Any, answer: Any, frame: FrameType, caller: str = "check") -> Target:
     """The exercise that `target` names, and the object to judge.
 
-    target: an exercise's name, looked up in `namespace` unless `answer` is given; or the object itself, known
-    by its own name, else by the name that it is bound to in `namespace`. caller: what the learner called.
+    target: an exercise's name, looked up in the names of `frame` unless `answer` is given; or the object itself, known
+    by its own name, else by the name that it is bound to there. caller: what the learner called.
     Raises: Refusal.
     """
     if target is MISSING:
         raise Refusal(f"{caller} needs an exercise, as in {caller}({kernel_course().exercise_names()[1]}).")
+    main = sys.modules.get("__main__")
+    namespace = ChainMap(frame.f_locals, frame.f_globals, vars(main) if main else {})
     if isinstance(target, str):
-        name = _known(target)
-        if answer is not MISSING:
-            return Target(name, answer)
-        return Target(name, namespace.get(name), name in namespace)
+        name = _exercise_name(target)
+        if answer is MISSING:
+            return Target(name, namespace.get(name), namespace, name in namespace)
+        return Target(name, answer, namespace)
     try:
         name = _name_of(target, namespace, caller)
     except Refusal:
         raise
     except Exception as error:  # an object may raise from anything that it is asked
         raise Refusal(f"This {type(target).__name__} cannot be read: it raises {type(error).__name__}.") from None
-    return Target(name, target if answer is MISSING else answer)
+    return Target(name, target if answer is MISSING else answer, namespace)
 
 
-def names_at(frame: FrameType) -> dict[str, Any]:
-    """The names that code in this frame sees; `__main__` below them."""
-    main = sys.modules.get("__main__")
-    return {**(vars(main) if main else {}), **frame.f_globals, **frame.f_locals}
-
-
-def _known(name: str) -> str:
+def _exercise_name(name: str) -> str:
     if name in kernel_course().exercise_names():
         return name
     _refuse_other_handout(name)
@@ -91,16 +119,9 @@ def _name_of(obj: Any, namespace: Mapping[str, Any], caller: str) -> str:
 
 def _refuse_other_handout(name: str) -> None:
     """Raises: Refusal where the exercise is of a lesson that this installation lacks."""
-    said = next(
-        (
-            kernel_course().other_handout(lesson)
-            for lesson, exercises in kernel_course().exercises.items()
-            if name in exercises
-        ),
-        "",
-    )
-    if said:
-        raise Refusal(said)
+    for lesson, exercises in kernel_course().exercises.items():
+        if name in exercises and (reason := kernel_course().other_handout(lesson)):
+            raise Refusal(reason)
 
 
 def _why_not(obj: Any, own: str | None, names: tuple[str, ...], caller: str) -> str:
@@ -108,35 +129,32 @@ def _why_not(obj: Any, own: str | None, names: tuple[str, ...], caller: str) -> 
     if kind in names:
         return f"{caller} takes the class {kind} itself, not an object made from it: {caller}({kind})."
     takes_answer = caller in ("check", "passed")
-    if callable(obj):
-        inner = getattr(getattr(obj, "func", None), "__name__", None)  # of a functools.partial
-        if own == "<lambda>":
-            said = f"A lambda has no name, so its exercise is unknown. {_nearest('')}"
-            goes = f'Give the name of the exercise first: {caller}("{names[0]}", the_lambda).'
-        else:
-            name = repr(own) if own else f"An object of type {kind}"
-            said = f"{name} is not the name of an exercise. {_nearest(inner or own or '')}"
-            goes = f'For code under another name, give the name of the exercise first: {caller}("{_example(inner or own)}", {own or "it"}).'
-        return f"{said} {goes}" if takes_answer else said
-    answers = (
-        f'an answer needs its name, as in {caller}("{names[0]}", answer)'
-        if takes_answer
-        else f'an exercise can also be given by its name, as in {caller}("{names[0]}")'
-    )
-    return (
-        f"{caller} takes a function, a class or an exercise's name; this is of type {kind}. A function is passed "
-        f"without being called, as in {caller}({names[0]}); {answers}."
-    )
+    if not callable(obj):
+        other = f'an exercise can also be given by its name, as in {caller}("{names[0]}")'
+        if takes_answer:
+            other = f'an answer needs its name, as in {caller}("{names[0]}", answer)'
+        return (
+            f"{caller} takes a function, a class or an exercise's name; this is of type {kind}. A function is passed "
+            f"without being called, as in {caller}({names[0]}); {other}."
+        )
+    if own == "<lambda>":
+        unknown = f"A lambda has no name, so its exercise is unknown. {_nearest('')}"
+        advice = f'Give the name of the exercise first: {caller}("{names[0]}", the_lambda).'
+    else:
+        inner = getattr(getattr(obj, "func", None), "__name__", None) or own or ""  # of a functools.partial
+        name = repr(own) if own else f"An object of type {kind}"
+        unknown = f"{name} is not the name of an exercise. {_nearest(inner)}"
+        example = next(iter(nearest(inner)), names[0])
+        advice = (
+            f'For code under another name, give the name of the exercise first: {caller}("{example}", {own or "it"}).'
+        )
+    return f"{unknown} {advice}" if takes_answer else unknown
 
 
 def nearest(name: str) -> list[str]:
     """At most three exercises of similar names."""
     lower = {each.lower(): each for each in kernel_course().exercise_names()}
     return [lower[one] for one in difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.5)]
-
-
-def _example(name: str | None) -> str:
-    return next(iter(nearest(name or "")), kernel_course().exercise_names()[0])
 
 
 def _nearest(name: str) -> str:

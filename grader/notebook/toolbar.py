@@ -13,10 +13,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from grader.notebook import beside, catalogue, hints, overview, replaying, resetting
+from grader.notebook import hints, overview, replaying, resetting, solutions
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
-from grader.notebook.showing import Shown, ipython, sentence
+from grader.notebook.showing import Shown, ipython, printed, sentence
 from grader.notebook.target import Target
 from grader.reports import html, text
 from grader.reports.templating import render, style
@@ -32,70 +32,80 @@ def possible() -> bool:
     by a channel of its own.
     """
     shell = ipython()
-    asked = getattr(shell, "get_parent", None)
-    if asked is None or not hasattr(shell, "kernel") or importlib.util.find_spec("ipywidgets") is None:
+    request = getattr(shell, "get_parent", None)
+    if request is None or not hasattr(shell, "kernel") or importlib.util.find_spec("ipywidgets") is None:
         return False
-    return "google.colab" in sys.modules or bool((asked() or {}).get("content", {}).get("allow_stdin"))
+    return "google.colab" in sys.modules or bool((request() or {}).get("content", {}).get("allow_stdin"))
 
 
-def shown(wanted: Target, verdict: Any, notes: tuple[str, ...], record: Record) -> Shown:
-    """A verdict with its buttons; without any where no button would do something."""
-    plain = text.verdict(verdict, notes)
-    offers_calls = "hint(" in verdict.look and verdict.status not in ("passed", "could_not_grade")
-    bar = Toolbar(wanted, verdict, record)
-    if not bar.buttons:
-        return Shown(plain, html.verdict(verdict, notes), verdict)
-    above = replace(verdict, look="") if offers_calls else verdict
-    bar.words = (
-        verdict.look if offers_calls else f"solution({wanted.argument}) shows the course's solution, or what opens it."
+def shown(target: Target, verdict: Any, notes: tuple[str, ...], record: Record) -> Shown:
+    """A verdict with its buttons; without any where nobody can press them, or none would do something."""
+    bar = Toolbar(target, verdict, record) if possible() else None
+    if bar is None or not bar.buttons:
+        return printed(Shown(text.verdict(verdict, notes), html.verdict(verdict, notes), verdict))
+    above = verdict
+    bar.words = f"solution({target.argument}) shows the course's solution, or what opens it."
+    if "hint(" in verdict.look and verdict.status not in (
+        "passed",
+        "could_not_grade",
+    ):  # it offers calls, and the bar does so
+        above, bar.words = replace(verdict, look=""), verdict.look
+    return WithButtons(
+        text.verdict(verdict, notes), html.verdict(above, notes), bar, verdict, text.verdict(above, notes)
     )
-    made = WithButtons(plain, f"<style>\n{style('toolbar.css')}</style>{html.verdict(above, notes)}", verdict, bar)
-    made.above = text.verdict(above, notes)
-    return made
 
 
-def reset_question(wanted: Target, record: Record) -> Shown:
+def reset_question(target: Target, record: Record) -> Shown:
     """What reset() shows: whether to do it, and two buttons."""
-    asked, bar = resetting.question(wanted.name, record), ResetBar(wanted, None, record)
-    bar.words = resetting.by_code(wanted.name) or "There is nothing to reset in the notebook's file."
-    return WithButtons(asked.text, f"<style>\n{style('toolbar.css')}</style>{asked.html}", None, bar)
+    question, bar = resetting.question(target.name, record), ResetBar(target, None, record)
+    bar.words = resetting.by_code(target.name) or "There is nothing to reset in the notebook's file."
+    return WithButtons(question.text, question.html, bar)
+
+
+def display_widget(widget: Any, words: Shown) -> None:
+    """Shows a widget as an output of the cell that runs; words: for where no widget runs."""
+    from IPython.display import display
+
+    bundle = widget._repr_mimebundle_()
+    bundle = bundle[0] if isinstance(bundle, tuple) else bundle
+    display({**bundle, "text/plain": words.text, "text/html": words.html}, raw=True)
 
 
 class WithButtons(Shown):
     """A verdict or a question, and the bar below it. above: the text without what the bar says in words where it has no buttons."""
 
-    def __init__(self, text: str, html: str, verdict: Any, bar: Toolbar) -> None:
-        super().__init__(text, html, verdict)
-        self.above, self._bar = text, bar
+    def __init__(self, text: str, html: str, bar: Toolbar, verdict: Any = None, above: str = "") -> None:
+        super().__init__(text, f"<style>\n{style('toolbar.css')}</style>{html}", verdict)
+        self._above, self._bar = above or text, bar
 
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
-        display({**self._repr_mimebundle_(), "text/plain": self.above}, raw=True)
+        display({**self._repr_mimebundle_(), "text/plain": self._above}, raw=True)
         self._bar.display()
 
 
 class Toolbar:
     """The buttons of one verdict. buttons: (label, what it does in a sentence, the press); words: what the verdict says in their place."""
 
-    def __init__(self, wanted: Target, verdict: Any, record: Record) -> None:
-        self._wanted, self._verdict, self._record = wanted, verdict, record
+    def __init__(self, target: Target, verdict: Any, record: Record) -> None:
+        self._target, self._verdict, self._record = target, verdict, record
         self.words = ""
-        self._hint = hints.following(wanted.name, record)
-        self.buttons = list(self._offered())
+        self._hint = hints.next_level(target.name, record)
+        self.buttons = list(self._actions())
         self._box: Any = None
 
-    def _offered(self) -> Any:
-        name, verdict = self._wanted.name, self._verdict
+    def _actions(self) -> Any:
+        name, verdict = self._target.name, self._verdict
         if verdict.status == "could_not_grade":
             return
         if not verdict.passed:
             yield self._hint_label(), f"Shows the next hint for {name}", self._next_hint
-        if replaying.possible(self._wanted, verdict):
+        if replaying.possible(self._target, verdict):
             yield "Replay", f"Runs your {name} on the input for which the check failed", self._replay
         if verdict.mistakes:
             ids = "+".join(dict.fromkeys(id for one in verdict.mistakes for id in one.split("+")))
-            yield f"Explain {ids.replace('+', ', ')}", "Explains the mistake at length", partial(catalogue.shown, ids)
+            yield f"Explain {ids.replace('+', ', ')}", "Explains the mistake at length", partial(hints.explain, ids)
         yield "Solution", f"Shows the course's solution of {name}, or what opens it", self._solution
         if verdict.status != "not_started":
             yield "Reset", f"Restores the original cell of {name}, after you confirm it", self._ask_to_reset
@@ -106,22 +116,22 @@ class Toolbar:
         return f"Hint {self._hint} of {hints.HINTS}"
 
     def _next_hint(self) -> Shown:
-        shown = hints.shown(self._wanted, self._hint, self._record)
+        answer = hints.hint(self._target, self._hint, self._record)
         self._hint = self._hint % hints.HINTS + 1
         self._row.children[0].description = self._hint_label()
-        return shown
+        return answer
 
     def _replay(self) -> Shown:
-        return replaying.ran(self._wanted, self._verdict, ipython().user_ns)
+        return replaying.run(self._target, self._verdict, ipython().user_ns)
 
     def _solution(self) -> Shown:
-        return beside.solution(self._wanted, ipython().user_ns, self._record)
+        return solutions.solution(self._target, self._record)
 
     def _ask_to_reset(self) -> Shown:
         from ipywidgets import HBox
 
         self._further.children = [HBox([self._button(*each) for each in self._answers()]).add_class("attn-bar")]
-        return resetting.question(self._wanted.name, self._record)
+        return resetting.question(self._target.name, self._record)
 
     def _answers(self) -> list[tuple[str, str, Press]]:
         restore = ("Restore the original cell", "Your code is kept as a copy", self._reset)
@@ -130,25 +140,21 @@ class Toolbar:
     def _reset(self) -> Shown:
         from ipywidgets import Output
 
-        shown = resetting.in_the_cell(self._wanted, ipython().user_ns)
+        answer = resetting.in_the_cell(self._target.name, ipython().user_ns)
         self._further.children = [output := Output()]  # unlike an HTML widget it runs the script
-        output.append_display_data(shown)
+        output.append_display_data(answer)
         return Shown("", "")
 
     # --- the widgets ------------------------------------------------------------------------------------------------
 
     def display(self) -> None:
         """Shows the bar as an output of the cell that runs."""
-        from IPython.display import display
-
-        earlier = _bars.pop(place := (type(self), self._wanted.name), None)
+        earlier = _bars.pop(place := (type(self), self._target.name), None)
         if earlier is not None:
             earlier._empty()
         _bars[place] = self
         self._make()
-        bundle = self._box._repr_mimebundle_()
-        bundle = bundle[0] if isinstance(bundle, tuple) else bundle
-        display({**bundle, "text/plain": self.words, "text/html": sentence(self.words).html}, raw=True)
+        display_widget(self._box, sentence(self.words))
 
     def _empty(self) -> None:
         """Takes the buttons away. The box stays: JupyterLab would hide what takes its place when a cell runs again."""
@@ -159,7 +165,7 @@ class Toolbar:
     def _make(self) -> None:
         from ipywidgets import HTML, HBox, VBox
 
-        self._progress, self._result, self._further = HTML(self._standing()), HTML(), VBox()
+        self._progress, self._result, self._further = HTML(self._progress_line()), HTML(), VBox()
         self._row = HBox([*(self._button(*each) for each in self.buttons), self._progress]).add_class("attn-bar")
         self._box = VBox([self._row, self._result, self._further]).add_class("attn-tools")
 
@@ -174,19 +180,19 @@ class Toolbar:
         """Shows what a press gives below the bar. Nothing that it raises gets lost in a log."""
         label, further = button.description, self._further.children
         try:
-            shown = press()
+            answer = press()
         except KeyboardInterrupt:
-            shown = sentence(f"{label} was interrupted.")
+            answer = sentence(f"{label} was interrupted.")
         except Exception as error:
-            shown = sentence(f"{label} failed: {type(error).__name__}: {error}")
+            answer = sentence(f"{label} failed: {type(error).__name__}: {error}")
         if self._further.children is further:  # the answers to another question
             self._further.children = []
-        self._result.value = render("pressed.html", label=label, shown=shown.html) if shown.text else ""
-        self._progress.value = self._standing()
+        self._result.value = render("pressed.html", label=label, shown=answer.html) if answer.text else ""
+        self._progress.value = self._progress_line()
 
-    def _standing(self) -> str:
+    def _progress_line(self) -> str:
         """How this exercise and this lesson stand."""
-        name, lesson = self._wanted.name, kernel_course().lesson_of(self._wanted.name)
+        name, lesson = self._target.name, kernel_course().lesson_of(self._target.name)
         lines = overview.table(self._record, (lesson,))
         mine = next(line for line in lines if line.exercise == name)
         now = self._verdict is not None and self._verdict.passed
@@ -198,5 +204,5 @@ class Toolbar:
 class ResetBar(Toolbar):
     """The answers to the question of reset()."""
 
-    def _offered(self) -> Any:
+    def _actions(self) -> Any:
         return self._answers()

@@ -17,7 +17,7 @@ from typing import Any
 from grader.course.course import GLOSSARY
 from grader.course.stubs import encode
 from grader.notebook.kernel_course import kernel_course
-from grader.notebook.laid_over import Cell, exercise_of, merge, stubs_of, text_of, work_on
+from grader.notebook.merge import Cell, exercise_of, merge, stubs_of, text_of, work_on
 from grader.notebook.record import has_lessons
 from grader.util import links
 from grader.util.command import called
@@ -46,38 +46,40 @@ class Change:
 
     def __str__(self) -> str:
         if self.exercise:
-            return self._of_exercise()
+            cell = f"The cell of {self.exercise} in {self.path} is"
+            if not self.changed:
+                return f"{cell} already the course's original; nothing was changed."
+            return f"{cell} the course's original again; the earlier notebook is kept: {self.backup}."
         if not self.changed:
             return f"{self.lesson} is up to date; nothing was changed."
-        before = f"; the earlier notebook is kept: {self.backup}" if self.backup else ""
-        kept = f", with your work on {', '.join(self.kept)}" if self.kept else ""
-        left = "".join(f" Your work on {name} went to {kernel_course().lesson_of(name)}.ipynb." for name in self.left)
-        own = " What you wrote in the course's cells stands below them, in cells of your own:"
-        noted = f"{own} {', '.join(self.noted)}." if self.noted else ""
-        return f"{self.path} is the lesson of this version{kept}{before}.{noted}{left}"
+        sentence = f"{self.path} is the lesson of this version"
+        if self.kept:
+            sentence += f", with your work on {', '.join(self.kept)}"
+        if self.backup:
+            sentence += f"; the earlier notebook is kept: {self.backup}"
+        sentence += "."
+        if self.noted:
+            sentence += f" What you wrote in the course's cells stands below them, in cells of your own: {', '.join(self.noted)}."
+        return sentence + "".join(
+            f" Your work on {name} went to {kernel_course().lesson_of(name)}.ipynb." for name in self.left
+        )
 
-    def _of_exercise(self) -> str:
-        if not self.changed:
-            return f"The cell of {self.exercise} in {self.path} is already the course's original; nothing was changed."
-        return f"The cell of {self.exercise} in {self.path} is the course's original again; the earlier notebook is kept: {self.backup}."
 
-
-def folder(asked: Path | None) -> Path:
+def folder(path: Path | None) -> Path:
     """The folder of notebooks: the one asked for, else the session's own, else notebooks/ here, else this one.
 
     Raises: WorkspaceError where the one asked for is not a folder, and where notebooks/ is a link, which nobody asked for.
     """
-    if asked is None and (own := session_folder()) is not None:
-        return own
-    if asked is None:
-        if links.is_link(Path("notebooks")):
-            raise WorkspaceError(
-                f"{links.sentence(Path('notebooks'))}; links are not followed: name the folder itself."
-            )
-        return Path("notebooks") if Path("notebooks").is_dir() else Path(".")
-    if not asked.is_dir():
-        raise WorkspaceError(f"{asked} is not a folder; name the folder of your notebooks with --folder.")
-    return asked
+    if path is not None:
+        if not path.is_dir():
+            raise WorkspaceError(f"{path} is not a folder; name the folder of your notebooks with --folder.")
+        return path
+    session, here = session_folder(), Path("notebooks")
+    if session is not None:
+        return session
+    if links.is_link(here):
+        raise WorkspaceError(f"{links.sentence(here)}; links are not followed: name the folder itself.")
+    return here if here.is_dir() else Path(".")
 
 
 def session_folder() -> Path | None:
@@ -116,14 +118,11 @@ def reset_exercise(name: str, place: Path) -> Change:
     theirs, ours = _read(path), kernel_course().handed_out(lesson)
     stubs = stubs_of(ours["cells"])
     answers = [at for at, cell in enumerate(theirs["cells"]) if exercise_of(cell, stubs) == name]
-    if not answers:  # its cell was deleted: merging puts it where it belongs
+    if answers:
+        cells = [cell for at, cell in enumerate(theirs["cells"]) if at not in answers]
+        cells.insert(answers[0], stubs[name])
+    else:  # its cell was deleted: merging puts it where it belongs
         cells = merge(theirs["cells"], ours["cells"])[0]
-    else:
-        cells = [
-            stubs[name] if at == answers[0] else cell
-            for at, cell in enumerate(theirs["cells"])
-            if at not in answers[1:]
-        ]
     if cells == theirs["cells"]:
         return Change(lesson, path, None, changed=False, exercise=name)
     backup = _back_up(path)
@@ -197,38 +196,32 @@ def update(lesson: str, place: Path) -> Change:
     Raises: WorkspaceError where the notebook is not there or can't be read, and as reset() does.
     """
     path = place / f"{lesson}.ipynb"
-    found = next(
-        (
-            old
-            for name in (lesson, *kernel_course().former_names(lesson))
-            if os.path.lexists(old := place / f"{name}.ipynb")
-        ),
-        path,
-    )
-    came = _moved_here(lesson, place)
-    theirs = {"cells": [], "metadata": {}} if came and not os.path.lexists(found) else _read(found)
+    names = (lesson, *kernel_course().former_names(lesson))
+    source = next((old for name in names if os.path.lexists(old := place / f"{name}.ipynb")), path)
+    arrivals = _moved_here(lesson, place)
+    theirs = {"cells": [], "metadata": {}} if arrivals and not os.path.lexists(source) else _read(source)
     left = _moved_away(lesson, theirs["cells"], place)
     staying = [cell for cell in theirs["cells"] if exercise_of(cell, left) is None]
     ours = kernel_course().handed_out(lesson)
-    merged, kept, noted = merge([*staying, *came], ours["cells"])
-    if found == path and merged == theirs["cells"] and theirs["metadata"].get("grader") == ours["metadata"]["grader"]:
+    merged, kept, noted = merge([*staying, *arrivals], ours["cells"])
+    if source == path and merged == theirs["cells"] and theirs["metadata"].get("grader") == ours["metadata"]["grader"]:
         return Change(lesson, path, None, changed=False)
-    backup = _back_up(found)
+    backup = _back_up(source)
     _write(path, place, encode({**ours, "cells": merged}).encode())
-    if found != path:
-        found.unlink()  # its copy is in backups/
+    if source != path:
+        source.unlink()  # its copy is in backups/
     return Change(lesson, path, backup, kept, left=tuple(left), noted=noted)
 
 
 def _moved_here(lesson: str, place: Path) -> list[Cell]:
     """Work on this lesson's exercises that lies where they stood before, unless the lesson's own notebook has some."""
     stubs = stubs_of(kernel_course().pristine(lesson)["cells"])
-    came: list[Cell] = []
+    arrivals: list[Cell] = []
     for name in stubs.keys() & kernel_course().moved.keys():
         here, there = (place / f"{each}.ipynb" for each in (lesson, kernel_course().moved[name]))
         if os.path.lexists(there) and not (os.path.lexists(here) and work_on(name, stubs[name], _read(here)["cells"])):
-            came += work_on(name, stubs[name], _read(there)["cells"])
-    return came
+            arrivals += work_on(name, stubs[name], _read(there)["cells"])
+    return arrivals
 
 
 def _moved_away(lesson: str, cells: Sequence[Cell], place: Path) -> dict[str, Cell]:
@@ -241,10 +234,10 @@ def _moved_away(lesson: str, cells: Sequence[Cell], place: Path) -> dict[str, Ce
             continue
         try:
             update(kernel_course().lesson_of(name), place)
-            arrived = work_on(name, stub, _read(there)["cells"])
+            work_there = work_on(name, stub, _read(there)["cells"])
         except WorkspaceError:  # a notebook there that can't be read; its own update says so
             continue
-        if [text_of(cell) for cell in arrived] == [text_of(cell) for cell in work]:
+        if [text_of(cell) for cell in work_there] == [text_of(cell) for cell in work]:
             gone[name] = stub
     return gone
 
@@ -271,14 +264,14 @@ def _read(path: Path) -> dict[str, Any]:
 def _bytes(path: Path) -> bytes | None:
     """What a file in the learner's folder holds; None: there is none. Raises: WorkspaceError for what is no file of theirs."""
     try:
-        found = links.read(path, path.parent, sys.maxsize)
+        file = links.read(path, path.parent, sys.maxsize)
     except FileNotFoundError:
         return None
     except links.Linked as error:
         raise _refused(error) from None
-    if found.data is None:
+    if file.data is None:
         raise WorkspaceError(f"{path} is not a regular file; nothing was changed. Move it away first.")
-    return found.data
+    return file.data
 
 
 def _back_up(path: Path) -> Path | None:

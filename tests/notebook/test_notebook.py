@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from grader import check, explain, hint, passed, progress, solution
-from grader.notebook import judged
+from grader.notebook import verdicts
 from tests.live import from_cells
 from tests.notebook import plain
 
@@ -32,7 +32,7 @@ STUB = 'def softmax_rows(scores):\n    raise NotImplementedError("softmax_rows i
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
-    monkeypatch.setattr(judged, "verdicts", {})
+    monkeypatch.setattr(verdicts, "verdicts", {})
 
 
 def made(source: str, name: str = "softmax_rows"):
@@ -191,14 +191,15 @@ def test_hostile_objects_do_not_break_anything():
 # --- speed, state, interruption -----------------------------------------------------------------
 
 
-def test_the_same_code_is_judged_once(monkeypatch):
+def test_each_check_judges_and_payoffs_do_not_judge_the_same_code_again(monkeypatch):
     calls = []
-    real = judged._judge
-    monkeypatch.setattr(judged, "_judge", lambda *args: calls.append(1) or real(*args))
-    assert check(made(RIGHT)) and check(made("# again\n" + RIGHT)) and passed(made(RIGHT))
+    real = verdicts._judge
+    monkeypatch.setattr(verdicts, "_judge", lambda *args: calls.append(1) or real(*args))
+    assert check(made(RIGHT)) and passed(made(RIGHT)) and passed(made("# again\n" + RIGHT))
     assert len(calls) == 1
-    assert not check(made(WRONG_AXIS)) and check(made(RIGHT))
-    assert len(calls) == 3
+    assert not check(made(WRONG_AXIS)) and check(made(RIGHT)) and check(made(RIGHT))
+    assert len(calls) == 4
+    assert not passed(made(WRONG_AXIS)) and len(calls) == 5
 
 
 def test_a_repeated_check_returns_at_once():
@@ -214,8 +215,8 @@ def test_a_repeated_check_returns_at_once():
 
 def test_code_with_a_state_is_judged_every_time(monkeypatch):
     calls = []
-    real = judged._judge
-    monkeypatch.setattr(judged, "_judge", lambda *args: calls.append(1) or real(*args))
+    real = verdicts._judge
+    monkeypatch.setattr(verdicts, "_judge", lambda *args: calls.append(1) or real(*args))
     source = "rng = np.random.default_rng(0)\n" + RIGHT.replace("    return", "    rng.random()\n    return")
     function = made(source)
     assert check(function) and check(function)

@@ -18,7 +18,7 @@ import pytest
 import grader
 from grader import check, fine, join, leave, progress, stuck
 from grader.cli import main
-from grader.notebook import ROOM, judged, membership, room as rooms, sending
+from grader.notebook import ROOM, membership, room as rooms, sending, verdicts
 from grader.notebook.sending import Sender
 from grader.room import limits
 from grader.room.limits import Budgets
@@ -33,7 +33,7 @@ WRONG = RIGHT.replace("argmax", "argmin")
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
-    monkeypatch.setattr(judged, "verdicts", {})
+    monkeypatch.setattr(verdicts, "verdicts", {})
     monkeypatch.setattr(rooms, "_kernel", rooms._Kernel())
     monkeypatch.setattr(sending, "PAUSES_S", (0.05,))
     yield
@@ -477,7 +477,7 @@ def test_a_check_judges_as_ever_while_much_is_sent(room):
         "def softmax_rows(scores):\n    import torch\n    return torch.softmax(torch.as_tensor(scores), 1).numpy()"
     )
     alone = str(checked(shortcut, "softmax_rows"))
-    judged.verdicts.clear()
+    verdicts.verdicts.clear()
     sender = Sender(room.address, room.joined("grace"))
     sender.put(Event(0.5, note="stuck"))
     stop = threading.Event()

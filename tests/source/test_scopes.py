@@ -13,7 +13,7 @@ from types import CodeType
 import pytest
 
 import grader
-from grader.notebook.fingerprint import globals_named
+from grader.notebook.reach import globals_named
 from grader.source.scopes import names_of
 
 SOURCES = [path for path in sorted(Path(grader.__file__).parent.rglob("*.py")) if "_course" not in path.parts]

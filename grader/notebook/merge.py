@@ -24,44 +24,44 @@ def merge(theirs: Sequence[Cell], ours: Sequence[Cell]) -> tuple[list[Cell], tup
     wrote follows it as a cell of theirs, which grading does not run.
     """
     stubs = stubs_of(ours)
-    known = {cell["id"]: cell for cell in ours}
+    by_id = {cell["id"]: cell for cell in ours}
     answers: dict[str, list[Cell]] = {}
-    added: dict[str | None, list[Cell]] = {None: []}
+    added: dict[str | None, list[Cell]] = {}
     last: str | None = None  # the id, in `ours`, of the cell of the course that we passed
     outputs: dict[str, Cell] = {}
     changed: list[str] = []
-    marked = any(_said(cell, "text") for cell in theirs)  # by a course that notes what each cell was
+    marked = any(_about(cell, "text") for cell in theirs)  # by a course that notes what each cell was
     for cell in theirs:
+        is_own = _role(cell) in ("", "exercise")
         exercise = exercise_of(cell, stubs)
         if exercise:
             last = stubs[exercise]["id"]
             if not _untouched(cell, stubs[exercise]):
                 answers.setdefault(exercise, []).append(cell)
-        elif _said(cell, "yours"):
+        elif _about(cell, "yours"):
             added.setdefault(last, []).append(cell)
-        elif (same := _counterpart(cell, ours, known)) is not None or _role(cell) not in ("", "exercise"):
-            last = same["id"] if same is not None else last
+        elif (same := _counterpart(cell, ours, by_id)) is not None or not is_own:
             if same is not None:
-                outputs[last] = cell
+                last = same["id"]
+                outputs[same["id"]] = cell
             if _is_changed(cell, same, marked) and (mine := _as_own(cell, same)) is not None:
                 added.setdefault(last, []).append(mine)
                 changed.append(_beginning(mine))
-        elif _role(cell) in ("", "exercise") and digest(text_of(cell)) != _said(cell, "stub"):
+        elif digest(text_of(cell)) != _about(cell, "stub"):
             added.setdefault(last, []).append(cell)
-    merged: list[Cell] = list(added[None])
+    merged = [*added.get(None, [])]
     for cell in ours:
-        exercise = cell["metadata"]["grader"].get("exercise") if _role(cell) == "exercise" else None
-        work = answers.get(exercise, []) if exercise else []
+        work = answers.get(cell["metadata"]["grader"].get("exercise"), []) if _role(cell) == "exercise" else []
         merged += _as_answers(work, cell) if work else [_with_outputs(cell, outputs.get(cell["id"]))]
         merged += added.get(cell["id"], [])
-    return _with_unique_ids(merged, known), tuple(name for name in stubs if name in answers), tuple(changed)
+    return _with_unique_ids(merged, by_id), tuple(name for name in stubs if name in answers), tuple(changed)
 
 
 def exercise_of(cell: Cell, stubs: Mapping[str, Cell]) -> str | None:
     """The exercise that a learner's cell answers: by its metadata, else by its id, else by the name that it defines."""
-    role, said = _role(cell), _said(cell, "exercise")
-    if role == "exercise" and said in stubs:
-        return said
+    role, named = _role(cell), _about(cell, "exercise")
+    if role == "exercise" and named in stubs:
+        return named
     same = next((name for name, stub in stubs.items() if stub["id"] == cell.get("id")), None)
     if same:
         return same
@@ -73,18 +73,16 @@ def exercise_of(cell: Cell, stubs: Mapping[str, Cell]) -> str | None:
 
 def _untouched(cell: Cell, stub: Cell) -> bool:
     text = text_of(cell)
-    return text == text_of(stub) or digest(text) == _said(cell, "stub")
+    return text == text_of(stub) or digest(text) == _about(cell, "stub")
 
 
-def _counterpart(cell: Cell, ours: Sequence[Cell], known: Mapping[str, Cell]) -> Cell | None:
+def _counterpart(cell: Cell, ours: Sequence[Cell], by_id: Mapping[str, Cell]) -> Cell | None:
     """The cell of the course that a learner's cell is, or was before they changed it."""
-    same = known.get(cell.get("id", ""))
+    same = by_id.get(cell.get("id", ""))
     if same is not None and (_role(cell) or text_of(same) == text_of(cell)):
         return same
-    for candidate in ours:
-        if candidate["cell_type"] == cell["cell_type"] and text_of(candidate) == text_of(cell):
-            return candidate
-    return None
+    content = cell["cell_type"], text_of(cell)
+    return next((each for each in ours if (each["cell_type"], text_of(each)) == content), None)
 
 
 def _is_changed(cell: Cell, same: Cell | None, marked: bool) -> bool:
@@ -96,9 +94,9 @@ def _is_changed(cell: Cell, same: Cell | None, marked: bool) -> bool:
     text = text_of(cell)
     if same is not None and text.strip() == text_of(same).strip():
         return False
-    noted = _said(cell, "text")
-    if marked and noted:
-        return digest(text) != noted
+    original = _about(cell, "text")
+    if marked and original:
+        return digest(text) != original
     if digest(text) in cell.get("id", ""):
         return False
     if cell["cell_type"] == "code" and _BY_TEXT.search(cell.get("id", "")):
@@ -151,19 +149,21 @@ def _with_outputs(cell: Cell, theirs: Cell | None) -> Cell:
     return {**cell, "outputs": theirs["outputs"], "execution_count": theirs["execution_count"]}
 
 
-def _with_unique_ids(cells: Sequence[Cell], known: Mapping[str, Cell]) -> list[Cell]:
+def _with_unique_ids(cells: Sequence[Cell], by_id: Mapping[str, Cell]) -> list[Cell]:
     """Gives a cell whose id another one has a new id, for example the second half of a split cell."""
     taken: set[str] = set()
-    made = []
+    unique = []
     for cell in cells:
-        id, number = cell.get("id") or "added", 1
-        mine = _role(cell) != "" or id not in known
-        while id in taken or not mine:
-            number, mine = number + 1, True
-            id = f"{(cell.get('id') or 'added')[:58]}-{number}"
+        id = cell.get("id") or "added"
+        stem, number = id[:58], 1
+        while (
+            id in taken or number == 1 and _role(cell) == "" and id in by_id
+        ):  # the course's ids are for its own cells
+            number += 1
+            id = f"{stem}-{number}"
         taken.add(id)
-        made.append({**cell, "id": id})
-    return made
+        unique.append({**cell, "id": id})
+    return unique
 
 
 def stubs_of(cells: Sequence[Cell]) -> dict[str, Cell]:
@@ -176,15 +176,15 @@ def work_on(name: str, stub: Cell, cells: Sequence[Cell]) -> list[Cell]:
     return [cell for cell in cells if exercise_of(cell, {name: stub}) and not _untouched(cell, stub)]
 
 
-def _said(cell: Cell, key: str) -> str:
+def _about(cell: Cell, key: str) -> str:
     """What the course's metadata of a cell say, '' for anything but text: whoever writes notebooks may put anything there."""
-    about = cell.get("metadata", {}).get("grader")
-    said = about.get(key) if isinstance(about, Mapping) else None
-    return said if isinstance(said, str) else ""
+    metadata = cell.get("metadata", {}).get("grader")
+    value = metadata.get(key) if isinstance(metadata, Mapping) else None
+    return value if isinstance(value, str) else ""
 
 
 def _role(cell: Cell) -> str:
-    role = _said(cell, "role")
+    role = _about(cell, "role")
     return role if role in (*ROLES, "prose") else ""
 
 

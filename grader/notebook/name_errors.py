@@ -11,7 +11,7 @@ from typing import Any
 
 from grader.notebook import OFFERED, ROOM
 from grader.notebook.kernel_course import kernel_course
-from grader.notebook.laid_over import stubs_of
+from grader.notebook.merge import stubs_of
 from grader.notebook.runs import Runs, ended_by
 from grader.notebook.target import nearest
 from grader.source.definitions import parse
@@ -25,8 +25,8 @@ def sentence(error: NameError, trace: TracebackType | None, namespace: Mapping[s
 
     error, trace: what a cell raised; namespace: the notebook's names.
     """
-    name, found = error.name, _call(error, trace, namespace)
-    if not name or found is None:
+    name, call = error.name, _call(error, trace, namespace)
+    if not name or call is None:
         return None
     if name in ROOM:
         return f"`{name}` is for rooms and must be imported first: `from grader import {name}`."
@@ -34,7 +34,7 @@ def sentence(error: NameError, trace: TracebackType | None, namespace: Mapping[s
         return f"`{name}` is not known in this kernel: run the cell near the top that imports it; {ABOVE}."
     if name in kernel_course().exercise_names():
         return _exercise(name, runs)
-    if found == "explain" and _ID.fullmatch(name):
+    if call == "explain" and _ID.fullmatch(name):
         return f'explain takes an id in quotes: `explain("{name.upper()}")`.'
     broken = runs.broken.get(name)
     if broken is not None and broken.failure is not None:
@@ -42,7 +42,7 @@ def sentence(error: NameError, trace: TracebackType | None, namespace: Mapping[s
             f"`{name}` is not defined: the last run of the cell that defines it failed ({ended_by(broken.failure)[0]})."
         )
     close = nearest(name)
-    if found != "figures" and close:
+    if call != "figures" and close:
         return f"No exercise is called `{name}`, and nothing of that name is defined. Nearest: {', '.join(close)}."
     return f"`{name}` is not known in this kernel: run the cell that defines it; {ABOVE}."
 
@@ -83,8 +83,8 @@ def _call(error: NameError, trace: TracebackType | None, namespace: Mapping[str,
             root = node.func
             while isinstance(root, ast.Attribute):
                 root = root.value
-            given = [*node.args, *(keyword.value for keyword in node.keywords)]
-            if isinstance(root, ast.Name) and root.id in OFFERED and any(_is(error.name, one) for one in given):
+            arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+            if isinstance(root, ast.Name) and root.id in OFFERED and any(_is(error.name, one) for one in arguments):
                 return root.id
     return None
 

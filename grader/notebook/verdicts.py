@@ -1,0 +1,260 @@
+"""The verdict on what a learner means, as their notebook stands: the code that runs, and the cells that made it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from grader.notebook import reach
+from grader.notebook.kernel_course import kernel_course
+from grader.notebook.live import Live
+from grader.notebook.output import running_sign
+from grader.notebook.runs import NOTHING, Broken, Runs, ended_by
+from grader.notebook.target import Target
+from grader.util.lacking import why
+from grader.worker.observe import failure_from, same_random_state
+from grader.worker.values import Failure
+
+verdicts: dict[str, tuple[object, Any]] = {}  # exercise -> the key of the code and the verdict of its last check
+runs = Runs()  # hears of every cell by shell.py, where there are cells
+_last_checked: list[str] = []  # the exercise that was checked last
+
+
+def judge(target: Target, again: bool = True) -> Any:
+    """The verdict. again: judge anew; without it, the verdict of the last check counts where the code is the same."""
+    _last_checked[:] = [target.name]
+    for earlier in (_stale, _without_cell, *([] if again else [last])):
+        verdict = earlier(target)
+        if verdict is not None:  # a verdict is false where it is no pass
+            return verdict
+    verdict = _with_causes(_judge(target), target)
+    if target.digest and verdict.status != "missing":
+        verdicts[target.name] = (_key(target), verdict)
+    return verdict
+
+
+def last(target: Target) -> Any:
+    """The verdict of the last check where it was of this very code, else None."""
+    key, verdict = verdicts.get(target.name, (None, None))
+    return verdict if target.digest and key == _key(target) else None
+
+
+def _key(target: Target) -> object:
+    """What a verdict depends on: the text of the code, and which of the names that it reads grading has not."""
+    return target.digest, [name for name in reach.reached(target.obj, target.namespace) if runs.is_absent(name)]
+
+
+def current_lesson() -> str | None:
+    """The lesson of the exercise that was checked last in this process; None where none was."""
+    return kernel_course().lesson_of(_last_checked[0]) if _last_checked else None
+
+
+def is_attempt(verdict: Any) -> bool:
+    """Whether a verdict is about the learner's code as it stands."""
+    return verdict.status not in ("missing", "could_not_grade") and verdict.stage != "stale"
+
+
+# --- what is not judged: code that is older than its cell, or that no cell defines in grading ---------------------
+
+
+def _stale(target: Target) -> Any:
+    """The verdict where the exercise, or something that it calls, is older than what its cell now says; else None."""
+    if not target.found or not runs.broken:
+        return None
+    names = reach.reached(target.obj, target.namespace)
+    for name, obj in ((target.name, target.obj), *names.items()):
+        broken = runs.stale(name, obj)
+        if broken is not None:
+            return _stale_verdict(target, name, broken)
+    return None
+
+
+def _stale_verdict(target: Target, name: str, broken: Broken) -> Any:
+    from grader.judging.verdict import Line, Verdict
+
+    calls = "" if name == target.name else f"{target.name} calls `{name}`. "
+    line = None
+    if broken.failure is None:
+        now = ", ".join(f"`{each}`" for each in sorted(broken.defines)) or "nothing"
+        headline = f"The cell that defined `{name}` no longer does: it now defines {now}."
+    else:
+        message, text = ended_by(broken.failure)
+        line = Line(text, broken.failure.line_number) if text else None
+        stop = "" if message[-1:] in "?!" else "."
+        headline = f"The last run of the cell that defines `{name}` failed: {message.rstrip('.')}{stop}"
+    return Verdict(
+        target.name,
+        "error",
+        calls + headline,
+        "stale",
+        line=line,
+        details=(f"The earlier `{name}` is still in the kernel, but it was not judged.",),
+        look=f"Fix that cell and run it, then {target.call} judges what it says.",
+    )
+
+
+def _without_cell(target: Target) -> Any:
+    """The verdict where no cell defines an exercise in grading, or one that ends there before it does; else None."""
+    from grader.judging.verdict import Verdict
+
+    name = target.name
+    if not target.found or not runs.is_absent(name) or target.namespace.get(name, NOTHING) is not target.obj:
+        return None
+    absence = runs.absences[name]
+    headline = f"`{name}` {absence.why}"
+    if absence.deleted:
+        return Verdict(name, "missing", headline, "attempted", look=_run_its_cell(target))
+    return Verdict(name, "error", headline, "runs", look=f"Then run {target.call} again.")
+
+
+def _run_its_cell(target: Target) -> str:
+    return f'The menu Run › Run All Above Selected Cell runs it; reset("{target.name}") restores its cell.'
+
+
+# --- judging ----------------------------------------------------------------------------------------------------
+
+
+def _judge(target: Target) -> Any:
+    from grader.judging.judge import judge
+    from grader.judging.verdict import Verdict
+
+    name = target.name
+    try:
+        with running_sign(target.call), _state_restored(), _as_graded(target.obj), reach.own_files_hidden():
+            return judge(kernel_course().exercise(name), _candidate(target))
+    except KeyboardInterrupt as stop:
+        return _interrupted(target, stop)
+    except Exception as error:  # ours, never the learner's: the judge lets none of theirs out
+        lacks = why(error)
+        if lacks:
+            return Verdict(
+                name,
+                "could_not_grade",
+                f"{name} cannot be judged here. {lacks}",
+                look="Once that is done, restart the kernel and run the notebook again.",
+            )
+        return Verdict(
+            name,
+            "could_not_grade",
+            f"The check itself failed, which says nothing about {name}.",
+            details=(f"{type(error).__name__}: {str(error)[:300]}",),
+            look="Restart the kernel and run the notebook again; if that does not help, report it with these lines.",
+        )
+
+
+def _candidate(target: Target) -> Live:
+    problem = None
+    if not target.found:
+        message = f"{target.name} is not defined in this notebook yet: run the cell that defines it."
+        problem = Failure("missing", message=message)
+    elif target.is_answer and target.obj is None:
+        problem = Failure("not_started")
+    return Live(target.name, target.obj, problem, target.sources)
+
+
+def _interrupted(target: Target, stop: KeyboardInterrupt) -> Any:
+    """The verdict on a check that the learner stopped: in which line it was."""
+    from grader.judging import wording
+    from grader.judging.verdict import Verdict
+
+    line = wording.line(target.name, failure_from(stop))
+    advice = "Your code was not running at that moment."
+    if line and re.search(r"\binput\(", line.text):
+        advice = "`input()` waits for somebody to type: take what the exercise needs from its parameters."
+    elif line:
+        advice = (
+            "That line was running when it was stopped: look for a loop or a recursion around it that never ends, or for "
+            "work that grows with every call."
+        )
+    headline, look = f"The check of {target.name} was interrupted.", f"To try again, run {target.call}."
+    return Verdict(target.name, "timeout", headline, "interrupted", line=line, details=(advice,), look=look)
+
+
+# --- causes outside of the exercise itself ------------------------------------------------------------------------
+
+
+def _with_causes(verdict: Any, target: Target) -> Any:
+    """A failing verdict says first what the code uses that grading has not, else which other exercise it calls whose own check fails."""
+    if verdict.status == "missing":
+        return replace(verdict, look=_run_its_cell(target))
+    if verdict.status not in ("failed", "error", "timeout"):
+        return verdict
+    names = reach.reached(target.obj, target.namespace)
+    absent = [
+        f"`{name}` {runs.absences[name].why}"
+        for name in names
+        if runs.is_absent(name) and f"`{name}` " not in verdict.headline
+    ] or [
+        f"{target.name} imports `{file}`. {reach.ABSENT}" for file in reach.imported_files(target.obj, *names.values())
+    ]
+    if absent and verdict.status == "error":
+        return replace(verdict, headline=" ".join((*absent, verdict.headline)))
+    if absent:  # it came to an end without that
+        return replace(verdict, details=(*verdict.details, *absent))
+    others = set(kernel_course().exercises[kernel_course().lesson_of(target.name)]) - {target.name}
+    failing = [name for name in names if name in others and _fails(Target(name, names[name], target.namespace))]
+    if failing and _passes_with_references(target, failing):
+        first = f"{target.name} calls `{failing[0]}`, whose check fails: start there, with check({failing[0]})."
+        return replace(verdict, headline=f"{first} {verdict.headline}")
+    return verdict
+
+
+def _passes_with_references(target: Target, names: Sequence[str]) -> bool:
+    """Whether an exercise would pass if what it calls under these names was the course's own."""
+    from grader.course import references
+
+    with _swapped(target.obj, {name: references.reference(kernel_course().exercise(name)) for name in names}):
+        return bool(_judge(target).passed)
+
+
+def _fails(target: Target) -> bool:
+    verdict = last(target)
+    if verdict is None:
+        verdict = _judge(target)
+    return verdict.status in ("failed", "error", "timeout")
+
+
+# --- for the time of a check --------------------------------------------------------------------------------------
+
+
+def _as_graded(obj: Any) -> contextlib.AbstractContextManager[None]:
+    """For so long, what grading has not is not among the globals of an object's code, or is what grading has."""
+    return _swapped(obj, {name: absence.graded for name, absence in runs.absences.items()})
+
+
+@contextlib.contextmanager
+def _swapped(obj: Any, others: Mapping[str, Any]) -> Iterator[None]:
+    """For so long, the globals of an object's code have these values in place of their own, NOTHING for none."""
+    names = next((function.__globals__ for function in reach.functions_of(obj)), {}) if others else {}
+    own = {name: names[name] for name in others if name in names and names[name] is not obj}
+    try:
+        for name in own:
+            names[name] = others[name]
+            if others[name] is NOTHING:
+                del names[name]
+        yield
+    finally:
+        names.update(own)
+
+
+@contextlib.contextmanager
+def _state_restored() -> Iterator[None]:
+    """Leaves random states, thread settings and torch's modes as the learner had them."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
+        gpu_states = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else []
+        torch.set_grad_enabled(True)
+    try:
+        with same_random_state():
+            yield
+    finally:
+        if torch is not None:
+            if gpu_states:
+                torch.cuda.set_rng_state_all(gpu_states)
+            torch.set_default_dtype(dtype)
+            torch.set_grad_enabled(grad)

@@ -1,0 +1,82 @@
+"""What tells one attempt from another: a digest of the text that made an object, or of an answer's value."""
+
+from __future__ import annotations
+
+import dis
+
+import numpy as np
+import pytest
+
+from grader.notebook.reach import globals_named
+from grader.notebook.target import Target
+
+BASE = ("def softmax_rows(x):\n    return g(x) * C", "def g(x):\n    return np.exp(x)", "C = 2", "unused = 1")
+CHANGES = [
+    ("* C", "* 3"),
+    ("C = 2", "C = 2.0"),
+    ("C = 2", ""),
+    ("C = 2", "C = np.arange(3)"),
+    ("np.exp(x)", "np.exp(x) + 1"),
+    ("np.exp", "np.log"),
+    ("def g(x):\n    return np.exp(x)", "g = np.exp"),
+    ("def softmax_rows(x)", "def softmax_rows(x, y=1)"),
+    ("g(x) * C", "sum(g(x) * C for _ in range(2))"),
+]
+
+
+@pytest.fixture(autouse=True)
+def in_ipython(monkeypatch):
+    monkeypatch.setattr("grader.notebook.live.ipython", object)
+
+
+def digest(*cells: str) -> str:
+    names = {"__name__": "__main__", "np": np, "In": list(cells)}
+    for cell in cells:
+        exec(cell, names)
+    return Target("softmax_rows", names["softmax_rows"], names).digest
+
+
+def test_the_same_code_anywhere_is_the_same():
+    assert (
+        digest(*BASE) == digest("# moved\n\n" + BASE[0], "print()", *BASE[1:]) == digest(*BASE[:3], "unused = 2") != ""
+    )
+    assert digest(*BASE) == digest(BASE[0].replace("C", "3"), *BASE)  # an earlier try
+
+
+@pytest.mark.parametrize("old, new", CHANGES)
+def test_every_change_of_the_text_shows(old, new):
+    changed = [cell.replace(old, new) for cell in BASE]
+    assert "" != digest(*changed) != digest(*BASE) != ""
+
+
+def test_answers_count_by_their_value():
+    def value(answer) -> str:
+        return Target("corrected_first_row", answer).digest
+
+    assert value([5.0, 5.0]) == value([5.0, 5.0]) != value([5.0, 5])
+    assert value(np.array([5.0, 5.0])) != value(np.array([5.0, 5.0 + 1e-12]))
+    assert value(np.zeros(2)) != value(np.zeros(2, np.float32)) != value([0.0, 0.0])
+
+
+class Odd:
+    def __getattribute__(self, name):
+        raise RuntimeError(name)
+
+    def __repr__(self):
+        raise RuntimeError
+
+
+def test_what_has_no_text_has_none():
+    assert Target("corrected_first_row", Odd()).digest == ""
+    assert Target("corrected_first_row", found=False).digest == Target("softmax_rows", found=False).digest == ""
+    assert Target("softmax_rows", len).digest == Target("softmax_rows", np.random.default_rng(0)).digest == ""
+
+
+def test_global_names_of_code_are_those_that_python_s_own_reader_tells():
+    many = "def f():\n" + "".join(f"    if a{i}: b{i}(c.d{i}, e{i}=lambda: g{i})\n" for i in range(500))
+    code = compile(many, "<cell>", "exec")
+    inner, told = [code], []
+    for each in inner:
+        inner += [constant for constant in each.co_consts if isinstance(constant, type(code))]
+        told += [step.argval for step in dis.get_instructions(each) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
+    assert set(globals_named(code)) == set(told) and len(told) >= 1500
