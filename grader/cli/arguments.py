@@ -144,6 +144,13 @@ def _float(text: str) -> float:
         return math.nan
 
 
+def requirement(text: str) -> str:
+    """What pip takes on one line."""
+    if not text.strip() or not text.isprintable() or text.lstrip().startswith("-") or "${{" in text:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a single requirement on one line")
+    return text.strip()
+
+
 def chosen(texts: Sequence[str]) -> tuple[str, ...]:
     if not texts:
         return registry.lessons()

@@ -10,6 +10,7 @@ from typing import Any
 
 from grader.cli.arguments import NONE
 from grader.cli.exits import say
+from grader.cli.options import OF_THE_RUN
 from grader.course import registry
 from grader.util.errors import InputError
 
@@ -51,19 +52,14 @@ def _named(options: argparse.Namespace, learners: Sequence[str]) -> dict[str, An
     from grader.grading.scheme import MarkingScheme
 
     roster, lessons = _roster(options, learners), _lessons(options.lessons, options.exercises)
-    named = {
-        "seed": options.seed,
-        "timeout_s": options.timeout,
-        "partial": options.partial,
-        "anonymous": options.anonymous,
+    named = {setting: getattr(options, attribute) for attribute, setting in OF_THE_RUN.items()}
+    named |= {
         "lessons": lessons and sorted(lessons),
         "exercises": options.exercises and sorted(options.exercises),
         "weights": options.weights if options.weights in (None, NONE) else read_weights(options.weights),
-        "max_points": options.max_points,
-        "assignment": options.assignment,
         "roster": roster,
-        "due": options.due,
     }
+    del named["course"], named["isolation"]  # of which the run itself says what they are
     plain = MarkingScheme().settings()
     return {key: plain[key] if value == NONE else value for key, value in named.items() if value is not None}
 

@@ -9,9 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from grader.cli.arguments import command, lesson_list, natural, seconds, threshold
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain, harmless, say
-from grader.course import registry
 from grader.submission import platforms
 from grader.util.errors import InputError
 
@@ -26,55 +24,7 @@ RENDERERS = {  # an option of `grader grade` -> the module of grader/reports tha
 }
 
 
-def add(commands: Any) -> None:
-    grade = command(commands, "grade", _grade, "grade notebooks in a process of their own")
-    grade.add_argument(
-        "paths",
-        nargs="*",
-        metavar="PATH",
-        help="a notebook, or one learner's folder of notebooks (default, in a session of `make lab`: its folder)",
-    )
-    grade.add_argument("--json", metavar="FILE", help="write the results as JSON; '-' for standard output")
-    grade.add_argument("--junit", metavar="FILE", help="write JUnit XML, for a CI's test view")
-    grade.add_argument("--markdown", metavar="FILE", help="write a Markdown summary")
-    grade.add_argument("--html", metavar="FILE", help="write a self-contained page")
-    grade.add_argument("--csv", metavar="FILE", help="write a table, one row per submission")
-    grade.add_argument("--gradescope", metavar="FILE", help="write the results.json of a Gradescope autograder")
-    grade.add_argument("--classroom50", metavar="FILE", help="write the result.json of a Classroom 50 autograder")
-    grade.add_argument(
-        "--visibility",
-        choices=("visible", "hidden", "after_due_date", "after_published"),
-        default="visible",
-        help="when learners see what --gradescope writes (default: visible)",
-    )
-    grade.add_argument(
-        "--min-score",
-        type=threshold,
-        metavar="N",
-        help="succeed if every submission has at least N points, or N%% of them",
-    )
-    grade.add_argument("--lessons", type=lesson_list, metavar="A,B", help="grade these lessons only, such as 01,05")
-    grade.add_argument("--seed", type=natural, default=registry.SEED, help="seed of the inputs (default: %(default)s)")
-    grade.add_argument(
-        "--timeout", type=seconds, default=None, metavar="S", help="wall-clock seconds for each exercise and each cell"
-    )
-    grade.add_argument(
-        "--deadline",
-        type=seconds,
-        default=None,
-        metavar="S",
-        help="wall-clock seconds for the whole run; --gradescope's file is written after each lesson anyway",
-    )
-    grade.add_argument(
-        "--require-isolation",
-        choices=("process", "full"),
-        default="process",
-        metavar="LEVEL",
-        help="refuse to grade below this level, with exit code 3 (default: process)",
-    )
-
-
-def _grade(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     from grader.grading.grade import grade
     from grader.notebook.workspace import session_folder
     from grader.sandbox.sandbox import TooOpen

@@ -31,11 +31,11 @@ from grader.sandbox.sandbox import LEVELS, TIMEOUT_S, Sandbox, SandboxError, Too
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.zygote import SharedZygote, StartedParent
 from grader.submission.submission import nothing_handed_in
+from grader.util.threads import use_one_thread
 
 LONGEST_TEMPORARY = (
     70  # characters of the temporary folder's path; with what is added, a socket's address has at most 107
 )
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
 @dataclass(frozen=True)
@@ -187,8 +187,7 @@ class Local:
         self._torch = torch
         self._shares = sys.platform == "linux" and len(os.fsencode(tempfile.gettempdir())) <= LONGEST_TEMPORARY
         self._folder = new_folder()
-        for name, number in ONE_THREAD.items():
-            os.environ.setdefault(name, number)  # before a grading process imports NumPy
+        use_one_thread()  # before a grading process imports NumPy
         self._warm = StartedParent(torch, self._folder) if sys.platform == "linux" else None
         self._begin()
 

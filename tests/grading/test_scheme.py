@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from grader.cli import classroom
+from grader.cli import options
 from grader.course import registry
 from grader.grading import batch, dask_pool
 from grader.grading.journal import begun_with
@@ -67,12 +67,12 @@ def run(graded, tmp_path, monkeypatch):
 
 def options_of_class() -> set[str]:
     commands = argparse.ArgumentParser().add_subparsers()
-    classroom.add(commands)
+    next(command for command in options.COMMANDS if command.name == "class").add(commands, print)
     return {action.dest for action in commands.choices["class"]._actions} - {"help"}
 
 
 def test_every_option_is_kept_in_the_journal_or_has_a_reason_why_not():
-    kept, alone = set(classroom.OF_THE_RUN), set(classroom.OF_THE_CALL)
+    kept, alone = set(options.OF_THE_RUN), set(options.OF_THE_CALL)
     assert kept | alone == options_of_class() and not kept & alone
     assert set(CHOICES) == kept - {"course", "require_isolation"}, "an option that is kept belongs in these tests"
 
@@ -80,7 +80,7 @@ def test_every_option_is_kept_in_the_journal_or_has_a_reason_why_not():
 def test_the_journal_s_first_line_has_all_that_is_kept(run):
     assert run() == 0
     first = json.loads((run.out / "journal.jsonl").read_text().splitlines()[0])["settings"]
-    assert set(first) == {*classroom.OF_THE_RUN.values(), "lessons_chosen_by"}
+    assert set(first) == {*options.OF_THE_RUN.values(), "lessons_chosen_by"}
 
 
 @pytest.mark.parametrize("option", CHOICES)
@@ -103,7 +103,7 @@ def test_another_setting_is_refused_by_name(run, capsys, option, first):
     capsys.readouterr()
     assert run("--resume", *other) == 2
     told = capsys.readouterr().err
-    name = "--" + classroom.OF_THE_RUN[option].removesuffix("_s").replace("_", "-")
+    name = "--" + options.OF_THE_RUN[option].removesuffix("_s").replace("_", "-")
     assert (
         "was begun with other settings" in told
         and f" {name} " in told
