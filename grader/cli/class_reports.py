@@ -39,7 +39,9 @@ def summary(report: Any, out: Path) -> str:
     from grader.reports.room import ClassSummary, remarks, told
 
     room = ClassSummary(report)
-    scores = f"mean {100 * room.mean:.0f} %, median {100 * room.median:.0f} %" if room.shares else "nobody has a score"
+    scores = "nobody has a score"
+    if room.mean is not None and room.median is not None:
+        scores = f"mean {100 * room.mean:.0f} %, median {100 * room.median:.0f} %"
     lines = [*remarks(room), f"{counted(len(report.submissions), 'learner')}, {scores}; isolation: {report.isolation}."]
     if room.mistakes:
         lines += ["", "The most frequent mistakes:"]

@@ -13,6 +13,7 @@ from grader.cli.exits import say
 from grader.cli.options import OF_THE_RUN
 from grader.course import registry
 from grader.util.errors import InputError
+from grader.util.words import abridged
 
 HALF = "half of the learners"  # who chose the lessons, in the journal's head
 
@@ -65,7 +66,6 @@ def _named(options: argparse.Namespace, learners: Sequence[str]) -> dict[str, An
 
 
 def _roster(options: argparse.Namespace, learners: Sequence[str]) -> Any:
-    from grader.grading.roster import shown
     from grader.submission import enrolled
 
     if options.by and not options.roster:
@@ -76,8 +76,8 @@ def _roster(options: argparse.Namespace, learners: Sequence[str]) -> Any:
     if not any(map(roster.of, learners)):  # every grade book would be empty
         raise InputError(
             f"{options.folder} has no learner whose name stands in the column {roster.column!r} of {options.roster}. The column has "
-            f"{shown([one.key for one in roster.people])}; the folder has {shown(learners)}. Name another column with --by, or sort the "
-            "work anew with `grader collect` and this roster."
+            f"{abridged([one.key for one in roster.people])}; the folder has {abridged(learners)}. Name another column with --by, or sort "
+            "the work anew with `grader collect` and this roster."
         )
     for sentence in roster.notes:
         say(sentence)

@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from grader.cli.exits import NOT_GRADED, STOPPED, complain, say
-from grader.cli.grade import below, outcome
+from grader.cli.grade import outcome
 from grader.course import registry
 from grader.util import lacking
 from grader.util.errors import InputError
+from grader.util.words import abridged
 
 
 def run(options: argparse.Namespace) -> int:
@@ -20,27 +21,28 @@ def run(options: argparse.Namespace) -> int:
     from grader.cli.out import JOURNAL, prepared
     from grader.grading import batch
     from grader.grading.grade import asked
-    from grader.grading.journal import begun_with
+    from grader.grading.journal import load
     from grader.grading.kept import keys_of
     from grader.grading.marks import checked
-    from grader.grading.roster import entries, same_names, shown
+    from grader.grading.roster import entries, same_names
     from grader.sandbox.isolation import REMEDY, SandboxError
 
     options.resume = options.resume or options.rescore or bool(options.regrade)
     found, passed_over = entries(options.folder)
     options.regrade = keys_of(options.regrade, found)
     journal = options.out / JOURNAL
-    begun = begun_with(journal) if options.resume and journal.is_file() else {}
+    earlier = load(journal) if journal.is_file() else None
+    begun = (earlier.settings or {}) if earlier and options.resume else {}
     about, chosen = class_settings.resolved(options, found, begun)
     if passed_over:
-        say(f"not graded, because they are neither a learner's folder nor a notebook: {shown(passed_over)}.")
+        say(f"not graded, because they are neither a learner's folder nor a notebook: {abridged(passed_over)}.")
     for sentence in same_names(found):
         say(sentence)
     checked(about["weights"], [name for lesson in about["lessons"] for name in asked(lesson, about["exercises"])])
     for sentence in class_settings.continued(options, begun, about) if begun else ():
         say(sentence)
     _with_torch(about["lessons"])
-    for sentence in prepared(options.out, options.folder, options.resume):
+    for sentence in prepared(options.out, options.folder, options.resume, earlier):
         say(sentence)
     for sentence in chosen.sentences() if chosen else ():
         say(sentence)
@@ -93,7 +95,7 @@ def _graded(
     from grader.cli.out import JOURNAL
     from grader.cli.progress import Progress
     from grader.grading import batch, collected
-    from grader.grading.journal import Journal
+    from grader.grading.journal import Journal, from_line
     from grader.grading.kept import kept
     from grader.grading.scheme import MarkingScheme
 
@@ -108,7 +110,7 @@ def _graded(
         with Progress(len(before.left), len(results)) as progress:
             for line in batch.graded(before.left, settings, pool):
                 journal.add(line)
-                result = batch.read(line)
+                result = from_line(line)
                 results[result.key] = result
                 progress.tell(result.report)
         pool.close()  # before the reports, for which this process imports the lessons
@@ -127,7 +129,5 @@ def _graded(
         report = class_reports.written(report, MarkingScheme.of(about), options.out)
         journal.finish()
     print(class_reports.summary(report, options.out))
-    for sentence in filter(None, [below(report, options.min_score)]):
-        say(sentence)
     code = outcome(report, options.min_score, everything=False)
     return complain("to grade these again, run the same command with --resume.", code) if code == NOT_GRADED else code

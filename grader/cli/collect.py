@@ -8,7 +8,7 @@ from typing import Any
 
 from grader.cli.exits import NOT_PASSED, PASSED, complain, harmless, say
 from grader.util.errors import InputError
-from grader.util.words import counted
+from grader.util.words import abridged, counted
 
 MOST = 40  # files told that were not placed; collected.csv and the sources have all
 
@@ -86,8 +86,7 @@ def _others(others: list[tuple[str, str]]) -> list[str]:
 
 def _absent(roster: Any, here: set[str]) -> list[str]:
     absent = [one.key for one in roster.people if one.key not in here]
-    more = f" and {len(absent) - 20} more" if len(absent) > 20 else ""
-    return ["", f"On the roster, but nothing was handed in here: {', '.join(absent[:20])}{more}."] if absent else []
+    return ["", f"On the roster, but nothing was handed in here: {abridged(absent, 20)}."] if absent else []
 
 
 def _learner(one: Any) -> str:

@@ -66,8 +66,6 @@ def run(options: argparse.Namespace) -> int:
     ]  # each, whatever became of another
     if not all(written):
         return BAD_INPUT
-    for sentence in filter(None, [below(report, options.min_score)]):
-        say(sentence)
     code = outcome(report, options.min_score, everything=True)
     return complain(_without_score(report), code) if code == NOT_GRADED else code
 
@@ -146,31 +144,22 @@ def write_report(form: str, file: str, report: Any, visibility: str = "visible")
 
 
 def outcome(report: Any, threshold: tuple[float, bool] | None, *, everything: bool) -> int:
-    """The exit code: what could not be graded comes first, then --min-score.
+    """Says who does not reach --min-score, and returns the exit code: what could not be graded comes first.
 
     everything: whether without --min-score everything is to pass, as for one's own work; of a class nobody asks that.
     """
-    if any(one.ungraded for one in report.submissions):
-        return NOT_GRADED
-    if threshold is None:
-        verdicts = [verdict for one in report.submissions for verdict in one.verdicts]
-        return NOT_PASSED if everything and not (verdicts and all(verdicts)) else PASSED
-    return NOT_PASSED if _below(report, threshold) else PASSED
-
-
-def below(report: Any, threshold: tuple[float, bool] | None) -> str:
-    """A sentence on who does not reach --min-score; '' where everybody who has a score does."""
     from grader.reports import text
 
-    found = _below(report, threshold) if threshold else []
-    if not found:
-        return ""
-    number, percent = threshold
-    who = [f"{text.one_line(one.name, 60)} ({text.points(one)})" for one in found]
-    return f"below --min-score {number:g}{'%' if percent else ''}: {text.listed(who, 20)}."
-
-
-def _below(report: Any, threshold: tuple[float, bool]) -> list[Any]:
-    number, percent = threshold
-    scored = [one for one in report.submissions if not one.ungraded]
-    return [one for one in scored if one.score < (number * one.max_score / 100 if percent else number) - 1e-9]
+    below = []
+    if threshold is not None:
+        number, percent = threshold
+        scored = [one for one in report.submissions if not one.ungraded]
+        below = [one for one in scored if one.score < (number * one.max_score / 100 if percent else number) - 1e-9]
+        who = [f"{text.one_line(one.name, 60)} ({text.points(one)})" for one in below]
+        if who:
+            say(f"below --min-score {number:g}{'%' if percent else ''}: {text.listed(who, 20)}.")
+    if any(one.ungraded for one in report.submissions):
+        return NOT_GRADED
+    verdicts = [verdict for one in report.submissions for verdict in one.verdicts]
+    failed = everything and threshold is None and not (verdicts and all(verdicts))
+    return NOT_PASSED if below or failed else PASSED

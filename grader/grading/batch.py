@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 from grader.course import own, registry
 from grader.grading.grade import ENVIRONMENT, all_ours, grade_submission
-from grader.grading.journal import JournalEntry, from_line, to_line
+from grader.grading.journal import JournalEntry, to_line
 from grader.grading.roster import PackedSubmission, RosterEntry, pack, unpack
 from grader.judging.verdict import Report, SubmissionReport
 from grader.sandbox.sandbox import LEVELS, TIMEOUT_S, Sandbox, SandboxError, TooOpen
@@ -220,7 +220,7 @@ class Local:
         if self._warm is not None:
             self._warm.close()
         if self._shares:
-            forkserver._forkserver._stop()  # it would stay as long as this process
+            forkserver._forkserver._stop()  # type: ignore[attr-defined]  # it would stay as long as this process
         remove_folder(self._folder)
 
 
@@ -316,8 +316,3 @@ def report_of(results: Sequence[JournalEntry], settings: Settings) -> Report:
     """One report of all, in the order given; its isolation is the weakest that held."""
     held = min((result.isolation for result in results), key=LEVELS.index, default="process")
     return Report(tuple(result.report for result in results), settings.seed, isolation=held, course=registry.title())
-
-
-def read(line: bytes) -> JournalEntry:
-    """A line that graded() yielded."""
-    return from_line(line)

@@ -53,12 +53,15 @@ def grade_submission(
     """
     with ExitStack() as stack:
         reader = sandbox.reader if sandbox is not None else stack.enter_context(Reader())
-        try:
-            submission = path if isinstance(path, Submission) else read_submission(path, name, lessons, reader)
-        except SandboxError as error:
-            asked_for = lessons or lesson_of_name(Path(path)).split() or None
-            unread = nothing_handed_in(name or of_learner(Path(path).stem), str(path), asked_for)
-            return all_ours(unread.name, unread.path, unread.lessons, exercises, _words(error))
+        if isinstance(path, Submission):
+            submission = path
+        else:
+            try:
+                submission = read_submission(path, name, lessons, reader)
+            except SandboxError as error:
+                lessons = lessons or lesson_of_name(Path(path)).split() or None
+                unread = nothing_handed_in(name or of_learner(Path(path).stem), str(path), lessons)
+                return all_ours(unread.name, unread.path, unread.lessons, exercises, _words(error))
         torch = _needs_torch(submission)
         if sandbox is None:
             sandbox = stack.enter_context(Sandbox(timeout_s, torch=torch, reader=reader))
@@ -240,7 +243,7 @@ def all_ours(
     name: str, path: str, lessons: Sequence[str], exercises: Sequence[str] | None, why: str, notes: tuple[str, ...] = ()
 ) -> SubmissionReport:
     """The report on a submission of which the grader could do nothing."""
-    reports = []
+    reports: list[LessonReport] = []
     for lesson in lessons:
         judged = tuple(ours(exercise, why) for exercise in asked(lesson, exercises))
         points = {verdict.exercise: registry.exercise(verdict.exercise).points for verdict in judged}
@@ -263,8 +266,10 @@ def limited(verdict: Verdict, most: int = MAX_TEXT) -> Verdict:
         return kept
 
     line = verdict.line and replace(verdict.line, text=cut(verdict.line.text), function=cut(verdict.line.function))
-    single = {key: cut(getattr(verdict, key)) for key in ("headline", "slip", "experiment", "look", "printed")}
-    several = {
+    single: dict[str, Any] = {
+        key: cut(getattr(verdict, key)) for key in ("headline", "slip", "experiment", "look", "printed")
+    }
+    several: dict[str, Any] = {
         key: tuple(cut(text) for text in getattr(verdict, key))
         for key in ("sentences", "verified", "details", "warned")
     }

@@ -13,10 +13,11 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, is_dataclass
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from types import NoneType, TracebackType
+from types import NoneType
 from typing import Any, BinaryIO, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -59,11 +60,25 @@ def from_line(line: bytes) -> JournalEntry:
     return result
 
 
-class Journal:
+@dataclass
+class JournalContents:
+    """What a journal's file holds.
+
+    settings: None where not even its first line is whole. results: the last of each key. finished: whether that run's reports were
+    written. dropped: how many lines could not be read; what they told is graded again. length: of its whole lines.
+    """
+
+    settings: dict[str, Any] | None = None
+    results: dict[str, JournalEntry] = field(default_factory=dict)
+    finished: bool = False
+    dropped: int = 0
+    length: int = 0
+
+
+class Journal(AbstractContextManager["Journal"]):
     """A journal that is open for writing; a context manager. Only one process at a time has it open.
 
-    results: what it held when it was opened, the last of each key. finished: whether that run's reports were written.
-    dropped: how many lines could not be read; what they told is graded again.
+    results, dropped: what it held when it was opened, see JournalContents.
     """
 
     def __init__(self, path: Path, settings: Mapping[str, Any], rescore: bool = False) -> None:
@@ -72,9 +87,6 @@ class Journal:
         Raises: InputError where it belongs to other settings, to no journal at all, or to another process at this moment;
         OSError where the file can't be written."""
         self.path = path
-        self.results: dict[str, JournalEntry] = {}
-        self.finished = False
-        self.dropped = 0
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # grades are for those who grade
         self._file: BinaryIO = open(path, "a+b")
         try:
@@ -88,68 +100,40 @@ class Journal:
             raise
 
     def _open(self, settings: dict[str, Any], rescore: bool) -> None:
-        found = load(self.path)
-        if found.settings is None:  # new, or killed within its first line
+        contents = load(self.path)
+        self.results, self.finished, self.dropped = contents.results, contents.finished, contents.dropped
+        if contents.settings is None:  # new, or killed within its first line
             self._file.truncate(0)
-            self._write(_line({"grader_journal": FORMAT, "settings": settings}))
+            self.add(_line({"grader_journal": FORMAT, "settings": settings}))
             _sync_folder(self.path.parent)
             return
-        changed = compatible(self.path, found.settings, settings, rescore)
-        self._file.truncate(found.length)
-        self.results, self.finished, self.dropped = found.results, found.finished, found.dropped
+        changed = compatible(self.path, contents.settings, settings, rescore)
+        self._file.truncate(contents.length)
         if changed:
-            self._write(_line({"rescored": {key: settings[key] for key in changed}}))
+            self.add(_line({"rescored": {key: settings[key] for key in changed}}))
 
     def add(self, line: bytes) -> None:
-        """Appends a result's line; it is on the disk when this returns. Raises: OSError, for a full disk too."""
-        self._write(line)
-
-    def finish(self) -> None:
-        """Notes that the reports of all results were written."""
-        self._write(_line({"finished": True}))
-
-    def _write(self, line: bytes) -> None:
+        """Appends a line; it is on the disk when this returns. Raises: OSError, for a full disk too."""
         self._file.seek(0, os.SEEK_END)
         self._file.write(line)
         self._file.flush()
         os.fsync(self._file.fileno())
 
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
+    def finish(self) -> None:
+        """Notes that the reports of all results were written."""
+        self.add(_line({"finished": True}))
 
     def close(self) -> None:
         self._file.close()
 
-
-@dataclass
-class Found:
-    """What a journal's file holds. settings: None where not even its first line is whole; length: of its whole lines."""
-
-    settings: dict[str, Any] | None = None
-    results: dict[str, JournalEntry] = field(default_factory=dict)
-    finished: bool = False
-    dropped: int = 0
-    length: int = 0
-
-
-def begun_with(path: Path) -> dict[str, Any]:
-    """The settings of a journal, rescored or not; none where its first line is not whole. Raises: as load()."""
-    with open(path, "rb") as file:
-        line = file.readline()
-        settings = _settings(line, path) if line.endswith(b"\n") else {}
-        for line in file if settings else ():
-            if line.startswith(RESCORED) and line.endswith(b"\n"):
-                settings |= _read(line)["rescored"]
-    return settings
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 def compatible(path: Path, begun: Mapping[str, Any], settings: Mapping[str, Any], rescore: bool) -> dict[str, str]:
     """What changes of the marking scheme, in words, where a run continues. Raises: InputError where it may not continue so."""
-    found = scheme.differences(begun, settings, settings)
-    refused = {key: said for key, said in found.items() if not (rescore and key in scheme.KEYS)}
+    changes = scheme.differences(begun, settings, settings)
+    refused = {key: sentence for key, sentence in changes.items() if not (rescore and key in scheme.KEYS)}
     if refused:
         advice = ["Leave these options out to continue with the journal's, or name another folder to start a new run."]
         if not set(refused) - {"course", "isolation"}:  # no options
@@ -159,42 +143,40 @@ def compatible(path: Path, begun: Mapping[str, Any], settings: Mapping[str, Any]
                 "To change the marking scheme of this run on purpose, add --rescore: nothing is graded again for it."
             )
         raise InputError(f"{path} was begun with other settings: {', '.join(refused.values())}. {' '.join(advice)}")
-    return found
+    return changes
 
 
-def load(path: Path) -> Found:
+def load(path: Path) -> JournalContents:
     """Reads a journal. Raises: InputError for a file that is no journal, OSError where it can't be read."""
-    found = Found()
+    contents = JournalContents()
     with open(path, "rb") as file:
         for line in file:
             if not line.endswith(b"\n"):  # torn by a kill: the next result takes its place
                 break
-            found.length += len(line)
-            if found.settings is None:
-                found.settings = _settings(line, path)
+            contents.length += len(line)
+            if contents.settings is None:
+                contents.settings = _settings(line, path)
             else:
-                _take(found, line)
-    if found.settings is None and path.stat().st_size and not _begins_as_ours(path):
+                try:
+                    _take(contents, contents.settings, line)
+                except ValueError:
+                    contents.dropped += 1
+    if contents.settings is None and not b'{"grader_journal"'.startswith(path.read_bytes()[:17]):
         raise InputError(f"{path} is not a journal of this grader; name another folder.")
-    return found
+    return contents
 
 
-def _take(found: Found, line: bytes) -> None:
-    try:
-        if line.startswith(FINISHED):
-            found.finished = True
-            return
-        if line.startswith(RESCORED):
-            assert found.settings is not None
-            found.settings |= _read(line)["rescored"]
-            found.finished = False
-            return
+def _take(contents: JournalContents, settings: dict[str, Any], line: bytes) -> None:
+    """Puts what a line tells into the contents. Raises: ValueError where it can't be read."""
+    if line.startswith(FINISHED):
+        contents.finished = True
+    elif line.startswith(RESCORED):
+        settings |= _read(line)["rescored"]
+        contents.finished = False
+    else:
         result = from_line(line)
-    except ValueError:
-        found.dropped += 1
-        return
-    found.finished = False
-    found.results[result.key] = result
+        contents.finished = False
+        contents.results[result.key] = result
 
 
 def _settings(line: bytes, path: Path) -> dict[str, Any]:
@@ -210,22 +192,14 @@ def _settings(line: bytes, path: Path) -> dict[str, Any]:
     return settings
 
 
-def _begins_as_ours(path: Path) -> bool:
-    return b'{"grader_journal"'.startswith(path.read_bytes()[:17])
-
-
 def _sync_folder(folder: Path) -> None:
     """Makes a new file's name as lasting as its content."""
-    try:
+    with suppress(OSError):  # Windows opens no folders
         handle = os.open(folder, os.O_RDONLY)
-    except OSError:  # Windows opens no folders
-        return
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 # --- a report as JSON ------------------------------------------------------------------------
@@ -246,8 +220,8 @@ def _encoded(value: Any) -> Any:
         _check_dtype(value.dtype)
         data = base64.b64encode(value.tobytes()).decode()
         return {"dtype": value.dtype.str, "shape": list(value.shape), "data": data}
-    if is_dataclass(value):
-        pairs = ((name, kind, getattr(value, name)) for name, kind in _types(type(value)).items())
+    if hasattr(value, "__dataclass_fields__"):
+        pairs = ((name, kind, getattr(value, name)) for name, kind in _types(value.__class__).items())
         items = {name: _encoded(np.asarray(each) if kind is np.ndarray else each) for name, kind, each in pairs}
         return list(items.values()) if isinstance(value, AS_LISTS) else items
     if isinstance(value, Mapping):
@@ -268,7 +242,7 @@ def _decoded(kind: Any, data: Any) -> Any:
         _check_dtype(dtype)
         raw = base64.b64decode(data["data"], validate=True)
         return np.frombuffer(bytearray(raw), dtype).reshape([int(size) for size in data["shape"]])
-    if is_dataclass(kind):
+    if hasattr(kind, "__dataclass_fields__"):
         items = dict(zip(_types(kind), data, strict=True)) if kind in AS_LISTS else data
         return kind(**{name: _decoded(each, items[name]) for name, each in _types(kind).items()})
     if NoneType in inner:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from grader.grading.journal import JournalEntry
-from grader.grading.roster import RosterEntry, pack, shown
+from grader.grading.roster import RosterEntry, pack
 from grader.util.errors import InputError
 from grader.util.names import printable
+from grader.util.words import abridged
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ class Kept:
 
 def kept(found: Sequence[RosterEntry], graded: Mapping[str, JournalEntry], again: Collection[str] = ()) -> Kept:
     """found: who is in the class's folder now. graded: the journal's results. again: keys of those to grade whatever was found."""
-    results, why = {}, {"added": [], "changed": [], "again": [], "not graded completely": []}
+    results: dict[str, JournalEntry] = {}
+    why: dict[str, list[str]] = {"added": [], "changed": [], "again": [], "not graded completely": []}
     left = []
     for one in found:
         result = graded.get(one.key)
@@ -52,8 +54,8 @@ def _said(why: Mapping[str, Sequence[str]], gone: Sequence[str]) -> list[str]:
         "again": "Graded again as asked",
         "not graded completely": "Could not be graded completely, tried again",
     }
-    said = [f"{told[reason]}: {shown(names)}." for reason, names in why.items() if names]
-    return [*said, f"No longer in the folder, and in no report: {shown(gone)}."] if gone else said
+    said = [f"{told[reason]}: {abridged(names)}." for reason, names in why.items() if names]
+    return [*said, f"No longer in the folder, and in no report: {abridged(gone)}."] if gone else said
 
 
 def keys_of(asked: Sequence[str], found: Sequence[RosterEntry]) -> frozenset[str]:

@@ -205,8 +205,3 @@ def _lay(file: Packed, path: Path) -> None:
         os.mkfifo(path)
         return
     os.utime(path, ns=(file.changed_ns, file.changed_ns))
-
-
-def shown(names: Sequence[str], most: int = 5) -> str:
-    """Some names and how many more there are."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

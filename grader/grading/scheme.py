@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from grader.submission.enrolled import Enrolled, Person
-from grader.util.words import counted
+from grader.util.words import abridged, counted
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,7 @@ def _changed(key: str, was: Any, now: Any) -> str:
     if key in ("weights", "roster") and was and now:
         theirs, mine = (_entries(key, value) for value in (was, now))
         others = sorted(name for name in theirs.keys() | mine.keys() if theirs.get(name) != mine.get(name))
-        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
-        return (
-            f"{_flag(key)} (differs for {', '.join(others[:5])}{more})" if others else f"{_flag(key)} (another column)"
-        )
+        return f"{_flag(key)} ({f'differs for {abridged(others)}' if others else 'another column'})"
     return f"{_flag(key)} {_shown(key, was)} (now {_shown(key, now)})"
 
 

@@ -23,7 +23,7 @@ from grader.sandbox.zygote import StartedParent
 from grader.submission.archives import Quota
 from grader.submission.ipynb import Notebook, NotebookCell, Unreadable, printable
 from grader.submission.plan import Plan, Pristine, RunCell
-from grader.submission.reads import Rules
+from grader.submission.reads import LocalReader, Rules
 from grader.worker import protocol
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ class _FreshProcess(SpawnedWorker):
             self._process.wait()
 
 
-class Reader:
-    """Reads as reads.Reads says, and archives. A context manager; what it forks from starts at once and is ready when it is asked.
+class Reader(LocalReader):
+    """Reads notebooks, and archives. A context manager; what it forks from starts at once and is ready when it is asked.
 
     patience: how many times as long everything may take; for what is a whole class's.
     """

@@ -10,7 +10,7 @@ import pytest
 from grader.cli import options
 from grader.course import registry
 from grader.grading import batch, dask_pool
-from grader.grading.journal import begun_with
+from grader.grading.journal import load
 from grader.judging.verdict import Verdict
 from tests.grading.test_handed_in import FIRST, hand_in
 from tests.submission.test_enrolled import CANVAS
@@ -88,9 +88,9 @@ def test_the_journal_s_first_line_has_all_that_is_kept(run):
 def test_a_run_that_continues_keeps_every_setting(run, option, continues):
     given, _ = CHOICES[option]
     assert run(*given) == 0
-    settings, about, files = run.settings, begun_with(run.out / "journal.jsonl"), run.files()
+    settings, about, files = run.settings, load(run.out / "journal.jsonl").settings, run.files()
     assert run(*continues) == 0
-    assert (run.settings, begun_with(run.out / "journal.jsonl"), run.files()) == (settings, about, files)
+    assert (run.settings, load(run.out / "journal.jsonl").settings, run.files()) == (settings, about, files)
     assert run(*continues, *given) == 0 and run.files() == files, "the same setting, named again, is no other"
 
 
@@ -132,7 +132,7 @@ def test_what_rescore_does_not_name_stays(run):
         run("--roster", "{here}/all", "--assignment", "A (1)", "--max-points", "10", "--weights", "{here}/seven") == 0
     )
     assert run("--rescore", "--partial") == 0
-    about = begun_with(run.out / "journal.jsonl")
+    about = load(run.out / "journal.jsonl").settings
     assert (about["partial"], about["max_points"], about["assignment"], about["weights"]) == (
         True,
         10,
@@ -143,7 +143,7 @@ def test_what_rescore_does_not_name_stays(run):
     assert (
         run("--rescore", "--weights", "none", "--roster", "none", "--max-points", "none", "--assignment", "none") == 0
     )
-    about = begun_with(run.out / "journal.jsonl")
+    about = load(run.out / "journal.jsonl").settings
     assert [about[key] for key in ("weights", "roster", "max_points", "assignment", "partial")] == [
         None,
         None,
@@ -195,4 +195,4 @@ def test_a_rescored_run_is_not_finished_until_its_reports_are_written(run, monke
         patch.setattr(class_reports, "written", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         assert run("--rescore", "--partial") == 130
     assert run() == 2, "as with every run that was stopped, --resume is to continue it"
-    assert run("--resume") == 0 and begun_with(run.out / "journal.jsonl")["partial"] is True
+    assert run("--resume") == 0 and load(run.out / "journal.jsonl").settings["partial"] is True

@@ -130,7 +130,7 @@ class _WorkerThread(threading.Thread):
         if self._sandbox is None:
             self._sandbox = _StoppableSandbox(self._of.timeout_s, zygote=self._of.zygote)
             self._sandbox.stopping = self._of.stopping
-        read = read_submission(task.file, reads=self._sandbox.reader, base=task.learner.parent)
+        read = read_submission(task.file, reader=self._sandbox.reader, base=task.learner.parent)
         if read.unreadable:
             return WatchResult(task, stamp, problem=read.unreadable)
         lesson, *others = read.lessons
