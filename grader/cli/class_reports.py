@@ -10,9 +10,9 @@ from grader.cli.exits import say
 from grader.util.words import counted
 
 
-def written(report: Any, scheme: Any, out: Path) -> Any:
+def write_reports(report: Any, scheme: Any, out: Path) -> Any:
     """Puts the points on, writes every report, and returns the one that they show."""
-    from grader.cli.out import copied
+    from grader.cli.out import copy_folder
     from grader.grading import pseudonyms
     from grader.grading.marks import valued
     from grader.reports import canvas, folder, moodle
@@ -29,7 +29,7 @@ def written(report: Any, scheme: Any, out: Path) -> Any:
     report = replace(report, notes=(*report.notes, *books.remarks(room)))
     if scheme.anonymous:
         report = pseudonyms.anonymous(report, pseudonyms.chosen(out, [one.name for one in report.submissions]))
-    folder.write_all(report, out, books=books, named=not scheme.anonymous, before_change=lambda: say(copied(out)))
+    folder.write_all(report, out, books=books, named=not scheme.anonymous, before_change=lambda: say(copy_folder(out)))
     return report
 
 

@@ -18,7 +18,7 @@ from grader.util.words import abridged
 HALF = "half of the learners"  # who chose the lessons, in the journal's head
 
 
-def resolved(options: argparse.Namespace, found: list, begun: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+def resolve_settings(options: argparse.Namespace, found: list, begun: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     """What the run is graded and marked with, as its journal keeps it: what this call names, else what the run was begun with,
     else the defaults. Also the choice of lessons, None where somebody made it. Raises: InputError."""
     from grader.grading.dask_pool import course_digest
@@ -26,7 +26,7 @@ def resolved(options: argparse.Namespace, found: list, begun: Mapping[str, Any])
     from grader.grading.scheme import MarkingScheme
     from grader.sandbox.sandbox import TIMEOUT_S
 
-    named = _named(options, [one.name for one in found])
+    named = _named_settings(options, [one.name for one in found])
     if named.get("anonymous") and (named.get("roster") or named.get("assignment")):
         raise InputError(
             "--anonymous writes no grade book, so --roster and --assignment have no use; leave one of them out."
@@ -47,7 +47,7 @@ def resolved(options: argparse.Namespace, found: list, begun: Mapping[str, Any])
     return about, chosen
 
 
-def _named(options: argparse.Namespace, learners: Sequence[str]) -> dict[str, Any]:
+def _named_settings(options: argparse.Namespace, learners: Sequence[str]) -> dict[str, Any]:
     """Those of the journal's settings that this call names."""
     from grader.grading.marks import read_weights
     from grader.grading.scheme import MarkingScheme
@@ -84,7 +84,9 @@ def _roster(options: argparse.Namespace, learners: Sequence[str]) -> Any:
     return json.loads(json.dumps(asdict(roster)))  # as the journal gives it back
 
 
-def continued(options: argparse.Namespace, begun: Mapping[str, Any], about: Mapping[str, Any]) -> Iterator[str]:
+def notes_on_continuing(
+    options: argparse.Namespace, begun: Mapping[str, Any], about: Mapping[str, Any]
+) -> Iterator[str]:
     """What holds where a run continues. Raises: InputError where this call names other settings."""
     from grader.cli.out import JOURNAL
     from grader.grading import scheme

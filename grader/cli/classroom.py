@@ -18,12 +18,12 @@ from grader.util.words import abridged
 
 def run(options: argparse.Namespace) -> int:
     from grader.cli import class_settings
-    from grader.cli.out import JOURNAL, prepared
+    from grader.cli.out import JOURNAL, prepare_folder
     from grader.grading import batch
-    from grader.grading.grade import asked
+    from grader.grading.grade import exercises_that_count
     from grader.grading.journal import load
-    from grader.grading.kept import keys_of
     from grader.grading.marks import checked
+    from grader.grading.resume import keys_of
     from grader.grading.roster import entries, same_names
     from grader.sandbox.isolation import REMEDY, SandboxError
 
@@ -33,16 +33,19 @@ def run(options: argparse.Namespace) -> int:
     journal = options.out / JOURNAL
     earlier = load(journal) if journal.is_file() else None
     begun = (earlier.settings or {}) if earlier and options.resume else {}
-    about, chosen = class_settings.resolved(options, found, begun)
+    about, chosen = class_settings.resolve_settings(options, found, begun)
     if passed_over:
         say(f"not graded, because they are neither a learner's folder nor a notebook: {abridged(passed_over)}.")
     for sentence in same_names(found):
         say(sentence)
-    checked(about["weights"], [name for lesson in about["lessons"] for name in asked(lesson, about["exercises"])])
-    for sentence in class_settings.continued(options, begun, about) if begun else ():
+    checked(
+        about["weights"],
+        [name for lesson in about["lessons"] for name in exercises_that_count(lesson, about["exercises"])],
+    )
+    for sentence in class_settings.notes_on_continuing(options, begun, about) if begun else ():
         say(sentence)
     _with_torch(about["lessons"])
-    for sentence in prepared(options.out, options.folder, options.resume, earlier):
+    for sentence in prepare_folder(options.out, options.folder, options.resume, earlier):
         say(sentence)
     for sentence in chosen.sentences() if chosen else ():
         say(sentence)
@@ -96,19 +99,19 @@ def _graded(
     from grader.cli.progress import Progress
     from grader.grading import batch, collected
     from grader.grading.journal import Journal, from_line
-    from grader.grading.kept import kept
+    from grader.grading.resume import plan_resume
     from grader.grading.scheme import MarkingScheme
 
     about["isolation"] = batch.isolation_of(pool, settings)
     with Journal(options.out / JOURNAL, about, options.rescore) as journal:
         if journal.dropped:
             say(f"{journal.dropped} lines of {journal.path} can't be read; those submissions are graded again.")
-        before = kept(found, journal.results, options.regrade)
-        for sentence in before.sentences:
+        plan = plan_resume(found, journal.results, options.regrade)
+        for sentence in plan.sentences:
             say(sentence)
-        results = dict(before.results)
-        with Progress(len(before.left), len(results)) as progress:
-            for line in batch.graded(before.left, settings, pool):
+        results = dict(plan.results)
+        with Progress(len(plan.left), len(results)) as progress:
+            for line in batch.graded(plan.left, settings, pool):
                 journal.add(line)
                 result = from_line(line)
                 results[result.key] = result
@@ -126,7 +129,7 @@ def _graded(
                 (name, "Not graded, because it is neither a learner's folder nor a notebook.") for name in beside
             ),
         )
-        report = class_reports.written(report, MarkingScheme.of(about), options.out)
+        report = class_reports.write_reports(report, MarkingScheme.of(about), options.out)
         journal.finish()
     print(class_reports.summary(report, options.out))
     code = outcome(report, options.min_score, everything=False)

@@ -11,7 +11,7 @@ from grader.util.errors import InputError
 JOURNAL = "journal.jsonl"
 
 
-def prepared(out: Path, graded: Path, resume: bool, earlier: JournalContents | None) -> list[str]:
+def prepare_folder(out: Path, graded: Path, resume: bool, earlier: JournalContents | None) -> list[str]:
     """Makes the folder ready for a run. earlier: the journal in it. Returns: sentences on what was done with an earlier run.
 
     Raises: InputError where it holds something else, an unfinished run without --resume, or lies in the class's folder.
@@ -34,15 +34,15 @@ def prepared(out: Path, graded: Path, resume: bool, earlier: JournalContents | N
     if earlier.finished and not resume:
         backup = _backup(out)
         out.rename(backup)
-        return [_kept(backup)]
+        return [_backup_note(backup)]
     return []
 
 
-def copied(out: Path) -> str:
+def copy_folder(out: Path) -> str:
     """Copies the folder beside itself, before a run that goes on replaces reports in it. Returns: a sentence that says so."""
     backup = _backup(out)
     shutil.copytree(out, backup)
-    return _kept(backup)
+    return _backup_note(backup)
 
 
 def _backup(out: Path) -> Path:
@@ -52,5 +52,5 @@ def _backup(out: Path) -> Path:
     return backup
 
 
-def _kept(backup: Path) -> str:
+def _backup_note(backup: Path) -> str:
     return f"the earlier run is kept in {backup}."

@@ -74,13 +74,13 @@ def grade_submission(
         stack.callback(sandbox.end_submission)
         stack.callback(reader.end)
         seed = registry.SEED if seed is None else seed
-        sandbox.begin_submission(sum(len(asked(lesson, exercises)) for lesson in submission.lessons))
+        sandbox.begin_submission(sum(len(exercises_that_count(lesson, exercises)) for lesson in submission.lessons))
         reports: list[LessonReport] = []
         solutions = Resemblance()
         for lesson in submission.lessons:
             if reports:
                 done(_so_far(submission, reports))
-            names = asked(lesson, exercises)
+            names = exercises_that_count(lesson, exercises)
             reports.append(_grade_lesson(submission, lesson, names, sandbox, seed, deadline or Deadline(), solutions))
     attention = (*submission.attention, *filter(None, [solutions.sentence()]))
     return SubmissionReport(submission.name, submission.path, tuple(reports), submission.message, attention)
@@ -164,7 +164,7 @@ class _Absent:
         return [Observation(failure=self.problem)]
 
 
-def asked(lesson: str, exercises: Sequence[str] | None) -> tuple[str, ...]:
+def exercises_that_count(lesson: str, exercises: Sequence[str] | None) -> tuple[str, ...]:
     """The exercises of a lesson that count: all, or those named."""
     return tuple(name for name in registry.CONTRACT[lesson] if exercises is None or name in exercises)
 
@@ -245,7 +245,7 @@ def all_ours(
     """The report on a submission of which the grader could do nothing."""
     reports: list[LessonReport] = []
     for lesson in lessons:
-        judged = tuple(ours(exercise, why) for exercise in asked(lesson, exercises))
+        judged = tuple(ours(exercise, why) for exercise in exercises_that_count(lesson, exercises))
         points = {verdict.exercise: registry.exercise(verdict.exercise).points for verdict in judged}
         reports.append(LessonReport(lesson, judged, points, notes if not reports else ()))
     return SubmissionReport(name, path, tuple(reports))

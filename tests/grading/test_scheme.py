@@ -192,7 +192,7 @@ def test_a_rescored_run_is_not_finished_until_its_reports_are_written(run, monke
 
     assert run() == 0
     with monkeypatch.context() as patch:
-        patch.setattr(class_reports, "written", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(class_reports, "write_reports", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         assert run("--rescore", "--partial") == 130
     assert run() == 2, "as with every run that was stopped, --resume is to continue it"
     assert run("--resume") == 0 and load(run.out / "journal.jsonl").settings["partial"] is True

@@ -14,7 +14,7 @@ from grader.util.words import abridged
 
 
 @dataclass(frozen=True)
-class Kept:
+class ResumePlan:
     """results: by key, of what is as it was. left: what is graded now. sentences: why, where something was graded before."""
 
     results: dict[str, JournalEntry]
@@ -22,7 +22,9 @@ class Kept:
     sentences: tuple[str, ...]
 
 
-def kept(found: Sequence[RosterEntry], graded: Mapping[str, JournalEntry], again: Collection[str] = ()) -> Kept:
+def plan_resume(
+    found: Sequence[RosterEntry], graded: Mapping[str, JournalEntry], again: Collection[str] = ()
+) -> ResumePlan:
     """found: who is in the class's folder now. graded: the journal's results. again: keys of those to grade whatever was found."""
     results: dict[str, JournalEntry] = {}
     why: dict[str, list[str]] = {"added": [], "changed": [], "again": [], "not graded completely": []}
@@ -43,19 +45,19 @@ def kept(found: Sequence[RosterEntry], graded: Mapping[str, JournalEntry], again
         left.append(one)
         why[reason].append(one.name)
     gone = [result.report.name for key, result in graded.items() if key not in {one.key for one in found}]
-    return Kept(results, tuple(left), tuple(_said(why, gone)) if graded else ())
+    return ResumePlan(results, tuple(left), tuple(_sentences(why, gone)) if graded else ())
 
 
-def _said(why: Mapping[str, Sequence[str]], gone: Sequence[str]) -> list[str]:
+def _sentences(why: Mapping[str, Sequence[str]], gone: Sequence[str]) -> list[str]:
     """Nothing of a first run: all of it is new there."""
-    told = {
+    reasons = {
         "added": "Not in the journal yet, graded now",
         "changed": "Changed since they were graded, graded again",
         "again": "Graded again as asked",
         "not graded completely": "Could not be graded completely, tried again",
     }
-    said = [f"{told[reason]}: {abridged(names)}." for reason, names in why.items() if names]
-    return [*said, f"No longer in the folder, and in no report: {abridged(gone)}."] if gone else said
+    sentences = [f"{reasons[reason]}: {abridged(names)}." for reason, names in why.items() if names]
+    return [*sentences, f"No longer in the folder, and in no report: {abridged(gone)}."] if gone else sentences
 
 
 def keys_of(asked: Sequence[str], found: Sequence[RosterEntry]) -> frozenset[str]:
