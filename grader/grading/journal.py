@@ -104,16 +104,19 @@ class Journal(AbstractContextManager["Journal"]):
         self.results, self.finished, self.dropped = contents.results, contents.finished, contents.dropped
         if contents.settings is None:  # new, or killed within its first line
             self._file.truncate(0)
-            self.add(_line({"grader_journal": FORMAT, "settings": settings}))
+            self._write(_line({"grader_journal": FORMAT, "settings": settings}))
             _sync_folder(self.path.parent)
             return
         changed = compatible(self.path, contents.settings, settings, rescore)
         self._file.truncate(contents.length)
         if changed:
-            self.add(_line({"rescored": {key: settings[key] for key in changed}}))
+            self._write(_line({"rescored": {key: settings[key] for key in changed}}))
 
     def add(self, line: bytes) -> None:
-        """Appends a line; it is on the disk when this returns. Raises: OSError, for a full disk too."""
+        """Appends a result's line; it is on the disk when this returns. Raises: OSError, for a full disk too."""
+        self._write(line)
+
+    def _write(self, line: bytes) -> None:
         self._file.seek(0, os.SEEK_END)
         self._file.write(line)
         self._file.flush()
@@ -121,7 +124,7 @@ class Journal(AbstractContextManager["Journal"]):
 
     def finish(self) -> None:
         """Notes that the reports of all results were written."""
-        self.add(_line({"finished": True}))
+        self._write(_line({"finished": True}))
 
     def close(self) -> None:
         self._file.close()
