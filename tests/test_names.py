@@ -13,7 +13,7 @@ import pytest
 from grader.grading.roster import entries, same_names
 from grader.judging.verdict import Report, SubmissionReport, Verdict
 from grader.reports import canvas, markdown, moodle, page, text
-from grader.util.names import alike, folded, labels, of_learner, printable
+from grader.util.names import folded, labels, of_learner, printable, same_name
 from tests.reports.samples import lesson
 
 UNSEEN = [
@@ -71,7 +71,7 @@ def test_the_exact_name_has_the_label_and_no_other_has_it(name):
 
 def test_names_that_are_nobody_elses_stay_as_they_are():
     names = ("ada", "Bob", "Li Na", "lina", "zoé", "\u0434\u0430", "王芳", "a (2)", "x²")
-    assert labels(names) == names and alike(names) == []
+    assert labels(names) == names and same_name(names) == []
 
 
 @pytest.mark.parametrize(

@@ -13,22 +13,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from grader.cli import author, classroom, collect, grade, learner, release, room, watch
 from grader.cli.arguments import course, lesson_name
-from grader.cli.author import add as add_author
-from grader.cli.classroom import add as add_class
-from grader.cli.collect import add as add_collect
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, STOPPED, complain
-from grader.cli.grade import add as add_grade
-from grader.cli.learner import add as add_learner
-from grader.cli.release import add as add_release
-from grader.cli.room import add as add_room
-from grader.cli.watch import add as add_watch
+from grader.cli.options import COMMANDS
 from grader.course.course import COURSE_ENV, open_course
 from grader.util.errors import AuthorError, InputError
 from grader.util.lacking import why
+from grader.util.threads import use_one_thread
 
-# as `grader --help` lists their commands
-GROUPS = (add_grade, add_collect, add_class, add_watch, add_room, add_release, add_author, add_learner)
+RUN = {
+    "grade": grade.run,
+    "collect": collect.run,
+    "class": classroom.run,
+    "watch": watch.run,
+    "release": release.run,
+    "build": author.run_build,
+    "audit": author.run_audit,
+    "explain": learner.run_explain,
+    "progress": learner.run_progress,
+    "reset": learner.run_reset,
+    "update": learner.run_update,
+    "doctor": learner.run_doctor,
+}
 
 __all__ = ["lesson_name", "main", "parser"]
 
@@ -41,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _take_course(sys.argv[1:] if arguments is None else arguments)
         options = parser().parse_args(arguments)
+        if getattr(options, "judges", False):
+            use_one_thread()
         return options.run(options)
     except SystemExit as ending:  # argparse: --help, --version, or a wrong call
         return ending.code if isinstance(ending.code, int) else BAD_INPUT
@@ -79,18 +88,26 @@ def _take_course(arguments: Sequence[str]) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The arguments of every command."""
-    made = argparse.ArgumentParser(prog="grader", description="Builds, checks and grades the attention course.")
-    made.add_argument(
+    parser = argparse.ArgumentParser(prog="grader", description="Builds, checks and grades the attention course.")
+    parser.add_argument(
         "--version", action=_Version, nargs=0, help="show the version and the lessons that it knows, and exit"
     )
-    made.set_defaults(run=lambda options: made.print_help() or PASSED)  # `grader` alone
-    commands = made.add_subparsers(metavar="COMMAND")
-    for add in GROUPS:
-        add(commands)
-    return made
+    parser.set_defaults(run=lambda options: _print_help(parser))  # `grader` alone
+    commands = parser.add_subparsers(metavar="COMMAND")
+    for command in COMMANDS:
+        command.add(commands, RUN[command.name])
+        if command.name == "watch":  # the room comes next in the list of commands
+            room.add(commands)
+    return parser
+
+
+def _print_help(parser: argparse.ArgumentParser) -> int:
+    parser.print_help()
+    return PASSED
 
 
 class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+
         print(f"grader {open_course().edition()}")
         parser.exit()

@@ -51,28 +51,23 @@ def lesson_name(text: str, among: Iterable[str] | None = None) -> str:
     raise InputError(f"there is no lesson {text!r}; {advice}{needed}")
 
 
-def lesson_list(text: str) -> tuple[str, ...]:
-    """Lessons with commas between them. None at all would stand for all of them: an unset variable of a shell is no choice."""
-    try:
-        named = tuple(dict.fromkeys(lesson_name(part.strip()) for part in text.split(",") if part.strip()))
-    except InputError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if not named:
-        raise argparse.ArgumentTypeError(f"{text!r} names no lesson; leave the option out for all of them")
-    return named
+def list_of(read: Callable[[str], str], what: str) -> Callable[[str], tuple[str, ...]]:
+    """The kind of argument that has several, with commas between them. None is refused: an unset variable of a shell is no choice."""
+
+    def read_list(text: str) -> tuple[str, ...]:
+        try:
+            names = tuple(dict.fromkeys(read(part.strip()) for part in text.split(",") if part.strip()))
+        except InputError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+        if not names:
+            raise argparse.ArgumentTypeError(f"{text!r} names no {what}; leave the option out for all of them")
+        return names
+
+    return read_list
 
 
-def exercise_list(text: str) -> tuple[str, ...]:
-    """Exercises with commas between them."""
-    try:
-        named = tuple(
-            dict.fromkeys(open_course().known_exercise(part.strip()) for part in text.split(",") if part.strip())
-        )
-    except InputError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if not named:
-        raise argparse.ArgumentTypeError(f"{text!r} names no exercise; leave the option out for all of them")
-    return named
+lesson_list = list_of(lesson_name, "lesson")
+exercise_list = list_of(lambda name: open_course().known_exercise(name), "exercise")
 
 
 def name_list(text: str) -> tuple[str, ...]:
@@ -143,6 +138,13 @@ def _float(text: str) -> float:
         return float(text)
     except ValueError:
         return math.nan
+
+
+def requirement(text: str) -> str:
+    """What pip takes on one line."""
+    if not text.strip() or not text.isprintable() or text.lstrip().startswith("-") or "${{" in text:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a single requirement on one line")
+    return text.strip()
 
 
 def chosen(texts: Sequence[str]) -> tuple[str, ...]:

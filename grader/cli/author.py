@@ -8,35 +8,17 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
-from grader.cli.arguments import chosen, command, whole
+from grader.cli.arguments import chosen
 from grader.cli.exits import NOT_PASSED, PASSED, complain
 from grader.course.course import Course, open_course
 from grader.util.errors import AuthorError
 
-BUILDS_AT_ONCE = 2
 _CLOCK = re.compile(r"\b(?:perf_counter|timeit|time_ms)\b")
 
 
-def add(commands: Any) -> None:
-    build = command(commands, "build", _build, "make notebooks and teaching notes from solutions/NN_lesson.py")
-    build.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 01 or 01_three_tokens (default: all)")
-    build.add_argument(
-        "-j",
-        "--jobs",
-        type=whole,
-        default=BUILDS_AT_ONCE,
-        metavar="N",
-        help=f"lessons at once (default: {BUILDS_AT_ONCE}); a lesson that measures times is always built alone",
-    )
-    build.add_argument("--check", action="store_true", help="build nothing; fail if a file is stale")
+def run_build(options: argparse.Namespace) -> int:
 
-    audit = command(commands, "audit", _audit, "prove that lessons and their specifications keep the rules")
-    audit.add_argument("lessons", nargs="*", metavar="LESSON", help="default: all")
-
-
-def _build(options: argparse.Namespace) -> int:
     if options.check:
         return _check_builds(chosen(options.lessons))
     open_course().write_index()  # first: it may be a new lesson that is to be built
@@ -90,7 +72,7 @@ def _built(names: Sequence[str], build: Callable[[Course, str], None], jobs: int
         return all(list(pool.map(one, names)))
 
 
-def _audit(options: argparse.Namespace) -> int:
+def run_audit(options: argparse.Namespace) -> int:
     from grader.authoring.audit import audit, render
 
     findings = audit(open_course(), chosen(options.lessons))

@@ -10,9 +10,9 @@ from grader.cli.exits import say
 from grader.util.words import counted
 
 
-def written(report: Any, scheme: Any, out: Path) -> Any:
+def write_reports(report: Any, scheme: Any, out: Path) -> Any:
     """Puts the points on, writes every report, and returns the one that they show."""
-    from grader.cli.out import copied
+    from grader.cli.out import copy_folder
     from grader.grading import pseudonyms
     from grader.grading.marks import valued
     from grader.reports import canvas, folder, moodle
@@ -30,7 +30,7 @@ def written(report: Any, scheme: Any, out: Path) -> Any:
     if scheme.anonymous:
         report = pseudonyms.anonymous(report, pseudonyms.chosen(out, [one.name for one in report.submissions]))
     folder.write_all(
-        report, out, gradebook=gradebook, named=not scheme.anonymous, before_change=lambda: say(copied(out))
+        report, out, gradebook=gradebook, named=not scheme.anonymous, before_change=lambda: say(copy_folder(out))
     )
     return report
 
@@ -41,7 +41,9 @@ def summary(report: Any, out: Path) -> str:
     from grader.reports.room import ClassSummary, remarks, told
 
     room = ClassSummary(report)
-    scores = f"mean {100 * room.mean:.0f} %, median {100 * room.median:.0f} %" if room.shares else "nobody has a score"
+    scores = "nobody has a score"
+    if room.mean is not None and room.median is not None:
+        scores = f"mean {100 * room.mean:.0f} %, median {100 * room.median:.0f} %"
     lines = [*remarks(room), f"{counted(len(report.submissions), 'learner')}, {scores}; isolation: {report.isolation}."]
     if room.mistakes:
         lines += ["", "The most frequent mistakes:"]

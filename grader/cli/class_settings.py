@@ -10,14 +10,16 @@ from typing import Any
 
 from grader.cli.arguments import NONE
 from grader.cli.exits import say
+from grader.cli.options import OF_THE_RUN
 from grader.course.course import open_course
 from grader.course.spec import SEED
 from grader.util.errors import InputError
+from grader.util.words import abridged
 
 HALF = "half of the learners"  # who chose the lessons, in the journal's head
 
 
-def resolved(options: argparse.Namespace, found: list, begun: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+def resolve_settings(options: argparse.Namespace, found: list, begun: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     """What the run is graded and marked with, as its journal keeps it: what this call names, else what the run was begun with,
     else the defaults. Also the choice of lessons, None where somebody made it. Raises: InputError."""
     from grader.grading.dask_pool import course_digest
@@ -25,7 +27,7 @@ def resolved(options: argparse.Namespace, found: list, begun: Mapping[str, Any])
     from grader.grading.scheme import MarkingScheme
     from grader.sandbox.sandbox import TIMEOUT_S
 
-    named = _named(options, [one.name for one in found])
+    named = _named_settings(options, [one.name for one in found])
     if named.get("anonymous") and (named.get("roster") or named.get("assignment")):
         raise InputError(
             "--anonymous writes no grade book, so --roster and --assignment have no use; leave one of them out."
@@ -39,31 +41,25 @@ def resolved(options: argparse.Namespace, found: list, begun: Mapping[str, Any])
     return about, chosen
 
 
-def _named(options: argparse.Namespace, learners: Sequence[str]) -> dict[str, Any]:
+def _named_settings(options: argparse.Namespace, learners: Sequence[str]) -> dict[str, Any]:
     """Those of the journal's settings that this call names."""
     from grader.grading.marks import read_weights
     from grader.grading.scheme import MarkingScheme
 
     roster, lessons = _roster(options, learners), _lessons(options.lessons, options.exercises)
-    named = {
-        "seed": options.seed,
-        "timeout_s": options.timeout,
-        "partial": options.partial,
-        "anonymous": options.anonymous,
+    named = {setting: getattr(options, attribute) for attribute, setting in OF_THE_RUN.items()}
+    named |= {
         "lessons": lessons and sorted(lessons),
         "exercises": options.exercises and sorted(options.exercises),
         "weights": options.weights if options.weights in (None, NONE) else read_weights(open_course(), options.weights),
-        "max_points": options.max_points,
-        "assignment": options.assignment,
         "roster": roster,
-        "due": options.due,
     }
+    del named["course"], named["isolation"]  # of which the run itself says what they are
     plain = MarkingScheme().settings()
     return {key: plain[key] if value == NONE else value for key, value in named.items() if value is not None}
 
 
 def _roster(options: argparse.Namespace, learners: Sequence[str]) -> Any:
-    from grader.grading.roster import shown
     from grader.submission import enrolled
 
     if options.by and not options.roster:
@@ -74,15 +70,17 @@ def _roster(options: argparse.Namespace, learners: Sequence[str]) -> Any:
     if not any(map(roster.of, learners)):  # every grade book would be empty
         raise InputError(
             f"{options.folder} has no learner whose name stands in the column {roster.column!r} of {options.roster}. The column has "
-            f"{shown([one.key for one in roster.people])}; the folder has {shown(learners)}. Name another column with --by, or sort the "
-            "work anew with `grader collect` and this roster."
+            f"{abridged([one.key for one in roster.people])}; the folder has {abridged(learners)}. Name another column with --by, or sort "
+            "the work anew with `grader collect` and this roster."
         )
     for sentence in roster.notes:
         say(sentence)
     return json.loads(json.dumps(asdict(roster)))  # as the journal gives it back
 
 
-def continued(options: argparse.Namespace, begun: Mapping[str, Any], about: Mapping[str, Any]) -> Iterator[str]:
+def notes_on_continuing(
+    options: argparse.Namespace, begun: Mapping[str, Any], about: Mapping[str, Any]
+) -> Iterator[str]:
     """What holds where a run continues. Raises: InputError where this call names other settings."""
     from grader.cli.out import JOURNAL
     from grader.grading import scheme

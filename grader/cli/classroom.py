@@ -6,174 +6,50 @@ import argparse
 import os
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from grader.cli.arguments import (
-    command,
-    exercise_list,
-    lesson_list,
-    moment,
-    name_list,
-    natural,
-    or_none,
-    positive,
-    seconds,
-    threshold,
-    whole,
-)
 from grader.cli.exits import NOT_GRADED, STOPPED, complain, say
-from grader.cli.grade import below, outcome
+from grader.cli.grade import outcome
 from grader.course.course import open_course
-from grader.course.spec import SEED
 from grader.util import lacking
 from grader.util.errors import InputError
-
-# Each option changes marks or files, and the journal keeps it under this name, or it is about this call alone, for this reason.
-OF_THE_RUN = {
-    "course": "course",
-    "seed": "seed",
-    "timeout": "timeout_s",
-    "lessons": "lessons",
-    "exercises": "exercises",
-    "weights": "weights",
-    "partial": "partial",
-    "max_points": "max_points",
-    "assignment": "assignment",
-    "roster": "roster",
-    "by": "roster",
-    "anonymous": "anonymous",
-    "due": "due",
-    "require_isolation": "isolation",
-}
-OF_THE_CALL = {
-    "folder": "each result has the digest of what was handed in, and what changed is graded again",
-    "out": "the journal is in it",
-    "jobs": "verdicts are the same on any number of processes",
-    "scheduler": "verdicts are the same on any machine",
-    "resume": "continues",
-    "regrade": "continues",
-    "rescore": "continues",
-    "min_score": "decides the exit code and what the terminal shows",
-}
+from grader.util.words import abridged
 
 
-def add(commands: Any) -> None:
-    made = command(commands, "class", _class, "grade a folder of learners and write every report")
-    made.add_argument("folder", type=Path, metavar="FOLDER", help="one subfolder or one notebook per learner")
-    made.add_argument(
-        "--out", type=Path, required=True, metavar="REPORTS", help="the folder for the reports and the journal"
-    )
-    made.add_argument(
-        "--jobs", type=whole, default=None, metavar="N", help="submissions graded at once (default: one per core)"
-    )
-    made.add_argument("--resume", action="store_true", help="continue the run in REPORTS; what has been graded is kept")
-    made.add_argument(
-        "--scheduler", metavar="ADDRESS", help="a Dask scheduler, such as tcp://10.0.0.1:8786, instead of --jobs"
-    )
-    made.add_argument(
-        "--timeout", type=seconds, default=None, metavar="S", help="wall-clock seconds for each exercise and each cell"
-    )
-    made.add_argument("--seed", type=natural, help=f"seed of the inputs, one for everybody (default: {SEED})")
-    made.add_argument(
-        "--lessons",
-        type=lesson_list,
-        metavar="A,B",
-        help="grade these; a lesson not handed in counts as missing (default: those that at least half of the learners handed in)",
-    )
-    made.add_argument(
-        "--exercises", type=exercise_list, metavar="A,B", help="only these exercises count; their lessons are graded"
-    )
-    made.add_argument(
-        "--weights",
-        type=or_none(Path),
-        metavar="FILE",
-        help="your own points: lines such as 'softmax_rows,3'; other exercises keep the course's",
-    )
-    made.add_argument(
-        "--partial",
-        action=argparse.BooleanOptionalAction,
-        help="a failed exercise earns the share of its cases that agree (default: nothing)",
-    )
-    made.add_argument(
-        "--anonymous",
-        action=argparse.BooleanOptionalAction,
-        help="use pseudonyms in every report and write no grade book; REPORTS/names.csv says who is who",
-    )
-    made.add_argument(
-        "--regrade",
-        type=name_list,
-        metavar="A,B",
-        default=(),
-        help="grade these learners again and keep all other results; implies --resume",
-    )
-    made.add_argument(
-        "--rescore",
-        action="store_true",
-        help="change the marking scheme of the run in REPORTS to what is given here (--weights, --partial, --anonymous, "
-        "--roster, --assignment, --max-points; 'none' takes one back), without grading again; implies --resume",
-    )
-    made.add_argument(
-        "--roster",
-        type=or_none(Path),
-        metavar="FILE",
-        help="CSV of the enrolled learners, exported from the grade book",
-    )
-    made.add_argument("--by", default="", metavar="COLUMN", help="the roster's column that names the folders")
-    made.add_argument(
-        "--assignment", metavar="TITLE", help="the assignment's name in the grade book; in Canvas 'Title (1234)'"
-    )
-    made.add_argument("--max-points", type=or_none(positive), metavar="N", help="points for full marks in grade books")
-    made.add_argument(
-        "--due",
-        type=or_none(moment),
-        metavar="TIME",
-        help="when the work was due, such as '2026-11-20 23:59': what Gradescope got later is late",
-    )
-    made.add_argument(
-        "--min-score",
-        type=threshold,
-        metavar="N",
-        help="succeed if every learner has at least N points, or N%% of them",
-    )
-    made.add_argument(
-        "--require-isolation",
-        choices=("process", "full"),
-        default="full",
-        metavar="LEVEL",
-        help="refuse to grade below this level (default: full); process, where you trust what was handed in",
-    )
-
-
-def _class(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     from grader.cli import class_settings
-    from grader.cli.out import JOURNAL, prepared
+    from grader.cli.out import JOURNAL, prepare_folder
     from grader.grading import batch
-    from grader.grading.grade import asked
-    from grader.grading.journal import begun_with
-    from grader.grading.kept import keys_of
+    from grader.grading.grade import exercises_that_count
+    from grader.grading.journal import load
     from grader.grading.marks import checked
-    from grader.grading.roster import entries, same_names, shown
+    from grader.grading.resume import keys_of
+    from grader.grading.roster import entries, same_names
     from grader.sandbox.isolation import REMEDY, SandboxError
 
     options.resume = options.resume or options.rescore or bool(options.regrade)
     found, passed_over = entries(options.folder)
     options.regrade = keys_of(options.regrade, found)
     journal = options.out / JOURNAL
-    begun = begun_with(journal) if options.resume and journal.is_file() else {}
-    about, chosen = class_settings.resolved(options, found, begun)
+    earlier = load(journal) if journal.is_file() else None
+    begun = (earlier.settings or {}) if earlier and options.resume else {}
+    about, chosen = class_settings.resolve_settings(options, found, begun)
     if passed_over:
-        say(f"not graded, because they are neither a learner's folder nor a notebook: {shown(passed_over)}.")
+        say(f"not graded, because they are neither a learner's folder nor a notebook: {abridged(passed_over)}.")
     for sentence in same_names(found):
         say(sentence)
     checked(
         about["weights"],
-        [name for lesson in about["lessons"] for name in asked(open_course(), lesson, about["exercises"])],
+        [
+            name
+            for lesson in about["lessons"]
+            for name in exercises_that_count(open_course(), lesson, about["exercises"])
+        ],
     )
-    for sentence in class_settings.continued(options, begun, about) if begun else ():
+    for sentence in class_settings.notes_on_continuing(options, begun, about) if begun else ():
         say(sentence)
     _with_torch(about["lessons"])
-    for sentence in prepared(options.out, options.folder, options.resume):
+    for sentence in prepare_folder(options.out, options.folder, options.resume, earlier):
         say(sentence)
     for sentence in chosen.sentences() if chosen else ():
         say(sentence)
@@ -228,22 +104,22 @@ def _graded(
     from grader.cli.out import JOURNAL
     from grader.cli.progress import Progress
     from grader.grading import batch, collected
-    from grader.grading.journal import Journal
-    from grader.grading.kept import kept
+    from grader.grading.journal import Journal, from_line
+    from grader.grading.resume import plan_resume
     from grader.grading.scheme import MarkingScheme
 
     about["isolation"] = batch.isolation_of(pool, settings)
     with Journal(options.out / JOURNAL, about, options.rescore) as journal:
         if journal.dropped:
             say(f"{journal.dropped} lines of {journal.path} can't be read; those submissions are graded again.")
-        before = kept(found, journal.results, options.regrade)
-        for sentence in before.sentences:
+        plan = plan_resume(found, journal.results, options.regrade)
+        for sentence in plan.sentences:
             say(sentence)
-        results = dict(before.results)
-        with Progress(len(before.left), len(results)) as progress:
-            for line in batch.graded(before.left, settings, pool):
+        results = dict(plan.results)
+        with Progress(len(plan.left), len(results)) as progress:
+            for line in batch.graded(plan.left, settings, pool):
                 journal.add(line)
-                result = batch.read(line)
+                result = from_line(line)
                 results[result.key] = result
                 progress.tell(result.report)
         pool.close()  # before the reports, for which this process imports the lessons
@@ -259,10 +135,8 @@ def _graded(
                 (name, "Not graded, because it is neither a learner's folder nor a notebook.") for name in beside
             ),
         )
-        report = class_reports.written(report, MarkingScheme.of(about), options.out)
+        report = class_reports.write_reports(report, MarkingScheme.of(about), options.out)
         journal.finish()
     print(class_reports.summary(report, options.out))
-    for sentence in filter(None, [below(report, options.min_score)]):
-        say(sentence)
     code = outcome(report, options.min_score, everything=False)
     return complain("to grade these again, run the same command with --resume.", code) if code == NOT_GRADED else code

@@ -6,38 +6,15 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from grader.cli.arguments import command
 from grader.cli.exits import NOT_PASSED, PASSED, complain, harmless, say
 from grader.course.course import open_course
 from grader.util.errors import InputError
-from grader.util.words import counted
+from grader.util.words import abridged, counted
 
 MOST = 40  # files told that were not placed; collected.csv and the sources have all
 
 
-def add(commands: Any) -> None:
-    made = command(commands, "collect", _collect, "sort a learning platform's download into one folder per learner")
-    made.add_argument(
-        "sources",
-        type=Path,
-        nargs="+",
-        metavar="SOURCE",
-        help="an archive or a folder from Canvas, Moodle, Gradescope or GitHub Classroom",
-    )
-    made.add_argument(
-        "--to",
-        type=Path,
-        required=True,
-        metavar="FOLDER",
-        help="one subfolder per learner; older attempts go to backups/",
-    )
-    made.add_argument(
-        "--roster", type=Path, metavar="FILE", help="CSV of the enrolled learners: folders get the grade book's names"
-    )
-    made.add_argument("--by", default="", metavar="COLUMN", help="the roster's column that names the folders")
-
-
-def _collect(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """0: everything was placed; 1: something was not, and is told; 2: nothing was collected."""
     from grader.grading.collecting import placed
     from grader.grading.collecting.recognized import recognize
@@ -110,8 +87,7 @@ def _others(others: list[tuple[str, str]]) -> list[str]:
 
 def _absent(roster: Any, here: set[str]) -> list[str]:
     absent = [one.key for one in roster.people if one.key not in here]
-    more = f" and {len(absent) - 20} more" if len(absent) > 20 else ""
-    return ["", f"On the roster, but nothing was handed in here: {', '.join(absent[:20])}{more}."] if absent else []
+    return ["", f"On the roster, but nothing was handed in here: {abridged(absent, 20)}."] if absent else []
 
 
 def _learner(one: Any) -> str:

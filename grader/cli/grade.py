@@ -9,10 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from grader.cli.arguments import command, lesson_list, natural, seconds, threshold
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain, harmless, say
 from grader.course.course import open_course
-from grader.course.spec import SEED
 from grader.submission import platforms
 from grader.util.errors import InputError
 
@@ -26,54 +24,7 @@ RENDERERS = {  # an option of `grader grade` -> the module of grader/reports tha
 }
 
 
-def add(commands: Any) -> None:
-    grade = command(commands, "grade", _grade, "grade notebooks in a process of their own")
-    grade.add_argument(
-        "paths",
-        nargs="*",
-        metavar="PATH",
-        help="a notebook, or one learner's folder of notebooks (default, in a session of `make lab`: its folder)",
-    )
-    grade.add_argument("--json", metavar="FILE", help="write the results as JSON; '-' for standard output")
-    grade.add_argument("--junit", metavar="FILE", help="write JUnit XML, for a CI's test view")
-    grade.add_argument("--markdown", metavar="FILE", help="write a Markdown summary")
-    grade.add_argument("--html", metavar="FILE", help="write a self-contained page")
-    grade.add_argument("--csv", metavar="FILE", help="write a table, one row per submission")
-    grade.add_argument("--gradescope", metavar="FILE", help="write the results.json of a Gradescope autograder")
-    grade.add_argument(
-        "--visibility",
-        choices=("visible", "hidden", "after_due_date", "after_published"),
-        default="visible",
-        help="when learners see what --gradescope writes (default: visible)",
-    )
-    grade.add_argument(
-        "--min-score",
-        type=threshold,
-        metavar="N",
-        help="succeed if every submission has at least N points, or N%% of them",
-    )
-    grade.add_argument("--lessons", type=lesson_list, metavar="A,B", help="grade these lessons only, such as 01,05")
-    grade.add_argument("--seed", type=natural, default=SEED, help="seed of the inputs (default: %(default)s)")
-    grade.add_argument(
-        "--timeout", type=seconds, default=None, metavar="S", help="wall-clock seconds for each exercise and each cell"
-    )
-    grade.add_argument(
-        "--deadline",
-        type=seconds,
-        default=None,
-        metavar="S",
-        help="wall-clock seconds for the whole run; --gradescope's file is written after each lesson anyway",
-    )
-    grade.add_argument(
-        "--require-isolation",
-        choices=("process", "full"),
-        default="process",
-        metavar="LEVEL",
-        help="refuse to grade below this level, with exit code 3 (default: process)",
-    )
-
-
-def _grade(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     from grader.grading.grade import grade
     from grader.notebook.workspace import session_folder
     from grader.sandbox.sandbox import TooOpen
@@ -111,8 +62,6 @@ def _grade(options: argparse.Namespace) -> int:
     ]  # each, whatever became of another
     if not all(written):
         return BAD_INPUT
-    for sentence in filter(None, [below(report, options.min_score)]):
-        say(sentence)
     code = outcome(report, options.min_score, everything=True)
     return complain(_without_score(report), code) if code == NOT_GRADED else code
 
@@ -191,31 +140,22 @@ def write_report(form: str, file: str, report: Any, visibility: str = "visible")
 
 
 def outcome(report: Any, threshold: tuple[float, bool] | None, *, everything: bool) -> int:
-    """The exit code: what could not be graded comes first, then --min-score.
+    """Says who does not reach --min-score, and returns the exit code: what could not be graded comes first.
 
     everything: whether without --min-score everything is to pass, as for one's own work; of a class nobody asks that.
     """
-    if any(one.ungraded for one in report.submissions):
-        return NOT_GRADED
-    if threshold is None:
-        verdicts = [verdict for one in report.submissions for verdict in one.verdicts]
-        return NOT_PASSED if everything and not (verdicts and all(verdicts)) else PASSED
-    return NOT_PASSED if _below(report, threshold) else PASSED
-
-
-def below(report: Any, threshold: tuple[float, bool] | None) -> str:
-    """A sentence on who does not reach --min-score; '' where everybody who has a score does."""
     from grader.reports import text
 
-    found = _below(report, threshold) if threshold else []
-    if not found:
-        return ""
-    number, percent = threshold
-    who = [f"{text.one_line(one.name, 60)} ({text.points(one)})" for one in found]
-    return f"below --min-score {number:g}{'%' if percent else ''}: {text.listed(who, 20)}."
-
-
-def _below(report: Any, threshold: tuple[float, bool]) -> list[Any]:
-    number, percent = threshold
-    scored = [one for one in report.submissions if not one.ungraded]
-    return [one for one in scored if one.score < (number * one.max_score / 100 if percent else number) - 1e-9]
+    below = []
+    if threshold is not None:
+        number, percent = threshold
+        scored = [one for one in report.submissions if not one.ungraded]
+        below = [one for one in scored if one.score < (number * one.max_score / 100 if percent else number) - 1e-9]
+        who = [f"{text.one_line(one.name, 60)} ({text.points(one)})" for one in below]
+        if who:
+            say(f"below --min-score {number:g}{'%' if percent else ''}: {text.listed(who, 20)}.")
+    if any(one.ungraded for one in report.submissions):
+        return NOT_GRADED
+    verdicts = [verdict for one in report.submissions for verdict in one.verdicts]
+    failed = everything and threshold is None and not (verdicts and all(verdicts))
+    return NOT_PASSED if below or failed else PASSED

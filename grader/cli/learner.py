@@ -6,9 +6,8 @@ import argparse
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
-from grader.cli.arguments import chosen, command, lesson_name
+from grader.cli.arguments import chosen, lesson_name
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain, harmless, say
 from grader.course import references
 from grader.course.course import open_course
@@ -17,34 +16,7 @@ from grader.util.errors import InputError
 _RELOAD = "In a tab that is open, the menu File › Reload Notebook from Disk shows it."
 
 
-def add(commands: Any) -> None:
-    explain = command(commands, "explain", _explain, "explain a mistake at length, or list those of an exercise")
-    explain.add_argument(
-        "id", metavar="ID", help="the id of a mistake, as a verdict shows it, such as SM1, or an exercise"
-    )
-
-    progress = command(commands, "progress", _progress, "show what has passed, and what comes next")
-    reset = command(
-        commands, "reset", _reset, "restore a lesson, or the cell of one exercise; the old notebook is kept"
-    )
-    reset.add_argument("what", metavar="WHAT", help="a lesson, such as 01, or an exercise, such as softmax_rows")
-    reset.add_argument("--confirm", metavar="CODE", help="the code that the command gave when it asked; it counts once")
-    update = command(commands, "update", _update, "put your cells into this version of the lessons")
-    update.add_argument(
-        "lessons", nargs="*", metavar="LESSON", help="which lessons (default: all that are in the folder)"
-    )
-    for each in (progress, reset, update):
-        each.add_argument(
-            "--folder", type=Path, help="where the notebooks are (default: notebooks/, or else the current folder)"
-        )
-
-    doctor = command(commands, "doctor", _doctor, "say what this computer lacks for the course, and how to fix it")
-    doctor.add_argument(
-        "--isolation", action="store_true", help="print only the level of isolation that submissions have here"
-    )
-
-
-def _explain(options: argparse.Namespace) -> int:
+def run_explain(options: argparse.Namespace) -> int:
     from grader.reports.text import explanation
 
     if options.id in open_course().exercise_names():
@@ -62,7 +34,7 @@ def _explain(options: argparse.Namespace) -> int:
     return PASSED
 
 
-def _reset(options: argparse.Namespace) -> int:
+def run_reset(options: argparse.Namespace) -> int:
     from grader.notebook.resetting import demand_code
     from grader.notebook.workspace import folder, reset_exercise
 
@@ -86,7 +58,7 @@ def _lesson(what: str) -> str:
         raise
 
 
-def _progress(options: argparse.Namespace) -> int:
+def run_progress(options: argparse.Namespace) -> int:
     from grader.notebook import membership, room
     from grader.notebook.overview import shown, table
     from grader.notebook.record import Record, default_path
@@ -98,7 +70,7 @@ def _progress(options: argparse.Namespace) -> int:
     return PASSED
 
 
-def _update(options: argparse.Namespace) -> int:
+def run_update(options: argparse.Namespace) -> int:
     from grader.notebook.workspace import folder, present
 
     names = chosen(options.lessons)
@@ -139,7 +111,7 @@ def _change(what: str, names: Sequence[str], asked: Path | None) -> int:
     return BAD_INPUT if failed else PASSED
 
 
-def _doctor(options: argparse.Namespace) -> int:
+def run_doctor(options: argparse.Namespace) -> int:
     from grader.cli.doctor import examine, isolation, render
     from grader.notebook.workspace import folder
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from grader.grading.journal import load
+from grader.grading.journal import JournalContents
 from grader.util.errors import InputError
 
 JOURNAL = "journal.jsonl"
 
 
-def prepared(out: Path, graded: Path, resume: bool) -> list[str]:
-    """Makes the folder ready for a run. Returns: sentences on what was done with an earlier one.
+def prepare_folder(out: Path, graded: Path, resume: bool, earlier: JournalContents | None) -> list[str]:
+    """Makes the folder ready for a run. earlier: the journal in it. Returns: sentences on what was done with an earlier run.
 
     Raises: InputError where it holds something else, an unfinished run without --resume, or lies in the class's folder.
     """
@@ -24,26 +24,25 @@ def prepared(out: Path, graded: Path, resume: bool) -> list[str]:
         raise InputError(f"{out} is a file; --out needs a folder.")
     if not out.exists() or not any(out.iterdir()):
         return [f"{out} has no earlier run, so everything is graded."] if resume else []
-    if not (out / JOURNAL).is_file():
+    if earlier is None:
         raise InputError(f"{out} contains something other than a run of `grader class`; name an empty or a new folder.")
-    found = load(out / JOURNAL)
-    if not found.finished and not resume:
+    if not earlier.finished and not resume:
         raise InputError(
-            f"{out} holds a run that was not finished, with {len(found.results)} results: add --resume to "
+            f"{out} holds a run that was not finished, with {len(earlier.results)} results: add --resume to "
             "continue it, or name another folder."
         )
-    if found.finished and not resume:
+    if earlier.finished and not resume:
         backup = _backup(out)
         out.rename(backup)
-        return [_kept(backup)]
+        return [_backup_note(backup)]
     return []
 
 
-def copied(out: Path) -> str:
+def copy_folder(out: Path) -> str:
     """Copies the folder beside itself, before a run that goes on replaces reports in it. Returns: a sentence that says so."""
     backup = _backup(out)
     shutil.copytree(out, backup)
-    return _kept(backup)
+    return _backup_note(backup)
 
 
 def _backup(out: Path) -> Path:
@@ -53,5 +52,5 @@ def _backup(out: Path) -> Path:
     return backup
 
 
-def _kept(backup: Path) -> str:
+def _backup_note(backup: Path) -> str:
     return f"the earlier run is kept in {backup}."

@@ -7,6 +7,9 @@ import time
 from types import TracebackType
 from typing import Any
 
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bar, TextColumn, TimeRemainingColumn
+
 from grader.judging.verdict import SubmissionReport
 from grader.reports import text
 
@@ -48,9 +51,6 @@ class Progress:
 
 
 def _bar(total: int) -> tuple[Any, Any]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bar, TextColumn, TimeRemainingColumn
-
     columns = (
         BarColumn(),
         MofNCompleteColumn(),

@@ -6,37 +6,11 @@ import argparse
 import signal
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from grader.cli.arguments import command, lesson_list, natural, seconds
 from grader.cli.exits import say
 from grader.course.course import IMPORT_LOCK, open_course
-from grader.course.spec import SEED
 from grader.util.errors import InputError
-
-
-def add(commands: Any) -> None:
-    """Adds the command to the parser."""
-    watch = command(commands, "watch", run, "grade again whatever is saved, and show what to do next")
-    watch.add_argument(
-        "folder",
-        nargs="?",
-        type=Path,
-        metavar="FOLDER",
-        help="one learner's notebooks, or a folder of learners' folders (default: notebooks/, else here)",
-    )
-    watch.add_argument("--lessons", type=lesson_list, default=(), metavar="A,B", help="only these, such as 01,05")
-    watch.add_argument("--seed", type=natural, default=SEED, help="seed of the inputs (default: %(default)s)")
-    watch.add_argument(
-        "--page", type=Path, metavar="FILE", help="also write a page of the room for a projector, such as room.html"
-    )
-    watch.add_argument(
-        "--names", action="store_true", help="show learners' names on the page (default: only a mark for each learner)"
-    )
-    watch.add_argument(
-        "--timeout", type=seconds, metavar="S", help="wall-clock seconds for each exercise and each cell"
-    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -25,18 +25,18 @@ from typing import Any, Protocol
 from grader.course.course import Course
 from grader.course.spec import SEED
 from grader.grading.grade import ENVIRONMENT, all_ours, grade_submission
-from grader.grading.journal import JournalEntry, from_line, to_line
+from grader.grading.journal import JournalEntry, to_line
 from grader.grading.roster import PackedSubmission, RosterEntry, pack, unpack
 from grader.judging.verdict import Report, SubmissionReport
 from grader.sandbox.sandbox import LEVELS, TIMEOUT_S, Sandbox, SandboxError, TooOpen
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.zygote import SharedZygote, StartedParent
 from grader.submission.submission import nothing_handed_in
+from grader.util.threads import use_one_thread
 
 LONGEST_TEMPORARY = (
     70  # characters of the temporary folder's path; with what is added, a socket's address has at most 107
 )
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
 @dataclass(frozen=True)
@@ -195,8 +195,7 @@ class Local:
         self._torch = torch
         self._shares = sys.platform == "linux" and len(os.fsencode(tempfile.gettempdir())) <= LONGEST_TEMPORARY
         self._folder = new_folder()
-        for name, number in ONE_THREAD.items():
-            os.environ.setdefault(name, number)  # before a grading process imports NumPy
+        use_one_thread()  # before a grading process imports NumPy
         self._warm = StartedParent(torch, self._folder, probes) if sys.platform == "linux" else None
         self._begin()
 
@@ -229,7 +228,7 @@ class Local:
         if self._warm is not None:
             self._warm.close()
         if self._shares:
-            forkserver._forkserver._stop()  # it would stay as long as this process
+            forkserver._forkserver._stop()  # type: ignore[attr-defined]  # it would stay as long as this process
         remove_folder(self._folder)
 
 
@@ -327,8 +326,3 @@ def report_of(results: Sequence[JournalEntry], settings: Settings) -> Report:
     return Report(
         tuple(result.report for result in results), settings.seed, isolation=held, course=settings.course.title
     )
-
-
-def read(line: bytes) -> JournalEntry:
-    """A line that graded() yielded."""
-    return from_line(line)

@@ -54,12 +54,15 @@ def grade_submission(
     """
     with ExitStack() as stack:
         reader = sandbox.reader if sandbox is not None else stack.enter_context(Reader())
-        try:
-            submission = path if isinstance(path, Submission) else read_submission(course, path, name, lessons, reader)
-        except SandboxError as error:
-            asked_for = lessons or lesson_of_name(course, Path(path)).split() or None
-            unread = nothing_handed_in(course, name or of_learner(Path(path).stem), str(path), asked_for)
-            return all_ours(course, unread.name, unread.path, unread.lessons, exercises, _words(error))
+        if isinstance(path, Submission):
+            submission = path
+        else:
+            try:
+                submission = read_submission(course, path, name, lessons, reader)
+            except SandboxError as error:
+                lessons = lessons or lesson_of_name(course, Path(path)).split() or None
+                unread = nothing_handed_in(course, name or of_learner(Path(path).stem), str(path), lessons)
+                return all_ours(course, unread.name, unread.path, unread.lessons, exercises, _words(error))
         torch = _needs_torch(course, submission)
         if sandbox is None:
             sandbox = stack.enter_context(Sandbox(timeout_s, torch=torch, reader=reader, probes=course.probe_texts()))
@@ -72,13 +75,15 @@ def grade_submission(
         stack.callback(sandbox.end_submission)
         stack.callback(reader.end)
         seed = SEED if seed is None else seed
-        sandbox.begin_submission(sum(len(asked(course, lesson, exercises)) for lesson in submission.lessons))
+        sandbox.begin_submission(
+            sum(len(exercises_that_count(course, lesson, exercises)) for lesson in submission.lessons)
+        )
         reports: list[LessonReport] = []
         solutions = Resemblance(course)
         for lesson in submission.lessons:
             if reports:
                 done(_so_far(submission, reports))
-            names = asked(course, lesson, exercises)
+            names = exercises_that_count(course, lesson, exercises)
             reports.append(
                 _grade_lesson(course, submission, lesson, names, sandbox, seed, deadline or Deadline(), solutions)
             )
@@ -168,7 +173,7 @@ class _Absent:
         return [Observation(failure=self.problem)]
 
 
-def asked(course: Course, lesson: str, exercises: Sequence[str] | None) -> tuple[str, ...]:
+def exercises_that_count(course: Course, lesson: str, exercises: Sequence[str] | None) -> tuple[str, ...]:
     """The exercises of a lesson that count: all, or those named."""
     return tuple(name for name in course.exercises[lesson] if exercises is None or name in exercises)
 
@@ -258,9 +263,9 @@ def all_ours(
     notes: tuple[str, ...] = (),
 ) -> SubmissionReport:
     """The report on a submission of which the grader could do nothing."""
-    reports = []
+    reports: list[LessonReport] = []
     for lesson in lessons:
-        judged = tuple(ours(exercise, why) for exercise in asked(course, lesson, exercises))
+        judged = tuple(ours(exercise, why) for exercise in exercises_that_count(course, lesson, exercises))
         points = {verdict.exercise: course.exercise(verdict.exercise).points for verdict in judged}
         reports.append(LessonReport(lesson, judged, points, notes if not reports else ()))
     return SubmissionReport(name, path, tuple(reports))
@@ -281,8 +286,10 @@ def limited(verdict: Verdict, most: int = MAX_TEXT) -> Verdict:
         return kept
 
     line = verdict.line and replace(verdict.line, text=cut(verdict.line.text), function=cut(verdict.line.function))
-    single = {key: cut(getattr(verdict, key)) for key in ("headline", "slip", "experiment", "look", "printed")}
-    several = {
+    single: dict[str, Any] = {
+        key: cut(getattr(verdict, key)) for key in ("headline", "slip", "experiment", "look", "printed")
+    }
+    several: dict[str, Any] = {
         key: tuple(cut(text) for text in getattr(verdict, key))
         for key in ("sentences", "verified", "details", "warned")
     }

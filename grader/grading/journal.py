@@ -13,22 +13,24 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO
+from types import NoneType
+from typing import Any, BinaryIO, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from grader.grading import scheme
-from grader.judging.verdict import Cut, LessonReport, Line, Statuses, SubmissionReport, Table, Verdict
+from grader.judging.verdict import Cut, Line, SubmissionReport
 from grader.util.errors import InputError
 from grader.util.files import only_writer
 
 FORMAT = 3
 FINISHED, RESCORED = b'{"finished"', b'{"rescored"'  # how these lines begin
-_TEXTS = ("exercise", "status", "headline", "stage", "experiment", "look", "following", "case", "slip", "printed")
-_LISTS = ("details", "mistakes", "sentences", "verified", "warned")
+AS_LISTS = (Cut, Line)  # written without the names of their fields
+SET_LATER = ("late", "partial")  # fields of reports that are set when all of them are put together
 
 
 @dataclass(frozen=True)
@@ -43,31 +45,40 @@ class JournalEntry:
 
 def to_line(result: JournalEntry) -> bytes:
     """One line, with its end. Exact: what from_line() makes of it equals the result in every bit."""
-    data = {
-        "key": result.key,
-        "digest": result.digest,
-        "isolation": result.isolation,
-        "report": _from_report(result.report),
-    }
-    return _line(data)
+    return _line(_encoded(result))
 
 
 def from_line(line: bytes) -> JournalEntry:
     """Raises: ValueError where the line is none that to_line() wrote."""
     try:
-        data = _read(line)
-        for key in ("key", "digest", "isolation"):
-            _text(data[key])
-        return JournalEntry(data["key"], data["digest"], data["isolation"], _to_report(data["report"]))
+        result = _decoded(JournalEntry, _read(line))
+        for lesson in result.report.lessons:
+            for verdict in lesson.verdicts:
+                lesson.points[verdict.exercise]  # or the line isn't whole: KeyError
     except (LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"not a result: {error!r}") from None
+    return result
 
 
-class Journal:
+@dataclass
+class JournalContents:
+    """What a journal's file holds.
+
+    settings: None where not even its first line is whole. results: the last of each key. finished: whether that run's reports were
+    written. dropped: how many lines could not be read; what they told is graded again. length: of its whole lines.
+    """
+
+    settings: dict[str, Any] | None = None
+    results: dict[str, JournalEntry] = field(default_factory=dict)
+    finished: bool = False
+    dropped: int = 0
+    length: int = 0
+
+
+class Journal(AbstractContextManager["Journal"]):
     """A journal that is open for writing; a context manager. Only one process at a time has it open.
 
-    results: what it held when it was opened, the last of each key. finished: whether that run's reports were written.
-    dropped: how many lines could not be read; what they told is graded again.
+    results, dropped: what it held when it was opened, see JournalContents.
     """
 
     def __init__(self, path: Path, settings: Mapping[str, Any], rescore: bool = False) -> None:
@@ -76,9 +87,6 @@ class Journal:
         Raises: InputError where it belongs to other settings, to no journal at all, or to another process at this moment;
         OSError where the file can't be written."""
         self.path = path
-        self.results: dict[str, JournalEntry] = {}
-        self.finished = False
-        self.dropped = 0
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # grades are for those who grade
         self._file: BinaryIO = open(path, "a+b")
         try:
@@ -92,15 +100,15 @@ class Journal:
             raise
 
     def _open(self, settings: dict[str, Any], rescore: bool) -> None:
-        found = load(self.path)
-        if found.settings is None:  # new, or killed within its first line
+        contents = load(self.path)
+        self.results, self.finished, self.dropped = contents.results, contents.finished, contents.dropped
+        if contents.settings is None:  # new, or killed within its first line
             self._file.truncate(0)
             self._write(_line({"grader_journal": FORMAT, "settings": settings}))
             _sync_folder(self.path.parent)
             return
-        changed = compatible(self.path, found.settings, settings, rescore)
-        self._file.truncate(found.length)
-        self.results, self.finished, self.dropped = found.results, found.finished, found.dropped
+        changed = compatible(self.path, contents.settings, settings, rescore)
+        self._file.truncate(contents.length)
         if changed:
             self._write(_line({"rescored": {key: settings[key] for key in changed}}))
 
@@ -108,52 +116,27 @@ class Journal:
         """Appends a result's line; it is on the disk when this returns. Raises: OSError, for a full disk too."""
         self._write(line)
 
-    def finish(self) -> None:
-        """Notes that the reports of all results were written."""
-        self._write(_line({"finished": True}))
-
     def _write(self, line: bytes) -> None:
         self._file.seek(0, os.SEEK_END)
         self._file.write(line)
         self._file.flush()
         os.fsync(self._file.fileno())
 
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
+    def finish(self) -> None:
+        """Notes that the reports of all results were written."""
+        self._write(_line({"finished": True}))
 
     def close(self) -> None:
         self._file.close()
 
-
-@dataclass
-class Found:
-    """What a journal's file holds. settings: None where not even its first line is whole; length: of its whole lines."""
-
-    settings: dict[str, Any] | None = None
-    results: dict[str, JournalEntry] = field(default_factory=dict)
-    finished: bool = False
-    dropped: int = 0
-    length: int = 0
-
-
-def begun_with(path: Path) -> dict[str, Any]:
-    """The settings of a journal, rescored or not; none where its first line is not whole. Raises: as load()."""
-    with open(path, "rb") as file:
-        line = file.readline()
-        settings = _settings(line, path) if line.endswith(b"\n") else {}
-        for line in file if settings else ():
-            if line.startswith(RESCORED) and line.endswith(b"\n"):
-                settings |= _read(line)["rescored"]
-    return settings
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 def compatible(path: Path, begun: Mapping[str, Any], settings: Mapping[str, Any], rescore: bool) -> dict[str, str]:
     """What changes of the marking scheme, in words, where a run continues. Raises: InputError where it may not continue so."""
-    found = scheme.differences(begun, settings, settings)
-    refused = {key: said for key, said in found.items() if not (rescore and key in scheme.KEYS)}
+    changes = scheme.differences(begun, settings, settings)
+    refused = {key: sentence for key, sentence in changes.items() if not (rescore and key in scheme.KEYS)}
     if refused:
         advice = ["Leave these options out to continue with the journal's, or name another folder to start a new run."]
         if not set(refused) - {"course", "isolation"}:  # no options
@@ -163,42 +146,40 @@ def compatible(path: Path, begun: Mapping[str, Any], settings: Mapping[str, Any]
                 "To change the marking scheme of this run on purpose, add --rescore: nothing is graded again for it."
             )
         raise InputError(f"{path} was begun with other settings: {', '.join(refused.values())}. {' '.join(advice)}")
-    return found
+    return changes
 
 
-def load(path: Path) -> Found:
+def load(path: Path) -> JournalContents:
     """Reads a journal. Raises: InputError for a file that is no journal, OSError where it can't be read."""
-    found = Found()
+    contents = JournalContents()
     with open(path, "rb") as file:
         for line in file:
             if not line.endswith(b"\n"):  # torn by a kill: the next result takes its place
                 break
-            found.length += len(line)
-            if found.settings is None:
-                found.settings = _settings(line, path)
+            contents.length += len(line)
+            if contents.settings is None:
+                contents.settings = _settings(line, path)
             else:
-                _take(found, line)
-    if found.settings is None and path.stat().st_size and not _begins_as_ours(path):
+                try:
+                    _take(contents, contents.settings, line)
+                except ValueError:
+                    contents.dropped += 1
+    if contents.settings is None and not b'{"grader_journal"'.startswith(path.read_bytes()[:17]):
         raise InputError(f"{path} is not a journal of this grader; name another folder.")
-    return found
+    return contents
 
 
-def _take(found: Found, line: bytes) -> None:
-    try:
-        if line.startswith(FINISHED):
-            found.finished = True
-            return
-        if line.startswith(RESCORED):
-            assert found.settings is not None
-            found.settings |= _read(line)["rescored"]
-            found.finished = False
-            return
+def _take(contents: JournalContents, settings: dict[str, Any], line: bytes) -> None:
+    """Puts what a line tells into the contents. Raises: ValueError where it can't be read."""
+    if line.startswith(FINISHED):
+        contents.finished = True
+    elif line.startswith(RESCORED):
+        settings |= _read(line)["rescored"]
+        contents.finished = False
+    else:
         result = from_line(line)
-    except ValueError:
-        found.dropped += 1
-        return
-    found.finished = False
-    found.results[result.key] = result
+        contents.finished = False
+        contents.results[result.key] = result
 
 
 def _settings(line: bytes, path: Path) -> dict[str, Any]:
@@ -214,22 +195,14 @@ def _settings(line: bytes, path: Path) -> dict[str, Any]:
     return settings
 
 
-def _begins_as_ours(path: Path) -> bool:
-    return b'{"grader_journal"'.startswith(path.read_bytes()[:17])
-
-
 def _sync_folder(folder: Path) -> None:
     """Makes a new file's name as lasting as its content."""
-    try:
+    with suppress(OSError):  # Windows opens no folders
         handle = os.open(folder, os.O_RDONLY)
-    except OSError:  # Windows opens no folders
-        return
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 # --- a report as JSON ------------------------------------------------------------------------
@@ -244,134 +217,61 @@ def _read(line: bytes) -> Any:
     return json.loads(line.decode("utf-8", "surrogatepass"))
 
 
-def _from_report(report: SubmissionReport) -> dict[str, Any]:
-    lessons = [
-        {
-            "name": lesson.name,
-            "points": dict(lesson.points),
-            "notes": list(lesson.notes),
-            "verdicts": [_from_verdict(verdict) for verdict in lesson.verdicts],
-        }
-        for lesson in report.lessons
-    ]
-    return {
-        "name": report.name,
-        "path": report.path,
-        "message": report.message,
-        "lessons": lessons,
-        "attention": list(report.attention),
-    }
-
-
-def _to_report(data: Mapping[str, Any]) -> SubmissionReport:
-    lessons = tuple(
-        LessonReport(
-            _text(lesson["name"]),
-            tuple(_to_verdict(each) for each in lesson["verdicts"]),
-            {_text(name): int(points) for name, points in lesson["points"].items()},
-            tuple(map(_text, lesson["notes"])),
-        )
-        for lesson in data["lessons"]
-    )
-    for lesson in lessons:
-        for verdict in lesson.verdicts:
-            lesson.points[verdict.exercise]  # or the line isn't whole: KeyError
-    return SubmissionReport(
-        _text(data["name"]), _text(data["path"]), lessons, _text(data["message"]), tuple(map(_text, data["attention"]))
-    )
-
-
-def _from_verdict(verdict: Verdict) -> dict[str, Any]:
-    data: dict[str, Any] = {key: getattr(verdict, key) for key in _TEXTS}
-    data |= {key: list(getattr(verdict, key)) for key in _LISTS}
-    data["tables"] = [
-        {
-            "name": table.name,
-            "role": table.role,
-            "dtype": table.dtype,
-            "array": _from_array(table.array),
-            "cut": None if table.cut is None else _from_cut(table.cut),
-            "mark": list(table.mark),
-        }
-        for table in verdict.tables
-    ]
-    data["cases"] = list(verdict.cases)
-    data["line"] = None if verdict.line is None else [verdict.line.text, verdict.line.number, verdict.line.function]
-    largest = verdict.max_difference
-    return data | {
-        "max_difference": None if largest is None else _from_float(largest),
-        "seconds": _from_float(verdict.seconds),
-    }
-
-
-def _to_verdict(data: Mapping[str, Any]) -> Verdict:
-    if data["status"] not in Statuses:
-        raise ValueError(f"no status: {data['status']!r}")
-    texts = {key: _text(data[key]) for key in _TEXTS}
-    lists = {key: tuple(map(_text, data[key])) for key in _LISTS}
-    tables = tuple(
-        Table(
-            _text(table["name"]),
-            _to_array(table["array"]),
-            _text(table["role"]),
-            _text(table["dtype"]),
-            None if table["cut"] is None else _to_cut(table["cut"]),
-            tuple(map(int, table["mark"])),
-        )
-        for table in data["tables"]
-    )
-    largest = data["max_difference"]
-    largest = None if largest is None else _to_float(largest)
-    line = data["line"]
-    agreed, cases = map(int, data["cases"])
-    return Verdict(
-        **texts,
-        **lists,
-        tables=tables,
-        max_difference=largest,
-        seconds=_to_float(data["seconds"]),
-        cases=(agreed, cases),
-        line=None if line is None else Line(_text(line[0]), int(line[1]), _text(line[2])),
-    )
-
-
-def _from_cut(cut: Cut) -> list[Any]:
-    return [list(cut.shape), list(cut.index), list(cut.first), _from_float(cut.largest)]
-
-
-def _to_cut(data: Any) -> Cut:
-    shape, index, (row, column), largest = data
-    return Cut(tuple(map(int, shape)), tuple(map(int, index)), (int(row), int(column)), _to_float(largest))
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"no text: {value!r}")
+def _encoded(value: Any) -> Any:
+    """A dataclass as an object with its fields, or as a list of them; other values as JSON has what is most like them."""
+    if isinstance(value, np.ndarray):
+        _check_dtype(value.dtype)
+        data = base64.b64encode(value.tobytes()).decode()
+        return {"dtype": value.dtype.str, "shape": list(value.shape), "data": data}
+    if hasattr(value, "__dataclass_fields__"):
+        pairs = ((name, kind, getattr(value, name)) for name, kind in _types(value.__class__).items())
+        items = {name: _encoded(np.asarray(each) if kind is np.ndarray else each) for name, kind, each in pairs}
+        return list(items.values()) if isinstance(value, AS_LISTS) else items
+    if isinstance(value, Mapping):
+        return {key: _encoded(each) for key, each in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_encoded(each) for each in value]
+    if isinstance(value, (float, np.floating)):
+        value = float(value)
+        return value if math.isfinite(value) else repr(value)  # JSON has no NaN
     return value
 
 
-def _from_float(value: float) -> float | str:
-    value = float(value)
-    return value if math.isfinite(value) else repr(value)  # JSON has no NaN
+def _decoded(kind: Any, data: Any) -> Any:
+    """The value of that type that _encoded() made this of. Raises: TypeError, ValueError, LookupError where it made none of it."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is np.ndarray:
+        dtype = np.dtype(_decoded(str, data["dtype"]))
+        _check_dtype(dtype)
+        raw = base64.b64decode(data["data"], validate=True)
+        return np.frombuffer(bytearray(raw), dtype).reshape([int(size) for size in data["shape"]])
+    if hasattr(kind, "__dataclass_fields__"):
+        items = dict(zip(_types(kind), data, strict=True)) if kind in AS_LISTS else data
+        return kind(**{name: _decoded(each, items[name]) for name, each in _types(kind).items()})
+    if NoneType in inner:
+        return None if data is None else _decoded(inner[0], data)
+    if origin is tuple:
+        kinds = [inner[0]] * len(data) if inner[-1] is Ellipsis else inner
+        return tuple(_decoded(each, item) for each, item in zip(kinds, data, strict=True))
+    if origin is Mapping:
+        return {_decoded(inner[0], key): _decoded(inner[1], item) for key, item in data.items()}
+    if kind is float and data in ("nan", "inf", "-inf"):
+        return float(data)
+    if origin is Literal:
+        right = data in inner
+    else:
+        right = isinstance(data, (int, float) if kind is float else kind) and not isinstance(data, bool)
+    if not right:
+        raise TypeError(f"not {kind}: {data!r}")
+    return data
 
 
-def _to_float(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) and value not in ("nan", "inf", "-inf"):
-        raise TypeError(f"no number: {value!r}")
-    return float(value)
+@cache
+def _types(kind: Any) -> dict[str, Any]:
+    """The fields of a dataclass that are written, with their types."""
+    return {name: each for name, each in get_type_hints(kind).items() if name not in SET_LATER}
 
 
-def _from_array(array: np.ndarray) -> dict[str, Any]:
-    array = np.asarray(array)
-    if array.dtype.kind not in "biufcSU":
-        raise ValueError(f"an array of {array.dtype} is no table")
-    data = base64.b64encode(array.tobytes()).decode()
-    return {"dtype": array.dtype.str, "shape": list(array.shape), "data": data}
-
-
-def _to_array(data: Mapping[str, Any]) -> np.ndarray:
-    dtype = np.dtype(_text(data["dtype"]))
+def _check_dtype(dtype: np.dtype) -> None:
     if dtype.kind not in "biufcSU":
         raise ValueError(f"an array of {dtype} is no table")
-    raw = base64.b64decode(data["data"], validate=True)
-    return np.frombuffer(bytearray(raw), dtype).reshape([int(size) for size in data["shape"]])

@@ -18,7 +18,7 @@ from grader.submission.discover import COLLECTED, MACHINES, find, in_place_of_no
 from grader.submission.ipynb import MAX_FILE_BYTES
 from grader.util import links
 from grader.util.errors import InputError
-from grader.util.names import BACKUPS, NOBODYS, alike, labels, of_learner, printable
+from grader.util.names import BACKUPS, NOBODYS, labels, of_learner, printable, same_name
 
 MOST_BYTES = 128 << 20  # of one submission's notebooks together
 NOT_LEARNERS = (*MACHINES, *NOBODYS)  # in lower case, directly in a class's folder
@@ -122,7 +122,7 @@ def same_names(found: Sequence[RosterEntry]) -> list[str]:
     return [
         f"{', '.join(names[at] for at in group)} differ at most in case, spaces, or invisible characters; the reports "
         f"call them {', '.join(shown_as[at] for at in group)}: find out whose work each one is before you import grades."
-        for group in alike(names)
+        for group in same_name(names)
     ]
 
 
@@ -204,8 +204,3 @@ def _lay(file: Packed, path: Path) -> None:
         os.mkfifo(path)
         return
     os.utime(path, ns=(file.changed_ns, file.changed_ns))
-
-
-def shown(names: Sequence[str], most: int = 5) -> str:
-    """Some names and how many more there are."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -11,22 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from grader.submission.enrolled import Enrolled, Person
-from grader.util.words import counted
-
-OPTIONS = {  # what the journal's settings are called on the command line
-    "seed": "--seed",
-    "timeout_s": "--timeout",
-    "lessons": "--lessons",
-    "exercises": "--exercises",
-    "weights": "--weights",
-    "partial": "--partial",
-    "max_points": "--max-points",
-    "assignment": "--assignment",
-    "roster": "--roster",
-    "anonymous": "--anonymous",
-    "due": "--due",
-    "isolation": "isolation",
-}
+from grader.util.words import abridged, counted
 
 
 @dataclass(frozen=True)
@@ -78,6 +63,11 @@ def summary(settings: Mapping[str, Any]) -> str:
     return ", ".join(_setting(key, settings[key]) for key in KEYS if settings.get(key, plain[key]) != plain[key])
 
 
+def _flag(key: str) -> str:
+    """What a setting of the journal is called on the command line."""
+    return key if key == "isolation" else f"--{key.removesuffix('_s').replace('_', '-')}"
+
+
 def _content(key: str, value: Any) -> Any:
     """What of a setting can change a mark or a file: the roster's learners, wherever its file lies."""
     if key == "roster" and value:
@@ -93,13 +83,8 @@ def _changed(key: str, was: Any, now: Any) -> str:
     if key in ("weights", "roster") and was and now:
         theirs, mine = (_entries(key, value) for value in (was, now))
         others = sorted(name for name in theirs.keys() | mine.keys() if theirs.get(name) != mine.get(name))
-        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
-        return (
-            f"{OPTIONS[key]} (differs for {', '.join(others[:5])}{more})"
-            if others
-            else f"{OPTIONS[key]} (another column)"
-        )
-    return f"{OPTIONS[key]} {_shown(key, was)} (now {_shown(key, now)})"
+        return f"{_flag(key)} ({f'differs for {abridged(others)}' if others else 'another column'})"
+    return f"{_flag(key)} {_shown(key, was)} (now {_shown(key, now)})"
 
 
 def _entries(key: str, value: Any) -> dict[str, Any]:
@@ -107,7 +92,7 @@ def _entries(key: str, value: Any) -> dict[str, Any]:
 
 
 def _setting(key: str, value: Any) -> str:
-    return OPTIONS[key] if value is True else f"{OPTIONS[key]} {_shown(key, value)}"
+    return _flag(key) if value is True else f"{_flag(key)} {_shown(key, value)}"
 
 
 def _shown(key: str, value: Any) -> str:

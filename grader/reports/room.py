@@ -13,7 +13,7 @@ from statistics import mean, median
 from grader.course.spec import MistakeText
 from grader.judging.verdict import Report, SubmissionReport, Verdict
 from grader.reports import text
-from grader.util.names import alike, labels, of_learner
+from grader.util.names import labels, of_learner, same_name
 
 ATTEMPTED = ("passed", "failed", "error", "timeout", "memory", "forbidden")
 
@@ -52,7 +52,7 @@ class ClassSummary:
     def alike(self) -> list[int]:
         """Learners, by number, whose names are one but for case, spaces, or what is not seen."""
         return sorted(
-            who for group in alike([of_learner(one.name) for one in self.report.submissions]) for who in group
+            who for group in same_name([of_learner(one.name) for one in self.report.submissions]) for who in group
         )
 
     @cached_property

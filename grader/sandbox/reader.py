@@ -22,7 +22,7 @@ from grader.sandbox.zygote import StartedParent
 from grader.submission.archives import Quota
 from grader.submission.ipynb import Notebook, NotebookCell, Unreadable, printable
 from grader.submission.plan import Plan, Pristine, RunCell
-from grader.submission.reads import Given, Rules
+from grader.submission.reads import Given, LocalReader, Rules
 from grader.worker import protocol
 
 if TYPE_CHECKING:
@@ -62,15 +62,15 @@ class _FreshProcess(SpawnedWorker):
             self._process.wait()
 
 
-class Reader:
-    """Reads as reads.Reads says, and archives. A context manager; what it forks from starts at once and is ready when it is asked.
+class Reader(LocalReader):
+    """Reads notebooks, and archives. A context manager; what it forks from starts at once and is ready when it is asked.
 
     patience: how many times as long everything may take; for what is a whole class's.
     """
 
     def __init__(self, patience: int = 1) -> None:
         self._folder = new_folder()
-        self._parent = StartedParent(False, self._folder, program=PROGRAM) if FORKS else None
+        self._parent = StartedParent(False, self._folder, PROGRAM) if FORKS else None
         self._process: Worker | None = None
         self._patience = patience
         self._left_s = LEARNER_S * patience
@@ -218,7 +218,7 @@ class Reader:
             if not self._parent.alive:
                 self._parent.close()
                 self._folder = new_folder()
-                self._parent = StartedParent(False, self._folder, program=PROGRAM)
+                self._parent = StartedParent(False, self._folder, PROGRAM)
             made = self._parent.fork(MEMORY_BYTES)
         made.guard()
         return made

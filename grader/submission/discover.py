@@ -10,7 +10,7 @@ from pathlib import Path
 
 from grader.util import links
 from grader.util.names import BACKUPS, NOBODYS, printable
-from grader.util.words import counted
+from grader.util.words import abridged, counted
 
 MAX_FILES = 200  # notebooks of one learner that are read
 MAX_FOLDERS = 1000  # that are looked into
@@ -100,10 +100,7 @@ def in_place_of_notebooks(top: Path) -> str:
         names = sorted(name for name in os.listdir(top) if not name.startswith(".") and name.lower() not in MACHINES)
     except OSError:
         return ""
-    if not names:
-        return ""
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return f"It contains: {', '.join(map(printable, names[:5]))}{more}."
+    return f"It contains: {abridged([printable(name) for name in names])}." if names else ""
 
 
 class _Search:

@@ -23,7 +23,7 @@ if __name__ == "__main__":
 from grader.submission.archives import Archive, Quota
 from grader.submission.ipynb import Notebook, NotebookCell, Unreadable
 from grader.submission.plan import Pristine
-from grader.submission.reads import Here
+from grader.submission.reads import LocalReader
 
 try:
     import resource
@@ -32,8 +32,9 @@ except ImportError:  # Windows has none; there the clock and the memory are the 
 
 HEADER = struct.Struct(">20sIQ")  # magic and nonce, which go back as they came; bytes of JSON; bytes of arrays, none
 MOST_BYTES = 4_000_000  # of a reply, see worker/protocol.py
-_here = Here()
+_reader = LocalReader()
 _archives: dict[str, Archive] = {}  # of this process's learner
+_size_at_start = 0  # bytes of the address space when the first question came
 
 
 def answer(message: dict[str, Any]) -> dict[str, Any]:
@@ -49,19 +50,19 @@ def answer(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _notebook(message: dict[str, Any]) -> dict[str, Any]:
-    return {"notebook": _here.notebook(Path(message["path"]), Path(message["base"]))}
+    return {"notebook": _reader.notebook(Path(message["path"]), Path(message["base"]))}
 
 
 def _plan(message: dict[str, Any]) -> dict[str, Any]:
     notebook = message["notebook"]
     cells = tuple(NotebookCell(*cell) for cell in notebook["cells"])
     read = Notebook(notebook["file"], cells, notebook["lesson"], tuple(notebook["notes"]))
-    return {"plan": _here.plan(Pristine.of(*message["pristine"]), read)}
+    return {"plan": _reader.plan(Pristine.of(*message["pristine"]), read)}
 
 
 def _sources(message: dict[str, Any]) -> dict[str, Any]:
     given = tuple((name, whole) for name, whole in message["given"])
-    return {"sources": _here.sources(message["cells"], message["rules"], given)}
+    return {"sources": _reader.sources(message["cells"], message["rules"], given)}
 
 
 def _archive(message: dict[str, Any]) -> dict[str, Any]:
@@ -127,7 +128,6 @@ def serve(channel: socket.socket) -> None:
     """Answers what is asked about one learner's files, until nobody asks any more. The first question sets the memory."""
     global _size_at_start
     stream = channel.makefile("rb")
-    _size_at_start = 0
     while len(header := stream.read(HEADER.size)) == HEADER.size:
         whose, size, _ = HEADER.unpack(header)
         message = json.loads(stream.read(size))

@@ -19,7 +19,7 @@ from grader.submission import platforms
 from grader.submission.discover import find, in_place_of_notebooks, level_of, save_order
 from grader.submission.ipynb import Notebook, Unreadable, code_cells
 from grader.submission.plan import Plan, Pristine, empty_plan
-from grader.submission.reads import Here, Reads
+from grader.submission.reads import LocalReader
 from grader.util import links
 from grader.util.names import of_learner, printable
 
@@ -43,7 +43,7 @@ class Submission:
     lessons: tuple[str, ...]
     message: str
     mentions_torch: bool
-    found: _Found
+    found: _Files
 
     @property
     def unreadable(self) -> str:
@@ -53,10 +53,10 @@ class Submission:
     @property
     def attention(self) -> tuple[str, ...]:
         """What whoever grades should look at: what cannot be read, or belongs to no lesson, and where one of several copies counts."""
-        said = [file.problem for file in self.found.read if file.problem]
+        sentences = [file.problem for file in self.found.read if file.problem]
         for lesson in self.lessons:
-            said += [*self.found.notes.get(lesson, ()), *self.found.doubts.get(lesson, ())]
-        return tuple(dict.fromkeys(said))
+            sentences += [*self.found.notes.get(lesson, ()), *self.found.doubts.get(lesson, ())]
+        return tuple(dict.fromkeys(sentences))
 
     def plan(self, lesson: str) -> Plan:
         """What to run of one of its lessons."""
@@ -64,7 +64,7 @@ class Submission:
 
 
 @dataclass(frozen=True)
-class _Read:
+class _File:
     """A file: its notebook, and its lesson or ''. what: the trouble with it; problem: also what to fix.
 
     place: its path within what was handed in, printable; level: the folders between; changed: when, in ns.
@@ -85,14 +85,14 @@ class _Read:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Files:
     """All files of a submission, and the one that counts for each lesson. doubts: where another may be meant."""
 
-    read: list[_Read]
-    chosen: dict[str, _Read]
+    read: list[_File]
+    chosen: dict[str, _File]
     notes: dict[str, list[str]]
     doubts: dict[str, list[str]]
-    reads: Reads
+    reader: LocalReader
     course: Course
 
     def plan(self, lesson: str) -> Plan:
@@ -107,12 +107,12 @@ class _Found:
             plan = replace(empty_plan(lesson, self.course.exercises[lesson], error.what), notes=(str(error),))
         return replace(plan, notes=(*self.notes.get(lesson, ()), *plan.notes))
 
-    def _planned(self, lesson: str, file: _Read, notebook: Notebook) -> Plan:
+    def _planned(self, lesson: str, file: _File, notebook: Notebook) -> Plan:
         """The plan of a notebook; of another lesson's, from before an exercise moved here, only what moved counts."""
         if file.lesson == lesson:
-            return self.reads.plan(_pristine(self.course, lesson), notebook)
+            return self.reader.plan(_pristine(self.course, lesson), notebook)
         own = replace(notebook, cells=tuple(cell for cell in notebook.cells if cell.role in ("", "exercise")))
-        plan = self.reads.plan(_pristine(self.course, lesson), own)
+        plan = self.reader.plan(_pristine(self.course, lesson), own)
         note = f"No notebook of lesson {lesson} was handed in. {file.place} is from before this lesson was split off, and counts for both."
         why = f"is missing. No notebook of lesson {lesson} was handed in."
         absent = {name: plan.absent[name] if name in self.course.moved else f"{name} {why}" for name in plan.exercises}
@@ -122,12 +122,12 @@ class _Found:
     def message(self, lessons: Sequence[str]) -> str:
         """What to fix: of each lesson's own file, of files whose lesson cannot be told, of later copies."""
         absent = [lesson for lesson in lessons if lesson not in self.chosen or self.chosen[lesson].problem]
-        said = [self._trouble(lesson).problem for lesson in absent]
-        said += [file.problem for file in self.read if not file.lesson]
-        said += [doubt for lesson in lessons for doubt in self.doubts.get(lesson, ())]
-        return " ".join(dict.fromkeys(said))[:4000]
+        sentences = [self._trouble(lesson).problem for lesson in absent]
+        sentences += [file.problem for file in self.read if not file.lesson]
+        sentences += [doubt for lesson in lessons for doubt in self.doubts.get(lesson, ())]
+        return " ".join(dict.fromkeys(sentences))[:4000]
 
-    def _trouble(self, lesson: str) -> _Read:
+    def _trouble(self, lesson: str) -> _File:
         """What stands for a lesson whose notebook is absent or cannot be read."""
         unknown = [file for file in self.read if not file.lesson]
         if lesson in self.chosen:
@@ -135,7 +135,7 @@ class _Found:
         if unknown:
             return unknown[0]
         what = f"No notebook of lesson {lesson} was handed in."
-        return _Read("", 0, 0, None, lesson, what, f"{what} {lesson}.ipynb is expected.")
+        return _File("", 0, 0, None, lesson, what, f"{what} {lesson}.ipynb is expected.")
 
 
 @cache
@@ -149,7 +149,7 @@ def read_submission(
     path: str | Path,
     name: str | None = None,
     lessons: Sequence[str] | None = None,
-    reads: Reads | None = None,
+    reader: LocalReader | None = None,
     base: Path | None = None,
 ) -> Submission:
     """Reads what a learner handed in: one notebook, or a folder of notebooks.
@@ -157,7 +157,7 @@ def read_submission(
     name:    the learner's; by default the folder's name, or the file's without its ending.
     lessons: the lessons to grade; by default those that the notebooks belong to. A lesson without a
              notebook has every exercise missing.
-    reads:   who reads the files, a Reader for a stranger's; by default this process, however long it takes.
+    reader:  who reads the files, a Reader for a stranger's; by default this process, however long it takes.
     base:    the folder above it below which no link is followed; by default the current one for a relative path, and
              for an absolute one the folder that holds it.
     Raises:  SubmissionError for a path that is not there, is no notebook or holds none, for one with a
@@ -168,11 +168,11 @@ def read_submission(
     asked = _known(course, lessons)
     files, notes = _files_of(path, base)
     top = path if path not in files else path.parent
-    reads = reads or Here()
-    reads.begin()
-    read = [_read(course, file, top, base, asked, reads) for file in files]
+    reader = reader or LocalReader()
+    reader.begin()
+    read = [_read(course, file, top, base, asked, reader) for file in files]
     chosen, notes_of, doubts = _choose(course, read)
-    found = _Found(read, _with_moved(course, chosen), notes_of, doubts, reads, course)
+    found = _Files(read, _with_moved(course, chosen), notes_of, doubts, reader, course)
     if asked is None:
         asked = tuple(lesson for lesson in course.lessons() if lesson in found.chosen) or course.lessons()
     for note in notes:
@@ -191,7 +191,7 @@ def nothing_handed_in(course: Course, name: str, path: str, lessons: Sequence[st
         asked,
         "No notebook was handed in: files that end in .ipynb are expected.",
         False,
-        _Found([], {}, {}, {}, Here(), course),
+        _Files([], {}, {}, {}, LocalReader(), course),
     )
 
 
@@ -212,7 +212,7 @@ def _known(course: Course, lessons: Sequence[str] | None) -> tuple[str, ...] | N
 
 def _files_of(path: Path, base: Path) -> tuple[list[Path], list[str]]:
     """The notebooks of a path, and notes on those left aside. Raises: SubmissionError as read_submission() does."""
-    said = printable(str(path))
+    place = printable(str(path))
     link = links.first(path, base)
     if link is not None:
         why = "Links are not followed, since they may lead to another learner's work: give the path of the work itself."
@@ -221,30 +221,32 @@ def _files_of(path: Path, base: Path) -> tuple[list[Path], list[str]]:
         if path.is_file():
             if path.suffix.lower() != ".ipynb":
                 unpack = " Unpack it first." if platforms.packed([path.name]) else ""
-                raise SubmissionError(f"{said} is not a notebook: a file that ends in .ipynb is expected.{unpack}")
+                raise SubmissionError(f"{place} is not a notebook: a file that ends in .ipynb is expected.{unpack}")
             return [path], []
         if not path.is_dir():
             raise SubmissionError(
-                f"{said} is not there." if not path.exists() else f"{said} is neither a file nor a folder."
+                f"{place} is not there." if not path.exists() else f"{place} is neither a file nor a folder."
             )
         found = find(path, base)
     except OSError as error:
-        raise SubmissionError(f"{said} cannot be opened: {error.strerror}.") from None
+        raise SubmissionError(f"{place} cannot be opened: {error.strerror}.") from None
     if not found.files:
         expected = "files that end in .ipynb are expected, there, in notebooks/, or in a folder below"
         raise SubmissionError(
-            " ".join((f"{said} contains no notebook: {expected}.", *found.notes, in_place_of_notebooks(path))).strip()
+            " ".join((f"{place} contains no notebook: {expected}.", *found.notes, in_place_of_notebooks(path))).strip()
         )
     return found.files, found.notes
 
 
-def _read(course: Course, path: Path, top: Path, base: Path, asked: tuple[str, ...] | None, reads: Reads) -> _Read:
+def _read(
+    course: Course, path: Path, top: Path, base: Path, asked: tuple[str, ...] | None, reader: LocalReader
+) -> _File:
     place, level = printable(path.relative_to(top).as_posix()), level_of(path, top)
     about = (place, level, _changed(path))
     try:
-        notebook = reads.notebook(path, base)
+        notebook = reader.notebook(path, base)
     except Unreadable as error:
-        return _Read(*about, None, lesson_of_name(course, path), error.what, str(error))
+        return _File(*about, None, lesson_of_name(course, path), error.what, str(error))
     lesson = course.current_name(notebook.lesson) if course.current_name(notebook.lesson) in course.lessons() else ""
     elsewhere = (
         course.current_name(notebook.lesson) in course.exercises and not lesson
@@ -253,14 +255,14 @@ def _read(course: Course, path: Path, top: Path, base: Path, asked: tuple[str, .
     if not lesson and not elsewhere and asked is not None and len(asked) == 1:
         lesson = asked[0]
     if lesson:
-        return _Read(*about, notebook, lesson)
+        return _File(*about, notebook, lesson)
     other = course.other_handout(course.current_name(notebook.lesson))
     if other:
         what = f"{place} was not graded."
-        return _Read(*about, notebook, "", what, f"{what} {other}")
+        return _File(*about, notebook, "", what, f"{what} {other}")
     what = f"{place} belongs to no lesson of this course."
     advice = "Neither its name nor the functions that it defines say which; a name such as 01_three_tokens.ipynb does."
-    return _Read(*about, notebook, "", what, f"{what} {advice}")
+    return _File(*about, notebook, "", what, f"{what} {advice}")
 
 
 def lesson_of_name(course: Course, path: Path) -> str:
@@ -279,13 +281,13 @@ def _lesson_of_cells(course: Course, notebook: Notebook) -> str:
     return next((lesson for lesson, count in counts.most_common(1) if count), "")
 
 
-def _choose(course: Course, read: list[_Read]) -> tuple[dict[str, _Read], dict[str, list[str]], dict[str, list[str]]]:
+def _choose(course: Course, read: list[_File]) -> tuple[dict[str, _File], dict[str, list[str]], dict[str, list[str]]]:
     """One file a lesson. Also a sentence on what else there was: on copies of the same work in the lesson's notes, else in what to fix.
 
     One in which nothing was attempted never counts before one in which something was. Of several with work the one saved last counts;
     where the times agree the one with the most in it, then the one with the lesson's own name, then the one nearest to the top.
     """
-    chosen: dict[str, _Read] = {}
+    chosen: dict[str, _File] = {}
     notes: dict[str, list[str]] = {}
     doubts: dict[str, list[str]] = {}
     for lesson in {file.lesson for file in read if file.lesson}:
@@ -294,11 +296,11 @@ def _choose(course: Course, read: list[_Read]) -> tuple[dict[str, _Read], dict[s
             saved = save_order(file.changed for file in files)
             ranks = {file.place: _rank(course, file, saved[file.changed]) for file in files}
             files.sort(key=lambda file: ranks[file.place], reverse=True)
-            said = _set_aside(files, ranks)
+            sentence = _set_aside(files, ranks)
             if any(_texts(file) != _texts(files[0]) for file in files):
-                doubts[lesson] = [f"{said} Hand in one notebook of each lesson, as {lesson}.ipynb."]
+                doubts[lesson] = [f"{sentence} Hand in one notebook of each lesson, as {lesson}.ipynb."]
             else:
-                notes[lesson] = [said]
+                notes[lesson] = [sentence]
         chosen[lesson] = files[0]
     return chosen, notes, doubts
 
@@ -314,21 +316,21 @@ class _Rank(NamedTuple):
     place: str
 
 
-def _rank(course: Course, file: _Read, saved: int) -> _Rank:
+def _rank(course: Course, file: _File, saved: int) -> _Rank:
     attempts = _pristine(course, file.lesson).attempts(file.notebook) if file.notebook else 0
     worth = 1 if file.notebook is None else 2 if attempts else 0
     return _Rank(worth, saved, attempts, file.named, -file.level, file.place)
 
 
-def _set_aside(files: Sequence[_Read], ranks: dict[str, _Rank]) -> str:
+def _set_aside(files: Sequence[_File], ranks: dict[str, _Rank]) -> str:
     """Which of a lesson's notebooks counts, the first, and why each of the others does not."""
     best, *others = files
-    said = [
+    reasons = [
         f"{file.place} ({_reason(ranks[file.place], ranks[best.place], _texts(file) == _texts(best))})"
         for file in others[:10]
     ]
     more = [f"and {len(others) - 10} more"] if len(others) > 10 else []
-    return f"There is more than one notebook of lesson {best.lesson}: {best.place} counts. Set aside: {', '.join([*said, *more])}."
+    return f"There is more than one notebook of lesson {best.lesson}: {best.place} counts. Set aside: {', '.join([*reasons, *more])}."
 
 
 def _reason(mine: _Rank, best: _Rank, same: bool) -> str:
@@ -345,11 +347,11 @@ def _reason(mine: _Rank, best: _Rank, same: bool) -> str:
     return f"saved at the same time{', but deeper in the folders' if mine.nearness != best.nearness else ''}"
 
 
-def _texts(file: _Read) -> list[str] | None:
+def _texts(file: _File) -> list[str] | None:
     return [cell.text for cell in file.notebook.cells] if file.notebook else None
 
 
-def _with_moved(course: Course, chosen: dict[str, _Read]) -> dict[str, _Read]:
+def _with_moved(course: Course, chosen: dict[str, _File]) -> dict[str, _File]:
     """Beside the files that count, for a lesson without one: that of the lesson where its exercises stood before."""
     more = {}
     for name, before in course.moved.items():

@@ -32,7 +32,7 @@ def folded(name: str) -> str:
     return unicodedata.normalize("NFKC", " ".join(bare.split()).casefold())
 
 
-def alike(names: Sequence[str]) -> list[list[int]]:
+def same_name(names: Sequence[str]) -> list[list[int]]:
     """Groups of names, by their places, that are the same when folded; only those of two or more."""
     groups: dict[str, list[int]] = {}
     for at, name in enumerate(names):
@@ -45,7 +45,7 @@ def labels(names: Sequence[str]) -> tuple[str, ...]:
 
     The others get a number, and all of them where none or more than one is exact: whose it is must not be guessed.
     """
-    to_number = {at for group in alike(names) for at in group} - set(_exact(names))
+    to_number = {at for group in same_name(names) for at in group} - set(_exact(names))
     taken = Counter(folded(name) for at, name in enumerate(names) if at not in to_number)
     made = list(names)
     for at in sorted(to_number):
@@ -60,7 +60,7 @@ def labels(names: Sequence[str]) -> tuple[str, ...]:
 def _exact(names: Sequence[str]) -> list[int]:
     """Of each group of names that are alike the one that is written in no odd way, if it is the only one."""
     found = []
-    for group in alike(names):
+    for group in same_name(names):
         plain = [at for at in group if names[at] == unicodedata.normalize("NFKC", names[at]) and not _odd(names[at])]
         found += plain if len(plain) == 1 else []
     return found

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 ELSEWHERE = "comes from another cell of the notebook; grading starts without"  # of a name that only the course's demonstrations define
 
 
 def counted(number: int, word: str) -> str:
     """'1 hint', '2 hints'."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def abridged(names: Sequence[str], most: int = 5) -> str:
+    """'a, b, c, d, e and 3 more'."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

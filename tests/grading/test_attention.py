@@ -13,6 +13,7 @@ import pytest
 from grader.course import references
 from grader.course.course import open_course
 from grader.grading import batch, grade as grading
+from grader.grading.journal import from_line
 from grader.grading.resemblance import Resemblance
 from grader.grading.roster import RosterEntry, pack
 from grader.judging.verdict import Verdict
@@ -186,7 +187,7 @@ def test_what_was_not_read_reaches_the_list_and_what_this_machine_lacks_is_not_t
         grading, "_unless_it_lacks", lambda verdict, plan: absent if verdict.exercise == NAMES[0] else verdict
     )
     try:
-        report = batch.read(batch.grade_packed(packed, batch.Settings(open_course(), (FIRST,)))).report
+        report = from_line(batch.grade_packed(packed, batch.Settings(open_course(), (FIRST,)))).report
     finally:
         batch.close_sandboxes()
     assert (

@@ -16,7 +16,7 @@ import pytest
 from grader.cli import main
 from grader.course.course import open_course
 from grader.grading import batch, roster
-from grader.grading.journal import load
+from grader.grading.journal import from_line, load
 from grader.sandbox import isolation
 from grader.submission.submission import read_submission
 from grader.util.errors import InputError
@@ -305,7 +305,7 @@ def test_what_ends_its_process_twice_could_not_be_graded_and_harms_no_other(tmp_
     pool = Fragile(1, always={"c"})
     lines = list(batch.graded(found, batch.Settings(open_course(), lessons=(LESSON,)), pool))
     assert sorted(line for line in lines if isinstance(line, str)) == sorted("abdef")
-    (ours,) = [batch.read(line) for line in lines if isinstance(line, bytes)]
+    (ours,) = [from_line(line) for line in lines if isinstance(line, bytes)]
     assert ours.key == "c" and {v.status for v in ours.report.verdicts} == {"could_not_grade"}
     assert pool.tried.count("c") == 2 and ours.report.max_score > 0
 
@@ -321,7 +321,7 @@ def test_a_grading_process_that_is_killed_costs_nothing(tmp_path):
         settings = batch.Settings(open_course(), lessons=(LESSON,), timeout_s=2.0)
         batch.isolation_of(pool, settings)
         for line in batch.graded(found, settings, pool):
-            keys.append(batch.read(line).key)
+            keys.append(from_line(line).key)
             if len(keys) == 2:
                 for process in psutil.Process().children():
                     if "spawn_main" in " ".join(process.cmdline()):

@@ -13,7 +13,7 @@ import pytest
 from grader.cli import main
 from grader.course.course import open_course
 from grader.grading.handed_in import choice
-from grader.grading.journal import begun_with
+from grader.grading.journal import load
 from grader.grading.roster import entries
 from grader.submission.submission import read_submission
 from grader.util.errors import InputError
@@ -163,14 +163,14 @@ def test_a_resumed_run_keeps_the_lessons_it_began_with(graded, tmp_path, capsys)
     assert graded(folder, out) == 0
     hand_in(folder, bob=(SECOND,), cyd=(SECOND,), dan=(SECOND,))
     assert graded(folder, out, "--resume") == 0
-    assert begun_with(out / "journal.jsonl")["lessons"] == [FIRST]
+    assert load(out / "journal.jsonl").settings["lessons"] == [FIRST]
     said = capsys.readouterr().out
     assert "Lesson 01 is graded" in said and "--lessons 01,05 would add lesson 05, which 3 of 4 handed in." in said
     report = json.loads((out / "report.json").read_text())
     assert [[lesson["name"] for lesson in one["lessons"]] for one in report["submissions"]] == [[FIRST]] * 4
     assert graded(folder, out, "--resume", "--lessons", "01,05") == 2
     assert f"--lessons {FIRST} (now {FIRST}, {SECOND})" in capsys.readouterr().err
-    assert graded(folder, out) == 0 and begun_with(out / "journal.jsonl")["lessons"] == [SECOND], (
+    assert graded(folder, out) == 0 and load(out / "journal.jsonl").settings["lessons"] == [SECOND], (
         "a new run chooses anew"
     )
 
@@ -179,7 +179,7 @@ def test_a_journal_torn_in_its_first_line_is_begun_anew(graded, tmp_path):
     folder, out = hand_in(tmp_path / "class", ada=(FIRST,)), tmp_path / "out"
     out.mkdir()
     (out / "journal.jsonl").write_bytes(b'{"grader_journal": 1, "settings": {"lessons"')
-    assert graded(folder, out, "--resume") == 0 and begun_with(out / "journal.jsonl")["lessons"] == [FIRST]
+    assert graded(folder, out, "--resume") == 0 and load(out / "journal.jsonl").settings["lessons"] == [FIRST]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from grader.course.course import open_course
-from grader.grading.journal import begun_with
+from grader.grading.journal import load
 from grader.grading.marks import read_weights, valued
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import feedback
@@ -159,7 +159,7 @@ def test_only_these_exercises_count(graded, tmp_path):
         [e["name"] for lesson in one["lessons"] for e in lesson["exercises"]] for one in report(out)["submissions"]
     ] == [[TWO, open_course().exercises[SECOND][0]]] * 2
     assert [one["max_score"] for one in report(out)["submissions"]] == [4, 4]
-    assert begun_with(out / "journal.jsonl")["exercises"] == sorted([TWO, open_course().exercises[SECOND][0]])
+    assert load(out / "journal.jsonl").settings["exercises"] == sorted([TWO, open_course().exercises[SECOND][0]])
     assert graded(folder, out, "--resume") == 0 and [one["max_score"] for one in report(out)["submissions"]] == [4, 4]
     assert graded(folder, out, "--resume", "--exercises", TWO) == 2, "another choice is another run"
 

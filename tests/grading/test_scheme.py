@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from grader.cli import classroom
+from grader.cli import options
 from grader.course.course import open_course
 from grader.grading import batch, dask_pool
-from grader.grading.journal import begun_with
+from grader.grading.journal import load
 from grader.judging.verdict import Verdict
 from tests.grading.test_handed_in import FIRST, hand_in
 from tests.submission.test_enrolled import CANVAS
@@ -67,12 +67,12 @@ def run(graded, tmp_path, monkeypatch):
 
 def options_of_class() -> set[str]:
     commands = argparse.ArgumentParser().add_subparsers()
-    classroom.add(commands)
+    next(command for command in options.COMMANDS if command.name == "class").add(commands, print)
     return {action.dest for action in commands.choices["class"]._actions} - {"help"}
 
 
 def test_every_option_is_kept_in_the_journal_or_has_a_reason_why_not():
-    kept, alone = set(classroom.OF_THE_RUN), set(classroom.OF_THE_CALL)
+    kept, alone = set(options.OF_THE_RUN), set(options.OF_THE_CALL)
     assert kept | alone == options_of_class() and not kept & alone
     assert set(CHOICES) == kept - {"course", "require_isolation"}, "an option that is kept belongs in these tests"
 
@@ -80,7 +80,7 @@ def test_every_option_is_kept_in_the_journal_or_has_a_reason_why_not():
 def test_the_journal_s_first_line_has_all_that_is_kept(run):
     assert run() == 0
     first = json.loads((run.out / "journal.jsonl").read_text().splitlines()[0])["settings"]
-    assert set(first) == {*classroom.OF_THE_RUN.values(), "lessons_chosen_by"}
+    assert set(first) == {*options.OF_THE_RUN.values(), "lessons_chosen_by"}
 
 
 @pytest.mark.parametrize("option", CHOICES)
@@ -88,9 +88,9 @@ def test_the_journal_s_first_line_has_all_that_is_kept(run):
 def test_a_run_that_continues_keeps_every_setting(run, option, continues):
     given, _ = CHOICES[option]
     assert run(*given) == 0
-    settings, about, files = run.settings, begun_with(run.out / "journal.jsonl"), run.files()
+    settings, about, files = run.settings, load(run.out / "journal.jsonl").settings, run.files()
     assert run(*continues) == 0
-    assert (run.settings, begun_with(run.out / "journal.jsonl"), run.files()) == (settings, about, files)
+    assert (run.settings, load(run.out / "journal.jsonl").settings, run.files()) == (settings, about, files)
     assert run(*continues, *given) == 0 and run.files() == files, "the same setting, named again, is no other"
 
 
@@ -103,7 +103,7 @@ def test_another_setting_is_refused_by_name(run, capsys, option, first):
     capsys.readouterr()
     assert run("--resume", *other) == 2
     told = capsys.readouterr().err
-    name = "--" + classroom.OF_THE_RUN[option].removesuffix("_s").replace("_", "-")
+    name = "--" + options.OF_THE_RUN[option].removesuffix("_s").replace("_", "-")
     assert (
         "was begun with other settings" in told
         and f" {name} " in told
@@ -132,7 +132,7 @@ def test_what_rescore_does_not_name_stays(run):
         run("--roster", "{here}/all", "--assignment", "A (1)", "--max-points", "10", "--weights", "{here}/seven") == 0
     )
     assert run("--rescore", "--partial") == 0
-    about = begun_with(run.out / "journal.jsonl")
+    about = load(run.out / "journal.jsonl").settings
     assert (about["partial"], about["max_points"], about["assignment"], about["weights"]) == (
         True,
         10,
@@ -143,7 +143,7 @@ def test_what_rescore_does_not_name_stays(run):
     assert (
         run("--rescore", "--weights", "none", "--roster", "none", "--max-points", "none", "--assignment", "none") == 0
     )
-    about = begun_with(run.out / "journal.jsonl")
+    about = load(run.out / "journal.jsonl").settings
     assert [about[key] for key in ("weights", "roster", "max_points", "assignment", "partial")] == [
         None,
         None,
@@ -192,7 +192,7 @@ def test_a_rescored_run_is_not_finished_until_its_reports_are_written(run, monke
 
     assert run() == 0
     with monkeypatch.context() as patch:
-        patch.setattr(class_reports, "written", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(class_reports, "write_reports", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         assert run("--rescore", "--partial") == 130
     assert run() == 2, "as with every run that was stopped, --resume is to continue it"
-    assert run("--resume") == 0 and begun_with(run.out / "journal.jsonl")["partial"] is True
+    assert run("--resume") == 0 and load(run.out / "journal.jsonl").settings["partial"] is True

@@ -22,7 +22,7 @@ from rich.console import Console
 from grader.cli import main, watch
 from grader.course.course import IMPORT_LOCK, open_course
 from grader.grading.watch import LearnerState, News, WatchedRoom, Watcher, next_step, wrongs
-from grader.grading.watch.files import learners, notebooks
+from grader.grading.watch.files import learners
 from grader.grading.watch.room import board_of
 from grader.grading.watch.screen import draw, lines
 from grader.grading.watch.worker_threads import Task, WatchResult, WorkerThreads, stamp_of
@@ -187,7 +187,7 @@ def test_checkpoints_backups_and_other_files_are_no_submissions(tmp_path):
     save(tmp_path / "backups", toy.solved(), "01_toy-2026-11-22-101500.ipynb")
     (tmp_path / ".~01_toy.ipynb").write_text("{}")
     (tmp_path / "notes.txt").write_text("x")
-    assert list(notebooks(tmp_path)) == [tmp_path / "01_toy.ipynb"]
+    assert learners(tmp_path)[0] == {tmp_path: {tmp_path / "01_toy.ipynb": stamp_of(tmp_path / "01_toy.ipynb")}}
     found, alone, _ = learners(tmp_path)
     assert alone and list(found) == [tmp_path]
 

@@ -18,7 +18,7 @@ from grader.sandbox import reader as reader_module
 from grader.sandbox.reader import MEMORY_BYTES, Reader
 from grader.sandbox.sandbox import Sandbox, SandboxError
 from grader.submission.ipynb import MAX_BYTES, MAX_CODE, MAX_MARKS
-from grader.submission.reads import Here
+from grader.submission.reads import LocalReader
 from grader.submission.submission import read_submission
 from tests import small_class, toy_course as toy
 from tests.conftest import WHOLE_GRID
@@ -187,7 +187,7 @@ def notebook(*bombs: str):
 
 def told(reader, path: Path) -> str:
     """What a learner hears of a notebook that is read with rules, '' where it is read to its end."""
-    submission = read_submission(open_course(), path, reads=reader)
+    submission = read_submission(open_course(), path, reader=reader)
     if submission.message:
         return submission.message
     plan = submission.plan(toy.NAME)
@@ -229,7 +229,7 @@ JSON_BOMBS = {
 def test_a_file_of_many_values_is_told_or_read_in_bounds(monkeypatch, tmp_path, reader, name):
     toy.install(monkeypatch)
     path = toy.write(tmp_path / "01_toy.ipynb", JSON_BOMBS[name])
-    submission = read_submission(open_course(), path, reads=reader)
+    submission = read_submission(open_course(), path, reader=reader)
     assert sum(psutil.Process(reader._process._pid).cpu_times()[:2]) < 5
     assert all(word not in submission.message for word in ("memory", "takes longer"))
     assert submission.plan(toy.NAME).own_texts == ()
@@ -281,19 +281,19 @@ def test_all_files_of_a_learner_share_their_time(monkeypatch, tmp_path, reader):
     (tmp_path / "eve").mkdir()
     for i in range(20):
         toy.write(tmp_path / "eve" / f"01_toy {i}.ipynb", notebook(filled("x = 1")))
-    submission = read_submission(open_course(), tmp_path / "eve", reads=reader)
+    submission = read_submission(open_course(), tmp_path / "eve", reader=reader)
     assert "took too long" in submission.message or "takes longer" in submission.message, submission.message
     monkeypatch.undo()
     toy.install(monkeypatch)
     assert (
-        read_submission(open_course(), toy.write(tmp_path / "01_toy.ipynb", toy.solved()), reads=reader).message == ""
+        read_submission(open_course(), toy.write(tmp_path / "01_toy.ipynb", toy.solved()), reader=reader).message == ""
     )
 
 
 def test_a_reader_that_somebody_ends_is_replaced(monkeypatch, tmp_path, reader):
     toy.install(monkeypatch)
     path = toy.write(tmp_path / "01_toy.ipynb", toy.solved())
-    submission = read_submission(open_course(), path, reads=reader)
+    submission = read_submission(open_course(), path, reader=reader)
     psutil.Process(reader._process._pid).kill()
     assert submission.message == "" and submission.plan(toy.NAME).own_texts
 
@@ -304,7 +304,7 @@ def test_a_reader_whose_parent_somebody_ends_is_replaced(monkeypatch, tmp_path, 
     reader._parent.process.kill()
     reader._parent.process.wait()
     assert (
-        read_submission(open_course(), toy.write(tmp_path / "01_toy.ipynb", toy.solved()), reads=reader).message == ""
+        read_submission(open_course(), toy.write(tmp_path / "01_toy.ipynb", toy.solved()), reader=reader).message == ""
     )
 
 
@@ -322,7 +322,7 @@ def test_nothing_of_a_learner_is_left_for_the_next(monkeypatch, tmp_path):
         for name, content in (("eve", eve), ("mal", mal), ("ada", json.dumps(large, ensure_ascii=False).encode())):
             (tmp_path / name).mkdir()
             submission = read_submission(
-                open_course(), toy.write(tmp_path / name / "01_toy.ipynb", content), reads=made
+                open_course(), toy.write(tmp_path / name / "01_toy.ipynb", content), reader=made
             )
             assert submission.message == "" and submission.plan(toy.NAME).own_texts, name
 
@@ -384,7 +384,7 @@ def test_where_nothing_is_forked_a_learner_has_a_fresh_process(monkeypatch, tmp_
         pids = []
         for _ in range(2):
             assert (
-                read_submission(open_course(), toy.write(tmp_path / "01_toy.ipynb", toy.solved()), reads=made)
+                read_submission(open_course(), toy.write(tmp_path / "01_toy.ipynb", toy.solved()), reader=made)
                 .plan(toy.NAME)
                 .own_texts
             )
@@ -397,11 +397,11 @@ def test_a_reader_reads_what_is_read_here(monkeypatch, tmp_path, reader):
     odd = toy.code("# é \U0001f600 \\ '\" \u2028 \x01\ny = 2", id="\ud800")
     for number, content in enumerate((toy.solved(), toy.notebook([odd, *toy.solved()["cells"]]), UTF16)):
         path = toy.write(tmp_path / f"01_toy {number}.ipynb", content)
-        there, here = reader.notebook(path, path.parent), Here().notebook(path, path.parent)
+        there, here = reader.notebook(path, path.parent), LocalReader().notebook(path, path.parent)
         assert there == here
-        plans = [read_submission(open_course(), path, reads=each).plan(toy.NAME) for each in (reader, Here())]
+        plans = [read_submission(open_course(), path, reader=each).plan(toy.NAME) for each in (reader, LocalReader())]
         assert plans[0] == plans[1] and plans[0].own_texts
-        assert reader.sources(plans[0].own_texts, RULES) == Here().sources(plans[0].own_texts, RULES)
+        assert reader.sources(plans[0].own_texts, RULES) == LocalReader().sources(plans[0].own_texts, RULES)
 
 
 @pytest.mark.alike  # test_links.py has a whole class graded by both

@@ -441,7 +441,7 @@ def test_a_notebook_that_is_large_in_its_outputs_alone_is_read_without_them(tmp_
     (tmp_path / "laid").mkdir()
     packed = pack(RosterEntry("ada", "ada", tmp_path / "class" / "ada"))
     with Reader() as reader:
-        submission = read_submission(open_course(), unpack(packed, tmp_path / "laid"), reads=reader)
+        submission = read_submission(open_course(), unpack(packed, tmp_path / "laid"), reader=reader)
         plan = submission.plan(toy.NAME)
     assert submission.message == "" and '# "outputs": [' in owner_text(plan, "double")
     assert len(plan.notes) == 1, plan.notes

@@ -16,21 +16,9 @@ NOT_LEARNERS = ("notebooks", *NOBODYS, *MACHINES)
 Stamp = tuple[int, int, int]
 
 
-def notebooks(folder: Path) -> dict[Path, Stamp]:
-    """The notebooks of one learner's folder, with what changes when they are saved; none behind a link.
-
-    Raises: OSError where the folder itself cannot be read.
-    """
-    return _stamped(find(folder))
-
-
-def _stamped(found: Found) -> dict[Path, Stamp]:
+def _stamps(found: Found) -> dict[Path, Stamp]:
     stamps = {file: stamp_of(file) for file in sorted(found.files)}
     return {file: stamp for file, stamp in stamps.items() if stamp is not None}
-
-
-def _stamp(status: os.stat_result) -> Stamp:
-    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def learners(folder: Path) -> tuple[dict[Path, dict[Path, Stamp]], bool, list[str]]:
@@ -47,13 +35,13 @@ def learners(folder: Path) -> tuple[dict[Path, dict[Path, Stamp]], bool, list[st
         if os.path.isdir(inner) and not links.is_link(inner):
             with contextlib.suppress(OSError):
                 found = find(inner)
-                theirs[inner] = _stamped(found)
+                theirs[inner] = _stamps(found)
                 told = [*told, *(f"{printable(inner.name)}: {note}" for note in found.links)]
     several = sum(map(bool, theirs.values())) >= 2
     if several or (theirs and not mine.files):
         return {place: files for place, files in theirs.items() if files}, False, told
     found = find(folder)
-    files = _stamped(found)
+    files = _stamps(found)
     return ({folder: files} if files else {}), True, found.links
 
 
@@ -63,4 +51,4 @@ def stamp_of(file: Path) -> Stamp | None:
         status = file.lstat()
     except OSError:
         return None
-    return _stamp(status) if stat.S_ISREG(status.st_mode) else None
+    return (status.st_mtime_ns, status.st_size, status.st_ino) if stat.S_ISREG(status.st_mode) else None

@@ -9,6 +9,13 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rich import box
+from rich.console import Console, Group
+from rich.live import Live
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
 from grader.course.course import Course
 from grader.grading.watch.room import LearnerState, News, WatchedRoom, next_step, wrongs
 from grader.judging import wording
@@ -17,7 +24,7 @@ from grader.reports import text
 from grader.reports.html import LOOKS
 from grader.reports.terminal import STYLES
 from grader.room.board import Wrong
-from grader.util.words import counted
+from grader.util.words import abridged, counted
 
 NAMES = 4  # learners that are named beside a mistake
 MISTAKES = 8  # of the room that are shown
@@ -51,11 +58,10 @@ def _task(course: Course, lesson: str, exercise: str) -> str:
 
 def wrong_line(wrong: Wrong) -> str:
     """'5 × softmax_rows, failed. SM1: … (ada, grace, linus, mary and 1 more)'."""
-    names = ", ".join(text.one_line(name, 40) for name in wrong.learners[:NAMES])
-    more = f" and {len(wrong.learners) - NAMES} more" if len(wrong.learners) > NAMES else ""
+    names = abridged([text.one_line(name, 40) for name in wrong.learners], NAMES)
     head = f"{len(wrong.learners)} × {wrong.exercise}, {text.WORDS[wrong.status]}."
     said = ": ".join(part for part in (wrong.mistake, wrong.sentence) if part)
-    return f"{head} {text.one_line(said)} ({names}{more})"
+    return f"{head} {text.one_line(said)} ({names})"
 
 
 def nothing_wrong(room: WatchedRoom) -> str:
@@ -114,8 +120,6 @@ class Screen:
 
     def __init__(self, course: Course, console: Any = None) -> None:
         self._course = course
-        from rich.console import Console
-        from rich.live import Live
 
         self._console = console or Console(highlight=False, markup=False, emoji=False)
         self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
@@ -134,9 +138,6 @@ class Screen:
 
 def draw(course: Course, room: WatchedRoom, height: int) -> Any:
     """The room as something that rich prints in at most so many lines."""
-    from rich.console import Group
-    from rich.text import Text
-
     foot = Text(f"\n{_foot(room)}", style="dim")
     if not room.learners:
         return Group(Text(f"There is no notebook in {room.folder} yet; the first one that is saved is graded."), foot)
@@ -150,9 +151,6 @@ def _foot(room: WatchedRoom) -> str:
 
 
 def _alone(course: Course, learner: LearnerState) -> Iterator[Any]:
-    from rich.padding import Padding
-    from rich.text import Text
-
     step = next_step(learner)
     name = learner.latest or (step[0] if step else min(learner.lessons, default=""))
     if name in learner.lessons:
@@ -171,9 +169,6 @@ def _alone(course: Course, learner: LearnerState) -> Iterator[Any]:
 
 
 def _exercises(lesson: LessonReport) -> Any:
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table.grid(padding=(0, 2))
     for verdict in lesson.verdicts:
         result = Text(f"  {LOOKS[verdict.status][0]} {text.WORDS[verdict.status]}", style=STYLES[verdict.status])
@@ -183,8 +178,6 @@ def _exercises(lesson: LessonReport) -> Any:
 
 def _everyone(course: Course, room: WatchedRoom, height: int) -> Iterator[Any]:
     """Learners × exercises where all work at one lesson, else × lessons; below, what the room gets wrong."""
-    from rich.text import Text
-
     found = wrongs(room.learners)[:MISTAKES]
     names = _at_work(room.learners)
     below = len(found) + 3 + (2 if len(names) == 1 else 0)
@@ -235,10 +228,6 @@ def _fitting(learners: Sequence[LearnerState], most: int) -> list[LearnerState]:
 
 
 def _table(course: Course, learners: Sequence[LearnerState], names: Sequence[str]) -> Any:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     one = names[0] if len(names) == 1 else None
     heads = [str(at) for at in range(1, len(course.exercises[one]) + 1)] if one else [name[:2] for name in names]
     table = Table("learner", *heads, "points", box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
@@ -257,6 +246,4 @@ def _table(course: Course, learners: Sequence[LearnerState], names: Sequence[str
 
 
 def _sign(status: str | None) -> Any:
-    from rich.text import Text
-
     return Text(LOOKS[status][0], style=STYLES[status]) if status else Text("")

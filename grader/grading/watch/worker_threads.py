@@ -134,7 +134,7 @@ class _WorkerThread(threading.Thread):
                 self._of.timeout_s, zygote=self._of.zygote, probes=self._of.course.probe_texts()
             )
             self._sandbox.stopping = self._of.stopping
-        read = read_submission(self._of.course, task.file, reads=self._sandbox.reader, base=task.learner.parent)
+        read = read_submission(self._of.course, task.file, reader=self._sandbox.reader, base=task.learner.parent)
         if read.unreadable:
             return WatchResult(task, stamp, problem=read.unreadable)
         lesson, *others = read.lessons

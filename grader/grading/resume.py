@@ -7,20 +7,14 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from grader.grading.journal import JournalEntry
-from grader.grading.roster import RosterEntry, pack, shown
+from grader.grading.roster import RosterEntry, pack
 from grader.util.errors import InputError
 from grader.util.names import printable
-
-REASONS = {
-    "added": "Not in the journal yet, graded now",
-    "changed": "Changed since they were graded, graded again",
-    "again": "Graded again as asked",
-    "not graded completely": "Could not be graded completely, tried again",
-}
+from grader.util.words import abridged
 
 
 @dataclass(frozen=True)
-class Kept:
+class ResumePlan:
     """results: by key, of what is as it was. left: what is graded now. sentences: why, where something was graded before."""
 
     results: dict[str, JournalEntry]
@@ -28,10 +22,12 @@ class Kept:
     sentences: tuple[str, ...]
 
 
-def kept(found: Sequence[RosterEntry], graded: Mapping[str, JournalEntry], again: Collection[str] = ()) -> Kept:
+def plan_resume(
+    found: Sequence[RosterEntry], graded: Mapping[str, JournalEntry], again: Collection[str] = ()
+) -> ResumePlan:
     """found: who is in the class's folder now. graded: the journal's results. again: keys of those to grade whatever was found."""
     results: dict[str, JournalEntry] = {}
-    why: dict[str, list[str]] = {reason: [] for reason in REASONS}
+    why: dict[str, list[str]] = {"added": [], "changed": [], "again": [], "not graded completely": []}
     left = []
     for one in found:
         result = graded.get(one.key)
@@ -49,13 +45,19 @@ def kept(found: Sequence[RosterEntry], graded: Mapping[str, JournalEntry], again
         left.append(one)
         why[reason].append(one.name)
     gone = [result.report.name for key, result in graded.items() if key not in {one.key for one in found}]
-    return Kept(results, tuple(left), tuple(_said(why, gone)) if graded else ())
+    return ResumePlan(results, tuple(left), tuple(_sentences(why, gone)) if graded else ())
 
 
-def _said(why: Mapping[str, Sequence[str]], gone: Sequence[str]) -> list[str]:
+def _sentences(why: Mapping[str, Sequence[str]], gone: Sequence[str]) -> list[str]:
     """Nothing of a first run: all of it is new there."""
-    sentences = [f"{REASONS[reason]}: {shown(names)}." for reason, names in why.items() if names]
-    return [*sentences, f"No longer in the folder, and in no report: {shown(gone)}."] if gone else sentences
+    reasons = {
+        "added": "Not in the journal yet, graded now",
+        "changed": "Changed since they were graded, graded again",
+        "again": "Graded again as asked",
+        "not graded completely": "Could not be graded completely, tried again",
+    }
+    sentences = [f"{reasons[reason]}: {abridged(names)}." for reason, names in why.items() if names]
+    return [*sentences, f"No longer in the folder, and in no report: {abridged(gone)}."] if gone else sentences
 
 
 def keys_of(asked: Sequence[str], found: Sequence[RosterEntry]) -> frozenset[str]:

@@ -1,0 +1,256 @@
+"""Every command with its options, in one table: the parser is made from it, and so are the settings that a journal keeps.
+
+An option of `grader class` changes marks or files, and the journal keeps it (OF_THE_RUN), unless OF_THE_CALL says why it is about one call
+alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from grader.cli.arguments import (
+    command,
+    exercise_list,
+    lesson_list,
+    moment,
+    name_list,
+    natural,
+    or_none,
+    positive,
+    requirement,
+    seconds,
+    threshold,
+    whole,
+)
+from grader.course.spec import SEED
+
+BUILDS_AT_ONCE = 2
+SWITCH = {"action": "store_true"}
+
+
+class Option(NamedTuple):
+    """An option or, without dashes, an argument by position. details: what argparse is told of it."""
+
+    flags: list[str]
+    details: dict[str, Any]
+
+    @property
+    def attribute(self) -> str:
+        """Its name among the options that a command is run with."""
+        return self.flags[-1].lstrip("-").replace("-", "_")
+
+
+class Command(NamedTuple):
+    """judges: whether this process judges, or starts what does."""
+
+    name: str
+    help: str
+    options: list[Option]
+    judges: bool = False
+
+    def add(self, commands: Any, run: Callable[[argparse.Namespace], int]) -> None:
+        """Adds the command to the parser. run: called with its options, returns the exit code."""
+        parser = command(commands, self.name, run, self.help)
+        parser.set_defaults(judges=self.judges)
+        for option in self.options:
+            parser.add_argument(*option.flags, **option.details)
+
+
+def option(flags: str, help: str, metavar: str = "", type: Any = None, **details: Any) -> Option:
+    """flags: with a space between '-j' and '--jobs'."""
+    details |= {"help": help} | ({"metavar": metavar} if metavar else {}) | ({"type": type} if type else {})
+    return Option(flags.split(), details)
+
+
+def lessons_option(help: str, **more: Any) -> Option:
+    return option("--lessons", help, "A,B", lesson_list, **more)
+
+
+def isolation_option(help: str, default: str) -> Option:
+    return option("--require-isolation", help, "LEVEL", choices=("process", "full"), default=default)
+
+
+SEED = option("--seed", "seed of the inputs (default: %(default)s)", type=natural, default=SEED)
+TIMEOUT = option("--timeout", "wall-clock seconds for each exercise and each cell", "S", seconds)
+BY = option("--by", "the roster's column that names the folders", "COLUMN", default="")
+FOLDER = option("--folder", "where the notebooks are (default: notebooks/, or else the current folder)", type=Path)
+
+GRADE = [
+    option(
+        "paths",
+        "a notebook, or one learner's folder of notebooks (default, in a session of `make lab`: its folder)",
+        "PATH",
+        nargs="*",
+    ),
+    option("--json", "write the results as JSON; '-' for standard output", "FILE"),
+    option("--junit", "write JUnit XML, for a CI's test view", "FILE"),
+    option("--markdown", "write a Markdown summary", "FILE"),
+    option("--html", "write a self-contained page", "FILE"),
+    option("--csv", "write a table, one row per submission", "FILE"),
+    option("--gradescope", "write the results.json of a Gradescope autograder", "FILE"),
+    option(
+        "--visibility",
+        "when learners see what --gradescope writes (default: visible)",
+        choices=("visible", "hidden", "after_due_date", "after_published"),
+        default="visible",
+    ),
+    option("--min-score", "succeed if every submission has at least N points, or N%% of them", "N", threshold),
+    lessons_option("grade these lessons only, such as 01,05"),
+    SEED,
+    TIMEOUT,
+    option(
+        "--deadline",
+        "wall-clock seconds for the whole run; --gradescope's file is written after each lesson anyway",
+        "S",
+        seconds,
+    ),
+    isolation_option("refuse to grade below this level, with exit code 3 (default: process)", "process"),
+]
+COLLECT = [
+    option(
+        "sources",
+        "an archive or a folder from Canvas, Moodle, Gradescope or GitHub Classroom",
+        "SOURCE",
+        Path,
+        nargs="+",
+    ),
+    option("--to", "one subfolder per learner; older attempts go to backups/", "FOLDER", Path, required=True),
+    option("--roster", "CSV of the enrolled learners: folders get the grade book's names", "FILE", Path),
+    BY,
+]
+CLASS = [
+    option("folder", "one subfolder or one notebook per learner", "FOLDER", Path),
+    option("--out", "the folder for the reports and the journal", "REPORTS", Path, required=True),
+    option("--jobs", "submissions graded at once (default: one per core)", "N", whole),
+    option("--resume", "continue the run in REPORTS; what has been graded is kept", **SWITCH),
+    option("--scheduler", "a Dask scheduler, such as tcp://10.0.0.1:8786, instead of --jobs", "ADDRESS"),
+    TIMEOUT,
+    option("--seed", f"seed of the inputs, one for everybody (default: {SEED})", type=natural),
+    lessons_option(
+        "grade these; a lesson not handed in counts as missing (default: those that at least half of the learners handed in)"
+    ),
+    option("--exercises", "only these exercises count; their lessons are graded", "A,B", exercise_list),
+    option(
+        "--weights",
+        "your own points: lines such as 'softmax_rows,3'; other exercises keep the course's",
+        "FILE",
+        or_none(Path),
+    ),
+    option(
+        "--partial",
+        "a failed exercise earns the share of its cases that agree (default: nothing)",
+        action=argparse.BooleanOptionalAction,
+    ),
+    option(
+        "--anonymous",
+        "use pseudonyms in every report and write no grade book; REPORTS/names.csv says who is who",
+        action=argparse.BooleanOptionalAction,
+    ),
+    option(
+        "--regrade",
+        "grade these learners again and keep all other results; implies --resume",
+        "A,B",
+        name_list,
+        default=(),
+    ),
+    option(
+        "--rescore",
+        "change the marking scheme of the run in REPORTS to what is given here (--weights, --partial, --anonymous, "
+        "--roster, --assignment, --max-points; 'none' takes one back), without grading again; implies --resume",
+        **SWITCH,
+    ),
+    option("--roster", "CSV of the enrolled learners, exported from the grade book", "FILE", or_none(Path)),
+    BY,
+    option("--assignment", "the assignment's name in the grade book; in Canvas 'Title (1234)'", "TITLE"),
+    option("--max-points", "points for full marks in grade books", "N", or_none(positive)),
+    option(
+        "--due",
+        "when the work was due, such as '2026-11-20 23:59': what Gradescope got later is late",
+        "TIME",
+        or_none(moment),
+    ),
+    option("--min-score", "succeed if every learner has at least N points, or N%% of them", "N", threshold),
+    isolation_option(
+        "refuse to grade below this level (default: full); process, where you trust what was handed in", "full"
+    ),
+]
+OF_THE_CALL = {  # options of `grader class` that no journal keeps, and why not
+    "folder": "each result has the digest of what was handed in, and what changed is graded again",
+    "out": "the journal is in it",
+    "jobs": "verdicts are the same on any number of processes",
+    "scheduler": "verdicts are the same on any machine",
+    "resume": "continues",
+    "regrade": "continues",
+    "rescore": "continues",
+    "min_score": "decides the exit code and what the terminal shows",
+}
+SETTINGS = {"timeout": "timeout_s", "by": "roster", "require_isolation": "isolation"}  # what a journal calls otherwise
+OF_THE_RUN = {"course": "course"} | {
+    one.attribute: SETTINGS.get(one.attribute, one.attribute) for one in CLASS if one.attribute not in OF_THE_CALL
+}
+WATCH = [
+    option(
+        "folder",
+        "one learner's notebooks, or a folder of learners' folders (default: notebooks/, else here)",
+        "FOLDER",
+        Path,
+        nargs="?",
+    ),
+    lessons_option("only these, such as 01,05", default=()),
+    SEED,
+    option("--page", "also write a page of the room for a projector, such as room.html", "FILE", Path),
+    option("--names", "show learners' names on the page (default: only a mark for each learner)", **SWITCH),
+    TIMEOUT,
+]
+RELEASE = [
+    option("place", "a new or an empty folder", "DIR", Path),
+    lessons_option("these, such as 05, and all lessons before them (default: all)"),
+    option("--only", "leave out the lessons before those that --lessons names", **SWITCH),
+    option(
+        "--without-solutions",
+        "leave the solutions out of the hand-out; check() then judges nothing on the learners' computers",
+        **SWITCH,
+    ),
+    option("--gradescope", "also write DIR-gradescope.zip, an autograder", **SWITCH),
+    option(
+        "--grader", "what the workflow gives to pip install: a trusted address of the wheel", "REQUIREMENT", requirement
+    ),
+]
+BUILD = [
+    option("lessons", "such as 01 or 01_three_tokens (default: all)", "LESSON", nargs="*"),
+    option(
+        "-j --jobs",
+        f"lessons at once (default: {BUILDS_AT_ONCE}); a lesson that measures times is always built alone",
+        "N",
+        whole,
+        default=BUILDS_AT_ONCE,
+    ),
+    option("--check", "build nothing; fail if a file is stale", **SWITCH),
+]
+AUDIT = [option("lessons", "default: all", "LESSON", nargs="*")]
+EXPLAIN = [option("id", "the id of a mistake, as a verdict shows it, such as SM1, or an exercise", "ID")]
+RESET = [
+    option("what", "a lesson, such as 01, or an exercise, such as softmax_rows", "WHAT"),
+    option("--confirm", "the code that the command gave when it asked; it counts once", "CODE"),
+    FOLDER,
+]
+UPDATE = [option("lessons", "which lessons (default: all that are in the folder)", "LESSON", nargs="*"), FOLDER]
+DOCTOR = [option("--isolation", "print only the level of isolation that submissions have here", **SWITCH)]
+
+COMMANDS = (  # as `grader --help` lists them
+    Command("grade", "grade notebooks in a process of their own", GRADE, judges=True),
+    Command("collect", "sort a learning platform's download into one folder per learner", COLLECT),
+    Command("class", "grade a folder of learners and write every report", CLASS, judges=True),
+    Command("watch", "grade again whatever is saved, and show what to do next", WATCH, judges=True),
+    Command("release", "write a folder to hand out to learners, checked for solutions", RELEASE),
+    Command("build", "make notebooks and teaching notes from solutions/NN_lesson.py", BUILD),
+    Command("audit", "prove that lessons and their specifications keep the rules", AUDIT, judges=True),
+    Command("explain", "explain a mistake at length, or list those of an exercise", EXPLAIN),
+    Command("progress", "show what has passed, and what comes next", [FOLDER]),
+    Command("reset", "restore a lesson, or the cell of one exercise; the old notebook is kept", RESET),
+    Command("update", "put your cells into this version of the lessons", UPDATE),
+    Command("doctor", "say what this computer lacks for the course, and how to fix it", DOCTOR),
+)
