@@ -29,7 +29,7 @@ from grader.grading.roster import PackedSubmission, RosterEntry, pack, unpack
 from grader.judging.verdict import Report, SubmissionReport
 from grader.sandbox.sandbox import LEVELS, TIMEOUT_S, Sandbox, SandboxError, TooOpen
 from grader.sandbox.scratch import new_folder, remove_folder
-from grader.sandbox.zygote import SharedZygote, StartedParent
+from grader.sandbox.zygote import Zygote, ZygoteChannel
 from grader.submission.submission import nothing_handed_in
 
 LONGEST_TEMPORARY = (
@@ -90,7 +90,7 @@ class WarmSandbox:
 
 _sandboxes: dict[int, WarmSandbox] = {}  # by thread
 _guard = threading.Lock()
-_zygote: SharedZygote | None = None  # of all grading processes of this machine
+_zygote: ZygoteChannel | None = None  # of all grading processes of this machine
 
 
 def _warm_sandbox(settings: Settings) -> WarmSandbox:
@@ -189,7 +189,7 @@ class Local:
         self._folder = new_folder()
         for name, number in ONE_THREAD.items():
             os.environ.setdefault(name, number)  # before a grading process imports NumPy
-        self._warm = StartedParent(torch, self._folder) if sys.platform == "linux" else None
+        self._zygote_process = Zygote(torch, self._folder) if sys.platform == "linux" else None
         self._begin()
 
     def _begin(self) -> None:
@@ -198,7 +198,9 @@ class Local:
             context.set_forkserver_preload([__name__, "grader.judging.judge", *(["torch"] if self._torch else [])])
         ends, self._alive = context.Pipe(duplex=False)  # its other end closes when this process ends, killed or not
         self._ends = ends
-        zygote = self._warm.shared if self._warm is not None and self._warm.alive else None
+        zygote = (
+            self._zygote_process.channel if self._zygote_process is not None and self._zygote_process.alive else None
+        )
         self._pool = ProcessPoolExecutor(self._jobs, context, _begin_process, (ends, self._folder, zygote))
 
     def submit(self, function: Any, *arguments: Any) -> Future:
@@ -218,14 +220,14 @@ class Local:
     def close(self) -> None:
         """Ends every process and removes every file of theirs."""
         self._end()
-        if self._warm is not None:
-            self._warm.close()
+        if self._zygote_process is not None:
+            self._zygote_process.close()
         if self._shares:
             forkserver._forkserver._stop()  # it would stay as long as this process
         remove_folder(self._folder)
 
 
-def _begin_process(ends: Any, folder: str, zygote: SharedZygote | None) -> None:
+def _begin_process(ends: Any, folder: str, zygote: ZygoteChannel | None) -> None:
     global _zygote
     _zygote = zygote
     gc.freeze()  # a collection here then leaves what was imported before shared

@@ -53,11 +53,10 @@ def serve(channel: socket.socket) -> None:
             answer["lacking"] = kernel_walls.apply_walls(folder) if request["walls"] else "walls"
             start = Start(folder, request["cpu_s"])
             notebook = fresh_notebook()
-        elif request["do"] == "begin anew":
-            anew = start.holds()
-            if anew:
+        elif request["do"] == "reset":
+            answer = {"reset": start.holds()}
+            if answer["reset"]:
                 notebook, asked, around = fresh_notebook(), "", None
-            answer = {"anew": anew}
         elif request["do"] == "cell":
             answer = run_cell(notebook, request)
         elif around is not None and request["name"] != asked and around.changed():

@@ -17,7 +17,7 @@ from grader.sandbox import budget, usage
 from grader.sandbox.process import SandboxError
 from grader.sandbox.sandbox import Sandbox
 from grader.sandbox.session import MAX_RESTARTS
-from grader.sandbox.zygote import StartedParent
+from grader.sandbox.zygote import Zygote
 from grader.source.definitions import defined_names
 from grader.submission.plan import Plan, RunCell
 from grader.worker import protocol
@@ -679,8 +679,8 @@ def shared(tmp_path):
     """Two sandboxes whose warm parents were forked from one, and that one."""
     if sys.platform != "linux":
         pytest.skip("a warm parent needs Linux")
-    zygote = StartedParent(False, str(tmp_path))
-    made = [Sandbox(timeout_s=1.5, memory_bytes=200 * MiB, walls=False, zygote=zygote.shared) for _ in range(2)]
+    zygote = Zygote(False, str(tmp_path))
+    made = [Sandbox(timeout_s=1.5, memory_bytes=200 * MiB, walls=False, zygote=zygote.channel) for _ in range(2)]
     yield zygote, *made
     for one in made:
         one.close()
@@ -691,9 +691,9 @@ def shared(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="a warm parent needs Linux")
 def test_a_warm_parent_removes_its_folder_when_whoever_started_it_is_gone(tmp_path):
     (tmp_path / "its").mkdir()
-    warm = StartedParent(False, str(tmp_path / "its"))
+    warm = Zygote(False, str(tmp_path / "its"))
     (tmp_path / "its" / "left.txt").write_text("by a sandbox")
-    warm.control.close()
+    warm.channel.control.close()
     assert gone(warm.process.pid) and os.listdir(tmp_path) == []
     warm.close()
 
@@ -702,7 +702,7 @@ def test_a_warm_parent_removes_its_folder_when_whoever_started_it_is_gone(tmp_pa
 def test_a_worker_ends_with_its_warm_parent_by_the_kernel(limited):
     """In a namespace of its own, too, and while nobody asks it anything."""
     worker = limited.start()
-    limited._warm.process.kill()
+    limited._forker.zygote.process.kill()
     assert gone(worker._pid)
     worker.close()
 
@@ -759,11 +759,11 @@ def test_a_sandbox_takes_torch_in_later(tmp_path, monkeypatch):
             if torch:
                 made.need_torch()
             assert seen(made, "f", asks).tolist() == [torch, torch + 1, torch + 2]
-        made._warm.close()
+        made._forker.zygote.close()
         assert seen(made, "f", asks).tolist() == [1, 2, 3]
         made._session.close()
-        made._warm.process.kill()  # while it waits for nothing
-        assert gone(made._warm.process.pid) and seen(made, "f", asks).tolist() == [1, 2, 3]
+        made._forker.zygote.process.kill()  # while it waits for nothing
+        assert gone(made._forker.zygote.process.pid) and seen(made, "f", asks).tolist() == [1, 2, 3]
     assert os.listdir(tmp_path) == []
 
 
