@@ -55,7 +55,7 @@ def mistake(*ways: Any, says: str = "", why: str = "", evidence: str = "") -> De
 
 
 def holds(title: str, needs: tuple[str, ...] = ()) -> Callable[[Callable[..., str | None]], Property]:
-    """Makes a property of a function (see model.Property)."""
+    """Makes a property of a function (see spec.Property)."""
     return lambda check: Property(title, check, needs)
 
 

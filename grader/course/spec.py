@@ -21,7 +21,7 @@ class Case:
     title:   what the learner reads: 'the three-token table', 'scores of 1000'.
     args, kwargs: inputs; arrays, `Tensor`s, numbers, strings, None, tuples and dicts of those.
              They are copied for every run.
-    probe:   a function of grader/worker/probes.py; 'call' calls the learner's function.
+    probe:   a function of grader/worker/probes/; 'call' calls the learner's function.
     options: what else the probe needs (weights for a module, which gradients to take).
     names:   what to call args where they are shown; by default the exercise's parameter names.
     stage:   'values', or 'extremes' for what is judged last (large scores, empty rows, half precision).

@@ -1,4 +1,4 @@
-"""Linux walls around a worker, through ctypes alone: Landlock for files, seccomp (calls.py) for system calls.
+"""Linux walls around a worker, through ctypes alone: Landlock for files, seccomp (system_calls.py) for system calls.
 
 They need no privileges, no namespaces and no other package; they hold for whatever the worker starts and
 cannot be taken down again. Source: the kernel's user-space API documentation (landlock).

@@ -368,7 +368,7 @@ def _mode_classes() -> tuple[type, type]:
             now, aside = _now, None
             # Under vmap a result says nothing of the size of what is computed.
             if func not in now.aside or types not in plain or (now.sized and transformed() is not None):
-                name = getattr(func, "__name__", "").partition(".")[0]  # an overload is called 'softmax.int'
+                name = getattr(func, "__name__", "").partition(".")[0]  # without an overload's ending, '.int'
                 if name in now.names:
                     now.seen.append(name)
             else:  # its operators need not be looked at one by one, which would take longer than they do
