@@ -15,10 +15,7 @@ MAX_DISK_BYTES = 256 << 20  # of all files of a worker together; worker/limits.p
 MAX_FILES = 20_000
 MAX_THREADS = 2 * MAX_PROCESSES  # where the kernel limits them, too, the learner's code meets that limit first
 
-_KERNEL_LISTS = os.path.exists(
-    "/proc/thread-self/children"
-)  # Linux; psutil tells elsewhere, and takes ten times as long
-_PAGE_BYTES, _TICKS_PER_S = (os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")) if _KERNEL_LISTS else (0, 0)
+_KERNEL_LISTS = os.path.exists("/proc/thread-self/children")  # Linux; psutil's way elsewhere takes ten times as long
 
 
 def below(pid: int) -> list[int]:
@@ -27,12 +24,10 @@ def below(pid: int) -> list[int]:
         with contextlib.suppress(psutil.Error):
             return [process.pid for process in psutil.Process(pid).children(recursive=True)]
         return []
-    found: list[int] = []
-    waiting = _children(pid)
-    while waiting:
-        found.append(waiting.pop())
-        waiting += _children(found[-1])
-    return found
+    pids = _children(pid)
+    for child in pids:  # grows meanwhile
+        pids += _children(child)
+    return pids
 
 
 def _children(pid: int) -> list[int]:
@@ -56,8 +51,8 @@ def too_much(pids: Sequence[int], folder: str, memory_bytes: int, quota: bool) -
     left_bytes = memory_bytes - (_mounted_bytes(pids, folder) if quota else 0)
     if _memory(pids, left_bytes) > left_bytes:
         return "memory", ""
-    said = _too_full(folder, pids) if folder and not quota else ""
-    return ("disk", said) if said else None
+    excess = _too_full(folder, pids) if folder and not quota else ""
+    return ("disk", excess) if excess else None
 
 
 def waited_s(pid: int) -> float:
@@ -75,7 +70,7 @@ def threads_s(pid: int) -> float:
         open(f"/proc/{pid}/schedstat", "rb") as main,
     ):
         ticks = sum(map(int, whole.read().rpartition(b")")[2].split()[11:13]))
-        return max(ticks / _TICKS_PER_S - int(main.read().split()[0]) / 1e9, 0.0)
+        return max(ticks / os.sysconf("SC_CLK_TCK") - int(main.read().split()[0]) / 1e9, 0.0)
     return 0.0
 
 
@@ -83,8 +78,8 @@ def _threads(pids: Sequence[int]) -> int:
     """Threads of all these processes. The kernel's own limit does not hold for root."""
     count = 0
     for pid in pids:
-        with contextlib.suppress(OSError, psutil.Error):
-            count += len(os.listdir(f"/proc/{pid}/task")) if _KERNEL_LISTS else psutil.Process(pid).num_threads()
+        with contextlib.suppress(psutil.Error):
+            count += psutil.Process(pid).num_threads()
     return count
 
 
@@ -95,20 +90,15 @@ def _memory(pids: Sequence[int], enough: int) -> int:
 
 
 def _resident(pid: int) -> int:
-    with contextlib.suppress(OSError, psutil.Error):
-        if not _KERNEL_LISTS:
-            return psutil.Process(pid).memory_info().rss
-        with open(f"/proc/{pid}/statm", "rb") as file:
-            return int(file.read().split()[1]) * _PAGE_BYTES
+    with contextlib.suppress(psutil.Error):
+        return psutil.Process(pid).memory_info().rss
     return 0
 
 
 def _share(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-            return 1024 * int(next(line for line in file if line.startswith(b"Pss:")).split()[1])
-    except (OSError, StopIteration):
-        return _resident(pid)
+    with contextlib.suppress(psutil.Error, AttributeError):  # only Linux tells
+        return psutil.Process(pid).memory_full_info().pss
+    return _resident(pid)
 
 
 def _mounted_bytes(pids: Sequence[int], folder: str) -> int:
