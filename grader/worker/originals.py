@@ -57,7 +57,7 @@ class OfTorch:
         self.Generator, self.global_generator = torch.Generator, torch.default_generator
         self.grad_is_enabled, self.enable_grad = torch.is_grad_enabled, _C._set_grad_enabled
         self._run_backward = torch.autograd.Variable._execution_engine.run_backward
-        self._of, self._functions, self._dispatch = of, _C.DisableTorchFunction, _C._DisableTorchDispatch
+        self._functions, self._dispatch = _C.DisableTorchFunction, _C._DisableTorchDispatch
         self._numpy, self._float, self._to, self._copy = of.numpy, of.float, of.to, of.copy_
         self._data_ptr, self._numel, self._stride = of.data_ptr, of.numel, of.stride
         self.storage, self.element_size = of.untyped_storage, of.element_size

@@ -296,8 +296,8 @@ def test_a_reader_that_somebody_ends_is_replaced(monkeypatch, tmp_path, reader):
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
 def test_a_reader_whose_parent_somebody_ends_is_replaced(monkeypatch, tmp_path, reader):
     toy.install(monkeypatch)
-    reader._parent.process.kill()
-    reader._parent.process.wait()
+    reader._forker.zygote.process.kill()
+    reader._forker.zygote.process.wait()
     assert read_submission(toy.write(tmp_path / "01_toy.ipynb", toy.solved()), reads=reader).message == ""
 
 
