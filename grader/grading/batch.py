@@ -30,7 +30,7 @@ from grader.grading.roster import PackedSubmission, RosterEntry, pack, unpack
 from grader.judging.verdict import Report, SubmissionReport
 from grader.sandbox.sandbox import LEVELS, TIMEOUT_S, Sandbox, SandboxError, TooOpen
 from grader.sandbox.scratch import new_folder, remove_folder
-from grader.sandbox.zygote import SharedZygote, StartedParent
+from grader.sandbox.zygote import Zygote, ZygoteChannel
 from grader.submission.submission import nothing_handed_in
 from grader.util.threads import use_one_thread
 
@@ -98,7 +98,7 @@ class WarmSandbox:
 
 _sandboxes: dict[int, WarmSandbox] = {}  # by thread
 _guard = threading.Lock()
-_zygote: SharedZygote | None = None  # of all grading processes of this machine
+_zygote: ZygoteChannel | None = None  # of all grading processes of this machine
 
 
 def _warm_sandbox(settings: Settings) -> WarmSandbox:
@@ -196,7 +196,7 @@ class Local:
         self._shares = sys.platform == "linux" and len(os.fsencode(tempfile.gettempdir())) <= LONGEST_TEMPORARY
         self._folder = new_folder()
         use_one_thread()  # before a grading process imports NumPy
-        self._warm = StartedParent(torch, self._folder, probes) if sys.platform == "linux" else None
+        self._zygote_process = Zygote(torch, self._folder, probes) if sys.platform == "linux" else None
         self._begin()
 
     def _begin(self) -> None:
@@ -205,7 +205,8 @@ class Local:
             context.set_forkserver_preload([__name__, "grader.judging.judge", *(["torch"] if self._torch else [])])
         ends, self._alive = context.Pipe(duplex=False)  # its other end closes when this process ends, killed or not
         self._ends = ends
-        zygote = self._warm.shared if self._warm is not None and self._warm.alive else None
+        own = self._zygote_process
+        zygote = own.channel if own is not None and own.alive else None
         self._pool = ProcessPoolExecutor(self._jobs, context, _begin_process, (ends, self._folder, zygote))
 
     def submit(self, function: Any, *arguments: Any) -> Future:
@@ -225,14 +226,14 @@ class Local:
     def close(self) -> None:
         """Ends every process and removes every file of theirs."""
         self._end()
-        if self._warm is not None:
-            self._warm.close()
+        if self._zygote_process is not None:
+            self._zygote_process.close()
         if self._shares:
             forkserver._forkserver._stop()  # type: ignore[attr-defined]  # it would stay as long as this process
         remove_folder(self._folder)
 
 
-def _begin_process(ends: Any, folder: str, zygote: SharedZygote | None) -> None:
+def _begin_process(ends: Any, folder: str, zygote: ZygoteChannel | None) -> None:
     global _zygote
     _zygote = zygote
     gc.freeze()  # a collection here then leaves what was imported before shared

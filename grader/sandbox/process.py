@@ -42,7 +42,7 @@ class WorkerLost(Exception):
 
     def failure(self, subject: str, timeout_s: float, memory_bytes: int) -> Failure:
         """What is said of it; subject: what ran, as a sentence begins, 'Cell 7'."""
-        said = {
+        messages = {
             "timeout": f"{subject} did not finish within {timeout_s:g} s.",
             "memory": f"{subject} used more than {memory_bytes / 2**30:g} GiB of memory.",
             "disk": f"{subject} filled the notebook's folder: {self.detail}.",
@@ -50,7 +50,7 @@ class WorkerLost(Exception):
             "died": f"{subject} ended the process{self.detail}.",
         }
         kind = "died" if self.kind in ("disk", "threads") else self.kind
-        return Failure(kind, message=said.get(self.kind, self.detail))
+        return Failure(kind, message=messages.get(self.kind, self.detail))
 
 
 class _Stream(io.RawIOBase):
@@ -78,21 +78,27 @@ class Worker:
     folder = ""
     quota = False
     lost: Exception | None = None
-    _pid = 0
 
-    def __init__(self, channel: socket.socket, memory_bytes: int) -> None:
+    def __init__(self, channel: socket.socket, memory_bytes: int, pid: int) -> None:
         self._channel = channel
         self._memory_bytes = memory_bytes
-        self._asked = self._waited_s = self._threads_s = self._limit_s = self._deadline = 0.0  # of the request at hand
-        self._come = io.BufferedReader(_Stream(self), 1 << 16)
-        self._over = threading.Event()
+        self._pid = pid
+        self._start_s = self._waited_s = self._threads_s = self._limit_s = self._deadline = (
+            0.0  # of the current request
+        )
+        self._stream = io.BufferedReader(_Stream(self), 1 << 16)
+        self._stop = threading.Event()
         self._guard: threading.Thread | None = None
         # Not epoll, which would need a descriptor, and not a new one for each of a hundred replies.
-        self._awaited = getattr(selectors, "PollSelector", selectors.SelectSelector)()
-        self._awaited.register(channel, selectors.EVENT_READ)
+        self._selector = getattr(selectors, "PollSelector", selectors.SelectSelector)()
+        self.wait_for(channel)
+
+    def wait_for(self, source: socket.socket) -> None:
+        """From now on, what comes there ends the waiting for a reply."""
+        self._selector.register(source, selectors.EVENT_READ)
 
     def request(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Sends one request and returns the reply to it. Raises as `replies` does, and wire.WireError for what cannot travel."""
+        """Sends one request and returns the reply to it. Raises as `replies` does, and WireError for what cannot travel."""
         body = protocol.body(message)
         with self._or_lost():
             return protocol.unpack(next(self.replies(body, 1, timeout_s)))
@@ -104,17 +110,17 @@ class Worker:
         request; the worker has been ended then. What a reply says is not looked at.
         """
         nonce = secrets.token_bytes(16)  # a reply written before the question cannot know it
-        self._asked, self._limit_s = time.monotonic(), timeout_s
+        self._start_s, self._limit_s = time.monotonic(), timeout_s
         self._waited_s, self._threads_s = usage.waited_s(self._pid), usage.threads_s(self._pid)
-        self._deadline = self._asked + timeout_s
+        self._deadline = self._start_s + timeout_s
         with self._or_lost():
             self._send(protocol.frame(request, nonce))
             for left in reversed(range(count)):
-                reply, named = protocol.receive_body(self._come.read)
-                if named != nonce:
+                reply, reply_nonce = protocol.receive_body(self._stream.read)
+                if reply_nonce != nonce:
                     raise protocol.WireError("a reply to another question")
-                if not left and time.monotonic() - self._asked > BRIEF_S:
-                    self._look([self._pid])  # so that what a cell has used is not held against the next
+                if not left and time.monotonic() - self._start_s > BRIEF_S:
+                    self._check_usage([self._pid])  # so that what a cell has used is not held against the next
                 yield reply
 
     @contextlib.contextmanager
@@ -124,7 +130,7 @@ class Worker:
             yield
         except (EOFError, ConnectionError):
             self.close()
-            raise self.lost or WorkerLost("died", self.ending()) from None
+            raise self.lost or WorkerLost("died", ending_of(self.status)) from None
         except protocol.WireError as error:
             self.close()
             raise WorkerLost("invalid", str(error)) from None
@@ -159,45 +165,44 @@ class Worker:
 
         While its main thread waits for threads of its own, these run: what they used is no time of other programs.
         """
-        took = time.monotonic() - self._asked
+        took = time.monotonic() - self._start_s
         waited_s = usage.waited_s(self._pid) - self._waited_s - max(usage.threads_s(self._pid) - self._threads_s, 0.0)
         return max(took - max(waited_s, 0.0), took / STRETCH)
 
     def _ready(self, timeout_s: float) -> list[Any]:
-        """Which of what is awaited has something to read, after that time at most."""
-        return [key.fileobj for key, _ in self._awaited.select(timeout_s)]
+        """What has something to read, after that time at most."""
+        return [key.fileobj for key, _ in self._selector.select(timeout_s)]
 
     def guard(self) -> None:
-        """From now on what it uses is looked at by the clock, whatever comes of it and whether it is asked anything or not."""
-        self._guard = threading.Thread(target=self._look_on, daemon=True)
+        """From now on what it uses is checked by the clock, whatever comes of it and whether it is asked anything or not."""
+        self._guard = threading.Thread(target=self._check_by_clock, daemon=True)
         self._guard.start()
 
-    def _look_on(self) -> None:
-        while not self._over.wait(TICK_S):
+    def _check_by_clock(self) -> None:
+        while self.lost is None and not self._stop.wait(TICK_S):
             try:
-                self._look(self._pids())
+                self._check_usage(self._pids())
             except WorkerLost as lost:
                 self.lost = lost
             except Exception as error:  # ours; what nobody looks at must not go on
                 self.lost = SandboxError(f"what a worker uses could not be looked at: {error!r}")
-            if self.lost is not None:
-                for process in self._processes():
-                    with contextlib.suppress(psutil.Error):
-                        process.kill()  # the thread that asks it something then sees that it is gone
-                return
+        if self.lost is not None:
+            for process in self._processes():
+                with contextlib.suppress(psutil.Error):
+                    process.kill()  # the thread that asks it something then sees that it is gone
 
     def _processes(self) -> list[psutil.Process]:
-        found = []
+        processes = []
         for pid in self._pids():
             with contextlib.suppress(psutil.Error):
-                found.append(psutil.Process(pid))
-        return found
+                processes.append(psutil.Process(pid))
+        return processes
 
-    def _look(self, pids: list[int]) -> None:
+    def _check_usage(self, pids: list[int]) -> None:
         """Raises: WorkerLost where these processes of its use more than it may."""
-        found = usage.too_much(pids, self.folder, self._memory_bytes, self.quota)
-        if found is not None:
-            raise WorkerLost(*found)
+        excess = usage.too_much(pids, self.folder, self._memory_bytes, self.quota)
+        if excess is not None:
+            raise WorkerLost(*excess)
 
     def is_alone(self) -> bool:
         """Whether nothing that it started is still there beside it."""
@@ -205,14 +210,10 @@ class Worker:
 
     def close(self) -> None:
         """Ends the worker and all that it started. May be called again."""
-        self._over.set()
+        self._stop.set()
         if self._guard is not None:
             self._guard.join()
         self._end()
-
-    def ending(self) -> str:
-        """How the process ended, ' (exit status 3)'; '' where that is not known."""
-        return ending_of(self.status)
 
     @property
     def status(self) -> int | None:
@@ -220,6 +221,7 @@ class Worker:
         raise NotImplementedError
 
     def _has_ended(self, event: bool) -> bool:
+        """event: whether something came that is no reply."""
         raise NotImplementedError
 
     def _pids(self) -> list[int]:
@@ -231,25 +233,37 @@ class Worker:
 
 
 class SpawnedWorker(Worker):
-    """A fresh interpreter of its own: slower, and safe on every system."""
+    """A fresh interpreter of its own: slower, and safe on every system.
 
-    def __init__(self, process: subprocess.Popen[bytes], channel: socket.socket, memory_bytes: int, mark: str) -> None:
-        super().__init__(channel, memory_bytes)
-        self._process = process
-        self._pid = process.pid
+    program: what it runs; mark: its folder, by which to find what it has left behind, '' where it starts nothing.
+    """
+
+    def __init__(
+        self,
+        role: str,
+        arguments: list[str],
+        folder: str,
+        memory_bytes: int,
+        program: Path | None = None,
+        mark: str = "",
+    ) -> None:
+        channel, its_channel = socket.socketpair()
+        self._process = start_interpreter(role, its_channel, arguments, folder, program)
+        super().__init__(channel, memory_bytes, self._process.pid)
         self._mark = mark
 
     def _has_ended(self, event: bool) -> bool:
         return self._process.poll() is not None
 
     def _pids(self) -> list[int]:
-        return [self._process.pid, *usage.below(self._process.pid)] if self._process.returncode is None else []
+        return [self._pid, *usage.below(self._pid)] if self._process.returncode is None else []
 
     def _end(self) -> None:
         self._channel.close()
-        if self._process.returncode is None or self._mark:
-            end_tree(self._processes(), self._process.pid)
+        if self._process.returncode is None:
+            end_tree(self._processes(), self._pid)
             self._process.wait()
+        if self._mark:
             end_marked(self._mark)
             self._mark = ""
 
@@ -260,17 +274,8 @@ class SpawnedWorker(Worker):
 
 def spawn(folder: str, torch: bool, memory_bytes: int, probes: Mapping[str, str]) -> SpawnedWorker:
     """A worker in a fresh interpreter."""
-    ours, theirs = socket.socketpair()
-    handed = "share" if sys.platform == "win32" else str(theirs.fileno())
-    arguments = ["worker", handed, str(os.getpid()), "torch" if torch else "plain", write_probes(folder, probes)]
-    process = start_interpreter(arguments, folder, theirs)
-    if handed == "share":
-        shared = theirs.share(process.pid)  # type: ignore[attr-defined]
-        assert process.stdin is not None
-        process.stdin.write(len(shared).to_bytes(4, "big") + shared)
-        process.stdin.close()
-    theirs.close()
-    return SpawnedWorker(process, ours, memory_bytes, folder)
+    arguments = [str(os.getpid()), "torch" if torch else "plain", write_probes(folder, probes)]
+    return SpawnedWorker("worker", arguments, folder, memory_bytes, mark=folder)
 
 
 def write_probes(folder: str, probes: Mapping[str, str]) -> str:
@@ -282,12 +287,14 @@ def write_probes(folder: str, probes: Mapping[str, str]) -> str:
 
 
 def start_interpreter(
-    arguments: list[str], folder: str, channel: socket.socket, program: Path | None = None
+    role: str, channel: socket.socket, arguments: list[str], folder: str, program: Path | None = None
 ) -> subprocess.Popen[bytes]:
+    """Starts `program ROLE FD ARGUMENTS…`, by default worker/start.py, with this end of a channel, which is closed here."""
     windows = sys.platform == "win32"
-    with open(os.path.join(folder, "errors.txt"), "wb") as errors:
-        return subprocess.Popen(
-            [sys.executable, "-I", "-B", str(program or START), *arguments],
+    handle = "share" if windows else str(channel.fileno())
+    with channel, open(os.path.join(folder, "errors.txt"), "wb") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-B", str(program or START), role, handle, *arguments],
             env=_environment(folder),
             cwd=folder,
             pass_fds=() if windows else (channel.fileno(),),
@@ -295,17 +302,22 @@ def start_interpreter(
             stdout=subprocess.DEVNULL,
             stderr=errors,
             start_new_session=not windows,
-            close_fds=True,
         )
+        if windows:
+            shared = channel.share(process.pid)  # type: ignore[attr-defined]
+            assert process.stdin is not None
+            process.stdin.write(len(shared).to_bytes(4, "big") + shared)
+            process.stdin.close()
+    return process
 
 
 def _environment(folder: str) -> dict[str, str]:
     """What the interpreter needs and nothing else: no tokens, no names, no paths of the grader's user."""
-    kept = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "PATHEXT", "VIRTUAL_ENV")
+    inherited = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "PATHEXT", "VIRTUAL_ENV")
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     places = dict.fromkeys(("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP"), folder)
     rest = {"MPLBACKEND": "Agg", "LANG": "C.UTF-8", "CUDA_VISIBLE_DEVICES": "", "PATH": os.defpath}
-    return {name: os.environ[name] for name in kept if name in os.environ} | threads | places | rest
+    return {name: os.environ[name] for name in inherited if name in os.environ} | threads | places | rest
 
 
 def ending_of(status: int | None) -> str:
@@ -341,7 +353,7 @@ def end_marked(folder: str) -> None:
 
 def last_words(folder: str) -> str:
     """The last line that a failed start left."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, IndexError):
         lines = Path(folder, "errors.txt").read_text("utf-8", "replace").strip().splitlines()
-        return json.dumps(lines[-1][:500]) if lines else "it ended and said nothing"
+        return json.dumps(lines[-1][:500])
     return "it ended and said nothing"

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grader.sandbox.process import SandboxError, SpawnedWorker, Worker, WorkerLost, start_interpreter
+from grader.sandbox.process import SandboxError, SpawnedWorker, Worker, WorkerLost
 from grader.sandbox.scratch import new_folder, remove_folder
-from grader.sandbox.zygote import StartedParent
+from grader.sandbox.zygote import Forker
 from grader.submission.archives import Quota
 from grader.submission.ipynb import Notebook, NotebookCell, Unreadable, printable
 from grader.submission.plan import Plan, Pristine, RunCell
@@ -40,28 +39,6 @@ _MEND = "Its code is too long or nested too deeply: take out what no answer need
 _OURS = ("killed", "machine")  # what ended a process twice, and is no file's doing
 
 
-class _FreshProcess(SpawnedWorker):
-    """An interpreter of its own. It starts nothing and writes nothing."""
-
-    def __init__(self, folder: str, memory_bytes: int) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            handed = "share" if sys.platform == "win32" else str(theirs.fileno())
-            process = start_interpreter(["alone", handed], folder, theirs, PROGRAM)
-            if handed == "share":
-                shared = theirs.share(process.pid)  # type: ignore[attr-defined]
-                assert process.stdin is not None
-                process.stdin.write(len(shared).to_bytes(4, "big") + shared)
-                process.stdin.close()
-        super().__init__(process, ours, memory_bytes, "")
-
-    def _end(self) -> None:
-        self._channel.close()
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
-
-
 class Reader(LocalReader):
     """Reads notebooks, and archives. A context manager; what it forks from starts at once and is ready when it is asked.
 
@@ -70,7 +47,7 @@ class Reader(LocalReader):
 
     def __init__(self, patience: int = 1) -> None:
         self._folder = new_folder()
-        self._parent = StartedParent(False, self._folder, PROGRAM) if FORKS else None
+        self._forker = Forker(torch=False, program=PROGRAM) if FORKS else None
         self._process: Worker | None = None
         self._patience = patience
         self._left_s = LEARNER_S * patience
@@ -84,9 +61,8 @@ class Reader(LocalReader):
     def close(self) -> None:
         """Ends all its processes."""
         self.end()
-        if self._parent is not None:
-            self._parent.close()
-            self._parent = None
+        if self._forker is not None:
+            self._forker.close()
         remove_folder(self._folder)
 
     def begin(self) -> None:
@@ -212,24 +188,20 @@ class Reader(LocalReader):
             self._left_s -= time.monotonic() - started
 
     def _start(self) -> Worker:
-        if self._parent is None:
-            made: Worker = _FreshProcess(self._folder, MEMORY_BYTES)
+        if self._forker is not None:
+            process: Worker = self._forker.fork(MEMORY_BYTES)
         else:
-            if not self._parent.alive:
-                self._parent.close()
-                self._folder = new_folder()
-                self._parent = StartedParent(False, self._folder, PROGRAM)
-            made = self._parent.fork(MEMORY_BYTES)
-        made.guard()
-        return made
+            process = SpawnedWorker("alone", [], self._folder, MEMORY_BYTES, PROGRAM)
+        process.guard()
+        return process
 
 
 class SourcesApart:
     """A notebook's code as the judge asks about it; it is read for all exercises at once, when the first is judged."""
 
     def __init__(self, reader: Reader, cells: Sequence[str], rules: Rules, given: Given) -> None:
-        self._asked = reader, cells, rules, given
-        self._found: dict[str, SourceFindings] | None = None
+        self._reader, self._cells, self._rules, self._given = reader, cells, rules, given
+        self._findings: dict[str, SourceFindings] | None = None
 
     def offence(self, name: str, forbids: tuple[str, ...], requires: tuple[str, ...]) -> Offence | None:
         """The first offence in the code that an exercise reaches."""
@@ -240,7 +212,6 @@ class SourcesApart:
         return self._of(name)[1]
 
     def _of(self, name: str) -> SourceFindings:
-        if self._found is None:
-            reader, cells, rules, given = self._asked
-            self._found = reader.sources(cells, rules, given)
-        return self._found[name]
+        if self._findings is None:
+            self._findings = self._reader.sources(self._cells, self._rules, self._given)
+        return self._findings[name]

@@ -40,7 +40,7 @@ from grader.sandbox.process import Worker, WorkerLost, spawn
 from grader.sandbox.reader import Reader, SourcesApart
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.session import Session
-from grader.sandbox.zygote import SharedZygote, StartedParent, WarmParent
+from grader.sandbox.zygote import Forker, ZygoteChannel
 from grader.worker.values import Failure, Observation
 
 if TYPE_CHECKING:
@@ -82,12 +82,12 @@ class Sandbox:
                   had no processor for it do not count, up to three times the limit (Linux).
     memory_bytes: of one worker and all that it starts, beyond what the libraries take.
     torch:        whether workers have torch imported from the start.
-    fork:         True: workers are forked from a warm parent (Linux); False: a fresh process each;
+    fork:         True: workers are forked from a zygote (Linux); False: a fresh process each;
                   None: whichever this system allows.
     walls:        whether workers shut themselves in where the kernel can (isolation 'full').
     quota:        whether a worker's folder is a file system of a fixed size where the kernel can; else it is looked into by the clock.
     require:      the least isolation with which anything is run, one of LEVELS.
-    zygote:       a warm process to share with other sandboxes; without one, a warm parent of its own is started.
+    zygote:       one to share with other sandboxes; without it, one of its own is started.
     probes:       the texts of the course's probes by module, `Course.probe_texts`; a shared zygote has its own.
     reader:       who reads the notebooks, closed by whoever made it; by default one of its own.
     """
@@ -101,7 +101,7 @@ class Sandbox:
         walls: bool = True,
         quota: bool = True,
         require: str = "process",
-        zygote: SharedZygote | None = None,
+        zygote: ZygoteChannel | None = None,
         reader: Reader | None = None,
         probes: Mapping[str, str] | None = None,
     ) -> None:
@@ -115,15 +115,14 @@ class Sandbox:
         self._walls = walls
         self._require = require
         self._torch = torch
-        self._zygote = zygote
+        self._shared_zygote = zygote if zygote is not None and zygote.torch >= torch else None
+        self._forker: Forker | None = None  # where workers are forked
         self._given_reader = reader
         self._own_reader: Reader | None = None
-        self._fork = sys.platform == "linux" if fork is None else fork
-        self._warm: WarmParent | None = None
         self._session: Session | None = None
         self._learner: object = None  # whose notebook that is
-        if self._fork:
-            self._warm = self._warm_parent()
+        if fork or (fork is None and sys.platform == "linux"):
+            self._forker = Forker(torch, self._shared_zygote, self._probes)
 
     def __enter__(self) -> Sandbox:
         return self
@@ -144,11 +143,11 @@ class Sandbox:
     def close(self) -> None:
         """Ends every process and removes every file that the workers left."""
         self.end_submission()
-        if self._warm is not None:
-            self._warm.close()
+        if self._forker is not None:
+            self._forker.close()
         if self._own_reader is not None:
             self._own_reader.close()
-        self._warm = self._session = self._own_reader = None
+        self._forker = self._session = self._own_reader = None
 
     @property
     def reader(self) -> Reader:
@@ -159,29 +158,19 @@ class Sandbox:
             self._own_reader = Reader()
         return self._own_reader
 
-    def _warm_parent(self) -> WarmParent:
-        if self._zygote is not None and self._zygote.torch >= self._torch:
-            try:
-                parted = self._zygote.part()
-                self._torch = parted.torch
-                return parted
-            except OSError:  # the zygote has ended
-                self._zygote = None
-        return StartedParent(self._torch, probes=self._probes)
-
     def need_torch(self) -> None:
         """From now on workers have torch imported."""
-        if not self._torch:
-            self._torch = True
-            if self._session is not None:
-                self._session.close()  # its worker has no torch
-            if self._fork:
-                self._replace_warm_parent()
-
-    def _replace_warm_parent(self) -> None:
-        if self._warm is not None:
-            self._warm.close()
-        self._warm = self._warm_parent()
+        if self._torch:
+            return
+        self._torch = True
+        if self._shared_zygote is not None and self._shared_zygote.torch:
+            return  # its workers have had it from the start
+        self._shared_zygote = None
+        if self._session is not None:
+            self._session.close()  # its worker has no torch
+        if self._forker is not None:
+            self._forker.close()
+            self._forker = Forker(torch=True, probes=self._probes)
 
     def candidates(
         self, plan: Plan, sources: SourcesApart | None = None, learner: object = None
@@ -194,7 +183,7 @@ class Sandbox:
         """
         worker = None
         if self._session is not None and learner is not None and learner is self._learner:
-            worker = self._session.leave()
+            worker = self._session.release()
         elif self._session is not None:
             self._session.close()
         self._session, self._learner = Session(self, plan, worker), learner
@@ -216,10 +205,8 @@ class Sandbox:
         """A fresh worker, ready for cells. Its folder stays until it is removed. Raises SandboxError, TooOpen."""
         folder = new_folder()
         try:
-            if self._fork:
-                if self._warm is None or not self._warm.alive:
-                    self._replace_warm_parent()
-                worker: Worker = self._warm.fork(self.memory_bytes)  # type: ignore[union-attr]
+            if self._forker is not None:
+                worker: Worker = self._forker.fork(self.memory_bytes)
             else:
                 worker = spawn(folder, self._torch, self.memory_bytes, self._probes)
             worker.folder = folder

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from grader.course.spec import Case
 from grader.sandbox.budget import Budget
@@ -23,12 +23,10 @@ if TYPE_CHECKING:
     from grader.submission.submission import Plan
 
 CELLS_TIMES = 6  # after this many times the limit of one cell no cell is begun that has not run yet
-ANEW_S = 5.0  # for a worker to look whether it is as good as a new one
-REPEATS_TIMES = (
-    30  # after this many the cells are not run again for what is left, when something has ended their process
-)
-AT_ONCE = 16  # cases of one message
-MAX_KEPT_BYTES = 16_384  # of a reply that is remembered: most of the course's are smaller
+REPEATS_TIMES = 30  # after this many no cell is run again for what is left, when something has ended their process
+RESET_TIMEOUT_S = 5.0  # for a worker to look whether it is as good as a new one
+BATCH_SIZE = 16  # cases of one message
+MAX_CACHED_BYTES = 16_384  # of a reply that is cached: most of the course's are smaller
 MAX_SHOWN_BYTES = 128 << 20  # of an exercise's observations together, some ten of them for each byte of JSON
 MAX_RESTARTS = 10  # of one notebook's cells; then the cells not yet known to be harmless are left out
 
@@ -43,20 +41,19 @@ WENT_ON = (
 
 
 @lru_cache(maxsize=256)
-def _asking(name: str, cases: tuple[Case, ...]) -> protocol.Body:
-    """The request to try these cases. Every learner of a batch is asked the same."""
-    return protocol.body({"do": "observe", "name": name, "cases": [_experiment(case) for case in cases]})
-
-
-def _experiment(case: Case) -> dict[str, Any]:
-    """What a worker learns of a case: its inputs and how to use them, nothing of the answer."""
-    return {
-        "probe": case.probe,
-        "args": tuple(case.args),
-        "kwargs": dict(case.kwargs),
-        "options": dict(case.options),
-        "names": tuple(case.names),
-    }
+def _observe_request(name: str, cases: tuple[Case, ...]) -> protocol.Body:
+    """The request to try these cases: their inputs and how to use them, nothing of the answers. Every learner of a batch gets the same."""
+    experiments = [
+        {
+            "probe": case.probe,
+            "args": tuple(case.args),
+            "kwargs": dict(case.kwargs),
+            "options": dict(case.options),
+            "names": tuple(case.names),
+        }
+        for case in cases
+    ]
+    return protocol.body({"do": "observe", "name": name, "cases": experiments})
 
 
 class Workers(Protocol):
@@ -79,22 +76,17 @@ class Answer(NamedTuple):
     printed_much: bool
 
 
-def _answer(body: protocol.Body) -> Answer:
-    """Raises what `_read` does."""
-    return _kept(body) if len(body.text) + len(body.blob) <= MAX_KEPT_BYTES else _read(body)
-
-
 def _read(body: protocol.Body) -> Answer:
     """Raises: WireError, KeyError, TypeError and ValueError for whatever is not exactly an answer."""
     reply = protocol.unpack(body)
-    much = reply.get("printed_much") is True
+    printed_much = reply.get("printed_much") is True
     if reply.get("stale") is True:
-        return Answer(None, much)
+        return Answer(None, printed_much)
     digest = blake2b(b"%d %b%b" % (len(body.text), body.text, body.blob), digest_size=32).digest()
-    return Answer(replace(protocol.observation_from_message(reply["observation"]), digest=digest), much)
+    return Answer(replace(protocol.observation_from_message(reply["observation"]), digest=digest), printed_much)
 
 
-_kept = lru_cache(maxsize=1024)(_read)  # in a class, many show exactly the same numbers
+_read_cached = lru_cache(maxsize=1024)(_read)  # in a class, many show exactly the same numbers
 
 
 class NotRun(WorkerLost):
@@ -113,106 +105,102 @@ class Session:
         self._budget = sandbox.budget
         self._plan = plan
         self._worker: Worker | None = None
-        self._taken_over = worker
+        self._handed_over = worker
         self._restarts = 0
         self._cells_s = 0.0  # the first run of each cell
         self._repeats_s = 0.0  # the others, after a restart
-        self._known: set[int] = set()  # cells that have run to their end, by position in the plan
+        self._finished: set[int] = set()  # cells that have run to their end, by position in the plan
         self._skipped: dict[int, WorkerLost] = {}  # cells that ended a worker, by position in the plan
         self._failures: dict[int, Failure] = {}  # cells that raised
         self._bound: dict[str, int] = {}  # the cell that last bound each exercise's name
         self._fallen: dict[str, Failure] = {}  # exercises that ended a worker
-        self._used_s: dict[str, float] = {}
+        self._used_s: dict[str, float] = {}  # by exercises
         self._shown_bytes: dict[str, int] = {}
         self._printed_much = False
-        self._went_on = ""  # what was used up by nothing that had been asked for
+        self._background_use = ""  # what was used up by nothing that had been asked for
 
     def close(self) -> None:
         """Ends the worker and removes its folder."""
-        worker, self._worker, self._taken_over = self._worker or self._taken_over, None, None
+        worker = self._worker or self._handed_over
+        self._worker = self._handed_over = None
         if worker is not None:
             worker.close()
             remove_folder(worker.folder)
 
-    def leave(self) -> Worker | None:
+    def release(self) -> Worker | None:
         """Ends this session, too, but leaves its worker to another notebook of the same learner.
 
         None where there is no worker, or where something of this notebook would stay in it: it has ended then.
         """
         worker = self._worker
-        try:
-            if worker is not None and self._request({"do": "begin anew"}, ANEW_S).get("anew") is True:
+        with contextlib.suppress(WorkerLost):
+            if worker is not None and worker.request({"do": "reset"}, RESET_TIMEOUT_S).get("reset") is True:
                 if self._sandbox.isolation == "full" or worker.is_alone():  # behind the walls it can start no process
                     self._worker = None
                     return worker
-        except WorkerLost:
-            pass
         self.close()
         return None
 
     def problem(self, name: str) -> Failure | None:
         """Why there is no object of this name: what its cell raised, or that no cell defines it."""
         if name in self._fallen:
-            return None  # it was there; observe() tells what became of it
+            return None  # it was there; observe_all() tells what became of it
         if self._budget.over and name not in self._used_s:  # one that has begun has a limit of its own
             return self._budget.unreached(name)
-        self._ready()
+        self._run_cells()
         owner = self._plan.owners.get(name)
-        at = self._bound.get(name)
-        if owner is not None and at != owner:
+        position = self._bound.get(name)
+        if owner is not None and position != owner:
             if owner in self._skipped:
-                label = self._plan.cells[owner].label
-                subject = f"{label.capitalize()}, which defines {name},"
-                return self._said(self._skipped[owner], subject)
+                subject = f"{self._plan.cells[owner].label.capitalize()}, which defines {name},"
+                return self._failure(self._skipped[owner], subject)
             if owner in self._failures:
                 return self._failures[owner]
-        return None if at is not None else self._plan.missing(name)
+        return None if position is not None else self._plan.missing(name)
 
     def observe_all(self, name: str, cases: Sequence[Case]) -> list[Observation]:
         """What each case shows, within what is left of the exercise's seconds; the last one tells if it fell."""
-        seen: list[Observation] = []
-        for first in range(0, len(cases), AT_ONCE):
-            seen += self._observe_some(name, cases[first : first + AT_ONCE])
+        observations: list[Observation] = []
+        for first in range(0, len(cases), BATCH_SIZE):
+            observations += self._observe_batch(name, cases[first : first + BATCH_SIZE])
             if name in self._fallen:
                 break
-        return seen
+        return observations
 
-    def _observe_some(self, name: str, cases: Sequence[Case]) -> list[Observation]:
-        if name in self._fallen:
-            return [Observation(failure=self._fallen[name])]
-        problem = self.problem(name)
-        if problem is not None:  # after a restart the cell did not run as it had before
-            return [Observation(failure=problem)] * len(cases)
-        seen: list[Observation] = []
+    def _observe_batch(self, name: str, cases: Sequence[Case]) -> list[Observation]:
+        observations: list[Observation] = []
         try:
-            if self._answers(name, cases, seen):
-                return seen
-            self.close()  # the exercise before left the libraries changed: this one starts afresh
-            self._ready()
-            if self.problem(name) is not None:
-                return [Observation(failure=self.problem(name))] * len(cases)
-            if not self._answers(name, cases, seen):
-                raise WorkerLost("invalid", "a fresh process says that it is stale")
+            for _ in range(2):
+                if name in self._fallen:
+                    return [Observation(failure=self._fallen[name])]
+                problem = self.problem(name)
+                if problem is not None:  # after a restart the cell did not run as it had before
+                    return [Observation(failure=problem)] * len(cases)
+                if self._ask(name, cases, observations):
+                    return observations
+                self.close()  # the exercise before left the libraries changed: this one starts afresh
+            raise WorkerLost("invalid", "a fresh process says that it is stale")
         except WorkerLost as lost:
             self.close()
-            self._fallen[name] = self._said(lost, name)
-            seen.append(Observation(failure=self._fallen[name]))
-        return seen
+            self._fallen[name] = self._failure(lost, name)
+            return [*observations, Observation(failure=self._fallen[name])]
 
-    def _answers(self, name: str, cases: Sequence[Case], seen: list[Observation]) -> bool:
-        """Fills `seen` with what the worker shows; False where it asks to be replaced by a fresh one."""
+    def _ask(self, name: str, cases: Sequence[Case], observations: list[Observation]) -> bool:
+        """Fills `observations` with what the worker shows; False where it asks to be replaced by a fresh one."""
         assert self._worker is not None
         left_s = max(self._sandbox.timeout_s - self._used_s.get(name, 0.0), 0.001)
         with self._charged(self._worker) as spent:
-            for body in self._worker.replies(_asking(name, tuple(cases)), len(cases), left_s):
+            for body in self._worker.replies(_observe_request(name, tuple(cases)), len(cases), left_s):
+                small = len(body.text) + len(body.blob) <= MAX_CACHED_BYTES
                 shown = self._shown_bytes[name] = self._shown_bytes.get(name, 0) + 10 * len(body.text) + len(body.blob)
                 if shown > MAX_SHOWN_BYTES:
                     raise WorkerLost("invalid", f"it returned more than {MAX_SHOWN_BYTES >> 20} MiB in all")
-                reply = self._valid(lambda body=body: _answer(body))
-                self._printed_much = self._printed_much or reply.printed_much
-                if reply.observation is not None:
-                    seen.append(reply.observation)
-                elif seen:
+                with self._valid():
+                    answer = _read_cached(body) if small else _read(body)
+                self._printed_much |= answer.printed_much
+                if answer.observation is not None:
+                    observations.append(answer.observation)
+                elif observations:
                     raise WorkerLost("invalid", "it asks to be replaced in the middle of its answers")
                 else:
                     return False
@@ -229,87 +217,78 @@ class Session:
             spent.seconds = worker.spent_s()
             self._budget.spent_s += spent.seconds
 
-    def _request(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        assert self._worker is not None
+    @contextlib.contextmanager
+    def _valid(self) -> Iterator[None]:
+        """A worker whose reply turns out to be malformed is lost."""
         try:
-            return self._worker.request(request, max(timeout_s, 0.001))
-        except WorkerLost:
-            self.close()
-            raise
-
-    def _note_output(self, reply: dict[str, Any]) -> None:
-        self._printed_much = self._printed_much or reply.get("printed_much") is True
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the notebook did that its learner should know."""
-        went_on = (WENT_ON.format(self._went_on),) * bool(self._went_on)
-        return (PRINTED_MUCH,) * self._printed_much + went_on + (self._budget.note,) * self._budget.over
-
-    def _valid(self, read: Any) -> Any:
-        """What `read` makes of a reply; a worker whose reply is malformed is lost."""
-        try:
-            return read()
+            yield
         except (protocol.WireError, KeyError, TypeError, ValueError) as error:
             self.close()
             raise WorkerLost("invalid", str(error)) from None
 
-    def _said(self, lost: WorkerLost, subject: str) -> Failure:
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the notebook did that its learner should know."""
+        background = (WENT_ON.format(self._background_use),) * bool(self._background_use)
+        return (PRINTED_MUCH,) * self._printed_much + background + (self._budget.note,) * self._budget.over
+
+    def _failure(self, lost: WorkerLost, subject: str) -> Failure:
         return lost.failure(subject, self._sandbox.timeout_s, self._sandbox.memory_bytes)
 
-    def _ready(self) -> None:
+    def _run_cells(self) -> None:
         """Makes sure that a worker is there that has run the cells. One that used too much unasked is replaced: no exercise did that."""
         if self._worker is not None and isinstance(self._worker.lost, WorkerLost):
-            self._went_on = self._said(self._worker.lost, "it").message.removeprefix("it ").rstrip(".")
+            self._background_use = self._failure(self._worker.lost, "it").message.removeprefix("it ").rstrip(".")
             self.close()
         while self._worker is None:
             self._failures, self._bound = {}, {}
-            self._worker, self._taken_over, taken_over = self._taken_over, None, self._taken_over is not None
-            if self._worker is None:
-                self._worker = self._sandbox.start()
+            handed_over, self._handed_over = self._handed_over, None
+            self._worker = handed_over or self._sandbox.start()
             if self._repeats_s >= self._sandbox.timeout_s * REPEATS_TIMES:
-                often = NotRun(
-                    "timeout", "running the cells again, each time that something ended their process, took too long"
-                )
-                self._skipped = dict.fromkeys(self._known, often) | self._skipped
+                reason = "running the cells again, each time that something ended their process, took too long"
+                self._skipped = dict.fromkeys(self._finished, NotRun("timeout", reason)) | self._skipped
             for position in range(len(self._plan.cells)):
                 if position in self._skipped:
                     continue
                 try:
-                    given = self._run(position)
+                    failure = self._run(position)
                 except WorkerLost as lost:
+                    self.close()
                     self._skip(position, lost)
                     break
-                if given is not None:
+                if failure is not None:
                     self.close()
-                    if not taken_over:
-                        raise SandboxError(f"the lesson's own first cells do not run: {given.type}: {given.message}")
+                    if handed_over is None:
+                        raise SandboxError(
+                            f"the lesson's own first cells do not run: {failure.type}: {failure.message}"
+                        )
                     break  # something of the other notebook has stayed after all
 
     def _run(self, position: int) -> Failure | None:
         """Runs a cell. Returns what it raised where it is one of the lesson's own, before which nothing of the learner's has run."""
         cell = self._plan.cells[position]
-        known = position in self._known
-        if not known and self._cells_s >= self._sandbox.timeout_s * CELLS_TIMES:
+        repeated = position in self._finished
+        if not repeated and self._cells_s >= self._sandbox.timeout_s * CELLS_TIMES:
             self._skipped[position] = NotRun("timeout", "the cells before it took too long")
             return None
         if self._budget.over:
             self._skipped[position] = NotRun("timeout", self._budget.cause)
             return None
         request = {"do": "cell", "label": cell.label, "text": cell.text, "wanted": tuple(self._plan.exercises)}
-        worker = self._worker
-        assert worker is not None
+        assert self._worker is not None
         try:
-            with self._charged(worker) as spent:
-                reply = self._request(request, self._sandbox.timeout_s)
-            self._known.add(position)
+            with self._charged(self._worker) as spent:
+                reply = self._worker.request(request, max(self._sandbox.timeout_s, 0.001))
+            self._finished.add(position)
         finally:
-            if known:
+            if repeated:
                 self._repeats_s += spent.seconds
             else:
                 self._cells_s += spent.seconds
-        self._note_output(reply)
-        failure, bound = self._valid(lambda: self._cell_result(reply))
+        self._printed_much |= reply.get("printed_much") is True
+        with self._valid():
+            failure = None if reply["failure"] is None else protocol.failure_from_message(reply["failure"])
+            bound = [name for name in reply["bound"] if name in self._plan.exercises]
         if failure is not None:
             self._failures[position] = failure
             if not any(earlier.own for earlier in self._plan.cells[: position + 1]):
@@ -317,10 +296,6 @@ class Session:
         if cell.own:
             self._bound.update(dict.fromkeys(bound, position))
         return None
-
-    def _cell_result(self, reply: dict[str, Any]) -> tuple[Failure | None, list[str]]:
-        failure = None if reply["failure"] is None else protocol.failure_from_message(reply["failure"])
-        return failure, [name for name in reply["bound"] if name in self._plan.exercises]
 
     def _skip(self, position: int, lost: WorkerLost) -> None:
         """Leaves a cell out from now on; after too many, all that follow it; then all."""

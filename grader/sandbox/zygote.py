@@ -1,12 +1,11 @@
-"""Warm parents as the trusted side sees them: processes that have the slow libraries imported and fork workers (Linux).
+"""The zygote as the trusted side sees it: a process that has the slow libraries imported and forks workers (Linux).
 
-What they do themselves is in worker/warm.py.
+What it does itself is in worker/warm.py.
 """
 
 from __future__ import annotations
 
 import contextlib
-import selectors
 import socket
 import subprocess
 from collections.abc import Mapping
@@ -30,111 +29,71 @@ from grader.sandbox.scratch import new_folder, remove_folder
 
 
 class ForkedWorker(Worker):
-    """Forked by a warm parent, which ends it and reports its end."""
+    """Forked by a parent, which ends it with all that it started, and reports its end on `control`."""
 
-    def __init__(self, warm: WarmParent, channel: socket.socket, pid: int, memory_bytes: int) -> None:
-        super().__init__(channel, memory_bytes)
-        self._warm = warm
-        self._pid = pid
+    def __init__(
+        self,
+        forker: Forker,
+        parent: psutil.Process,
+        control: socket.socket,
+        channel: socket.socket,
+        pid: int,
+        memory_bytes: int,
+    ) -> None:
+        super().__init__(channel, memory_bytes, pid)
+        self._forker, self._parent, self._control = forker, parent, control
         self._status: int | None = None
         self._ended = False
-        self._awaited.register(warm.control, selectors.EVENT_READ)  # it tells when the worker has ended
+        self.wait_for(control)
 
     def _has_ended(self, event: bool) -> bool:
         if event and not self._ended:
-            self._note(self._warm.receive(1.0))
+            self._receive_end()
         return self._ended
 
-    def _note(self, message: str) -> None:
+    def _receive_end(self) -> None:
         self._ended = True
-        self._awaited.unregister(self._warm.control)
-        if message.startswith("ended "):
-            self._status = int(message.split()[1])
-        else:  # the warm parent itself is gone: the learner's code must have ended it
-            self._warm.close()
+        self._selector.unregister(self._control)
+        report = receive(self._control, 10.0)
+        if report.startswith("ended "):
+            self._status = int(report.split()[1])
+        else:  # the parent itself is gone: the learner's code must have ended it
+            self._forker.close()
 
     def _pids(self) -> list[int]:
-        try:
-            return usage.below(self._warm.process.pid)
-        except psutil.Error:
-            return []
+        return usage.below(self._parent.pid)
 
     def _processes(self) -> list[psutil.Process]:
-        return (
-            super()._processes() if self._warm.process.is_running() else []
-        )  # else its number may be another's by now
+        return super()._processes() if self._parent.is_running() else []  # else its number may be another's by now
 
     def _end(self) -> None:
         self._channel.close()
         if not self._ended:
-            self._warm.send(b"end")
-            self._note(self._warm.receive(10.0))
+            with contextlib.suppress(OSError):
+                self._control.send(b"end")
+            self._receive_end()
 
     @property
     def status(self) -> int | None:
         return self._status
 
 
-class WarmParent:
-    """The channel to one. torch: whether it has torch imported; folder: where its words at a failed start are."""
+@dataclass(frozen=True)
+class ZygoteChannel:
+    """The channel to a zygote, which several processes may hold: so the libraries are in memory once.
 
-    def __init__(self, torch: bool, folder: str) -> None:
-        self.control, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.torch = torch
-        self._folder = folder
+    torch: whether it has torch imported; folder: where its words at a failed start are.
+    """
 
-    @property
-    def process(self) -> psutil.Process:
-        """Raises: psutil.NoSuchProcess."""
-        raise NotImplementedError
-
-    @property
-    def alive(self) -> bool:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Ends it, its worker and all that those started. May be called again."""
-        raise NotImplementedError
-
-    def _hang_up(self) -> None:
-        """It then ends its worker and itself, even while another thread waits for its answer: closing alone would leave that waiting."""
-        with contextlib.suppress(OSError):
-            self.control.shutdown(socket.SHUT_RDWR)
-        self.control.close()
-
-    def fork(self, memory_bytes: int) -> ForkedWorker:
-        """A new worker. Raises SandboxError where the warm parent does not answer."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            try:
-                socket.send_fds(self.control, [b"fork"], [theirs.fileno()])
-            except OSError as error:
-                raise SandboxError(f"no worker could be started: {error}") from error
-        answer = self.receive(START_S)
-        if not answer.startswith("forked "):
-            said = last_words(self._folder)  # gone with the folder
-            self.close()
-            raise SandboxError(f"no worker could be started: {said}")
-        return ForkedWorker(self, ours, int(answer.split()[1]), memory_bytes)
-
-    def send(self, message: bytes) -> None:
-        with contextlib.suppress(OSError):
-            self.control.send(message)
-
-    def receive(self, timeout_s: float) -> str:
-        """The next message, '' where none comes in time or the warm parent is gone."""
-        try:
-            self.control.settimeout(timeout_s)
-            return self.control.recv(64).decode("ascii", "replace")
-        except OSError:
-            return ""
+    control: socket.socket
+    torch: bool
+    folder: str
 
 
-class StartedParent(WarmParent):
+class Zygote:
     """A fresh interpreter, which imports while the caller goes on.
 
     folder: its home, by default a new one; removed when it ends, whatever becomes of this process.
-    probes: the texts of the course's probes, by module.
     program: what it runs, by default worker/warm.py.
     """
 
@@ -146,102 +105,120 @@ class StartedParent(WarmParent):
         program: Path | None = None,
     ) -> None:
         folder = folder or new_folder()
-        super().__init__(torch, folder)
-        arguments = ["warm", str(self._theirs.fileno()), "torch" if torch else "plain", folder]
-        arguments += [] if program else [write_probes(folder, probes or {})]
-        with self._theirs:
-            self._popen = start_interpreter(arguments, folder, self._theirs, program)
-        self._process = psutil.Process(self._popen.pid)
-
-    @property
-    def process(self) -> psutil.Process:
-        return self._process
+        control, its_control = control_pair()
+        self.channel = ZygoteChannel(control, torch, folder)
+        libraries = "torch" if torch else "plain"
+        arguments = [libraries, folder] if program else [libraries, folder, write_probes(folder, probes or {})]
+        self._popen = start_interpreter("warm", its_control, arguments, folder, program)
+        self.process = psutil.Process(self._popen.pid)
 
     @property
     def alive(self) -> bool:
-        return self._popen.poll() is None and self.control.fileno() >= 0
-
-    @property
-    def shared(self) -> SharedZygote:
-        """For others to have warm parents of their own forked from this one, which then forks no workers itself."""
-        return SharedZygote(self.control, self.torch, self._folder)
+        return self._popen.poll() is None and self.channel.control.fileno() >= 0
 
     def close(self) -> None:
-        running = self.control.fileno() >= 0
-        self._hang_up()
-        if not running:
+        """Ends it, its workers and all that those started. May be called again."""
+        control, folder = self.channel.control, self.channel.folder
+        if control.fileno() < 0:
             return
+        hang_up(control)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._popen.wait(5.0)
         if self._popen.returncode != 0:
             with contextlib.suppress(psutil.Error):
                 end_tree([self.process, *self.process.children(recursive=True)], self._popen.pid)
             self._popen.wait()
-            end_marked(self._folder)
-        remove_folder(self._folder)
+            end_marked(folder)
+        remove_folder(folder)
 
 
-@dataclass(frozen=True)
-class SharedZygote:
-    """A warm parent from which further ones are forked, so that all share its memory: the libraries are there once.
+class Forker:
+    """Where workers are forked, one at a time: by a zygote of one's own, or by a supervisor that is forked from a shared one.
 
-    control: its channel, which several processes may hold; it takes requests and gives no answer.
+    What has ended is begun anew; once a shared zygote has ended, one's own takes its place.
     """
 
-    control: socket.socket
-    torch: bool
-    folder: str
-
-    def part(self) -> PartedParent:
-        """A warm parent of one's own. Raises: OSError where the zygote is gone."""
-        return PartedParent(self)
-
-
-class PartedParent(WarmParent):
-    """Forked from a zygote, which ends what it leaves behind."""
-
-    def __init__(self, zygote: SharedZygote) -> None:
-        super().__init__(zygote.torch, zygote.folder)
-        self._known: psutil.Process | None = None
-        with self._theirs:
-            socket.send_fds(zygote.control, [b"part"], [self._theirs.fileno()])
-
-    @property
-    def process(self) -> psutil.Process:
-        if self._known is None:
-            self._known = psutil.Process(self._number())
-        return self._known
-
-    def _number(self) -> int:
-        """Its first message is its number, once the zygote has imported its libraries."""
-        message = self.receive(START_S)
-        if not message.startswith("parted "):
-            raise psutil.NoSuchProcess(0, msg="the zygote is gone")
-        return int(message.split()[1])
-
-    @property
-    def alive(self) -> bool:
-        """Waits until the zygote has imported its libraries."""
-        try:
-            return (
-                self.control.fileno() >= 0
-                and self.process.is_running()
-                and self.process.status() != psutil.STATUS_ZOMBIE
-            )
-        except psutil.Error:
-            return False
+    def __init__(
+        self,
+        torch: bool,
+        shared: ZygoteChannel | None = None,
+        probes: Mapping[str, str] | None = None,
+        program: Path | None = None,
+    ) -> None:
+        self._torch, self._probes, self._program = torch, probes, program
+        self._shared = shared
+        self.zygote = None if shared else Zygote(torch, probes=probes, program=program)
+        self._control = self.zygote.channel.control if self.zygote else None
+        self._parent: psutil.Process | None = None
 
     def fork(self, memory_bytes: int) -> ForkedWorker:
-        if not self.alive:  # its number comes before any answer
-            raise SandboxError(f"no worker could be started: {last_words(self._folder)}")
-        return super().fork(memory_bytes)
+        """A new worker, once the libraries have been imported. Raises SandboxError where none can be had."""
+        if self._parent is not None:
+            with contextlib.suppress(SandboxError):  # it has ended since
+                return self._fork(memory_bytes)
+        return self._fork(memory_bytes)
+
+    def _fork(self, memory_bytes: int) -> ForkedWorker:
+        control = self._control or self._begin()
+        channel, its_channel = socket.socketpair()
+        with its_channel, contextlib.suppress(OSError):
+            socket.send_fds(control, [b"fork"], [its_channel.fileno()])
+        answer = receive(control, START_S)
+        if not answer.startswith("forked "):
+            channel.close()
+            owner = self.zygote.channel if self.zygote is not None else self._shared
+            problem = last_words(owner.folder) if owner is not None else ""  # gone with the folder
+            self.close()
+            raise SandboxError(f"no worker could be started: {problem}")
+        parent, pid = map(int, answer.split()[1:])
+        if self._parent is None:
+            self._parent = psutil.Process(parent)
+        return ForkedWorker(self, self._parent, control, channel, pid, memory_bytes)
+
+    def _begin(self) -> socket.socket:
+        if self._shared is not None:
+            self._control, its_control = control_pair()
+            with its_control:
+                try:
+                    socket.send_fds(self._shared.control, [b"supervisor"], [its_control.fileno()])
+                    return self._control
+                except OSError:  # that zygote has ended
+                    self._shared = None
+                    self._control.close()
+        self.zygote = Zygote(self._torch, probes=self._probes, program=self._program)
+        self._control = self.zygote.channel.control
+        return self._control
 
     def close(self) -> None:
-        running = self.control.fileno() >= 0
-        self._hang_up()
-        if not running or self._known is None:
-            return
-        with contextlib.suppress(psutil.Error):
-            self._known.wait(5.0)
-        with contextlib.suppress(psutil.Error):
-            end_tree([self._known, *self._known.children(recursive=True)], self._known.pid)
+        """Ends the worker and all that this started, then what has forked it. May be called again."""
+        if self.zygote is not None:
+            self.zygote.close()
+        elif self._control is not None:
+            hang_up(self._control)
+            if self._parent is not None:
+                with contextlib.suppress(psutil.Error):
+                    self._parent.wait(5.0)
+                with contextlib.suppress(psutil.Error):
+                    end_tree([self._parent, *self._parent.children(recursive=True)], self._parent.pid)
+        self.zygote = self._control = self._parent = None
+
+
+def control_pair() -> tuple[socket.socket, socket.socket]:
+    """Both ends of a channel that keeps messages apart."""
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+
+def hang_up(control: socket.socket) -> None:
+    """The other end then ends, even while another thread or process waits for its answer: closing alone would leave that waiting."""
+    with contextlib.suppress(OSError):
+        control.shutdown(socket.SHUT_RDWR)
+    control.close()
+
+
+def receive(control: socket.socket, timeout_s: float) -> str:
+    """The next message, '' where none comes in time or the other end is gone."""
+    try:
+        control.settimeout(timeout_s)
+        return control.recv(64).decode("ascii", "replace")
+    except OSError:
+        return ""

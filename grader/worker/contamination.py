@@ -22,21 +22,10 @@ try:
 except ImportError:  # Windows has none
     resource = None  # type: ignore[assignment]
 
-MODULES = (
-    "builtins",
-    "math",
-    "random",
-    "itertools",
-    "functools",
-    "numpy",
-    "numpy.linalg",
-    "torch",
-    "torch.nn",
-    "torch.nn.functional",
-    "torch.nn.init",
-    "torch.linalg",
-    "torch.special",
-)
+MODULES = """
+    builtins math random itertools functools numpy numpy.linalg
+    torch torch.nn torch.nn.functional torch.nn.init torch.linalg torch.special
+""".split()
 CLASSES = (("torch", "Tensor"), ("torch.nn", "Module"), ("torch.nn", "Linear"), ("torch.nn", "Parameter"))
 CPU_SHARE = (
     24  # this part of its processor time, one time limit, may be gone when a process goes on to another notebook

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from .originals import BUILTINS, OfTorch
 
-__builtins__ = BUILTINS
+__builtins__ = BUILTINS  # type: ignore[assignment]
 
 REBOUND = "rebound"  # noted among the calls where a name has been bound to something else
 

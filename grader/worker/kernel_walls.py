@@ -1,4 +1,4 @@
-"""Linux walls around a worker, through ctypes alone: Landlock for files, seccomp (calls.py) for system calls.
+"""Linux walls around a worker, through ctypes alone: Landlock for files, seccomp (system_calls.py) for system calls.
 
 They need no privileges, no namespaces and no other package; they hold for whatever the worker starts and
 cannot be taken down again. Source: the kernel's user-space API documentation (landlock).
@@ -23,35 +23,16 @@ READ_FILE, READ_DIR, WRITE_FILE = 1 << 2, 1 << 3, 1 << 1
 _MAKE_CHAR, _MAKE_SOCK, _MAKE_BLOCK, _IOCTL_DEV = 1 << 6, 1 << 9, 1 << 11, 1 << 15  # handled, and granted nowhere
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every architecture
 _LOG_OFF = 1  # since version 7: what is refused is not written into the machine's log
-_SYSTEM = (  # of /usr libraries and what they read: a class may lie below it, too
-    "/lib",
-    "/lib64",
-    "/usr/lib",
-    "/usr/lib64",
-    "/usr/share/zoneinfo",
-    "/usr/share/locale",
-    "/usr/share/fonts",
-    "/usr/local/share/fonts",
-    "/usr/share/fontconfig",
-    "/usr/share/matplotlib",
-    "/etc/ld.so.cache",
-    "/etc/fonts",
-    "/etc/localtime",
-    "/etc/mime.types",
-    "/dev/urandom",
-    "/dev/random",
-    "/dev/zero",
-    "/proc/cpuinfo",
-    "/proc/meminfo",
-    "/sys/devices/system/cpu",
-)
+# Of /usr libraries and what they read: a class may lie below it, too.
+_SYSTEM = """
+    /lib /lib64 /usr/lib /usr/lib64 /usr/share/zoneinfo /usr/share/locale /usr/share/fonts /usr/local/share/fonts
+    /usr/share/fontconfig /usr/share/matplotlib /etc/ld.so.cache /etc/fonts /etc/localtime /etc/mime.types
+    /dev/urandom /dev/random /dev/zero /proc/cpuinfo /proc/meminfo /sys/devices/system/cpu
+""".split()
 _OF_PREFIX = ("lib", "lib64", "share/zoneinfo")  # all else of an environment's folder may be the course itself
 _PACKAGES = ("site-packages", "dist-packages")
-_OF_PIP = (
-    ".dist-info",
-    ".egg-info",
-    ".pth",
-)  # half of the members of site-packages; found by listing it, which is not granted then
+# Half of the members of site-packages, which are found by listing it: that is not granted then.
+_OF_PIP = (".dist-info", ".egg-info", ".pth")
 
 
 def apply_walls(folder: str) -> str:

@@ -14,8 +14,8 @@ import socket
 import sys
 import tempfile
 import threading
-from dataclasses import dataclass
 from multiprocessing.context import BaseContext
+from types import SimpleNamespace
 from typing import Any
 
 from . import kernel_walls, limits, output, probes, protocol, quota, stub_grader, watch
@@ -25,21 +25,12 @@ from .observe import failure_from, observe, seed
 from .values import Failure, Observation
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """What a worker learns of a case: its inputs and how to use them, nothing of the answer."""
-
-    probe: str
-    args: tuple
-    kwargs: dict[str, Any]
-    options: dict[str, Any]
-    names: tuple[str, ...]
-
-
 def serve(channel: socket.socket) -> None:
     """Answers requests until the channel ends."""
-    notebook, me = None, os.getpid()
-    asked, around, start = "", None, None
+    me = os.getpid()
+    notebook: Any = None
+    start: Any = None
+    current, around = "", None  # the exercise that answers, and the process before the first of a notebook did
     watch.follow_threads()
     while True:
         try:
@@ -49,22 +40,21 @@ def serve(channel: socket.socket) -> None:
         if request["do"] == "begin":
             folder, disk = request["folder"], request["disk"]
             answer: dict[str, Any] = {"quota": disk is not None and quota.mount(folder, *disk)}
-            _settle(folder)
+            _move_into(folder)
             limits.apply(request["memory_bytes"], request["cpu_s"])
             answer["lacking"] = kernel_walls.apply_walls(folder) if request["walls"] else "walls"
             start = Start(folder, request["cpu_s"])
             notebook = fresh_notebook()
-        elif request["do"] == "begin anew":
-            anew = start.holds()
-            if anew:
-                notebook, asked, around = fresh_notebook(), "", None
-            answer = {"anew": anew}
+        elif request["do"] == "reset":
+            answer = {"reset": start.holds()}
+            if answer["reset"]:
+                notebook, current, around = fresh_notebook(), "", None
         elif request["do"] == "cell":
             answer = run_cell(notebook, request)
-        elif around is not None and request["name"] != asked and around.changed():
+        elif around is not None and request["name"] != current and around.changed():
             answer = {"stale": True}  # what the exercise before has changed must not touch this one
         else:
-            asked, around = request["name"], around or start.state()
+            current, around = request["name"], around or start.state()
             for case in request["cases"]:
                 answer = answer_of(notebook, request["name"], case)
                 _reply(channel, me, answer, nonce)
@@ -86,7 +76,7 @@ def _reply(channel: socket.socket, me: int, reply: dict[str, Any], nonce: bytes)
     channel.sendall(protocol.frame(body_of(reply), nonce))
 
 
-def _settle(folder: str) -> None:
+def _move_into(folder: str) -> None:
     """Makes the notebook's own folder the place for everything that its code writes."""
     os.chdir(folder)
     for name in ("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP"):
@@ -107,12 +97,10 @@ def run_cell(notebook: CellRunner, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def answer_of(notebook: CellRunner, name: str, case: dict[str, Any]) -> dict[str, Any]:
-    experiment = Experiment(*(case[key] for key in ("probe", "args", "kwargs", "options", "names")))
     try:
-        seen = observe(notebook.namespace[name], experiment)
+        return {"observation": observe(notebook.namespace[name], SimpleNamespace(**case))}
     except BaseException as error:  # KeyboardInterrupt, raised by the learner's code
-        seen = Observation(failure=failure_from(error))
-    return {"observation": seen}
+        return {"observation": Observation(failure=failure_from(error))}
 
 
 def body_of(reply: dict[str, Any]) -> protocol.Body:
@@ -120,8 +108,7 @@ def body_of(reply: dict[str, Any]) -> protocol.Body:
     try:
         return protocol.body(reply)
     except protocol.WireError as error:
-        seen = Observation(failure=Failure("invalid", message=str(error)))
-        return protocol.body({"observation": seen})
+        return protocol.body({"observation": Observation(failure=Failure("invalid", message=str(error)))})
 
 
 def silence() -> None:

@@ -28,7 +28,7 @@ from .probes import BASIC, ContractError, Run, __file__ as _probes_file, find, m
 from .values import MAX_TEXT, AtHand, Failure, Marked, Observation, Part, Tensor, describe, is_plain, is_tensor, leaves
 from .watch import Seen, watching
 
-__builtins__ = BUILTINS
+__builtins__ = BUILTINS  # type: ignore[assignment]
 
 MOST_CALLS = 20_000  # of watched operations in one case; of more, each name is sent once
 _CALLERS = (os.path.dirname(_probes_file), os.path.join("torch", "nn", "modules", "module.py"))
@@ -152,7 +152,7 @@ def same_random_state(one_thread: bool = False) -> Iterator[None]:
 
     one_thread: torch computes in one thread meanwhile; for inputs so small, waiting for others costs far more than they do.
     """
-    torch = sys.modules.get("torch")
+    torch: Any = sys.modules.get("torch")
     python, legacy = random.getstate(), np.random.get_state()
     torch_state = torch.get_rng_state() if torch is not None else None
     threads = torch.get_num_threads() if torch is not None else 1
@@ -237,19 +237,19 @@ def _function(frame: FrameType | None) -> str:
 
 def _shapes(frame: FrameType, line: str) -> tuple[AtHand, ...]:
     """Shapes and small values of the variables that the failing line names, at most eight."""
-    found = []
+    variables = []
     for name in dict.fromkeys(re.findall(r"[^\W\d]\w*", line)):
-        value = frame.f_locals.get(name)
+        value: Any = frame.f_locals.get(name)
         if isinstance(value, np.ndarray) or is_tensor(value):
             shape = tuple(map(int, value.shape))
-            found.append(AtHand(name, f"{shape} {str(value.dtype).removeprefix('torch.')}", "array", shape))
+            variables.append(AtHand(name, f"{shape} {str(value.dtype).removeprefix('torch.')}", "array", shape))
         elif type(value) is float:
-            found.append(AtHand(name, repr(value), "float", value=value))
+            variables.append(AtHand(name, repr(value), "float", value=value))
         elif type(value) in (int, bool) or (type(value) is str and len(value) < 40):
-            found.append(AtHand(name, repr(value)[:60]))
+            variables.append(AtHand(name, repr(value)[:60]))
         elif type(value) in (tuple, list) and all(type(item) is int for item in value[:8]):
-            found.append(AtHand(name, repr(value[:8])))
-    return tuple(found[:8])
+            variables.append(AtHand(name, repr(value[:8])))
+    return tuple(variables[:8])
 
 
 keep(sys.modules[__name__])

@@ -16,128 +16,49 @@ from typing import Any
 import numpy as np
 
 ATTENTION = frozenset(
-    {
-        "scaled_dot_product_attention",
-        "multi_head_attention_forward",
-        "_native_multi_head_attention",
-        "_scaled_dot_product_attention_math",
-        "_scaled_dot_product_flash_attention",
-        "_scaled_dot_product_efficient_attention",
-        "_scaled_dot_product_cudnn_attention",
-        "_scaled_dot_product_flash_attention_for_cpu",
-        "_scaled_dot_product_fused_attention_overrideable",
-        "_scaled_dot_product_attention_math_for_mps",
-        "_transformer_encoder_layer_fwd",
-        "_triton_scaled_dot_attention",
-        "_triton_multi_head_attention",
-        "_flash_attention_forward",
-        "_efficient_attention_forward",
-        "flex_attention",
-        "varlen_attn",
-        *(
-            f"_scaled_dot_product_{kind}_backward"
-            for kind in (
-                "flash_attention",
-                "efficient_attention",
-                "cudnn_attention",
-                "flash_attention_for_cpu",
-                "fused_attention_overrideable",
-            )
-        ),
-        "_flash_attention_backward",
-        "_efficient_attention_backward",
-        "_safe_softmax",  # attention's own: all that is seen of an operator that was traced, and whose parts run one by one
-    }
+    """
+    scaled_dot_product_attention multi_head_attention_forward _native_multi_head_attention _scaled_dot_product_attention_math
+    _scaled_dot_product_flash_attention _scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention
+    _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_fused_attention_overrideable
+    _scaled_dot_product_attention_math_for_mps _transformer_encoder_layer_fwd _triton_scaled_dot_attention
+    _triton_multi_head_attention _flash_attention_forward _efficient_attention_forward flex_attention varlen_attn
+    _scaled_dot_product_flash_attention_backward _scaled_dot_product_efficient_attention_backward
+    _scaled_dot_product_cudnn_attention_backward _scaled_dot_product_flash_attention_for_cpu_backward
+    _scaled_dot_product_fused_attention_overrideable_backward _flash_attention_backward _efficient_attention_backward
+    _safe_softmax
+    """.split()  # the last is attention's own: all that is seen of an operator that was traced, and whose parts run one by one
 )
 LAYERS_RUN = frozenset(
-    {"multi_head_attention_forward", "_native_multi_head_attention", "_transformer_encoder_layer_fwd"}
+    "multi_head_attention_forward _native_multi_head_attention _transformer_encoder_layer_fwd".split()
 )
 SOFTMAX = frozenset(
-    {
-        "softmax",
-        "log_softmax",
-        "softmin",
-        "gumbel_softmax",
-        "special_softmax",
-        "special_log_softmax",
-        "_softmax",
-        "_log_softmax",
-        "_safe_softmax",
-        "_masked_softmax",
-    }
+    """
+    softmax log_softmax softmin gumbel_softmax special_softmax special_log_softmax _softmax _log_softmax _safe_softmax _masked_softmax
+    """.split()
 )
 LOSSES = frozenset(
-    {
-        "logsumexp",
-        "logsumexp_out",
-        "special_logsumexp",
-        "_logsumexp",
-        "reduce_logsumexp",
-        "logaddexp",
-        "logaddexp2",
-        "logcumsumexp",
-        "_logcumsumexp",
-        "cumlogsumexp",
-        "cumulative_logsumexp",
-        "cross_entropy",
-        "cross_entropy_loss",
-        "nll_loss",
-        "nll_loss_nd",
-        "nll_loss_forward",
-        "nll_loss2d",
-        "nll_loss2d_forward",
-        "log_loss",
-        "sparse_categorical_crossentropy",
-        "sparse_softmax_cross_entropy_with_logits",
-        "softmax_cross_entropy_with_integer_labels",
-    }
+    """
+    logsumexp logsumexp_out special_logsumexp _logsumexp reduce_logsumexp logaddexp logaddexp2 logcumsumexp _logcumsumexp
+    cumlogsumexp cumulative_logsumexp cross_entropy cross_entropy_loss nll_loss nll_loss_nd nll_loss_forward nll_loss2d
+    nll_loss2d_forward log_loss sparse_categorical_crossentropy sparse_softmax_cross_entropy_with_logits
+    softmax_cross_entropy_with_integer_labels
+    """.split()
 )
 NORMALIZATION = frozenset(
-    {
-        "layer_norm",
-        "native_layer_norm",
-        "_fused_layer_norm",
-        "rms_norm",
-        "_fused_rms_norm",
-        "batch_norm",
-        "native_batch_norm",
-        "_native_batch_norm_legit",
-        "_native_batch_norm_legit_no_training",
-        "_batch_norm_impl_index",
-        "_batch_norm_with_update",
-        "cudnn_batch_norm",
-        "group_norm",
-        "native_group_norm",
-        "instance_norm",
-        "normalize",
-        "local_response_norm",
-        "zscore",
-    }
+    """
+    layer_norm native_layer_norm _fused_layer_norm rms_norm _fused_rms_norm batch_norm native_batch_norm _native_batch_norm_legit
+    _native_batch_norm_legit_no_training _batch_norm_impl_index _batch_norm_with_update cudnn_batch_norm group_norm
+    native_group_norm instance_norm normalize local_response_norm zscore
+    """.split()
 )
 RECURRENT = frozenset(
-    {
-        "rnn_tanh",
-        "rnn_relu",
-        "gru",
-        "lstm",
-        "rnn_tanh_cell",
-        "rnn_relu_cell",
-        "gru_cell",
-        "lstm_cell",
-        "_cudnn_rnn",
-        "miopen_rnn",
-        "mkldnn_rnn_layer",
-        "_lstm_mps",
-        "_thnn_fused_gru_cell",
-        "_thnn_fused_lstm_cell",
-    }
+    """
+    rnn_tanh rnn_relu gru lstm rnn_tanh_cell rnn_relu_cell gru_cell lstm_cell _cudnn_rnn miopen_rnn mkldnn_rnn_layer _lstm_mps
+    _thnn_fused_gru_cell _thnn_fused_lstm_cell
+    """.split()
 )
-AUTOGRAD = frozenset(
-    {"run_backward", "_make_dual"}
-)  # what every way back and every forward derivative of torch's own comes to
-OUT_OF_TORCH = frozenset(
-    {"numpy", "__array__", "__dlpack__", "from_numpy", "frombuffer"}
-)  # where no tensor's size is seen
+AUTOGRAD = frozenset({"run_backward", "_make_dual"})  # what all of torch's ways back and forward derivatives come to
+OUT_OF_TORCH = frozenset("numpy __array__ __dlpack__ from_numpy frombuffer".split())  # where no tensor's size is seen
 # 'torch' stands for any call into a library that differentiates by itself; one note says that it happened.
 GROUPS = {
     "attention": ATTENTION,
@@ -171,21 +92,7 @@ ELEMENTARY = frozenset(
 """.split()
 )
 # A learner's own function may be called softmax: only these packages count.
-LIBRARIES = (
-    "torch",
-    "scipy",
-    "jax",
-    "tensorflow",
-    "keras",
-    "sklearn",
-    "flax",
-    "mlx",
-    "cupy",
-    "xformers",
-    "autograd",
-    "functorch",
-    "tinygrad",
-)
+LIBRARIES = tuple("torch scipy jax tensorflow keras sklearn flax mlx cupy xformers autograd functorch tinygrad".split())
 
 
 def library_files(path: Sequence[str]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from typing import Any
 from numpy import array, ndarray
 
 BUILTINS = dict(vars(builtins))
-__builtins__ = BUILTINS
+__builtins__ = BUILTINS  # type: ignore[assignment]
 
 _subclass = type.__subclasscheck__
 _kept: list[OfTorch] = []
@@ -28,7 +28,7 @@ def is_a(value: Any, cls: type) -> bool:
     return _subclass(cls, type(value))
 
 
-def of_torch() -> OfTorch | None:
+def of_torch() -> Any:
     """torch's, once torch has been imported; None before."""
     if not _kept and modules.get("torch") is not None:  # None where somebody forbids its import
         _kept.append(OfTorch())
@@ -57,10 +57,11 @@ class OfTorch:
         self.Generator, self.global_generator = torch.Generator, torch.default_generator
         self.grad_is_enabled, self.enable_grad = torch.is_grad_enabled, _C._set_grad_enabled
         self._run_backward = torch.autograd.Variable._execution_engine.run_backward
-        self._of, self._functions, self._dispatch = of, _C.DisableTorchFunction, _C._DisableTorchDispatch
+        self._functions, self._dispatch = _C.DisableTorchFunction, _C._DisableTorchDispatch
         self._numpy, self._float, self._to, self._copy = of.numpy, of.float, of.to, of.copy_
         self._data_ptr, self._numel, self._stride = of.data_ptr, of.numel, of.stride
-        self.storage, self.nbytes, self.element_size = of.untyped_storage, _C.StorageBase.nbytes, of.element_size
+        self.storage, self.element_size = of.untyped_storage, of.element_size
+        self.nbytes = _C.StorageBase.nbytes  # type: ignore[attr-defined]
         self._requires, self._detach, self._clone = of.requires_grad_, of.detach, of.clone
         self._getters = {
             name: getattr(of, name).__get__ for name in ("dtype", "shape", "device", "layout", "requires_grad")
@@ -163,7 +164,7 @@ class OfTorch:
         return self._held(module, "_parameters", name)
 
     def _held(self, module: Any, kind: str, name: str) -> Any:
-        held = self._dict_of(module).get(kind) if is_a(module, self.Module) else None
+        held: Any = self._dict_of(module).get(kind) if is_a(module, self.Module) else None
         return dict.get(held, name) if is_a(held, dict) else None
 
     def parameters(self, module: Any) -> dict[str, Any]:
@@ -213,5 +214,5 @@ def overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 def entries(own: dict[str, Any], kind: str) -> list[tuple[str, Any]]:
     """What a module's `__dict__` holds of '_modules', '_parameters' or '_buffers'; without what is None."""
-    held = own.get(kind)
+    held: Any = own.get(kind)
     return [(name, value) for name, value in dict.items(held) if value is not None] if is_a(held, dict) else []

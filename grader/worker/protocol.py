@@ -48,6 +48,7 @@ _PLAIN = frozenset({type(None), bool, int, float, str})  # what JSON has
 _CALL = re.compile(r"[\w.]+( \d{1,15}){0,2}", re.ASCII)  # see worker/watch.py
 _to_json = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode  # what is encoded has been gone through
 PART_KINDS = ("ndarray", "tensor", "number", "bool", "none", "text", "sequence", "other")
+FAILURE_TEXTS = ("kind", "type", "message", "line", "function")
 FAILURE_KINDS = ("exception", "call", "no function", "not_started", "contract", "timeout", "memory", "died", "invalid")
 
 
@@ -64,58 +65,24 @@ class Body(NamedTuple):
 
 def body(message: dict[str, Any]) -> Body:
     """A message's bytes but for the frame. Raises WireError for what cannot travel."""
-    numbers = _Numbers()
+    arrays = ArrayPacker()
     try:
-        text = _encode(message, numbers, 0)
-        if numbers.count > MAX_ARRAYS:
-            raise WireError(f"{numbers.count} arrays and numbers are too many for a message")
-        made = Body(_to_json(text).encode("ascii"), numbers.blob())
+        text = _encode(message, arrays, 0)
+        if arrays.count > MAX_ARRAYS:
+            raise WireError(f"{arrays.count} arrays and numbers are too many for a message")
+        encoded = Body(_to_json(text).encode("ascii"), arrays.blob())
     except WireError:
         raise
     except Exception as error:
         raise WireError(f"this message cannot be sent: {type(error).__name__}: {error}") from error
-    if len(made.text) > MAX_JSON_BYTES or len(made.blob) > MAX_ARRAY_BYTES:
-        raise WireError(f"a message of {len(made.text) + len(made.blob)} bytes is too large")
-    return made
+    if len(encoded.text) > MAX_JSON_BYTES or len(encoded.blob) > MAX_ARRAY_BYTES:
+        raise WireError(f"a message of {len(encoded.text) + len(encoded.blob)} bytes is too large")
+    return encoded
 
 
-def frame(made: Body, nonce: bytes = NO_NONCE) -> bytes:
+def frame(encoded: Body, nonce: bytes = NO_NONCE) -> bytes:
     """What is sent. nonce: 16 bytes of the sender's, by which a reply names its question."""
-    return b"".join((PREFIX.pack(MAGIC, nonce, len(made.text), len(made.blob)), made.text, made.blob))
-
-
-class _Came:
-    """The arrays of a message that has come. A number is used once, as `_Numbers` sends it: what is taken out is no more than came."""
-
-    def __init__(self, blob: bytes) -> None:
-        if blob and _HEADER.unpack_from(blob)[0] > MAX_HEADER_BYTES:
-            raise WireError("too many arrays")
-        self._flat = load(blob) if blob else {}
-        self._left_bytes = len(blob)
-        self._left = MAX_ARRAYS
-        if len(self._flat) > MAX_ARRAYS:
-            raise WireError("too many arrays")
-
-    def fetch(self, stored: Any) -> np.ndarray:
-        name, start, shape, *order = stored
-        if len(shape) > MAX_AXES or not all(type(length) is int and 0 <= length <= MAX_ELEMENTS for length in shape):
-            raise WireError("not the shape of an array, or one of too many numbers")
-        size = math.prod(shape)
-        if size > MAX_ELEMENTS:
-            raise WireError("too many numbers")
-        piece = self._flat[name][start : start + size]
-        if piece.dtype.kind not in "biuf" or start < 0:
-            raise WireError(f"an array of {piece.dtype} that begins at {start}")
-        self._left_bytes -= piece.nbytes
-        self._left -= 1
-        if self._left_bytes < 0 or self._left < 0:
-            raise WireError("more arrays than have come")
-        array = piece.reshape(shape)  # which fails where fewer numbers have come
-        if not order:
-            return array
-        if sorted(order[0]) != list(range(array.ndim)):
-            raise WireError(f"axes in the order {str(order[0])[:100]}")
-        return array.transpose(np.argsort(order[0]))
+    return PREFIX.pack(MAGIC, nonce, len(encoded.text), len(encoded.blob)) + encoded.text + encoded.blob
 
 
 def receive(read: Callable[[int], bytes]) -> tuple[dict[str, Any], bytes]:
@@ -123,8 +90,8 @@ def receive(read: Callable[[int], bytes]) -> tuple[dict[str, Any], bytes]:
 
     Raises: EOFError where the stream ends, WireError for anything that is not a message.
     """
-    made, nonce = receive_body(read)
-    return unpack(made), nonce
+    encoded, nonce = receive_body(read)
+    return unpack(encoded), nonce
 
 
 def receive_body(read: Callable[[int], bytes]) -> tuple[Body, bytes]:
@@ -135,11 +102,21 @@ def receive_body(read: Callable[[int], bytes]) -> tuple[Body, bytes]:
     return Body(_exactly(read, text_bytes), _exactly(read, blob_bytes)), nonce
 
 
-def unpack(made: Body) -> dict[str, Any]:
+def _exactly(read: Callable[[int], bytes], count: int) -> bytes:
+    data = bytearray()
+    while len(data) < count:
+        piece = read(min(count - len(data), 1 << 20))
+        if not piece:
+            raise EOFError("the stream ended within a message")
+        data += piece
+    return bytes(data)
+
+
+def unpack(encoded: Body) -> dict[str, Any]:
     """The message of a body. Raises WireError for anything malformed."""
     try:
-        came = _Came(made.blob)
-        message = json.loads(made.text, object_hook=lambda node: _decode(node, came))
+        arrays = ArrayReader(encoded.blob)
+        message = json.loads(encoded.text, object_hook=lambda node: _decode(node, arrays))
     except WireError:
         raise
     except (Exception, RecursionError) as error:  # the parsers raise many types; none may pass
@@ -149,20 +126,7 @@ def unpack(made: Body) -> dict[str, Any]:
     return message
 
 
-def _exactly(read: Callable[[int], bytes], count: int) -> bytes:
-    pieces, left = [], count
-    while left:
-        piece = read(min(left, 1 << 20))
-        if not piece:
-            raise EOFError("the stream ended within a message")
-        if len(piece) == count:
-            return piece
-        pieces.append(piece)
-        left -= len(piece)
-    return b"".join(pieces)
-
-
-def _encode(value: Any, numbers: _Numbers, depth: int) -> Any:
+def _encode(value: Any, arrays: ArrayPacker, depth: int) -> Any:
     """JSON for a value: what JSON has as itself, all else as an object of one key, '$' and its type."""
     kind = type(value)
     if kind in _PLAIN:
@@ -170,29 +134,26 @@ def _encode(value: Any, numbers: _Numbers, depth: int) -> Any:
     if depth > MAX_NESTING:
         raise WireError(f"nested more than {MAX_NESTING} deep")
     if kind is list or kind is tuple:
-        items = [item if type(item) in _PLAIN else _encode(item, numbers, depth + 1) for item in value]
+        items = [_encode(item, arrays, depth + 1) for item in value]
         return items if kind is list else {"$tuple": items}
     if isinstance(value, dict):
-        made = {}
-        for key, item in value.items():
-            if type(key) is not str or key[:1] == "$":
-                raise WireError("the keys of a dict are strings that do not begin with '$'")
-            made[key] = item if type(item) in _PLAIN else _encode(item, numbers, depth + 1)
-        return made
+        if any(type(key) is not str or key[:1] == "$" for key in value):
+            raise WireError("the keys of a dict are strings that do not begin with '$'")
+        return {key: _encode(item, arrays, depth + 1) for key, item in value.items()}
     if kind is Observation:
-        return observation_to_message(value, lambda array: {"$array": numbers.add(array)})
+        return observation_to_message(value, lambda array: {"$array": arrays.add(array)})
     if isinstance(value, np.ndarray):
-        return {"$array": numbers.add(value)}
+        return {"$array": arrays.add(value)}
     if isinstance(value, np.generic):
-        return {"$scalar": numbers.add(np.asarray(value))}
+        return {"$scalar": arrays.add(np.asarray(value))}
     if isinstance(value, Tensor):
-        return {"$tensor": [numbers.add(value.array), value.dtype, value.requires_grad]}
+        return {"$tensor": [arrays.add(value.array), value.dtype, value.requires_grad]}
     if isinstance(value, np.random.Generator):
-        return {"$generator": _encode(value.bit_generator.state, numbers, depth + 1)}
+        return {"$generator": _encode(value.bit_generator.state, arrays, depth + 1)}
     raise WireError(f"a {kind.__name__} cannot be sent")
 
 
-class _Numbers:
+class ArrayPacker:
     """The arrays of a message, those of one type one after another in a flat one: each array of its own would cost much more."""
 
     def __init__(self) -> None:
@@ -225,7 +186,42 @@ class _Numbers:
         )
 
 
-def _decode(node: dict[str, Any], came: _Came) -> Any:
+class ArrayReader:
+    """The arrays of a message that has come. A number is used once, as ArrayPacker sends it: what is taken out is no more than came."""
+
+    def __init__(self, blob: bytes) -> None:
+        if blob and _HEADER.unpack_from(blob)[0] > MAX_HEADER_BYTES:
+            raise WireError("too many arrays")
+        self._flat = load(blob) if blob else {}
+        self._left_bytes = len(blob)
+        self._left = MAX_ARRAYS
+        if len(self._flat) > MAX_ARRAYS:
+            raise WireError("too many arrays")
+
+    def fetch(self, place: Any) -> np.ndarray:
+        """The array of that place, as ArrayPacker.add returned it."""
+        name, start, shape, *order = place
+        if len(shape) > MAX_AXES or not all(type(length) is int and 0 <= length <= MAX_ELEMENTS for length in shape):
+            raise WireError("not the shape of an array, or one of too many numbers")
+        size = math.prod(shape)
+        if size > MAX_ELEMENTS:
+            raise WireError("too many numbers")
+        piece = self._flat[name][start : start + size]
+        if piece.dtype.kind not in "biuf" or start < 0:
+            raise WireError(f"an array of {piece.dtype} that begins at {start}")
+        self._left_bytes -= piece.nbytes
+        self._left -= 1
+        if self._left_bytes < 0 or self._left < 0:
+            raise WireError("more arrays than have come")
+        array = piece.reshape(shape)  # which fails where fewer numbers have come
+        if not order:
+            return array
+        if sorted(order[0]) != list(range(array.ndim)):
+            raise WireError(f"axes in the order {str(order[0])[:100]}")
+        return array.transpose(np.argsort(order[0]))
+
+
+def _decode(node: dict[str, Any], arrays: ArrayReader) -> Any:
     """What an object of the JSON stands for; those inside it have been decoded."""
     if len(node) != 1:
         return node
@@ -235,63 +231,46 @@ def _decode(node: dict[str, Any], came: _Came) -> Any:
     if kind == "$tuple" and type(content) is list:
         return tuple(content)
     if kind == "$array":
-        return came.fetch(content)
+        return arrays.fetch(content)
     if kind == "$scalar":
-        return came.fetch(content)[()]
+        return arrays.fetch(content)[()]
     if kind == "$tensor":
-        stored, dtype, requires_grad = content
-        return Tensor(came.fetch(stored), dtype, requires_grad is True)
-    if kind == "$generator":
-        return _generator(content)
+        place, dtype, requires_grad = content
+        return Tensor(arrays.fetch(place), dtype, requires_grad is True)
+    if kind == "$generator" and content["bit_generator"] in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"):
+        bits = getattr(np.random, content["bit_generator"])()
+        bits.state = content
+        return np.random.Generator(bits)
     raise WireError(f"an unknown kind of value: {kind[:100]!r}")
 
 
-def _generator(state: dict[str, Any]) -> np.random.Generator:
-    name = state["bit_generator"]
-    if name not in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"):
-        raise WireError("an unknown bit generator")
-    bits = getattr(np.random, name)()
-    bits.state = state
-    return np.random.Generator(bits)
-
-
 def observation_to_message(
-    observation: Observation, placed: Callable[[np.ndarray], Any] = lambda array: array
+    observation: Observation, place: Callable[[np.ndarray], Any] = lambda array: array
 ) -> dict[str, Any]:
-    """An observation as a message's value, in plain dicts and lists. placed: makes of an array what is to stand for it."""
-    failure = observation.failure
+    """An observation as a message's value, in plain dicts and lists. place: makes of an array what is to stand for it."""
+    failure, largest = observation.failure, observation.largest
     return {
-        "parts": [[name, _part_to_message(part, placed)] for name, part in observation.parts.items()],
+        "parts": [[name, _part_to_message(part, place)] for name, part in observation.parts.items()],
         "failure": None if failure is None else failure_to_message(failure),
-        "after": [[name, _part_to_message(part, placed)] for name, part in observation.after.items()],
+        "after": [[name, _part_to_message(part, place)] for name, part in observation.after.items()],
         "calls": list(observation.calls),
         "printed": observation.printed[:MAX_TEXT],
-        "warned": [one[:MAX_TEXT] for one in observation.warned[:5]],
-        "largest": None
-        if observation.largest is None
-        else [list(part) if type(part) is tuple else part for part in observation.largest],
+        "warned": [warning[:MAX_TEXT] for warning in observation.warned[:5]],
+        "largest": None if largest is None else [list(largest.shape), largest.elements, largest.line],
     }
 
 
-def _part_to_message(part: Part, placed: Callable[[np.ndarray], Any]) -> dict[str, Any]:
-    message: dict[str, Any] = {
-        "kind": part.kind,
-        "array": None if part.array is None else placed(part.array),
-        "dtype": part.dtype,
-    }
+def _part_to_message(part: Part, place: Callable[[np.ndarray], Any]) -> dict[str, Any]:
+    array = None if part.array is None else place(part.array)
+    message = {"kind": part.kind, "array": array, "dtype": part.dtype, "role": part.role}
     if part.items:
-        message["items"] = [_part_to_message(item, placed) for item in part.items]
-    for key in ("text", "of", "unread"):
-        if getattr(part, key):
-            message[key] = getattr(part, key)
-    if part.role != "value":
-        message["role"] = part.role
-    return message
+        message["items"] = [_part_to_message(item, place) for item in part.items]
+    return message | {key: getattr(part, key) for key in ("text", "of", "unread") if getattr(part, key)}
 
 
 def failure_to_message(failure: Failure) -> dict[str, Any]:
     """A failure as a message's value."""
-    texts = {key: getattr(failure, key)[:MAX_TEXT] for key in ("kind", "type", "message", "line", "function")}
+    texts = {key: getattr(failure, key)[:MAX_TEXT] for key in FAILURE_TEXTS}
     shapes = [
         [one.name[:MAX_TEXT], one.said[:MAX_TEXT], one.kind, list(one.shape), repr(one.value)] for one in failure.shapes
     ]
@@ -301,18 +280,17 @@ def failure_to_message(failure: Failure) -> dict[str, Any]:
 def observation_from_message(message: Any) -> Observation:
     """The observation that a worker sent. Raises WireError for whatever is not exactly one."""
     try:
-        parts = {_text(name, MAX_TEXT): _part(part, 0) for name, part in _list(message["parts"], MAX_ITEMS)}
-        failure = None if message["failure"] is None else failure_from_message(message["failure"])
-        after = {_text(name, MAX_TEXT): _part(part, 0) for name, part in _list(message["after"], MAX_ITEMS)}
-        calls = tuple(_call(name) for name in _list(message["calls"], 10_000))
-        largest = None if message["largest"] is None else _created(*message["largest"])
-        printed, warned = (
-            _text(message["printed"], MAX_TEXT),
-            tuple(_text(one, MAX_TEXT) for one in _list(message["warned"], 5)),
+        return Observation(
+            parts={_text(name): _part(part, 0) for name, part in _list(message["parts"], MAX_ITEMS)},
+            failure=None if message["failure"] is None else failure_from_message(message["failure"]),
+            after={_text(name): _part(part, 0) for name, part in _list(message["after"], MAX_ITEMS)},
+            calls=tuple(map(_call, _list(message["calls"], 10_000))),
+            printed=_text(message["printed"]),
+            warned=tuple(map(_text, _list(message["warned"], 5))),
+            largest=None if message["largest"] is None else _created(*message["largest"]),
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise WireError(f"not an observation: {error}") from error
-    return Observation(parts, failure, after, calls, printed=printed, warned=warned, largest=largest)
 
 
 def failure_from_message(message: Any) -> Failure:
@@ -321,17 +299,16 @@ def failure_from_message(message: Any) -> Failure:
         number = message["line_number"]
         if message["kind"] not in FAILURE_KINDS or type(number) is not int or abs(number) > 10**9:
             raise WireError("not a failure")
-        shapes = tuple(_at_hand(*one) for one in _list(message["shapes"], 32))
-        texts = (_text(message[key], MAX_TEXT) for key in ("kind", "type", "message", "line"))
-        function = _text(message["function"], MAX_TEXT)
-        bases = tuple(_text(name, MAX_TEXT) for name in _list(message["bases"], 32))
-        return Failure(*texts, line_number=number, shapes=shapes, bases=bases, function=function)
+        shapes = tuple(_at_hand(*variable) for variable in _list(message["shapes"], 32))
+        bases = tuple(map(_text, _list(message["bases"], 32)))
+        texts: dict[str, Any] = {key: _text(message[key]) for key in FAILURE_TEXTS}
+        return Failure(**texts, line_number=number, shapes=shapes, bases=bases)
     except (KeyError, TypeError, ValueError) as error:
         raise WireError(f"not a failure: {error}") from error
 
 
 def _created(shape: Any, elements: Any, line: Any) -> Created:
-    return Created(_sizes(shape), *_sizes([elements]), _text(line, MAX_TEXT))
+    return Created(_sizes(shape), _sizes([elements])[0], _text(line))
 
 
 def _sizes(value: Any) -> tuple[int, ...]:
@@ -344,11 +321,11 @@ def _sizes(value: Any) -> tuple[int, ...]:
 def _at_hand(name: Any, said: Any, kind: Any, shape: Any, value: Any) -> AtHand:
     if kind not in ("", "array", "float"):
         raise WireError("not a variable at hand")
-    return AtHand(_text(name, MAX_TEXT), _text(said, MAX_TEXT), kind, _sizes(shape), float(_text(value, 40)))
+    return AtHand(_text(name), _text(said), kind, _sizes(shape), float(_text(value, 40)))
 
 
 def _part(message: Any, depth: int) -> Part:
-    kind, array, dtype = message["kind"], message["array"], _text(message["dtype"], MAX_TEXT)
+    kind, array, dtype = message["kind"], message["array"], _text(message["dtype"])
     if kind not in PART_KINDS or depth > MAX_DEPTH + 1:
         raise WireError("not a part")
     if (kind in ("ndarray", "tensor", "number", "bool")) != (type(array) is np.ndarray):
@@ -361,20 +338,19 @@ def _part(message: Any, depth: int) -> Part:
     role, unread = message.get("role", "value"), message.get("unread", False)
     if role not in ROLES or type(unread) is not bool:
         raise WireError("a part of an unknown role")
-    text, of = (_text(message.get(key, ""), MAX_TEXT) for key in ("text", "of"))
-    return Part(kind, array, dtype, items, text, role, of, unread)
+    return Part(kind, array, dtype, items, _text(message.get("text", "")), role, _text(message.get("of", "")), unread)
 
 
 def _consistent(kind: str, array: np.ndarray, dtype: str) -> bool:
     """Whether the array is of the type that the part claims; bfloat16 travels as float32."""
     if array.size > MAX_ELEMENTS or (kind in ("number", "bool") and array.ndim):
         return False
-    carried = "float32" if kind == "tensor" and dtype == "bfloat16" else dtype
-    return name_of(array.dtype) == carried and (kind != "bool" or dtype == "bool")
+    array_dtype = "float32" if kind == "tensor" and dtype == "bfloat16" else dtype
+    return name_of(array.dtype) == array_dtype and (kind != "bool" or dtype == "bool")
 
 
 def _call(value: Any) -> str:
-    if not _CALL.fullmatch(_text(value, MAX_TEXT)):
+    if not _CALL.fullmatch(_text(value)):
         raise WireError("not the name of an operation")
     return value
 
@@ -385,7 +361,7 @@ def _list(value: Any, longest: int) -> list[Any]:
     return value
 
 
-def _text(value: Any, longest: int) -> str:
+def _text(value: Any, longest: int = MAX_TEXT) -> str:
     if type(value) is not str or len(value) > longest:
         raise WireError(f"a text of at most {longest} characters was expected")
     # Half a surrogate pair would break every report.

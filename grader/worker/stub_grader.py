@@ -13,21 +13,7 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
-HARMLESS = (
-    "check",
-    "hint",
-    "solution",
-    "explain",
-    "progress",
-    "passed",
-    "predict",
-    "replay",
-    "reset",
-    "join",
-    "leave",
-    "stuck",
-    "fine",
-)
+HARMLESS = "check hint solution explain progress passed predict replay reset join leave stuck fine".split()
 CLOSED = ("grader", "solutions")
 
 

@@ -14,7 +14,7 @@ from numpy import array, bool_, complexfloating, float64, matrix, ndarray, numbe
 
 from .originals import BUILTINS, is_a, of_torch
 
-__builtins__ = BUILTINS
+__builtins__ = BUILTINS  # type: ignore[assignment]
 
 MAX_ELEMENTS = 200_000  # of one array that comes back; the course's largest has about 30,000
 _TOO_LARGE = f", more than the {MAX_ELEMENTS:,} numbers that are read"

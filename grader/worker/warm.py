@@ -1,14 +1,15 @@
-"""A parent that imports the slow libraries once and forks a worker whenever it is asked (Linux).
+"""The zygote: a parent that imports the slow libraries once and forks a worker whenever it is asked (Linux).
 
 It is a fresh process, never one that holds references: a fork would find them in its memory. It
 computes nothing itself, because threads that a library starts do not survive a fork.
 
 Messages on its control socket, one datagram each:
-  'fork' with a descriptor   → 'forked PID'; then, once, 'ended STATUS' when that worker is gone
-  'end'                      ends the worker, if one is there
-  'part' with a descriptor   forks a further warm parent, which says 'parted PID' there and then serves there; a process
-                             of which others have parted forks no workers itself
-  (end of stream)            ends the worker, or all that have parted, and this process
+  'fork' with a descriptor        → 'forked PARENT WORKER', the numbers of this process and of the worker;
+                                  then, once, 'ended STATUS' when that worker is gone
+  'end'                           ends the worker, if one is there
+  'supervisor' with a descriptor  forks a process that has all libraries and serves there as this one does;
+                                  whoever has supervisors forks no workers itself
+  (end of stream)                 ends the worker, or all supervisors, and this process
 When a worker ends, all that it started ends with it.
 """
 
@@ -21,9 +22,13 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 
 from . import kernel_walls, limits, main as worker, stub_grader, warm_up
+
+Work = Callable[[socket.socket], None]
 
 
 def main(arguments: list[str]) -> None:
@@ -45,79 +50,69 @@ def main(arguments: list[str]) -> None:
         os._exit(0)  # taking torch down in order takes a third of a second
 
 
-def live(control: socket.socket, work: Callable[[socket.socket], None]) -> None:
-    """Serves to the end of the stream; a forked process does `work` with its channel."""
+def live(control: socket.socket, work: Work) -> None:
+    """Serves to the end of the stream; a worker does `work` with its channel."""
+    worker_pid = 0
+    supervisors: set[int] | None = None
+    for message, descriptors in _events(control):
+        if message == b"fork":
+            worker_pid = _fork(descriptors[0], work)
+            control.send(b"forked %d %d" % (os.getpid(), worker_pid))
+        elif message == b"end" and worker_pid:
+            os.kill(worker_pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
+        elif message == b"supervisor":
+            supervisors = (supervisors or set()) | {_fork(descriptors[0], partial(_supervise, work))}
+        elif not message:
+            codes = _reap()
+            if worker_pid in codes:
+                limits.end_all_children()  # what it left
+                control.send(b"ended %d" % os.waitstatus_to_exitcode(codes[worker_pid]))
+                worker_pid = 0
+            if supervisors is not None:
+                supervisors.difference_update(codes)
+                for pid in limits.children():
+                    if pid not in supervisors:  # left to this process by a supervisor that was itself killed
+                        os.kill(pid, signal.SIGKILL)  # a child of this process, so the number is still its own
+
+
+def _supervise(work: Work, control: socket.socket) -> None:
+    limits.adopt_orphans()
+    live(control, work)
+
+
+def _events(control: socket.socket) -> Iterator[tuple[bytes, list[int]]]:
+    """Messages with their descriptors; b"" when children have ended. At the end of the stream all children are ended."""
     wake, wakes = socket.socketpair()
     for end in (wake, wakes):
         end.setblocking(False)
     signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     try:
-        _serve(control, wake, work)
+        while True:
+            ready, _, _ = select.select([control, wake], [], [])
+            if control in ready:
+                message, descriptors, _, _ = socket.recv_fds(control, 64, 1)
+                if not message:
+                    return
+                yield message, descriptors
+            if wake in ready:
+                wake.recv(4096)
+                yield b"", []
     finally:
         limits.end_all_children()
 
 
-def _serve(control: socket.socket, wake: socket.socket, work: Callable[[socket.socket], None]) -> None:
-    worker_pid = 0
-    parted: set[int] = set()
-    while True:
-        ready, _, _ = select.select([control, wake], [], [])
-        if control in ready:
-            message, descriptors, _, _ = socket.recv_fds(control, 64, 1)
-            if not message:
-                return
-            if message == b"part":
-                parted.add(_fork(descriptors[0], _part))
-            elif message == b"fork":
-                worker_pid = _fork(descriptors[0], work)
-                control.send(b"forked %d" % worker_pid)
-            elif message == b"end" and worker_pid:
-                os.kill(worker_pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
-        if wake in ready:
-            wake.recv(4096)
-            if parted:
-                _reap_parted(parted)
-                continue
-            status = _reap(worker_pid)
-            if worker_pid and status is not None:
-                worker_pid = 0
-                control.send(b"ended %d" % status)
+def _reap() -> dict[int, int]:
+    """Wait statuses, by process id, of the children that have ended."""
+    codes = {}
+    with suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            codes[ended[0]] = ended[1]
+    return codes
 
 
-def _reap(worker_pid: int) -> int | None:
-    """Reaps what has ended; the worker's own status if it has, after ending all that it left."""
-    status = None
-    while True:
-        try:
-            pid, code = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            break
-        if pid == 0:
-            break
-        if pid == worker_pid:
-            status = os.waitstatus_to_exitcode(code)
-            limits.end_all_children()
-    return status
-
-
-def _reap_parted(parted: set[int]) -> None:
-    """Reaps what has ended, and kills what a warm parent that was itself killed has left to this process."""
-    while True:
-        try:
-            pid, _ = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            break
-        if pid == 0:
-            break
-        parted.discard(pid)
-    for pid in limits.children():
-        if pid not in parted:
-            os.kill(pid, signal.SIGKILL)  # a child of this process, so the number is still its own
-
-
-def _fork(descriptor: int, live: Callable[[socket.socket], None]) -> int:
-    """A child that does `live` with this socket alone, and ends with this process. Returns its number."""
+def _fork(descriptor: int, work: Work) -> int:
+    """A child that does `work` with this socket alone, and ends with this process. Returns its number."""
     parent = os.getpid()
     pid = os.fork()
     if pid:
@@ -130,7 +125,7 @@ def _fork(descriptor: int, live: Callable[[socket.socket], None]) -> int:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.closerange(3, descriptor)
         os.closerange(descriptor + 1, 4096)
-        live(socket.socket(fileno=descriptor))
+        work(socket.socket(fileno=descriptor))
     except BaseException:  # only the code around the learner's can raise here: there is nobody to tell
         os._exit(70)
     finally:
@@ -142,12 +137,6 @@ def _work(channel: socket.socket) -> None:
     limits.hide_memory(False)
     worker.silence()
     worker.serve(channel)
-
-
-def _part(control: socket.socket) -> None:
-    limits.adopt_orphans()
-    control.send(b"parted %d" % os.getpid())
-    live(control, _work)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a warm parent does once, so that no worker has to: every way of trying an exercise is gone through on small inputs.
+"""What a zygote does once, so that no worker has to: every way of trying an exercise is gone through on small inputs.
 
 The first call of everything is dear: NumPy and torch look up their kernels, Python specialises its code and imports what is
 late. Forks inherit what was done here.

@@ -24,26 +24,20 @@ from .operations import ELEMENTARY, GROUPS, LIBRARIES, LIBRARY_FILES, SIZED, ein
 from .originals import BUILTINS, is_a, of_torch
 from .values import MAX_TEXT, Created
 
-__builtins__ = BUILTINS
+__builtins__ = BUILTINS  # type: ignore[assignment]
 
 _IN_C = (BuiltinFunctionType, GetSetDescriptorType, MethodDescriptorType, WrapperDescriptorType)
 _NOBODY_S = (*LIBRARY_FILES, "<frozen ", "<string>")
-_ASKING = frozenset(
-    {"is_tensor", "__instancecheck__", "__subclasscheck__"}
-)  # whether something is a tensor; computes nothing
+# Whether something is a tensor; computes nothing.
+_ASKING = frozenset({"is_tensor", "__instancecheck__", "__subclasscheck__"})
 
 # Noted where the watched code switches the watching off.
 UNWATCHED = "unwatched"
 _BLINDING = frozenset(
-    {
-        "setprofile",
-        "_disable_current_modes",
-        "_pop_mode",
-        "_pop_mode_temporarily",
-        "_pop_torch_function_stack",
-        "_pop_torch_dispatch_stack",
-        "_set_torch_function_state",
-    }
+    """
+    setprofile _disable_current_modes _pop_mode _pop_mode_temporarily _pop_torch_function_stack _pop_torch_dispatch_stack
+    _set_torch_function_state
+    """.split()
 )
 _STARTING = frozenset({"start_new_thread", "start_joinable_thread"})
 
@@ -122,9 +116,8 @@ class watching:
         if self._names:
             self._before = _now
             self._hooks = _getprofile(), threading.getprofile(), _gettrace(), threading.gettrace()
-            self._modes = [
-                mode.__enter__() for mode in _torch_modes()
-            ]  # first: making their classes finds what is elementary
+            # First: making their classes finds what is elementary.
+            self._modes = [mode.__enter__() for mode in _torch_modes()]
             _now = _Watch(self._names, self._seen, self._sized)
             self._heights = [stack.height() for stack in _stacks] if self._modes else []
             threading.setprofile(_look_in_thread)
@@ -213,9 +206,8 @@ def _look_in_thread(frame: Any, event: str, arg: Any) -> None:
         _look(frame, event, arg)
 
 
-def _look(
-    frame: Any, event: str, arg: Any
-) -> None:  # runs four times for each call of the learner's: see to it that it is short
+def _look(frame: Any, event: str, arg: Any) -> None:
+    # Runs four times for each call of the learner's: see to it that it is short.
     if event == "c_call":
         name = getattr(arg, "__name__", None)
         if name in _now.told or _now.library:
@@ -346,11 +338,10 @@ def _mode_classes() -> tuple[type, type]:
     )
     _aside.cache_clear()
     _elementary.clear()
-    _elementary.update(
-        elementary() if pop and push else ()
-    )  # a torch that has them no more: then every operator is looked at
-    kept = of_torch()
-    Tensor, storage, nbytes, size = kept.Tensor, kept.storage, kept.nbytes, kept.element_size
+    if pop and push:  # a torch that has them no more: then every operator is looked at
+        _elementary.update(elementary())
+    originals = of_torch()
+    Tensor, storage, nbytes, size = originals.Tensor, originals.storage, originals.nbytes, originals.element_size
     plain = frozenset({(), (torch.Tensor,), (torch.nn.Parameter,)})
     transformed = getattr(torch._C._functorch, "peek_interpreter_stack", lambda: True)
 
@@ -361,14 +352,14 @@ def _mode_classes() -> tuple[type, type]:
     pops = [getattr(torch._C, "_pop_torch_function_stack", None), pop and partial(pop, None)]
     pushes = [getattr(torch._C, "_push_on_torch_function_stack", None), push]
     if all((*heights, *tops, *pops, *pushes)):
-        _stacks[:] = map(_Stack, heights, tops, pops, pushes)
+        _stacks[:] = map(_Stack, heights, tops, pops, pushes)  # type: ignore[arg-type]
 
     class Functions(TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):
             now, aside = _now, None
             # Under vmap a result says nothing of the size of what is computed.
             if func not in now.aside or types not in plain or (now.sized and transformed() is not None):
-                name = getattr(func, "__name__", "").partition(".")[0]  # an overload is called 'softmax.int'
+                name = getattr(func, "__name__", "").partition(".")[0]  # without an overload's ending, '.int'
                 if name in now.names:
                     now.seen.append(name)
             else:  # its operators need not be looked at one by one, which would take longer than they do
@@ -395,10 +386,8 @@ def _mode_classes() -> tuple[type, type]:
 
     class Operators(TorchDispatchMode):
         @classmethod
-        def _should_skip_dynamo(
-            cls,
-        ):  # True would import torch's compiler: three seconds, for code that is not compiled
-            return False
+        def _should_skip_dynamo(cls):
+            return False  # True would import torch's compiler: three seconds, for code that is not compiled
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             now = _now

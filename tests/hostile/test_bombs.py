@@ -301,8 +301,8 @@ def test_a_reader_that_somebody_ends_is_replaced(monkeypatch, tmp_path, reader):
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
 def test_a_reader_whose_parent_somebody_ends_is_replaced(monkeypatch, tmp_path, reader):
     toy.install(monkeypatch)
-    reader._parent.process.kill()
-    reader._parent.process.wait()
+    reader._forker.zygote.process.kill()
+    reader._forker.zygote.process.wait()
     assert (
         read_submission(open_course(), toy.write(tmp_path / "01_toy.ipynb", toy.solved()), reader=reader).message == ""
     )
@@ -337,7 +337,7 @@ def test_where_the_machine_lacks_memory_no_learner_is_blamed(monkeypatch, tmp_pa
     with Reader() as short:
         assert short.notebook(path, tmp_path).cells == ()
         size = psutil.Process(short._process._pid).memory_info().vms
-        resource.prlimit(short._parent.process.pid, resource.RLIMIT_AS, (size, size))
+        resource.prlimit(short._forker.zygote.process.pid, resource.RLIMIT_AS, (size, size))
         short.begin()
         with pytest.raises(SandboxError, match="lacks the memory"):
             short.notebook(path, tmp_path)

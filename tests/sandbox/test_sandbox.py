@@ -17,7 +17,7 @@ from grader.sandbox import budget, usage
 from grader.sandbox.process import SandboxError
 from grader.sandbox.sandbox import Sandbox
 from grader.sandbox.session import MAX_RESTARTS
-from grader.sandbox.zygote import StartedParent
+from grader.sandbox.zygote import Zygote
 from grader.source.definitions import defined_names
 from grader.submission.plan import Plan, RunCell
 from grader.worker import protocol
@@ -42,7 +42,7 @@ def plan(*texts: str, given: tuple[str, ...] = ()) -> Plan:
 @pytest.fixture(scope="module", params=[True, False], ids=["forked", "spawned"])
 def sandbox(request):
     if request.param and sys.platform != "linux":
-        pytest.skip("a warm parent needs Linux")
+        pytest.skip("a zygote needs Linux")
     # Without walls: what the process alone has to hold back, as on systems whose kernel has none.
     with Sandbox(timeout_s=1.5, memory_bytes=200 * MiB, fork=request.param, walls=False) as made:
         yield made
@@ -643,8 +643,8 @@ def test_closing_every_descriptor_costs_only_its_own_cell(quick):
     assert candidates["f"].observe(CASE).failure is None
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="a warm parent needs Linux")
-def test_a_warm_parent_that_was_killed_is_replaced():
+@pytest.mark.skipif(sys.platform != "linux", reason="a zygote needs Linux")
+def test_a_zygote_that_was_killed_is_replaced():
     text = "import os, time\ndef f(x):\n    os.kill(os.getppid(), 9); time.sleep(5)"
     with Sandbox(timeout_s=1.5, memory_bytes=200 * MiB, walls=False) as open_one:
         candidates = open_one.candidates(plan(text, "def g(x): return x"))
@@ -652,7 +652,7 @@ def test_a_warm_parent_that_was_killed_is_replaced():
         assert candidates["g"].observe(CASE).failure is None
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="a warm parent needs Linux")
+@pytest.mark.skipif(sys.platform != "linux", reason="a zygote needs Linux")
 @pytest.mark.parametrize("libraries", ["plain", "torch"])
 def test_a_rehearsal_goes_well_and_leaves_one_thread(libraries):
     code = (
@@ -676,11 +676,11 @@ def test_a_rehearsal_goes_well_and_leaves_one_thread(libraries):
 
 @pytest.fixture
 def shared(tmp_path):
-    """Two sandboxes whose warm parents were forked from one, and that one."""
+    """Two sandboxes whose supervisors were forked from one zygote, and that zygote."""
     if sys.platform != "linux":
-        pytest.skip("a warm parent needs Linux")
-    zygote = StartedParent(False, str(tmp_path))
-    made = [Sandbox(timeout_s=1.5, memory_bytes=200 * MiB, walls=False, zygote=zygote.shared) for _ in range(2)]
+        pytest.skip("a zygote needs Linux")
+    zygote = Zygote(False, str(tmp_path))
+    made = [Sandbox(timeout_s=1.5, memory_bytes=200 * MiB, walls=False, zygote=zygote.channel) for _ in range(2)]
     yield zygote, *made
     for one in made:
         one.close()
@@ -688,26 +688,26 @@ def shared(tmp_path):
     assert gone(zygote.process.pid)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="a warm parent needs Linux")
-def test_a_warm_parent_removes_its_folder_when_whoever_started_it_is_gone(tmp_path):
+@pytest.mark.skipif(sys.platform != "linux", reason="a zygote needs Linux")
+def test_a_zygote_removes_its_folder_when_whoever_started_it_is_gone(tmp_path):
     (tmp_path / "its").mkdir()
-    warm = StartedParent(False, str(tmp_path / "its"))
+    zygote = Zygote(False, str(tmp_path / "its"))
     (tmp_path / "its" / "left.txt").write_text("by a sandbox")
-    warm.control.close()
-    assert gone(warm.process.pid) and os.listdir(tmp_path) == []
-    warm.close()
+    zygote.channel.control.close()
+    assert gone(zygote.process.pid) and os.listdir(tmp_path) == []
+    zygote.close()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="a warm parent needs Linux")
-def test_a_worker_ends_with_its_warm_parent_by_the_kernel(limited):
+@pytest.mark.skipif(sys.platform != "linux", reason="a zygote needs Linux")
+def test_a_worker_ends_with_its_zygote_by_the_kernel(limited):
     """In a namespace of its own, too, and while nobody asks it anything."""
     worker = limited.start()
-    limited._warm.process.kill()
+    limited._forker.zygote.process.kill()
     assert gone(worker._pid)
     worker.close()
 
 
-def test_warm_parents_of_one_zygote_work_side_by_side(shared):
+def test_supervisors_of_one_zygote_work_side_by_side(shared):
     zygote, *sandboxes = shared
     candidates = [one.candidates(plan(DOUBLE))["f"] for one in sandboxes]
     for _ in range(2):
@@ -720,7 +720,7 @@ def test_warm_parents_of_one_zygote_work_side_by_side(shared):
     assert candidates[1].observe(CASE).parts["result"].array.tolist() == [0, 2, 4]
 
 
-def test_a_warm_parent_of_a_zygote_that_was_killed_is_replaced_and_leaves_nothing(shared):
+def test_a_supervisor_that_was_killed_is_replaced_and_leaves_nothing(shared):
     zygote, one, other = shared
     kept = other.candidates(plan(DOUBLE))["f"]
     assert kept.observe(CASE).failure is None
@@ -742,15 +742,15 @@ def test_a_warm_parent_of_a_zygote_that_was_killed_is_replaced_and_leaves_nothin
     assert len(zygote.process.children()) == 2 and len(zygote.process.children(recursive=True)) == 4
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="a warm parent needs Linux")
-def test_a_warm_parent_that_cannot_start_says_why(tmp_path, monkeypatch):
+@pytest.mark.skipif(sys.platform != "linux", reason="a zygote needs Linux")
+def test_a_zygote_that_cannot_start_says_why(tmp_path, monkeypatch):
     (tmp_path / "start.py").write_text("raise ImportError('no NumPy here')")
     monkeypatch.setattr("grader.sandbox.process.START", tmp_path / "start.py")
     with Sandbox(timeout_s=1.0, fork=True) as made, pytest.raises(SandboxError, match="no NumPy here"):
         made.verify()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="a warm parent needs Linux")
+@pytest.mark.skipif(sys.platform != "linux", reason="a zygote needs Linux")
 def test_a_sandbox_takes_torch_in_later(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     asks = "def f(x):\n    import sys\n    return x + ('torch' in sys.modules)"
@@ -759,15 +759,15 @@ def test_a_sandbox_takes_torch_in_later(tmp_path, monkeypatch):
             if torch:
                 made.need_torch()
             assert seen(made, "f", asks).tolist() == [torch, torch + 1, torch + 2]
-        made._warm.close()
+        made._forker.zygote.close()
         assert seen(made, "f", asks).tolist() == [1, 2, 3]
         made._session.close()
-        made._warm.process.kill()  # while it waits for nothing
-        assert gone(made._warm.process.pid) and seen(made, "f", asks).tolist() == [1, 2, 3]
+        made._forker.zygote.process.kill()  # while it waits for nothing
+        assert gone(made._forker.zygote.process.pid) and seen(made, "f", asks).tolist() == [1, 2, 3]
     assert os.listdir(tmp_path) == []
 
 
-def test_without_its_zygote_a_sandbox_starts_a_warm_parent_of_its_own(shared):
+def test_without_its_zygote_a_sandbox_starts_one_of_its_own(shared):
     zygote, one, other = shared
     assert one.candidates(plan(DOUBLE))["f"].observe(CASE).failure is None
     zygote.process.kill()
@@ -803,7 +803,12 @@ def test_a_file_may_not_grow_without_end(quick):
 
 @pytest.mark.parametrize(
     "way",
-    ["import inside.observe", "import sys; sys.modules['inside']", "from inside import wire", "import grader.worker"],
+    [
+        "import inside.observe",
+        "import sys; sys.modules['inside']",
+        "from inside import protocol",
+        "import grader.worker",
+    ],
 )
 def test_the_worker_s_own_modules_are_not_to_be_had(quick, way):
     assert seen(quick, "f", f"def f(x):\n    {way}").type in ("ModuleNotFoundError", "KeyError")

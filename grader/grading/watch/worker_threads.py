@@ -18,7 +18,7 @@ from grader.grading.grade import grade_submission
 from grader.grading.watch.files import Stamp, stamp_of
 from grader.judging.verdict import LessonReport
 from grader.sandbox.sandbox import Sandbox, SandboxError
-from grader.sandbox.zygote import SharedZygote, StartedParent
+from grader.sandbox.zygote import Zygote, ZygoteChannel
 from grader.submission.submission import read_submission
 
 
@@ -51,16 +51,16 @@ class WorkerThreads:
         self.tasks: queue.PriorityQueue[Task] = queue.PriorityQueue()
         self.results: queue.Queue[WatchResult] = queue.Queue()
         self.stopping = threading.Event()
-        self.zygote: SharedZygote | None = None  # where several threads share what they import
-        self._warm: StartedParent | None = None
+        self.zygote: ZygoteChannel | None = None  # where several threads share what they import
+        self._own_zygote: Zygote | None = None
         self._threads: list[_WorkerThread] = []
         self._others = {process.pid for process in psutil.Process().children(recursive=True)}
 
     def add(self, task: Task, threads: int) -> None:
         """Queues a task, for at least that many threads."""
-        if threads > 1 and self._warm is None and sys.platform == "linux":
-            self._warm = StartedParent(torch=True, probes=self.course.probe_texts())
-            self.zygote = self._warm.shared
+        if threads > 1 and self._own_zygote is None and sys.platform == "linux":
+            self._own_zygote = Zygote(torch=True, probes=self.course.probe_texts())
+            self.zygote = self._own_zygote.channel
         self.tasks.put(task)
         while len(self._threads) < threads:
             self._threads.append(_WorkerThread(self))
@@ -80,8 +80,8 @@ class WorkerThreads:
                 thread.join(0.1)
         for thread in self._threads:
             thread.close()
-        if self._warm is not None:
-            self._warm.close()
+        if self._own_zygote is not None:
+            self._own_zygote.close()
         self._threads = []
 
     def _end_workers(self) -> None:

@@ -21,7 +21,7 @@ from ..originals import BUILTINS, OfTorch, is_a, of_torch
 from ..values import Marked
 from ..watch import Seen, paused, watching
 
-__builtins__ = BUILTINS
+__builtins__ = BUILTINS  # type: ignore[assignment]
 
 
 class ContractError(Exception):
@@ -245,7 +245,7 @@ def module(cls: Any, run: Run) -> dict[str, Any]:
     made = build(cls, options)
     made.train(options.get("mode", "eval") == "train")
     result = run_on(made, run)
-    parts = {"result": returned(result)}
+    parts: dict[str, Any] = {"result": returned(result)}
     if options.get("twice"):
         with watching(run.watch, run.seen):
             parts["second call"] = returned(made(*run.args, **run.kwargs), "second call")
