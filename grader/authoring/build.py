@@ -42,7 +42,7 @@ def solution_notebook(
 
     said: the values of the numbers that prose quotes; None before they are known.
     """
-    about = {"lesson": name, "built_from": _built_from(course, name)}
+    about: dict[str, Any] = {"lesson": name, "built_from": _built_from(course, name)}
     if said:
         about["quoted"] = [list(pair) for pair in said]
     return notebook(as_cells(cells, lesson, unmarked, said, course.nav_links(name)), about)

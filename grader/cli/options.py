@@ -73,7 +73,7 @@ def isolation_option(help: str, default: str) -> Option:
     return option("--require-isolation", help, "LEVEL", choices=("process", "full"), default=default)
 
 
-SEED = option("--seed", "seed of the inputs (default: %(default)s)", type=natural, default=SEED)
+SEED_OPTION = option("--seed", "seed of the inputs (default: %(default)s)", type=natural, default=SEED)
 TIMEOUT = option("--timeout", "wall-clock seconds for each exercise and each cell", "S", seconds)
 BY = option("--by", "the roster's column that names the folders", "COLUMN", default="")
 FOLDER = option("--folder", "where the notebooks are (default: notebooks/, or else the current folder)", type=Path)
@@ -99,7 +99,7 @@ GRADE = [
     ),
     option("--min-score", "succeed if every submission has at least N points, or N%% of them", "N", threshold),
     lessons_option("grade these lessons only, such as 01,05"),
-    SEED,
+    SEED_OPTION,
     TIMEOUT,
     option(
         "--deadline",
@@ -200,7 +200,7 @@ WATCH = [
         nargs="?",
     ),
     lessons_option("only these, such as 01,05", default=()),
-    SEED,
+    SEED_OPTION,
     option("--page", "also write a page of the room for a projector, such as room.html", "FILE", Path),
     option("--names", "show learners' names on the page (default: only a mark for each learner)", **SWITCH),
     TIMEOUT,
@@ -246,7 +246,7 @@ COMMANDS = (  # as `grader --help` lists them
     Command("class", "grade a folder of learners and write every report", CLASS, judges=True),
     Command("watch", "grade again whatever is saved, and show what to do next", WATCH, judges=True),
     Command("release", "write a folder to hand out to learners, checked for solutions", RELEASE),
-    Command("build", "make notebooks and teaching notes from solutions/NN_lesson.py", BUILD),
+    Command("build", "make notebooks and teaching notes from solutions/NN_lesson/", BUILD),
     Command("audit", "prove that lessons and their specifications keep the rules", AUDIT, judges=True),
     Command("explain", "explain a mistake at length, or list those of an exercise", EXPLAIN),
     Command("progress", "show what has passed, and what comes next", [FOLDER]),

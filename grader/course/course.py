@@ -340,7 +340,7 @@ class Course:
 
     def _imports(self, lesson: str) -> dict[str, str]:
         """What the given cells of a lesson import from elsewhere: the name, and what it stands for."""
-        imports = {}
+        imports: dict[str, str] = {}
         for cell in (cell for cell in self.cells(lesson) if cell.role == "given"):
             try:
                 nodes = list(ast.walk(ast.parse(cell.text)))

@@ -94,10 +94,6 @@ def _digest_of_worker() -> str:
     return course_digest(open_course())
 
 
-def _digest_of_worker() -> str:
-    return course_digest(open_course())
-
-
 def course_digest(course: Course) -> str:
     """Changes with any source of the package or of the lessons."""
     made = hashlib.sha256()
