@@ -21,7 +21,7 @@ def text() -> str:
 
 def written(place: Path) -> Path:
     """The folder `mine` in this place, with the files that the section shows and nothing else."""
-    blocks = re.findall(r"^`(mine/\S+)`:\n\n```python\n(.*?)^```", text(), re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^`(mine/\S+)`:\n\n```(?:python|toml)\n(.*?)^```", text(), re.MULTILINE | re.DOTALL)
     for name, body in blocks:
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text(body, encoding="utf-8")

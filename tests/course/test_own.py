@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader.authoring.release.wheels import grader_wheel
 from grader.cli import main
 from grader.course import references
-from grader.course.course import COURSE_ENV, open_course
+from grader.course.course import COURSE_ENV, Course, open_course
+from grader.grading import grade
 from grader.sandbox.reader import Reader
 from grader.sandbox.sandbox import Sandbox
 from tests import own_course
@@ -34,135 +35,144 @@ def read_anew(monkeypatch):
 def mine(tmp_path) -> Path:
     """The course of CONTRIBUTING; its learner's notebook is there as `grader build` would leave it."""
     folder = own_course.written(tmp_path)
-    own.use(folder)
+    course = Course(folder)
     (folder / "notebooks").mkdir()
-    open_course().notebook_path(NAME).write_text(json.dumps(open_course().handed_out(NAME)), encoding="utf-8")
-    own.use(None)
+    course.notebook_path(NAME).write_text(json.dumps(course.handed_out(NAME)), encoding="utf-8")
     return folder
 
 
-def test_it_stands_in_the_place_of_the_package_s_lessons_and_goes_again(mine):
-    before = dict(open_course().exercises), dict(open_course().given), open_course().lessons()
-    own.use(mine)
-    assert open_course().lessons() == (NAME,) and open_course().exercise_names() == ("center_rows",)
-    assert open_course().lesson(NAME).title == "Centered rows" and open_course().title == "mine"
-    assert open_course().given == {"np": "numpy"} and not open_course().needs_torch(NAME)
-    assert references.explained(open_course(), "CR1").wrong == "return x - x.mean(axis=0, keepdims=True)"
-    assert "glossary" not in open_course().nav_links(NAME).lower(), "this course has none"
-    own.use(None)
-    assert (open_course().exercises, open_course().given, open_course().lessons()) == before
+def test_it_is_a_course_as_the_installed_one_is(mine):
+    course, installed = Course(mine), open_course()
+    assert course.lessons() == (NAME,) and course.exercise_names() == ("center_rows",)
+    assert course.lesson(NAME).title == "Centered rows" and course.title == "mine"
+    assert course.given == {"np": "numpy"} and not course.needs_torch(NAME)
+    assert references.explained(course, "CR1").wrong == "return x - x.mean(axis=0, keepdims=True)"
+    assert "glossary" not in course.nav_links(NAME).lower(), "this course has none"
+    assert installed.title == "attention" and "center_rows" not in installed.exercise_names()
     with pytest.raises(KeyError):
-        open_course().lesson_of("center_rows")
+        course.lesson_of("softmax_rows")
 
 
 def test_a_changed_specification_is_read_anew(mine):
-    own.use(mine)
-    path = mine / "lessons" / NAME / "center_rows.py"
-    path.write_text(path.read_text().replace("points=2", "points=31"))
-    own.use(mine)
-    assert open_course().exercise("center_rows").points == 31
+    course = Course(mine)
+    assert course.exercise("center_rows").points == 2
+    _spec(mine, "points=2", "points=31")
+    course.reload()
+    assert course.exercise("center_rows").points == 31
+
+
+def test_it_may_have_figures_probes_and_data(mine, monkeypatch, capsys):
+    """As the attention course has: each by the name of its file, in the lesson's folder or in shared/."""
+    lesson, shared = mine / "solutions" / NAME, mine / "solutions" / "shared"
+    (shared / "data").mkdir(parents=True)
+    (shared / "data" / "rows.py").write_text("ROWS = [[1.0, 2.0, 6.0]]\n")
+    (lesson / "figures.py").write_text("def bars(x):\n    return len(x)\n")
+    (lesson / "probes.py").write_text(
+        "from grader.worker.probes import called, returned\n\n\n"
+        "def twice(function, run):\n"
+        "    return {'result': returned(called(function, run, called(function, run, *run.args)))}\n"
+    )
+    _spec(
+        mine,
+        'yield Case(f"random',
+        'yield Case("twice", "twice", (rng.normal(size=(3, 5)),), probe="probes.twice")\n            yield Case(f"random',
+    )
+    course = Course(mine)
+    assert course.figures("center").bars([1, 2]) == 2 and course.module("shared.data.rows").ROWS
+    with pytest.raises(AttributeError, match="is not in this installation"):
+        course.figures("nothing")
+    for code, passes in ((own_course.RIGHT, True), (own_course.WRONG, False)):
+        place = own_course.hand_in(mine, mine.parent / "learner", code)
+        with Sandbox(timeout_s=5, probes=course.probe_texts()) as sandbox:
+            report = grade.grade_submission(course, place, sandbox=sandbox)
+        assert (report.verdicts[0].status == "passed") is passes, report.verdicts[0].headline
 
 
 # --- what is wrong with a folder is one sentence ----------------------------------------------
 
 
+def _path(mine: Path) -> Path:
+    return mine / "solutions" / NAME / "exercises" / "center_rows.py"
+
+
 def _spec(mine: Path, old: str, new: str) -> None:
-    path = mine / "lessons" / NAME / "center_rows.py"
-    text = path.read_text(encoding="utf-8")
+    text = _path(mine).read_text(encoding="utf-8")
     assert old in text
-    path.write_text(text.replace(old, new), encoding="utf-8")
-
-
-def _init(mine: Path, text: str) -> None:
-    (mine / "lessons" / NAME / "__init__.py").write_text(text, encoding="utf-8")
-
-
-def _renamed(mine: Path, name: str) -> None:
-    (mine / "lessons" / NAME).rename(mine / "lessons" / name)
-    (mine / "solutions" / f"{NAME}.py").rename(mine / "solutions" / f"{name}.py")
+    _path(mine).write_text(text.replace(old, new), encoding="utf-8")
 
 
 def _copied(mine: Path, name: str) -> None:
-    (mine / "lessons" / name).mkdir()
-    for path in (mine / "lessons" / NAME).glob("*.py"):
-        (mine / "lessons" / name / path.name).write_bytes(path.read_bytes())
-    (mine / "solutions" / f"{name}.py").write_bytes((mine / "solutions" / f"{NAME}.py").read_bytes())
+    shutil.copytree(mine / "solutions" / NAME, mine / "solutions" / name, ignore=shutil.ignore_patterns("__pycache__"))
 
 
-def _exercise_called(mine: Path, name: str) -> None:
-    _spec(mine, "class center_rows", f"class {name}")
-    (mine / "lessons" / NAME / "center_rows.py").rename(mine / "lessons" / NAME / f"{name}.py")
-    _init(mine, (mine / "lessons" / NAME / "__init__.py").read_text().replace("center_rows", name))
+def _copied_under_another_exercise(mine: Path, name: str) -> None:
+    _copied(mine, name)
+    folder = mine / "solutions" / name
+    for path in (folder / "lesson.py", folder / "exercises" / "center_rows.py"):
+        path.write_text(path.read_text().replace("center_rows", "center_again").replace("columns were", "columns are"))
+    (folder / "exercises" / "center_rows.py").rename(folder / "exercises" / "center_again.py")
+    path = folder / "exercises" / "center_again.py"
+    path.write_text(path.read_text().replace("Each column was centered", "Every column was centered"))
 
 
 BAD = {
     "no folder": (lambda mine: mine.rename(mine.with_name("other")), "there is no such folder."),
-    "no lessons": (
-        lambda mine: (mine / "lessons").rename(mine / "specs"),
-        "it contains no lesson; 90_center has only the source; "
-        "a lesson needs lessons/NN_name/__init__.py and solutions/NN_name.py, as in 90_mine.",
+    "no lesson": (
+        lambda mine: (mine / "solutions" / NAME / "lesson.py").unlink(),
+        "it contains no lesson; solutions/90_center has no lesson.py; "
+        "a lesson needs solutions/NN_name/ with lesson.py, lesson.toml and exercises/, as in 90_mine.",
     ),
-    "no source": (lambda mine: (mine / "solutions" / f"{NAME}.py").unlink(), "90_center has only the specification;"),
     "a syntax error": (
         lambda mine: _spec(mine, "def cases(rng):", "def cases(rng)"),
-        "lessons/90_center/center_rows.py:10: this is not Python: ",
+        "solutions/90_center/exercises/center_rows.py:10: this is not Python: ",
     ),
     "a name that is none": (
         lambda mine: _spec(mine, '"What is the mean of one row?"', "nothing_there"),
-        "lessons/90_center/center_rows.py:23: NameError: name 'nothing_there' is not defined.",
+        "solutions/90_center/exercises/center_rows.py:23: NameError: name 'nothing_there' is not defined.",
     ),
     "an import that fails": (
         lambda mine: _spec(mine, "import numpy as np", "import numpyy as np"),
-        "lessons/90_center/center_rows.py:1: ModuleNotFoundError: No module named 'numpyy'.",
+        "solutions/90_center/exercises/center_rows.py:1: ModuleNotFoundError: No module named 'numpyy'.",
     ),
     "no file of an exercise": (
-        lambda mine: (mine / "lessons" / NAME / "center_rows.py").unlink(),
-        "lessons/90_center/__init__.py:3: ModuleNotFoundError: No module named ",
+        lambda mine: _path(mine).unlink(),
+        "solutions/90_center/lesson.py: the lesson has an exercise center_rows, and no exercises/center_rows.py specifies it.",
     ),
-    "no lesson made": (
-        lambda mine: _init(mine, "lesson = None\n"),
-        "lessons/90_center/__init__.py: `lesson` is made by collected(…)",
+    "no specification in it": (
+        lambda mine: _path(mine).write_text("center_rows = None\n"),
+        "solutions/90_center/exercises/center_rows.py: `center_rows` is a class under @exercise(…)",
+    ),
+    "no lesson.toml": (
+        lambda mine: (mine / "solutions" / NAME / "lesson.toml").unlink(),
+        "solutions/90_center/lesson.toml: FileNotFoundError",
     ),
     "a source that is no Python": (
-        lambda mine: (mine / "solutions" / f"{NAME}.py").write_text('# %% role="given"\nimport\n'),
-        "solutions/90_center.py:2: this cell is not Python: ",
-    ),
-    "a lesson's name of ours": (
-        lambda mine: _renamed(mine, "02_softmax"),
-        "a lesson of the attention course is called 02_softmax, too;",
-    ),
-    "an exercise's name of ours": (
-        lambda mine: _exercise_called(mine, "causal_mask"),
-        "lessons/90_center: lesson 06_masks of the attention course has an exercise causal_mask, too;",
+        lambda mine: (mine / "solutions" / NAME / "lesson.py").write_text('# %% role="given"\nimport\n'),
+        "solutions/90_center/lesson.py:2: this cell is not Python: ",
     ),
     "an exercise twice": (
         lambda mine: _copied(mine, "91_again"),
-        "lessons/91_again: lessons/90_center has an exercise center_rows, too;",
+        "solutions/91_again/exercises/center_rows.py: solutions/90_center/exercises/center_rows.py is an exercise center_rows, too;",
     ),
-    "a mistake's id of ours": (
-        lambda mine: _spec(mine, '"CR1"', '"SM1"'),
-        "lessons/90_center: SM1 is a mistake of the attention course;",
+    "a mistake's id twice": (
+        lambda mine: _copied_under_another_exercise(mine, "91_again"),
+        "solutions/91_again/exercises/center_again.py: CR1 is a mistake of solutions/90_center/exercises/center_rows.py, too;",
     ),
     "a number twice": (
         lambda mine: _copied(mine, "90_again"),
         "90_again and 90_center have the same number; each lesson needs its own.",
-    ),
-    "a file of ours": (
-        lambda mine: (mine / "lessons" / "library.py").write_text(""),
-        "lessons/library.py has the name of a file of the grader's own;",
     ),
 }
 
 
 @pytest.mark.parametrize("kind", BAD)
 def test_a_bad_folder_is_one_sentence_and_exit_code_2(mine, tmp_path, capsys, kind):
-    spoil, said = BAD[kind]
+    spoil, sentence = BAD[kind]
     spoil(mine)
     for command in (["audit"], ["grade", str(tmp_path)]):
         assert main([*command, "--course", str(mine)]) == 2
         told = capsys.readouterr().err
-        assert said in told and told.count("\n") == 1 and "Traceback" not in told, told
-        assert open_course().own() is None, "the package's lessons are the course again"
+        assert sentence in told and told.count("\n") == 1 and "Traceback" not in told, told
 
 
 def test_a_folder_that_the_environment_names_from_here_is_found_by_what_runs_elsewhere(
@@ -176,11 +186,11 @@ def test_a_folder_that_the_environment_names_from_here_is_found_by_what_runs_els
 
 
 def test_a_lesson_that_is_half_there_is_none_yet_and_keeps_no_other_back(mine, capsys):
-    (mine / "solutions" / "91_next.py").write_text("# %% [markdown]\n# # Next\n")
+    (mine / "solutions" / "91_next").mkdir()
     assert main(["audit", "--course", str(mine)]) == 0
     assert main(["build", "91", "--course", str(mine)]) == 2
     assert (
-        "there is no lesson '91'; there are 90_center. A lesson of your own needs lessons/NN_name/__init__.py and"
+        "there is no lesson '91'; there are 90_center. A lesson of your own needs solutions/NN_name/ with lesson.py"
         in capsys.readouterr().err
     )
 
@@ -197,7 +207,7 @@ def test_a_folder_that_a_submission_could_read_is_refused(mine):
     mine.rename(place)
     try:
         with pytest.raises(Exception, match="is inside Python's libraries, which a submission may read"):
-            own.use(place)
+            Course(place)
     finally:
         place.rename(mine)
 
@@ -206,12 +216,14 @@ def test_a_folder_that_a_submission_could_read_is_refused(mine):
 
 
 def _attacks(mine: Path) -> dict[str, str]:
-    source, spec = str(mine / "solutions" / f"{NAME}.py"), str(mine / "lessons" / NAME / "center_rows.py")
+    source, spec = str(mine / "solutions" / NAME / "lesson.py"), str(_path(mine))
     cheat = "def center_rows(x):\n    {} = x - x.mean(axis=1, keepdims=True)\n    {}\n    return {}"
     return {
         "the source": cheat.format("y", f"assert open({source!r}).read()", "y"),
         "the source by a path put together": cheat.format(
-            "y", f"import os; assert open(os.path.join({str(mine)!r}, 'sol' + 'utions', {NAME + '.py'!r})).read()", "y"
+            "y",
+            f"import os; assert open(os.path.join({str(mine)!r}, 'sol' + 'utions', {NAME!r}, 'lesson.py')).read()",
+            "y",
         ),
         "the specification": cheat.format("y", f"import runpy; runpy.run_path({spec!r})", "y"),
         "the folder": cheat.format("y", f"import os; os.listdir({str(mine)!r})", "y"),
@@ -219,16 +231,13 @@ def _attacks(mine: Path) -> dict[str, str]:
         "its name among the arguments": cheat.format(
             "y", "import os; assert b'mine' in open(f'/proc/{os.getppid()}/cmdline', 'rb').read()", "y"
         ),
-        "its modules": cheat.format("y", "import sys; sys.modules['grader.course.lessons.90_center']", "y"),
+        "its modules": cheat.format("y", "import sys; sys.modules['course_0.90_center.exercises.center_rows']", "y"),
     }
 
 
 def test_a_submission_can_read_nothing_of_the_folder(mine, monkeypatch):
     """Each attack would pass where it found what it looks for; the honest answer beside it passes."""
-    from grader.grading import grade
-
     monkeypatch.setenv(COURSE_ENV, str(mine))
-    own.enter()
     with Sandbox(timeout_s=5) as sandbox:
         honest = grade.grade_submission(
             open_course(), own_course.hand_in(mine, mine.parent / "honest", own_course.RIGHT), sandbox=sandbox
@@ -243,15 +252,14 @@ def test_a_submission_can_read_nothing_of_the_folder(mine, monkeypatch):
 
 def test_what_its_given_cells_import_is_known_to_the_process_that_reads(mine):
     """That process knows no lesson; what a name stands for it is told with the question."""
-    source = mine / "solutions" / f"{NAME}.py"
+    source = mine / "solutions" / NAME / "lesson.py"
     source.write_text(source.read_text().replace("import numpy as np\n", "import torch as gentle\n", 1))
     asked = ("def center_rows(x):\n    return gentle.exp(x)",), {"center_rows": (("torch",), ())}
-    found = []
-    for folder in (mine, None):
-        own.use(folder)
+    offences = []
+    for course in (Course(mine), open_course()):
         with Reader() as reader:
-            found.append(reader.sources(*asked)["center_rows"][0])
-    assert "torch" in found[0].sentence and found[1] is None
+            offences.append(reader.sources(*asked, course.given_names)["center_rows"][0])
+    assert "torch" in offences[0].sentence and offences[1] is None
 
 
 def test_grading_processes_of_a_class_have_it(mine, tmp_path):
@@ -287,7 +295,7 @@ def test_grading_processes_of_a_class_have_it(mine, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "place, found", [("notebooks", "PASSED: center_rows"), ("solutions", "PASSED: center_rows"), ("lessons", "")]
+    "place, found", [("notebooks", "PASSED: center_rows"), ("solutions", "PASSED: center_rows"), (".", "")]
 )
 def test_a_check_in_the_folder_s_notebooks_finds_it(mine, place, found):
     program = "from grader import check; print(check('center_rows', lambda x: x - x.mean(1)[:, None]))"
@@ -301,22 +309,3 @@ def test_a_check_in_the_folder_s_notebooks_finds_it(mine, place, found):
     )
     assert done.returncode == 0, done.stderr
     assert (found in done.stdout) if found else ("PASSED" not in done.stdout), done.stdout
-
-
-def test_the_wheel_of_a_hand_out_holds_its_lessons_and_none_of_ours(mine):
-    import io
-    import zipfile
-
-    own.use(mine)
-    name, data = grader_wheel(open_course(), [NAME])
-    files = zipfile.ZipFile(io.BytesIO(data))
-    lessons = {
-        path.split("/")[3]
-        for path in files.namelist()
-        if path.startswith("grader/course/lessons/") and "_" in path.split("/")[3][2:3]
-    }
-    assert lessons == {NAME}
-    index = json.loads(files.read("grader/course/lessons/index.json"))
-    assert list(index["lessons"]) == [NAME] and index["course"] == "mine"
-    assert "grader/worker/probes/lesson_05.py" in files.namelist(), "its cases may name any probe"
-    assert b"torch" not in files.read(next(path for path in files.namelist() if path.endswith("METADATA")))
