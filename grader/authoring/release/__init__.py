@@ -6,18 +6,20 @@ Everything is made in memory, searched for solution text, and only then written,
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import re
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from grader.authoring import reading
 from grader.authoring.release.leaks import earlier_answers, leaks
-from grader.authoring.release.wheels import constraints, grader_wheel, needs_torch, notebooks_wheel, zipped
+from grader.authoring.release.wheel import build_wheel, constraints, needs_torch
 from grader.course.course import GLOSSARY, Course
 from grader.course.stubs import encode
 from grader.util.errors import InputError
@@ -25,6 +27,7 @@ from grader.util.words import counted
 
 TEMPLATES = Path(__file__).resolve().parent / "files"
 WHEELS = "wheels"
+EPOCH = (2020, 1, 1, 0, 0, 0)  # of an archive's members: the same release gives the same bytes
 UV = "uv pip install --torch-backend auto -r requirements.txt"  # finds torch's build for the computer it runs on
 
 __all__ = ["Release", "handout", "gradescope", "release"]
@@ -63,7 +66,7 @@ def release(
     """Writes the hand-out into a new or empty folder, and the Gradescope bundle beside it.
 
     earlier:           lessons that come along, since learners have them from an earlier hand-out; no workflow and no bundle grades them.
-    without_solutions: learners get no package that holds references: nothing is judged on their side.
+    without_solutions: learners get no references: nothing is judged on their side.
     grader:            what the workflow installs, as pip takes it; '' leaves it to the variable GRADER.
     Raises:            InputError where the folder holds something, or where solution text would be handed out; nothing
                        has been written then.
@@ -96,8 +99,7 @@ def handout(
 ) -> dict[str, bytes]:
     """The files of the hand-out, by path. The workflows grade `lessons`; the notebooks and the wheel are of the earlier ones, too."""
     graded, lessons = lessons, sorted({*lessons, *earlier})
-    make = notebooks_wheel if without_solutions else grader_wheel
-    wheel, data = make(course, lessons)
+    wheel, data = build_wheel(course, lessons, without_solutions)
     files = {f"notebooks/{name}.ipynb": encode(course.handed_out(name, lessons)).encode() for name in lessons}
     if course.glossary(lessons):
         files[f"notebooks/{GLOSSARY}"] = course.glossary(lessons).encode()
@@ -105,26 +107,34 @@ def handout(
     files["README.md"] = _readme(course, lessons, without_solutions, torch).encode()
     files["environment.yml"] = _environment(course, torch).encode()
     files[".gitignore"] = _template("gitignore").encode()
-    files["requirements.txt"] = f"-c constraints.txt\n./{WHEELS}/{wheel}[lab]\n".encode()
+    files["requirements.txt"] = f"-c constraints.txt\n./{WHEELS}/{wheel}[{'lab,torch' if torch else 'lab'}]\n".encode()
     files["constraints.txt"] = constraints()
     files[f"{WHEELS}/{wheel}"] = data
     files["AGENTS.md"] = _for_assistants(course, lessons, without_solutions).encode()
     if not without_solutions:
-        files[".github/workflows/grade.yml"] = _workflow(graded, grader, wheel.split("-")[1]).encode()
-        values = {"LESSONS": _numbers(graded), "GRADER": json.dumps(grader), "VERSION": wheel.split("-")[1]}
-        files[".gitlab-ci.yml"] = _filled("gitlab-ci.yml", **values).encode()
+        quoted = grader.replace("'", "''")  # as an expression's string
+        variable = json.dumps(f"${{{{ vars.GRADER || '{quoted}' }}}}")
+        values = {"LESSONS": _numbers(graded), "VERSION": wheel.split("-")[1], "TORCH": " torch" * torch}
+        files[".github/workflows/grade.yml"] = _filled("grade.yml", GRADER=variable, **values).encode()
+        files[".gitlab-ci.yml"] = _filled("gitlab-ci.yml", GRADER=json.dumps(grader), **values).encode()
     return files
 
 
 def gradescope(course: Course, lessons: Sequence[str]) -> bytes:
     """The autograder's archive: its scripts, the tested versions, the grader with the references of these lessons."""
-    wheel, data = grader_wheel(course, lessons)
+    wheel, data = build_wheel(course, lessons)
     scripts = {
-        "setup.sh": _template("setup.sh"),
+        "setup.sh": _filled("setup.sh", TORCH=" torch" * needs_torch(course, lessons)),
         "run_autograder": _filled("run_autograder", LESSONS=_numbers(lessons)),
     }
     members = {name: text.encode() for name, text in scripts.items()}
-    return zipped({**members, "constraints.txt": constraints(), wheel: data}, tuple(scripts))
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as bundle:
+        for name, content in {**members, "constraints.txt": constraints(), wheel: data}.items():
+            info = zipfile.ZipInfo(name, EPOCH)
+            info.external_attr = (0o755 if name in scripts else 0o644) << 16
+            bundle.writestr(info, content, zipfile.ZIP_DEFLATED)
+    return archive.getvalue()
 
 
 def _shows(course: Course, lessons: Sequence[str], without_solutions: bool) -> Iterator[str]:
@@ -217,12 +227,6 @@ def _filled(name: str, **values: str) -> str:
         assert f"@{key}@" in text, key
         text = text.replace(f"@{key}@", value)
     return text
-
-
-def _workflow(lessons: Sequence[str], grader: str, version: str) -> str:
-    quoted = grader.replace("'", "''")  # as an expression's string
-    asked = json.dumps(f"${{{{ vars.GRADER || '{quoted}' }}}}")
-    return _filled("grade.yml", LESSONS=_numbers(lessons), GRADER=asked, VERSION=version)
 
 
 def _for_assistants(course: Course, lessons: Sequence[str], without_solutions: bool) -> str:
