@@ -103,4 +103,4 @@ def _below(top: Path) -> Mapping[str, bytes]:
     for folder, inside, names in os.walk(top):
         inside[:] = [name for name in inside if name not in LEFT_OUT]
         paths += [Path(folder, name) for name in names if not name.startswith(".")]
-    return {path.relative_to(top).as_posix(): path.read_bytes() for path in sorted(paths)}
+    return {path.relative_to(top).as_posix(): path.read_bytes() for path in sorted(paths) if path.is_file()}
