@@ -20,7 +20,7 @@ import pytest
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # test processes share the cores
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a thousand processes would compile the same files
 
-from grader.course import own, registry
+from grader.course.course import COURSE_ENV, open_course
 
 ROOT = Path(__file__).resolve().parent.parent
 NUMBERS = itertools.count()
@@ -66,7 +66,7 @@ JUDGED = (
     "judging/test_agreement.py",
     "judging/test_hostile_numbers.py",
 )
-LESSONS = {name: lesson for lesson in registry.lessons() for name in (lesson, *registry.CONTRACT[lesson])}
+LESSONS = {name: lesson for lesson in open_course().lessons() for name in (lesson, *open_course().exercises[lesson])}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -133,13 +133,11 @@ def wheel(tmp_path_factory) -> Path:
 @pytest.fixture(autouse=True)
 def the_package_s_course():
     """A test that takes another course leaves it behind."""
-    before = os.environ.get(registry.VARIABLE)
+    before = os.environ.get(COURSE_ENV)
     yield
-    os.environ.pop(registry.VARIABLE, None)
+    os.environ.pop(COURSE_ENV, None)
     if before:
-        os.environ[registry.VARIABLE] = before
-    if registry.own():
-        own.use(None)
+        os.environ[COURSE_ENV] = before
 
 
 @pytest.fixture
