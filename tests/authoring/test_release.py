@@ -502,6 +502,22 @@ def test_what_the_lesson_shows_is_no_secret():
     assert "kept_back=shown/shown.sum()" in needles and "shown=np.exp(scores-scores.max())" not in needles
 
 
+def test_a_course_of_one_s_own_takes_the_place_of_this_one_in_its_wheel(tmp_path):
+    """Also where it has neither an index nor a title."""
+    mine = tmp_path / "mine"
+    for name in (CHOSEN[0], "shared"):
+        shutil.copytree(COURSE.folder(name), mine / "solutions" / name)
+    shutil.copy(COURSE.solution_path(CHOSEN[0]), mine / "solutions")  # the numbers that its prose quotes
+    own = open_course(mine)
+    assert release(own, tmp_path / "out", own.lessons()).lessons == CHOSEN[:1]
+    assert not (mine / "solutions" / "index.json").exists(), "a course's folder stays as it is"
+    with zipfile.ZipFile(next((tmp_path / "out").glob("wheels/*.whl"))) as wheel:
+        index = json.loads(wheel.read("grader/_course/solutions/index.json"))
+        assert list(index["lessons"]) == [CHOSEN[0]]
+        assert wheel.read("grader/_course/solutions/course.toml") == b'title = "mine"\n'
+        assert not [name for name in wheel.namelist() if "01_three" in name or "glossary" in name]
+
+
 # --- folders ---------------------------------------------------------------------------------
 
 
@@ -861,6 +877,15 @@ def test_the_grader_s_own_failure_is_nobody_s_zero(released, autograder, code, r
     done = run(autograder / "source" / "run_autograder", env=env)
     assert done.returncode == 1 and "a mistake in the grader" in done.stderr
     assert not (autograder / "results" / "results.json").exists()
+
+
+def test_without_the_build_backend_a_sentence_says_what_brings_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "hatchling", None)
+    for name in [name for name in sys.modules if name.startswith("hatchling.")]:
+        monkeypatch.delitem(sys.modules, name)
+    assert main(["release", str(tmp_path / "new"), "--lessons", "00"]) == 3
+    assert "hatchling is not installed in this Python; " in (said := capsys.readouterr().err)
+    assert "attention-course[release]" in said and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

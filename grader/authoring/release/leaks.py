@@ -151,7 +151,9 @@ def _parts(source: str) -> tuple[str, list[list[tuple[int, str]]]]:
 
     Notes for instructors, the last cell, are neither: no notebook shows them.
     """
-    outside, regions, inside = [], [], False
+    outside: list[str] = []
+    regions: list[list[tuple[int, str]]] = []
+    inside = False
     for number, line in enumerate(source.splitlines(), 1):
         bare = line.strip()
         if bare == f"# {TEACHING}":
