@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader.authoring.release.wheels import grader_wheel
 from grader.cli import main
 from grader.course import own, references, registry
 from grader.sandbox.reader import Reader
@@ -298,22 +297,3 @@ def test_a_check_in_the_folder_s_notebooks_finds_it(mine, place, found):
     )
     assert done.returncode == 0, done.stderr
     assert (found in done.stdout) if found else ("PASSED" not in done.stdout), done.stdout
-
-
-def test_the_wheel_of_a_hand_out_holds_its_lessons_and_none_of_ours(mine):
-    import io
-    import zipfile
-
-    own.use(mine)
-    name, data = grader_wheel([NAME])
-    files = zipfile.ZipFile(io.BytesIO(data))
-    lessons = {
-        path.split("/")[3]
-        for path in files.namelist()
-        if path.startswith("grader/course/lessons/") and "_" in path.split("/")[3][2:3]
-    }
-    assert lessons == {NAME}
-    index = json.loads(files.read("grader/course/lessons/index.json"))
-    assert list(index["lessons"]) == [NAME] and index["course"] == "mine"
-    assert "grader/worker/probes/lesson_05.py" in files.namelist(), "its cases may name any probe"
-    assert b"torch" not in files.read(next(path for path in files.namelist() if path.endswith("METADATA")))
