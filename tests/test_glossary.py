@@ -10,7 +10,8 @@ from grader.authoring.release import handout
 from grader.course import prose
 from grader.course.course import GLOSSARY, open_course
 
-PAGE = open_course().glossary()
+COURSE = open_course()
+PAGE = COURSE.glossary()
 ENTRY = re.compile(r"^(\*\*.*?): .* \(\[(\d\d)\]\((\w+)\.ipynb\)\)$", re.MULTILINE)
 ENTRIES = [(found[1], found[2], found[3]) for found in ENTRY.finditer(PAGE)]
 PROMISED = (
@@ -54,8 +55,8 @@ def test_every_entry_is_read():
     "names, number, lesson", ENTRIES, ids=[name.partition("**, ")[0].strip("*") for name, _, _ in ENTRIES]
 )
 def test_a_term_is_used_in_the_lesson_that_explains_it(names, number, lesson):
-    assert lesson in open_course().lessons() and lesson.startswith(number)
-    text = "\n".join(cell.text for cell in prose.shown(open_course().cells(lesson)) if cell.role == "prose")
+    assert lesson in COURSE.lessons() and lesson.startswith(number)
+    text = "\n".join(cell.text for cell in prose.shown(COURSE.cells(lesson)) if cell.role == "prose")
     said = " ".join(text.split()).lower()
     assert any((bold or code).lower() in said for bold, code in words(names)), f"{lesson} does not say {names}"
 
@@ -68,13 +69,13 @@ def test_the_notation_is_there(symbol):
 
 
 def test_in_a_hand_out_it_leads_to_no_lesson_that_is_not_there():
-    lessons = open_course().lessons()[:2]
-    page = handout(open_course(), lessons)["notebooks/glossary.md"].decode()
+    lessons = COURSE.lessons()[:2]
+    page = handout(COURSE, lessons)["notebooks/glossary.md"].decode()
     assert {name for name in re.findall(r"\]\((\w+)\.ipynb\)", page)} == set(lessons)
-    assert page == open_course().glossary(lessons) and "**logits**" in page and "(12)" in page
+    assert page == COURSE.glossary(lessons) and "**logits**" in page and "(12)" in page
 
 
 def test_every_lesson_leads_to_it():
-    for name in open_course().lessons():
-        assert f"]({GLOSSARY})" in open_course().nav_links(name)
-    assert open_course().glossary_path.is_file()
+    for name in COURSE.lessons():
+        assert f"]({GLOSSARY})" in COURSE.nav_links(name)
+    assert COURSE.glossary_path.is_file()

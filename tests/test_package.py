@@ -19,6 +19,8 @@ from grader.course.course import GLOSSARY, open_course
 from tests import own_course
 from tests.conftest import ROOT
 
+COURSE = open_course()
+
 
 def python(program: str, **environment: str) -> str:
     done = subprocess.run(
@@ -35,7 +37,7 @@ def python(program: str, **environment: str) -> str:
 
 def test_importing_check_loads_neither_torch_nor_a_lesson():
     loaded = python("import sys; from grader import check; print(*sorted(sys.modules))").split()
-    for name in ("torch", "matplotlib", "rich", "jupytext", "nbformat", "grader.course.lessons.05_numpy_to_pytorch"):
+    for name in ("torch", "matplotlib", "rich", "jupytext", "nbformat", "course_0.05_numpy_to_pytorch"):
         assert name not in loaded
 
 
@@ -61,18 +63,16 @@ def test_constraints_pin_every_requirement():
 def test_the_wheel_carries_the_course(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     assert [name for name in names if name.endswith(".data/data/etc/ipython/startup/50-attention-course.py")]
-    for lesson in open_course().lessons():
-        for path in (
-            open_course().source_path(lesson),
-            open_course().notebook_path(lesson),
-            open_course().solution_path(lesson),
-        ):
+    for lesson in COURSE.lessons():
+        for path in (COURSE.source_path(lesson), COURSE.notebook_path(lesson), COURSE.solution_path(lesson)):
             assert f"grader/_course/{path.relative_to(ROOT).as_posix()}" in names
-        assert f"grader/course/lessons/{lesson}/__init__.py" in names
+        for exercise in COURSE.exercises[lesson]:
+            assert f"grader/_course/solutions/{lesson}/exercises/{exercise}.py" in names
     assert f"grader/_course/notebooks/{GLOSSARY}" in names
     for path in (ROOT / "grader" / "authoring" / "release" / "files").iterdir():
         assert f"grader/authoring/release/files/{path.name}" in names
-    assert zipfile.ZipFile(wheel).read("grader/_course/constraints.txt") == (ROOT / "constraints.txt").read_bytes()
+    for name in ("constraints.txt", "pyproject.toml", "README.md", "LICENSE"):  # of which a hand-out's wheel is built
+        assert zipfile.ZipFile(wheel).read(f"grader/_course/{name}") == (ROOT / name).read_bytes()
     assert not [name for name in names if name.startswith(("tests/", "notebooks/")) or "checkpoint" in name]
     assert [name for name in names if name.endswith("licenses/LICENSE")]
 
@@ -126,7 +126,7 @@ def test_the_wheel_alone_grades_a_folder_of_notebooks(alone, tmp_path):
     notebook = json.loads((tmp_path / "00_start_here.ipynb").read_text())
     for cell in notebook["cells"]:
         if cell["id"].startswith("exercise-"):
-            cell["source"] = references.solution_text(open_course(), cell["id"].removeprefix("exercise-"))
+            cell["source"] = references.solution_text(COURSE, cell["id"].removeprefix("exercise-"))
     (tmp_path / "ada" / "00_start_here.ipynb").write_text(json.dumps(notebook))
     done = run(alone, "grade", "ada", "--json", "-", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

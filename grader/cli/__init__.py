@@ -18,6 +18,7 @@ from grader.cli.arguments import course, lesson_name
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, STOPPED, complain
 from grader.cli.options import COMMANDS
 from grader.course.course import COURSE_ENV, open_course
+from grader.notebook.unjudged import ELSEWHERE
 from grader.util.errors import AuthorError, InputError
 from grader.util.lacking import why
 from grader.util.threads import use_one_thread
@@ -79,11 +80,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _take_course(arguments: Sequence[str]) -> None:
-    """Names the course of --course in the environment, for this process and all that it starts. Raises: InputError."""
+    """Names the course of --course in the environment, for this process and all that it starts.
+
+    Raises: InputError, also for a command that needs the solutions where the course is here without them.
+    """
     named = course(arguments) or os.environ.get(COURSE_ENV)
     if named:
         os.environ[COURSE_ENV] = str(Path(named).expanduser().resolve())
-    open_course()
+    if not open_course().judges and arguments and arguments[0] != "doctor" and not arguments[0].startswith("-"):
+        raise InputError(f"nothing is judged on this computer: {ELSEWHERE}")
 
 
 def parser() -> argparse.ArgumentParser:

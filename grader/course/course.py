@@ -153,6 +153,11 @@ class Course:
         self.given: dict[str, str] = index["given"]
 
     @property
+    def judges(self) -> bool:
+        """Whether it has a lesson's source: a hand-out without solutions has notebooks and figures, and judges nothing."""
+        return bool(self.lessons())
+
+    @property
     def given_names(self) -> tuple[tuple[str, str], ...]:
         """`given` as pairs, for whoever reads a learner's source."""
         return tuple(self.given.items())
@@ -273,7 +278,7 @@ class Course:
 
         Raises: AttributeError where there are none.
         """
-        for lesson in self.lessons():
+        for lesson in self.exercises:
             if lesson[3:] == name and (self.folder(lesson) / "figures.py").is_file():
                 return self.module(f"{lesson}.figures")
         if (self.solutions / "shared" / "figures" / f"{name}.py").is_file():
@@ -305,6 +310,10 @@ class Course:
         if problems:
             raise AuthorError(problems)
         return {"lessons": lessons, "given": dict(sorted(given.items()))}
+
+    def index_text(self) -> str:
+        """The index as its file has it, or as it is to be where there is none."""
+        return _text(self.index_path) or _index_text(self.gather())
 
     def index_is_stale(self) -> bool:
         return _text(self.index_path) != _index_text(self.gather())

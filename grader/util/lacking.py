@@ -12,6 +12,7 @@ _BROUGHT_BY = {
     "distributed": "attention-course[dask]",
     "gguf": "attention-course[model]",
     "tokenizers": "attention-course[model]",
+    "hatchling": "attention-course[release]",
     **dict.fromkeys(
         ("IPython", "ipykernel", "ipywidgets", "jupyter_client", "jupyterlab", "jupytext", "tornado"),
         "attention-course[lab]",

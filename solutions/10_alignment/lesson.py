@@ -303,7 +303,7 @@ def translate(model, source, steps, target=None):
 # end of the training. And gradients longer than 1 are shortened to 1, because those of recurrent networks can become very large.
 
 # %% role="demo"
-from grader.figures.meter import training_steps
+from grader.figures import meter
 
 torch.set_num_threads(1)  # tensors this small gain nothing from a second thread
 
@@ -312,7 +312,7 @@ def train(name, model, draw, steps, rate=1e-2):
     """draw() gives (source, target). To end early, press the square in the toolbar: what was learned is kept."""
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps)
-    for step in training_steps(name, steps):
+    for step in meter.training_steps(name, steps):
         source, target = draw()
         scores, _ = translate(model, source, target.shape[1], target)
         step.loss = F.cross_entropy(scores.flatten(0, 1), target.flatten())

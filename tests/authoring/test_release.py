@@ -19,6 +19,7 @@ import yaml
 from grader.authoring import release as releasing
 from grader.authoring.release import Release, gradescope, handout, release
 from grader.authoring.release.leaks import all_secrets, leaks, secrets_of
+from grader.authoring.release.wheel import build_wheel
 from grader.cli import main
 from grader.course import references
 from grader.course.course import open_course
@@ -27,9 +28,10 @@ from grader.sandbox.sandbox import Sandbox
 from grader.util.errors import InputError
 from tests.conftest import ROOT, WHOLE_GRID
 
-ALL = open_course().lessons()
+COURSE = open_course()
+ALL = COURSE.lessons()
 CHOSEN = ("00_start_here", "01_three_tokens")
-FIRST = sum(exercise.points for exercise in open_course().lesson(CHOSEN[0]).exercises)  # a solved first lesson
+FIRST = sum(exercise.points for exercise in COURSE.lesson(CHOSEN[0]).exercises)  # a solved first lesson
 NOT_ON_POSIX = pytest.mark.skipif(os.name == "nt", reason="the autograder's scripts are for bash")
 
 
@@ -91,7 +93,7 @@ def solved(path: Path) -> None:
     for cell in notebook["cells"]:
         about = cell["metadata"]["grader"]
         if about.get("role") == "exercise":
-            cell["source"] = references.solution_text(open_course(), about["exercise"])
+            cell["source"] = references.solution_text(COURSE, about["exercise"])
     path.write_text(json.dumps(notebook), encoding="utf-8")
 
 
@@ -117,9 +119,9 @@ def test_the_hand_out_holds_what_a_learner_needs(released):
         "AGENTS.md",
     } <= set(files)
     for name in CHOSEN:
-        assert json.loads(
-            (released / f"notebooks/{name}.ipynb").read_text(encoding="utf-8")
-        ) == open_course().handed_out(name, CHOSEN)
+        assert json.loads((released / f"notebooks/{name}.ipynb").read_text(encoding="utf-8")) == COURSE.handed_out(
+            name, CHOSEN
+        )
     page = (released / "README.md").read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)]*)\)", page):
         assert (released / target).is_file(), target
@@ -129,7 +131,7 @@ def test_the_hand_out_holds_what_a_learner_needs(released):
 def test_requirements_and_environment_lead_to_the_wheel(released):
     lines = (released / "requirements.txt").read_text().split("\n")
     (wheel,) = [line for line in lines if line.startswith("./")]
-    assert wheel.endswith("[lab]") and (released / wheel.removesuffix("[lab]")).is_file()
+    assert wheel.endswith(".whl[lab]") and (released / wheel.removesuffix("[lab]")).is_file()
     pip = yaml.safe_load((released / "environment.yml").read_text())["dependencies"][-1]["pip"]
     assert pip == ["-r requirements.txt"]
     assert (
@@ -148,8 +150,8 @@ def test_nothing_names_a_registry_or_this_machine(released, bare):
 
 
 def test_the_same_release_has_the_same_bytes():
-    assert handout(open_course(), CHOSEN) == handout(open_course(), CHOSEN)
-    assert gradescope(open_course(), CHOSEN) == gradescope(open_course(), CHOSEN)
+    assert handout(COURSE, CHOSEN) == handout(COURSE, CHOSEN)
+    assert gradescope(COURSE, CHOSEN) == gradescope(COURSE, CHOSEN)
 
 
 # Each lesson alone shows what its own files lack or give away; together they show what two of them do to each other.
@@ -194,7 +196,7 @@ def test_the_lessons_before_come_along_and_only_those_named_are_graded(tmp_path,
     assert sorted(path.stem for path in (place / "notebooks").glob("*.ipynb")) == list(ALL[:3])
     said = capsys.readouterr().out
     assert "3 lessons in" in said and "Lessons that come before are in it, too: 00, 01; --only leaves them out." in said
-    points = sum(exercise.points for exercise in open_course().lesson(ALL[2]).exercises)
+    points = sum(exercise.points for exercise in COURSE.lesson(ALL[2]).exercises)
     assert f"autograder points to {points}." in said
     (job,) = yaml.safe_load((place / ".github/workflows/grade.yml").read_text())["jobs"].values()
     assert job["env"]["LESSONS"] == "02" and "02" in (place / ".gitlab-ci.yml").read_text()
@@ -202,7 +204,7 @@ def test_the_lessons_before_come_along_and_only_those_named_are_graded(tmp_path,
         assert '--lessons "02" ' in bundle.read("run_autograder").decode()
     (wheel,) = (path for path in (place / "wheels").iterdir())
     assert all(
-        any(name.endswith(f"solutions/{lesson}.py") for name in zipfile.ZipFile(wheel).namelist()) for lesson in ALL[:3]
+        f"grader/_course/solutions/{lesson}/lesson.py" in zipfile.ZipFile(wheel).namelist() for lesson in ALL[:3]
     )
     page = (place / "README.md").read_text()
     assert (
@@ -242,13 +244,13 @@ def test_the_command_says_what_the_hand_out_shows(tmp_path, capsys, flags, said,
 
 def test_work_from_an_earlier_hand_out_is_brought_along_as_the_readme_says(released, from_release, tmp_path):
     solved(shutil.copytree(released, tmp_path / "first") / "notebooks" / f"{CHOSEN[0]}.ipynb")
-    release(open_course(), tmp_path / "second", ALL[2:3], earlier=CHOSEN)
+    release(COURSE, tmp_path / "second", ALL[2:3], earlier=CHOSEN)
     python = install(next((tmp_path / "second").glob("wheels/*.whl")), tmp_path / "env")
     for name in CHOSEN:
         shutil.copy(tmp_path / "first" / "notebooks" / f"{name}.ipynb", tmp_path / "second" / "notebooks")
     done = run(python.with_name("grader"), "update", cwd=tmp_path / "second")
     assert done.returncode == 0 and "backups" in done.stdout, done.stderr
-    report = grade_submission(open_course(), tmp_path / "second", lessons=["00"])
+    report = grade_submission(COURSE, tmp_path / "second", lessons=["00"])
     assert report.score == report.max_score > 0
     assert "02_softmax.ipynb" in (tmp_path / "second" / "notebooks" / f"{CHOSEN[1]}.ipynb").read_text(), (
         "the next lesson is linked now"
@@ -273,7 +275,7 @@ def test_in_another_hand_out_s_notebook_check_hint_and_figures_say_so(from_relea
     said = [" ".join(part.split()) for part in done.stdout.split("---")[1:]]
     assert [OTHER in each for each in said] == [True, True, True, True, False], done.stderr
     assert done.stderr.splitlines()[-1].startswith(
-        "AttributeError: lesson_02 is not in this installation: this notebook belongs to another hand-out"
+        "AttributeError: softmax is not in this installation: this notebook belongs to another hand-out"
     )
 
 
@@ -282,7 +284,7 @@ def test_another_hand_out_s_notebook_is_not_graded_as_a_lesson_of_this_one(from_
     names = ("02_softmax.ipynb", "01_three_tokens.ipynb", "mine.ipynb")
     for name in names:
         (tmp_path / name[:4]).mkdir()
-        (tmp_path / name[:4] / name).write_text(json.dumps(open_course().pristine("02_softmax")))
+        (tmp_path / name[:4] / name).write_text(json.dumps(COURSE.pristine("02_softmax")))
     done = run(
         from_release, "grade", *(tmp_path / name[:4] for name in names), "--lessons", "01", "--json", "-", cwd=tmp_path
     )
@@ -293,12 +295,12 @@ def test_another_hand_out_s_notebook_is_not_graded_as_a_lesson_of_this_one(from_
 
 
 def test_untouched_notebooks_are_not_started_and_a_solved_one_passes(released, tmp_path):
-    report = grade_submission(open_course(), released)
+    report = grade_submission(COURSE, released)
     assert [lesson.name for lesson in report.lessons] == list(CHOSEN) and report.score == 0
     assert {v.status for lesson in report.lessons for v in lesson.verdicts} == {"not_started"}
     mine = shutil.copytree(released, tmp_path / "mine")
     solved(mine / "notebooks" / f"{CHOSEN[0]}.ipynb")
-    report = grade_submission(open_course(), mine, lessons=["00"])
+    report = grade_submission(COURSE, mine, lessons=["00"])
     assert report.score == report.max_score > 0
 
 
@@ -310,8 +312,7 @@ def test_the_wheel_that_is_handed_out_knows_the_chosen_lessons_alone(released, f
     assert [(lesson["name"], lesson["score"]) for lesson in one["lessons"]] == [(CHOSEN[0], FIRST), (CHOSEN[1], 0)]
     names = zipfile.ZipFile(next(released.glob("wheels/*.whl"))).namelist()
     assert any(name.endswith(".data/data/etc/ipython/startup/50-attention-course.py") for name in names)
-    other = [name for name in names if re.search(r"(?:^|[/_])(?:0[2-9]|1\d)_?\w*\.(?:py|ipynb)$", name)]
-    assert not [name for name in other if "/probes/" not in name], other
+    assert not [name for name in names if re.search(r"/(?:0[2-9]|1\d)_|/zoo/", name)]
 
 
 def test_a_notebook_s_first_line_works_with_either_wheel(bare, from_release, tmp_path):
@@ -325,15 +326,30 @@ def test_a_notebook_s_first_line_works_with_either_wheel(bare, from_release, tmp
     without = run(python, "-c", program, cwd=tmp_path)
     assert without.stdout.splitlines()[-1] == "False True", without.stderr
     assert "hard_lookup is not judged here" in without.stdout
+    graded = run(python.with_name("grader"), "grade", bare, cwd=tmp_path)
+    assert graded.returncode == 2 and graded.stderr.startswith("grader: nothing is judged on this computer: "), graded
+    doctor = run(python.with_name("grader"), "doctor", cwd=tmp_path)
+    assert doctor.returncode == 0 and "without solutions: nothing is judged on this computer" in doctor.stdout
 
 
 # --- leaks -----------------------------------------------------------------------------------
 
 
+OPERATORS = {
+    "scaled_dot_product_attention",
+    "cross_entropy",
+    "log_softmax",
+    "layer_norm",
+    "rms_norm",
+}  # torch's own, too
+ENGINE_KNOWS = {"grader/authoring/routes.py", "grader/cli/author.py"}  # routes through this very course; a clock's name
+EXAMPLES = {"softmax_rows", "SelfAttention", "causal_mask", "corrected_first_row"}  # of a name, in help and docstrings
+
+
 def line_of(lesson: str) -> str:
     return next(
         secret.text
-        for secret in all_secrets(open_course())
+        for secret in all_secrets(COURSE)
         if secret.lesson == lesson
         and len(secret.text) > 30
         and not secret.common
@@ -361,11 +377,11 @@ def test_a_planted_solution_line_is_found_wherever_it_stands(lesson, how):
         "in a string": ("a.txt", repr(f"x\n{code}\ny")),
     }[how]
     files = {
-        **handout(open_course(), ["00_start_here"]),
+        **handout(COURSE, ["00_start_here"]),
         planted[0]: planted[1] if isinstance(planted[1], bytes) else planted[1].encode(),
     }
     files = {name: data for name, data in files.items() if not name.endswith(".whl")}
-    found = leaks(open_course(), files)
+    found = leaks(COURSE, files)
     assert {(leak.file.split(":")[0], leak.lesson) for leak in found} == {(planted[0], lesson)}
 
 
@@ -375,28 +391,26 @@ def in_a_file(*texts: str) -> dict[str, bytes]:
 
 def test_every_line_and_every_region_of_every_solution_is_found_in_a_file_of_its_own():
     """All but lines that anybody writes, and two of those from one solution."""
-    secrets = all_secrets(open_course())
+    secrets = all_secrets(COURSE)
     for secret in secrets:
-        found = leaks(open_course(), in_a_file(secret.needle), secrets)
+        found = leaks(COURSE, in_a_file(secret.needle), secrets)
         assert (secret.lesson, secret.line) in {(leak.lesson, leak.line) for leak in found} or secret.common, secret
     common = [secret for secret in secrets if secret.common]
     assert len(common) < len(secrets) / 20, "a line that names something of the exercise is taken for anybody's"
     for one in common:
-        assert not leaks(open_course(), in_a_file(one.text), secrets), one
+        assert not leaks(COURSE, in_a_file(one.text), secrets), one
         for other in common:
             if other != one and (other.lesson, other.region) == (one.lesson, one.region):
-                assert len(leaks(open_course(), in_a_file(one.text, other.text), secrets)) == 2
+                assert len(leaks(COURSE, in_a_file(one.text, other.text), secrets)) == 2
 
 
 @pytest.mark.parametrize("lesson", ALL)
 def test_a_solved_notebook_and_a_solved_source_are_found(lesson):
     """What could be released by mistake, as it lies beside the notebooks."""
-    for name in (f"{lesson}.py", f"{lesson}.ipynb"):
-        found = leaks(open_course(), {name: (ROOT / "solutions" / name).read_bytes()})
+    for name in (f"{lesson}/lesson.py", f"{lesson}.ipynb"):
+        found = leaks(COURSE, {name: (ROOT / "solutions" / name).read_bytes()})
         told = {leak.line for leak in found if leak.lesson == lesson}
-        assert told >= {
-            secret.line for secret in all_secrets(open_course()) if secret.lesson == lesson and not secret.common
-        }
+        assert told >= {secret.line for secret in all_secrets(COURSE) if secret.lesson == lesson and not secret.common}
 
 
 @pytest.mark.parametrize(
@@ -441,29 +455,44 @@ def test_a_leaking_release_writes_nothing_and_says_where(tmp_path, monkeypatch, 
 
 def test_a_stub_that_keeps_its_solution_is_found(monkeypatch):
     monkeypatch.setattr("grader.course.stubs.stubbed", lambda text, name: text)
-    files = {
-        name: data for name, data in handout(open_course(), ["01_three_tokens"]).items() if name.endswith(".ipynb")
-    }
-    assert {leak.lesson for leak in leaks(open_course(), files)} >= {"01_three_tokens"}
+    files = {name: data for name, data in handout(COURSE, ["01_three_tokens"]).items() if name.endswith(".ipynb")}
+    assert {leak.lesson for leak in leaks(COURSE, files)} >= {"01_three_tokens"}
 
 
 def test_without_solutions_means_every_file_and_every_archive(bare):
     everything = {path.name: path.read_bytes() for path in bare.rglob("*") if path.is_file()}
     assert any(name.endswith(".whl") for name in everything)
-    assert leaks(open_course(), everything) == []
+    assert leaks(COURSE, everything) == []
     wheel = {
-        "grader.whl": handout(open_course(), CHOSEN)[
-            next(name for name in handout(open_course(), CHOSEN) if name.endswith(".whl"))
-        ]
+        "grader.whl": handout(COURSE, CHOSEN)[next(name for name in handout(COURSE, CHOSEN) if name.endswith(".whl"))]
     }
-    assert leaks(open_course(), wheel), "the grader's own wheel holds references: the search must find them"
+    assert leaks(COURSE, wheel), "the grader's own wheel holds references: the search must find them"
     assert not (bare / ".github").exists()
+
+
+@pytest.mark.parametrize("without_solutions", [False, True], ids=["with", "without"])
+def test_the_engine_of_a_wheel_holds_no_answer_and_its_course_what_is_not_left_out(without_solutions):
+    _, data = build_wheel(COURSE, ALL, without_solutions)
+    wheel = zipfile.ZipFile(io.BytesIO(data))
+    engine = {name: wheel.read(name) for name in wheel.namelist() if not name.startswith("grader/_course/solutions/")}
+    assert leaks(COURSE, engine) == []
+    for name in ENGINE_KNOWS:
+        del engine[name]
+    exercises = "|".join(
+        name for name in COURSE.exercise_names() if re.search("_|[a-z][A-Z]", name) and name not in OPERATORS | EXAMPLES
+    )
+    for name in (name for name in engine if name.startswith("grader/") and not name.startswith("grader/_course/")):
+        assert not re.search(rf"\b(?:{exercises})\b", engine[name].decode()), name
+    here = {name.removeprefix("grader/_course/solutions/") for name in wheel.namelist()} - set(engine)
+    assert not [name for name in here if "/zoo/" in name]
+    judging = {name for name in here if re.search(r"/(?:lesson|probes\w*)\.py$|/exercises/|/mistakes/|\.ipynb$", name)}
+    assert bool(judging) != without_solutions and {"index.json", "course.toml", "02_softmax/figures.py"} <= here
 
 
 def test_every_exercise_has_a_secret():
     """A search that knew nothing of an exercise's solution would find nothing."""
-    known = all_secrets(open_course())
-    for lesson in open_course().lessons():
+    known = all_secrets(COURSE)
+    for lesson in COURSE.lessons():
         assert any(secret.lesson == lesson for secret in known), lesson
 
 
@@ -471,6 +500,22 @@ def test_what_the_lesson_shows_is_no_secret():
     source = "# %%\nshown = np.exp(scores - scores.max())\n# %%\n# region solution\nshown = np.exp(scores - scores.max())\nkept_back = shown / shown.sum()\n# endregion\n"
     needles = {secret.needle for secret in secrets_of({"01_x": source})}
     assert "kept_back=shown/shown.sum()" in needles and "shown=np.exp(scores-scores.max())" not in needles
+
+
+def test_a_course_of_one_s_own_takes_the_place_of_this_one_in_its_wheel(tmp_path):
+    """Also where it has neither an index nor a title."""
+    mine = tmp_path / "mine"
+    for name in (CHOSEN[0], "shared"):
+        shutil.copytree(COURSE.folder(name), mine / "solutions" / name)
+    shutil.copy(COURSE.solution_path(CHOSEN[0]), mine / "solutions")  # the numbers that its prose quotes
+    own = open_course(mine)
+    assert release(open_course(), own, tmp_path / "out", own.lessons()).lessons == CHOSEN[:1]
+    assert not (mine / "solutions" / "index.json").exists(), "a course's folder stays as it is"
+    with zipfile.ZipFile(next((tmp_path / "out").glob("wheels/*.whl"))) as wheel:
+        index = json.loads(wheel.read("grader/_course/solutions/index.json"))
+        assert list(index["lessons"]) == [CHOSEN[0]]
+        assert wheel.read("grader/_course/solutions/course.toml") == b'title = "mine"\n'
+        assert not [name for name in wheel.namelist() if "01_three" in name or "glossary" in name]
 
 
 # --- folders ---------------------------------------------------------------------------------
@@ -486,10 +531,10 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path, capsys):
 def test_a_file_or_an_older_bundle_in_the_way_is_a_sentence(tmp_path):
     (tmp_path / "a").write_text("")
     with pytest.raises(InputError, match="is a file"):
-        release(open_course(), tmp_path / "a", CHOSEN)
+        release(COURSE, tmp_path / "a", CHOSEN)
     (tmp_path / "b-gradescope.zip").write_text("")
     with pytest.raises(InputError, match="b-gradescope.zip already exists"):
-        release(open_course(), tmp_path / "b", CHOSEN, gradescope_bundle=True)
+        release(COURSE, tmp_path / "b", CHOSEN, gradescope_bundle=True)
     assert not (tmp_path / "b").exists()
 
 
@@ -499,7 +544,7 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="No space left"):
-        release(open_course(), tmp_path / "new", CHOSEN)
+        release(COURSE, tmp_path / "new", CHOSEN)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -514,7 +559,7 @@ def test_an_empty_folder_is_taken(tmp_path, capsys):
 
 
 def workflow(*arguments: str) -> dict:
-    return yaml.safe_load(handout(open_course(), CHOSEN, False, *arguments)[".github/workflows/grade.yml"])
+    return yaml.safe_load(handout(COURSE, CHOSEN, False, *arguments)[".github/workflows/grade.yml"])
 
 
 def test_the_workflow_reads_only_and_runs_without_secrets():
@@ -555,7 +600,7 @@ CURRENT = {
 def test_the_workflow_is_one_that_github_takes():
     """Every step runs or uses, no more; what an expression names is there; scripts parse, and read only what is set."""
     for lessons in (CHOSEN, ALL):
-        files = handout(open_course(), lessons)
+        files = handout(COURSE, lessons)
         text = files[".github/workflows/grade.yml"].decode()
         assert not re.findall(r"@[A-Z]+@", text)
         made = yaml.safe_load(text)
@@ -622,7 +667,7 @@ def test_the_workflow_s_own_commands_grade_a_push(released, from_release, tmp_pa
 
 
 def pipeline(*arguments: str) -> dict:
-    return yaml.safe_load(handout(open_course(), CHOSEN, False, *arguments)[".gitlab-ci.yml"])
+    return yaml.safe_load(handout(COURSE, CHOSEN, False, *arguments)[".gitlab-ci.yml"])
 
 
 def test_the_pipeline_is_one_that_gitlab_takes():
@@ -640,7 +685,7 @@ def test_the_pipeline_is_one_that_gitlab_takes():
     }
     assert all(isinstance(value, str) for value in made["grade"]["variables"].values())
     assert made["grade"]["variables"]["LESSONS"] == "00,01" and made["grade"]["variables"]["GRADER"] == ""
-    (wheel,) = [name for name in handout(open_course(), CHOSEN) if name.endswith(".whl")]
+    (wheel,) = [name for name in handout(COURSE, CHOSEN) if name.endswith(".whl")]
     assert made["grade"]["cache"]["key"].endswith(wheel.split("-")[1])
     kept = {f"$CI_PROJECT_DIR/{path}" for path in made["grade"]["cache"]["paths"]}
     assert kept == {made["grade"]["variables"][name] for name in ("PIP_CACHE_DIR", "UV_CACHE_DIR")}
@@ -692,7 +737,7 @@ def test_an_assistant_is_told_to_be_a_tutor(released, bare, from_release, tmp_pa
         and "Never paste, complete or dictate a solution" in page
         and "ask one question" in page
     )
-    assert "@" not in page and not leaks(open_course(), {"AGENTS.md": page.encode()})
+    assert "@" not in page and not leaks(COURSE, {"AGENTS.md": page.encode()})
     place = from_release.parent
     told = [command.removeprefix(".venv/bin/") for command in re.findall(r"`(\.venv/bin/[^`]+)`", page)]
     assert [command.split()[0] for command in told] == ["grader", "grader", "python", "grader"]
@@ -744,7 +789,7 @@ def test_run_autograder_writes_results_for_a_submission(released, autograder, fr
     results = json.loads((autograder / "results" / "results.json").read_text())
     assert sum(test["score"] for test in results["tests"]) == FIRST
     assert sum(test["max_score"] for test in results["tests"]) == sum(
-        one.points for name in CHOSEN for one in open_course().lesson(name).exercises
+        one.points for name in CHOSEN for one in COURSE.lesson(name).exercises
     )
     with Sandbox() as sandbox:
         level = sandbox.verify()
@@ -832,6 +877,15 @@ def test_the_grader_s_own_failure_is_nobody_s_zero(released, autograder, code, r
     done = run(autograder / "source" / "run_autograder", env=env)
     assert done.returncode == 1 and "a mistake in the grader" in done.stderr
     assert not (autograder / "results" / "results.json").exists()
+
+
+def test_without_the_build_backend_a_sentence_says_what_brings_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "hatchling", None)
+    for name in [name for name in sys.modules if name.startswith("hatchling.")]:
+        monkeypatch.delitem(sys.modules, name)
+    assert main(["release", str(tmp_path / "new"), "--lessons", "00"]) == 3
+    assert "hatchling is not installed in this Python; " in (said := capsys.readouterr().err)
+    assert "attention-course[release]" in said and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -17,13 +18,14 @@ import psutil
 import pytest
 import yaml
 
-from grader.authoring.release import gradescope, handout, release, wheels
-from grader.authoring.release.wheels import grader_wheel, needs_torch, notebooks_wheel
+from grader.authoring.release import gradescope, handout, release
+from grader.authoring.release.wheel import _below, build_wheel, needs_torch
 from grader.course.course import open_course
 from tests.authoring.test_release import FIRST, NOT_ON_POSIX, run, solved
 from tests.conftest import ROOT
 
-NUMPY = tuple(name for name in open_course().lessons() if name < "05")
+COURSE = open_course()
+NUMPY = tuple(name for name in COURSE.lessons() if name < "05")
 CONTAINER_BYTES = 768 << 20  # Gradescope's default
 LIBRARIES = "\n".join(path for path in sys.path if path.endswith("-packages")) + "\n"
 
@@ -63,7 +65,7 @@ def pip(place: Path, *arguments: object) -> None:
 
 def known(place: Path) -> list[str]:
     """The lessons that the environment's grader holds."""
-    return sorted(path.stem[:2] for path in packages(place).glob("grader/_course/solutions/*.py"))
+    return sorted(path.parent.name[:2] for path in packages(place).glob("grader/_course/solutions/*/lesson.py"))
 
 
 def requirements(wheel: bytes, tmp_path: Path) -> list[str]:
@@ -85,7 +87,7 @@ def test_a_second_hand_out_is_installed_over_the_first_and_the_first_again(tmp_p
     """By pip, into one environment; and what is installed says which it is."""
     place = tmp_path / "env"
     venv.create(place, with_pip=False)
-    one, two = (written(tmp_path / "wheels", grader_wheel(open_course(), chosen)) for chosen in (NUMPY[:1], NUMPY[:2]))
+    one, two = (written(tmp_path / "wheels", build_wheel(COURSE, chosen)) for chosen in (NUMPY[:1], NUMPY[:2]))
     for wheel, lessons in ((one, ["00"]), (two, ["00", "01"]), (one, ["00"]), (two, ["00", "01"])):
         pip(place, wheel)
         assert known(place) == lessons
@@ -95,23 +97,23 @@ def test_a_second_hand_out_is_installed_over_the_first_and_the_first_again(tmp_p
     assert told == f"grader {version}, lessons 00, 01\n"
     doctor = run(program(place, "grader"), "doctor", cwd=tmp_path).stdout
     assert (
-        f"{version}, lessons 00, 01 with {sum(len(open_course().exercises[name]) for name in ('00_start_here', '01_three_tokens'))} exercises"
+        f"{version}, lessons 00, 01 with {sum(len(COURSE.exercises[name]) for name in ('00_start_here', '01_three_tokens'))} exercises"
         in doctor
     )
 
 
 def test_the_version_changes_with_the_content_and_with_nothing_else(monkeypatch):
     made = {
-        grader_wheel(open_course(), NUMPY[:1])[0],
-        grader_wheel(open_course(), NUMPY[:2])[0],
-        notebooks_wheel(open_course(), NUMPY[:1])[0],
+        build_wheel(COURSE, NUMPY[:1])[0],
+        build_wheel(COURSE, NUMPY[:2])[0],
+        build_wheel(COURSE, NUMPY[:1], True)[0],
     }
     assert len({name.split("-")[1] for name in made}) == 3
-    before = grader_wheel(open_course(), NUMPY[:1])
-    assert before == grader_wheel(open_course(), NUMPY[:1])
-    source = open_course().source
-    monkeypatch.setattr(open_course(), "source", lambda name: source(name) + "\n")
-    after = grader_wheel(open_course(), NUMPY[:1])
+    before = build_wheel(COURSE, NUMPY[:1])
+    assert before == build_wheel(COURSE, NUMPY[:1])
+    text = COURSE.index_text()
+    monkeypatch.setattr(COURSE, "index_text", lambda: text + "\n")
+    after = build_wheel(COURSE, NUMPY[:1])
     assert after[0] != before[0]
 
 
@@ -119,9 +121,9 @@ def test_every_version_reads_the_same_after_normalization():
     """pip would look for 0.1.0+7 where a file is called 0.1.0+007."""
     from packaging.version import Version
 
-    for lesson in open_course().lessons():
-        for make in (grader_wheel, notebooks_wheel):
-            version = make([lesson])[0].split("-")[1]
+    for lesson in COURSE.lessons():
+        for without_solutions in (False, True):
+            version = build_wheel(COURSE, [lesson], without_solutions)[0].split("-")[1]
             assert str(Version(version)) == version and re.fullmatch(r"\d+\.\d+\.\d+\+c[0-9a-f]{8}", version)
 
 
@@ -131,13 +133,13 @@ def test_a_link_to_nothing_is_no_file_of_the_package(tmp_path):
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "here.py").write_text("1")
     (tmp_path / "inner" / ".#here.py").symlink_to("someone@somewhere.4711")
-    assert wheels._below(tmp_path) == {"inner/here.py": b"1"}
+    assert _below(tmp_path) == {"inner/here.py": b"1"}
 
 
 def test_an_installed_grader_releases_the_same_files(tmp_path):
     """With constraints, too: a wheel carries what a checkout has beside it."""
     lessons = NUMPY[:2]
-    release(open_course(), tmp_path / "first", lessons, gradescope_bundle=True)
+    release(COURSE, tmp_path / "first", lessons, gradescope_bundle=True)
     place = tmp_path / "env"
     venv.create(place, with_pip=False)
     pip(place, *(tmp_path / "first" / "wheels").iterdir())
@@ -155,14 +157,18 @@ def test_an_installed_grader_releases_the_same_files(tmp_path):
 # --- torch -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lesson", open_course().lessons())
+@pytest.mark.parametrize("lesson", COURSE.lessons())
 def test_only_lessons_that_import_torch_ask_for_it(lesson, tmp_path):
     wanted = lesson >= "05"
-    assert needs_torch(open_course(), [lesson]) == wanted
-    for make in (grader_wheel, notebooks_wheel):
-        asked = requirements(make([lesson])[1], tmp_path)
-        assert ("torch" in asked) == wanted and "numpy" in asked and "jupyterlab" not in asked
-    files = handout(open_course(), [lesson])
+    assert needs_torch(COURSE, [lesson]) == wanted
+    asked = requirements(build_wheel(COURSE, [lesson])[1], tmp_path)
+    assert "numpy" in asked and "torch" not in asked and "jupyterlab" not in asked
+    files = handout(COURSE, [lesson])
+    assert files["requirements.txt"].decode().endswith(".whl[lab,torch]\n" if wanted else ".whl[lab]\n")
+    for name in (".github/workflows/grade.yml", ".gitlab-ci.yml"):
+        assert ('"$GRADER" ipywidgets torch\n' in files[name].decode()) == wanted
+    with zipfile.ZipFile(io.BytesIO(gradescope(COURSE, [lesson]))) as bundle:
+        assert (b"*.whl ipywidgets torch\n" in bundle.read("setup.sh")) == wanted
     page, conda = files["README.md"].decode(), files["environment.yml"].decode()
     assert ("--torch-backend auto" in page) == ("--torch-backend auto" in conda) == wanted
     pip_lines = yaml.safe_load(conda)["dependencies"][-1]["pip"]
@@ -174,26 +180,27 @@ def test_lessons_without_torch_do_not_import_it():
     """Notebook, figures and grading; what needs_torch reads in the source is true of what runs."""
     program = (
         "import sys; sys.modules['torch'] = None\n"
-        "import importlib; from grader.course import references, registry; import grader.judging.judge\n"
+        "from grader.course import references; from grader.course.course import open_course; import grader.judging.judge\n"
+        "course = open_course()\n"
         f"for name in {NUMPY!r}:\n"
-        "    open_course().lesson(name); references.namespace(name); importlib.import_module(f'grader.figures.lesson_{name[:2]}')\n"
+        "    course.lesson(name); references.namespace(course, name); course.figures(name[3:])\n"
     )
     done = run(sys.executable, "-c", program, cwd=ROOT)
     assert done.returncode == 0, done.stderr
 
 
 def test_no_script_installs_torch_in_another_way_than_as_the_cpu_build():
-    for lessons in (NUMPY, open_course().lessons()):
-        files = handout(open_course(), lessons)
+    for lessons in (NUMPY, COURSE.lessons()):
+        files = handout(COURSE, lessons)
         texts = [data.decode() for name, data in files.items() if name.endswith((".md", ".yml", ".txt"))]
-        texts.append((ROOT / "grader/authoring/release/files/setup.sh").read_text())
+        texts.append((ROOT / "grader/authoring/release/files/setup.sh").read_text().replace("@TORCH@", ""))
         for text in texts:
             for line in re.findall(r".*\bpip install\b.*", text):
                 constrained = (
                     "requirements.txt" in line or re.search(r"(?:-c|--constraint) ", line) or "--no-deps" in line
                 )
                 assert constrained, line
-                takes_all = re.search(r'requirements\.txt|\.whl$|"\$GRADER"$', line) and "--no-deps" not in line
+                takes_all = re.search(r'requirements\.txt|\.whl\b|"\$GRADER"', line) and "--no-deps" not in line
                 if takes_all and lessons != NUMPY:
                     assert "uv pip install" in line and "--torch-backend" in line, line
 
@@ -205,7 +212,7 @@ def test_no_script_installs_torch_in_another_way_than_as_the_cpu_build():
 def autograder(tmp_path_factory) -> Path:
     """Gradescope's folder after setup.sh, for lessons in NumPy: from the registry, and so without torch."""
     root = tmp_path_factory.mktemp("autograder")
-    bundle = written(root, ("bundle.zip", gradescope(open_course(), NUMPY[:2])))
+    bundle = written(root, ("bundle.zip", gradescope(COURSE, NUMPY[:2])))
     (root / "source").mkdir()
     with zipfile.ZipFile(bundle) as archive:
         archive.extractall(root / "source")
@@ -235,7 +242,7 @@ def test_the_bundle_sets_itself_up_and_grades_without_torch(autograder, tmp_path
     assert "jupyterlab" not in installed
     lesson = autograder / "submission" / f"{NUMPY[0]}.ipynb"
     lesson.parent.mkdir()
-    lesson.write_text(json.dumps(open_course().pristine(NUMPY[0])), encoding="utf-8")
+    lesson.write_text(json.dumps(COURSE.pristine(NUMPY[0])), encoding="utf-8")
     solved(lesson)
     notebook = json.loads(lesson.read_text())
     notebook["cells"].append(
@@ -252,9 +259,7 @@ def test_the_bundle_sets_itself_up_and_grades_without_torch(autograder, tmp_path
     done = run("bash", autograder / "source" / "run_autograder", env={"AUTOGRADER_ROOT": str(autograder)})
     assert done.returncode == 0, done.stderr
     results = json.loads((autograder / "results" / "results.json").read_text())
-    whole = sum(
-        one.points for name in ("00_start_here", "01_three_tokens") for one in open_course().lesson(name).exercises
-    )
+    whole = sum(one.points for name in ("00_start_here", "01_three_tokens") for one in COURSE.lesson(name).exercises)
     assert results["score"] == FIRST and sum(test["max_score"] for test in results["tests"]) == whole
     doctor = run(program(autograder / "grader", "grader"), "doctor", cwd=tmp_path)
     assert doctor.returncode == 0 and "torch: not installed, and not needed for these lessons" in doctor.stdout, (
@@ -265,7 +270,7 @@ def test_the_bundle_sets_itself_up_and_grades_without_torch(autograder, tmp_path
 @NOT_ON_POSIX
 @pytest.mark.timeout(600)
 def test_the_workflow_s_own_lines_install_the_grader_at_the_tested_versions(tmp_path):
-    files = handout(open_course(), NUMPY[:1])
+    files = handout(COURSE, NUMPY[:1])
     wheel = next(
         written(tmp_path / "trusted", (Path(name).name, data)) for name, data in files.items() if name.endswith(".whl")
     )
@@ -298,14 +303,12 @@ def test_the_workflow_s_own_lines_install_the_grader_at_the_tested_versions(tmp_
 @pytest.mark.skipif(sys.platform != "linux", reason="Gradescope's containers run Linux")
 def test_the_dearest_lesson_fits_into_gradescope_s_smallest_container(tmp_path):
     """By an upper bound: what each process has for itself, pages shared after a fork counted twice, and the libraries once."""
-    bundle = written(tmp_path, ("bundle.zip", gradescope(open_course(), open_course().lessons())))
+    bundle = written(tmp_path, ("bundle.zip", gradescope(COURSE, COURSE.lessons())))
     with zipfile.ZipFile(bundle) as archive:
         archive.extract("run_autograder", tmp_path)
     (tmp_path / "submission").mkdir()
     shutil.copy(ROOT / "solutions" / "13_gpu.ipynb", tmp_path / "submission")
-    script = (
-        (tmp_path / "run_autograder").read_text().replace(",".join(name[:2] for name in open_course().lessons()), "13")
-    )
+    script = (tmp_path / "run_autograder").read_text().replace(",".join(name[:2] for name in COURSE.lessons()), "13")
     environment = {
         **os.environ,
         "AUTOGRADER_ROOT": str(tmp_path),

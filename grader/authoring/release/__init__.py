@@ -6,25 +6,29 @@ Everything is made in memory, searched for solution text, and only then written,
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import re
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from grader.authoring import reading
 from grader.authoring.release.leaks import earlier_answers, leaks
-from grader.authoring.release.wheels import constraints, grader_wheel, needs_torch, notebooks_wheel, zipped
+from grader.authoring.release.wheel import build_wheel, constraints, needs_torch
 from grader.course.course import GLOSSARY, Course
 from grader.course.stubs import encode
 from grader.util.errors import InputError
+from grader.util.files import write_whole
 from grader.util.words import counted
 
 TEMPLATES = Path(__file__).resolve().parent / "files"
 WHEELS = "wheels"
+EPOCH = (2020, 1, 1, 0, 0, 0)  # of an archive's members: the same release gives the same bytes
 UV = "uv pip install --torch-backend auto -r requirements.txt"  # finds torch's build for the computer it runs on
 
 __all__ = ["Release", "handout", "gradescope", "release"]
@@ -63,28 +67,27 @@ def release(
     """Writes the hand-out into a new or empty folder, and the Gradescope bundle beside it.
 
     earlier:           lessons that come along, since learners have them from an earlier hand-out; no workflow and no bundle grades them.
-    without_solutions: learners get no package that holds references: nothing is judged on their side.
+    without_solutions: learners get no references: nothing is judged on their side.
     grader:            what the workflow installs, as pip takes it; '' leaves it to the variable GRADER.
     Raises:            InputError where the folder holds something, or where solution text would be handed out; nothing
                        has been written then.
     """
     bundle = place.resolve().with_name(f"{place.resolve().name}-gradescope.zip") if gradescope_bundle else None
-    _vacant(place, bundle)
+    _require_vacant(place, bundle)
     files = handout(course, lessons, without_solutions, grader, earlier)
     _refuse_leaks(course, files, without_solutions)
     data = gradescope(course, lessons) if bundle else b""
     _write_folder(place, files)
     if bundle:
-        from grader.util.files import write_whole
-
         write_whole(bundle, data)
     everything = tuple(sorted({*lessons, *earlier}))
-    notes = (*_shows(course, everything, without_solutions), *_notes(without_solutions, grader))
+    notes = [*_visible_solutions(course, everything, without_solutions), _grading(without_solutions, grader)]
     if earlier:
-        notes = (f"Lessons that come before are in it, too: {_listed(earlier)}; --only leaves them out.", *notes)
+        notes.insert(0, f"Lessons that come before are in it, too: {_numbers(earlier, ', ')}; --only leaves them out.")
     if bundle:
-        notes = (f"Set the Gradescope assignment's autograder points to {_points(course, lessons)}.", *notes)
-    return Release(place, tuple(files), everything, bundle, notes)
+        points = sum(exercise.points for name in lessons for exercise in course.lesson(name).exercises)
+        notes.insert(0, f"Set the Gradescope assignment's autograder points to {points}.")
+    return Release(place, tuple(files), everything, bundle, tuple(notes))
 
 
 def handout(
@@ -96,8 +99,7 @@ def handout(
 ) -> dict[str, bytes]:
     """The files of the hand-out, by path. The workflows grade `lessons`; the notebooks and the wheel are of the earlier ones, too."""
     graded, lessons = lessons, sorted({*lessons, *earlier})
-    make = notebooks_wheel if without_solutions else grader_wheel
-    wheel, data = make(course, lessons)
+    wheel, data = build_wheel(course, lessons, without_solutions)
     files = {f"notebooks/{name}.ipynb": encode(course.handed_out(name, lessons)).encode() for name in lessons}
     if course.glossary(lessons):
         files[f"notebooks/{GLOSSARY}"] = course.glossary(lessons).encode()
@@ -105,29 +107,37 @@ def handout(
     files["README.md"] = _readme(course, lessons, without_solutions, torch).encode()
     files["environment.yml"] = _environment(course, torch).encode()
     files[".gitignore"] = _template("gitignore").encode()
-    files["requirements.txt"] = f"-c constraints.txt\n./{WHEELS}/{wheel}[lab]\n".encode()
+    files["requirements.txt"] = f"-c constraints.txt\n./{WHEELS}/{wheel}[{'lab,torch' if torch else 'lab'}]\n".encode()
     files["constraints.txt"] = constraints()
     files[f"{WHEELS}/{wheel}"] = data
     files["AGENTS.md"] = _for_assistants(course, lessons, without_solutions).encode()
     if not without_solutions:
-        files[".github/workflows/grade.yml"] = _workflow(graded, grader, wheel.split("-")[1]).encode()
-        values = {"LESSONS": _numbers(graded), "GRADER": json.dumps(grader), "VERSION": wheel.split("-")[1]}
-        files[".gitlab-ci.yml"] = _filled("gitlab-ci.yml", **values).encode()
+        quoted = grader.replace("'", "''")  # as an expression's string
+        variable = json.dumps(f"${{{{ vars.GRADER || '{quoted}' }}}}")
+        values = {"LESSONS": _numbers(graded), "VERSION": wheel.split("-")[1], "TORCH": " torch" * torch}
+        files[".github/workflows/grade.yml"] = _filled("grade.yml", GRADER=variable, **values).encode()
+        files[".gitlab-ci.yml"] = _filled("gitlab-ci.yml", GRADER=json.dumps(grader), **values).encode()
     return files
 
 
 def gradescope(course: Course, lessons: Sequence[str]) -> bytes:
     """The autograder's archive: its scripts, the tested versions, the grader with the references of these lessons."""
-    wheel, data = grader_wheel(course, lessons)
+    wheel, data = build_wheel(course, lessons)
     scripts = {
-        "setup.sh": _template("setup.sh"),
+        "setup.sh": _filled("setup.sh", TORCH=" torch" * needs_torch(course, lessons)),
         "run_autograder": _filled("run_autograder", LESSONS=_numbers(lessons)),
     }
     members = {name: text.encode() for name, text in scripts.items()}
-    return zipped({**members, "constraints.txt": constraints(), wheel: data}, tuple(scripts))
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as bundle:
+        for name, content in {**members, "constraints.txt": constraints(), wheel: data}.items():
+            info = zipfile.ZipInfo(name, EPOCH)
+            info.external_attr = (0o755 if name in scripts else 0o644) << 16
+            bundle.writestr(info, content, zipfile.ZIP_DEFLATED)
+    return archive.getvalue()
 
 
-def _shows(course: Course, lessons: Sequence[str], without_solutions: bool) -> Iterator[str]:
+def _visible_solutions(course: Course, lessons: Sequence[str], without_solutions: bool) -> Iterator[str]:
     """What of the solutions the hand-out shows to whoever looks for them."""
     if without_solutions:
         yield "No file of it holds a solution."
@@ -137,32 +147,29 @@ def _shows(course: Course, lessons: Sequence[str], without_solutions: bool) -> I
             "them; --without-solutions leaves them out."
         )
     shown = [
-        f"{name} of lesson {course.lesson_of(name)[:2]} in {_listed(later)}"
+        f"{name} of lesson {course.lesson_of(name)[:2]} in {_numbers(later, ', ')}"
         for name, later in earlier_answers(course, lessons).items()
     ]
     if shown:
         yield f"Later lessons define what earlier exercises ask for, in cells of their own: {'; '.join(shown)}."
 
 
-def _listed(lessons: Sequence[str]) -> str:
-    return ", ".join(name[:2] for name in lessons)
-
-
-def _notes(without_solutions: bool, grader: str) -> tuple[str, ...]:
+def _grading(without_solutions: bool, grader: str) -> str:
+    """Where what was handed in is graded."""
     if without_solutions:
         return (
             "It has no workflow for GitHub or GitLab: a repository that learners may write to keeps no references secret. "
-            "Grade what you collect with `grader class`, or on Gradescope (--gradescope).",
+            "Grade what you collect with `grader class`, or on Gradescope (--gradescope)."
         )
     if grader:
-        return (f"The workflow installs the grader with {grader!r}.",)
+        return f"The workflow installs the grader with {grader!r}."
     return (
         "The workflow installs the grader from the place that the repository's variable GRADER names, such as the "
-        f"address of the wheel in {WHEELS}/ in a repository that only you may write to; --grader sets it here.",
+        f"address of the wheel in {WHEELS}/ in a repository that only you may write to; --grader sets it here."
     )
 
 
-def _vacant(place: Path, bundle: Path | None) -> None:
+def _require_vacant(place: Path, bundle: Path | None) -> None:
     """Raises InputError where something would be overwritten."""
     if place.exists() and not place.is_dir():
         raise InputError(f"{place} is a file; name a new or an empty folder.")
@@ -180,11 +187,11 @@ def _refuse_leaks(course: Course, files: Mapping[str, bytes], without_solutions:
     The grader's own wheel is left out: it has to hold the references of the lessons that it judges.
     """
     searched = {name: data for name, data in files.items() if without_solutions or not name.startswith(f"{WHEELS}/")}
-    found = leaks(course, searched)
-    if found:
-        more = f"\n  and {len(found) - 10} more" if len(found) > 10 else ""
-        said = "".join(f"\n  {leak}" for leak in found[:10])
-        raise InputError(f"this would hand out solutions, so nothing was written:{said}{more}")
+    matches = leaks(course, searched)
+    if matches:
+        more = f"\n  and {len(matches) - 10} more" if len(matches) > 10 else ""
+        listing = "".join(f"\n  {leak}" for leak in matches[:10])
+        raise InputError(f"this would hand out solutions, so nothing was written:{listing}{more}")
 
 
 def _write_folder(place: Path, files: Mapping[str, bytes]) -> None:
@@ -219,12 +226,6 @@ def _filled(name: str, **values: str) -> str:
     return text
 
 
-def _workflow(lessons: Sequence[str], grader: str, version: str) -> str:
-    quoted = grader.replace("'", "''")  # as an expression's string
-    asked = json.dumps(f"${{{{ vars.GRADER || '{quoted}' }}}}")
-    return _filled("grade.yml", LESSONS=_numbers(lessons), GRADER=asked, VERSION=version)
-
-
 def _for_assistants(course: Course, lessons: Sequence[str], without_solutions: bool) -> str:
     """How a coding assistant is to be a tutor: with what the grader itself says, where there is one."""
     if without_solutions:
@@ -248,12 +249,8 @@ def _environment(course: Course, torch: bool) -> str:
     return _filled("environment.yml", COURSE=_name(course), THEN=f" && {UV}" if torch else "", PIP=pip)
 
 
-def _points(course: Course, lessons: Sequence[str]) -> int:
-    return sum(exercise.points for name in lessons for exercise in course.lesson(name).exercises)
-
-
-def _numbers(lessons: Sequence[str]) -> str:
-    return ",".join(name[:2] for name in lessons)
+def _numbers(lessons: Sequence[str], separator: str = ",") -> str:
+    return separator.join(name[:2] for name in lessons)
 
 
 def _readme(course: Course, lessons: Sequence[str], without_solutions: bool, torch: bool) -> str:
@@ -277,27 +274,24 @@ def _readme(course: Course, lessons: Sequence[str], without_solutions: bool, tor
     glossary = (
         "[The glossary](notebooks/glossary.md) explains the terms and the notation." if course.glossary(lessons) else ""
     )
+    bring = "copy the notebooks that you worked on from the `notebooks/` of that hand-out over those of this one"
     if without_solutions:
         checking = (
             "This copy has no solutions, so `check(...)` cannot judge an answer here, and says so. Try your function on "
             "small numbers of your own. You get your results after you hand in."
         )
-        push = ""
+        bring, push = f"{bring}.", ""
     else:
         checking = (
             "`check(your_function)` below it says whether your answer is right and, if it can prove it, which mistake you made. "
             "`hint(...)` starts with a question. In a second terminal, `.venv/bin/grader watch` checks each save and "
             "shows the next thing to do."
         )
-        push = "If this folder is a repository on GitHub or GitLab, every push is graded, too: see the run's summary or report."
-    if without_solutions:
-        bring = "copy the notebooks that you worked on from the `notebooks/` of that hand-out over those of this one."
-    else:
-        bring = (
-            "copy the notebooks that you worked on from the `notebooks/` of that hand-out over those of this one, then run "
-            "`.venv/bin/grader update` in this folder. It puts your cells into this version of the lessons, and keeps the notebooks as "
-            "they were in `notebooks/backups/`."
+        bring += (
+            ", then run `.venv/bin/grader update` in this folder. It puts your cells into this version of the lessons, and keeps the "
+            "notebooks as they were in `notebooks/backups/`."
         )
+        push = "If this folder is a repository on GitHub or GitLab, every push is graded, too: see the run's summary or report."
     if torch:
         install = ["pip install -c constraints.txt uv", UV]
         build = "uv picks torch's build for this computer; without a GPU, it is several gigabytes smaller."

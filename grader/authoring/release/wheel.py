@@ -1,0 +1,106 @@
+"""The wheel of a hand-out: the engine that is running and, of a course's folder, what is not left out.
+
+The project's build backend makes it, from a folder that is laid out as a checkout is. A wheel carries all that this takes in
+grader/_course/ (see force-include in pyproject.toml), so that the running grader may itself come from one.
+
+Its version ends in a digest of what it holds, as in 0.2.0+c4f1a90b2: pip takes two wheels of one version for the same
+and would keep the first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from grader.course.course import GLOSSARY, Course, installed_folder
+from grader.course.stubs import encode, notebook
+
+ENGINE = Path(__file__).resolve().parents[2]
+PROJECT = "pyproject.toml"
+BESIDE = ("LICENSE", "README.md", "constraints.txt")  # what else a checkout has in its root and the build needs
+LEFT_OUT = ("_course", "__pycache__", ".ipynb_checkpoints", "zoo")
+_VERSION = re.compile(r'^version = "([^"+]+)[^"]*"$', re.MULTILINE)
+_TORCH = re.compile(r"^\s*(?:import|from) torch\b", re.MULTILINE)
+
+
+def build_wheel(course: Course, lessons: Sequence[str], without_solutions: bool = False) -> tuple[str, bytes]:
+    """(file name, bytes) of the engine with these lessons and no others; the same course gives the same bytes.
+
+    without_solutions: its course has notebooks, figures and data, and nothing that judges.
+    """
+    from hatchling.builders.wheel import WheelBuilder
+
+    files = staged(course, lessons, without_solutions)
+    with tempfile.TemporaryDirectory(prefix="release-") as place:
+        for name, data in files.items():
+            path = Path(place, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        (wheel,) = WheelBuilder(place).build(directory=str(Path(place, "dist")), versions=["standard"])
+        return Path(wheel).name, Path(wheel).read_bytes()
+
+
+def staged(course: Course, lessons: Sequence[str], without_solutions: bool = False) -> dict[str, bytes]:
+    """The files that the wheel is built from, by path; pyproject.toml with the version that they get."""
+    files = {f"grader/{path}": data for path, data in _below(ENGINE).items()}
+    files |= {name: _installed(name) for name in BESIDE}
+    files |= course_files(course, lessons, without_solutions)
+    files[".gitignore"] = b""  # the build leaves out what the nearest one names
+    files[PROJECT] = _VERSION.sub(r'version = "\1"', _installed(PROJECT).decode()).encode()
+    listed = "\n".join(f"{name} {hashlib.sha256(data).hexdigest()}" for name, data in sorted(files.items()))
+    digest = hashlib.sha256(listed.encode()).hexdigest()[:8]  # behind a letter, since 007 would become 7
+    files[PROJECT] = _VERSION.sub(rf'version = "\1+c{digest}"', files[PROJECT].decode()).encode()
+    return files
+
+
+def course_files(course: Course, lessons: Sequence[str], without_solutions: bool = False) -> dict[str, bytes]:
+    """A course's folder without what is left out. Its index keeps the names of all lessons: their notebooks are told from others."""
+    files = {f"notebooks/{name}.ipynb": encode(course.handed_out(name, lessons)).encode() for name in lessons}
+    if course.glossary(lessons):
+        files[f"notebooks/{GLOSSARY}"] = course.glossary(lessons).encode()
+    files["solutions/index.json"] = course.index_text().encode()
+    title = (
+        "" if "title" in course.about else f"title = {json.dumps(course.title)}\n"
+    )  # else the folder's name, another one there
+    about = course.solutions / "course.toml"
+    files["solutions/course.toml"] = title.encode() + (about.read_bytes() if about.is_file() else b"")
+    for name in ("shared", *lessons):
+        files |= {f"solutions/{name}/{path}": data for path, data in _below(course.folder(name)).items()}
+    if without_solutions:
+        shows = re.compile(r"notebooks/.*|solutions/(?:[^/]+|shared/(?:figures|data)/.*|[^/]+/figures\.py)")
+        return {name: data for name, data in files.items() if shows.fullmatch(name)}
+    for name in (
+        lessons
+    ):  # of the solved notebook only the numbers that the prose quotes: they come from a run, which nobody repeats
+        quoted = notebook([], {"lesson": name, "quoted": [list(pair) for pair in course.quoted(name)]})
+        files[f"solutions/{name}.ipynb"] = encode(quoted).encode()
+    return files
+
+
+def constraints() -> bytes:
+    """The tested versions."""
+    return _installed("constraints.txt")
+
+
+def needs_torch(course: Course, lessons: Sequence[str]) -> bool:
+    """Whether a source, a specification, a figure or a probe of these lessons imports torch."""
+    files = (data for name in lessons for path, data in _below(course.folder(name)).items() if path.endswith(".py"))
+    return any(map(course.needs_torch, lessons)) or any(_TORCH.search(data.decode()) for data in files)
+
+
+def _installed(name: str) -> bytes:
+    return (installed_folder() / name).read_bytes()
+
+
+def _below(top: Path) -> Mapping[str, bytes]:
+    """The files of a folder by path, in order."""
+    paths = []
+    for folder, inside, names in os.walk(top):
+        inside[:] = [name for name in inside if name not in LEFT_OUT]
+        paths += [Path(folder, name) for name in names if not name.startswith(".")]
+    return {path.relative_to(top).as_posix(): path.read_bytes() for path in sorted(paths) if path.is_file()}
