@@ -29,7 +29,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import psutil
 
-
 from grader.course.course import open_course
 from grader.notebook.sending import Sender, now, post
 from grader.room.message import Event

@@ -10,7 +10,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from grader.worker.originals import BUILTINS, is_a, memory, of_torch
-from grader.worker.probes import ContractError, Run, build, called, gradients, parameter, returned
+from grader.worker.probes import ContractError, Run, called, gradients, parameter, returned
 
 __builtins__ = BUILTINS
 

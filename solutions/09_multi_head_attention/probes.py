@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import torch
-from numpy import array, int64
 from torch.nn import Linear, Module, MultiheadAttention
 
 from grader.worker.originals import BUILTINS, of_torch

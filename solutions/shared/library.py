@@ -30,7 +30,10 @@ def others(rng: np.random.Generator, *shapes: tuple[int, ...]) -> tuple[tuple[Ar
 def after_others(rng: np.random.Generator, case: Case, *shapes: tuple[int, ...]) -> Case:
     """The case of a module that has read inputs of these shapes before."""
     return replace(
-        case, probe="shared.probes.after_others", reading=None, options={**case.options, "earlier": others(rng, *shapes)}
+        case,
+        probe="shared.probes.after_others",
+        reading=None,
+        options={**case.options, "earlier": others(rng, *shapes)},
     )
 
 

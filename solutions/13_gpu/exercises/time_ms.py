@@ -27,13 +27,7 @@ class time_ms:
         def case(key, title, device, plan, as_device=False, **kwargs):
             options = {"plan": plan, "kwargs": kwargs, "as_device": as_device}
             return Case(
-                key,
-                title,
-                (device,),
-                probe="probes_clock.timing",
-                options=options,
-                names=("device",),
-                reading=reading,
+                key, title, (device,), probe="probes_clock.timing", options=options, names=("device",), reading=reading
             )
 
         seven = {"warmup": 2, "repeats": 7}
