@@ -129,7 +129,9 @@ def write(folder: Path, text: str = SOURCE) -> None:
     (lesson / "lesson.py").write_text(text, encoding="utf-8")
     (lesson / "lesson.toml").write_text(f'title = "{LESSON.title}"\nquestion = "?"\noutcome = "{LESSON.outcome}"\n')
     (lesson / "exercises" / "double.py").write_text("from tests.small_lesson import EXERCISE as double\n")
-    texts = "".join(f'    "{id}": MistakeText("{id}", "{id}", "{id}"),\n' for id in (f"TY{number}" for number in range(1, 10)))
+    texts = "".join(
+        f'    "{id}": MistakeText("{id}", "{id}", "{id}"),\n' for id in (f"TY{number}" for number in range(1, 10))
+    )
     shared = folder / "solutions" / "shared" / "mistakes"
     shared.mkdir(parents=True, exist_ok=True)
     (shared / "__init__.py").write_text(f"from grader.course.spec import MistakeText\n\nTEXTS = {{\n{texts}}}\n")

@@ -1,4 +1,4 @@
-"""Routes through the course for a workshop, docs/teaching/README.md: what is chosen stands here, its time is computed."""
+"""Routes through the course for a workshop, docs/teaching/README.md: the course says what is chosen, its time is computed."""
 
 from __future__ import annotations
 
@@ -37,84 +37,20 @@ class Route:
     stops: tuple[Stop, ...]
 
 
-ROUTES = (
-    Route(
-        "90 minutes: attention by hand",
-        90,
-        "For people who have heard of attention and want to compute it once themselves. Learners need matrix products and some NumPy. "
-        "It ends with the learners' own attention on three tokens, and with a proof that published numbers for it are wrong.",
-        (
-            Stop(
-                "00_start_here",
-                work=("hard_lookup",),
-                without=("Break it on purpose: how sharp?", "What a soft look-up is good for"),
+def routes_of(course: Course) -> tuple[Route, ...]:
+    """The routes that the course's course.toml describes."""
+    return tuple(
+        Route(
+            one["title"],
+            one["minutes"],
+            " ".join(one["about"].split()),
+            tuple(
+                Stop(stop["lesson"], stop.get("until", ""), tuple(stop.get("work", ())), tuple(stop.get("without", ())))
+                for stop in one["stops"]
             ),
-            Stop(
-                "01_three_tokens",
-                "three_token_attention",
-                ("attention_scores", "softmax_rows", "three_token_attention"),
-            ),
-        ),
-    ),
-    Route(
-        "Half a day: from a look-up to a causal mask",
-        240,
-        "Four hours of work, with a break after lesson 01. Learners need NumPy; PyTorch is used only as a library of arrays. "
-        "It ends with the mask that lets a model learn from all positions of a text at once without seeing the future.",
-        (
-            Stop("00_start_here", without=("What a soft look-up is good for",)),
-            Stop("01_three_tokens", "three_token_attention"),
-            Stop("02_softmax", "softmax"),
-            Stop(
-                "03_scaled_dot_product_attention",
-                "scaled_dot_product_attention",
-                ("project_qkv", "scaled_dot_product_attention"),
-                without=("What real matrices look like", "Projections that you design"),
-            ),
-            Stop("06_masks", "causal_mask"),
-        ),
-    ),
-    Route(
-        "Two days: to a language model",
-        720,
-        "Two days of six hours, not counting breaks: lessons 00 to 05 on the first day, the others on the second. Learners need classes "
-        "in Python and the chain rule. It ends with a small language model that the learners wrote and trained.",
-        (
-            Stop(
-                "00_start_here",
-                work=("hard_lookup",),
-                without=("Break it on purpose: how sharp?", "What a soft look-up is good for"),
-            ),
-            Stop("01_three_tokens", "three_token_attention"),
-            Stop("02_softmax", "softmax"),
-            Stop(
-                "03_scaled_dot_product_attention",
-                "scaled_dot_product_attention",
-                ("project_qkv", "scaled_dot_product_attention"),
-                without=("What real matrices look like", "Projections that you design", "Why no loops"),
-            ),
-            Stop(
-                "05_numpy_to_pytorch",
-                "SelfAttention",
-                ("attention_torch", "SelfAttention"),
-                without=("Between NumPy and PyTorch",),
-            ),
-            Stop(
-                "06_masks",
-                "masked_attention",
-                ("causal_mask", "masked_attention"),
-                without=("Three languages for one mask",),
-            ),
-            Stop("09_multi_head_attention", "MultiHeadAttention"),
-            Stop(
-                "11_causal_multi_head_attention",
-                work=("CausalMultiHeadAttention", "TransformerBlock"),
-                without=("Before or after the sum?",),
-            ),
-            Stop("12_language_model", without=("One position that never learned", "What the heads look at")),
-        ),
-    ),
-)
+        )
+        for one in course.about.get("routes", ())
+    )
 
 
 def path(course: Course) -> Path:
@@ -124,14 +60,14 @@ def path(course: Course) -> Path:
 def page(course: Course) -> str:
     """The page for instructors: the notes of each lesson, then the routes with their times."""
     parts = [
-        "<!-- `grader build` makes this page; the routes are in grader/authoring/routes.py -->",
+        "<!-- `grader build` makes this page; the routes are in solutions/course.toml -->",
         "# Teaching with this course",
         f"Reading times assume {reading.WORDS_A_MINUTE} words or {reading.LINES_A_MINUTE} lines of code a minute. "
         "All times are for learners who work alone; add time for discussions.",
         "## Notes on each lesson",
         _lessons(course),
     ]
-    for route in ROUTES if course.installed else ():
+    for route in routes_of(course):
         parts += [f"## {route.title}", route.about, _table(course, route)]
     return "\n\n".join(parts) + "\n"
 
