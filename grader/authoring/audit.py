@@ -20,7 +20,7 @@ import numpy as np
 from grader.authoring import build
 from grader.course import percent, references
 from grader.course.course import Course
-from grader.course.patches import Patch, PatchError, applied
+from grader.course.patches import Patch, applied
 from grader.course.spec import SEED, Case, Exercise, Lesson
 from grader.course.stubs import BEGIN, END, learner_notebook, stubbed
 from grader.judging.judge import judge
@@ -76,7 +76,10 @@ def audit(course: Course, names: Sequence[str]) -> Findings:
             )
         findings.problems += _given_away(course, name, cells, lesson)
         for exercise in lesson.exercises:
-            _examine(findings, name, exercise, stubs[exercise.name])
+            try:
+                _examine(findings, name, exercise, stubs[exercise.name])
+            except AuthorError as error:
+                findings.problems += map(str, error.problems)
     findings.problems += _unknown_texts(course, names)
     mean = np.mean([row.mistakes for row in findings.rows]) if findings.rows else WANTED_MISTAKES
     if mean < WANTED_MISTAKES:
@@ -123,7 +126,7 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) ->
     for mistake in exercise.mistakes:
         try:
             wrong = references.wrong(exercise, mistake)
-        except PatchError:
+        except AuthorError:
             continue  # told above
         verdict = judge(exercise, Live(exercise.name, wrong))
         if verdict.passed:
@@ -155,8 +158,8 @@ def _patches(exercise: Exercise) -> Iterator[str]:
             continue
         try:
             changed = applied(references.edits_of(exercise, mistake.wrong), references.normal_forms(exercise))
-        except PatchError as error:
-            yield f"the patch of mistake {mistake.id} does not apply: {error}"
+        except AuthorError as error:
+            yield f"{mistake.id}: {error}"
             continue
         text = "\n".join(map(_code, changed.values()))
         if text in known:

@@ -15,7 +15,7 @@ from typing import Any
 
 from grader.cli import author, classroom, collect, grade, learner, release, room, watch
 from grader.cli.arguments import course, lesson_name
-from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, STOPPED, complain
+from grader.cli.exits import BAD_INPUT, NOT_GRADED, PASSED, STOPPED, complain
 from grader.cli.options import COMMANDS
 from grader.course.course import COURSE_ENV, open_course
 from grader.notebook.unjudged import ELSEWHERE
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         return complain(str(error), BAD_INPUT)
     except AuthorError as error:
-        return complain("\n".join(map(str, error.problems)), NOT_PASSED)
+        return complain("\n".join(map(str, error.problems)), BAD_INPUT)
     except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PASSED

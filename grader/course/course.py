@@ -19,7 +19,6 @@ import re
 import sys
 import threading
 import tomllib
-import traceback
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +30,7 @@ from typing import Any
 
 from grader.course import opening, percent, prose, stubs
 from grader.course.spec import Exercise, Lesson, MistakeText
-from grader.util.errors import AuthorError, InputError, LintError
+from grader.util.errors import AuthorError, InputError, LintError, author_slip
 from grader.util.files import write_whole
 
 # Lessons import torch, references and mistakes seed the process's generators, and stray output is caught by replacing
@@ -213,7 +212,7 @@ class Course:
             except AuthorError:
                 raise
             except Exception as error:  # whatever an author's file may do
-                raise AuthorError([author_slip(self.root, error, folder / "lesson.toml")]) from error
+                raise AuthorError([author_slip(error, f"solutions/{name}/lesson.toml")]) from error
 
     def _specification(self, lesson: str, exercise: str) -> Exercise:
         path = self.folder(lesson) / "exercises" / f"{exercise}.py"
@@ -465,18 +464,6 @@ class Course:
     def former_names(self, lesson: str) -> tuple[str, ...]:
         """The names that a lesson had."""
         return tuple(old for old, new in self.renamed.items() if new == lesson)
-
-
-def author_slip(root: Path, error: Exception, otherwise: Path) -> LintError:
-    """An exception in an author's file as one sentence, with that file and line."""
-    if isinstance(error, SyntaxError):
-        path, line, sentence = Path(error.filename or otherwise), error.lineno or 0, f"this is not Python: {error.msg}."
-    else:
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(str(root))]
-        frames = [frame for frame in frames if "solutions" in Path(frame.filename).relative_to(root).parts] or []
-        path, line = (Path(frames[-1].filename), frames[-1].lineno or 0) if frames else (otherwise, 0)
-        sentence = f"{type(error).__name__}: {error}."
-    return LintError(path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path), line, sentence)
 
 
 def _text(path: Path) -> str:

@@ -23,12 +23,15 @@ The functions of the body are plain ones: nothing is ever made of the class, whi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import wraps
 from inspect import cleandoc
 from typing import Any
 
 from grader.course.patches import patch
 from grader.course.spec import Case, Exercise, Mistake, MistakeText, Property
+from grader.util.errors import AuthorError, author_slip
 from grader.worker.values import Tensor
 
 __all__ = ["Case", "MistakeText", "Property", "Tensor", "exercise", "holds", "mistake", "patch"]
@@ -55,7 +58,16 @@ def mistake(*ways: Any, says: str = "", why: str = "", evidence: str = "") -> De
 
 def holds(title: str, needs: tuple[str, ...] = ()) -> Callable[[Callable[..., str | None]], Property]:
     """Makes a property of a function (see `spec.Property`)."""
-    return lambda check: Property(title, check, needs)
+
+    def declare(check: Callable[..., str | None]) -> Property:
+        @wraps(check)
+        def checked(*arguments: Any) -> str | None:
+            with _as_author_slip(check.__module__):
+                return check(*arguments)
+
+        return Property(title, checked, needs)
+
+    return declare
 
 
 def exercise(**fields: Any) -> Callable[[type], Exercise]:
@@ -91,11 +103,24 @@ def _with_probes_of(module: str, cases: Callable) -> Callable:
     lesson = module.split(".")[1] if module.count(".") > 1 else ""
 
     def named(rng: Any) -> Iterator[Case]:
-        for case in cases(rng):
-            own = case.probe.count(".") == 1
-            yield replace(case, probe=f"{lesson}.{case.probe}") if own else case
+        with _as_author_slip(module):
+            for case in cases(rng):
+                own = case.probe.count(".") == 1
+                yield replace(case, probe=f"{lesson}.{case.probe}") if own else case
 
     return named
+
+
+@contextmanager
+def _as_author_slip(module: str) -> Iterator[None]:
+    """What the code of a specification raises is its author's slip, told with file and line; a missing library is none."""
+    try:
+        yield
+    except (AuthorError, ImportError):
+        raise
+    except Exception as error:
+        otherwise = f"solutions/{'/'.join(module.split('.')[1:])}.py"
+        raise AuthorError([author_slip(error, otherwise)]) from error
 
 
 def _in_turn(declared: Mapping[str, Declared]) -> tuple[Mistake, ...]:

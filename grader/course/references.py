@@ -9,8 +9,9 @@ from types import ModuleType
 from typing import Any
 
 from grader.course.course import Course
-from grader.course.patches import Edit, Patch, applied, edits, hunk_lines, normal
+from grader.course.patches import Edit, Patch, PatchError, applied, edits, hunk_lines, normal
 from grader.course.spec import Exercise, Mistake, MistakeText
+from grader.util.errors import AuthorError, LintError
 
 
 def explained(course: Course, id: str) -> MistakeText:
@@ -73,8 +74,12 @@ def _normal_forms(course: Course, lesson: str, name: str) -> dict[str, str]:
 
 
 def edits_of(exercise: Exercise, patch: Patch) -> tuple[Edit, ...]:
-    """Where a patch changes the reference. Raises: PatchError."""
-    return edits(patch, normal_forms(exercise), exercise.name)
+    """Where a patch changes the reference. Raises: AuthorError where it does not fit."""
+    try:
+        return edits(patch, normal_forms(exercise), exercise.name)
+    except PatchError as error:
+        file = f"solutions/{exercise.lesson}/exercises/{exercise.name}.py"
+        raise AuthorError([LintError(file, 0, f"a mistake's patch does not apply: {error}")]) from None
 
 
 def patched(exercise: Exercise, changes: tuple[Edit, ...]) -> Any:

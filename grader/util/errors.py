@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,3 +33,19 @@ class AuthorError(Exception):
     def __init__(self, problems: Sequence[LintError]) -> None:
         super().__init__("\n".join(map(str, problems)))
         self.problems = tuple(problems)
+
+
+def author_slip(error: Exception, otherwise: str) -> LintError:
+    """An exception in a file of a course as one sentence, with that file and line. otherwise: the file where no frame is of one."""
+    if isinstance(error, SyntaxError):
+        place, line, sentence = error.filename or "", error.lineno or 0, f"this is not Python: {error.msg}."
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        place, line = next(((one.filename, one.lineno or 0) for one in reversed(frames) if _below_course(one)), ("", 0))
+        sentence = f"{type(error).__name__}: {error}."
+    _, found, rest = place.replace("\\", "/").rpartition("/solutions/")
+    return LintError(f"solutions/{rest}" if found else otherwise, line, sentence)
+
+
+def _below_course(frame: traceback.FrameSummary) -> bool:
+    return "/solutions/" in frame.filename.replace("\\", "/")

@@ -309,3 +309,32 @@ def test_a_check_in_the_folder_s_notebooks_finds_it(mine, place, found):
     )
     assert done.returncode == 0, done.stderr
     assert (found in done.stdout) if found else ("PASSED" not in done.stdout), done.stdout
+
+
+# --- a slip of the author's is the author's ---------------------------------------------------
+
+SLIPS = {
+    "in a case": ("rng.normal(size=(4, 5))", "rng.norml(size=(4, 5))", "exercises/center_rows.py:13: AttributeError: "),
+    "in a patch": ('patch("x - ", "")', 'patch("y - ", "")', "'y - ' occurs 0 times in the solution of center_rows"),
+}
+
+
+@pytest.mark.parametrize("kind", SLIPS)
+def test_an_author_s_slip_is_told_with_its_file_and_line(mine, capsys, kind):
+    old, new, sentence = SLIPS[kind]
+    _spec(mine, old, new)
+    assert main(["audit", "--course", str(mine)]) == 1
+    told = capsys.readouterr()
+    assert sentence in told.out + told.err and "a mistake in the grader itself" not in told.err
+
+
+def test_a_property_that_fails_is_told_with_its_file_and_line(mine, capsys):
+    _spec(
+        mine,
+        "    mistakes = {",
+        '    @holds("a row sums to 0")\n    def sums(case, parts):\n        return parts["nothing"]\n\n    mistakes = {',
+    )
+    _spec(mine, "import Case, exercise, mistake, patch", "import Case, exercise, holds, mistake, patch")
+    assert main(["audit", "--course", str(mine)]) == 1
+    told = capsys.readouterr()
+    assert "exercises/center_rows.py:17: KeyError: 'nothing'." in told.out + told.err
