@@ -31,7 +31,7 @@ def from_cells(exercise_name: str, *texts: str) -> Live:
     """Runs learner cells over the lesson's given cells and takes what they define."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     given = [cell.text for cell in open_course().cells(open_course().lesson_of(exercise_name)) if cell.role == "given"]
-    sources = Sources(tuple(texts))
+    sources = Sources(tuple(texts), open_course().given_names)
     for text in (*given, *texts):
         filename = f"<test cell {next(_numbers)}>"
         linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)

@@ -1,4 +1,7 @@
-"""The house as CONTRIBUTING shows it: rooms that data passes, one above the other, and imports that point down."""
+"""The house as CONTRIBUTING shows it: rooms that data passes, one above the other, and imports that point down.
+
+The engine knows of no lesson: what is one lesson's own lies in the lesson's folder.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.course.course import open_course
 from tests.conftest import ROOT
 
 PACKAGE = ROOT / "grader"
@@ -110,3 +114,72 @@ def test_what_runs_beside_a_learner_s_code_knows_nothing_else():
     assert {
         _room(module) for name, imported in modules().items() if _room(name) == "worker" for module in imported
     } == {"worker"}
+
+
+# Where the engine may say the name of a lesson, and why.
+LESSONS_NAMED = {
+    ("cli/options.py", "01_three_tokens"): "an example in the help of an argument that takes lessons",
+    ("submission/submission.py", "01_three_tokens"): "an example of how to name a file that fits no lesson",
+    ("worker/operations.py", "scaled_dot_product_attention"): "torch's function, which a lesson is named after",
+}
+
+
+def test_the_engine_names_no_lesson():
+    """Neither by number nor by title nor by folder; docstrings and comments may, and so may what is listed above."""
+    found = {
+        (path.relative_to(PACKAGE).as_posix(), name)
+        for path in FILES.values()
+        for text, imported in _words(ast.parse(path.read_text(encoding="utf-8")))
+        for name in _lessons_in(text, imported)
+    }
+    assert found == set(LESSONS_NAMED)
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        ("lesson_05 = 1", {"lesson_05"}),
+        ("run(lesson_05=1)", {"lesson_05"}),
+        ("def lesson_12(): pass", {"lesson_12"}),
+        ("if name == '06_masks': pass", {"06_masks"}),
+        ("f'solutions/06_masks/{name}'", {"06_masks"}),
+        ("figures.three_tokens.draw()", {"three_tokens"}),
+        ("title = 'Reading heads'", {"Reading heads"}),
+        ("from solutions.shared import masks", {"masks"}),
+        ("import figures.gpu", {"gpu"}),
+        ("def f():\n    'As in 06_masks.'  # lesson_06", set()),
+        ("masks = 'positions'", set()),
+    ],
+)
+def test_what_counts_as_naming_a_lesson(code, names):
+    assert {name for word in _words(ast.parse(code)) for name in _lessons_in(*word)} == names
+
+
+def _words(tree: ast.Module):
+    """Each name and text in the code, docstrings left out, and whether an import says it."""
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if id(node) not in docstrings:
+            imported = isinstance(node, ast.alias | ast.ImportFrom)
+            yield from ((value, imported) for _, value in ast.iter_fields(node) if isinstance(value, str))
+
+
+def _lessons_in(text: str, imported: bool) -> set[str]:
+    """The lessons that a text names."""
+    return {named[0] for named in _lesson_names(imported).finditer(text)}
+
+
+@cache
+def _lesson_names(imported: bool) -> re.Pattern[str]:
+    """A folder's name of a single word, such as `masks`, says a lesson in an import alone."""
+    course, names = open_course(), ["lesson_[0-9]{2}"]
+    for folder in course.lessons():
+        short = folder[3:]
+        names += map(re.escape, [folder, course.lesson(folder).title, *([short] if "_" in short or imported else [])])
+    return re.compile(rf"(?<!\w)({'|'.join(names)})(?!\w)")

@@ -8,10 +8,11 @@ import sys
 
 import numpy as np
 import pytest
-from grader.data.smollm2 import CONFIG, WeightsError
 
 from grader.data import smollm2
 from tests import llama
+
+CONFIG, WeightsError = smollm2.CONFIG, smollm2.WeightsError
 
 SAID = {" Paris": 0.773, " the": 0.065}  # what the reference below gives after "The capital of France is"
 

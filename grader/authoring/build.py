@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from grader.authoring import teaching
 from grader.authoring.lint import proofread
-from grader.course import prose
+from grader.course import patches, prose
 from grader.course.course import Course
 from grader.course.percent import Cell
 from grader.course.spec import Lesson
@@ -72,8 +73,14 @@ def _built_from(course: Course, name: str) -> str:
     drawing = Path(__file__).resolve().parents[1] / "figures"
     shared = course.solutions / "shared"
     folders = [course.folder(name), course.folder(name) / "exercises", shared / "figures", shared / "data", drawing]
-    files = [path for folder in folders for path in sorted(folder.glob("*.py"))]
-    return digest("\0".join(file.read_text(encoding="utf-8") for file in files))
+    files = [path for folder in folders for path in sorted(folder.glob("*.py")) if path.name != "lesson.py"]
+    return digest("\0".join([course.source(name), *map(_code, files)]))
+
+
+@cache
+def _code(path: Path) -> str:
+    """A file without comments, none of which changes what a cell shows."""
+    return patches.normal(path.read_text(encoding="utf-8"))
 
 
 def _stale_text(path: Path, built: str) -> str:
@@ -90,6 +97,7 @@ def _stale_solution(path: Path, built: dict[str, Any]) -> str:
         stored = json.loads(path.read_text(encoding="utf-8"))
         bare = [_without_outputs(cell) for cell in stored["cells"]]
         code = [cell for cell in stored["cells"] if cell["cell_type"] == "code"]
+        stored["metadata"]["grader"].pop("torch", None)
         if bare != built["cells"] or stored["metadata"] != built["metadata"]:
             return "is older than its source, its specification or its figures."
         if not all(cell["execution_count"] for cell in code):

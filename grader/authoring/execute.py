@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from importlib import metadata
 from typing import Any
 
 from grader.authoring import kernel, teaching
@@ -46,11 +47,20 @@ def build(course: Course, name: str) -> None:
     for cell, (count, shown) in zip(solved["cells"], outputs, strict=True):
         if cell["cell_type"] == "code":
             cell["execution_count"], cell["outputs"] = count, shown
+    solved["metadata"]["grader"]["torch"] = torch_version()
     learner = learner_notebook(name, cells, lesson, said, course.nav_links(name), course.opening(name))
     write_whole(course.notebook_path(name), encode(learner))
     write_whole(course.solution_path(name), encode(solved))
     teaching.path(course, name).parent.mkdir(parents=True, exist_ok=True)
     write_whole(teaching.path(course, name), teaching.page(course, name, cells, lesson, said))
+
+
+def torch_version() -> str:
+    """Of the torch that is installed, '' for none: beside the files that it was built from, what a stored run depends on."""
+    try:
+        return metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def _ask_for(course: Course, needs: str, file: str) -> None:

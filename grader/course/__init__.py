@@ -1,1 +1,1 @@
-"""The course as authors write it: lessons, one file per exercise; mistakes; references; stubs."""
+"""What a course is: its folder, specifications, patches of references, notebooks made from a source."""

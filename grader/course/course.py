@@ -28,7 +28,7 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
-from grader.course import opening, percent, prose, stubs
+from grader.course import opening, outcome_texts, percent, prose, stubs
 from grader.course.spec import Exercise, Lesson, MistakeText
 from grader.util.errors import AuthorError, InputError, LintError, author_slip
 from grader.util.files import write_whole
@@ -231,8 +231,10 @@ class Course:
 
     @_once
     def shared_texts(self) -> dict[str, MistakeText]:
-        """The mistakes that several lessons share, solutions/shared/mistakes/, by id."""
-        return self.module("shared.mistakes").TEXTS if (self.solutions / "shared" / "mistakes").is_dir() else {}
+        """The mistakes that several lessons share, by id: solutions/shared/mistakes/, and those that any exercise may hold."""
+        has_own = (self.solutions / "shared" / "mistakes").is_dir()
+        own = self.module("shared.mistakes").TEXTS if has_own else {}
+        return {**own, **{text.id: text for text in outcome_texts.TEXTS if text.id not in own}}
 
     def mistake_text(self, id: str) -> MistakeText:
         """What is said of a mistake; lessons' own texts are found too. Raises: KeyError for an unknown id."""

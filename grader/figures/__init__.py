@@ -1,4 +1,4 @@
-"""The figures of the lessons.
+"""What figures are drawn with: panels, matrices, bars, sliders; the lessons' own are in their folders.
 
 A lesson's own figures live in its folder, solutions/01_three_tokens/figures.py, and are reached as
 `figures.three_tokens.some_figure(...)`. They take data or functions and end in `show(fig, alt=…)`:

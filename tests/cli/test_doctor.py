@@ -65,7 +65,7 @@ def test_what_only_a_checkout_needs_is_no_illness_elsewhere(monkeypatch, checkou
 def test_the_repair_is_one_that_there_is(monkeypatch, tmp_path):
     """A learner with a hand-out has neither make nor a checkout."""
     assert "make lab" in doctor._reinstall() and "[lab,torch]" in doctor._reinstall()
-    monkeypatch.setattr(open_course(), "home", lambda: tmp_path)
+    monkeypatch.setattr(doctor, "installed_folder", lambda: tmp_path)
     assert "make" not in doctor._reinstall() and "pip install -r requirements.txt" in doctor._reinstall()
 
 
@@ -138,7 +138,7 @@ def test_the_version_and_the_lessons_are_told(monkeypatch, capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"grader {open_course().edition()}\n"
     monkeypatch.setattr(open_course(), "lessons", tuple)
-    assert not doctor._lessons().well
+    assert "nothing is judged" in doctor._lessons().found
 
 
 def test_lessons_that_need_no_torch_do_not_miss_it(monkeypatch, tmp_path):
@@ -146,6 +146,8 @@ def test_lessons_that_need_no_torch_do_not_miss_it(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor, "installed", lambda name: False)
     monkeypatch.setattr(doctor, "_in_checkout", lambda: False)
     monkeypatch.setattr(doctor, "requires", lambda name: ["numpy>=1.26", "torch>=2.4"])
+    assert signs(tmp_path)["torch"].well, "the course's own wheel leaves it to an extra"
+    monkeypatch.setattr(doctor, "version", lambda name: "0.1.0+c4f1a90b2")
     assert not signs(tmp_path)["torch"].well
     monkeypatch.setattr(open_course(), "lessons", lambda: ("00_start_here", "08_attention_backward"))
     assert signs(tmp_path)["torch"].found == "not installed, and not needed for these lessons"

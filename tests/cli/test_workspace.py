@@ -432,7 +432,7 @@ def test_a_session_s_folder_is_meant_unless_one_stands_in_another(tmp_path, monk
         (tmp_path / name).mkdir()
     (tmp_path / "mine" / "01_small.ipynb").touch()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(open_course(), "CONTRACT", {"01_small": ()})
+    monkeypatch.setattr(open_course(), "exercises", {"01_small": ()})
     monkeypatch.setenv("ATTENTION_COURSE_FOLDER", str(tmp_path / "mine"))
     assert workspace.folder(None) == Path("mine") and workspace.folder(Path("other")) == Path("other")
     for place, meant in (("mine", Path(".")), ("below", tmp_path / "mine")):

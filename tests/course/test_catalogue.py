@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from grader.course.mistakes import GROUPS, TEXTS
 from torch import nn
 
+from grader.course import outcome_texts
+from grader.course.course import open_course
+
+TEXTS = open_course().shared_texts()
+GROUPS = (*open_course().module("shared.mistakes").GROUPS, outcome_texts.TEXTS)
 IDS = (
     [f"SM{i}" for i in range(1, 7)]
     + [f"SD{i}" for i in range(1, 9)]

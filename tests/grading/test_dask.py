@@ -154,7 +154,7 @@ def test_workers_with_another_version_of_the_course_are_refused(refused, monkeyp
     monkeypatch.setattr(module.batch, "close_sandboxes", lambda: None)
     checked = module.Cluster(open_course(), refused[0])
     try:
-        monkeypatch.setattr(checked._client, "run", lambda function, **_: {"tcp://there": real() + "x"})
+        monkeypatch.setattr(checked._client, "run", lambda function, **_: {"tcp://there": real(open_course()) + "x"})
         with pytest.raises(InputError, match="another version of the course"):
             checked._check()
         monkeypatch.setattr(checked._client, "run", lambda function, **_: {})

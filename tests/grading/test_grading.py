@@ -201,10 +201,10 @@ def test_lessons_asked_for_and_absent_count(graded):
 def test_what_the_grader_cannot_do_is_not_the_learner_s_zero(graded, monkeypatch):
     real = references.reference
 
-    def broken(name):
-        if name == "double":
+    def broken(exercise):
+        if exercise.name == "double":
             raise RuntimeError("no reference")
-        return real(name)
+        return real(exercise)
 
     from grader.judging import judge
 

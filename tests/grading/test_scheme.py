@@ -176,7 +176,7 @@ def test_a_continued_run_says_what_it_keeps(run, capsys):
 def test_another_course_or_less_isolation_is_refused(run, capsys, monkeypatch, options):
     assert run() == 0
     with monkeypatch.context() as patch:
-        patch.setattr(dask_pool, "course_digest", lambda: "another")
+        patch.setattr(dask_pool, "course_digest", lambda course: "another")
         assert run(*options) == 2 and "another course, or another version of this one" in capsys.readouterr().err
     monkeypatch.setattr(batch, "isolation_of", lambda pool, settings: "full")
     assert run(*options) == 2

@@ -125,7 +125,7 @@ def test_one_who_saves_all_the_time_keeps_nobody_waiting(watching, tmp_path):
         save(tmp_path / name, toy.solved())
     hers = [save(tmp_path / "eve", toy.solved(), f"{number}.ipynb") for number in range(5)]
     watcher = watching()
-    watcher._threads = by_hand = ByHand((), 7, 2.0)
+    watcher._threads = by_hand = ByHand(open_course(), (), 7, 2.0)
     graded = []
     for save_number in range(15):
         for path in hers:
@@ -380,8 +380,9 @@ def test_lessons_with_and_without_torch_are_graded_side_by_side(tmp_path):
     code = (
         "import sys\n"
         "from pathlib import Path\n"
+        "from grader.course.course import open_course\n"
         "from grader.grading.watch.worker_threads import Task, WorkerThreads\n"
-        "threads, files = WorkerThreads((), 7, 20.0), sorted(Path(sys.argv[1]).glob('*/*.ipynb'))\n"
+        "threads, files = WorkerThreads(open_course(), (), 7, 20.0), sorted(Path(sys.argv[1]).glob('*/*.ipynb'))\n"
         "for number, file in enumerate(files): threads.add(Task((False, 0, number), file.parent, file), 3)\n"
         "found = [threads.results.get(timeout=100) for file in files]\n"
         "threads.close()\n"

@@ -24,6 +24,7 @@ from tests import small_class, toy_course as toy
 from tests.conftest import WHOLE_GRID
 
 UTF16 = json.dumps(toy.solved()).encode("utf-16")
+GIVEN = open_course(toy.FOLDER).given_names
 RULES = {name: (("attention", "softmax"), ("einsum_products",)) for name in toy.EXERCISES}
 DEPTHS = (13, 95, 5_000) if WHOLE_GRID else (95, 5_000)
 # Each statement and expression that holds others: what stands before and after what it holds.
@@ -191,7 +192,7 @@ def told(reader, path: Path) -> str:
     if submission.message:
         return submission.message
     plan = submission.plan(toy.NAME)
-    found = reader.sources(plan.own_texts, RULES)
+    found = reader.sources(plan.own_texts, RULES, GIVEN)
     return next(
         (one.sentence for one, _ in found.values() if one is not None),
         "".join(plan.absent.values()) if not plan.owners else "",
@@ -401,7 +402,9 @@ def test_a_reader_reads_what_is_read_here(monkeypatch, tmp_path, reader):
         assert there == here
         plans = [read_submission(open_course(), path, reader=each).plan(toy.NAME) for each in (reader, LocalReader())]
         assert plans[0] == plans[1] and plans[0].own_texts
-        assert reader.sources(plans[0].own_texts, RULES) == LocalReader().sources(plans[0].own_texts, RULES)
+        assert reader.sources(plans[0].own_texts, RULES, GIVEN) == LocalReader().sources(
+            plans[0].own_texts, RULES, GIVEN
+        )
 
 
 @pytest.mark.alike  # test_links.py has a whole class graded by both

@@ -6,7 +6,7 @@ That a name was changed is seen besides, and the source that does so is refused 
 
 from __future__ import annotations
 
-import importlib
+import sys
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -22,6 +22,7 @@ from grader.judging.judge import judge
 from grader.sandbox.sandbox import Sandbox
 from grader.source.policy import Sources, offence
 from grader.submission.plan import Plan, RunCell
+from grader.worker import probes
 from grader.worker.probes import BASIC
 from tests.conftest import WHOLE_GRID
 from tests.live import Live
@@ -120,16 +121,16 @@ def narrowed(name: str) -> Any:
 
 def probe_names(name: str) -> list[str]:
     """The names of the probe's module; without WHOLE_GRID every fifth, other ones for each exercise of a module."""
-    module = importlib.import_module(
-        "grader.worker.probes." + narrowed(name).cases(np.random.default_rng(0))[0].probe.partition(".")[0]
-    )
+    probe = narrowed(name).cases(np.random.default_rng(0))[0].probe
+    probes.find(probe)
+    module = sys.modules[probes.module_of(probe)]
     names = [one for one in vars(module) if not one.startswith("__") and not isinstance(getattr(module, one), dict)]
     return names if WHOLE_GRID else names[EXERCISES.index(name) % 5 :: 5]
 
 
 @pytest.fixture(scope="module")
 def sandbox():
-    with Sandbox(20.0, torch=True) as made:
+    with Sandbox(20.0, torch=True, probes=open_course().probe_texts()) as made:
         yield made
 
 

@@ -54,7 +54,7 @@ def all_three(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(place))
         with Sandbox(timeout_s=3.0) as by_grade.sandbox:
-            by_watch.threads = WorkerThreads(open_course(), (), 7, 3.0)
+            by_watch.threads = WorkerThreads(open_course(toy.FOLDER), (), 7, 3.0)
             yield place
             by_watch.threads.close()
             batch.close_sandboxes()

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from grader.course import outcome_texts
 from grader.course.course import open_course
 from grader.course.spec import SEED
 from grader.judging import outcomes
@@ -102,12 +103,17 @@ def test_what_shows_in_two_results_alone_is_not_named(exercise):
 
 
 def test_each_has_a_text_and_each_text_can_be_found():
-    assert {text.id for text in open_course().module("shared.mistakes.outcomes").TEXTS} == {
-        outcome.id for outcome in outcomes.OUTCOMES
-    } | {"RS9", "RS10", "RS14", "RS15", "RS16", "RS17"}
+    assert {text.id for text in outcome_texts.TEXTS} == {outcome.id for outcome in outcomes.OUTCOMES} | {
+        "RS9",
+        "RS10",
+        "RS14",
+        "RS15",
+        "RS16",
+        "RS17",
+    }
     assert all(
         open_course().shared_texts()[text.id].wrong and open_course().shared_texts()[text.id].right
-        for text in open_course().module("shared.mistakes.outcomes").TEXTS
+        for text in outcome_texts.TEXTS
     )
 
 

@@ -7,10 +7,13 @@ import time
 import numpy as np
 import pytest
 
+from grader.course.course import open_course
 from grader.course.spec import Case
 from grader.judging.runtime_policy import einsum_missing
 from grader.source.policy import Sources, offence
 from grader.worker.values import Observation
+
+GIVEN = open_course().given_names
 
 FORBIDDEN_ATTENTION = {
     "called": "def attend(q, k, v):\n    return F.scaled_dot_product_attention(q, k, v)",
@@ -37,7 +40,7 @@ FORBIDDEN_ATTENTION = {
 
 @pytest.mark.parametrize("text", FORBIDDEN_ATTENTION.values(), ids=FORBIDDEN_ATTENTION.keys())
 def test_ready_made_attention_is_found(text):
-    found = offence("attend", ("attention",), (), Sources((text,)))
+    found = offence("attend", ("attention",), (), Sources((text,), GIVEN))
     assert found is not None
     assert "from scratch" in found.sentence or "cannot be checked" in found.sentence
 
@@ -54,7 +57,7 @@ FORBIDDEN_SOFTMAX = {
 
 @pytest.mark.parametrize("text", FORBIDDEN_SOFTMAX.values(), ids=FORBIDDEN_SOFTMAX.keys())
 def test_a_ready_made_softmax_is_found(text):
-    assert offence("mine", ("softmax", "attention"), (), Sources((text,))) is not None
+    assert offence("mine", ("softmax", "attention"), (), Sources((text,), GIVEN)) is not None
 
 
 FORBIDDEN_LOSSES = {
@@ -72,14 +75,14 @@ FORBIDDEN_LOSSES = {
 
 @pytest.mark.parametrize("text", FORBIDDEN_LOSSES.values(), ids=FORBIDDEN_LOSSES.keys())
 def test_a_ready_made_cross_entropy_is_found(text):
-    found = offence("mine", ("softmax", "cross_entropy", "attention"), (), Sources((text,)))
+    found = offence("mine", ("softmax", "cross_entropy", "attention"), (), Sources((text,), GIVEN))
     assert "log-sum-exp or cross entropy" in found.sentence
 
 
 def test_cross_entropy_made_of_ones_own_functions_is_allowed():
     helpers = "def log_softmax(x):\n    return x\ndef logsumexp(x):\n    return x"
     own = "def cross_entropy(x, t):\n    return logsumexp(x) - log_softmax(x)[t]\ndef mine(x, t):\n    return cross_entropy(x, t)"
-    assert offence("mine", ("softmax", "cross_entropy", "attention"), (), Sources((helpers, own))) is None
+    assert offence("mine", ("softmax", "cross_entropy", "attention"), (), Sources((helpers, own), GIVEN)) is None
 
 
 ALLOWED = {
@@ -98,18 +101,18 @@ ALLOWED = {
 
 @pytest.mark.parametrize("text", ALLOWED.values(), ids=ALLOWED.keys())
 def test_a_solution_of_ones_own_is_allowed(text):
-    assert offence("attend", ("softmax", "attention"), (), Sources((text,))) is None
+    assert offence("attend", ("softmax", "attention"), (), Sources((text,), GIVEN)) is None
 
 
 def test_comparing_with_torch_in_another_cell_is_no_offence():
     own = "def attend(q, k, v):\n    return q"
     comparing = "def compare():\n    return F.scaled_dot_product_attention(q, k, v) - attend(q, k, v)\ncompare()"
-    assert offence("attend", ("attention",), (), Sources((own, comparing))) is None
+    assert offence("attend", ("attention",), (), Sources((own, comparing), GIVEN)) is None
 
 
 def test_the_sentence_says_what_was_called_and_the_line_where():
     text = "def attend(q, k, v):\n    return F.scaled_dot_product_attention(q, k, v)"
-    found = offence("attend", ("attention",), (), Sources((text,)))
+    found = offence("attend", ("attention",), (), Sources((text,), GIVEN))
     assert "`torch.nn.functional.scaled_dot_product_attention`" in found.sentence
     assert found.line == "return F.scaled_dot_product_attention(q, k, v)"
 
@@ -124,7 +127,7 @@ def test_the_sentence_says_what_was_called_and_the_line_where():
     ],
 )
 def test_fetching_the_answer_from_the_course_is_refused(text):
-    assert offence("attend", (), (), Sources((text,))) is not None
+    assert offence("attend", (), (), Sources((text,), GIVEN)) is not None
 
 
 @pytest.mark.parametrize(
@@ -138,7 +141,7 @@ def test_fetching_the_answer_from_the_course_is_refused(text):
     ],
 )
 def test_a_product_besides_einsum_is_found(text):
-    assert "einsum" in offence("f", (), ("einsum_products",), Sources((text,))).sentence
+    assert "einsum" in offence("f", (), ("einsum_products",), Sources((text,), GIVEN)).sentence
 
 
 def test_both_products_by_einsum_are_needed():
@@ -175,7 +178,7 @@ def test_a_single_query_tells_nothing():
 
 @pytest.mark.parametrize("text", ["def f(:", "x = " + "(" * 300 + ")" * 300, "\0"])
 def test_unreadable_source_is_survived(text):
-    assert offence("f", ("attention",), (), Sources((text,))) is None
+    assert offence("f", ("attention",), (), Sources((text,), GIVEN)) is None
 
 
 @pytest.mark.parametrize(
@@ -184,9 +187,9 @@ def test_unreadable_source_is_survived(text):
     ids=["long", "deep", "deeper than is parsed"],
 )
 def test_a_cell_too_large_to_be_read_is_refused_where_something_is_forbidden(text):
-    found = offence("f", ("softmax",), (), Sources((text,)))
+    found = offence("f", ("softmax",), (), Sources((text,), GIVEN))
     assert found is not None and "too long" in found.sentence
-    assert offence("f", (), (), Sources((text,))) is None
+    assert offence("f", (), (), Sources((text,), GIVEN)) is None
 
 
 OWN = "def attend(q, k, v):\n    w = torch.softmax(q @ k.mT, -1)\n    return w @ v, w\n"
@@ -244,7 +247,7 @@ INNOCENT = {
 @pytest.mark.parametrize("cells", INNOCENT.values(), ids=INNOCENT.keys())
 def test_what_does_not_belong_to_the_answer_is_innocent(cells):
     forbids = ("attention",) if OWN in cells else ("softmax", "attention")  # OWN calls torch's softmax
-    assert offence("attend", forbids, (), Sources(cells)) is None
+    assert offence("attend", forbids, (), Sources(cells, GIVEN)) is None
 
 
 HIDDEN = {
@@ -282,7 +285,7 @@ HIDDEN = {
 
 @pytest.mark.parametrize("cells", HIDDEN.values(), ids=HIDDEN.keys())
 def test_what_comes_to_the_answer_by_a_detour_is_found(cells):
-    assert offence("attend", ("attention",), (), Sources(cells)) is not None
+    assert offence("attend", ("attention",), (), Sources(cells, GIVEN)) is not None
 
 
 @pytest.mark.parametrize(
@@ -300,7 +303,7 @@ def test_what_comes_to_the_answer_by_a_detour_is_found(cells):
     ],
 )
 def test_a_library_with_gradients_is_found_where_the_answer_uses_it(text, found):
-    assert (offence("f", ("torch",), (), Sources((text,))) is not None) == found
+    assert (offence("f", ("torch",), (), Sources((text,), GIVEN)) is not None) == found
 
 
 @pytest.mark.parametrize(
@@ -313,13 +316,13 @@ def test_a_library_with_gradients_is_found_where_the_answer_uses_it(text, found)
     ],
 )
 def test_a_product_s_own_name_or_a_hidden_one(text, found):
-    assert (offence("f", (), ("einsum_products",), Sources((text,))) is not None) == found
+    assert (offence("f", (), ("einsum_products",), Sources((text,), GIVEN)) is not None) == found
 
 
 def _seconds(*cells):
     """What reading takes of the processor, and the offence found."""
     started = time.process_time()
-    found = offence("attend", ("attention",), (), Sources(cells))
+    found = offence("attend", ("attention",), (), Sources(cells, GIVEN))
     return time.process_time() - started, found
 
 
@@ -374,12 +377,14 @@ def test_names_that_lead_to_each_other_at_every_time_are_given_up_with_a_sentenc
     cell = "\n".join(LONG["functions called at every time"])
     seconds, found = _seconds(cell, "def attend(q, k, v): return a")
     assert "too long" in found.sentence and seconds < 5
-    assert offence("attend", (), (), Sources((cell, "def attend(q, k, v): return a"))) is None
+    assert offence("attend", (), (), Sources((cell, "def attend(q, k, v): return a"), GIVEN)) is None
 
 
 def test_code_that_is_too_deep_to_be_read_is_not_passed_over():
     """With more stack, which a cell can ask for, the worker's Python compiles what the one here gives up."""
     deep = "def attend(q, k, v): return F.scaled_dot_product_attention(q, k, v)\nz = " + "+".join("1" * 20_000)
-    found = offence("attend", ("attention",), (), Sources((deep,)))
+    found = offence("attend", ("attention",), (), Sources((deep,), GIVEN))
     assert found is not None and "too deeply" in found.sentence
-    assert offence("attend", ("attention",), (), Sources(("def attend(q, k, v): return q\n", "z = (1\n"))) is None
+    assert (
+        offence("attend", ("attention",), (), Sources(("def attend(q, k, v): return q\n", "z = (1\n"), GIVEN)) is None
+    )

@@ -14,12 +14,13 @@ from grader.source.closed import CLOSED_MODULES, CLOSED_NAMES, CLOSED_TORCH, FIN
 from grader.source.policy import Sources, offence
 from tests.live import from_cells
 
+GIVEN = open_course().given_names
 OWN = "def attend(q, k, v):\n    w = torch.softmax(q @ k.mT, -1)\n    return w @ v, w\n"
 
 
 def refused(*cells: str) -> bool:
     """Whether `attend` is, and for what the notebook does to the watch."""
-    found = offence("attend", ("attention",), (), Sources(cells))
+    found = offence("attend", ("attention",), (), Sources(cells, GIVEN))
     return found is not None and "cannot be checked" in found.sentence
 
 
@@ -242,8 +243,8 @@ LOOKS = {
 
 @pytest.mark.parametrize("text", LOOKS.values(), ids=LOOKS.keys())
 def test_a_cell_that_only_looks_is_no_offence(text):
-    assert offence("attend", ("attention",), (), Sources((text, OWN))) is None
-    assert offence("attend", ("attention",), (), Sources((OWN, text))) is None
+    assert offence("attend", ("attention",), (), Sources((text, OWN), GIVEN)) is None
+    assert offence("attend", ("attention",), (), Sources((OWN, text), GIVEN)) is None
 
 
 @pytest.mark.parametrize(
@@ -268,27 +269,31 @@ def test_what_a_branch_binds_hides_no_library():
     ):
         text = "def attend(q, k, v):\n    return F.scaled_dot_product_attention(q, k, v)"
         for cells in ((hiding, text), (text, hiding)):
-            assert "from scratch" in offence("attend", ("attention",), (), Sources(cells)).sentence, cells
+            assert "from scratch" in offence("attend", ("attention",), (), Sources(cells, GIVEN)).sentence, cells
     for hiding in ("if 0:\n    np = 1", "np = np", "n = np", "from numpy import *\nif 0:\n    matmul = 1"):
         for call in (
             "np.matmul(q, k)",
             *(["n.matmul(q, k)"] if hiding == "n = np" else ()),
             *(["matmul(q, k)"] if "*" in hiding else ()),
         ):
-            found = offence("f", (), ("einsum_products",), Sources((hiding, f"def f(q, k, v):\n    return {call}")))
+            found = offence(
+                "f", (), ("einsum_products",), Sources((hiding, f"def f(q, k, v):\n    return {call}"), GIVEN)
+            )
             assert found is not None and "einsum" in found.sentence, (hiding, call)
     assert (
-        offence("attend", ("attention",), (), Sources(("F = softmax(x)", "def attend(q, k, v):\n    return q @ F")))
+        offence(
+            "attend", ("attention",), (), Sources(("F = softmax(x)", "def attend(q, k, v):\n    return q @ F"), GIVEN)
+        )
         is None
     )
 
 
 def test_nothing_is_refused_where_nothing_is_forbidden():
-    assert offence("attend", (), (), Sources(("import ctypes, sys as s\nx = f.__globals__", OWN))) is None
+    assert offence("attend", (), (), Sources(("import ctypes, sys as s\nx = f.__globals__", OWN), GIVEN)) is None
 
 
 def test_names_that_lead_to_each_other_end():
     chain = "\n".join(f"a{i} = a{i + 1}" for i in range(2000))
-    assert offence("attend", ("attention",), (), Sources((chain, OWN.replace("torch.", "a0.")))) is None
+    assert offence("attend", ("attention",), (), Sources((chain, OWN.replace("torch.", "a0.")), GIVEN)) is None
     around = "def g():\n" + "    a, b = a, b\n    a = b\n    b = a\n    a.jit\n" * 500
-    assert offence("attend", ("attention",), (), Sources((around, OWN))) is None
+    assert offence("attend", ("attention",), (), Sources((around, OWN), GIVEN)) is None

@@ -27,20 +27,23 @@ class Own(nn.Module):
         return torch.softmax(scores, dim=-1) @ self.w_v(x)
 """
 CODE = """
-import importlib, json, sys
+import json, sys
 import numpy as np, torch
 from torch import nn
 from types import SimpleNamespace
 from grader.worker import originals
 originals.of_torch()
-from grader.worker.probes import Run, find
+from grader.course.course import open_course
+from grader.worker.probes import Run, find, offer
 from grader.worker.values import describe
-reading = importlib.import_module("grader.course.lessons.06_masks.readings").buffer
+course = open_course()
+offer(course.probe_texts())
+reading = course.module("06_masks.readings").buffer
 names = ("w_q", "w_k", "w_v")
 options = dict(init=(4, 6), state={f"{name}.weight": np.ones((4, 4), np.float32) for name in names}, linear=names, no_bias=names, max_len=6)
 for module in json.loads(sys.argv[1]):
     exec(module)
-    sent = find("lesson_06.buffer")(Own, Run((torch.ones(2, 3, 4),), options=options))
+    sent = find("06_masks.probes.buffer")(Own, Run((torch.ones(2, 3, 4),), options=options))
     found = reading(SimpleNamespace(options=options), {name: describe(value) for name, value in sent.items()})
     print(*(bool(found[name].array) for name in ("the mask is a buffer", sys.argv[2])), "sympy" in sys.modules)
 """

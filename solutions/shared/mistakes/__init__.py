@@ -14,10 +14,9 @@ from .backward_and_dtype import TEXTS as BACKWARD_AND_DTYPE
 from .cache_and_beyond import TEXTS as CACHE_AND_BEYOND
 from .masks import TEXTS as MASKS
 from .multi_head import TEXTS as MULTI_HEAD
-from .outcomes import TEXTS as OUTCOMES
 from .positions import TEXTS as POSITIONS
 from .softmax import TEXTS as SOFTMAX
 
-GROUPS = (SOFTMAX, ATTENTION, MASKS, POSITIONS, MULTI_HEAD, BACKWARD_AND_DTYPE, CACHE_AND_BEYOND, OUTCOMES)
+GROUPS = (SOFTMAX, ATTENTION, MASKS, POSITIONS, MULTI_HEAD, BACKWARD_AND_DTYPE, CACHE_AND_BEYOND)
 
 TEXTS: dict[str, MistakeText] = {text.id: text for group in GROUPS for text in group}

@@ -1,4 +1,4 @@
-"""What became of a right result: mistakes that any exercise may hold (judging/outcomes.py)."""
+"""What is said of mistakes that any exercise of any course may hold, told by what became of a right result (judging/outcomes.py)."""
 
 from grader.course.spec import MistakeText
 

@@ -1,4 +1,7 @@
-"""The course's data, solutions/shared/data/: `from grader.data import dates` takes its module of that name."""
+"""The name under which a lesson imports the course's data and models; they are in its shared/data/.
+
+`from grader.data import dates` takes the module solutions/shared/data/dates.py of the kernel's course.
+"""
 
 from __future__ import annotations
 
