@@ -95,7 +95,7 @@ def mistaken(lesson: str) -> dict[str, list[str]]:
     for exercise in open_course().lesson(lesson).exercises:
         found[exercise.name] = []
         for mistake in exercise.mistakes[:MISTAKES]:
-            shown = check(exercise.name, references.wrong(open_course().exercise(exercise), mistake))
+            shown = check(exercise.name, references.wrong(exercise, mistake))
             if shown or mistake.id not in shown.verdict.mistakes:
                 found[exercise.name].append(
                     f"{mistake.id}: {shown.verdict.status}, {shown.verdict.mistakes}, {shown.verdict.headline}"

@@ -142,4 +142,6 @@ def install(monkeypatch, folder: Path, text: str = SOURCE) -> Course:
     write(folder, text)
     monkeypatch.setenv(COURSE_ENV, str(folder))
     kernel_course.cache_clear()
-    return open_course()
+    course = open_course()
+    course.reload()  # it may have been another text a moment ago
+    return course

@@ -49,8 +49,8 @@ def modules() -> dict[str, set[str]]:
             found[path.parent.name if path.stem == "__init__" else path.stem] |= names_in(path)
             found[path.parent.name].add(path.stem)
             found[path.parent.parent.name].add(path.parent.name)
-        if path.stem == "figures":
-            found["figures"].add(path.parent.name[3:])  # as `figures` finds a lesson's own
+    # `figures` finds the lessons' own.
+    found["figures"] |= {path.parent.name[3:] for path in (ROOT / "solutions").glob("[0-9][0-9]_*/figures.py")}
     return found
 
 

@@ -163,7 +163,6 @@ def test_contributing_s_shortest_way_to_a_course_of_one_s_own(alone, tmp_path):
     done = run(alone, *build, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert {path.relative_to(mine).as_posix() for path in mine.rglob("90_*.*")} == {
-        "solutions/90_center.py",
         "solutions/90_center.ipynb",
         "notebooks/90_center.ipynb",
         "docs/teaching/90_center.md",

@@ -43,7 +43,7 @@ figures.language_model.surprise({"a coin": 1 / 2, "a die": 1 / 6, "one of 102 ch
 # mean of that sum over the tokens is the loss with which language models of this kind are trained.
 #
 # The text is an excerpt of Python's own language reference (© Python Software Foundation; its notice and license lie beside it in
-# `grader/data`). The tokens are its single characters, each with a number:
+# `solutions/shared/data`). The tokens are its single characters, each with a number:
 
 # %% role="demo"
 text = figures.language_model.reference_text()

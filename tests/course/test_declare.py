@@ -12,7 +12,7 @@ class double:
     and nothing else."""
 
     def cases(rng):
-        yield "a case"
+        yield Case("small", "a case")
 
     @holds("it is even", needs=("one", "two"))
     def even(case, parts):
@@ -39,7 +39,7 @@ def test_the_class_becomes_the_specification():
     assert isinstance(double, Exercise)
     assert (double.name, double.task) == ("double", "Twice the number, and nothing else.")
     assert (double.points, double.minutes, double.container, double.hints[2]) == (3, 4, "number", "____")
-    assert list(double.cases(None)) == ["a case"]
+    assert [case.title for case in double.cases(None)] == ["a case"]
     assert [(held.title, held.needs) for held in double.properties] == [("it is even", ("one", "two"))]
 
 

@@ -77,7 +77,7 @@ def test_the_page_states_each_total():
 
 def test_a_page_that_is_older_than_the_lessons_is_stale(monkeypatch, tmp_path):
     place = tmp_path / "docs" / "teaching" / "README.md"
-    monkeypatch.setattr(routes, "path", lambda: place)
+    monkeypatch.setattr(routes, "path", lambda course: place)
     assert not routes.stale(open_course())  # an installed course has no docs/
     (tmp_path / "docs").mkdir()
     assert routes.stale(open_course())
