@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.course.declare import exercise, holds, mistake, patch
+from grader.course.declare import Case, exercise, holds, mistake, patch
 from grader.course.spec import Exercise
 
 
