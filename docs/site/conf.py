@@ -45,5 +45,7 @@ html_theme_options = {
 def setup(app):
     """Lets what is folded be called by its own words: the notebooks' template gives all of it the same label."""
     label = ' aria-label="Toggle hidden content"'
-    app.connect("html-page-context", lambda app, page, template, context, tree: context.update(
-        body=context.get("body", "").replace(label, "")))  # fmt: skip
+    app.connect(
+        "html-page-context",
+        lambda app, page, template, context, tree: context.update(body=context.get("body", "").replace(label, "")),
+    )

@@ -32,8 +32,12 @@ class Stale(Exception):
 
 def pages() -> dict[str, str]:
     """Where each file of the repository that has a page lies on the site: 'docs/instructors.md' → 'instructors.md'."""
-    found = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md",
-             "notebooks/glossary.md": "lessons/glossary.md"}  # fmt: skip
+    found = {
+        "README.md": "index.md",
+        "CONTRIBUTING.md": "contributing.md",
+        "CHANGELOG.md": "changelog.md",
+        "notebooks/glossary.md": "lessons/glossary.md",
+    }
     for path in sorted((ROOT / "docs").glob("*.md")):
         found[f"docs/{path.name}"] = path.name
     for path in sorted((ROOT / "docs" / "teaching").glob("*.md")):
@@ -92,8 +96,12 @@ def _lesson(name: str, source: str, page: str, place: Path) -> dict[str, Any]:
             text = _relinked("".join(cell["source"]), source, page, place)
             cells.append({**cell, "source": text})
             if len(cells) == 1:
-                cells.append(_said(f"*This page shows the lesson solved and run, its solutions folded. To work on it, download the "
-                                   f"{{download}}`notebook <../{DOWNLOADS}/{name}.ipynb>`.*"))  # fmt: skip
+                cells.append(
+                    _said(
+                        f"*This page shows the lesson solved and run, its solutions folded. To work on it, download the "
+                        f"{{download}}`notebook <../{DOWNLOADS}/{name}.ipynb>`.*"
+                    )
+                )
         else:
             if cell["metadata"]["grader"]["role"] == "exercise":
                 if cell["id"] not in stubs:
@@ -114,8 +122,11 @@ def _shown(output: dict[str, Any]) -> dict[str, Any]:
     """An output whose links to other notebooks, as those of progress(), lead to their pages."""
     if "text/html" not in output.get("data", {}):
         return output
-    page = re.sub(r' href="(\w+)\.ipynb"', lambda link: f' href="{link[1]}.html"' if link[1] in lessons() else "",
-                  "".join(output["data"]["text/html"]))  # fmt: skip
+    page = re.sub(
+        r' href="(\w+)\.ipynb"',
+        lambda link: f' href="{link[1]}.html"' if link[1] in lessons() else "",
+        "".join(output["data"]["text/html"]),
+    )
     return {**output, "data": {**output["data"], "text/html": page}}
 
 
