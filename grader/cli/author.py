@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from grader.cli.arguments import chosen
 from grader.cli.exits import NOT_PASSED, PASSED, complain
+from grader.course import index
 from grader.course.course import Course, open_course
 from grader.util.errors import AuthorError
 
@@ -73,6 +74,7 @@ def _built(names: Sequence[str], build: Callable[[Course, str], None], jobs: int
 
 
 def run_audit(options: argparse.Namespace) -> int:
+    index.gather(open_course())  # an id that is used twice, wherever that is
     from grader.authoring.audit import audit, render
 
     findings = audit(open_course(), chosen(options.lessons))

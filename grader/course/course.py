@@ -10,7 +10,6 @@ ROOT/notebooks/               what learners open, written by `grader build`, and
 
 from __future__ import annotations
 
-import ast
 import importlib
 import itertools
 import json
@@ -28,7 +27,7 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
-from grader.course import opening, outcome_texts, percent, prose, stubs
+from grader.course import index, opening, outcome_texts, percent, prose, stubs
 from grader.course.spec import Exercise, Lesson, MistakeText
 from grader.util.errors import AuthorError, InputError, LintError, author_slip
 from grader.util.files import write_whole
@@ -98,7 +97,7 @@ class Course:
         if not problems:
             try:
                 about = tomllib.loads(_text(self.solutions / "course.toml"))
-                self._read_index(json.loads(_text(self.index_path) or "null") or self.gather())
+                self._read_index(json.loads(_text(self.index_path) or "null") or index.gather(self))
             except AuthorError as error:
                 problems = list(map(str, error.problems))
             except (ValueError, KeyError, TypeError) as error:
@@ -144,12 +143,12 @@ class Course:
 
     # --- lessons, exercises, mistakes --------------------------------------------------------
 
-    def _read_index(self, index: dict[str, Any]) -> None:
+    def _read_index(self, content: dict[str, Any]) -> None:
         self.exercises: dict[str, tuple[str, ...]] = {
-            name: tuple(about["exercises"]) for name, about in index["lessons"].items()
+            name: tuple(about["exercises"]) for name, about in content["lessons"].items()
         }
-        self._with_torch = {name for name, about in index["lessons"].items() if about["torch"]}
-        self.given: dict[str, str] = index["given"]
+        self._with_torch = {name for name, about in content["lessons"].items() if about["torch"]}
+        self.given: dict[str, str] = content["given"]
 
     @property
     def judges(self) -> bool:
@@ -268,7 +267,7 @@ class Course:
         """Forgets what was read of the files: an author has changed them."""
         importlib.invalidate_caches()
         self._import_number()
-        self._read_index(self.gather())
+        self._read_index(index.gather(self))
 
     def module(self, name: str) -> Any:
         """A module of solutions/, as `shared.figures.machine` or `05_numpy_to_pytorch.figures`."""
@@ -296,73 +295,20 @@ class Course:
 
     # --- the index ---------------------------------------------------------------------------
 
-    def gather(self) -> dict[str, Any]:
-        """The index as it is to be. Raises: AuthorError for an author's slip, or a name or an id that is used twice."""
-        lessons: dict[str, Any] = {}
-        given: dict[str, str] = {}
-        for path in sorted(self.solutions.glob("[0-9][0-9]_*/lesson.py")):
-            name = path.parent.name
-            imports = self._imports(name)
-            names = [exercise.name for exercise in self.lesson(name).exercises]
-            torch = any(dotted.partition(".")[0] == "torch" for dotted in imports.values())
-            lessons[name] = {"exercises": names, "torch": torch}
-            given |= imports
-        problems = [*self._clashes(lessons)]
-        if problems:
-            raise AuthorError(problems)
-        return {"lessons": lessons, "given": dict(sorted(given.items()))}
-
     def index_text(self) -> str:
         """The index as its file has it, or as it is to be where there is none."""
-        return _text(self.index_path) or _index_text(self.gather())
+        return _text(self.index_path) or _index_text(index.gather(self))
 
     def index_is_stale(self) -> bool:
-        return _text(self.index_path) != _index_text(self.gather())
+        return _text(self.index_path) != _index_text(index.gather(self))
 
     def write_index(self) -> None:
         """Writes the index where the lessons hold something else, and takes it over."""
-        index = self.gather()
-        if _text(self.index_path) != _index_text(index):
-            write_whole(self.index_path, _index_text(index))
-        self._read_index(index)
+        content = index.gather(self)
+        if _text(self.index_path) != _index_text(content):
+            write_whole(self.index_path, _index_text(content))
+        self._read_index(content)
         self._results.pop(("lessons",), None)
-
-    def _clashes(self, lessons: dict[str, Any]) -> Iterator[LintError]:
-        """Exercises and mistakes whose name is used twice, with both places."""
-        places: dict[str, str] = {}
-        for name, about in lessons.items():
-            for exercise in about["exercises"]:
-                place = f"solutions/{name}/exercises/{exercise}.py"
-                if exercise in places:
-                    yield LintError(
-                        place, 0, f"{places[exercise]} is an exercise {exercise}, too; choose another name."
-                    )
-                places.setdefault(exercise, place)
-        texts = {id: (text, "solutions/shared/mistakes") for id, text in self.shared_texts().items()}
-        for name in lessons:
-            for exercise in self.lesson(name).exercises:
-                for text in exercise.texts:
-                    place = f"solutions/{name}/exercises/{exercise.name}.py"
-                    known, where = texts.setdefault(text.id, (text, place))
-                    if known != text:
-                        sentence = f"{text.id} is a mistake of {where}, too; choose another id, or leave `says` out."
-                        yield LintError(place, 0, sentence)
-
-    def _imports(self, lesson: str) -> dict[str, str]:
-        """What the given cells of a lesson import from elsewhere: the name, and what it stands for."""
-        imports: dict[str, str] = {}
-        for cell in (cell for cell in self.cells(lesson) if cell.role == "given"):
-            try:
-                nodes = list(ast.walk(ast.parse(cell.text)))
-            except SyntaxError as error:
-                file, line = self.relative(self.source_path(lesson)), cell.line + (error.lineno or 0)
-                raise AuthorError([LintError(file, line, f"this cell is not Python: {error.msg}.")]) from None
-            for node in nodes:
-                if isinstance(node, ast.Import):
-                    imports |= {alias.asname or alias.name.partition(".")[0]: alias.name for alias in node.names}
-                elif isinstance(node, ast.ImportFrom) and node.module != "grader":
-                    imports |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-        return imports
 
     # --- sources and notebooks ---------------------------------------------------------------
 
@@ -473,8 +419,8 @@ def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
-def _index_text(index: dict[str, Any]) -> str:
-    return json.dumps(index, indent=1) + "\n"
+def _index_text(content: dict[str, Any]) -> str:
+    return json.dumps(content, indent=1) + "\n"
 
 
 def _exercises_in(cells: Sequence[percent.Cell]) -> list[str]:
@@ -497,10 +443,22 @@ def _folder_problems(root: Path) -> Iterator[str]:
     for name in whole:
         if not _LESSON.fullmatch(name):
             yield f"--course {root}: a lesson is called NN_name, in letters, digits and underscores; {name} is not."
-    for number, count in Counter(name[:2] for name in whole).items():
-        if count > 1:
-            names = " and ".join(name for name in whole if name[:2] == number)
-            yield f"--course {root}: {names} have the same number; each lesson needs its own."
+    numbers = Counter(name[:2] for name in whole)
+    for number in (number for number, count in numbers.items() if count > 1):
+        names = " and ".join(name for name in whole if name[:2] == number)
+        yield f"--course {root}: {names} have the same number; each lesson needs its own."
+    if len(numbers) == len(whole):
+        yield from _exercises_twice(root)
+
+
+def _exercises_twice(root: Path) -> Iterator[str]:
+    """Exercises that two lessons specify, with both places."""
+    places: dict[str, str] = {}
+    for path in sorted(root.glob("solutions/[0-9][0-9]_*/exercises/*.py")):
+        place = path.relative_to(root).as_posix()
+        if path.stem in places:
+            yield f"{place}: {places[path.stem]} is an exercise {path.stem}, too; choose another name."
+        places.setdefault(path.stem, place)
 
 
 def _open_to_submissions() -> tuple[str, ...]:

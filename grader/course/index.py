@@ -1,0 +1,59 @@
+"""The index of a course, gathered from its lessons: by it one exercise is found without importing every lesson.
+
+A `Course` imports this module and is handed to it. The index holds each lesson's exercises in order, whether its own cells import torch, and what these cells import.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from grader.util.errors import AuthorError, LintError
+
+
+def gather(course: Any) -> dict[str, Any]:
+    """The index as it is to be. Raises: AuthorError for an author's slip, or a name or an id that is used twice."""
+    lessons: dict[str, Any] = {}
+    given: dict[str, str] = {}
+    for path in sorted(course.solutions.glob("[0-9][0-9]_*/lesson.py")):
+        name = path.parent.name
+        imports = _imports(course, name)
+        names = [exercise.name for exercise in course.lesson(name).exercises]
+        torch = any(dotted.partition(".")[0] == "torch" for dotted in imports.values())
+        lessons[name] = {"exercises": names, "torch": torch}
+        given |= imports
+    problems = [*_clashes(course, lessons)]
+    if problems:
+        raise AuthorError(problems)
+    return {"lessons": lessons, "given": dict(sorted(given.items()))}
+
+
+def _clashes(course: Any, lessons: Iterable[str]) -> Iterator[LintError]:
+    """Mistakes whose id is used twice, with both places; of exercises, the course has told when it was opened."""
+    texts = {id: (text, "solutions/shared/mistakes") for id, text in course.shared_texts().items()}
+    for name in lessons:
+        for exercise in course.lesson(name).exercises:
+            for text in exercise.texts:
+                place = f"solutions/{name}/exercises/{exercise.name}.py"
+                known, where = texts.setdefault(text.id, (text, place))
+                if known != text:
+                    sentence = f"{text.id} is a mistake of {where}, too; choose another id, or leave `says` out."
+                    yield LintError(place, 0, sentence)
+
+
+def _imports(course: Any, lesson: str) -> dict[str, str]:
+    """What the given cells of a lesson import from elsewhere: the name, and what it stands for."""
+    imports: dict[str, str] = {}
+    for cell in (cell for cell in course.cells(lesson) if cell.role == "given"):
+        try:
+            nodes = list(ast.walk(ast.parse(cell.text)))
+        except SyntaxError as error:
+            file, line = course.relative(course.source_path(lesson)), cell.line + (error.lineno or 0)
+            raise AuthorError([LintError(file, line, f"this cell is not Python: {error.msg}.")]) from None
+        for node in nodes:
+            if isinstance(node, ast.Import):
+                imports |= {alias.asname or alias.name.partition(".")[0]: alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module != "grader":
+                imports |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    return imports
