@@ -1,6 +1,7 @@
 """The index of a course, gathered from its lessons: by it one exercise is found without importing every lesson.
 
-A `Course` imports this module and is handed to it. The index holds each lesson's exercises in order, whether its own cells import torch, and what these cells import.
+A `Course` imports this module and is handed to it. The index holds each lesson's exercises in order, whether its own cells
+import torch, and what these cells import.
 """
 
 from __future__ import annotations
