@@ -91,7 +91,7 @@ TEXTS = (
         "notebook's own Q, K and V in place of its parameters. Then the first experiment may agree and every other one differs. Use the "
         "names in the function's first line, and restart the kernel to see which names are the notebook's.",
         "return np.array([[0.4, 0.4, 0.2]])",
-        "return weights @ values",
+        "return softmax(scores) @ V",
     ),
     MistakeText(
         "RS11",

@@ -509,7 +509,7 @@ def test_a_course_of_one_s_own_takes_the_place_of_this_one_in_its_wheel(tmp_path
         shutil.copytree(COURSE.folder(name), mine / "solutions" / name)
     shutil.copy(COURSE.solution_path(CHOSEN[0]), mine / "solutions")  # the numbers that its prose quotes
     own = open_course(mine)
-    assert release(open_course(), own, tmp_path / "out", own.lessons()).lessons == CHOSEN[:1]
+    assert release(own, tmp_path / "out", own.lessons()).lessons == CHOSEN[:1]
     assert not (mine / "solutions" / "index.json").exists(), "a course's folder stays as it is"
     with zipfile.ZipFile(next((tmp_path / "out").glob("wheels/*.whl"))) as wheel:
         index = json.loads(wheel.read("grader/_course/solutions/index.json"))
