@@ -25,7 +25,7 @@ TAKEN = 3  # of the answers of each exercise; the zoo's own test judges all of t
 
 @pytest.fixture(scope="module")
 def sandbox():
-    with Sandbox(20.0, torch=True) as made:
+    with Sandbox(20.0, torch=True, probes=open_course().probe_texts()) as made:
         yield made
 
 
