@@ -113,6 +113,5 @@ def _print_help(parser: argparse.ArgumentParser) -> int:
 
 class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-
         print(f"grader {open_course().edition()}")
         parser.exit()

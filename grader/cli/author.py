@@ -19,7 +19,6 @@ _CLOCK = re.compile(r"\b(?:perf_counter|timeit)\b")
 
 
 def run_build(options: argparse.Namespace) -> int:
-
     if options.check:
         return _check_builds(chosen(options.lessons))
     open_course().write_index()  # first: it may be a new lesson that is to be built

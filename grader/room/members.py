@@ -71,7 +71,6 @@ class Room:
 
     def __init__(self, course: Course, journal: RoomJournal, sentences: Mapping[str, str]) -> None:
         self.course = course
-        self.course = course
         self._journal, self._sentences = journal, sentences
         self._members: list[Member] = []
         self.code = journal.code
