@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -138,7 +139,7 @@ class LessonReport:
         """The exercises that could not be graded."""
         return tuple(v.exercise for v in self.verdicts if v.status == "could_not_grade")
 
-    @property
+    @cached_property  # a class's page asks for it once for each exercise of the course
     def score(self) -> float | None:
         return None if self.ungraded else hundredths(sum(self.earned(v) or 0 for v in self.verdicts))
 

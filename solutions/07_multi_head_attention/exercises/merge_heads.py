@@ -1,0 +1,57 @@
+"""The heads of each token side by side."""
+
+import numpy as np
+
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
+
+from ..shared import INTERLEAVED
+
+
+@exercise(points=2, minutes=6, difficulty=2, container="tensor")
+class merge_heads:
+    """Put the heads of each token side by side again."""
+
+    def cases(rng):
+        def case(key: str, title: str, shape: tuple[int, ...], grad: bool = False, dtype: str = "float32") -> Case:
+            return Case(key, title, (Tensor(rng.normal(size=shape).astype(dtype), None, grad),))
+
+        numbers = np.array([[[[0, 1], [4, 5]], [[2, 3], [6, 7]]]], np.float32)
+        yield Case("small", "two heads of two tokens", (Tensor(numbers),))
+        yield case("sizes", "all sizes different", (2, 3, 5, 4), True)
+        yield case("seen-again", "the same sizes, new numbers", (2, 3, 5, 4))
+        yield case("double", "float64", (3, 2, 4, 5), True, "float64")
+        yield case("square", "as many heads as tokens and as numbers in a head", (2, 3, 3, 3))
+        yield case("one-head", "one head", (2, 1, 4, 6))
+        yield case("single", "heads of one number", (2, 5, 3, 1))
+        yield case("one-token", "a batch of one, one token", (1, 3, 1, 2))
+        yield case("random", "sizes drawn at random", (2, *(int(n) for n in rng.integers((5, 9, 2), (8, 12, 5)))), True)
+        apart = np.asfortranarray(rng.normal(size=(2, 3, 5, 4)).astype(np.float32))
+        yield Case("strides", "a tensor that is not contiguous in memory", (Tensor(apart),))
+
+    hints = (
+        "In which order must the axes be, so that all numbers of one token lie side by side?",
+        "Undo the last step of `split_heads` first: the tokens return to axis 1. Then `reshape`.",
+        "B, H, T, d_head = x.shape\nreturn x.transpose(____, ____).reshape(B, T, ____)",
+    )
+
+    mistakes = {
+        "MH2": patch(".transpose(1, 2)", ""),
+        "MH4": patch("reshape", "view"),
+        "MU17": mistake(
+            patch(*INTERLEAVED),
+            says="The merged numbers were interleaved; head 0 should come first as a whole, then head 1.",
+            why="""With d_head moved in front of the heads, the first number of every head comes before the second of any. `w_o` then
+            meets them in an order that it was not trained with.""",
+        ),
+        "MU18": mistake(
+            patch("transpose(1, 2).reshape(b, t, num_heads * d_head)", "mean(dim=1)"),
+            says="The heads were averaged; they should lie side by side.",
+            why="A mean loses which head found what, and the width shrinks to d_head. Side by side all of it is kept.",
+        ),
+        "MU19": patch("return x.", "return x.detach()."),
+        "MU20": mistake(
+            patch(".reshape(b, t, num_heads * d_head)", ""),
+            says="The tokens are back at axis 1, but the heads still have an axis of their own.",
+            why="The numbers are in the right order; the last two axes should become one of num_heads · d_head.",
+        ),
+    }

@@ -1,0 +1,114 @@
+"""Each head's slice of every projected token."""
+
+import numpy as np
+
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
+
+from ..shared import DEALT, REFUSED, VIEWED
+
+HEADS = "x.reshape(b, t, num_heads, d_model // num_heads).transpose(1, 2)"
+SLICES = "torch.stack([x[..., h * d_head:(h + 1) * d_head] for h in range(num_heads)], dim=1)"
+
+
+@exercise(points=2, minutes=8, difficulty=2, container="tensor")
+class split_heads:
+    """Give each head its own slice of every projected token."""
+
+    def cases(rng):
+        def case(
+            key: str,
+            title: str,
+            shape: tuple[int, ...],
+            heads: int,
+            grad: bool = False,
+            dtype: str = "float32",
+            **more: str,
+        ) -> Case:
+            return Case(key, title, (Tensor(rng.normal(size=shape).astype(dtype), None, grad), heads), **more)
+
+        numbers = np.arange(8, dtype=np.float32).reshape(1, 2, 4)
+        yield Case("small", "two tokens, the numbers 0 to 7, two heads", (Tensor(numbers), 2))
+        yield case("sizes", "all sizes different", (2, 5, 12), 3, True)
+        yield case("seen-again", "the same sizes, new numbers", (2, 5, 12), 3)
+        yield case("double", "float64", (3, 4, 10), 5, True, "float64")
+        yield case("square", "as many heads as tokens and as numbers in a head", (2, 3, 9), 3)
+        yield case("one-head", "one head", (2, 4, 6), 1)
+        yield case("single", "as many heads as numbers", (2, 5, 4), 4)
+        yield case("one-token", "a batch of one, one token", (1, 1, 6), 2)
+        yield case(
+            "random", "sizes drawn at random", (2, int(rng.integers(9, 12)), 6 * int(rng.integers(2, 5))), 6, True
+        )
+        for d_model, heads in ((6, 4), (5, 2), (8, 3), (3, 4)):
+            yield case(
+                f"uneven-{d_model}",
+                f"{heads} heads do not divide d_model {d_model}",
+                (2, 3, d_model),
+                heads,
+                raises="ValueError",
+            )
+
+    @holds("head h holds the h-th slice of every projected token")
+    def slices(case, parts):
+        x, heads = case.args[0].array, case.args[1]
+        b, t, d_model = x.shape
+        wanted = x.reshape(b, t, heads, d_model // heads).swapaxes(1, 2)
+        far = (
+            np.abs(parts["result"] - wanted) > 0.05
+        )  # the right numbers in another precision are told by the comparison that follows
+        if not far.any():
+            return None
+        item, head, token, place = (int(i) for i in np.argwhere(far)[0])
+        came, want = parts["result"][item, head, token, place], wanted[item, head, token, place]
+        said = f"number {place} of head {head} is number {head * wanted.shape[-1] + place} of each token"
+        return f"{said}; for token {token} of item {item} that is {want:.4g}, and here it is {came:.4g}."
+
+    hints = (
+        "Token 0 is (0, 1, 2, 3) and there are two heads. Which numbers of token 0 does head 1 hold?",
+        "`x.view(B, T, num_heads, d_head)` names the axes in the order in which the numbers lie in memory. After that, exchange the "
+        "axes of tokens and heads.",
+        "B, T, d_model = x.shape\nif ____:\n    raise ValueError(...)\nreturn x.reshape(B, T, ____, ____).transpose(____, ____)",
+    )
+
+    mistakes = {
+        "MH1": patch(*VIEWED),
+        "MU1": mistake(
+            patch(*REFUSED),
+            patch(*REFUSED, "return", "d_head = d_model // num_heads\n    return", HEADS, SLICES),
+            patch(*REFUSED, HEADS, "torch.stack(x.chunk(num_heads, dim=-1), dim=1)"),
+            says="A d_model that num_heads does not divide is not refused with ValueError.",
+            why="""Each head takes d_model / num_heads numbers. With a remainder the failure comes later, as an error about
+            shapes that never mentions heads, or not at all: numbers or whole heads are silently lost.""",
+        ),
+        "MU4": mistake(
+            patch(*DEALT),
+            says="Heads took every num_heads-th number; each should be one contiguous slice of d_model.",
+            why="""`view(B, T, d_head, num_heads)` deals the numbers out like cards: head 0 of two gets the numbers 0, 2, 4, …. It
+            trains as well, and no weights of another model fit it.""",
+        ),
+        "MU13": mistake(
+            patch(".transpose(1, 2)", ""),
+            says="The axis of heads still comes after the tokens; (B, num_heads, T, d_head) was asked for.",
+            why="Matrix products take the last two axes, so with heads in that place no token is ever compared with another.",
+        ),
+        "MU14": mistake(
+            patch("transpose(1, 2)", "permute(2, 0, 1, 3)"),
+            says="The heads were put before the batch; (B, num_heads, T, d_head) was asked for.",
+            why="Batch first is a convention of the whole course: masks and losses rely on axis 0.",
+        ),
+        "MU15": mistake(
+            patch("num_heads, d_model // num_heads)", "d_model // num_heads, num_heads)"),
+            says="The number of heads and their width are exchanged.",
+            why="d_model = num_heads · d_head splits in two ways. `view(B, T, d_head, num_heads)` makes d_head heads.",
+        ),
+        "MU16": mistake(
+            patch("transpose(1, 2)", "permute(0, 2, 3, 1)"),
+            says="The last two axes were exchanged: each head came out as (d_head, T); (T, d_head) is expected.",
+            why="That is the shape of k.mT, which the scores q @ k.mT make for themselves. The split keeps one token per row.",
+        ),
+        "MU19": mistake(
+            patch("return x.", "return x.detach()."),
+            says="The graph is cut: the numbers are right, but no gradient reaches x.",
+            why="""Moving numbers about is differentiable, and torch records it. `detach()`, `.data`, NumPy and `torch.tensor(...)`
+            of a tensor drop the record, and nothing below learns.""",
+        ),
+    }

@@ -1,0 +1,153 @@
+"""A penalty on the scores in proportion to the distance, for each head at its own rate."""
+
+import numpy as np
+
+from grader.course.declare import Case, exercise, holds, mistake, patch
+
+SLOPES = "2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)"
+BIAS = "bias = -slopes[:, None, None] * distance"
+PUBLISHED = """2.0 ** (-8 * torch.arange(1, n + 1) / n)
+    more = 2.0 ** (-4 * torch.arange(1, 2 * n + 1, 2) / n)
+    slopes = torch.cat((slopes, more))[:num_heads]"""
+
+
+@exercise(points=2, minutes=8, difficulty=1, container="tensor")
+class alibi_bias:
+    """Compute a bias that lowers each score in proportion to the distance, at a different rate for each head."""
+
+    def cases(rng):
+        for num_heads, t in ((2, 3), (1, 4), (8, 3), (3, 5), (4, 2), (5, 4), (6, 6), (4, 1), (12, 3)):
+            yield Case(f"{num_heads}-{t}", f"num_heads {num_heads}, t {t}", (num_heads, t), rtol=1e-4, atol=1e-6)
+        num_heads, t = int(rng.integers(9, 16)), int(rng.integers(4, 9))
+        yield Case("random", "sizes drawn at random", (num_heads, t), rtol=1e-4, atol=1e-6)
+        yield Case("named", "both by name", (), {"num_heads": 7, "t": 3}, rtol=1e-4, atol=1e-6)
+        yield Case("many heads", "num_heads 32, t 14", (32, 14), show=False, rtol=1e-4, atol=1e-6)
+        yield Case(
+            "far", "150 tokens", (1, 150), stage="extremes", show=False
+        )  # beyond int8, and quick for three loops
+
+    @holds("no entry is above 0: the bias rewards no key")
+    def no_reward(case, parts):
+        highest = parts["result"].max()
+        return None if highest < 1e-6 else f"an entry is {highest:.4g}."
+
+    @holds("the bias depends on the distance, not on the direction")
+    def both_sides(case, parts):
+        bias = parts["result"]
+        apart = np.abs(bias - bias.swapaxes(-1, -2)).max()
+        return None if apart < 1e-5 else f"key j seen from i and key i seen from j differ by {apart:.4g}."
+
+    hints = (
+        "Which (t, t) matrix do all heads share, and by which one number does each head multiply it?",
+        "`torch.arange(t)` as a column minus itself as a row gives all i − j. Slopes of shape (num_heads, 1, 1) broadcast.",
+        "i = torch.arange(t)\ndistance = (i[:, None] - ____).abs()\n"
+        "slopes = 2.0 ** (-8 * (torch.arange(num_heads) + ____) / ____)\nreturn -slopes[____] * distance",
+    )
+
+    mistakes = {
+        "PO20": mistake(
+            patch("-slopes", "slopes"),
+            says="The minus sign is missing: the bias rewards distance, and it should lower the scores.",
+            why="""The bias is added to the scores, and softmax gives the larger score the larger weight. To prefer what is near, the
+            bias must fall with the distance.""",
+        ),
+        "PO21": mistake(
+            patch("arange(1, num_heads + 1)", "arange(num_heads)"),
+            says="The slopes began one step too early, at 1; the first head's should be 2^(−8/num_heads).",
+            why="""With h from 0 the exponent is −8(h + 1)/num_heads, so the last head's slope is 2⁻⁸ whatever their number.
+            Without the + 1 the first slope is 1.""",
+        ),
+        "PO22": mistake(
+            patch(".abs()", ""),
+            says="The absolute value is missing: later tokens are rewarded, and the bias should lower both sides.",
+            why="""i − j is negative for keys after the query, and minus times minus rewards the future. In a causal model a
+            mask hides that; here the bias depends on the distance alone.""",
+        ),
+        "PO23": mistake(
+            patch(".abs()", ".clamp(min=0)"),
+            says="Keys after the query were given no bias: the triangle above the diagonal is 0; both sides should have one.",
+            why="In a causal model the mask hides those keys anyway. Here the bias is −slope · abs(i − j), on both sides.",
+        ),
+        "PO24": mistake(
+            patch("-slopes", "-slopes.flip(0)"),
+            says="The slopes were put in reverse order, the flattest first; head 0 should have the steepest.",
+            why="2^(−8(h + 1)/num_heads) falls with h. Head 0 looks at what is near, the last head far back.",
+        ),
+        "PO25": mistake(
+            patch("* distance", "* distance ** 2"),
+            says="The distance was squared; the bias should be linear in it.",
+            why="ALiBi means attention with *linear* biases: two steps away cost twice what one step does.",
+        ),
+        "PO26": mistake(
+            patch("-8 * torch", "-torch", " / num_heads", ""),
+            says="The number of heads is never used: 2^(−(h + 1)) is right for eight only; use −8(h + 1)/num_heads as the exponent.",
+            why="""The example in the paper has 8 heads and slopes ½, ¼, …, 1/256. For another number of heads the same range, down
+            to 1/256, is divided into num_heads steps.""",
+        ),
+        "PO27": mistake(
+            patch(f"slopes = {SLOPES}", f"n = 2 ** int(math.log2(num_heads))\n    slopes = {PUBLISHED}"),
+            says="Another rule was used where num_heads is not a power of two; use one formula for all numbers.",
+            why="""The paper's published code takes the slopes of the next lower power of two and adds every second slope of
+            the next higher one. That is a good choice, too, but it gives other numbers than this exercise asks for.""",
+        ),
+        "PO28": mistake(
+            patch(
+                "return bias",
+                "future = positions > positions[:, None]\n    return bias.masked_fill(future, -torch.inf)",
+            ),
+            says="Keys after the query were set to −∞, a causal mask; only a bias is asked for.",
+            why="Bias and mask do different work. Kept apart, the same bias can be used in models that see both sides.",
+        ),
+        "PO29": mistake(
+            patch("-8 * torch", "-torch"),
+            says="The factor 8 is missing from the exponent: slope_h should be 2^(−8(h + 1)/num_heads).",
+            why="""With the 8 the slopes run down to 2⁻⁸ = 1/256, so the last head looks far back. Without it the last slope is ½,
+            and even that head looks mostly at tokens nearby.""",
+        ),
+        "PO30": mistake(
+            patch("1) / num", "1) // num"),
+            patch(SLOPES, "2.0 ** -(8 * torch.arange(1, num_heads + 1) // num_heads)"),
+            says="The exponent −8(h + 1)/num_heads was rounded to a whole number by `//`; divide with `/`.",
+            why="""For 1, 2, 4 and 8 heads the quotient is whole and nothing shows it. For 3 heads the exponents are −2⅔, −5⅓ and −8,
+            and rounding makes −3, −6 and −8 of them.""",
+        ),
+        "PO31": mistake(
+            *(
+                patch(SLOPES, f"torch.full((num_heads,), 2.0 ** {exponent})")
+                for exponent in ("(-8 / num_heads)", "(-8)")
+            ),
+            says="Every head was given the same slope; head h should have 2^(−8(h + 1)/num_heads).",
+            why="""Different slopes give the heads different ranges: a steep one reads the neighbors, a flat one the whole text. With one
+            slope all heads look equally far.""",
+        ),
+        "PO33": mistake(
+            patch(
+                f"{BIAS}\n    return bias",
+                """bias = torch.zeros(num_heads, t, t)
+    for h in range(num_heads):
+        bias[h] = -slopes[h] * distance
+        return bias""",
+            ),
+            says="Only head 0 was given a bias: perhaps a `return` is inside the loop; every head should have one.",
+            why="""A `return` ends the function at once. Inside a loop that is the end of its first turn, and the entries of the
+            other heads stay as they were made.""",
+        ),
+        "PO34": mistake(
+            patch(".abs()", ".abs().triu()"),
+            says="Keys before the query were given no bias: the triangle below the diagonal is 0; both sides should have one.",
+            why="""`triu` keeps what lies on and above the diagonal, the keys after the query. A causal model looks at none of those,
+            so nothing would be left of the bias. Here it is asked for on both sides.""",
+        ),
+        "PO37": mistake(
+            patch(SLOPES, f"({SLOPES}).long()"),
+            says="Every bias is 0: perhaps the slopes became whole numbers; they lie between 0 and 1 and should be floats.",
+            why="""A tensor of integers cuts off what follows the decimal point, and of a slope below 1 nothing is left. `2 ** -h` with a
+            tensor of integers is such a tensor; `2.0 ** -h` holds floats.""",
+        ),
+        "PO35": mistake(
+            patch(SLOPES, "2.0 ** -8 * torch.arange(1, num_heads + 1) / num_heads"),
+            says="Only −8 was used as the exponent, since `**` comes before `*` and `/`; put the whole exponent in brackets.",
+            why="""`**` binds closer than `*` and `/`. Without brackets the slopes are (h + 1)/num_heads times 2⁻⁸: they grow from
+            head to head by equal steps, where each should be a fixed fraction of the one before.""",
+        ),
+    }

@@ -1,0 +1,782 @@
+# %% [markdown]
+# # 08 · Positions
+#
+# **Attention does not know which token came first: how do we tell it?**
+#
+# **Before this lesson:** self-attention in torch (lesson 05), the causal mask (lesson 06), sine and cosine as the coordinates of a
+# point on a circle, `nn.Embedding`.
+#
+# "Dog bites man" is not news; "man bites dog" is. The words are the same, and only their order differs. In this
+# lesson you see that attention cannot tell the two apart, and why. Then you give it positions in four ways: as
+# learned vectors added to the tokens, as computed vectors added to the tokens, as a rotation of queries and keys, and
+# as a bias on the scores. At the end all four have to read texts longer than any that they were trained on.
+
+# %% role="given"
+import math
+
+import torch
+from torch import nn
+
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
+
+
+def attention(x, w_q, w_k, w_v):
+    """Self-attention as in lesson 05, without a mask: (output, weights)."""
+    q, k, v = x @ w_q, x @ w_k, x @ w_v
+    weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)
+    return weights @ v, weights
+
+# %% [markdown]
+# ## A bag of tokens
+#
+# We give each of the three words a random vector, take random matrices W_Q, W_K and W_V, and run attention over both orders.
+
+# %% [markdown]
+# @predict
+#
+# How does the output of *bites* differ between "dog bites man" and "man bites dog"?
+#
+# - **A** Not at all.
+# - **B** The weights of *dog* and *man* are exchanged, so the output differs.
+# - **C** A little, because neighbors count more.
+#
+# @answer
+#
+# **A.** *bites* compares its query with the keys of *dog*, *bites* and *man*. These three scores are the same in both sentences, and
+# so is the blend of the values. Nothing in softmax(Q Kᵀ / √d_k) V says where a key stands.
+#
+# @wrong
+#
+# If you said B, you gave a weight to a *place*; weights go to keys, and *dog* takes its key along wherever it stands. If you said C, you
+# thought of a convolution or a recurrent network, where the distance is built in.
+
+# %% role="demo"
+generator = torch.Generator().manual_seed(43)
+words = {word: torch.randn(4, generator=generator) for word in ("dog", "bites", "man")}
+projections = [torch.randn(4, 4, generator=generator) / 2 for _ in range(3)]
+orders = ["dog bites man".split(), "man bites dog".split()]
+outputs, weights = zip(*(attention(torch.stack([words[w] for w in order]), *projections) for order in orders))
+print("bites in 'dog bites man':", outputs[0][1])
+print("bites in 'man bites dog':", outputs[1][1])
+figures.positions.bag(orders, weights)
+assert torch.allclose(outputs[0], outputs[1].flip(0), atol=1e-5)
+
+# %% [markdown]
+# Each word gives every other word the same weight, wherever that word is in the sentence. If the tokens change
+# places, their outputs change places with them and are otherwise unchanged. The term for this is that attention is
+# *equivariant* to permutations. To attention, a sentence is a bag of words.
+#
+# ## Remedy 0: learn a row for each position
+#
+# The simplest remedy gives every position a vector of its own, adds it to the token at that position, and lets
+# training find its numbers. These vectors form a table of parameters with one row for each position,
+# `nn.Embedding(max_len, d_model)`. BERT (Devlin et al. 2019) and GPT-2 (Radford et al. 2019) do this.
+
+# %% role="demo"
+torch.manual_seed(43)
+table = nn.Embedding(3, 4)  # three positions; random rows here, trained ones in a model
+found = []
+for order in orders:
+    x = torch.stack([words[w] for w in order]) + table(torch.arange(3)).detach()
+    found.append(attention(x, *projections)[0][1])
+    print(f"bites in {' '.join(order)!r}:", found[-1])
+assert (found[0] - found[1]).abs().max() > 0.5
+try:
+    table(torch.tensor([3]))
+except IndexError as error:
+    print("position 3:", error)
+
+# %% [markdown]
+# Now the order counts. But the table has only as many rows as someone decided to give it, and it has nothing for the
+# position after the last one. Nor are the rows related to one another: that position 5 is next to position 6 has to
+# be learned from the data, and so for every pair of neighbors.
+#
+# ## Remedy 1: compute the rows
+#
+# The Transformer (Vaswani et al. 2017, section 3.5) computes the row of position $p$ instead of learning it. With $i$
+# counting *pairs* of columns from 0:
+#
+# $$PE(p, 2i) = \sin\!\left(p\,/\,10000^{2i/d_{model}}\right) \qquad PE(p, 2i+1) = \cos\!\left(p\,/\,10000^{2i/d_{model}}\right)$$
+#
+# Think of each pair as the hand of a clock: (cosine, sine) is a point on a circle, and it moves on by the same angle
+# from each position to the next. The first hand turns by 1 radian per position, and each further hand turns more
+# slowly. Together they tell the time: the fast hands say exactly where a token is among its neighbors, the slow ones
+# roughly where it is in the text. The base 10000 sets how slow the slowest hand is. At d_model = 512 the last pair has
+# the exponent 510/512, nearly 1, so its hand turns by about 1/10000 per position and takes
+# {{ 2 * math.pi * 10000 ** (510 / 512):,.0f }} positions to come around: the longest wavelength.
+#
+# The article whose table you computed in lesson 01 (Shaikh, *Unveiling the Math Behind Modern NLP Models*) prints this
+# code for it, and it is not alone (jadore801120/attention-is-all-you-need-pytorch#32):
+
+# %% role="given"
+def published_positions(n_positions, d_model):
+    """The code as it was published."""
+    pe = torch.zeros(n_positions, d_model)
+    for pos in range(n_positions):
+        for i in range(0, d_model, 2):
+            pe[pos, i] = math.sin(pos / (10000 ** (2 * i / d_model)))
+            pe[pos, i + 1] = math.cos(pos / (10000 ** (2 * i / d_model)))
+    return pe
+
+
+# %% role="demo" tags=["nbval-check-output"]
+for position, row in enumerate(published_positions(3, 4)):
+    print(position, " ".join(f"{number:8.4f}" for number in row))
+
+# %% [markdown]
+# @predict
+#
+# For d_model = 4, compute row 1 from the equation, all four numbers. (A calculator helps for sin 1 and cos 1; for small x, sin x ≈ x and
+# cos x ≈ 1 − x²/2.) Where do your numbers and the printed row differ? Which line of the code is at fault?
+#
+# @answer
+#
+# Pair 0 turns by 1 / 10000⁰ = 1: sin 1 = **0.8415**, cos 1 = **0.5403**. Pair 1 turns by 1 / 10000^(2/4) = 0.01: sin
+# 0.01 = **0.0100**, cos 0.01 = **0.99995**. The printed row has 0.0001 in column 2. (Its 1.0000 in column 3 is right
+# to four decimals, but only because the cosine changes so little.) In `range(0, d_model, 2)` the variable counts
+# columns: 0, 2, 4, … It *is* 2i already, so `2 * i` doubles the exponent. Both lines that compute an entry have this
+# fault.
+#
+# @wrong
+#
+# If all your numbers agree with the printed row, you took the i in the code for the i in the equation. The code
+# counts columns, and the equation counts pairs.
+
+# %% [markdown]
+# @exercise sinusoidal_positions
+#
+# `n_positions` ≥ 1, `d_model`, `base` → float tensor (n_positions, d_model)
+#
+# ```text
+# for each position p and each pair i = 0 … d_model/2 − 1:
+#     angle = p / base^(2i / d_model)
+#     result[p, 2i], result[p, 2i + 1] = sin(angle), cos(angle)
+# ```
+#
+# An odd `d_model` raises ValueError. If you are stuck, `hint(sinusoidal_positions)` in a new cell asks a question first.
+
+# %% role="exercise" exercise="sinusoidal_positions"
+def sinusoidal_positions(n_positions: int, d_model: int, base: float = 10000.0) -> torch.Tensor:
+    """A row of alternating sines and cosines for each position.
+
+    Returns: (n_positions, d_model); row p belongs to position p, counted from 0.
+    Raises:  ValueError where d_model is odd.
+    Source:  Vaswani et al. 2017, section 3.5.
+    """
+    # region solution
+    if d_model % 2:
+        raise ValueError(f"sine and cosine come in pairs, so d_model must be even; got {d_model}")
+    positions = torch.arange(n_positions)
+    two_i = torch.arange(0, d_model, 2, dtype=torch.float64)  # float64: angles reach thousands of radians
+    frequencies = base ** (-two_i / d_model)
+    angles = positions[:, None] * frequencies
+    sine, cosine = angles.sin(), angles.cos()
+    return torch.stack((sine, cosine), dim=-1).flatten(-2).float()
+    # endregion
+
+# %% role="check" exercise="sinusoidal_positions"
+check(sinusoidal_positions)
+
+# %% [markdown]
+# The published code raises nothing, and models train with it. What is lost? We call a column nearly constant if its standard deviation
+# over the positions is below 0.01: it says nearly the same everywhere. We count such columns at d_model = 512, for 50 positions.
+
+# %% role="payoff" exercise="sinusoidal_positions"
+if passed(sinusoidal_positions):
+    tables = {"published code": published_positions(50, 512), "your function": sinusoidal_positions(50, 512)}
+    spread = {name: table.std(dim=0, correction=0) for name, table in tables.items()}
+    constant = {name: int((s < 0.01).sum()) for name, s in spread.items()}
+    one, other = sinusoidal_positions(2, 4)[1, 2], published_positions(2, 4)[1, 2]
+    print(f"row 1, column 2: yours {one:.7f}, published {other:.7f}")
+    figures.positions.constant_columns(spread, 0.01)
+    assert constant["published code"] > 1.9 * constant["your function"]
+
+# %% [markdown]
+# {{ constant["published code"] }} of 512 columns say nearly nothing with the doubled exponent, but only
+# {{ constant["your function"] }} with the right one. Those that remain are the slow hands, which are there for longer
+# texts.
+#
+# ### Why sines: one identity
+#
+# How similar are the rows of two positions p and s? Take one pair of columns, and call ω its frequency, the angle by
+# which its hand turns from one position to the next. The pair contains sin pω and cos pω in one row and sin sω and
+# cos sω in the other. It adds to the dot product of the two rows
+#
+# $$\cos p\omega\, \cos s\omega + \sin p\omega\, \sin s\omega \;=\; \cos\bigl((p - s)\,\omega\bigr)$$
+#
+# This is the addition theorem cos a cos b + sin a sin b = cos(a − b). The positions p and s are gone; only their
+# **offset** p − s is left. So the dot product of two rows is a sum of such cosines, and it is the same for positions 1
+# and 3 as for 101 and 103. And since cos(−x) = cos x, it is also the same for 3 and 1. Even the sign of the offset is
+# gone: what counts is the **distance**, the size of p − s, and this product cannot tell before from after.
+#
+# With d_model = 4 and a distance of 2 it is cos(2 · 1) + cos(2 · 0.01) = −0.4161 + 0.9998 = 0.5837.
+
+# %% role="payoff" exercise="sinusoidal_positions"
+if passed(sinusoidal_positions):
+    four = sinusoidal_positions(104, 4).double()
+    for p, s in ((1, 3), (5, 7), (101, 103)):
+        print(f"rows {p} and {s}: {four[p] @ four[s]:.4f}")
+        assert abs(four[p] @ four[s] - 0.5837) < 1e-4
+    rows = sinusoidal_positions(60, 64).double()
+    figures.positions.sinusoids(rows, rows @ rows.mT)
+
+# %% [markdown]
+# ### What a step does to a row
+#
+# The paper gives one reason for its choice of sines: "for any fixed offset k, $PE_{pos+k}$ can be represented as a linear
+# function of $PE_{pos}$" (section 3.5). So there should be one matrix that moves *every* row by k positions, from 3 to 3 + k
+# as well as from 4,000 to 4,000 + k. A head could hold such a matrix in its projections, and look k places back wherever
+# it is. Think of a pair of columns as a hand on a clock, and find the matrix.
+
+# %% [markdown]
+# @exercise shift_matrix
+#
+# `d_model` even, `offset` an integer of either sign, `base` → float tensor M (d_model, d_model) with PE(p + offset) = M @ PE(p)
+# for every position p, where PE(p) is row p of `sinusoidal_positions` as a column
+#
+# Offsets and positions go up to 5,000, and an error of 0.001 is allowed. An odd `d_model` raises ValueError.
+
+# %% role="exercise" exercise="shift_matrix"
+def shift_matrix(d_model: int, offset: int, base: float = 10000.0) -> torch.Tensor:
+    """The matrix M with PE(p + offset) = M @ PE(p) for every position p.
+
+    Returns: (d_model, d_model).
+    Raises:  ValueError where d_model is odd.
+    Source:  Vaswani et al. 2017, section 3.5, says that it exists.
+    """
+    # region solution
+    if d_model % 2:
+        raise ValueError(f"sine and cosine come in pairs, so d_model must be even; got {d_model}")
+    two_i = torch.arange(0, d_model, 2, dtype=torch.float64)
+    frequencies = base ** (-two_i / d_model)
+    angles = offset * frequencies
+    even, shift = torch.arange(0, d_model, 2), torch.zeros(d_model, d_model).double()
+    shift[even, even] = shift[even + 1, even + 1] = angles.cos()
+    shift[even, even + 1] = angles.sin()
+    shift[even + 1, even] = -angles.sin()
+    return shift
+    # endregion
+
+# %% role="check" exercise="shift_matrix"
+check(shift_matrix)
+
+# %% role="payoff" exercise="shift_matrix" tags=["nbval-check-output"]
+if passed(shift_matrix) and passed(sinusoidal_positions):
+    table, five_on = sinusoidal_positions(4006, 8).double(), shift_matrix(8, 5).double()
+    for p in (3, 4000):
+        print(f"row {p} moved by 5, against row {p + 5}: off by {(five_on @ table[p] - table[p + 5]).abs().max():.0e}")
+    print("the same matrix turns back:", torch.allclose(five_on.T @ five_on, torch.eye(8, dtype=torch.float64), atol=1e-6))
+
+# %% [markdown]
+# A step of k positions is a **rotation**: each pair of columns is turned by the angle k · ω, and nothing changes its length.
+# Two rows that lie k apart are the same row, turned. This is the idea that the second remedy builds on.
+#
+# Do computed rows make the order count as well? We add the rows to our three words and look at *bites* again.
+
+# %% role="payoff" exercise="sinusoidal_positions"
+if passed(sinusoidal_positions):
+    found = []
+    for order in orders:
+        x = torch.stack([words[w] for w in order]) + sinusoidal_positions(3, 4).float()
+        found.append(attention(x, *projections)[0][1])
+        print(f"bites in {' '.join(order)!r}:", found[-1])
+    assert (found[0] - found[1]).abs().max() > 0.5
+
+# %% [markdown]
+# ## Remedy 2: turn queries and keys
+#
+# A row that is added to a token mixes with the token's meaning. The score of positions p and s becomes the dot
+# product of $(x_p + PE_p)\,W_Q$ and $(x_s + PE_s)\,W_K$. Multiplied out, this is a sum of four products, and only one
+# of them involves positions alone. Even in that one, $W_Q$ and $W_K$ come between the two rows, so the identity does
+# not hold in general. A model has to learn to make use of it.
+#
+# RoPE (*rotary position embedding*, Su et al. 2021, section 3.2) builds the identity into the score itself. If a step is
+# a rotation, why not rotate the queries and keys themselves? It adds
+# nothing, and it leaves the values alone. It *turns* each pair of numbers in a query or key by an angle in proportion
+# to its position, with the same frequencies ω as before:
+#
+# $$\begin{pmatrix} a' \\ b' \end{pmatrix} = \begin{pmatrix} \cos\theta & -\sin\theta \\ \sin\theta & \cos\theta \end{pmatrix}
+# \begin{pmatrix} a \\ b \end{pmatrix} \qquad \theta = p\,\omega, \quad \omega = base^{-2i/d}$$
+#
+# Draw a pair of the query as an arrow of length r at angle α, and the same pair of the key as an arrow of length t at
+# angle β. After the turn they point in the directions α + pω and β + sω. Their dot product is
+#
+# $$r\,t\,\cos\bigl((\alpha + p\omega) - (\beta + s\omega)\bigr) \;=\; r\,t\,\cos\bigl((\alpha - \beta) + (p - s)\,\omega\bigr)$$
+#
+# Again p and s are left only as p − s. The score is the sum over all pairs, so the positions enter it only through
+# their offset. This time that holds for *any* query and any key, whatever W_Q and W_K are. And the sign of the offset
+# counts: α − β is in general not 0, and then p − s and s − p give different cosines. RoPE can tell before from after.
+
+# %% [markdown]
+# @predict
+#
+# Take the first pair, with ω = 1, and let query and key both be (1, 0). Where does RoPE turn the query at position 3, where the key at
+# position 1, and what is their dot product? What is it at positions 103 and 101?
+#
+# @answer
+#
+# The query goes to (cos 3, sin 3) = (−0.9900, 0.1411), the key to (cos 1, sin 1) = (0.5403, 0.8415). Their product is
+# −0.5349 + 0.1187 = **−0.416**, which is cos 2. At 103 and 101 it is **the same**, since only the difference of 2 counts.
+#
+# @wrong
+#
+# If you computed cos 4, you added the two angles: both arrows turn the same way, so their *difference* matters. If you expect a smaller
+# product further out, you thought of a decay with the position; a rotation keeps every length.
+
+# %% [markdown]
+# @exercise apply_rope
+#
+# `x` (..., T, d), `positions` (T,) integers, `base` → (..., T, d), each pair of neighbors (x[2i], x[2i+1]) rotated
+#
+# ```text
+# for each token t and each pair i = 0 … d/2 − 1:
+#     θ = positions[t] · base^(−2i / d)
+#     a, b = x[..., t, 2i], x[..., t, 2i + 1]
+#     result[..., t, 2i]     = a cos θ − b sin θ
+#     result[..., t, 2i + 1] = a sin θ + b cos θ
+# ```
+#
+# The positions may start anywhere, come in any order and repeat: a model that generates text has one token at position 37. `...` is
+# any number of leading dimensions, none included. Gradients flow to x. An odd d raises ValueError.
+
+# %% role="exercise" exercise="apply_rope"
+def apply_rope(x: torch.Tensor, positions: torch.Tensor, base: float = 10000.0) -> torch.Tensor:
+    """Rotate neighboring pairs of numbers by angles in proportion to the position.
+
+    x: (..., T, d), d even. positions: (T,) integers, the position of each token.
+    Returns: (..., T, d), each vector as long as before.
+    Raises:  ValueError where d is odd.
+    Source:  Su et al. 2021, section 3.2.2.
+    """
+    # region solution
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError(f"numbers are rotated in pairs, so d must be even; got {d}")
+    two_i = torch.arange(0, d, 2, dtype=torch.float64, device=x.device)
+    frequencies = base ** (-two_i / d)
+    angles = positions[:, None] * frequencies  # (T, d/2), the same for every leading dimension
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    a, b = x[..., 0::2], x[..., 1::2]
+    new_a = a * cos - b * sin
+    new_b = a * sin + b * cos
+    return torch.stack((new_a, new_b), dim=-1).flatten(-2)
+    # endregion
+
+# %% role="check" exercise="apply_rope"
+check(apply_rope)
+
+# %% [markdown]
+# Let us watch the vector (1, 0, 1, 0) at six positions. With base = 100 and d = 4 the two frequencies are 1 and 0.1.
+
+# %% role="payoff" exercise="apply_rope"
+if passed(apply_rope):
+    turned = apply_rope(torch.tensor([1.0, 0, 1, 0]).repeat(6, 1), torch.arange(6), base=100.0)
+    figures.positions.turning(turned)
+
+# %% [markdown]
+# Now we compare all pairs of positions. On the left are the dot products of rows of the sinusoidal table. In the middle
+# RoPE turns one query vector and one key vector near the start of a text: the entry in row p and column s is the score
+# with the query at position p and the key at position s. On the right are the same two vectors a hundred positions
+# later.
+
+# %% role="payoff" exercise="apply_rope"
+if passed(apply_rope) and passed(sinusoidal_positions):
+    q = torch.tensor([1.5, -0.5, 0.7, 0.4, 0.3, 0.6, -0.5, 0.2]).expand(8, 8)
+    k = torch.tensor([0.5, 1.2, 0.8, -0.3, 0.4, 0.5, -0.3, 0.4]).expand(8, 8)
+    rows = sinusoidal_positions(8, 8).double()
+    near, late = (
+        (apply_rope(q, at) @ apply_rope(k, at).mT).double() for at in (torch.arange(8), torch.arange(100, 108))
+    )
+    maps = [rows @ rows.mT, near, late]
+    figures.positions.relative(maps)
+    assert all((m.diagonal(n) - m.diagonal(n)[0]).abs().max() < 1e-3 for m in maps for n in range(-7, 8))
+    assert torch.allclose(maps[0], maps[0].mT) and torch.allclose(near, late, atol=1e-3)
+
+# %% [markdown]
+# In all three maps every diagonal holds one number, so the offset is all that counts, and the middle map and the right
+# one are equal. The left map is symmetric: it knows only the distance. The maps of RoPE are not. With the query one
+# place after the key the score is {{ near[1, 0]:.1f }}, and with the query one place before it {{ near[0, 1]:.1f }}.
+#
+# ## Break it on purpose: two layouts that do not mix
+#
+# Which numbers form a pair is a convention. The paper turns neighbors, x[0] with x[1] and so on. Many libraries turn x[i] with
+# x[i + d/2], halves against halves. Both are rotations. The function below is of the second kind.
+
+# %% role="given"
+def rope_halves(x, positions, base=10000.0):
+    """RoPE with the other pairing: x[i] and x[i + d/2] turn together."""
+    d = x.shape[-1]
+    angles = positions[:, None] * base ** (-torch.arange(0, d, 2) / d)
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat((a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()), dim=-1)
+
+
+# %% [markdown]
+# @predict
+#
+# Which scores depend on positions only through the offset?
+#
+# - **A** Only those with neighbors in both queries and keys.
+# - **B** Those with neighbors in both, and those with halves in both.
+# - **C** All of them, even with neighbors in the queries and halves in the keys.
+#
+# @answer
+#
+# **B.** Each convention turns a pair of the query and *the same* pair of the key at the same frequency, so the
+# identity holds. In a mix, a number of the query is turned together with one partner, its counterpart in the key with
+# another, and in general at another frequency. The positions no longer cancel.
+#
+# @wrong
+#
+# If you said A, you took the pairing for a part of the mathematics, but it is only an order of columns. If you said
+# C, you may have expected two rotations to fit together. They do so only if they turn the same pairs. No error is
+# raised, and the scores are just wrong.
+
+# %% role="payoff" exercise="apply_rope"
+if passed(apply_rope):
+    q, k = torch.randn(2, 1, 8, generator=torch.Generator().manual_seed(3))
+    pairs = {"neighbors, neighbors": (apply_rope, apply_rope), "halves, halves": (rope_halves, rope_halves),
+             "neighbors, halves": (apply_rope, rope_halves)}
+    for name, (turn_q, turn_k) in pairs.items():
+        turned = [(turn_q(q, torch.tensor([p + 2])), turn_k(k, torch.tensor([p]))) for p in (0, 10, 20)]
+        at = [(one * other).sum().item() for one, other in turned]
+        print(f"{name:21} key at 0, 10, 20, query two later: " + " ".join(f"{score:6.3f}" for score in at))
+        assert (max(at) - min(at) < 1e-3) == (name != "neighbors, halves")
+
+# %% [markdown]
+# A model that was trained with one pairing and is run with the other gives wrong results, and no error is raised.
+# That happens when weights move between libraries. The remedy is to reorder the numbers of each query and key: the
+# first number of every pair, then the second number of every pair. The *rows* of `w_q.weight` and `w_k.weight`
+# produce these numbers, so it is the rows that are moved. The script that converts Llama's published weights for the
+# *transformers* library does exactly this, and so does lesson 17. There it is done within each head (lesson 07
+# explains what heads are).
+
+# %% role="payoff" exercise="apply_rope"
+if passed(apply_rope):
+    def scores_of(turn, w_q, w_k):
+        """Scores (5, 5) of five tokens, from weights (8, 16) stored as nn.Linear does."""
+        q, k = (turn(x @ w.mT, torch.arange(5)).float() for w in (w_q, w_k))
+        return q @ k.mT
+
+    torch.manual_seed(0)
+    x, w_q, w_k = torch.randn(5, 16), torch.randn(8, 16), torch.randn(8, 16)
+    order = torch.tensor([0, 2, 4, 6, 1, 3, 5, 7])  # first numbers of the pairs, then second ones
+    by_neighbors = scores_of(apply_rope, w_q, w_k)
+    for name, w in (("as they are", (w_q, w_k)), ("reordered", (w_q[order], w_k[order]))):
+        print(f"halves, rows {name}: off by {(scores_of(rope_halves, *w) - by_neighbors).abs().max():.0e}")
+    assert torch.allclose(scores_of(rope_halves, w_q[order], w_k[order]), by_neighbors, atol=1e-2)
+
+# %% [markdown]
+# ## Remedy 3: a bias on the scores
+#
+# ALiBi (*attention with linear biases*, Press et al. 2022, section 3) touches neither tokens nor queries. It lowers each score by the
+# distance times a *slope*. A model has several attentions side by side, its *heads* (lesson 07). Each head gets its own slope, so that
+# some look close by and some far.
+#
+# Take one row by hand: the last of four queries, with a slope of ½. The distances to its keys are 3, 2, 1 and 0.
+#
+# | key position | 0 | 1 | 2 | 3 |
+# |---|---|---|---|---|
+# | score | 2 | 0 | 1 | 1 |
+# | bias, −½ · distance | −1.5 | −1 | −0.5 | 0 |
+# | score with bias | 0.5 | −1 | 0.5 | 1 |
+# | weight without bias | 0.53 | 0.07 | 0.20 | 0.20 |
+# | weight with bias | 0.26 | 0.06 | 0.26 | 0.43 |
+#
+# The last row is e^0.5, e^−1, e^0.5 and e^1, which are 1.65, 0.37, 1.65 and 2.72, divided by their sum, 6.38. Key 0 has
+# the best score, but it is three positions away, and with the bias it falls behind key 3. If its score led by more than
+# 1.5, it would still win: ALiBi weakens far keys but does not hide them.
+
+# %% role="demo" tags=["nbval-check-output"]
+scores, bias = torch.tensor([2.0, 0, 1, 1]), -0.5 * torch.tensor([3.0, 2, 1, 0])
+without, biased = scores.softmax(-1), (scores + bias).softmax(-1)
+print("weights without bias:", [round(w, 2) for w in without.tolist()])
+print("weights with bias:   ", [round(w, 2) for w in biased.tolist()])
+
+# %% [markdown]
+# @exercise alibi_bias
+#
+# `num_heads`, `t` → float tensor (num_heads, t, t), to be added to the scores of t queries and t keys
+#
+# ```text
+# slope_h = 2^(−8 (h + 1) / num_heads),  h = 0 … num_heads − 1
+# result[h, i, j] = −slope_h · abs(i − j)
+# ```
+#
+# One formula for any number of heads, a power of two or not. The bias covers both sides of the diagonal; hiding the future is the
+# mask's business.
+
+# %% role="exercise" exercise="alibi_bias"
+def alibi_bias(num_heads: int, t: int) -> torch.Tensor:
+    """What each head adds to its scores: a penalty in proportion to the distance.
+
+    Returns: (num_heads, t, t), 0 on the diagonal and negative elsewhere.
+    Source:  Press et al. 2022, section 3; absolute distances, for models without a causal mask, are ours.
+    """
+    # region solution
+    slopes = 2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)
+    positions = torch.arange(t)
+    distance = (positions[:, None] - positions).abs()
+    bias = -slopes[:, None, None] * distance
+    return bias
+    # endregion
+
+# %% role="check" exercise="alibi_bias"
+check(alibi_bias)
+
+# %% role="payoff" exercise="alibi_bias"
+if passed(alibi_bias):
+    bias = alibi_bias(4, 32)[:, -1].flip(-1)  # of the last query in each head, by distance
+    near = torch.softmax(bias, dim=-1)  # the weights, were all other scores equal
+    figures.positions.slopes(bias, near)
+    print("weight of the four nearest keys in each head:", [round(share, 2) for share in near[:, :4].sum(dim=-1).tolist()])
+
+# %% [markdown]
+# ## Four remedies in one table
+#
+# | | learned rows | sinusoidal rows | RoPE | ALiBi |
+# |---|---|---|---|---|
+# | where it acts | added to the tokens | added to the tokens | turns q and k, in every layer | added to the scores, in every layer |
+# | parameters | max_len · d_model | none | none | none |
+# | where only the offset p − s counts | nowhere | between two rows | in every score | in every bias |
+# | whether its sign counts there | – | no, only the distance | yes | no, only the distance |
+# | beyond the trained length | no rows | can be computed | can be computed | can be computed |
+# | used by | BERT, GPT-2 | the first Transformer | LLaMA (Touvron et al. 2023) | BLOOM (Le Scao et al. 2022) |
+#
+# BLOOM has 112 heads, which is no power of two. Its code takes the slopes of 64 heads and fills them up with every second
+# slope of 128, so not all of them follow the formula above.
+#
+# "Can be computed" is not "can be used". Whether a model makes sense of positions that it never met in training is a question for
+# an experiment.
+#
+# ## Beyond the trained length
+#
+# The reader below is one layer of causal attention with four heads. It takes one of the remedies as an argument, and three of them are
+# your functions. The learned rows were no exercise, so they come first.
+
+# %% role="given"
+class LearnedRows(nn.Module):
+    """Remedy 0, with more rows than training will ever use."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows = nn.Embedding(128, 32)
+
+    def forward(self, t, d_model):
+        return self.rows.weight[:t]
+
+# %% role="given"
+class Reader(nn.Module):
+    """One causal attention layer with four heads; positions come in as a table, a rotation or a bias."""
+
+    def __init__(self, table=None, rotate=None, bias=None):
+        super().__init__()
+        self.table, self.rotate, self.bias = table, rotate, bias
+        self.embed, self.qkv, self.out = nn.Embedding(8, 32), nn.Linear(32, 96, bias=False), nn.Linear(32, 8)
+
+    def forward(self, ids):
+        (batch, t), x = ids.shape, self.embed(ids)
+        x = x + self.table(t, 32).float() if self.table else x
+        q, k, v = self.qkv(x).view(batch, t, 3, 4, 8).permute(2, 0, 3, 1, 4)  # (B, head, T, 8) each; lesson 07
+        if self.rotate:
+            q, k = (self.rotate(vectors, torch.arange(t)).float() for vectors in (q, k))
+        scores = q @ k.mT / math.sqrt(8)
+        scores = scores + self.bias(4, t).float() if self.bias else scores
+        future = torch.ones(t, t, dtype=torch.bool).triu(1)
+        output = torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1) @ v
+        return self.out(output.transpose(1, 2).reshape(batch, t, 32))
+
+# %% [markdown]
+# There are two tasks on random symbols 0 to 7. *Two back*: say which symbol stood two positions ago. *Last small one*: say which was the
+# most recent symbol below 4. The first asks for an exact distance, the second for the nearest of a kind.
+#
+# Before you look at any result you need to know what guessing achieves. In *Two back* it is ⅛ = 0.125. In *Last small one* half of all
+# symbols are small and answer for themselves; for the other half there are four answers to choose from: ½ + ½ · ¼ = 0.625.
+
+# %% role="given"
+def symbols(task, t, batch):
+    """Random symbols and what to answer at each position; −100 where there is no answer yet."""
+    ids = torch.randint(0, 8, (batch, t))
+    places = torch.arange(t).expand(batch, t)
+    source = places - 2 if task == "Two back" else torch.where(ids < 4, places, -1).cummax(dim=1).values
+    return ids, torch.where(source >= 0, ids.gather(1, source.clamp(min=0)), -100)
+
+# %% [markdown]
+# Training is the usual loop, on 16 tokens. Then the reader gets texts of 128 tokens, and we count right answers at every position.
+
+# %% role="given"
+def read(task, way, seed, trained=16, tested=128, steps=150):
+    """Train a reader on short sequences; its share of right answers at each position of longer ones."""
+    torch.manual_seed(seed)
+    reader = Reader(**way())
+    optimizer = torch.optim.Adam(reader.parameters(), lr=0.015, fused=True)  # all tensors at once
+    for _ in range(steps):
+        ids, target = symbols(task, trained, 32)
+        loss = nn.functional.cross_entropy(reader(ids).flatten(0, 1), target.flatten(), ignore_index=-100)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    with torch.no_grad():
+        ids, target = symbols(task, tested, 128)
+        answers = torch.cat([reader(part).argmax(-1) for part in ids.split(16)])  # scores that fit into a processor's cache
+        return (answers == target).sum(0) / (target >= 0).sum(0)
+
+# %% [markdown]
+# @predict
+#
+# All readers are trained on 16 tokens. In *Last small one*, who still answers well at position 100?
+#
+# - **A** All but the learned rows, since the others can be computed for any position.
+# - **B** RoPE and ALiBi, since positions enter their scores only as offsets.
+# - **C** ALiBi alone.
+#
+# @answer
+#
+# **C.** From position 64 on, ALiBi gives the right answer {{ at_end["Last small one"]["ALiBi"]:.2f }} of the time,
+# nearly as often as within the trained length. Sinusoidal rows and RoPE are *below* guessing there, at
+# {{ at_end["Last small one"]["sinusoidal"]:.2f }} and {{ at_end["Last small one"]["RoPE"]:.2f }}: they meet angles
+# that never occurred in training, and what the layer makes of them is worse than a guess.
+#
+# @wrong
+#
+# If you said A, you took "can be computed" for "can be used". If you said B, you are right that RoPE's scores depend
+# on positions only through offsets. But *offsets* of 16 and more are new as well, and nothing has taught the reader to
+# ignore them.
+
+# %% role="payoff" exercise="alibi_bias"
+if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
+    ways = {
+        "no positions": dict,
+        "learned": lambda: {"table": LearnedRows()},
+        "sinusoidal": lambda: {"table": sinusoidal_positions},
+        "RoPE": lambda: {"rotate": apply_rope},
+        "ALiBi": lambda: {"bias": alibi_bias},
+    }
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # on tensors this small, several threads mostly wait for one another
+    accuracy = {
+        task: {name: torch.stack([read(task, way, seed) for seed in range(3)]) for name, way in ways.items()}
+        for task in ("Two back", "Last small one")
+    }
+    torch.set_num_threads(threads)
+    at_end = {task: {name: curve[:, 64:].mean().item() for name, curve in of.items()} for task, of in accuracy.items()}
+    for task, curves in accuracy.items():
+        for name, curve in curves.items():
+            inside, twice = curve[:, 2:16].nanmean(), curve[:, 16:32].mean()
+            print(f"{task + ', ' + name:28} 2–15: {inside:.2f}   16–31: {twice:.2f}   64–127: {at_end[task][name]:.2f}")
+
+# %% role="payoff" exercise="alibi_bias"
+if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
+    figures.positions.beyond(accuracy, trained=16, guessing={"Two back": 0.125, "Last small one": 0.625})
+    two, small = accuracy["Two back"], accuracy["Last small one"]
+    for name in ("learned", "sinusoidal", "RoPE"):
+        assert two[name][:, 2:16].mean() > 0.95 and small[name][:, 2:16].nanmean() > 0.95
+    assert two["RoPE"][:, 16:24].mean() > 0.95 and small["RoPE"][:, 16:28].mean() > 0.95
+    assert at_end["Two back"]["RoPE"] < 0.2 and small["RoPE"][:, 64:].mean() < 0.625
+    assert small["sinusoidal"][:, 64:].mean() < 0.625 < 0.85 < small["ALiBi"][:, 64:].mean()
+    assert two["sinusoidal"][:, 16:24].mean() < 0.75 and 0.3 < two["ALiBi"].nanmean() < 0.45
+
+# %% [markdown]
+# Each curve is the mean of three trainings with different seeds, and the shading reaches from the worst to the best
+# of them. The curves are interrupted at the trained length, so that no line joins what was trained to what was not.
+#
+# - **Learned, sinusoidal and RoPE** answer both questions within the trained length, where their lines lie on top of
+#   one another. Learned rows fail right after it, because the rows from 16 on were never trained.
+# - **RoPE** keeps working up to about twice the trained length and then fails; in *Two back* it falls to pure
+#   guessing. Sinusoidal rows fail at once. We did not look into why RoPE lasts as long as it does.
+# - **ALiBi** cannot point at *exactly* two back, since its bias is largest at the query itself. But in *Last small
+#   one* the nearest small symbol is the answer at every length, so a bias toward near keys helps there, however long
+#   the text.
+# - **No positions at all** is not hopeless at the start. The causal mask leaves few symbols to choose from there, so
+#   naming a common one is often right. With each further token the guess gets worse. Several layers could use the
+#   mask to count positions (Kazemnejad et al. 2023, section 5). This one layer does not.
+#
+# ## Where this leads
+#
+# Models for long texts stretch RoPE. Positions are squeezed into the trained range (Chen et al. 2023, section 2.3),
+# or fast and slow pairs are treated differently (Peng et al. 2023, section 3). Relative positions began with a
+# learned vector for each offset (Shaw et al. 2018, section 3.1). The reader above had four heads side by side, and
+# you took them on trust. Lesson 13 first shows how gradients flow through a single one, and lesson 07 builds several.
+# Before you go on, the next cell prints the course's note on the slip in the published code.
+
+# %% role="demo"
+explain("PE1")
+
+# %% [markdown]
+# ## What we keep
+#
+# - Attention without positions sees a bag of tokens: reorder the tokens, and the outputs are reordered in the same
+#   way and otherwise unchanged.
+# - cos a cos b + sin a sin b = cos(a − b). Because of it, the dot product of two sinusoidal rows depends on their
+#   distance alone, and positions enter a RoPE score only through their offset p − s, whose sign counts.
+# - In a sinusoidal row the exponent is 2i/d_model, with i counting *pairs*. A model with a doubled exponent still
+#   trains, but it wastes columns.
+# - Which numbers form a pair is a convention that the trained weights depend on. Moving them between libraries means
+#   reordering rows of w_q and w_k.
+# - "Can be computed for any position" does not mean "can be used there". Compare with guessing, within and beyond the
+#   trained length.
+#
+# | built | shape |
+# |---|---|
+# | `sinusoidal_positions` | (n_positions, d_model), added to the tokens |
+# | `apply_rope` | (…, T, d) → (…, T, d), on queries and keys |
+# | `alibi_bias` | (num_heads, t, t), added to the scores |
+#
+# **Sources.** Vaswani et al. 2017, *Attention is all you need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762),
+# section 3.5. Devlin et al. 2019, *BERT*, [arXiv:1810.04805](https://arxiv.org/abs/1810.04805). Radford et al. 2019,
+# *Language models are unsupervised multitask learners* (GPT-2). Su et al. 2021, *RoFormer*,
+# [arXiv:2104.09864](https://arxiv.org/abs/2104.09864). Press et al. 2022, *Train short, test long*,
+# [arXiv:2108.12409](https://arxiv.org/abs/2108.12409). Touvron et al. 2023, *LLaMA*,
+# [arXiv:2302.13971](https://arxiv.org/abs/2302.13971). Le Scao et al. 2022, *BLOOM*,
+# [arXiv:2211.05100](https://arxiv.org/abs/2211.05100). Kazemnejad et al. 2023,
+# [arXiv:2305.19466](https://arxiv.org/abs/2305.19466). Chen et al. 2023,
+# [arXiv:2306.15595](https://arxiv.org/abs/2306.15595). Peng et al. 2023, *YaRN*,
+# [arXiv:2309.00071](https://arxiv.org/abs/2309.00071). Shaw et al. 2018,
+# [arXiv:1803.02155](https://arxiv.org/abs/1803.02155). Shaikh, undated, *Transformers and Attention Mechanisms: Unveiling
+# the Math Behind Modern NLP Models*,
+# [learn.mathnai.com](https://learn.mathnai.com/module/core/math/transformers-attention-mechanisms).
+
+# %% [markdown]
+# @teaching
+#
+# ## What the lesson is for
+#
+# Learners see that order is not in attention and has to be put in, know four ways to do it, and understand RoPE as one identity rather
+# than as a formula. They also practice a sober comparison: against guessing, with several seeds, inside and beyond what was trained.
+#
+# ## Cut for 60 minutes
+#
+# Keep the bag of tokens, the published code with its prediction and `sinusoidal_positions`, the identity, and `apply_rope`. Tell the table
+# of four remedies at the board. Leave out the two layouts, ALiBi and the experiment.
+#
+# ## Cut for 90 minutes
+#
+# Add `alibi_bias` and the experiment, run before class (it takes about half a minute). Leave out the two layouts, unless the group loads
+# published weights.
+#
+# ## Mistakes to expect
+#
+# - sinusoidal_positions PE1: In your loop, does i count columns or pairs?
+# - sinusoidal_positions PE4: Which number stands beside sin of the first angle?
+# - sinusoidal_positions PE2: Which frequency does the cosine in column 1 have?
+# - shift_matrix SH1: Where does the hand stand after a step, further on or further back?
+# - shift_matrix SH2: How long is (sin p, cos p), and how long is what your block makes of it?
+# - apply_rope RO1: Which number is turned together with x[0]?
+# - apply_rope RO3: How long is (1, 1), and how long is it after your rotation?
+# - alibi_bias PO20: Should a key far away get a larger or a smaller score?
+# - alibi_bias PO22: How far away is the key one place to the right?
+#
+# ## To discuss
+#
+# 1. *Why should a model treat positions 1 and 3 like 101 and 103 at all?* A good answer gives grammar as a reason (an adjective stands
+#    before its noun anywhere in a text) and finds exceptions: the first line of a letter, line numbers, poems.
+# 2. *A paper reports that its positions "extrapolate", with one seed and a falling perplexity. What is missing?* A good answer asks for a
+#    baseline that uses only near tokens, for several seeds, for a task that needs far ones, and for results per position.
+#
+# ## On paper
+#
+# d_model = 2, so there is one pair with frequency 1. Write the rows of positions 0, 1 and 2 with the letters s = sin 1, c = cos 1. Compute
+# all dot products between them, and say which are equal and why.
+#
+# *Solution.* Row 0 = (0, 1), row 1 = (s, c), row 2 = (sin 2, cos 2). Row 0 · row 1 = c. Row 1 · row 2 = s sin 2 + c cos 2 = cos(2 − 1) = c.
+# Row 0 · row 2 = cos 2. Each row with itself gives s² + c² = 1. Equal distances give equal products, by the identity.

@@ -1,0 +1,79 @@
+"""Mistakes in angles, which sinusoidal_positions and apply_rope compute in the same lines."""
+
+from collections.abc import Iterator
+
+from grader.course.declare import mistake, patch
+from grader.course.patches import Patch
+
+
+def _grown(d: str, made: str) -> Iterator[Patch]:
+    """PO7 in float32, as learners write it. Its angles reach millions of radians, where each spelling rounds to another sine."""
+    in_float32, divided = patch(f", {made}", ""), patch("] * frequencies", "] / frequencies")
+    yield in_float32 + divided
+    yield in_float32 + divided + patch(f"base ** (-two_i / {d})", f"torch.exp(two_i * (-math.log(base) / {d}))")
+    for power in (
+        f"base ** (two_i / {d})",
+        f"torch.exp(two_i * (math.log(base) / {d}))",
+        f"torch.exp(math.log(base) * two_i / {d})",
+        f"torch.exp(two_i / {d} * math.log(base))",
+    ):
+        yield in_float32 + patch(f"base ** (-two_i / {d})", power)
+
+
+def wrong_angles(d: str, made: str, positions: str = "positions[:, None]") -> dict[str, tuple[Patch, ...]]:
+    """Mistakes by id. d: what the solution calls the width; made: how it makes `two_i`; positions: what multiplies the frequencies."""
+    exponent, angles = f"-two_i / {d}", f"{positions} * frequencies"
+    frequencies = f"base ** ({exponent})"
+    return {
+        "PE1": (patch("-two_i", "-2 * two_i"),),
+        "PE3": tuple(
+            patch(frequencies, f"torch.exp({i} * (-math.log(base) / {d} // 2))") for i in ("two_i / 2", "two_i")
+        ),
+        "PO3": mistake(
+            patch("= base", "= 10000.0"),
+            says="The argument `base` is never used: 10000 was written into the code.",
+            why="""The base sets how slowly the slowest pair turns. Models for long texts raise it, RoPE with 500000 for example, so
+            it is a parameter, and 10000 is only its default.""",
+        ),
+        "PO5": mistake(
+            patch(angles, f"torch.deg2rad({angles})"),
+            says="The angle was converted between degrees and radians; use it as it is, in radians.",
+            why="""`torch.sin` and `torch.cos` take radians; position times frequency is in radians. Converting changes each angle by
+            a factor of 57.3.""",
+        ),
+        "PO6": mistake(
+            patch(exponent, f"-(two_i / 2) / {d}"),
+            says="The factor 2 is missing from the exponent: with i counting pairs, it should be 2i/d.",
+            why="""With i = 0, 1, …, d/2 − 1 the exponent 2i/d runs from 0 to nearly 1, and the slowest frequency is nearly 1/base.
+            With i/d it ends below one half: the slowest pair turns up to √base times as fast as it should.""",
+        ),
+        "PO7": mistake(
+            patch("-two_i", "two_i"),
+            *_grown(d, made),
+            says="The exponent was given the wrong sign, so the angles grow from pair to pair; they should fall.",
+            why="""Position times base^(2i/d) turns faster from pair to pair, up to thousands of turns a step. Neighboring positions
+            then look unrelated. The position is divided by that power.""",
+        ),
+        "PO15": mistake(
+            patch(frequencies, "torch.ones_like(two_i)"),
+            says="All pairs were given the same frequency; pair i should have base^(−2i/d).",
+            why="""With one frequency the angle comes round again after 2π positions, so near and far positions look alike. The slow
+            pairs tell far positions apart: pair i turns by base^(−2i/d) per position.""",
+        ),
+        "PO18": mistake(
+            patch(exponent, f"-two_i / ({d} - 2)"),
+            patch(exponent, f"-two_i / max({d} - 2, 1)"),
+            patch(frequencies, f"torch.exp(two_i * (-math.log(base) / ({d} - 2)))"),
+            says="The exponent was divided by d/2 − 1; with i counting pairs from 0 it should be i / (d/2).",
+            why="""Divided by d/2 − 1, the exponents reach 1 and the slowest pair turns by exactly 1/base a step. Some libraries do
+            so, and such a model trains as well. The paper's exponent 2i/d stops one step short of 1, and with a single pair
+            nothing divides by 0.""",
+        ),
+        "PO36": mistake(
+            patch(exponent, f"-two_i // {d}"),
+            patch(f", {made}", "", exponent, f"-two_i // {d}"),
+            says="The exponent was rounded down to a whole number by `//`; divide with `/`.",
+            why="""The exponents −2i/d lie between −1 and 0. Rounded down, all but the first are −1: one pair turns by a full step
+            and every other by 1/base, hardly at all. Without the minus all of them are 0.""",
+        ),
+    }

@@ -1,0 +1,389 @@
+"""Causal attention of many heads in one module: its mask, its dropout, its fused projection."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
+
+from ...shared.library import ROW_MAXIMUM, fused, items_apart, others, scale_mistakes, softmax_by_hand, weights_of
+from .. import readings
+
+LAYERS = ("qkv", "proj")
+
+
+def _case(
+    key: str,
+    title: str,
+    x: np.ndarray,
+    state: dict[str, np.ndarray],
+    *init: Any,
+    probe: str = "module",
+    grad: bool = False,
+    options: dict[str, Any] | None = None,
+    **more: Any,
+) -> Case:
+    """init: what follows d_model among the sizes; options: further ones of the probe."""
+    built = {
+        "init": (x.shape[-1], *init),
+        "state": state,
+        "linear": LAYERS,
+        "no_bias": LAYERS,
+        "gradients": grad,
+        **(options or {}),
+    }
+    return Case(key, title, (Tensor(x.astype(np.float32), None, grad),), probe=probe, options=built, **more)
+
+
+def _companions(rng: np.random.Generator) -> Iterator[Case]:
+    state = weights_of(rng, fused(6))
+    x = rng.normal(size=(2, 5, 6)).astype(np.float32)
+    later = x.copy()
+    later[0, 3:] += 2
+    later[1, 3:] -= 1
+    yield _case("before", "five tokens, twice", x, state, 2, 7)
+    yield _case("after", "the same, tokens 3 and 4 changed", later, state, 2, 7)
+    other = later.copy()
+    other[0] = rng.normal(size=(5, 6))
+    yield _case("other item", "the same, the first item of the batch replaced", other, state, 2, 7)
+
+
+def _dropout(rng: np.random.Generator) -> Iterator[Case]:
+    """Weights of the module through which every attention weight can be read twice in the output.
+
+    Token j is the j-th unit vector, and its value in each head is e_j written twice: the output of query i then
+    holds, head by head, row i of the weights, and the same row once more.
+    """
+    for key, p, t, heads in (("a", 0.3, 4, 2), ("b", 0.2, 3, 3), ("c", 0.6, 4, 2)):
+        d = 2 * t * heads
+        state = {"qkv.weight": np.zeros((3 * d, d), np.float32), "proj.weight": np.eye(d, dtype=np.float32)}
+        state["qkv.weight"][: 2 * d] = 0.6 * rng.normal(size=(2 * d, d))
+        for row in range(d):
+            state["qkv.weight"][2 * d + row, row % t] = 1
+        x = np.tile(np.eye(t, d), (120, 1, 1))
+        yield _case(
+            f"dropout-{key}",
+            f"dropout={p} with {heads} heads, in evaluation and in training",
+            x,
+            state,
+            heads,
+            t + 1,
+            p,
+            probe="probes.dropout",
+            show=False,
+            atol=0.1,
+            reading=readings.dropout,
+        )
+
+
+def _large(rng: np.random.Generator) -> Iterator[Case]:
+    """Scores of 0 and ±10,000 in every row, and halves beside them, which float32 holds exactly; heads of four numbers.
+
+    Token 1 asks for the high scores, which lie in its future, and sees the low ones alone; token 4 scores all keys near 0.
+    """
+    asked = np.array([100, 100, -100, 100, 0, -100])
+    found = np.array([-200, -200, 200, 200, 0, -200])
+    for i, (b, heads) in enumerate(((2, 2), (1, 3), (2, 2))):
+        d, t = 4 * heads, len(asked)
+        state = weights_of(rng, fused(d), 0.3)
+        w_q, w_k, w_v = np.split(state["qkv.weight"], 3)  # views
+        w_q[:], w_k[:], w_v[:, :2] = 0, 0, 0
+        w_q[0::4, 0], w_q[1::4, 2] = 1, 1
+        for h in range(heads):
+            w_k[4 * h, 1] = (-1) ** h  # what is high for one head is low for the next
+            w_k[4 * h + 1, 3 + h] = 1
+        x = rng.normal(size=(b, t, d))
+        x[..., 0], x[..., 1], x[..., 2] = asked, found, 1
+        x[..., 3 : 3 + heads] = rng.integers(-2, 3, size=(b, t, heads))
+        yield _case(
+            f"large-{i}", "scores of 0 and ±10,000", x, state, heads, t + 2, stage="extremes", atol=5e-3, rtol=1e-3
+        )
+
+
+HIDE = "scores = scores.masked_fill(self.hidden[:t, :t], -torch.inf)"
+ADDED = "scores = scores + torch.zeros_like(scores).masked_fill(self.hidden[:t, :t], {})"
+SOFTMAX = "weights = torch.softmax(scores, dim=-1)"
+ONE_SUM = "weights = weights / weights.sum(dim=-1, keepdim=True)"
+SPLIT = "split = self.qkv(x).view(b, t, 3, self.num_heads, -1)\n        q, k, v = split.permute(2, 0, 3, 1, 4)"
+THIRDS = "q, k, v = (part.{} for part in self.qkv(x).chunk(3, dim=-1))"
+SCALE = " / math.sqrt(q.shape[-1])"
+TOO_LONG = """if t > self.max_len:
+            raise ValueError(f'T = {t} is longer than max_len = {self.max_len}')"""
+UNEVEN = """if d_model % num_heads:
+            raise ValueError(f'd_model = {d_model} is not divisible by num_heads = {num_heads}')"""
+FINITE = patch("-torch.inf", "-1000000000.0")
+NO_DROPOUT = patch("self.dropout(weights)", "weights")
+
+
+@exercise(
+    kind="class", points=4, minutes=25, difficulty=3, container="tensor", parts=("output",), forbids=("attention",)
+)
+class CausalMultiHeadAttention:
+    """Write causal attention of many heads, with one projection for q, k and v, and dropout."""
+
+    def cases(rng):
+        """Values and gradients, another mode and precision, dropout, large scores, what should be refused."""
+
+        def case(key: str, title: str, shape: tuple[int, ...], heads: int, max_len: int, **more: Any) -> Case:
+            state = weights_of(rng, fused(shape[-1]), 0.7 if heads < 5 else 0.4)
+            return _case(key, title, rng.normal(size=shape), state, heads, max_len, **more)
+
+        saved = {"probe": "probes.attention", "reading": readings.attention}
+        yield case("small", "three tokens, two heads of two numbers", (1, 3, 4), 2, 5, **saved)
+        yield case("sizes", "all sizes different, three heads", (2, 5, 12), 3, 7, grad=True)
+        yield case("full", "as many tokens as max_len: ten, four items, six heads", (4, 10, 12), 6, 10, **saved)
+        yield case("seen-again", "the same sizes, new numbers", (2, 5, 12), 3, 7)
+        yield case("two", "two heads of four numbers", (3, 4, 8), 2, 9, grad=True, **saved)
+        yield case("one-head", "one head", (2, 4, 3), 1, 6)
+        yield case("one-token", "one token, more items than max_len", (5, 1, 4), 2, 4)
+        yield case("room", "room for twice as many tokens", (2, 4, 6), 2, 8, grad=True)
+        earlier = others(rng, (1, 2, 8), (2, 3, 8))
+        yield case(
+            "training",
+            "in training mode, without dropout, heads of one number, after calls with two and three other tokens",
+            (2, 3, 8),
+            8,
+            5,
+            probe="shared.probes.after_others",
+            grad=True,
+            options={"mode": "train", "earlier": earlier},
+        )
+        yield from _companions(rng)
+        yield from _dropout(rng)
+        yield from _large(rng)
+        for t, max_len in ((6, 5), (4, 2), (9, 3)):
+            x = rng.normal(size=(2, t, 4))
+            yield _case(
+                f"long-{t}",
+                f"{t} tokens, max_len {max_len}",
+                x,
+                weights_of(rng, fused(4)),
+                2,
+                max_len,
+                raises="ValueError",
+            )
+        for d_model, heads in ((8, 3), (6, 4), (5, 2)):
+            x = Tensor(rng.normal(size=(1, 3, d_model)).astype(np.float32))
+            yield Case(
+                f"uneven-{d_model}",
+                f"{heads} heads do not divide d_model {d_model}",
+                (x,),
+                probe="module",
+                raises="ValueError",
+                options={"init": (d_model, heads, 4)},
+            )
+
+    @holds("a later token changes no earlier output", needs=("before", "after"))
+    def past_is_fixed(_, first, __, second):
+        moved = np.abs(first["output"][:, :3] - second["output"][:, :3]).max(axis=(0, 2))
+        at = int(moved.argmax())
+        return None if moved[at] < 1e-4 else f"output {at} moved by {moved[at]:.3g} when only tokens 3 and 4 changed."
+
+    apart = items_apart("after", "other item")
+
+    hints = (
+        "The fused projection gives 3 · d_model numbers a token. Which of them are q, and which of those belong to head 0?",
+        "`self.qkv(x).view(B, T, 3, num_heads, d_head)` names the axes in the order in which the numbers lie; `permute` moves them. An "
+        "`nn.Dropout` of the module follows its mode.",
+        "q, k, v = self.qkv(x).view(B, T, 3, ____, ____).permute(____)  # each (B, num_heads, T, d_head)\n"
+        "scores = q @ k.mT / math.sqrt(____)\nweights = self.dropout(torch.softmax(scores.masked_fill(____, -torch.inf), dim=-1))\n"
+        "return self.proj((weights @ v).transpose(____).reshape(B, T, d_model))",
+    )
+
+    mistakes = {
+        **scale_mistakes(),
+        "SD3": patch("q.shape[-1]", "d_model"),
+        "SD4": patch("q.shape[-1]", "self.num_heads"),
+        "SD6": patch(SCALE, "", SOFTMAX, SOFTMAX + SCALE),
+        "SD8": (patch("q, k, v =", "k, q, v ="), patch("self.dropout(weights)", "self.dropout(weights).mT")),
+        "SM1": patch("dim=-1", "dim=-2"),
+        "SM2": (
+            patch("dim=-1", "dim=0"),
+            patch("dim=-1", "dim=1"),
+            patch("dim=-1", "dim=0") + FINITE,
+            patch("dim=-1", "dim=1") + FINITE,
+        ),
+        "SM3": (
+            softmax_by_hand("scores - scores.max()", "e.sum()"),
+            softmax_by_hand("scores - scores.amax(dim=(0, 2, 3), keepdim=True)", "e.sum(dim=(0, 2, 3), keepdim=True)"),
+        ),
+        "SM4": softmax_by_hand(ROW_MAXIMUM, "e.sum(dim=-1)"),
+        "SM5": softmax_by_hand("scores"),
+        "SM6": (
+            softmax_by_hand("scores - scores.max()"),
+            softmax_by_hand("scores - scores.amax(dim=(-2, -1), keepdim=True)"),
+        ),
+        "MH1": tuple(patch(SPLIT, THIRDS.format(f"{cut}(b, self.num_heads, t, -1)")) for cut in ("reshape", "view")),
+        "MH2": patch("heads.transpose(1, 2)", "heads"),
+        "MH3": patch("2, 0, 3, 1, 4", "2, 0, 1, 3, 4", HIDE, "pass", "heads.transpose(1, 2)", "heads"),
+        "MH4": patch("reshape", "view"),
+        "MH5": patch("self.dropout(weights)", "F.dropout(weights, self.dropout.p)"),
+        "MK1": patch("triu(diagonal=1)", "tril()"),
+        "MK2": patch(HIDE, "pass", SOFTMAX, f"{SOFTMAX} * ~self.hidden[:t, :t]"),
+        "MK3": patch(HIDE, "scores = scores * ~self.hidden[:t, :t]"),
+        "MK4": (patch("-torch.inf", "-10000.0"), patch(HIDE, ADDED.format("-10000.0")), patch("-torch.inf", "-1000.0")),
+        "MK5": patch(HIDE, "scores = scores + self.hidden[:t, :t].to(scores) * -torch.inf"),
+        "MK6": patch(HIDE, "scores = scores + ~self.hidden[:t, :t]"),
+        "MK7": tuple(
+            patch("diagonal=1", "diagonal=0") + way
+            for way in (
+                patch(),
+                patch(HIDE, ADDED.format("-torch.inf")),
+                FINITE,
+                patch(HIDE, ADDED.format("-1000000000.0")),
+            )
+        ),
+        "MK8": patch("diagonal=1", "diagonal=2"),
+        "MK13": (
+            patch(HIDE, "pass"),
+            *(
+                patch(HIDE, f"if {seldom}:\n            {HIDE}")
+                for seldom in ("self.training", "not self.training", "t == self.max_len")
+            ),
+        ),
+        "DT3": patch("self.register_buffer('hidden', hidden, persistent=False)", "self.hidden = hidden"),
+        "MU21": patch(HIDE, "pass", SOFTMAX, f"{SOFTMAX} * ~self.hidden[:t, :t]\n        {ONE_SUM}"),
+        "BW3": patch("dropout(weights)", "dropout(weights.detach())"),
+        "PJ2": (
+            patch("3 * d_model, bias=False", "3 * d_model", "(d_model, d_model, bias=False", "(d_model, d_model"),
+            patch("(d_model, d_model, bias=False", "(d_model, d_model"),
+        ),
+        "PJ3": patch("3, self.num_heads, -1", "self.num_heads, 3, -1", "2, 0, 3, 1, 4", "3, 0, 2, 1, 4"),
+        "CM1": mistake(
+            NO_DROPOUT,
+            says="The argument dropout has no effect: nothing is dropped in training.",
+            why="""A value that `__init__` takes and `forward` never uses looks harmless: every test without dropout passes. Keep an
+            `nn.Dropout(dropout)` in the module and send the weights through it before they meet v.""",
+        ),
+        "CM2": mistake(
+            NO_DROPOUT + patch("self.proj(merged)", "self.proj(self.dropout(merged))"),
+            says="Dropout was applied to the output of the heads; it should be applied to the attention weights.",
+            why="""Both exist, and many models use both. They differ: dropping a weight hides a whole token from one query and head,
+            dropping a number of the output hides one feature of what came back.""",
+        ),
+        "CM3": mistake(
+            NO_DROPOUT
+            + patch(
+                "scores = q @ k.mT / math.sqrt(q.shape[-1])", "scores = self.dropout(q @ k.mT / math.sqrt(q.shape[-1]))"
+            ),
+            NO_DROPOUT + patch(HIDE, HIDE.replace("scores = ", "scores = self.dropout(") + ")"),
+            says="Dropout was applied to the scores: a dropped score becomes 0, which still gets weight e⁰.",
+            why="""A score of 0 does not take the key away, as in lesson 06; it may raise its weight. Where the mask has put −∞ before,
+            −∞ · 0 is NaN, and so is its whole row. Dropout comes after softmax.""",
+        ),
+        "CM4": mistake(
+            patch(
+                "heads = self.dropout(weights)",
+                """if self.training:
+            weights = weights * (torch.rand_like(weights) >= self.dropout.p)
+        heads = weights""",
+            ),
+            says="The weights that dropout keeps are not scaled: each should be multiplied by 1/(1 − p).",
+            why="""A share p of the weights is missing on average, so the output would be smaller in training than in evaluation.
+            Dividing what stays by 1 − p makes both agree on average; `nn.Dropout` does so.""",
+        ),
+        "CM5": mistake(
+            patch("nn.Dropout(dropout)", "nn.Dropout(1 - dropout)"),
+            patch("nn.Dropout(dropout)", "nn.Dropout(1 - dropout if dropout else 0.0)"),
+            says="dropout was taken as the probability of keeping a weight; it should be that of dropping one.",
+            why="""Early libraries asked for the probability to keep. torch, and this exercise, ask for the probability to drop:
+            dropout=0.1 drops each weight with probability 0.1. At 0.5 both agree, so a test at 0.5 sees nothing.""",
+        ),
+        "CM6": mistake(
+            patch("self.dropout(weights) @ v", "weights @ self.dropout(v)"),
+            says="Dropout was applied to the values; it should be applied to the attention weights.",
+            why="A number dropped from v is missing for every query. A dropped weight hides a key from one query alone.",
+        ),
+        "CM7": mistake(
+            patch(TOO_LONG, ""),
+            patch(TOO_LONG, "", "self.hidden[:t, :t]", "torch.ones(t, t, dtype=torch.bool).triu(diagonal=1)"),
+            says="A sequence longer than max_len is not refused with ValueError.",
+            why="Without the check the failure comes later, as a message about shapes that never mentions max_len, or not at all.",
+        ),
+        "CM8": mistake(
+            patch(UNEVEN, ""),
+            patch(
+                UNEVEN,
+                "",
+                SPLIT,
+                THIRDS.format("view(b, t, self.num_heads, d_model // self.num_heads).transpose(1, 2)"),
+            ),
+            says="A d_model that num_heads does not divide is not refused with ValueError.",
+            why="""Each head takes d_model / num_heads numbers. With a remainder the failure comes in forward, as an error about
+            shapes that never mentions heads, or numbers are silently lost.""",
+        ),
+        "CM9": mistake(
+            patch("persistent=False", "persistent=True"),
+            says="state_dict holds the mask as well; it should hold qkv.weight and proj.weight alone.",
+            why="The mask follows from max_len. Saved, it enlarges a checkpoint, which then fits no other max_len.",
+        ),
+        "CM10": mistake(
+            patch("self.hidden[:t, :t]", "self.hidden"),
+            says="The whole mask was used for every length: cut it to the T tokens that came.",
+            why="The buffer is max_len by max_len, the scores are T by T. Only a sequence of full length fits without cutting.",
+        ),
+        "CM11": mistake(
+            patch("self.proj(merged)", "merged"),
+            says="The output projection proj is not applied.",
+            why="Merged heads lie side by side. `proj` mixes them; without it, what one head found never reaches another's slice.",
+        ),
+        "CM12": mistake(
+            patch("q, k, v =", "v, k, q ="),
+            says="The fused projection was read as v, k, q; it should be read as q, k, v.",
+            why="""Any order trains equally well. It matters when weights come from elsewhere: a checkpoint says which rows are which
+            only by convention, and the usual one is q, k, v.""",
+        ),
+        "CM13": mistake(
+            patch("3, self.num_heads, -1", "3, -1, self.num_heads", "2, 0, 3, 1, 4", "2, 0, 4, 1, 3"),
+            says="Heads took every num_heads-th number; each should be one contiguous slice of d_model.",
+            why="Head h is numbers h · d_head to (h + 1) · d_head − 1. `view(B, T, d_head, num_heads)` deals them out like cards.",
+        ),
+        "CM14": mistake(
+            patch(
+                "heads = self.dropout(weights)",
+                """weights = self.dropout(weights)
+        weights = weights / weights.sum(dim=-1, keepdim=True).clamp_min(1e-09)
+        heads = weights""",
+            ),
+            says="The weights were normalized again after dropout, so that what is kept is not scaled by 1/(1 − p).",
+            why="""The sum of a dropped row differs from 1, and that is meant: on average over many steps it is 1. Dividing by it
+            makes the factor depend on what was dropped.""",
+        ),
+        "CM15": mistake(
+            patch("self.dropout(weights)", "F.dropout(weights, training=self.training)"),
+            says="Dropout drops half of the weights whatever the argument says: the argument is not passed on to it.",
+            why="`F.dropout` and `nn.Dropout` have p = 0.5 by default: with dropout=0.0 half of the weights are dropped in training.",
+        ),
+        "CM63": mistake(
+            patch("self.proj(merged)", "self.dropout(self.proj(merged))"),
+            patch("self.proj(merged)", "self.proj(self.dropout(merged))"),
+            says="Dropout was applied to the attention weights and again to what the heads give; it should act on the weights alone.",
+            why="""GPT-2 has both, with a probability for each. This module has one `dropout`, for the weights. Dropped twice, a
+            number is missing more often than the argument says.""",
+        ),
+        "CM66": mistake(
+            patch("self.dropout(weights)", "weights * self.dropout(torch.ones_like(weights[..., :1]))"),
+            patch(
+                "self.dropout(weights)",
+                "F.dropout1d(weights.flatten(0, 1), self.dropout.p, self.training).view_as(weights)",
+            ),
+            says="A query loses all its keys at once, or none; dropout should decide for each attention weight by itself.",
+            why="""With a random number for each row of weights, (B, num_heads, T, 1), a dropped query reads nothing at all. One for each
+            weight, (B, num_heads, T, T), takes single keys away.""",
+        ),
+        "CM67": mistake(
+            patch("self.dropout(weights)", "weights * self.dropout(torch.ones_like(weights[:, :1]))"),
+            says="All heads lose the same keys; dropout should decide for each head by itself.",
+            why="""A random tensor of shape (B, 1, T, T) is broadcast over the heads. Then no head can make up for what another one
+            misses.""",
+        ),
+        "CM16": mistake(
+            patch("triu(diagonal=1)", "tril(diagonal=-1)"),
+            patch("triu(diagonal=1)", "tril()", HIDE, ADDED.format("-torch.inf")),
+            says="The past was hidden and the future shown; token i should see tokens 0 to i, itself included.",
+            why="""A mask that is added holds −∞ above the diagonal, `triu(1)`. A boolean one that is True where attention is allowed
+            holds the other triangle, `tril()`. With the triangles exchanged the first token sees its future, and the last at most
+            itself.""",
+        ),
+    }

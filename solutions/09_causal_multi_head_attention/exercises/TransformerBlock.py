@@ -1,0 +1,230 @@
+"""A block of a Transformer: attention and a small network, each behind a normalization and beside a residual path."""
+
+from typing import Any
+
+import numpy as np
+
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
+
+from ...shared.library import fused, of, others, weights_of
+from .. import readings
+from .CausalMultiHeadAttention import CausalMultiHeadAttention
+
+LAYERS = ("attn.qkv", "attn.proj", "mlp.0", "mlp.2")
+IN_ATTENTION = ("SD1", "SD3", "MH2", "MK1", "MK3", "MK8", "MK13", "PJ3", "CM11")  # what CM37 stands for
+
+ATTEND, THINK = "x = x + self.attn(self.ln1(x))", "return x + self.mlp(self.ln2(x))"
+DROPOUT = patch(
+    "super().__init__()",
+    "super().__init__()\n        self.dropout = nn.Dropout(dropout)",
+    "self.mlp(self.ln2(x))",
+    "self.dropout(self.mlp(self.ln2(x)))",
+)
+
+
+def _state(rng: np.random.Generator, d: int) -> dict[str, np.ndarray]:
+    """Normalizations that do something, and a network wide enough in range to tell one GELU from another."""
+    state = {f"attn.{name}": array for name, array in weights_of(rng, fused(d), 0.6).items()}
+    state |= {
+        "mlp.0.weight": rng.normal(size=(4 * d, d)),
+        "mlp.2.weight": rng.normal(size=(d, 4 * d)),
+        "mlp.0.bias": rng.normal(size=4 * d),
+        "mlp.2.bias": rng.normal(size=d),
+    }
+    for name in ("ln1", "ln2"):
+        state |= {f"{name}.weight": rng.uniform(0.5, 1.5, size=d), f"{name}.bias": rng.normal(size=d)}
+    return {name: array.astype(np.float32) for name, array in state.items()}
+
+
+@exercise(
+    kind="class",
+    points=3,
+    minutes=12,
+    difficulty=2,
+    container="tensor",
+    parts=("output",),
+    forbids=("layers",),
+    rtol=1e-5,
+    atol=1e-4,
+)
+class TransformerBlock:
+    """Write the block: attention and a small network; each reads a normalized x, and its result is added to x."""
+
+    def cases(rng):
+        def case(key: str, title: str, shape: tuple[int, ...], *sizes: Any, silent: bool = False, **more: Any) -> Case:
+            state = _state(rng, shape[-1])
+            if silent:
+                state["attn.proj.weight"][:] = 0
+            options = {"init": (shape[-1], *sizes), "state": state, "linear": LAYERS, "no_bias": LAYERS[:2], **more}
+            x = rng.normal(size=shape).astype("float32")
+            x = Tensor(2 * x + 1, None, bool(more.get("gradients")))
+            return Case(key, title, (x,), probe="probes.block", options=options, reading=readings.block)
+
+        yield case("small", "three tokens, two heads of two numbers", (1, 3, 4), 2, 5)
+        yield case("sizes", "all sizes different, three heads", (2, 4, 6), 3, 7, gradients=True)
+        yield case("seen-again", "the same sizes, new numbers", (2, 4, 6), 3, 7, gradients=True)
+        earlier = others(rng, (1, 2, 8), (2, 5, 8))
+        yield case(
+            "full",
+            "as many tokens as max_len, in training mode, without dropout, after calls with two and five other tokens",
+            (2, 5, 8),
+            4,
+            5,
+            mode="train",
+            gradients=True,
+            earlier=earlier,
+        )
+        yield case("one", "one token, one head, more items than max_len", (7, 1, 4), 1, 6)
+        sizes = {"max_len": 4, "num_heads": 2, "d_model": 4}
+        yield case("room", "room for one more token, all sizes passed by name", (2, 3, 4), init=(), init_kwargs=sizes)
+        yield case("evaluation", "dropout=0.5, in evaluation", (2, 3, 6), 2, 4, 0.5, twice=True)
+        for i, shape in enumerate(((2, 3, 4), (1, 5, 6), (3, 2, 4))):
+            yield case(
+                f"silent-{i}",
+                "dropout=0.5, in training, with attention that gives zeros",
+                shape,
+                2,
+                6,
+                0.5,
+                mode="train",
+                silent=True,
+                twice=True,
+            )
+            yield case(f"moving-{i}", "dropout=0.5, in training, twice", shape, 2, 6, 0.5, differs=True)
+        for t, max_len in ((6, 5), (4, 2), (9, 3)):
+            x = Tensor(rng.normal(size=(2, t, 4)).astype(np.float32))
+            yield Case(
+                f"long-{t}",
+                f"{t} tokens, max_len {max_len}",
+                (x,),
+                probe="module",
+                raises="ValueError",
+                options={"init": (4, 2, max_len)},
+            )
+
+    hints = (
+        "What does the block return when both attention and the network return zero?",
+        "Four attributes in `__init__`; two lines in `forward`, each of the form x = x + f(norm(x)).",
+        "x = x + self.attn(____)\nreturn x + self.mlp(____)",
+    )
+
+    mistakes = {
+        "CM21": mistake(
+            patch(
+                "x + self.attn(self.ln1(x))",
+                "self.ln1(x + self.attn(x))",
+                "x + self.mlp(self.ln2(x))",
+                "self.ln2(x + self.mlp(x))",
+            ),
+            says="The normalization was applied after the sum (post-norm); it should be applied to what goes into each branch.",
+            why="""Vaswani et al. 2017 normalize after the sum. Pre-norm, x + attn(ln1(x)), leaves a path from the input to the
+            output on which nothing is ever rescaled, and trains without a warm-up (Xiong et al. 2020, section 3).""",
+        ),
+        "CM22": mistake(
+            patch("x + self.attn", "self.attn"),
+            says="The residual path around attention is missing: x = attn(…) where x + attn(…) was asked for.",
+            why="Without the sum a token keeps only what it gathered. With attention at zero the block should still pass x on.",
+        ),
+        "CM23": mistake(
+            patch("x + self.mlp", "self.mlp"),
+            says="The residual path around mlp is missing: mlp(…) is returned where x + mlp(…) was asked for.",
+            why="What attention gathered survives only if the network passes it on. In a deep stack the first gradients fade.",
+        ),
+        "CM24": mistake(
+            patch("self.ln2(x)", "self.ln1(x)"),
+            patch("self.ln2 = nn.LayerNorm(d_model)", "self.ln2 = self.ln1"),
+            says="One normalization was used for both branches; mlp should have its own, ln2.",
+            why="`ln1` and `ln2` have their own scales and shifts. Freshly made they are the same: only trained weights show it.",
+        ),
+        "CM25": mistake(
+            patch(
+                ATTEND,
+                "x = self.ln1(x)\n        x = x + self.attn(x)",
+                THINK,
+                "x = self.ln2(x)\n        return x + self.mlp(x)",
+            ),
+            patch(ATTEND, "x = self.ln1(x)\n        x = x + self.attn(x)"),
+            patch(THINK, "x = self.ln2(x)\n        return x + self.mlp(x)"),
+            says="The residual path carries the normalized x; it should carry x itself.",
+            why="Overwriting x by ln1(x) puts a normalization into the path that should stay free of any.",
+        ),
+        "CM26": mistake(
+            patch("nn.GELU()", "nn.GELU(approximate='tanh')"),
+            says="GELU was approximated by tanh; the exact one was asked for: nn.GELU().",
+            why="""The approximation stems from a time when erf was slow. It differs by up to about 5e-4, too little to be seen in a
+            loss and enough to break a comparison with other weights (Hendrycks and Gimpel 2016, section 2, give both).""",
+        ),
+        "CM27": mistake(
+            patch("nn.GELU()", "nn.ReLU()"),
+            says="The activation is ReLU; GELU was asked for.",
+            why="Vaswani et al. 2017 use ReLU, GPT-2 and its successors GELU. They differ most at about ±0.75, by 0.17.",
+        ),
+        "CM28": mistake(
+            patch(ATTEND, "x = x + self.mlp(self.ln2(x))", THINK, "return x + self.attn(self.ln1(x))"),
+            says="mlp was applied before attention; attention should come first.",
+            why="The network should work on what attention gathered in this block.",
+        ),
+        "CM29": mistake(
+            patch(f"{ATTEND}\n        return x", "return x + self.attn(self.ln1(x))"),
+            says="Both branches read the block's input; mlp should read x after attention has been added to it.",
+            why="Some models do run both side by side and save time. Here the second line starts from the x that the first one made.",
+        ),
+        "CM30": mistake(
+            patch("max_len, dropout)", "max_len)"),
+            says="Attention inside the block drops nothing in training: pass the argument dropout on, and leave its mode to the block.",
+            why="""The block takes the argument, and its attention is built with the default of 0.0. With `self.attn.eval()` in forward
+            the dropout is there and never acts: `block.train()` sets the mode of all its parts.""",
+        ),
+        "CM31": mistake(
+            DROPOUT + patch("self.attn(self.ln1(x))", "self.dropout(self.attn(self.ln1(x)))"),
+            DROPOUT,
+            says="Dropout was applied to one or both branches of the block; it should act inside attention only.",
+            why="Many models drop there, too. This block leaves it out, so that its only randomness is that of the attention weights.",
+        ),
+        "CM32": mistake(
+            patch(
+                "nn.Linear(d_model, 4 * d_model)",
+                "nn.Linear(d_model, 2 * d_model)",
+                "nn.Linear(4 * d_model, d_model)",
+                "nn.Linear(2 * d_model, d_model)",
+            ),
+            says="The network widens to 2 · d_model; 4 · d_model was asked for.",
+            why="The factor 4 is the one of Vaswani et al. 2017, section 3.3, where 512 numbers widen to 2048.",
+        ),
+        "CM33": mistake(
+            patch("self.ln1(x)", "x", "self.ln2(x)", "x"),
+            patch("self.ln1(x)", "x"),
+            patch("self.ln2(x)", "x"),
+            says="A normalization is made and not used: attention should read ln1(x), and mlp ln2(x).",
+            why="Without it the numbers grow from block to block, since every block adds to them, and scores saturate the softmax.",
+        ),
+        "CM34": mistake(
+            patch("x = x + self.attn", "h = x + self.attn", "self.ln2(x)", "self.ln2(h)"),
+            says="The second sum starts from the block's input; it should start from x after attention has been added to it.",
+            why="What attention gathered then reaches the output only through mlp, not along the residual path around it.",
+        ),
+        "CM35": mistake(
+            patch("x = x + self.attn", "x += self.attn", THINK, "x += self.mlp(self.ln2(x))\n        return x"),
+            says="`x += …` writes into the tensor that the caller passed: write x = x + ….",
+            why="`+=` works in place. The caller's x changes with it, and where x is a leaf that requires grad, torch refuses.",
+        ),
+        "CM68": mistake(
+            patch(THINK, "x += self.mlp(self.ln2(x))\n        return x"),
+            says="`x += …` changes a tensor that the backward pass still needs: write x = x + ….",
+            why="""The second normalization has kept x to compute its gradient later. `+=` changes that very tensor, so at `backward()`
+            torch finds another version of it and refuses. Without gradients nothing shows.""",
+        ),
+        "CM36": mistake(
+            patch("self.attn(self.ln1(x))", "self.ln1(self.attn(x))", "self.mlp(self.ln2(x))", "self.ln2(self.mlp(x))"),
+            says="The normalizations act on what the branches give; they should act on what the branches read.",
+            why="""With x + ln1(attn(x)) attention reads numbers that have grown from block to block, and the scale of what it adds
+            is fixed by ln1. Some models do so, or normalize on both sides; pre-norm is x + attn(ln1(x)).""",
+        ),
+        "CM37": mistake(
+            *(ways[0] for ways in of(CausalMultiHeadAttention, *IN_ATTENTION).values()),
+            says="The fault lies inside attn; what the block does around it agrees. Check CausalMultiHeadAttention first.",
+            why="""The block is as good as its parts. Its output is that of a right block around an attention with a known slip: the
+            scale, the mask, the heads or the output projection. The check of `CausalMultiHeadAttention` says which; `GivenAttention`
+            stands in until that is found.""",
+        ),
+    }

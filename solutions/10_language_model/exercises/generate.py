@@ -1,0 +1,267 @@
+"""A loop that lets a language model write on: greedy, whose ids are compared, and drawn, whose shares are."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
+
+from .. import readings
+
+ROWS = 1000  # drawn to count shares, half of them for each of two last tokens: the standard error of a share is below 0.023
+
+SOFTMAX = "torch.softmax(logits / temperature, dim=-1)"
+POWER = "torch.softmax(logits, dim=-1) ** (1 / temperature)"
+
+
+def _samples(rng: np.random.Generator) -> Iterator[Case]:
+    def sample(
+        key: str,
+        title: str,
+        temperature: float | None,
+        seed: int | None = 5,
+        shift: float = 0.0,
+        scale: float = 1.0,
+        each: int = 1,
+        slope: float = 1.0,
+        **more: Any,
+    ) -> Case:
+        logits = slope * rng.permutation([1.2, 0.4, -0.3, -1.5])
+        rows = np.stack([logits, logits, logits, np.roll(np.sort(logits)[::-1], -1)[np.argsort(np.argsort(-logits))]])
+        ids = rng.integers(0, 3, size=(ROWS, 3))
+        ids[: ROWS // 2, -1], ids[ROWS // 2 :, -1] = 2, 3  # the last token decides
+        args = (Tensor(ids), 1, 5) if temperature is None else (Tensor(ids), 1, 5, temperature)
+        names = ("ids", "max_new_tokens", "max_len", "temperature")[: len(args)]
+        table = shift + scale * np.repeat(rows, each, axis=1)
+        options = {"table": table.astype(np.float32), "seed": seed, "again": seed is None or seed >= 5}
+        return Case(
+            key,
+            title,
+            args,
+            probe="probes.sample",
+            options=options,
+            names=names,
+            show=False,
+            reading=readings.sample,
+            **more,
+        )
+
+    yield sample("warm", "1000 rows, the temperature left to its default", None)
+    yield sample(
+        "warm-again",
+        "1000 rows at temperature 1, 80 tokens to choose from, no generator",
+        1.0,
+        seed=None,
+        each=20,
+        slope=0.3,
+        costly=True,
+    )
+    yield sample("cool", "1000 rows at temperature 0.01, logits that differ by hundredths", 0.01, seed=6, scale=0.01)
+    yield sample(
+        "hot",
+        "1000 rows at temperature 100, logits that differ by hundreds, no generator",
+        100.0,
+        seed=None,
+        scale=100.0,
+    )
+    yield sample("tepid", "1000 rows at temperature 120, logits that differ by hundreds", 120.0, seed=7, scale=120.0)
+    yield sample("global", "1000 rows without a generator", 150.0, seed=None, scale=150.0)
+    for i, (shift, temperature) in enumerate(((9000.0, 1.0), (-9000.0, 1.5), (9000.0, 0.9))):
+        yield sample(f"large-{i}", f"logits around {shift:.0f}", temperature, seed=i, shift=shift, stage="extremes")
+
+
+@exercise(points=3, minutes=20, difficulty=2, container="any", parts=("ids",), atol=0.1, forbids=("tampering",))
+class generate:
+    """Let a language model continue given tokens, one token at a time."""
+
+    def cases(rng):
+        """Greedy runs, whose ids can be compared; then many rows, whose shares can."""
+
+        def greedy(
+            key: str, title: str, b: int, t: int, new: int, max_len: int, dtype: str = "int64", **more: Any
+        ) -> Case:
+            vocabulary = int(rng.integers(11, 15))
+            options = {"table": rng.normal(size=(vocabulary, vocabulary)).astype(np.float32), "training": True, **more}
+            ids = Tensor(rng.integers(0, vocabulary, size=(b, t)), dtype)
+            return Case(
+                key,
+                title,
+                (ids, new, max_len),
+                probe="probes.greedy",
+                options=options,
+                names=("ids", "max_new_tokens", "max_len"),
+                reading=readings.greedy,
+            )
+
+        yield greedy("small", "greedy, two tokens after three", 1, 3, 2, 8)
+        yield greedy("sizes", "greedy, past max_len", 2, 3, 7, 5)
+        yield greedy("seen-again", "greedy, the same sizes, new numbers", 2, 3, 7, 5, training=False)
+        yield greedy("long", "greedy, the given ids alone are longer than max_len", 3, 9, 4, 5)
+        yield greedy("short", "greedy, max_len 1", 2, 4, 3, 1, zero=0)
+        yield greedy("one", "greedy, one given token, the model in evaluation before", 1, 1, 6, 4, training=False)
+        yield greedy("none", "no new token", 2, 3, 0, 4)
+        yield greedy("int32", "greedy, ids of int32", 2, 4, 5, 6, "int32", training=False)
+        yield from _samples(rng)
+
+    hints = (
+        "Which of the logits that come back say something about the token that follows the last one?",
+        "`model.training` is the flag; `torch.no_grad()` keeps the graph away; `torch.multinomial` takes a `generator`.",
+        "logits = model(ids[:, ____:])[:, ____]\n"
+        "following = ____ if temperature == 0 else torch.multinomial(torch.softmax(____, dim=-1), 1, generator=____)\n"
+        "ids = torch.cat([ids, following], dim=____)",
+    )
+
+    mistakes = {
+        "CM41": mistake(
+            patch("model.eval()", ""),
+            says="The model writes in training mode: call model.eval() before it is asked.",
+            why="With dropout on, every prediction misses a share of the weights. The text becomes worse, and two greedy runs differ.",
+        ),
+        "CM42": mistake(
+            patch("model.train(was_training)", "pass"),
+            says="The model stays in evaluation mode: its own flag should be back when the call returns.",
+            why="A sample drawn in the middle of training then switches dropout off for all that follows, and nothing reports it.",
+        ),
+        "CM43": mistake(
+            patch("torch.no_grad()", "torch.enable_grad()"),
+            says="A graph is built for every token: put the loop under torch.no_grad().",
+            why="A text is never differentiated. With the graph each step keeps all its activations as long as its logits live.",
+        ),
+        "CM44": mistake(
+            patch(", generator=generator", ""),
+            says="The generator is not used: the ids come from torch's global random numbers.",
+            why="The same generator state should give the same text, whatever else drew random numbers before.",
+        ),
+        "CM45": mistake(
+            patch("logits / temperature", "logits * temperature"),
+            says="The logits were multiplied by the temperature; divide them.",
+            why="A low temperature should sharpen the distribution: dividing by 0.5 doubles every difference of logits.",
+        ),
+        "CM46": mistake(
+            patch("logits / temperature", "logits"),
+            says="The temperature has no effect.",
+            why="It scales the logits before softmax. Dividing the weights afterwards changes nothing: drawing normalizes them again.",
+        ),
+        "CM47": mistake(
+            patch("temperature == 0", "temperature < 0"),
+            says="Temperature 0 divides by zero; it should take the largest logit.",
+            why="As the temperature falls to 0 all weight goes to the largest logit. That limit is a case of its own: argmax.",
+        ),
+        "CM48": mistake(
+            patch("temperature == 0", "temperature >= 0"),
+            says="The likeliest token was taken at every temperature; above 0 the tokens should be drawn.",
+            why="Greedy text runs into loops, since the same context always continues in the same way.",
+        ),
+        "CM49": mistake(
+            patch("temperature, dim=-1", "temperature, dim=0"),
+            says="Softmax was taken over the rows of the batch; each row should have its own distribution over the vocabulary.",
+            why="The logits of the last position are (B, vocabulary): dim 0 is the batch.",
+        ),
+        "CM50": mistake(
+            patch("[:, -1]", "[:, 0]"),
+            says="The logits of the first position were used; take those of the last, which knows the whole context.",
+            why="Position t predicts the token after t. Only the last one predicts a token that is not there yet.",
+        ),
+        "CM51": mistake(
+            patch("ids[:, -max_len:]", "ids"),
+            says="The model is fed more than max_len tokens: keep the last max_len.",
+            why="A model has positions for max_len tokens. Ours raises ValueError beyond; one without the check reads past its mask.",
+        ),
+        "CM52": mistake(
+            patch("-max_len:", ":max_len"),
+            says="The first max_len tokens were fed; the last ones are expected.",
+            why="Once the text is longer than max_len, the context would never change again, and neither would the prediction.",
+        ),
+        "CM53": mistake(
+            patch("model.train(was_training)", "model.train()"),
+            says="The model is in training mode afterwards, whatever it was before.",
+            why="`model.train()` is right only for a model that was training. Save the flag first, and put it back.",
+        ),
+        "CM54": mistake(
+            patch("return ids", "return ids[:, ids.shape[1] - max_new_tokens:]"),
+            says="Only the new tokens were returned; the given ones should come first.",
+            why="What is asked for is (B, T + max_new_tokens), the given ids and then their continuation.",
+        ),
+        "CM55": mistake(
+            patch("-max_len:", "-1:"),
+            says="Only the last token was fed; the model should see up to max_len tokens.",
+            why="Models with a cache of keys and values write so. Ours keeps nothing between two calls and would forget the text.",
+        ),
+        "CM56": mistake(
+            patch("=generator)", "=torch.Generator().manual_seed(0))"),
+            *(
+                patch("torch.multinomial(weights", f"{seeded} and torch.multinomial(weights")
+                for seeded in (
+                    "(generator.manual_seed(0) if generator else True)",
+                    "(generator or torch.default_generator).manual_seed(0)",
+                )
+            ),
+            says="A generator is seeded inside generate: the caller's state has no effect, and the same random numbers come again.",
+            why="The caller's generator has a state that moves on with every draw. A newly seeded one starts from the same state.",
+        ),
+        "CM64": mistake(
+            *(
+                patch("was_training = model.training", f"was_training = model.training\n    {seeded}")
+                for seeded in (
+                    "generator = generator or torch.Generator()",
+                    "if generator is None:\n        torch.manual_seed(0)",
+                )
+            ),
+            says="Without a generator the same random numbers come in every call; they should come from torch's global generator.",
+            why="""A new `torch.Generator()` begins in the same state each time, and so does the global one after `torch.manual_seed(0)`.
+            With `generator=None` the functions of torch draw from the global one, whose state moves on: pass None on to them.""",
+        ),
+        "CM65": mistake(
+            patch(
+                "logits = model(",
+                "if ids.shape[1] >= max_len:\n                    break\n                logits = model(",
+            ),
+            says="Writing stops at max_len tokens; max_len limits what is fed to the model, not how long the text may become.",
+            why="The model sees the last max_len tokens. What came before is forgotten, and the text goes on.",
+        ),
+        "CM57": mistake(
+            patch(SOFTMAX, "(logits / temperature).exp()"),
+            says="exp overflows for large logits: use torch.softmax, which subtracts the maximum.",
+            why="float32 ends near e^88.7. Drawing needs no normalized weights, but finite ones.",
+        ),
+        "CM58": mistake(
+            patch("(weights, 1, generator=generator)", "(weights[:1], 1, generator=generator).expand(len(weights), 1)"),
+            says="One draw was used for all rows of the batch; each row should have a draw of its own.",
+            why="Rows with the same context would all continue alike, and other rows would get a token drawn for another context.",
+        ),
+        "CM59": mistake(
+            patch("return ids", "return ids[:, -max_len:]"),
+            patch("logits = model(ids[:, -max_len:])", "ids = ids[:, -max_len:]\n                logits = model(ids)"),
+            says="The text was cut to its last max_len tokens; only what is fed to the model should be cut.",
+            why="Keep two things apart: the text, which grows, and the context, which slides along it.",
+        ),
+        "CM60": mistake(
+            patch(SOFTMAX, POWER),
+            patch(SOFTMAX, f"{POWER}\n                    weights = weights / weights.sum(dim=-1, keepdim=True)"),
+            says="The temperature came after softmax, as a power of the weights: what had been rounded to 0 stays 0.",
+            why="""p^(1/T), normalized, is softmax(logits / T) on paper. In float32 a weight below about 1e-45 is 0, and every power of 0
+            is 0; at a low temperature all the powers may be.
+
+            Take logits [0, −200] at T = 100. Divided they are [0, −2], with weights [0.8808, 0.1192]. Softmax first gives [1, 0].""",
+        ),
+        "CM61": mistake(
+            patch(", keepdim=True", ""),
+            says="argmax took the axis away: its result is (B,), and ids can be joined with (B, 1) only.",
+            why="`argmax(dim=-1)` leaves one number a row and no axis for the new token. `torch.cat` joins tensors of as many axes.",
+        ),
+        "CM62": mistake(
+            *(
+                patch("ids[:, -max_len:]", cut)
+                for cut in (
+                    "ids[:, -max_len + 1:]",
+                    "ids[:, -max_len - 1:]",
+                    "ids[:, max(0, ids.shape[1] - max_len + 1):]",
+                    "ids if ids.shape[1] <= max_len else ids[:, -max_len + 1:]",
+                )
+            ),
+            says="The crop is off by one: the model should see the last max_len tokens, not one more and not one fewer.",
+            why="""`ids[:, -max_len:]` begins max_len tokens before the end. One token fewer wastes a position; one more is more than
+            the model has positions for. At max_len = 1 the slice `-max_len + 1:` is `0:`, the whole text.""",
+        ),
+    }

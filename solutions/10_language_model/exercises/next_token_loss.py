@@ -1,0 +1,195 @@
+"""The mean surprise of a model about each next token: what it is trained to lower."""
+
+import numpy as np
+
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
+
+LOGITS, TARGETS = "logits[:, :-1].flatten(0, 1)", "ids[:, 1:].flatten()"
+CALL = f"F.cross_entropy({LOGITS}, {TARGETS})"
+LOGS = f"torch.log_softmax({LOGITS}, dim=-1)"
+WEIGHTS = f"torch.softmax({LOGITS}, dim=-1)"
+PICKED = f"gather(1, {TARGETS}[:, None])"
+
+
+@exercise(points=2, minutes=8, difficulty=2, container="tensor")
+class next_token_loss:
+    """Say how surprised a model is, on average, by the token that follows each position."""
+
+    def cases(rng):
+        def case(key, title, b, t, v, size=1.0, grad=True, **more):
+            logits = Tensor((size * rng.normal(size=(b, t, v))).astype(np.float32), None, grad)
+            return Case(key, title, (logits, Tensor(rng.integers(0, v, size=(b, t)))), **more)
+
+        yield case("small", "one row of three tokens", 1, 3, 4, grad=False)
+        yield case("sizes", "all sizes different", 3, 5, 7)
+        yield case("seen-again", "the same sizes, new numbers", 3, 5, 7)
+        yield case("two", "two tokens: one question a row", 4, 2, 3)
+        yield case("square", "as many tokens as there are in the vocabulary", 2, 6, 6)
+        yield case("long", "more than sixteen tokens", 2, 20, 5)
+        yield case("sure", "logits of 30 and more", 2, 7, 5, size=30.0)
+        flat = np.zeros((2, 4, 8), np.float32)
+        yield Case("flat", "all logits 0", (Tensor(flat, None, True), Tensor(rng.integers(0, 8, size=(2, 4)))))
+        told = rng.integers(0, 5, size=(2, 6))
+        known = 20.0 * np.eye(5)[np.roll(told, -1, axis=1)]
+        yield Case(
+            "known", "a model that knows each next token", (Tensor(known.astype(np.float32), None, True), Tensor(told))
+        )
+        for i, shift in enumerate((1e4, -1e4, 9e3)):
+            logits = np.where(rng.random(size=(2, 4, 6)) < 0.5, shift, -shift) + rng.integers(-2, 3, size=(2, 4, 6))
+            args = Tensor(logits.astype(np.float32), None, True), Tensor(rng.integers(0, 6, size=(2, 4)))
+            yield Case(f"large-{i}", "logits of ±10,000", args, stage="extremes", rtol=1e-3)
+
+    @holds("a model without any opinion pays ln V", needs=("flat",))
+    def flat(case, parts):
+        loss, v = float(parts["result"]), case.args[0].array.shape[-1]
+        return (
+            None
+            if abs(loss - np.log(v)) < 1e-3
+            else f"with {v} equal logits the loss is {loss:.4g}; ln {v} is {np.log(v):.4g}."
+        )
+
+    @holds("a model that knows every next token pays next to nothing", needs=("known",))
+    def known(case, parts):
+        loss = float(parts["result"])
+        return (
+            None
+            if abs(loss) < 0.01
+            else f"the loss is {loss:.4g}, and position t gives token t + 1 nearly all the weight."
+        )
+
+    hints = (
+        "Which token do the logits at position t predict? And which logits have no token to be compared with?",
+        "Leave out the last logits and the first id; then the logits line up with the tokens they predict. `F.cross_entropy` takes "
+        "(N, V) and (N,): flatten both.",
+        "predicted = logits[:, ____].flatten(0, 1)  # (B·(T−1), V)\n"
+        "asked = ids[:, ____].flatten()  # (B·(T−1),)\n"
+        "return F.cross_entropy(predicted, asked)",
+    )
+
+    mistakes = {
+        "NL1": mistake(
+            patch(CALL, "F.cross_entropy(logits.flatten(0, 1), ids.flatten())"),
+            patch(CALL, "F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, :-1].flatten())"),
+            patch(CALL, "F.cross_entropy(logits[:, 1:].flatten(0, 1), ids[:, 1:].flatten())"),
+            says="Each position was asked for its own token; it should be asked for the next one.",
+            why="""The token at position t is in the input, so the model can copy it: the loss falls towards 0 and
+            nothing is learned. Move one of the two by one: logits[:, :-1] against ids[:, 1:].""",
+        ),
+        "NL2": mistake(
+            patch("logits[:, :-1]", "logits[:, 1:]", "ids[:, 1:]", "ids[:, :-1]"),
+            says="The shift goes the wrong way: position t is asked for token t − 1.",
+            why="""The token before is in the input as well. logits[:, :-1] are about ids[:, 1:]: the first logits are
+            about the second token.""",
+        ),
+        "NL3": mistake(
+            patch(TARGETS, f"{TARGETS}, reduction='sum'"),
+            patch(CALL, f"F.cross_entropy({LOGITS}, {TARGETS}, reduction='sum') / ids.shape[0]"),
+            patch(CALL, f"F.cross_entropy({LOGITS}, {TARGETS}, reduction='sum') / ids.numel()"),
+            says="The surprises are not averaged over the B·(T − 1) questions.",
+            why="""A sum grows with the batch and with the length, and the learning rate would have to shrink with
+            them. Of T tokens T − 1 are asked for: the first one has nothing before it.""",
+        ),
+        "NL4": mistake(
+            patch(CALL, "F.cross_entropy(logits[:, :-1], ids[:, 1:])"),
+            patch(CALL, f"F.cross_entropy(logits[:, :-1].reshape(logits.shape[-1], -1).mT, {TARGETS})"),
+            says="`F.cross_entropy` takes the vocabulary from axis 1, where the tokens are: flatten to (N, V) and (N,).",
+            why="""For (B, T, V) it would take T for the vocabulary. Either flatten batch and tokens into one axis, or
+            hand over logits.transpose(1, 2).""",
+        ),
+        "NL5": mistake(
+            patch(LOGITS, f"torch.softmax({LOGITS}, dim=-1)"),
+            says="Softmax is taken twice: `F.cross_entropy` takes logits and does it itself.",
+            why="""The second softmax sees numbers between 0 and 1, so that no weight can differ from another by more
+            than a factor of e. The loss can't fall below about ln(1 + (V − 1)/e).""",
+        ),
+        "NL6": mistake(
+            patch(CALL, f"-{CALL}"),
+            says="The sign is missing: the surprise is −log p, and log p is at most 0.",
+            why="""With the wrong sign the training makes the right token as unlikely as it can.""",
+        ),
+        "NL7": mistake(
+            patch(LOGITS, "logits.flatten(0, 1)[:-1]", TARGETS, "ids.flatten()[1:]"),
+            says="The shift runs across rows: the end of one row is asked for the beginning of the next.",
+            why="""Flatten after the shift, not before. Rows of a batch are windows from anywhere in the text, and none
+            of them goes on in another.""",
+        ),
+        "NL8": mistake(
+            patch(CALL, f"{CALL} / torch.tensor(2.0).log()"),
+            says="The loss is in bits; nats are asked for: the natural logarithm.",
+            why="""A bit is ln 2 = 0.69 nats. Both are used; what matters is not to compare one with the other.""",
+        ),
+        "NL9": mistake(
+            patch(CALL, f"-{WEIGHTS}.log().{PICKED}.mean()"),
+            patch(CALL, f"-{WEIGHTS}.{PICKED}.log().mean()"),
+            says="The logarithm of a weight that was rounded to 0 is −∞: take log_softmax of the logits.",
+            why="""softmax rounds e^(−1000) to 0, whose logarithm is −∞, and the gradient is NaN. log_softmax never makes
+            the weight; `F.cross_entropy` uses it.""",
+        ),
+        "NL10": mistake(
+            patch(CALL, f"{CALL}.exp()"),
+            says="The perplexity e^loss was returned; the loss itself is asked for.",
+            why="""Perplexity reads well, as the number of equally likely tokens, but its gradient grows with it.""",
+        ),
+        "NL11": mistake(
+            patch(CALL, f"{CALL}.detach()"),
+            patch(LOGITS, f"{LOGITS}.detach()"),
+            patch(CALL, f"{CALL}.item()"),
+            says="The loss is cut off from the graph, so nothing can be trained by it.",
+            why="""`.item()` and `.detach()` are for what is printed. What is returned here is differentiated.""",
+        ),
+        "NL12": mistake(
+            patch(TARGETS, f"{TARGETS}, ignore_index=0"),
+            says="Token 0 was left out as if it were padding; it should count like every other token.",
+            why="""`ignore_index=0` is right where id 0 means padding. In this vocabulary it is the first character.""",
+        ),
+        "NL13": mistake(
+            patch(CALL, "F.cross_entropy(logits[:, -2], ids[:, -1])"),
+            says="Only the last question was asked; every position but the last should be asked for its next token.",
+            why="""A causal model answers T − 1 questions in one pass. Using one of them wastes the others, and the
+            model learns only about contexts of full length.""",
+        ),
+        "NL14": mistake(
+            patch(CALL, f"(1 - torch.softmax({LOGITS}, dim=-1).gather(1, {TARGETS}[:, None])).mean()"),
+            says="1 − p was taken as the loss; it should be the surprise, −log p.",
+            why="""1 − p hardly tells a probability of 1/100 from one of 1/10,000, and passes back a gradient that vanishes
+            where the model is most wrong.""",
+        ),
+        "NL15": mistake(
+            patch(TARGETS, f"{TARGETS}, label_smoothing=0.1"),
+            says="The targets were smoothed; the next token should be the whole target.",
+            why="""Label smoothing spreads part of the target over all tokens. That regularizes, but then even a model that
+            knows every next token pays more than 0.""",
+        ),
+        "NL16": mistake(
+            *(
+                patch(CALL, f"-({WEIGHTS}.{PICKED} + {small}).log().mean()")
+                for small in ("1e-9", "1e-8", "1e-10", "1e-12")
+            ),
+            says="A small number was added to the weight before the logarithm, which caps the loss: take log_softmax of the logits.",
+            why="""−log(1e-9) is 20.7, so a token that the model holds for e^(−100) costs no more than that, and next to no gradient
+            comes back. log_softmax gives −100, without a weight that could be rounded to 0.""",
+        ),
+        "NL17": mistake(
+            patch(CALL, f"-(({LOGITS}).exp() / ({LOGITS}).exp().sum(dim=-1, keepdim=True)).{PICKED}.log().mean()"),
+            patch(CALL, f"-(({LOGITS}).exp() / ({LOGITS}).exp().sum(dim=-1, keepdim=True)).log().{PICKED}.mean()"),
+            patch(CALL, f"(({LOGITS}).exp().sum(dim=-1).log() - ({LOGITS}).{PICKED}.squeeze(1)).mean()"),
+            says="exp of large logits overflows, or rounds to 0: take log_softmax of the logits, which subtracts the maximum first.",
+            why="""float32 ends near e^88.7. exp of a logit above that is ∞, and ∞/∞ is NaN. `F.cross_entropy` and log_softmax
+            never take exp of a number above 0.""",
+        ),
+        "NL18": mistake(
+            patch(CALL, "F.cross_entropy(logits.flatten(0, 1), ids.roll(-1, dims=1).flatten())"),
+            patch(CALL, "F.cross_entropy(logits.mT, ids.roll(-1, dims=1))"),
+            says="The ids were rolled, so the last position is asked for the row's first token; it should be left out.",
+            why="""`roll` moves what falls out at one end in at the other. After the last token of a row comes one that is not there:
+            there are T − 1 questions, not T.""",
+        ),
+        "NL19": mistake(
+            patch(CALL, f"F.nll_loss({LOGITS}, {TARGETS})"),
+            patch(CALL, f"F.nll_loss({WEIGHTS}, {TARGETS})"),
+            says="`F.nll_loss` was not given log-probabilities: give it log_softmax of the logits, or use `F.cross_entropy`.",
+            why="""`F.nll_loss` only picks −x[target] and takes the mean; softmax and logarithm are left to the caller. Of logits it gives
+            a loss that falls without end as they grow, of probabilities one between −1 and 0. `F.cross_entropy` is log_softmax and
+            nll_loss in one.""",
+        ),
+    }

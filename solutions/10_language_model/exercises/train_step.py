@@ -1,0 +1,287 @@
+"""One step of training, judged step by step: what the optimizer finds when it steps, and what comes back."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
+
+from .. import readings
+
+Array = np.ndarray
+
+FORWARD, ZERO, BACKWARD = "loss = next_token_loss(model(ids), ids)", "optimizer.zero_grad()", "loss.backward()"
+CLIP, STEP, RETURN = (
+    "torch.nn.utils.clip_grad_norm_(model.parameters(), clip)",
+    "optimizer.step()",
+    "return loss.item()",
+)
+AT = "table's gradient at the step", "bias's gradient at the step"
+
+
+def _norm(*grads: Array) -> float:
+    return float(np.sqrt(sum((each**2).sum() for each in grads)))
+
+
+def _found(case: Case, parts: Mapping[str, Array]) -> tuple[tuple[Array, Array], tuple[Array, Array], float]:
+    """The gradients that the optimizer found, those of the loss alone, and the loss before the step."""
+    loss, *grads = readings.loss_and_gradients(case, parts["table before"], parts["bias before"])
+    return tuple(parts[name] for name in AT), tuple(grads), loss
+
+
+def _clipped(grads: tuple[Array, Array], clip: float) -> tuple[Array, ...]:
+    scale = min(1.0, clip / (_norm(*grads) + 1e-6))
+    return tuple(scale * each for each in grads)
+
+
+def _close(one: tuple[Array, ...], other: tuple[Array, ...]) -> bool:
+    return all(np.allclose(a, b, rtol=1e-3, atol=1e-5) for a, b in zip(one, other, strict=True))
+
+
+@exercise(points=3, minutes=12, difficulty=2, container="any", forbids=("tampering",))
+class train_step:
+    """Take one step of training: loss, gradients, clipping, the optimizer's step; return the loss before it."""
+
+    def cases(rng):
+        def case(
+            key: str,
+            title: str,
+            b: int,
+            t: int,
+            v: int,
+            gain: float,
+            *,
+            stale: bool = False,
+            training: bool = True,
+            before: int = 0,
+            **kwargs: Any,
+        ) -> Case:
+            bent = rng.normal(size=(v, v)), rng.normal(size=v)
+            options = {
+                "table": bent[0],
+                "bias": 0.5 * bent[1],
+                "gain": gain,
+                "training": training,
+                "lr": float(rng.uniform(0.05, 0.3)),
+                "stale": (rng.normal(size=(v, v)), rng.normal(size=v)) if stale else None,
+                "before": [rng.integers(0, v, size=(b, t)) for _ in range(before)],
+            }
+            ids = Tensor(rng.integers(0, v, size=(b, t)))
+            return Case(
+                key,
+                title,
+                (ids,),
+                kwargs,
+                probe="probes.stepped",
+                options=options,
+                names=("ids",),
+                reading=readings.stepped,
+            )
+
+        yield case("small", "a model of three tokens, its gradients small", 1, 3, 3, 0.5)
+        yield case("sizes", "all sizes different, clip=0.2", 2, 5, 4, 2.0, clip=0.2)
+        yield case("stale", "gradients are left over from before", 2, 5, 4, 0.5, stale=True, clip=20.0)
+        yield case("stale-again", "gradients are left over from before, clip=0.1", 3, 4, 5, 2.0, stale=True, clip=0.1)
+        yield case("large", "gradients whose norm is above 1, clip left to its default", 2, 6, 4, 9.0)
+        yield case("large-again", "gradients whose norm is above 1, new numbers", 2, 6, 4, 12.0)
+        yield case("second", "the second of two steps", 2, 5, 4, 1.0, before=1, clip=5.0)
+        yield case("third", "the third of three steps, clip=0.3", 2, 5, 4, 2.0, before=2, clip=0.3)
+        yield case(
+            "evaluation",
+            "a model in evaluation mode, which gives other logits then",
+            2,
+            4,
+            6,
+            2.0,
+            training=False,
+            clip=0.5,
+        )
+        yield case(
+            "evaluation-again", "a model in evaluation mode, twice", 2, 4, 6, 1.0, training=False, before=1, clip=9.0
+        )
+        yield case("long", "more than sixteen tokens, clip=0.05", 2, 20, 5, 1.0, stale=True, clip=0.05)
+        yield case("little", "gradients below clip=3, in evaluation mode", 3, 7, 4, 0.6, training=False, clip=3.0)
+
+    @holds("gradients that were left before the call do not count")
+    def cleared(case, parts):
+        there, own, _ = _found(case, parts)
+        stale = case.options["stale"]
+        if stale is None:
+            return None
+        both = tuple(a + b for a, b in zip(own, stale, strict=True))
+        if not any(_close(there, each) for each in (both, _clipped(both, case.kwargs.get("clip", 1.0)), stale)):
+            return None
+        return (
+            f"at the step the gradients have the norm {_norm(*there):.4g}, which includes what was left from before the call; "
+            f"those of this loss alone have the norm {_norm(*own):.4g}."
+        )
+
+    @holds("the norm of all gradients together is clipped before the step")
+    def clipped(case, parts):
+        there, own, _ = _found(case, parts)
+        clip = case.kwargs.get("clip", 1.0)
+        if _close(there, _clipped(own, clip)):
+            return None
+        norms = f"{_norm(*own):.4g} before clipping"
+        if _norm(*there) > 1.001 * clip:
+            return f"at the step their norm is {_norm(*there):.4g}, {norms}; clip={clip:g} allows {clip:g} at most."
+        if _norm(*own) <= clip and _close(tuple(each * _norm(*own) / max(_norm(*there), 1e-12) for each in there), own):
+            return (
+                f"the loss's own gradients have the norm {_norm(*own):.4g}, below clip={clip:g}, and should stay as they are; at the "
+                f"step the norm is {_norm(*there):.4g}."
+            )
+        return None
+
+    @holds("the loss that comes back is the one before the step")
+    def before(case, parts):
+        _, _, loss = _found(case, parts)
+        after, *_ = readings.loss_and_gradients(case, parts["table after the step"], parts["bias after the step"])
+        got = float(parts["loss"])
+        if abs(got - loss) < 1e-3 * max(1.0, loss) or abs(got - after) > 1e-4 * max(1.0, after):
+            return None
+        return f"{got:.4g} came back, which is the loss after the step; before it the loss is {loss:.4g}."
+
+    hints = (
+        "What does `loss.backward()` do with a gradient that is already there? And what does the optimizer read when it steps?",
+        "Five lines: loss, optimizer.zero_grad(), backward(), torch.nn.utils.clip_grad_norm_ over all parameters, step(). "
+        "`loss.item()` is a float without a graph.",
+        "loss = next_token_loss(____, ids)\n"
+        "optimizer.zero_grad()\n"
+        "loss.____()\n"
+        "torch.nn.utils.clip_grad_norm_(model.parameters(), ____)\n"
+        "optimizer.step()\n"
+        "return ____",
+    )
+
+    mistakes = {
+        "TR1": mistake(
+            patch(ZERO, "pass"),
+            patch(ZERO, "pass", STEP, f"{STEP}\n    optimizer.zero_grad()"),
+            says="Gradients that were there before the call are added to: clear them before `backward()`.",
+            why="""`backward()` adds to what is in `.grad`. Clearing after the step works as long as nothing else leaves
+            gradients behind; clearing just before `backward()` works always.""",
+        ),
+        "TR2": mistake(
+            patch(ZERO, "pass", BACKWARD, f"{BACKWARD}\n    optimizer.zero_grad()"),
+            patch(ZERO, "pass", BACKWARD, f"{BACKWARD}\n    optimizer.zero_grad(set_to_none=False)"),
+            says="The gradients are cleared between `backward()` and the step, so that the optimizer finds none.",
+            why="""The loss is computed, its gradients are, and then they are thrown away. Nothing is learned, and no
+            message says so.""",
+        ),
+        "TR3": mistake(
+            patch(CLIP, "pass"),
+            patch(CLIP, "pass", STEP, f"{STEP}\n    {CLIP}"),
+            patch(BACKWARD, CLIP, CLIP, BACKWARD),
+            says="The gradients are not clipped when the optimizer steps: clip them between `backward()` and `step()`.",
+            why="""A rare batch has a gradient many times larger than the others, and one step along it can undo hundreds.
+            Clipping before `backward()` finds nothing to clip, and after the step it is too late.""",
+        ),
+        "TR4": mistake(
+            patch(
+                CLIP, "for parameter in model.parameters():\n        torch.nn.utils.clip_grad_norm_([parameter], clip)"
+            ),
+            says="Each parameter's gradient was clipped by itself; the norm of all together should be clipped.",
+            why="""Clipped one by one, gradients change their proportions, and the step goes in another direction. All
+            together they are scaled by one number.""",
+        ),
+        "TR5": mistake(
+            patch(CLIP, "torch.nn.utils.clip_grad_value_(model.parameters(), clip)"),
+            says="Each entry was clipped by itself; the norm of all gradients together should be clipped.",
+            why="""`clip_grad_value_` cuts every entry off at ±clip and changes the direction; `clip_grad_norm_` scales the whole
+            gradient and keeps it.""",
+        ),
+        "TR6": mistake(
+            patch("parameters(), clip)", "parameters(), 1.0)"),
+            says="The argument clip has no effect: 1.0 is written into the code.",
+            why="""The default is 1.0, so the slip shows only where somebody asks for another limit.""",
+        ),
+        "TR7": mistake(
+            patch(
+                CLIP,
+                "norm = torch.sqrt(sum((p.grad ** 2).sum() for p in model.parameters()))\n    for p in model.parameters():\n"
+                "        p.grad *= clip / norm",
+            ),
+            says="The gradients were always scaled to the norm clip; those that are smaller should stay as they are.",
+            why="""A limit works in one direction. Near a minimum gradients become small, and that is how the steps
+            become small; scaled up, the training never settles.""",
+        ),
+        "TR8": mistake(
+            patch(STEP, "pass"),
+            patch(STEP, "for p in model.parameters():\n        p.data -= 0.1 * p.grad"),
+            says="`optimizer.step()` is never called.",
+            why="""The gradients are there, but the optimizer never uses them. It knows the learning rate, and one like Adam also
+            remembers earlier gradients; an update by hand ignores both.""",
+        ),
+        "TR9": mistake(
+            patch(BACKWARD, STEP, STEP, BACKWARD, CLIP, "pass"),
+            patch(BACKWARD, STEP, STEP, "pass", CLIP, BACKWARD),
+            says="The optimizer steps before `backward()`: it finds no gradients, or those of another batch.",
+            why="""`step()` reads `.grad`, and `backward()` writes it. In the wrong order each step uses what the last one
+            left.""",
+        ),
+        "TR10": mistake(
+            patch(RETURN, "return next_token_loss(model(ids), ids).item()"),
+            says="The loss after the step came back; the loss before it is asked for.",
+            why="""It costs a second forward pass, and flatters: the model has just been moved to suit this very batch.""",
+        ),
+        "TR11": mistake(
+            patch(RETURN, "return loss"),
+            says="The loss came back with its graph: return `loss.item()`, a float.",
+            why="""A list of such losses keeps the activations of every step alive, until the memory is full.""",
+        ),
+        "TR12": mistake(
+            patch(FORWARD, f"model.train()\n    {FORWARD}"),
+            patch(FORWARD, f"model.eval()\n    {FORWARD}"),
+            says="The model's mode was changed; it should stay as the caller has set it.",
+            why="""Whether dropout acts is decided by the loop around the step. A helper that switches the mode and does
+            not put it back is found weeks later.""",
+        ),
+        "TR13": mistake(
+            patch(STEP, f"{STEP}\n    {STEP}"),
+            patch(
+                STEP,
+                f"{STEP}\n    optimizer.zero_grad()\n    next_token_loss(model(ids), ids).backward()\n    {CLIP}\n    {STEP}",
+            ),
+            says="The optimizer steps twice in one call.",
+            why="""The second step reuses an old gradient or needs a pass of its own, and the training loop counts both as one.""",
+        ),
+        "TR14": mistake(
+            patch(FORWARD, f"with torch.no_grad():\n        {FORWARD}"),
+            patch(FORWARD, "loss = next_token_loss(model(ids).detach(), ids)"),
+            says="The loss was computed without a graph, so there is nothing to go back through.",
+            why="""`torch.no_grad()` and `.detach()` belong around what is measured, not around what is trained.""",
+        ),
+        "TR15": mistake(
+            patch(
+                "logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten()",
+                "logits.flatten(0, 1), ids.flatten()",
+                of="next_token_loss",
+            ),
+            patch("logits[:, :-1]", "logits[:, 1:]", "ids[:, 1:]", "ids[:, :-1]", of="next_token_loss"),
+            patch("ids[:, 1:].flatten()", "ids[:, 1:].flatten(), reduction='sum'", of="next_token_loss"),
+            patch(FORWARD, "loss = F.cross_entropy(model(ids).flatten(0, 1), ids.flatten())"),
+            says="The step itself agrees; the loss that it takes is not the next token's. Check next_token_loss first.",
+            why="""Everything that the optimizer does is right for another loss: without the shift, with the shift in the
+            other direction, or summed. The check of `next_token_loss` says which.""",
+        ),
+        "TR16": mistake(
+            patch(BACKWARD, "(loss * ids.shape[0]).backward()"),
+            patch(BACKWARD, "(loss / ids.shape[0]).backward()"),
+            says="The loss was multiplied or divided by the batch size before `backward()`; it should be used as it is.",
+            why="""next_token_loss is a mean already. Scaled once more, the learning rate means something else for every
+            size of batch.""",
+        ),
+        "TR17": mistake(
+            patch(RETURN, f"model.last = loss\n    {RETURN}"),
+            says="The loss or the logits are kept after the call, and with them the graph: keep `loss.item()` or `loss.detach()`.",
+            why="""`backward()` lets go of much that a graph holds, but not of the graph itself. In a list of losses one more is kept with
+            each step, and memory grows; in an attribute the last one stays. A number has no graph.""",
+        ),
+        "TR18": mistake(
+            patch(BACKWARD, "pass"),
+            says="`backward()` is never called: the optimizer finds no gradients.",
+            why="""The loss is a number at the end of a graph. `backward()` walks through that graph and writes each parameter's
+            gradient into `.grad`; without it `step()` has nothing to go by, and the model stays as it is.""",
+        ),
+    }

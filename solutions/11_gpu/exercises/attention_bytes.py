@@ -1,0 +1,160 @@
+"""How many bytes attention reads and writes, in three kernels and in one."""
+
+from grader.course.declare import Case, exercise, holds, mistake, patch
+
+TABLE, VECTORS = "4 * t_q * t_k", "2 * t_q + 2 * t_k"
+RETURN = "return batch * num_heads * (vectors * d_head + table) * bytes_per_number"
+
+
+@exercise(
+    points=3,
+    minutes=10,
+    difficulty=2,
+    container="number",
+    rtol=0,
+    atol=0,
+    dtype=("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"),
+)
+class attention_bytes:
+    """Count the bytes that attention reads and writes, in three kernels or fused into one."""
+
+    def cases(rng):
+        def case(key, title, *sizes, **more):
+            return Case(
+                key,
+                title,
+                sizes,
+                more,
+                names=("batch", "num_heads", "t_q", "t_k", "d_head", "bytes_per_number")[: len(sizes)],
+            )
+
+        yield case("table", "the three tokens of lesson 01", 1, 1, 3, 3, 2)
+        yield case("table, fused", "the three tokens, fused", 1, 1, 3, 3, 2, fused=True)
+        yield case("heads", "a batch of two, three heads, four queries, seven keys", 2, 3, 4, 7, 5)
+        yield case("heads, fused", "the same, fused", 2, 3, 4, 7, 5, fused=True)
+        yield case("cross", "more queries than keys, float32", 3, 2, 9, 4, 5, bytes_per_number=4, fused=False)
+        yield case("cross, fused", "more queries than keys, numbers of 1 byte, fused", 3, 2, 9, 4, 5, 1, fused=True)
+        yield case("step", "one query and a cache of eleven keys", 2, 4, 1, 11, 8)
+        yield case("step, fused", "one query and a cache, fused", 2, 4, 1, 11, 8, fused=True)
+        yield case("seen-again", "a batch of two again, other sizes", 2, 3, 8, 5, 4, 4)
+        drawn = [int(size) for size in rng.permutation(range(2, 9))[:5]]
+        yield case("drawn", "sizes drawn at random, numbers of 8 bytes", *drawn, 8)
+        yield case("drawn, fused", "sizes drawn at random, fused", *drawn[::-1], fused=True)
+        yield case("odd", "more than 2⁵³ bytes, in odd numbers", 3**9, 3**7, 3**9, 3**8, 5, 1)
+
+    @holds("fused, twice as many tokens take twice the bytes", needs=("heads, fused",))
+    def linear(case, parts):
+        batch, heads, t_q, t_k, d_head = case.args
+        wanted = 2 * batch * heads * 2 * (t_q + t_k) * d_head
+        return (
+            None
+            if int(parts["result"]) == wanted
+            else f"{t_q} queries and {t_k} keys take {wanted} bytes, and here {int(parts['result'])}."
+        )
+
+    hints = (
+        "Three kernels, each a program of its own: which tensors does the first one read, and what does it leave in memory for the second?",
+        "Write down for each kernel what it reads and what it writes, in numbers: q and the output have t_q · d_head for each head and "
+        "item, k and v have t_k · d_head, scores and weights t_q · t_k. What passes from kernel to kernel is written once and read once.",
+        "vectors = ____ * t_q + ____ * t_k\ntable = 0 if fused else ____ * t_q * t_k\n"
+        "return batch * num_heads * (vectors * d_head + table) * bytes_per_number",
+    )
+
+    mistakes = {
+        "BY1": mistake(
+            patch(TABLE, "2 * t_q * t_k"),
+            says="Half of the traffic of the t_q × t_k tables is missing: scores and weights are each written once and read once.",
+            why="""The first kernel writes the scores, softmax reads them and writes the weights, and the last kernel reads those: four
+            passes.""",
+        ),
+        "BY2": mistake(
+            patch(TABLE, "t_q * t_k"),
+            says="One pass over a t_q × t_k table was counted; scores and weights are each written once and read once.",
+            why="The table is not only made. It goes to memory and comes back, twice: as scores and as weights.",
+        ),
+        "BY3": mistake(
+            patch(TABLE, "3 * t_q * t_k"),
+            says="One pass over a t_q × t_k table is missing: scores and weights are each written once and read once, which is four.",
+            why="Either softmax's own reading, its writing, or the last kernel's reading was left out.",
+        ),
+        "BY4": mistake(
+            patch("0 if fused else 4 * t_q * t_k", "4 * t_q * t_k"),
+            says="fused changes nothing; the fused operator writes no scores and no weights to memory.",
+            why="That is the whole idea: scores and weights live in the chip's fast memory, a tile at a time.",
+        ),
+        "BY5": mistake(
+            patch("if fused", "if not fused"),
+            says="fused has the opposite effect: the tables were counted where they never reach memory.",
+            why="Fused, q, k and v are read once and the output is written once. In three kernels the tables come on top.",
+        ),
+        "BY6": mistake(
+            patch(VECTORS, "t_q + 2 * t_k"),
+            says="q and the output have t_q rows each; one of the two was left out.",
+            why="What is written counts like what is read: the output goes to memory, too.",
+        ),
+        "BY7": mistake(
+            patch(VECTORS, "2 * t_q + t_k"),
+            says="k and v have t_k rows each; one of the two was left out.",
+            why="Keys are read for the scores, values for the sum.",
+        ),
+        "BY8": mistake(
+            patch(VECTORS, "4 * t_q"),
+            says="Every tensor was given t_q rows; k and v have t_k.",
+            why="One query meets a whole cache of keys: then nearly all bytes are those of k and v.",
+        ),
+        "BY9": mistake(
+            patch(VECTORS, "4 * t_k"),
+            says="Every tensor was given t_k rows; q and the output have t_q.",
+            why="The output has a row for each query.",
+        ),
+        "BY10": mistake(
+            patch(VECTORS, "t_q + 3 * t_k"),
+            says="The output was given t_k rows; it has t_q, one for each query.",
+            why="Each query gets one blend of the values, however many of them there are.",
+        ),
+        "BY11": mistake(
+            patch("num_heads * (", "("),
+            says="The number of heads is missing.",
+            why="Each head has q, k, v and tables of its own.",
+        ),
+        "BY12": mistake(
+            patch("batch * num_heads", "num_heads"),
+            says="The batch is missing.",
+            why="Each item of the batch is one attention of its own.",
+        ),
+        "BY13": mistake(
+            patch(" * bytes_per_number", ""),
+            says="Numbers were counted; bytes are asked for: multiply by bytes_per_number.",
+            why="bfloat16 takes two bytes a number, float32 takes four.",
+        ),
+        "BY14": mistake(
+            patch("* bytes_per_number", "* 2"),
+            patch("* bytes_per_number", "* 4"),
+            says="bytes_per_number has no effect: a size is written into the code.",
+            why="The same attention may run in numbers of 4 bytes, 2 or 1, and waits for memory accordingly.",
+        ),
+        "BY15": mistake(
+            patch(RETURN, f"{RETURN} / 1"),
+            patch(RETURN, f"{RETURN} * 1.0"),
+            says="A float came back; a whole number of bytes is expected.",
+            why="Every factor is whole, and a float is exact up to 2⁵³ only.",
+        ),
+        "BY16": mistake(
+            patch(VECTORS, "t_q + t_k if fused else 2 * t_q + 2 * t_k"),
+            patch(VECTORS, "t_q + 2 * t_k if fused else 2 * t_q + 2 * t_k"),
+            says="Fused, a tensor was left out: q, k and v are read once, and the output is written once.",
+            why="The fused operator saves the tables and nothing else. Its inputs still come from memory, and its output goes there.",
+        ),
+        "BY17": mistake(
+            patch(TABLE, "4 * t_q * t_k * d_head"),
+            says="The tables were given d_head numbers for each pair of query and key; a score is one number.",
+            why="A score sums d_head products, and only the sum is written.",
+        ),
+        "BY18": mistake(
+            patch(TABLE, "8 * t_q * t_k"),
+            says="""Eight passes over the tables were counted, as for scaling and masking in kernels of their own; here there are three
+            kernels.""",
+            why="""The task names the kernels: scores (scaled and masked in the same one), softmax, sum. Between three kernels lie two
+            tables.""",
+        ),
+    }

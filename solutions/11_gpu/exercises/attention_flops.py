@@ -1,0 +1,131 @@
+"""How many operations attention's two matrix products take."""
+
+from grader.course.declare import Case, exercise, mistake, patch
+
+TRIANGLES = (  # the share of the scores that lie below the diagonal, the diagonal included, in the ways to count them
+    "(t_q + 1) / (2 * t_q)",
+    "(t_q + 1) / (2 * t_k)",
+    "sum(min(i + 1, t_k) for i in range(t_q)) / (t_q * t_k)",
+    "sum(max(i + 1 + t_k - t_q, 0) for i in range(t_q)) / (t_q * t_k)",
+)
+PROJECTED = ("(2 * t_q + 2 * t_k)", "4 * t_q", "3 * t_q")  # tokens, counted once for each of the projections
+
+
+def projections(tokens: str):
+    """Counted before causal halves, and after."""
+    more = f"2 * batch * {tokens} * (num_heads * d_head) ** 2"
+    return (
+        patch("t_k * d_head", f"t_k * d_head + {more}"),
+        patch("return total // 2 if causal else total", f"return (total // 2 if causal else total) + {more}"),
+    )
+
+
+@exercise(points=2, minutes=6, difficulty=1, container="number", rtol=1e-6, atol=0.0)
+class attention_flops:
+    """Count the floating-point operations of attention's two matrix products."""
+
+    def cases(rng):
+        def case(key, title, *sizes, **kwargs):
+            return Case(key, title, sizes, kwargs, names=("batch", "num_heads", "t_q", "t_k", "d_head"))
+
+        yield case("table", "the three tokens of lesson 01", 1, 1, 3, 3, 2)
+        yield case("table, causal", "the three tokens, causal", 1, 1, 3, 3, 2, causal=True)
+        yield case("heads", "a batch of two, three heads, four queries, five keys", 2, 3, 4, 5, 6)
+        yield case("heads, causal", "the same, causal", 2, 3, 4, 5, 6, causal=True)
+        yield case("cross", "more queries than keys", 3, 2, 7, 4, 5, causal=False)
+        yield case("step", "one query and a cache of nine keys", 2, 4, 1, 9, 8)
+        yield case("odd", "odd sizes, causal", 3, 5, 7, 7, 9, causal=True)
+        yield case("layer", "four heads on 64 tokens", 1, 4, 64, 64, 32)
+        yield case("layer, causal", "four heads on 64 tokens, causal", 1, 4, 64, 64, 32, causal=True)
+        drawn = [int(size) for size in rng.permutation(range(2, 9))[:5]]
+        yield case("drawn", "sizes drawn at random", *drawn)
+        yield case("drawn, causal", "sizes drawn at random, causal", *drawn[::-1], causal=True)
+        yield case("seen-again", "a batch of two again, other sizes", 2, 3, 8, 3, 4)
+
+    hints = (
+        "For one score, how many numbers are multiplied, and how many added? How many scores are there?",
+        "The product q kᵀ has T_q · T_k entries of d_head multiply-adds each, and weights · v takes as many. "
+        "Each multiply-add counts 2, each head of each item of the batch does it all.",
+        "total = ____ * batch * num_heads * ____ * ____ * d_head\nreturn total // ____ if causal else total",
+    )
+
+    mistakes = {
+        "GP11": mistake(
+            patch("products = 2", "products = 1"),
+            says="Half of the operations are missing: count two matrix products, and in each a multiply and an add.",
+            why="""Either only one product was counted, or a multiply-add as one operation. There are T_q · T_k · d_head
+            multiply-adds in each of the two products.""",
+        ),
+        "GP12": mistake(
+            patch("num_heads * t_q", "t_q"),
+            says="The number of heads is missing.",
+            why="Each head forms both products for itself.",
+        ),
+        "GP13": mistake(
+            patch("batch * num_heads", "num_heads"),
+            says="The batch is missing.",
+            why="Each item of the batch is one attention of its own.",
+        ),
+        "GP14": mistake(
+            patch("t_q * t_k", "t_q * t_q"),
+            says="The number of queries was squared; T_q · T_k scores should be counted.",
+            why="Queries and keys may differ in number: one query meets a whole cache of keys.",
+        ),
+        "GP15": mistake(
+            patch("t_q * t_k", "t_k * t_k"),
+            says="The number of keys was squared; T_q · T_k scores should be counted.",
+            why="Queries and keys may differ in number: one query meets a whole cache of keys.",
+        ),
+        "GP16": mistake(
+            patch("t_k * d_head", "t_k * (num_heads * d_head)"),
+            says="The heads were counted twice: d_head is the width of one head, not of the model.",
+            why="d_model is num_heads · d_head. With the heads already in the product, the width is d_head.",
+        ),
+        "GP17": mistake(
+            patch(" // 2 if causal else total", ""),
+            says="causal changes nothing; it should halve the count.",
+            why="By convention a causal attention is counted as exactly half, whatever the numbers of queries and keys.",
+        ),
+        "GP18": mistake(
+            *(patch("// 2 if", f"* {share} if") for share in TRIANGLES),
+            says="The triangle was counted with its diagonal; by convention exactly half should be counted.",
+            why="""T (T + 1) / 2 of T² scores are visible. For the lengths that matter the 1 vanishes, and papers count half (Dao
+            2023, FlashAttention-2, section 4.1).""",
+        ),
+        "GP19": mistake(
+            *(way for tokens in PROJECTED for way in projections(tokens)),
+            says="The projections were counted, too; only the two products of attention are asked for.",
+            why="The projections cost 2 · d_model² each per token. They are linear in T and are counted elsewhere.",
+        ),
+        "GP20": mistake(
+            patch("// 2 if", "// 4 if"),
+            says="The count was halved twice for causal.",
+            why="Half of the pairs of query and key are left, and so half of both products.",
+        ),
+        "GP36": mistake(
+            patch("products * 2 * batch", "batch"),
+            patch("products * 2 * batch", "batch", "// 2", "/ 2"),
+            says="Three quarters of the operations are missing: count two matrix products, and in each a multiply and an add.",
+            why="Each of the two products has T_q · T_k · d_head multiply-adds, and each counts 2: 4 in all, where 1 was counted.",
+        ),
+        "GP37": mistake(
+            patch("if causal", "if not causal"),
+            says="causal halves the wrong way round: without it half is returned, and with it the whole.",
+            why="A causal query sees the keys up to its own, which is half of the scores. Without causal every score is computed.",
+        ),
+        "GP38": mistake(
+            patch(" if causal else total", ""),
+            says="Half of the operations was returned with causal and without it; without it all of them should count.",
+            why="""Either the halving does not ask for causal, or half is missing in the product (a multiply-add counts 2, and there
+            are two products) and causal changes nothing.""",
+        ),
+        "GP39": mistake(
+            *(
+                patch("t_k * d_head", f"t_k * d_head + {per_score} * batch * num_heads * t_q * t_k") + half
+                for per_score in (5, 1, 2, 3, 4, 6)
+                for half in (patch(), patch("// 2", "/ 2"))
+            ),
+            says="A few operations for each score were counted besides the matrix products; softmax, scale and mask should be left out.",
+            why="A softmax takes 3, 5 or more for each score, by convention. Compared with 4 · d_head for the products these are few.",
+        ),
+    }

@@ -1,0 +1,88 @@
+"""The device to work on, asked of a torch that pretends to have this or that GPU."""
+
+from grader.course.declare import Case, exercise, mistake, patch
+
+CUDA = "if torch.cuda.is_available():\n        return torch.device('cuda')"
+MPS = "if torch.backends.mps.is_available():\n        return torch.device('mps')"
+
+
+@exercise(points=1, minutes=4, difficulty=1, container="any", parts=("device type",), forbids=("tampering",))
+class pick_device:
+    """Choose the device to work on: CUDA, else Apple's GPU, else the CPU."""
+
+    def cases(rng):
+        for key, title, cuda, mps, gpus in (
+            ("nothing", "a laptop without either", "no build", "no build", 0),
+            ("cuda", "a machine with one CUDA GPU", "here", "no build", 1),
+            ("mps", "a machine with Apple's GPU", "no build", "here", 0),
+            ("both", "both at once", "here", "here", 1),
+            ("no driver", "a CUDA build of torch, but no GPU", "build", "no build", 0),
+            ("old mac", "torch built for Apple's GPU, which is not available", "no build", "build", 0),
+            ("eight", "a machine with eight CUDA GPUs", "here", "no build", 8),
+            ("both again", "both at once, two CUDA GPUs", "here", "here", 2),
+            ("both, many", "both at once, eight CUDA GPUs", "here", "here", 8),
+            ("mps, CUDA build", "Apple's GPU and a CUDA build without a GPU", "build", "here", 0),
+            ("neither", "built for both, neither available", "build", "build", 0),
+            ("cuda, Apple build", "a CUDA GPU; torch built for Apple's, too", "here", "build", 2),
+            ("seen-again", "Apple's GPU once more", "no build", "here", 0),
+            ("old mac again", "built for Apple's GPU, not available, once more", "no build", "build", 0),
+        ):
+            yield Case(key, title, probe="probes.pick", options={"cuda": cuda, "mps": mps, "gpus": gpus})
+
+    hints = (
+        "Which three names can the device's type have, and which question decides each?",
+        "`torch.cuda.is_available()` and `torch.backends.mps.is_available()` say what can be used; "
+        "`is_built()` says what torch was compiled for.",
+        'if torch.cuda.____():\n    return torch.device("cuda")\nif torch.backends.mps.____():\n    return ____\nreturn ____',
+    )
+
+    mistakes = {
+        "GP1": mistake(
+            patch(CUDA, MPS, MPS, CUDA),
+            says="Apple's GPU was asked for before CUDA; where both are there, CUDA should go first.",
+            why="The order of the questions is the order of preference. The first that is available wins.",
+        ),
+        "GP2": mistake(
+            patch(MPS, ""),
+            says="Apple's GPU is never chosen.",
+            why="torch calls it mps, after Metal Performance Shaders, and answers for it in `torch.backends.mps`.",
+        ),
+        "GP3": mistake(
+            patch("torch.cuda.is_available", "torch.backends.cuda.is_built"),
+            says="CUDA was chosen because torch was built for it; ask whether a GPU is available.",
+            why="A CUDA build of torch runs on machines without a GPU. The first tensor sent to the device then raises.",
+        ),
+        "GP4": mistake(
+            patch("mps.is_available", "mps.is_built"),
+            says="mps was chosen because torch was built for it; ask whether it is available.",
+            why="Every build for macOS knows mps, also on a Mac or a macOS that cannot use it.",
+        ),
+        "GP5": mistake(
+            patch("torch.cuda.is_available()", "torch.cuda.is_available"),
+            says="The device is cuda, whatever torch says is available when the function is called.",
+            why="""`torch.device("cuda")` is only a name and never fails. The first tensor that is sent there does. A function that
+            is not called counts as true: the parentheses of `is_available()` ask the question.""",
+        ),
+        "GP6": mistake(
+            patch(*(text for name in ("cuda", "mps", "cpu") for text in (f"torch.device('{name}')", f"'{name}'"))),
+            says="A string came back; a `torch.device` is expected.",
+            why="Most functions accept both, but only a `torch.device` has a `.type` and an `.index`.",
+        ),
+        "GP7": mistake(
+            patch(CUDA, "", MPS, ""),
+            says="The device is cpu, whatever torch says is available when the function is called.",
+            why="""The fallback must come after both questions, and both should be asked inside the function: an answer found when the cell
+            ran, or by trying to make a tensor, is not what `is_available()` says now.""",
+        ),
+        "GP8": mistake(
+            patch("mps.is_available()", "mps.is_available"),
+            says="mps is chosen wherever CUDA is missing: nothing asks whether it is available.",
+            why="A function that is not called counts as true: the parentheses of `is_available()` ask the question.",
+        ),
+        "GP9": mistake(
+            patch(CUDA, ""),
+            says="CUDA is available, but another device was chosen.",
+            why="""Either nothing asks for CUDA, or a later line takes the choice back. CUDA goes first, then mps. Of two `if` one after the
+            other, the second decides again; `elif` goes on from the first.""",
+        ),
+    }

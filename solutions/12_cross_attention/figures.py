@@ -1,0 +1,297 @@
+"""Figures of lesson 12: a state that fades, two roads through a sentence, why tanh, one step, alignment maps, the bottleneck."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from grader.figures import COLOURS, matrix, panels, show
+
+FRENCH, ENGLISH = ("la", "voiture", "bleue"), ("the", "blue", "car")
+LINKS = ((0, 0), (1, 2), (2, 1))  # French word, English word: drawn by hand, not by a model
+
+
+def two_roads() -> None:
+    """Draws an encoder and a decoder joined by one vector, and joined by links to every state; nothing is computed."""
+    fig, (left, right) = panels(2, width=9.6, height=3.4)
+    for ax, title in ((left, "One vector for the whole sentence"), (right, "Each new word looks back")):
+        ax.set_axis_off()
+        ax.set(xlim=(-1.1, 3.1), ylim=(-0.45, 2.45), title=title)
+        for names, y, side in ((FRENCH, 0.0, "encoder"), (ENGLISH, 2.0, "decoder")):
+            ax.text(-0.62, y, side, ha="right", va="center", fontsize=9, color="#555555")
+            for x, name in enumerate(names):
+                ax.text(x, y, name, ha="center", va="center", fontsize=11, zorder=3, bbox=_BOX)
+                if x:
+                    _arrow(ax, (x - 0.62, y), (x - 0.38, y), "grey")
+    _arrow(left, (2, 0.25), (1.25, 0.84), "vermillion")
+    _arrow(left, (0.75, 1.16), (0, 1.75), "vermillion")
+    left.text(
+        1,
+        1,
+        "last state",
+        ha="center",
+        va="center",
+        zorder=3,
+        weight="bold",
+        bbox={**_BOX, "edgecolor": COLOURS["vermillion"], "linewidth": 2},
+    )
+    for source, target in LINKS:
+        _arrow(right, (source, 0.25), (target, 1.75), "blue")
+    show(
+        fig,
+        alt="Two diagrams. Below, an encoder reads la, voiture, bleue from left to right; above, a decoder writes the, blue, car. "
+        "Left: the encoder's last state alone goes to the decoder's first step. Right: arrows lead from la to the, from bleue to "
+        "blue and from voiture to car; the last two cross. Both are drawn by hand.",
+    )
+
+
+def _arrow(ax: Any, start: tuple[float, float], end: tuple[float, float], color: str) -> None:
+    ax.annotate(
+        "",
+        end,
+        start,
+        arrowprops={"arrowstyle": "-|>", "color": COLOURS[color], "linewidth": 2, "shrinkA": 0, "shrinkB": 0},
+    )
+
+
+def fading(felt: Any) -> None:
+    """felt: (T,) by how much the last state moves with each token."""
+    felt = np.asarray(felt)
+    fig, (ax,) = panels(1, width=6.6, height=3.0)
+    ax.plot(range(len(felt)), felt, "o-", markersize=4)
+    ax.set(yscale="log", xlabel="token", ylabel="gradient of the last state", xticks=range(0, len(felt), 3))
+    ax.set_title("The last state hardly feels the first tokens")
+    show(
+        fig,
+        alt=f"The size of the gradient of the last state against the token, on a logarithmic scale. It rises from {felt[0]:.1e} for "
+        f"token 0 to {felt[-1]:.1e} for the last.",
+    )
+
+
+_BOX = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": "#9A9A9A", "linewidth": 1.2}
+_CELL = {**_BOX, "boxstyle": "square,pad=0.3"}
+
+
+def why_tanh(projected: np.ndarray, v: np.ndarray) -> None:
+    """The weight of the first of two projected keys (2, 2) against the difference of the query's two numbers; v (2,)."""
+    parts = np.linspace(-4, 4, 161)
+    queries = np.stack([np.maximum(parts, 0), np.maximum(-parts, 0)], axis=-1)  # (0, 4) to (0, 0) to (4, 0)
+    summed = queries[:, None] + projected
+    fig, (ax,) = panels(1, width=6.2, height=3.1)
+    said = []
+    for name, scores, style in (("with tanh", np.tanh(summed) @ v, "-"), ("without tanh", summed @ v, "--")):
+        weights = 1 / (1 + np.exp(scores[:, 1] - scores[:, 0]))
+        ax.plot(parts, weights, style, label=name)
+        said.append(f"{name} it goes from {weights[0]:.2f} over {weights[80]:.2f} to {weights[-1]:.2f}")
+    ax.set(xlabel="query", ylabel="weight of key 0", ylim=(0, 1))
+    ax.set_xticks([-3, 0, 3], ["(0, 3)", "(0, 0)", "(3, 0)"])
+    ax.set_title("Without tanh the query has no say")
+    ax.legend(frameon=False, loc="lower left")
+    show(fig, alt="The weight of key 0 for queries from (0, 4) over (0, 0) to (4, 0): " + "; ".join(said) + ".")
+
+
+SCORES = np.array([-1.0, 0.5, 3.0])  # of la, voiture, bleue while "blue" is written: set by hand
+HEIGHTS = (1.6, 1.0, 0.4)  # of their rows in the drawing
+
+
+def one_step() -> None:
+    """Draws one step of the decoder with its shapes; the scores are set by hand, weights and context follow from them."""
+    weights = np.exp(SCORES) / np.exp(SCORES).sum()
+    fig, (ax,) = panels(1, width=11.0, height=4.1)
+    ax.set_axis_off()
+    ax.set(
+        xlim=(-0.75, 9.75),
+        ylim=(-0.85, 2.75),
+        title='One step of the decoder: it has written "the" and now writes "blue"',
+    )
+    for y, name, shape in (
+        (2.0, "state", "(B, d_q)"),
+        (1.0, 'last word "the"', "(B,)"),
+        (0.0, "last context", "(B, d_h)"),
+    ):
+        _part(ax, (0, y), name, shape)
+        _arrow(ax, (0.57 if y == 1 else 0.45, y), (1.32, 1 + 0.25 * (y - 1)), "grey")
+    _part(ax, (1.85, 1), "decoder", "one GRU step")
+    _arrow(ax, (2.38, 1), (2.7, 1), "grey")
+    _part(ax, (3.35, 1), "next state", "= query (B, d_q)", "vermillion")
+    _arrow(ax, (4.0, 1), (4.32, 1), "grey")
+    for x, name, numbers in ((5.55, "scores", SCORES), (6.9, "weights", weights)):
+        ax.text(x, 2.1, f"{name}\n(B, T)", ha="center", va="center", fontsize=9.5, color=COLOURS["blue"])
+        for y, number in zip(HEIGHTS, numbers, strict=True):
+            ax.text(x, y, f"{number:.2f}".replace("-", "−"), ha="center", va="center", fontsize=10, bbox=_CELL)
+    for y, key, word in zip(HEIGHTS, range(3), FRENCH, strict=True):
+        ax.text(5.15, y, f"$k_{key}$ {word}", ha="right", va="center", fontsize=9)
+        _arrow(ax, (5.85, y), (6.62, y), "grey")
+    ax.text(6.22, 1.68, "softmax", ha="center", va="bottom", fontsize=8, color="#555555")
+    _part(ax, (5.0, -0.5), "keys: the encoder's states", "(B, T, d_h)")
+    _arrow(ax, (5.0, -0.2), (5.0, 0.2), "grey")
+    _arrow(ax, (6.0, -0.4), (7.75, 0.62), "grey")
+    _arrow(ax, (7.2, 1), (7.5, 1), "grey")
+    blend = " + ".join(f"{weight:.2f} $k_{key}$" for key, weight in enumerate(weights))
+    _part(ax, (8.55, 1), "context", f"{blend}\n(B, d_h)", "vermillion")
+    _arrow(ax, (8.55, 1.38), (8.55, 2.2), "grey")
+    ax.plot([3.35, 3.35], [1.28, 2.5], color=COLOURS["grey"], linewidth=2, solid_capstyle="butt")
+    _arrow(ax, (3.335, 2.5), (7.93, 2.5), "grey")
+    _part(ax, (8.55, 2.5), 'choose "blue"', "(B, n_out)")
+    ax.text(
+        8.55,
+        -0.5,
+        "The two framed in color\ngo on into the next step.",
+        ha="center",
+        va="center",
+        fontsize=9,
+        color=COLOURS["vermillion"],
+    )
+    said = ", ".join(
+        f"{word} score {score:g} and weight {weight:.2f}"
+        for word, score, weight in zip(FRENCH, SCORES, weights, strict=True)
+    )
+    show(
+        fig,
+        alt="One step of the decoder, from left to right. The state (B, d_q), the last word, the, and the last context (B, d_h) go "
+        "into one step of the decoder. Out comes the next state, which is the query. It meets the keys, the encoder's states "
+        f"(B, T, d_h), and gives scores (B, T); softmax makes weights (B, T) of them: {said}. The context (B, d_h) is the sum "
+        "of the keys by these weights. State and context together choose the next word, blue, and both go into the next "
+        "step.",
+    )
+
+
+def _part(ax: Any, at: tuple[float, float], name: str, shape: str, color: str = "") -> None:
+    """A box of a diagram: a name, and its shape below it in smaller letters."""
+    edge = {"edgecolor": COLOURS[color], "linewidth": 2} if color else {}
+    ax.text(*at, f"{name}\n{shape}", ha="center", va="center", fontsize=9.5, zorder=3, bbox={**_BOX, **edge})
+
+
+def reversed_letters(letters: Sequence[str], written: Sequence[str], before: Any, after: Any) -> None:
+    """Two maps of one sequence, before and after training: rows are the letters written, columns the letters read."""
+    before, after = np.asarray(before), np.asarray(after)
+    steps = [str(step) for step in range(len(written))]
+    fig, (left, right) = panels(2, width=9.6, height=4.4)
+    matrix(
+        before,
+        "Before training",
+        ax=left,
+        limits=(0, 1),
+        columns=letters,
+        rows=steps,
+        xlabel="letter read",
+        ylabel="step",
+    )
+    matrix(
+        after,
+        "After training",
+        ax=right,
+        limits=(0, 1),
+        columns=letters,
+        rows=written,
+        xlabel="letter read",
+        ylabel="letter written",
+    )
+    claim = "Trained to write backwards, the decoder looks from the last letter to the first"
+    fig.suptitle(claim, fontsize=11.5)
+    best = ", ".join(f"{out} at {letters[i]} ({i})" for out, i in zip(written, after.argmax(axis=1), strict=True))
+    show(
+        fig,
+        alt=f"{claim}. Two heat maps of attention weights for the letters {' '.join(letters)}. Before training no weight is above "
+        f"{before.max():.2f}. After training the largest weight of each row lies, in the order of writing, for {best}: a line "
+        "from the upper right to the lower left.",
+    )
+
+
+def bottleneck(shares: Mapping[str, Mapping[int, float]], longest: int) -> None:
+    """Share of letters that came out right, by name and length; longest: the longest sequence of the training."""
+    fig, (ax,) = panels(1, width=8.2, height=4.0)
+    colors = {"attention": "orange", "wide": "sky", "800": "green"}
+    for name, row in shares.items():
+        color = COLOURS[next((color for part, color in colors.items() if part in name), "blue")]
+        ax.plot(
+            list(row),
+            list(row.values()),
+            "o-" if name.startswith("attention") else "o--",
+            markersize=3.5,
+            color=color,
+            label=name,
+        )
+    lengths = list(next(iter(shares.values())))
+    ax.axhline(1 / 26, color=COLOURS["grey"], linewidth=1.2, linestyle=":", label="guessing")
+    ax.axvspan(longest + 0.5, lengths[-1] + 0.5, color="#EFEFEF", zorder=0)
+    ax.text(longest + 0.6, 0.07, "longer than in training", va="bottom", fontsize=8.5, color="#555555")
+    ax.set(
+        xlabel="letters in the sequence",
+        ylabel="share of letters right",
+        ylim=(0, 1.05),
+        xticks=lengths,
+        title="Backwards: one vector falls early, attention stays high",
+    )
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 0.04))
+    said = "; ".join(
+        f"{name}: " + ", ".join(f"{share:.0%} at {length}" for length, share in row.items())
+        for name, row in shares.items()
+    )
+    show(fig, alt=f"The share of letters that come out right against the length of the sequence. {said}.")
+
+
+def alignments(texts: Sequence[str], written: Sequence[str], weights: np.ndarray, claim: str) -> None:
+    """A map for each date: rows are the characters written, columns the characters read, padding included.
+
+    weights: (n, characters written, characters read).
+    """
+    weights = np.asarray(weights)
+    fig, axes = panels(len(texts), width=11.0, height=4.2)
+    said = []
+    for ax, text, out, rows in zip(axes, texts, written, weights, strict=True):
+        names = {"rows": list(out), "columns": [*text.replace(" ", "␣"), *"·" * (rows.shape[1] - len(text))]}
+        matrix(
+            rows,
+            f"{text} → {out}",
+            ax=ax,
+            limits=(0, 1),
+            xlabel="character read (␣ space, · padding)",
+            ylabel="character written",
+            **names,
+        )
+        best = ", ".join(f"{c} at {_read(text, int(i))}" for c, i in zip(out, rows.argmax(axis=1), strict=True))
+        said.append(f"for '{text}' the largest weight lies, in the order of writing, for {best}")
+    fig.suptitle(claim, fontsize=11.5)
+    show(fig, alt=f"{claim}. Heat maps of attention weights: " + "; ".join(said) + ".")
+
+
+def _read(text: str, i: int) -> str:
+    return f"'{text[i]}' ({i})" if i < len(text) else "the padding"
+
+
+def dictionary(
+    w: Any, weights: Any, english: Sequence[str], vocabulary: Sequence[str], sentence: Sequence[str]
+) -> None:
+    """Luong's w as a dictionary between two vocabularies, and the weights that follow from it."""
+    weights = np.asarray(weights)
+    fig, (left, right) = panels(2, width=8.6, height=3.3, ratios=[len(vocabulary), len(sentence)])
+    matrix(
+        w,
+        "w: a dictionary written by hand",
+        kind="scores",
+        ax=left,
+        rows=english,
+        columns=vocabulary,
+        xlabel="French vocabulary",
+        ylabel="English vocabulary",
+    )
+    matrix(
+        weights,
+        "weights: the alignment",
+        ax=right,
+        rows=english,
+        columns=sentence,
+        xlabel="French sentence (keys)",
+        ylabel="English word (query)",
+    )
+    said = ", ".join(
+        f"{word} looks at {sentence[row.argmax()]} with {row.max():.2f}"
+        for word, row in zip(english, weights, strict=True)
+    )
+    show(
+        fig,
+        alt=f"Left: the matrix w with entries only where an English and a French word belong together. Right: the weights; {said}.",
+    )

@@ -1,0 +1,253 @@
+"""A gradient's way back through attention."""
+
+import numpy as np
+
+from grader.course.declare import Case, exercise, holds, mistake, patch
+
+from ..shared import MISTAKES
+
+Array = np.ndarray
+
+
+def _qkvg(rng: np.random.Generator, lead: tuple[int, ...], t_q: int, t_k: int, d_k: int, d_v: int) -> tuple[Array, ...]:
+    """q, k, v and grad_output."""
+    return tuple(rng.normal(size=(*lead, *shape)) for shape in ((t_q, d_k), (t_k, d_k), (t_k, d_v), (t_q, d_v)))
+
+
+SCALED = "k.swapaxes(-1, -2) / root"
+EXPS, WEIGHTS = (
+    "exps = np.exp(scores - scores.max(axis=-1, keepdims=True))",
+    "weights = exps / exps.sum(axis=-1, keepdims=True)",
+)
+GRAD_V = "grad_v = weights.swapaxes(-1, -2) @ grad_output"
+GRAD_Q, GRAD_K = "grad_q = grad_scores @ k", "grad_k = grad_scores.swapaxes(-1, -2) @ q"
+RETURN = "return (grad_q, grad_k, grad_v)"
+BACKWARD = f"""{GRAD_V}
+    grad_weights = grad_output @ v.swapaxes(-1, -2)
+    mean = (grad_weights * weights).sum(axis=-1, keepdims=True)
+    grad_scores = weights * (grad_weights - mean)
+    {GRAD_Q} / root
+    {GRAD_K} / root
+    {RETURN}"""
+NO_ROOT = patch(f"{GRAD_Q} / root", GRAD_Q, f"{GRAD_K} / root", GRAD_K)
+FLAT_TOP = patch("scores.max(axis=-1, keepdims=True)", "scores.max(axis=-1)")
+FLAT_SUM = patch("exps.sum(axis=-1, keepdims=True)", "exps.sum(axis=-1)")
+TURNED = patch("q @ k.swapaxes", "k @ q.swapaxes")
+GRAD_V_LAST = patch(f"{GRAD_V}\n    ", "", RETURN, f"{GRAD_V}\n    {RETURN}")
+
+
+def scores_with(scale: str):
+    """The scores alone, scaled otherwise."""
+    return patch(SCALED, f"k.swapaxes(-1, -2){scale}")
+
+
+def sum_over(axis: int | None):
+    return patch("exps.sum(axis=-1", f"exps.sum(axis={axis}")
+
+
+def softmax_over(axis: int | None):
+    return patch("scores.max(axis=-1", f"scores.max(axis={axis}") + sum_over(axis)
+
+
+def small_weights(*more: str):
+    """The scale divides the weights and not the scores."""
+    return patch(SCALED, "k.swapaxes(-1, -2)", WEIGHTS, f"{WEIGHTS}\n    weights = weights / root", *more)
+
+
+def differences(step: float, back: float):
+    """Slopes over a step of that size, all entries of a matrix at once, as loops over them give; back: the other end, −step or 0."""
+    return patch(
+        BACKWARD,
+        f"""grads = []
+    for x in (q, k, v):
+        rows, columns = x.shape[-2:]
+        each = np.eye(rows * columns).reshape(-1, *[1] * (x.ndim - 2), rows, columns)
+        outputs = [attention(*(x + step * each if y is x else y for y in (q, k, v)))[0] for step in ({step}, {back})]
+        slopes = ((outputs[0] - outputs[1]) * grad_output).sum(axis=(-2, -1)) / {step - back}
+        grads.append(np.moveaxis(slopes, 0, -1).reshape(x.shape))
+    return tuple(grads)""",
+    )
+
+
+@exercise(points=4, minutes=20, difficulty=3, parts=("grad_q", "grad_k", "grad_v"), forbids=("torch", "attention"))
+class attention_backward:
+    """Carry a gradient back through scaled dot-product attention, to the queries, keys and values."""
+
+    def cases(rng):
+        small = ([[1, 0], [0, 1]], [[1, 1], [1, 0], [0, 1]], [[1], [0], [2]], [[1], [-1]])
+        yield Case("small", "two queries, three keys, whole numbers", tuple(np.array(a, dtype=float) for a in small))
+        for key, title, *sizes in (
+            ("sizes", "all sizes different", (2,), 5, 7, 4, 6),
+            ("seen-again", "the same shapes, new numbers", (2,), 5, 7, 4, 6),
+            # Without a batch axis sums that lost their axis run here, and their numbers say where it was lost.
+            ("square", "as many queries as keys and features", (), 4, 4, 4, 4),
+            ("square-again", "the same square shapes, new numbers", (), 4, 4, 4, 4),
+            ("plain", "no batch axis, nineteen keys", (), 9, 19, 2, 4),
+            ("heads", "batch and heads in front", (2, 3), 4, 6, 5, 2),
+            ("one-key", "a single key", (2,), 3, 1, 4, 5),
+        ):
+            yield Case(key, title, _qkvg(rng, *sizes))
+        yield Case("float32", "float32 input", tuple(a.astype(np.float32) for a in _qkvg(rng, (2,), 3, 4, 5, 6)))
+        whole = (rng.integers(-2, 3, size=shape) for shape in ((3, 2), (4, 2), (4, 5), (3, 5)))
+        yield Case("whole", "arrays of whole numbers", tuple(whole))
+        for i in range(3):
+            q, k, v, grad = _qkvg(rng, (2,), 3, 4, 2, 5)
+            large = q + 2.0 * np.sign(q), k * 1000, v, grad
+            yield Case(f"large-{i}", "scores of thousands", large, stage="extremes", rtol=1e-3, atol=1e-2)
+        for i in range(3):  # a step that fits one feature is far too long for its neighbour, in queries and in keys
+            q, k, v, grad = _qkvg(rng, (), 3, 4, 5, 2)
+            size = np.array([1e-7, 1e7, 1e-7, 1e7, 1e-7])
+            title = "features of 1e-7 in queries and 1e7 in keys, or the reverse, where a finite difference fails with any step"
+            # What a difference leaves of the small gradients is rounding, another in every program: 5e-9 is above it.
+            yield Case(f"scales-{i}", title, (q * size, k / size, v, grad), stage="extremes", rtol=1e-3, atol=5e-9)
+
+    @holds("the values together receive what the outputs received")
+    def values_share(case, parts):
+        # The weights of a query sum to 1, so the values together receive grad_output, no more and no less.
+        given = np.asarray(case.args[3], dtype=float).sum(axis=-2)
+        off = np.abs(parts["grad_v"].sum(axis=-2) - given).max()
+        return (
+            None
+            if off < 1e-3
+            else f"summed over the keys, grad_v is off by {off:.4g} from grad_output summed over the queries."
+        )
+
+    @holds("adding one vector to every key changes no output, so grad_k sums to 0 over the keys")
+    def keys_cancel(case, parts):
+        # A vector added to every key raises all scores of a query alike, so softmax does not see it.
+        total = np.abs(parts["grad_k"].sum(axis=-2)).max()
+        return None if total < 1e-3 else f"summed over the keys, grad_k is {total:.4g}; it should be 0."
+
+    hints = (
+        "The forward pass has three steps: scores, weights, output. In which order does the backward pass meet them?",
+        "output = weights v. So grad_weights = grad_output vᵀ and grad_v = weightsᵀ grad_output; then softmax_backward; then the "
+        "product q kᵀ, with its scale, in the same way.",
+        "grad_v = weights.swapaxes(-1, -2) @ ____\ngrad_weights = grad_output @ ____\n"
+        "grad_scores = softmax_backward(____, weights) / ____\ngrad_q = grad_scores @ ____\ngrad_k = grad_scores.____ @ q",
+    )
+
+    mistakes = {
+        **MISTAKES,
+        "BW2": NO_ROOT,
+        "TT9": (patch("np.sqrt(q.shape[-1])", "2 * q.shape[-1]"), scores_with(" / q.shape[-1] ** 1 / 2")),
+        "TT31": (patch("np.sqrt(q.shape[-1])", "q.shape[-1] ** 1 / 2"), scores_with(" / (q.shape[-1] ** 1 / 2)")),
+        "SM1": (softmax_over(-2), sum_over(-2)),
+        "SM2": (softmax_over(0), sum_over(0), softmax_over(1)),
+        "SM3": (softmax_over(None), sum_over(None)),
+        "SM4": (FLAT_SUM, FLAT_TOP + FLAT_SUM),
+        "SM5": patch(EXPS, "exps = np.exp(scores)"),
+        "SM6": patch("scores.max(axis=-1, keepdims=True)", "scores.max()"),
+        "SD2": (patch("np.sqrt(q.shape[-1])", "q.shape[-1]"), scores_with(" / q.shape[-1]")),
+        "SD5": (patch("root = np", "root = 1 / np"), scores_with(" * root")),
+        "SD6": (scores_with("") + patch(GRAD_V, f"{GRAD_V} / root"), small_weights() + NO_ROOT, small_weights()),
+        "SD8": (
+            TURNED,
+            TURNED + GRAD_V_LAST,
+            TURNED + GRAD_V_LAST + patch("grad_weights * weights", "weights * grad_weights"),
+        ),
+        "GB7": mistake(
+            patch(GRAD_K, "grad_k = grad_scores @ q"),
+            says="grad_k was formed with grad_scores untransposed; its rows belong to queries and should become columns.",
+            why="""scores = q kᵀ has a row for each query. The gradient of key j collects column j: grad_k = grad_scoresᵀ q. Without
+            the transpose the shapes fit only where there are as many queries as keys, and then the numbers are wrong.""",
+        ),
+        "GB8": mistake(
+            patch(GRAD_V, "grad_v = scores.swapaxes(-1, -2) @ grad_output"),
+            says="grad_v was formed with the scores; form it with the weights, of which the output is made.",
+            why="""output = weights v, so the gradient of v is weightsᵀ grad_output. Scores may be negative and do not sum to 1: the
+            values together then receive another gradient than the outputs did.""",
+        ),
+        "GB9": mistake(
+            patch(f"{GRAD_K} / root", GRAD_K),
+            says="The factor 1/√d_k is missing from grad_k; both grad_q and grad_k should carry it.",
+            why="""scores = q kᵀ / √d_k is one product with one factor, so both of its gradients carry that factor. With d_k = 4 a
+            forgotten one makes grad_k exactly twice as large.""",
+        ),
+        "GB10": mistake(
+            patch("(grad_q, grad_k", "(grad_k, grad_q"),
+            says="grad_q and grad_k were exchanged; (grad_q, grad_k, grad_v) is asked for.",
+            why="""The gradient of q has the shape of q, one row for each query, and is made of the keys: grad_scores k. Where there
+            are as many queries as keys, only the numbers tell them apart.""",
+        ),
+        "GB11": mistake(
+            patch(GRAD_Q, f"grad_scores = grad_scores / root\n    {GRAD_Q}"),
+            says="The factor 1/√d_k was used twice in the backward pass; use it once.",
+            why="""The forward pass divides by √d_k once, so the backward pass does so once. Dividing grad_scores and then grad_q
+            again makes both gradients too small by √d_k, while grad_v is right.""",
+        ),
+        "GB12": mistake(
+            scores_with(""),
+            says="The weights were computed without 1/√d_k; the weights of the forward pass are needed, with the scale.",
+            why="""The backward pass starts from the weights of the forward pass. Computed again without the scale they are sharper,
+            which makes all three gradients wrong.""",
+        ),
+        "GB29": mistake(
+            scores_with("") + NO_ROOT,
+            says="The factor 1/√d_k is missing everywhere; it belongs in the scores, and so in the gradients of q and k as well.",
+            why="""The scores are q kᵀ / √d_k, here as in the forward pass. Without the factor the weights are sharper, which makes all
+            three gradients wrong; and the chain rule brings it along into grad_q and grad_k.""",
+        ),
+        "GB13": mistake(
+            *(patch(RETURN, f"return (grad_{x}, grad_{y}, grad_{z})") for x, y, z in ("vkq", "vqk", "qvk", "kvq")),
+            says="The gradients came back in another order; (grad_q, grad_k, grad_v) is asked for.",
+            why="Callers unpack by position, and where sizes agree an array is updated with another's gradient, without an error.",
+        ),
+        "GB14": mistake(
+            patch(f"{GRAD_Q} / root", GRAD_Q),
+            says="The factor 1/√d_k is missing from grad_q; both grad_q and grad_k should carry it.",
+            why="""scores = q kᵀ / √d_k is one product with one factor, so both of its gradients carry that factor. With d_k = 4 a
+            forgotten one makes grad_q exactly twice as large.""",
+        ),
+        "GB15": mistake(
+            patch(GRAD_V, "grad_v = weights @ grad_output"),
+            says="grad_v was formed with the weights untransposed; their rows belong to queries and should become columns.",
+            why="""output = weights v has a row for each query. The gradient of value j collects column j of the weights: grad_v =
+            weightsᵀ grad_output. Without the transpose the shapes fit only where there are as many queries as keys, and then the
+            numbers are wrong.""",
+        ),
+        "GB22": mistake(
+            patch(f"{GRAD_Q} / root", f"{GRAD_Q} * root", f"{GRAD_K} / root", f"{GRAD_K} * root"),
+            says="The backward pass multiplied by √d_k; it should divide by it, as the forward pass does.",
+            why="""scores = q kᵀ / √d_k is a product times the factor 1/√d_k, and the chain rule brings the same factor along.
+            Multiplied by its reciprocal, the gradients of q and k are too large by d_k, and that of v is right.""",
+        ),
+        "GB23": mistake(
+            FLAT_TOP,
+            says="The rows' maxima lost their axis and were subtracted across the columns; keep it with `keepdims=True`.",
+            why="""A maximum over the last axis of (T_q, T_k) has shape (T_q,), which NumPy lines up with the columns. It fails where
+            T_q and T_k differ; where they agree, the maximum of row j is subtracted from column j, which changes the weights.""",
+        ),
+        "GB24": mistake(
+            patch(GRAD_Q, "grad_q = grad_scores @ q"),
+            patch(GRAD_K, "grad_k = grad_scores.swapaxes(-1, -2) @ k"),
+            says="One of grad_q and grad_k was made from its own array; make grad_q from the keys and grad_k from the queries.",
+            why="""In the product q kᵀ each query is multiplied by keys, so keys say how fast a score changes as the query moves:
+            grad_q = grad_scores k and grad_k = grad_scoresᵀ q. With its own array the shapes fit only where there are as many
+            queries as keys.""",
+        ),
+        "GB25": mistake(
+            patch(GRAD_V, f"{GRAD_V} / root"),
+            says="grad_v was scaled by 1/√d_k; leave that out: only the scores carry the factor.",
+            why="""output = weights v has no factor besides the weights, and each query's weights sum to 1. The values together
+            receive all of grad_output; with d_k = 4 they would receive half of it.""",
+        ),
+        "GB26": mistake(
+            patch(RETURN, "return (-grad_q, -grad_k, -grad_v)"),
+            says="The sign of all three gradients was reversed; return them without the minus.",
+            why="""The minus sign of gradient descent is in the step that uses a gradient, not in the gradient. With one key the
+            output is its value, so grad_v is the sum of grad_output over the queries, not minus that.""",
+        ),
+        "GB27": mistake(
+            patch("root = np", "grad_output = np.ones_like(grad_output)\n    root = np"),
+            says="grad_output is never used: these are the gradients for ones in its place; start from grad_output.",
+            why="""Ones are the gradient of a plain sum of the outputs. Any other loss has a gradient of its own for each
+            number of the output, and the chain rule starts from that.""",
+        ),
+        "GB28": mistake(
+            *(differences(step, back) for step in (1e-4, 1e-5, 1e-6) for back in (-step, 0.0)),
+            says="Finite differences came back, slopes over a step of fixed size; the derivative by its formula is asked for.",
+            why="""A step of 1e-5 in a query, with keys of 1e7, moves a score by 100/√d_k, and a slope over such a distance is not
+            the slope at this point: the derivative may be 1e7, while two outputs that differ by 2 give 2 / 2e-5 = 1e5. With a step short
+            enough for that, small gradients are lost in rounding. Besides, each entry takes one or two forward passes of its own.""",
+        ),
+    }

@@ -1,0 +1,286 @@
+"""A gradient measured: each entry moved a little, both ways."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grader.course.declare import exercise, mistake, patch
+from grader.course.spec import Case
+from grader.worker.values import Part
+
+from ..probes import words
+
+COPIES, UP, DOWN = "up, down = (x.copy(), x.copy())", "up[at] += step", "down[at] -= step"
+SLOPE = "(f(up) - f(down)) / (2 * step)"
+MOVED, UP_OF_MOVED, SLOPE_OF_MOVED = (
+    "moved = x.copy()",
+    "moved[at] += step",
+    "grad[at] = (above - f(moved)) / (2 * step)",
+)
+LOOP, BODY = (
+    "for at in np.ndindex(x.shape):",
+    f"""{COPIES}
+        {UP}
+        {DOWN}
+        grad[at] = {SLOPE}""",
+)
+
+
+def reused(array: str, inside: str):
+    """One array is moved up, then down, then put back."""
+    lines = (
+        f"old = {array}[at]",
+        f"{array}[at] = old + step",
+        f"above = f({array})",
+        f"{array}[at] = old - step",
+        f"below = f({array})",
+        f"{array}[at] = old",
+        "grad[at] = (above - below) / (2 * step)",
+    )
+    return patch(f"{LOOP}\n        {BODY}", f"{inside}{LOOP}\n        " + "\n        ".join(lines))
+
+
+def shifted(array: str, inside: str):
+    """The same by adding and subtracting."""
+    lines = (
+        f"{array}[at] += step",
+        f"above = f({array})",
+        f"{array}[at] -= 2 * step",
+        f"below = f({array})",
+        f"{array}[at] += step",
+        "grad[at] = (above - below) / (2 * step)",
+    )
+    return patch(f"{LOOP}\n        {BODY}", f"{inside}{LOOP}\n        " + "\n        ".join(lines))
+
+
+def again(copies: str, *lines: str):
+    """Arrays that are copied once, before the loop, and given to f again and again."""
+    return patch(f"{LOOP}\n        {BODY}", f"{copies}\n    {LOOP}\n        " + "\n        ".join(lines))
+
+
+def _given(case, parts):
+    """What came back, and the first that f was given and was not to be given."""
+    x = case.args[0]
+    right = words(np.zeros(x.shape))
+    kinds = [part.text for part in parts["what f was given"].items]
+    other = next((kind for kind in kinds if kind != right), right)
+    return {"what f was given": Part("text", text=other), "result": parts["result"]}
+
+
+@exercise(points=3, minutes=12, difficulty=2, dtype=("float64",), forbids=("torch",))
+class numerical_gradient:
+    """Measure a gradient: move each number of x up and down by a step, and see how much f changes."""
+
+    def cases(rng):
+        def case(key, title, x, *step, f="cubes", c=None, rtol=None, **options):
+            c = np.ones(x.shape) if c is None else c
+            options = {"f": f, "c": c, **options}
+            return Case(
+                key,
+                title,
+                (x, *step),
+                probe="probes.measured",
+                options=options,
+                names=("x", "step")[: 1 + len(step)],
+                rtol=rtol,
+                reading=_given,
+            )
+
+        def weighted(key, title, *shape_and_step, shape, **more):
+            return case(key, title, rng.normal(size=shape), *shape_and_step, c=rng.uniform(1, 2, size=shape), **more)
+
+        x = np.array([1.0, 2.0, 3.0])
+        yield case("squares", "f(x) = x₀² + x₁² + x₂²", x, f="squares")
+        yield case("half", "f(x) = x₀³ + x₁³ + x₂³, step ½: 3x² + ¼ in each place", x, 0.5)
+        yield weighted("matrix", "a sum of cubes, each with a factor of its own", 0.1, shape=(2, 3))
+        yield weighted("seen-again", "the same shape and f, new numbers", 0.1, shape=(2, 3))
+        yield weighted("small-step", "a sum of cubes, step 1e-3, all by name", 1e-3, shape=(3, 2), by_name=True)
+        yield weighted("softmax", "f = c · softmax(x) over all twenty numbers", 0.5, shape=(20,), f="softmax")
+        product = rng.normal(size=(4, 3)), rng.normal(size=(4, 4))
+        yield case("product", "f = Σ c ⊙ (x xᵀ), the step left to its default", product[0], f="product", c=product[1])
+        thousandths = "f(x) = 10⁶ · (x₀³ + x₁³), the step left to its default of 1e-5"
+        yield case("default", thousandths, np.array([0.001, 0.002]), c=np.full(2, 1e6), rtol=1e-6)
+        yield weighted("three-axes", "three axes", 0.25, shape=(2, 3, 4))
+        yield case("0-d", "a single number, an array of shape ()", np.array(2.0), 0.5)
+        yield weighted("one", "one number, an array of shape (1, 1)", 0.5, shape=(1, 1))
+        # Three and more of a kind: fewer would not tell which mistake is behind it.
+        for n, shape in enumerate(((3, 4), (2, 5), (2, 3, 2))):
+            yield weighted(
+                f"transposed-{n}", "x lies in memory column by column", 0.1, shape=shape, layout="transposed"
+            )
+        yield weighted(
+            "strided", "x is every second row and column of a larger array", 0.1, shape=(3, 4), layout="strided"
+        )
+        keeps = "an f that keeps the arrays it was given, and answers from memory where the same numbers come again"
+        for n, shape in enumerate(((2, 3), (4,), (3, 2))):
+            overwrites = "an f (that of softmax) that overwrites the array it was given"
+            yield weighted(f"changes-{n}", overwrites, 0.5, shape=shape, f="softmax", changes=True)
+            yield weighted(f"keeps-{n}", keeps, 0.5, shape=shape, keeps=True)
+
+    hints = (
+        "If only entry (0, 2) of x moves up by `step`, and then down by it, what do two calls of f tell you? What must be true of "
+        "all other entries meanwhile?",
+        "`np.ndindex(x.shape)` gives the index of every entry, whatever the number of axes. Give f a fresh copy of x at each call: f "
+        "may keep or change what it gets.",
+        "grad = np.zeros(x.shape)\nfor at in np.ndindex(x.shape):\n    up, down = x.copy(), ____\n    up[at] += ____\n"
+        "    down[at] -= ____\n    grad[at] = (f(up) - f(down)) / ____\nreturn grad",
+    )
+
+    mistakes = {
+        "ND1": mistake(
+            patch(f"\n        {DOWN}", "", "(2 * step)", "step"),
+            patch(f"{UP}\n        ", "", "(2 * step)", "step"),
+            patch(
+                "grad = ", "here = f(x.copy())\n    grad = ", f"\n        {DOWN}", "", SLOPE, "(f(up) - here) / step"
+            ),
+            says="The difference was taken on one side only, from x itself; take it between a step up and a step down.",
+            why="""A one-sided difference is off by half a step times the curvature, (f(x + h) − f(x)) / h = f′ + ½ f″ h + …; in the
+            central one that term cancels, and the error shrinks with h². For x³ at 1 with h = ½ the one-sided slope is 4.75, the
+            central one 3.25, the derivative 3.""",
+        ),
+        "ND2": mistake(
+            patch("2 * step", "step"),
+            says="The difference was divided by one step, so each slope is twice too large; divide by the distance, 2 · step.",
+            why="""From x − h to x + h it is 2h. The slope between two points is the rise divided by the whole way between them. For
+            x² at 1 the right slope is 2; divided by h it is 4.""",
+        ),
+        "ND3": mistake(
+            patch("/ (2 * step)", "/ 2 * step"),
+            says="`a / 2 * step` divided by 2 and then multiplied by the step; write `a / (2 * step)`.",
+            why="""Python evaluates products and quotients from left to right. With a step of 1e-5 the result is too small by a
+            factor of 1e-10, which looks like a gradient of 0.""",
+        ),
+        "ND4": mistake(
+            patch(" / (2 * step)", ""),
+            says="The difference of the two values came back; divide it by the distance of the two points, 2 · step.",
+            why="A gradient is a slope, rise over run. The rise alone goes to 0 with the step; the slope does not.",
+        ),
+        "ND5": mistake(
+            patch("f(up) - f(down)", "f(down) - f(up)"),
+            says="The sign was reversed; it should be f at the higher point minus f at the lower one.",
+            why="A positive slope means that f grows as the entry grows. For x² at 3 the result should be 6; reversed it is −6.",
+        ),
+        "ND6": mistake(
+            patch(COPIES, "up = down = x.copy()"),
+            patch(COPIES, "up, down = (x, x)"),
+            patch(COPIES, "up = down = x"),
+            says="`up` and `down` are the same array, so what is added is subtracted again and every difference is 0; copy x for each.",
+            why="""Assignment gives an array a second name and makes no second array. Each of the two points needs a copy of its own,
+            `x.copy()`.""",
+        ),
+        "ND7": mistake(
+            reused("x", ""),
+            shifted("x", ""),
+            patch(COPIES, "up, down = (x, x.copy())"),
+            says="f was given x itself, which was changed in place; give f a fresh copy at each call.",
+            why="""f may keep or change what it gets: then x is no longer what it was, for the caller and for the entries that come
+            next. Besides, x + h − 2h + h is not always x in floating point.""",
+        ),
+        "ND8": mistake(
+            reused("moved", "moved = x.copy()\n    "),
+            shifted("moved", "moved = x.copy()\n    "),
+            again(
+                COPIES,
+                "up[at] = x[at] + step",
+                "down[at] = x[at] - step",
+                f"grad[at] = {SLOPE}",
+                "up[at] = down[at] = x[at]",
+            ),
+            again(
+                MOVED,
+                "moved[at] = x[at] + step",
+                "above = f(moved)",
+                "moved[at] = x[at] - step",
+                SLOPE_OF_MOVED,
+                "moved[at] = x[at]",
+            ),
+            again(
+                MOVED,
+                "moved[...] = x",
+                UP_OF_MOVED,
+                "above = f(moved)",
+                "moved[...] = x",
+                "moved[at] -= step",
+                SLOPE_OF_MOVED,
+            ),
+            says="f was given an array that it had had before, with other numbers in it; give it a fresh copy at each call, which it may "
+            "keep or change.",
+            why="""A function that remembers its inputs (a cache) then finds an old input equal to the new one, since both are one
+            array, and returns the old value. A function that works in place leaves its changes for the next call.""",
+        ),
+        "ND9": mistake(
+            patch(f"{LOOP}\n        {COPIES}\n        ", f"{COPIES}\n    {LOOP}\n        "),
+            says="The copies were made once, before the loop, so entries that were moved earlier stay moved; copy x for each entry.",
+            why="""At the second entry the first is still a step away, and the difference holds the slopes of both. Each entry should
+            start from the unmoved x: copy inside the loop.""",
+        ),
+        "ND10": mistake(
+            patch(UP, "up += step", DOWN, "down -= step"),
+            patch(f"{COPIES}\n        {UP}\n        {DOWN}", "up, down = (x + step, x - step)"),
+            says="All entries were moved at once; move one at a time.",
+            why="""Moving all of them measures the sum of all slopes, one number for the whole array. A gradient says for each entry how
+            f changes when that entry alone moves.""",
+        ),
+        "ND11": mistake(
+            patch("grad = ", "step = 1e-05\n    grad = "),
+            says="The argument `step` is never used: the step is a fixed 1e-5; use the one that is passed in.",
+            why="""The caller chooses the step, for example to see how the error depends on it. For x³ at 1 and a step of ½ the
+            central difference is 3.25; with a fixed 1e-5 it stays 3.""",
+        ),
+        "ND12": mistake(
+            patch(COPIES, "up, down = (x.astype(np.float32), x.astype(np.float32))"),
+            patch("grad = ", "x = np.asarray(x, dtype=np.float32)\n    grad = "),
+            says="f was given float32; the difference of two close numbers needs float64.",
+            why="""float32 keeps about seven digits. With a step of 1e-5 two values of f near 1 agree in the first five, so two
+            digits of the slope are left at best; in float64 about ten are.""",
+        ),
+        "ND13": mistake(
+            patch("return grad", "return grad.ravel()"),
+            says="The gradient came back as one long row; it should have the shape of x.",
+            why="Each entry of a gradient belongs to one entry of x: in training, the gradient is subtracted from x entry by entry.",
+        ),
+        "ND14": mistake(
+            patch("np.ndindex(x.shape)", "range(len(x))"),
+            patch("for at in np.ndindex(x.shape)", "for at, _ in enumerate(x)"),
+            says="The loop ran along the first axis alone, so a whole row was moved at once; it should reach every entry.",
+            why="""With one index `x[i]` is a row of a matrix. `np.ndindex(x.shape)` gives a full index for every entry, whatever the
+            number of axes, none included.""",
+        ),
+        "ND15": mistake(
+            patch(
+                COPIES,
+                "up, down = (np.copy(x), np.copy(x))",
+                LOOP,
+                "for n, at in enumerate(np.ndindex(x.shape)):",
+                UP,
+                "up.ravel()[n] += step",
+                DOWN,
+                "down.ravel()[n] -= step",
+            ),
+            patch(
+                COPIES,
+                "up, down = (np.copy(x), np.copy(x))",
+                LOOP,
+                "for n, at in enumerate(np.ndindex(x.shape)):",
+                UP,
+                "up.reshape(-1)[n] += step",
+                DOWN,
+                "down.reshape(-1)[n] -= step",
+            ),
+            says="`ravel()` or `reshape(-1)` made a copy where x is not row by row in memory, and the step went into it; use `up[at]`.",
+            why="""`np.copy` keeps the order in memory, so the copy of a transposed array is not contiguous either. Writing to
+            `up.ravel()[n]` then changes an array that is never used, and the gradient is 0. `up[at]` with a full index, or
+            `up.flat[n]`, always writes into `up`.""",
+        ),
+        "ND16": mistake(
+            patch(BODY, "grad[at] = (f(x[at] + step) - f(x[at] - step)) / (2 * step)"),
+            says="f was given one number; give it an array of the shape of x.",
+            why="f looks at all of x. One entry of it moves, and the others stay as they are.",
+        ),
+        "ND17": mistake(
+            patch(UP, "up[at] += step / 2", DOWN, "down[at] -= step / 2", "(2 * step)", "step"),
+            says="Each entry was moved by half a step each way; move it by a whole one.",
+            why="""Both are central differences, with other errors: for x³ at 1 and a step of ½, half a step each way gives 3.0625
+            and a whole one 3.25. The formula of this exercise is (f(x + h) − f(x − h)) / 2h.""",
+        ),
+    }

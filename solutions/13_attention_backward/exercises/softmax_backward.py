@@ -1,0 +1,96 @@
+"""A gradient's way back through softmax."""
+
+import numpy as np
+
+from grader.course.declare import Case, exercise, holds, mistake, patch
+
+from ..shared import BACK, MEAN, MISTAKES, mean_over
+
+MEAN_LINE = f"mean = {MEAN}"
+
+
+def rows(each: str):
+    """A table's rows p of weights and g of grad_weights, one by one."""
+    return patch(f"{MEAN_LINE}\n    return {BACK}", f"return np.array([{each} for p, g in zip(weights, grad_weights)])")
+
+
+def _weights(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Rows of random weights."""
+    scores = rng.normal(size=shape) * 1.5
+    exps = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return exps / exps.sum(axis=-1, keepdims=True)
+
+
+@exercise(points=2, minutes=10, difficulty=1, forbids=("torch",))
+class softmax_backward:
+    """Carry a gradient back through softmax, from the weights to the scores."""
+
+    def cases(rng):
+        yield Case("small", "one row of three weights", (np.array([1.0, 0.0, 2.0]), np.array([0.5, 0.25, 0.25])))
+        rows = np.array([[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]])
+        yield Case(
+            "two-rows", "two rows of three weights, a whole-number gradient", (np.array([[1, 0, 2], [-1, 3, 0]]), rows)
+        )
+        for key, title, shape in (
+            ("square", "as many rows as weights in a row", (4, 4)),
+            ("seen-again", "the same shape, new numbers", (2, 3)),
+            ("batch", "a batch of heads", (2, 3, 5, 19)),
+        ):
+            yield Case(key, title, (rng.normal(size=shape), _weights(rng, *shape)))
+        yield Case("one-key", "a single key: nothing can move", (rng.normal(size=(3, 1)), np.ones((3, 1))))
+        yield Case(
+            "constant", "the same gradient for every weight of a row", (np.full((3, 4), 2.5), _weights(rng, 3, 4))
+        )
+        single = rng.normal(size=(2, 3, 6)).astype(np.float32), _weights(rng, 2, 3, 6).astype(np.float32)
+        yield Case("float32", "float32 input, a batch", single)
+        yield Case(
+            "whole",
+            "a whole-number gradient and one-hot weights",
+            (np.array([[3, -1, 2, 0]]), np.array([[0, 0, 1, 0]])),
+        )
+        saturated = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+        yield Case(
+            "saturated", "weights of exactly 0 and 1", (rng.normal(size=(2, 3)) * 100, saturated), stage="extremes"
+        )
+        # Halves, quarters and whole numbers: the formula is exact, in float32 too; a finite difference loses its digits with any step.
+        far, quarters = np.array([[1, 0, 3], [2, 5, 0]]) + 2.0**20, np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]])
+        title = "gradients near a million that differ by little, where a finite difference drowns in rounding"
+        yield Case("far", title, (far, quarters), stage="extremes", rtol=1e-8, atol=1e-8)
+
+    @holds("each row of the gradient sums to 0")
+    def rows(case, parts):
+        total = np.abs(parts["result"].sum(axis=-1)).max()
+        return (
+            None if total < 1e-4 else f"a row sums to {total:.4g}: raising all scores alike would change the weights."
+        )
+
+    hints = (
+        "When one score grows, what happens to the other weights of its row? And when all scores of a row grow by the same amount, what "
+        "happens to its weights? What does that say about the sum of a row of the gradient?",
+        "With weights p and grad_weights g, multiply diag(p) − p pᵀ by g: the first part gives p·g, the second p times a number. Which?",
+        "mean = (____ * ____).sum(axis=____, keepdims=True)\nreturn weights * (grad_weights - ____)",
+    )
+
+    mistakes = {
+        **MISTAKES,
+        "GB6": mistake(
+            patch("weights).sum", "weights).mean"),
+            says="The weighted mean was divided by the number of keys once more; use the sum as it is.",
+            why="""The weights already sum to 1, so the sum of weights[j] · grad_weights[j] over j is a mean by itself. Dividing it by
+            the number of keys makes it too small, and a constant grad_weights no longer gives 0.""",
+        ),
+        "WS36": (
+            patch(MEAN_LINE, f"rows, keys = weights.shape\n    {MEAN_LINE}"),
+            *(
+                rows(each)
+                for each in (
+                    "p * (g - p @ g)",
+                    "p * (g - (p * g).sum())",
+                    "(np.diag(p) - np.outer(p, p)) @ g",
+                    "[p[j] * (g[j] - sum((a * b for a, b in zip(p, g)))) for j in range(weights.shape[1])]",
+                    "[p[j] * (g[j] - (p * g).sum()) for j in range(weights.shape[1])]",
+                )
+            ),
+        ),
+        "GB17": (*MISTAKES["GB17"].ways, mean_over("-2 if weights.ndim > 1 else -1")),
+    }

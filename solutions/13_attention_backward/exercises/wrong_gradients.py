@@ -1,0 +1,210 @@
+"""A test of a backward pass: which of the claimed gradients are wrong?"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from grader.course.declare import Case, exercise, mistake, patch
+from grader.course.readings import ContractError
+from grader.worker.values import Observation, Part
+
+from ..probes_claims import CLAIMS
+
+PART = "positions"
+NAMES = {"attention": "qkv", "linear": "xwb", "product": "xy"}
+SHAPE, FAR = "given.shape != x.shape", "not (np.abs(given - true) <= 0.0001 * (1 + np.abs(true).max())).all()"
+BLAME = "wrong.append(i)"
+
+
+def _kind(claim: str) -> str:
+    inputs = CLAIMS[claim][0]
+    return (
+        "attention"
+        if inputs.__name__ == "attention"
+        else "linear"
+        if inputs.__name__ in ("_linear", "_tanh")
+        else "product"
+    )
+
+
+def _read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+    result, count = parts["result"], len(case.args) - 1
+    if result.kind != "sequence" or any(
+        item.kind != "number" or item.array is None or item.array.dtype.kind not in "iu" for item in result.items
+    ):
+        raise ContractError(
+            f"What came back is no list of positions; a list of integers from 0 to {count - 1} was asked for, [] where nothing is wrong."
+        )
+    return {PART: Part("ndarray", np.array([int(item.array) for item in result.items], np.int64), "int64")}
+
+
+def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
+    wanted, said = (list(map(int, one.parts[PART].array)) for one in (expected, got))
+    if wanted == said:
+        return None
+    claim = case.options["claim"]
+    names = NAMES[_kind(claim)]
+    start = f"{claim[0].upper()}{claim[1:]}: {said} came back, and {wanted} was asked for."
+    if sorted(set(said)) == wanted:
+        return f"{start} Each position stands once, in ascending order."
+    missed, blamed = (sorted(set(one) - set(other)) for one, other in ((wanted, said), (said, wanted)))
+    if missed and missed[0] < len(names):
+        *inputs, grad_output = case.args
+        with np.errstate(all="ignore"):
+            claimed, right = CLAIMS[claim][1](*inputs, grad_output)[missed[0]], _true(case, missed[0])
+        shown = _shown(np.asarray(claimed), right)
+        return f"{start} The gradient of {names[missed[0]]} is wrong: {shown}."
+    return f"{start} The gradient of {names[blamed[0]]} is right." if blamed and blamed[0] < len(names) else start
+
+
+def _shown(claimed: np.ndarray, right: np.ndarray) -> str:
+    if claimed.shape != right.shape:
+        return f"its shape is {claimed.shape}, that of the input {right.shape}"
+    at = np.unravel_index(int(np.nan_to_num(np.abs(claimed - right), nan=np.inf).argmax()), right.shape)
+    return f"at {tuple(map(int, at))} it is {claimed[at]:.4g}, and the loss changes by {right[at]:.4g}"
+
+
+def _true(case: Case, at: int) -> np.ndarray:
+    """The gradient by central differences."""
+    *inputs, grad_output = case.args
+    forward, x = CLAIMS[case.options["claim"]][0], inputs[at]
+    right = np.zeros(x.shape)
+    for place in np.ndindex(x.shape):
+        sides = []
+        for step in (1e-5, -1e-5):
+            moved = x.copy()
+            moved[place] += step
+            sides.append((forward(*inputs[:at], moved, *inputs[at + 1 :]) * grad_output).sum())
+        right[place] = (sides[0] - sides[1]) / 2e-5
+    return right
+
+
+@exercise(
+    points=3, minutes=15, difficulty=3, parts=(PART,), container="any", dtype=("int64",), forbids=("torch", "autograd")
+)
+class wrong_gradients:
+    """Say which of the gradients that a backward pass claims are wrong."""
+
+    compare = _judge
+
+    def cases(rng):
+        for number, claim in enumerate(CLAIMS):
+            kind, n = _kind(claim), number % 3
+            if kind == "attention":
+                shapes = (3, 2), (4 + n % 2, 2), (4 + n % 2, 3), (3, 3)
+            elif kind == "linear":
+                shapes = (4, 3), (3, 2), (2,), (4, 2)
+            else:
+                shapes = (2, 3), (2, 3), (2, 3)
+            args = tuple(rng.normal(size=shape) + 0.1 for shape in shapes)
+            names = (*NAMES[kind], "grad_output")
+            by_name = {"by_name": ("forward", "backward", "inputs", "grad_output")} if number == 1 else {}
+            yield Case(
+                f"claim-{number}",
+                claim,
+                args,
+                probe="probes_claims.searched",
+                options={"claim": claim, **by_name},
+                names=names,
+                reading=_read,
+                show=False,
+            )
+        q, k, v = (rng.normal(size=shape) for shape in ((3, 2), (4, 2), (4, 3)))
+        for key, claim in (("ones", "attention, every gradient right"), ("ones-wrong", "the scale is forgotten")):
+            yield Case(
+                key,
+                f"{claim}; ones arrive",
+                (q, k, v, np.ones((3, 3))),
+                probe="probes_claims.searched",
+                options={"claim": claim},
+                names=("q", "k", "v", "grad_output"),
+                reading=_read,
+                show=False,
+            )
+
+    hints = (
+        "Whose gradient is claimed: that of the output, or that of a number? Which function of one input alone could you measure?",
+        "For position i hold all other inputs and measure the gradient of sum(forward(…) · grad_output) with respect to inputs[i], by "
+        "your own `numerical_gradient`. Compare shapes first, then every entry; a comparison with NaN is always False.",
+        "```python\nclaimed = backward(*inputs, grad_output)\nwrong = []\nfor i, x in enumerate(inputs):\n    def loss(moved):\n"
+        "        return (forward(*inputs[:i], ____, *inputs[i + 1:]) * ____).sum()\n    true = numerical_gradient(loss, ____)\n"
+        "    if ____ or not (np.abs(claimed[i] - true) <= ____).all():\n        wrong.append(i)\nreturn wrong\n```",
+    )
+
+    mistakes = {
+        "WG1": mistake(
+            patch(" * grad_output).sum()", ").sum()"),
+            says="The plain sum of the output was measured; the claimed gradients are those of sum(output · grad_output).",
+            why="What arrives from behind weights each output. A backward pass that ignores it is right for a gradient of ones alone.",
+        ),
+        "WG2": mistake(
+            patch(FAR, "(np.abs(given - true) > 0.0001 * (1 + np.abs(true).max())).any()"),
+            patch(FAR, "np.abs(given - true).max() > 0.0001 * (1 + np.abs(true).max())"),
+            says="A NaN went unnoticed: `NaN > …` is False; ask whether all differences are small, or for NaN by name.",
+            why="""Every comparison with NaN is False. `not (difference <= bound).all()` is True for NaN, and `(difference >
+            bound).any()` is not.""",
+        ),
+        "WG3": mistake(
+            patch(f"{SHAPE} or {FAR}", FAR),
+            patch(
+                f"{SHAPE} or {FAR}",
+                "given.size != x.size or not (np.abs(given.reshape(x.shape) - true) <= 0.0001 * (1 + np.abs(true).max())).all()",
+            ),
+            says="The shapes were not compared; a gradient has the shape of its input.",
+            why="Broadcasting makes shapes fit that are different, and what does not broadcast raises an error in place of an answer.",
+        ),
+        "WG4": mistake(
+            patch(FAR, "not abs(given.sum() - true.sum()) <= 0.0001 * (1 + np.abs(true).max())"),
+            patch(FAR, "not abs(given.mean() - true.mean()) <= 0.0001 * (1 + np.abs(true).max())"),
+            says="Only sums were compared, in which errors cancel; compare every entry.",
+            why="An entry that is too large and one that is too small give the right sum.",
+        ),
+        "WG5": mistake(
+            patch(FAR, "not abs(given.flat[0] - true.flat[0]) <= 0.0001 * (1 + np.abs(true).max())"),
+            says="Only the first entry was compared; compare every entry.",
+            why="A gradient may be wrong in a single place, such as the last row.",
+        ),
+        "WG6": mistake(
+            patch("0.0001 * (1 + np.abs(true).max())", "0.1 * (1 + np.abs(true).max())"),
+            patch("0.0001 * (1 + np.abs(true).max())", "0.05 * (1 + np.abs(true).max())"),
+            says="The tolerance was too wide; an entry that is off by more than 1e-4 · (1 + the largest true one) is wrong.",
+            why="Central differences are right to some 1e-9 here. A tolerance of a tenth hides errors of three percent.",
+        ),
+        "WG7": mistake(
+            patch(FAR, "not np.array_equal(given, true)"),
+            patch(FAR, "not (np.abs(given - true) <= 1e-13).all()"),
+            says="Exact agreement was asked for; a measured gradient is never exact.",
+            why="Central differences have an error of about step² and rounding of about 1e-16 / step.",
+        ),
+        "WG8": mistake(
+            patch(BLAME, "return [i]"),
+            says="The search stopped at the first wrong gradient; all wrong positions are asked for.",
+            why="A forgotten factor spoils the gradients of q and of k.",
+        ),
+        "WG9": mistake(
+            patch(BLAME, "wrong.append(i + 1)"),
+            says="Positions were counted from 1; they count from 0.",
+            why="inputs[0] is the first input.",
+        ),
+        "WG10": mistake(
+            patch(
+                "wrong = []",
+                "wrong, right = ([], [])",
+                "return wrong",
+                "return [i for i in range(len(inputs)) if i not in wrong]",
+            ),
+            says="The right positions came back; the wrong ones are asked for.",
+            why="An empty list means that nothing is wrong.",
+        ),
+        "WG11": mistake(
+            patch("claimed = backward(*inputs, grad_output)", "claimed = backward(*inputs, np.ones_like(grad_output))"),
+            says="backward was given ones; give it grad_output.",
+            why="For ones, a backward pass that ignores its last argument looks right.",
+        ),
+        "WG12": mistake(
+            patch("enumerate(inputs)", "enumerate(inputs[:1])"),
+            patch("enumerate(inputs)", "enumerate(inputs[:2])"),
+            says="Not every input was looked at; each has a gradient of its own.",
+            why="backward returns one gradient for each input, in their order.",
+        ),
+    }

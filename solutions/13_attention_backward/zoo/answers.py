@@ -1,0 +1,1034 @@
+"""Lesson 13: gradients by hand, as learners write them."""
+
+_FORWARD = """
+def attend(q, k, v):
+    s = q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
+    e = np.exp(s - s.max(-1, keepdims=True))
+    p = e / e.sum(-1, keepdims=True)
+    return p @ v, p
+"""
+
+_SCORES, _BACK = "q @ k.mT / np.sqrt(q.shape[-1])", "/ np.sqrt(q.shape[-1])"
+_EXPS, _TOTAL = "np.exp(s - s.max(-1, keepdims=True))", "e.sum(-1, keepdims=True)"
+
+RIGHT = {
+    "wrong_gradients": [
+        """
+def slope(f, x, h=1e-4):
+    steps = h * np.eye(x.size).reshape(-1, *x.shape)
+    return np.array([(8 * (f(x + s) - f(x - s)) - (f(x + 2 * s) - f(x - 2 * s))) / (12 * h) for s in steps]).reshape(x.shape)
+
+def wrong_gradients(forward, backward, inputs, grad_output):
+    claims = list(backward(*[x.copy() for x in inputs], grad_output.copy()))
+    good = []
+    for i, x in enumerate(inputs):
+        def f(y):
+            return float(np.einsum("...,...->...", forward(*inputs[:i], y, *inputs[i + 1:]), grad_output).sum())
+        true = slope(f, x)
+        claim = np.asarray(claims[i])
+        good.append(claim.shape == x.shape and bool(np.all(np.abs(claim - true) < 1e-4 * (1 + np.abs(true).max()))))
+    return [i for i, ok in enumerate(good) if not ok]
+""",
+        """
+def wrong_gradients(forward, backward, inputs, grad_output):
+    bad = []
+    grads = backward(*inputs, grad_output)
+    for i in range(len(inputs)):
+        want = np.empty(inputs[i].shape)
+        for at in np.ndindex(*inputs[i].shape):
+            values = []
+            for h in (2e-6, -2e-6):
+                copies = [a.copy() for a in inputs]
+                copies[i][at] += h
+                values.append(np.vdot(forward(*copies), grad_output))
+            want[at] = (values[0] - values[1]) / 4e-6
+        g = grads[i]
+        ok = np.shape(g) == want.shape and np.isfinite(g).all() and np.max(abs(g - want)) < 1e-4 * (1 + np.max(abs(want)))
+        if not ok:
+            bad += [i]
+    return bad
+""",
+        """
+def wrong_gradients(forward, backward, inputs, grad_output):
+    found = set()
+    base = (forward(*inputs) * grad_output).sum()
+    for i, (x, g) in enumerate(zip(inputs, backward(*inputs, grad_output))):
+        if g.shape != x.shape:
+            found.add(i)
+            continue
+        slope = np.zeros_like(x)
+        for j in range(x.size):
+            moved = x.copy()
+            moved.flat[j] += 1e-7
+            slope.flat[j] = ((forward(*[moved if n == i else y for n, y in enumerate(inputs)]) * grad_output).sum() - base) / 1e-7
+        if not np.allclose(g, slope, rtol=0, atol=1e-4 * (1 + abs(slope).max())):
+            found.add(i)
+    return sorted(found)
+""",
+    ],
+    "numerical_gradient": [
+        """def numerical_gradient(f, x, step=1e-5):
+    grad = np.zeros_like(x)
+    for i in np.ndindex(x.shape):
+        e = np.zeros(x.shape)
+        e[i] = step
+        grad[i] = (f(x + e) - f(x - e)) / (2 * step)
+    return grad
+""",
+        """def numerical_gradient(f, x, step=1e-5):
+    eye = np.eye(x.size).reshape(x.size, *x.shape)
+    return np.array([(f(x + step * e) - f(x - step * e)) / (2 * step) for e in eye]).reshape(x.shape)
+""",
+        """def numerical_gradient(f, x, step=1e-5):
+    def slope(n):
+        ends = []
+        for sign in (1, -1):
+            moved = np.array(x, dtype=np.float64)
+            moved.flat[n] += sign * step
+            ends.append(float(f(moved)))
+        return (ends[0] - ends[1]) / 2 / step
+    return np.reshape([slope(n) for n in range(x.size)], x.shape)
+""",
+        '''def numerical_gradient(f, x, step=1e-5):
+    """On a flat copy, which is given in a fresh copy at each call; f is called once more than it need be."""
+    flat, grad = x.ravel().copy(), np.empty(x.size)
+    f(x.copy())
+    for n in range(flat.size):
+        old = flat[n]
+        flat[n] = old + step
+        above = f(flat.reshape(x.shape).copy())
+        flat[n] = old - step
+        grad[n] = (above - f(flat.reshape(x.shape).copy())) / (2 * step)
+        flat[n] = old
+    return grad.reshape(x.shape)
+''',
+        """def numerical_gradient(f, x, step=1e-5):
+    import copy
+    it, grad = np.nditer(x, flags=["multi_index"]), np.zeros(x.shape)
+    while not it.finished:
+        at = it.multi_index
+        plus, minus = copy.deepcopy(x), copy.deepcopy(x)
+        plus[at] = plus[at] + step
+        minus[at] = minus[at] - step
+        grad[at] = f(plus) / (2 * step) - f(minus) / (2 * step)
+        it.iternext()
+    return grad
+""",
+        '''def numerical_gradient(f, x, step=1e-5):
+    """The mean of the slope ahead and the slope behind."""
+    grad = np.zeros(x.shape)
+    here = f(np.copy(x))
+    for at, _ in np.ndenumerate(x):
+        def moved(by):
+            y = np.copy(x)
+            y[at] += by
+            return f(y)
+        grad[at] = 0.5 * ((moved(step) - here) / step + (here - moved(-step)) / step)
+    return grad
+''',
+        '''def numerical_gradient(f, x, step=1e-5):
+    """Entry by entry, by recursion over the axes."""
+    if x.ndim == 0:
+        return np.array((f(np.array(x + step)) - f(np.array(x - step))) / (2 * step))
+    parts = []
+    for i in range(x.shape[0]):
+        def inner(row, i=i):
+            y = np.array(x)
+            y[i] = row
+            return f(y)
+        parts.append(numerical_gradient(inner, np.array(x[i]), step))
+    return np.stack(parts)
+''',
+        """def numerical_gradient(f, x, step=1e-5):
+    moved = np.tile(x.reshape(1, -1), (2 * x.size, 1))
+    for n in range(x.size):
+        moved[2 * n, n] += step
+        moved[2 * n + 1, n] -= step
+    losses = np.array([f(one.reshape(x.shape)) for one in moved])
+    return ((losses[::2] - losses[1::2]) / (2 * step)).reshape(x.shape)
+""",
+    ],
+    "softmax_backward": [
+        """def softmax_backward(grad_weights, weights):
+    out = np.zeros(weights.shape)
+    for at in np.ndindex(weights.shape[:-1]):
+        p, g = weights[at], grad_weights[at]
+        for j in range(len(p)):
+            out[at + (j,)] = sum(g[i] * p[i] * ((i == j) - p[j]) for i in range(len(p)))
+    return out
+""",
+        """def softmax_backward(grad_weights, weights):
+    n = weights.shape[-1]
+    jacobian = weights[..., :, None] * (np.eye(n) - weights[..., None, :])
+    return np.einsum("...i,...ij->...j", grad_weights, jacobian)
+""",
+        """def softmax_backward(grad_weights, weights):
+    g, p = grad_weights, weights
+    inner = np.einsum("...i,...i->...", g, p)[..., None]
+    return (p * g - p * inner).astype(np.float32)
+""",
+        """def softmax_backward(grad_weights, weights):
+    product = grad_weights * weights
+    return product - weights * np.sum(product, -1, keepdims=True)
+""",
+    ],
+    "attention_backward": [
+        _FORWARD
+        + """
+def attention_backward(q, k, v, grad_output):
+    p = attend(q, k, v)[1]
+    gp = np.einsum("...qd,...kd->...qk", grad_output, v)
+    gs = p * (gp - (gp * p).sum(-1, keepdims=True)) / np.sqrt(q.shape[-1])
+    return [np.einsum("...qk,...kd->...qd", gs, k), np.einsum("...qk,...qd->...kd", gs, q),
+            np.einsum("...qk,...qd->...kd", p, grad_output)]
+""",
+        _FORWARD
+        + """
+def attention_backward(q, k, v, grad_output):
+    out, p = attend(q, k, v)
+    delta = (out * grad_output).sum(-1, keepdims=True)  # as FlashAttention does
+    gs = p * (grad_output @ np.swapaxes(v, -1, -2) - delta)
+    root = q.shape[-1] ** 0.5
+    return gs @ (k / root), np.swapaxes(gs, -1, -2) @ (q / root), np.swapaxes(p, -1, -2) @ grad_output
+""",
+        """def attention_backward(q, k, v, grad_output):
+    q, k, v, grad_output = (np.asarray(x, dtype=np.float32) for x in (q, k, v, grad_output))
+    gq, gk, gv = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v)
+    scale = np.float32(1 / np.sqrt(q.shape[-1]))
+    for at in np.ndindex(q.shape[:-2]):
+        for i in range(q.shape[-2]):
+            s = k[at] @ q[at][i] * scale
+            p = np.exp(s - s.max())
+            p /= p.sum()
+            gp = v[at] @ grad_output[at][i]
+            gs = p * (gp - gp @ p) * scale
+            gq[at][i] = gs @ k[at]
+            gk[at] += np.outer(gs, q[at][i])
+            gv[at] += np.outer(p, grad_output[at][i])
+    return gq, gk, gv
+""",
+        """def softmax_gradient(g, p):
+    return p * (g - (g * p).sum(axis=-1, keepdims=True))
+
+def attention_backward(q, k, v, grad_output):
+    d = q.shape[-1]
+    _, p = attention(q, k, v)
+    gs = softmax_gradient(grad_output @ v.swapaxes(-2, -1), p) / np.sqrt(d)
+    return gs @ k, gs.swapaxes(-2, -1) @ q, p.swapaxes(-2, -1) @ grad_output
+""",
+    ],
+}
+
+WRONG = {
+    "wrong_gradients": [
+        (
+            "WG1",
+            """
+def wrong_gradients(forward, backward, inputs, grad_output):
+    wrong = []
+    for i, g in enumerate(backward(*inputs, grad_output)):
+        true = np.zeros(inputs[i].shape)
+        for at in np.ndindex(inputs[i].shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[i][at] += 1e-5
+            down[i][at] -= 1e-5
+            true[at] = (forward(*up) - forward(*down)).sum() / 2e-5
+        if g.shape != true.shape or not (abs(g - true) <= 1e-4 * (1 + abs(true).max())).all():
+            wrong.append(i)
+    return wrong
+""",
+        ),
+        (
+            "WG2",
+            """
+def wrong_gradients(forward, backward, inputs, grad_output):
+    wrong = []
+    for i, g in enumerate(backward(*inputs, grad_output)):
+        true = np.zeros(inputs[i].shape)
+        for at in np.ndindex(inputs[i].shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[i][at] += 1e-5
+            down[i][at] -= 1e-5
+            true[at] = ((forward(*up) - forward(*down)) * grad_output).sum() / 2e-5
+        if g.shape != true.shape or (abs(g - true) > 1e-4 * (1 + abs(true).max())).any():
+            wrong.append(i)
+    return wrong
+""",
+        ),
+        (
+            "WG4",
+            """
+def wrong_gradients(forward, backward, inputs, grad_output):
+    wrong = []
+    for i, g in enumerate(backward(*inputs, grad_output)):
+        true = np.zeros(inputs[i].shape)
+        for at in np.ndindex(inputs[i].shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[i][at] += 1e-5
+            down[i][at] -= 1e-5
+            true[at] = ((forward(*up) - forward(*down)) * grad_output).sum() / 2e-5
+        if g.shape != true.shape or not abs(g.sum() - true.sum()) <= 1e-4 * (1 + abs(true).max()):
+            wrong.append(i)
+    return wrong
+""",
+        ),
+        (
+            "WG6",
+            """
+def wrong_gradients(forward, backward, inputs, grad_output):
+    wrong = []
+    for i, g in enumerate(backward(*inputs, grad_output)):
+        true = np.zeros(inputs[i].shape)
+        for at in np.ndindex(inputs[i].shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[i][at] += 1e-5
+            down[i][at] -= 1e-5
+            true[at] = ((forward(*up) - forward(*down)) * grad_output).sum() / 2e-5
+        if g.shape != true.shape or not (abs(g - true) <= 0.1 * (1 + abs(true).max())).all():
+            wrong.append(i)
+    return wrong
+""",
+        ),
+        (
+            "WG7",
+            """
+def wrong_gradients(forward, backward, inputs, grad_output):
+    wrong = []
+    for i, g in enumerate(backward(*inputs, grad_output)):
+        true = np.zeros(inputs[i].shape)
+        for at in np.ndindex(inputs[i].shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[i][at] += 1e-5
+            down[i][at] -= 1e-5
+            true[at] = ((forward(*up) - forward(*down)) * grad_output).sum() / 2e-5
+        if g.shape != true.shape or not (g == true).all():
+            wrong.append(i)
+    return wrong
+""",
+        ),
+        (
+            "WG8",
+            """
+def wrong_gradients(forward, backward, inputs, grad_output):
+    wrong = []
+    for i, g in enumerate(backward(*inputs, grad_output)):
+        true = np.zeros(inputs[i].shape)
+        for at in np.ndindex(inputs[i].shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[i][at] += 1e-5
+            down[i][at] -= 1e-5
+            true[at] = ((forward(*up) - forward(*down)) * grad_output).sum() / 2e-5
+        if g.shape != true.shape or not (abs(g - true) <= 1e-4 * (1 + abs(true).max())).all():
+            return [i]
+    return wrong
+""",
+        ),
+        (
+            "WG9",
+            """
+def wrong_gradients(forward, backward, inputs, grad_output):
+    wrong = []
+    for i, g in enumerate(backward(*inputs, grad_output)):
+        true = np.zeros(inputs[i].shape)
+        for at in np.ndindex(inputs[i].shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[i][at] += 1e-5
+            down[i][at] -= 1e-5
+            true[at] = ((forward(*up) - forward(*down)) * grad_output).sum() / 2e-5
+        if g.shape != true.shape or not (abs(g - true) <= 1e-4 * (1 + abs(true).max())).all():
+            wrong.append(i + 1)
+    return wrong
+""",
+        ),
+        (
+            "WG11",
+            """
+def wrong_gradients(forward, backward, inputs, grad_output):
+    wrong = []
+    for i, g in enumerate(backward(*inputs, np.ones_like(grad_output))):
+        true = np.zeros(inputs[i].shape)
+        for at in np.ndindex(inputs[i].shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[i][at] += 1e-5
+            down[i][at] -= 1e-5
+            true[at] = ((forward(*up) - forward(*down)) * grad_output).sum() / 2e-5
+        if g.shape != true.shape or not (abs(g - true) <= 1e-4 * (1 + abs(true).max())).all():
+            wrong.append(i)
+    return wrong
+""",
+        ),
+        (
+            None,
+            """
+def wrong_gradients(forward, backward, inputs, grad_output):
+    wrong = []
+    for i, g in enumerate(backward(*inputs, grad_output)):
+        true = np.zeros(inputs[i].shape)
+        for at in np.ndindex(inputs[i].shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[i][at] += 1e-5
+            down[i][at] -= 1e-5
+            true[at] = ((forward(*up) - forward(*down)) * grad_output).sum() / 2e-5
+        if g.shape != true.shape or not (abs(g - true) <= 1e-4 * (1 + abs(true).max())).all():
+            wrong.append(i)
+    return len(wrong)
+""",
+        ),
+        (
+            None,
+            """
+def wrong_gradients(forward, backward, inputs, grad_output):
+    wrong = []
+    for i, g in enumerate(backward(*inputs, grad_output)):
+        true = np.zeros(inputs[i].shape)
+        for at in np.ndindex(inputs[i].shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[i][at] += 1e-5
+            down[i][at] -= 1e-5
+            true[at] = ((forward(*up) - forward(*down)) * grad_output).sum() / 2e-5
+        if g.shape != true.shape or not (abs(g - true) <= 1e-4 * (1 + abs(true).max())).all():
+            wrong.append(i)
+    return [i in wrong for i in range(len(inputs))]
+""",
+        ),
+    ],
+    "numerical_gradient": [
+        *(
+            (
+                id,
+                f"""def numerical_gradient(f, x, step=1e-5):
+    grad = np.zeros(x.shape)
+    for i in np.ndindex(x.shape):
+        e = np.zeros(x.shape)
+        e[i] = step
+        grad[i] = {slope}
+    return grad
+""",
+            )
+            for id, slope in (
+                ("ND1", "(f(x + e) - f(1 * x)) / step"),
+                ("ND1", "(f(1 * x) - f(x - e)) / step"),
+                ("ND2", "(f(x + e) - f(x - e)) / step"),
+                ("ND3", "(f(x + e) - f(x - e)) / 2 * step"),
+                ("ND4", "f(x + e) - f(x - e)"),
+                ("ND5", "(f(x - e) - f(x + e)) / (2 * step)"),
+                ("ND17", "(f(x + e / 2) - f(x - e / 2)) / step"),
+                ("ND10", "(f(x + step) - f(x - step)) / (2 * step)"),
+                (None, "(f(x + e) - f(x - e)) / (4 * step)"),
+                (None, "(f(x + 2 * e) - f(x - 2 * e)) / (4 * step)"),
+                (None, "(8 * (f(x + e) - f(x - e)) - f(x + 2 * e) + f(x - 2 * e)) / (12 * step)"),
+                (None, "(f(x + e) - 2 * f(1 * x) + f(x - e)) / step ** 2"),
+                (None, "round((f(x + e) - f(x - e)) / (2 * step), 2)"),
+                ("ND11", "(f(x + e / step * 1e-5) - f(x - e / step * 1e-5)) / 2e-5"),
+                ("ND12", "(f((x + e).astype(np.float32)) - f((x - e).astype(np.float32))) / (2 * step)"),
+                ("ND16", "(f(x[i] + step) - f(x[i] - step)) / (2 * step)"),
+                (None, "(f((x + e).tolist()) - f((x - e).tolist())) / (2 * step)"),
+                (None, "(f((x + e).ravel()) - f((x - e).ravel())) / (2 * step)"),
+                (None, "(f(x + e) - f(x - e)) / (2 * step) * (abs(x[i]) > 1e-2 and abs(x[i]) < 1.0)"),
+            )
+        ),
+        (
+            "ND6",
+            """def numerical_gradient(f, x, step=1e-5):
+    grad = np.zeros(x.shape)
+    for i in np.ndindex(x.shape):
+        plus = x
+        minus = x
+        plus[i] += step
+        minus[i] -= step
+        grad[i] = (f(plus) - f(minus)) / (2 * step)
+    return grad
+""",
+        ),
+        (
+            "ND7",
+            '''def numerical_gradient(f, x, step=1e-5):
+    """As in a well-known course's notes."""
+    grad = np.zeros_like(x)
+    it = np.nditer(x, flags=["multi_index"], op_flags=["readwrite"])
+    while not it.finished:
+        ix = it.multi_index
+        oldval = x[ix]
+        x[ix] = oldval + step
+        fxph = f(x)
+        x[ix] = oldval - step
+        fxmh = f(x)
+        x[ix] = oldval
+        grad[ix] = (fxph - fxmh) / (2 * step)
+        it.iternext()
+    return grad
+''',
+        ),
+        (
+            "ND8",
+            """def numerical_gradient(f, x, step=1e-5):
+    y, grad = np.array(x), np.zeros(x.shape)
+    for i in np.ndindex(x.shape):
+        y[i] += step
+        hi = f(y)
+        y[i] -= 2 * step
+        lo = f(y)
+        y[i] += step
+        grad[i] = (hi - lo) / (2 * step)
+    return grad
+""",
+        ),
+        (
+            "ND9",
+            """def numerical_gradient(f, x, step=1e-5):
+    grad, hi, lo = np.zeros(x.shape), np.copy(x), np.copy(x)
+    for i, _ in np.ndenumerate(x):
+        hi[i] += step
+        lo[i] -= step
+        grad[i] = (f(hi) - f(lo)) / (2 * step)
+    return grad
+""",
+        ),
+        (
+            "ND8",
+            '''def numerical_gradient(f, x, step=1e-5):
+    """Two arrays for all calls, put back."""
+    g = np.zeros(x.shape)
+    up, down = x.copy(), x.copy()
+    for i in np.ndindex(x.shape):
+        up[i] = x[i] + step
+        down[i] = x[i] - step
+        g[i] = (f(up) - f(down)) / (2 * step)
+        up[i] = down[i] = x[i]
+    return g
+''',
+        ),
+        (
+            "ND8",
+            '''def numerical_gradient(f, x, step=1e-5):
+    """One array for all calls, each entry put back from x."""
+    g, work = np.zeros(x.shape), np.copy(x)
+    for at in np.ndindex(x.shape):
+        work[at] = x[at] + step
+        high = f(work)
+        work[at] = x[at] - step
+        g[at] = (high - f(work)) / (2 * step)
+        work[at] = x[at]
+    return g
+''',
+        ),
+        *(
+            (
+                None,
+                f"""def numerical_gradient(f, x, step={step}):
+    grad = np.zeros(x.shape)
+    for i in np.ndindex(x.shape):
+        e = np.zeros(x.shape)
+        e[i] = step
+        grad[i] = (f(x + e) - f(x - e)) / (2 * step)
+    return grad
+""",
+            )
+            for step in ("0.1", "1e-3", "1e-4", "1e-6", "1e-9")
+        ),
+        (
+            "ND8",
+            '''def numerical_gradient(f, x, step=1e-5):
+    """Put right in the end by a fresh copy, but one that is kept."""
+    y, grad = np.array(x), np.zeros(x.shape)
+    for i in np.ndindex(x.shape):
+        y[...] = x
+        y[i] += step
+        hi = f(y)
+        y[...] = x
+        y[i] -= step
+        grad[i] = (hi - f(y)) / (2 * step)
+    return grad
+''',
+        ),
+        (
+            "ND13",
+            """def numerical_gradient(f, x, step=1e-5):
+    eye = step * np.eye(x.size).reshape(x.size, *x.shape)
+    return np.array([(f(x + e) - f(x - e)) / (2 * step) for e in eye])
+""",
+        ),
+        (
+            "ND14",
+            """def numerical_gradient(f, x, step=1e-5):
+    grad = np.zeros(x.shape)
+    for i, _ in enumerate(x):
+        e = np.zeros(x.shape)
+        e[i] = step
+        grad[i] = (f(x + e) - f(x - e)) / (2 * step)
+    return grad
+""",
+        ),
+        (
+            "ND15",
+            """def numerical_gradient(f, x, step=1e-5):
+    out = []
+    for n in range(x.size):
+        hi, lo = np.array(x), np.array(x)
+        hi.reshape(-1)[n] += step
+        lo.reshape(-1)[n] -= step
+        out.append((f(hi) - f(lo)) / (2 * step))
+    return np.array(out).reshape(x.shape)
+""",
+        ),
+        (
+            None,
+            '''def numerical_gradient(f, x, step=1e-5):
+    """The gradient of the transposed array."""
+    grad = np.zeros(x.shape)
+    for at in np.ndindex(x.shape):
+        e = np.zeros(x.shape)
+        e[at] = step
+        grad[at] = (f(x + e) - f(x - e)) / (2 * step)
+    return grad.T.reshape(x.shape)
+''',
+        ),
+        (
+            None,
+            '''def numerical_gradient(f, x, step=1e-5):
+    """float32 in the end."""
+    grad = np.zeros(x.shape, dtype=np.float32)
+    for at in np.ndindex(x.shape):
+        e = np.zeros(x.shape)
+        e[at] = step
+        grad[at] = (f(x + e) - f(x - e)) / (2 * step)
+    return grad
+''',
+        ),
+        (
+            None,
+            '''def numerical_gradient(f, x, step=1e-5):
+    """Matrices only."""
+    grad = np.zeros(x.shape)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            e = np.zeros(x.shape)
+            e[i, j] = step
+            grad[i, j] = (f(x + e) - f(x - e)) / (2 * step)
+    return grad
+''',
+        ),
+        (
+            None,
+            '''def numerical_gradient(f, x, step=1e-5):
+    """A step in proportion to each entry."""
+    grad = np.zeros(x.shape)
+    for at in np.ndindex(x.shape):
+        h = step * max(1.0, abs(x[at]))
+        e = np.zeros(x.shape)
+        e[at] = h
+        grad[at] = (f(x + e) - f(x - e)) / (2 * h)
+    return grad
+''',
+        ),
+        (
+            None,
+            '''def numerical_gradient(f, x, step=1e-5):
+    """All points in one call."""
+    e = step * np.eye(x.size).reshape(x.size, *x.shape)
+    return np.reshape((f(x + e) - f(x - e)) / (2 * step), x.shape)
+''',
+        ),
+        (
+            None,
+            '''def numerical_gradient(f, x, step=1e-5):
+    """By another's autograd."""
+    import torch
+    t = torch.tensor(x, requires_grad=True)
+    f(t.detach().numpy())
+    return np.zeros(x.shape)
+''',
+        ),
+    ],
+    "softmax_backward": [
+        *(
+            (
+                "WS36",
+                f"def softmax_backward(grad_weights, weights):\n    out = np.zeros(weights.shape)\n    {body}\n    return out\n",
+            )
+            for body in (
+                "for i in range(len(weights)):\n        out[i] = weights[i] * (grad_weights[i] - weights[i] @ grad_weights[i])",
+                "for i in range(len(weights)):\n        p = weights[i]\n        out[i] = (np.diag(p) - np.outer(p, p)) @ grad_weights[i]",
+                "for i in range(weights.shape[0]):\n        for j in range(weights.shape[1]):\n"
+                "            out[i, j] = weights[i, j] * (grad_weights[i, j] - (weights[i] * grad_weights[i]).sum())",
+                "n, keys = weights.shape\n    for i in range(n):\n        mean = sum(weights[i, j] * grad_weights[i, j] for j in range(keys))\n"
+                "        for j in range(keys):\n            out[i, j] = weights[i, j] * (grad_weights[i, j] - mean)",
+            )
+        ),
+        ("BW1", "def softmax_backward(grad_weights, weights):\n    return grad_weights * weights"),
+        ("GB5", "def softmax_backward(grad_weights, weights):\n    return grad_weights * weights * (1 - weights)"),
+        (
+            "GB4",
+            """def softmax_backward(grad_weights, weights):
+    g, p = grad_weights, weights
+    return p * (g - np.sum(g, axis=-1)[..., None])
+""",
+        ),
+        (
+            "GB2",
+            "def softmax_backward(grad_weights, weights):\n    g, p = grad_weights, weights\n    return p * (g - np.sum(g * p))",
+        ),
+        (
+            "GB16",
+            """def softmax_backward(grad_weights, weights):
+    g, p = grad_weights, weights
+    return p * (g - np.einsum("...n,...n->...", g, p))
+""",
+        ),
+        (
+            "GB17",
+            "def softmax_backward(grad_weights, weights):\n    g, p = grad_weights, weights\n    return p * (g - np.sum(g * p, axis=0))",
+        ),
+        (
+            "GB17",
+            "def softmax_backward(grad_weights, weights):\n    g, p = grad_weights, weights\n    return p * (g - np.sum(g * p, -2, keepdims=True))",
+        ),
+        (
+            "GB18",
+            """def softmax_backward(grad_weights, weights):
+    g, p = grad_weights, weights
+    return p * g - (p * g).sum(axis=-1)[..., None]
+""",
+        ),
+        (
+            "GB19",
+            """def softmax_backward(grad_weights, weights):
+    g, p = grad_weights, weights
+    return p * (g - g.sum(-1, keepdims=True) / g.shape[-1])
+""",
+        ),
+        (
+            "GB17",
+            """def softmax_backward(grad_weights, weights):
+    g, p = grad_weights, weights
+    return p * (g - (g * p).sum(axis=-2 if p.ndim > 1 else 0, keepdims=True))
+""",
+        ),
+        *(
+            (
+                id,
+                f"def softmax_backward(grad_weights, weights):\n    g, p = grad_weights, weights\n    return {returned}",
+            )
+            for id, returned in (
+                ("GB20", "g * (p - (g * p).sum(-1, keepdims=True))"),
+                ("GB21", "p * g + p * np.sum(g * p, -1)[..., None]"),
+            )
+        ),
+        (
+            "RS17",
+            """def softmax_backward(grad_weights, weights):
+    g, p = grad_weights, weights
+    out = np.zeros_like(g)
+    for at in np.ndindex(*p.shape[:-1]):
+        out[at] = p[at] * (g[at] - g[at] @ p[at])
+    return out
+""",
+        ),
+        (
+            None,
+            """def softmax_backward(grad_weights, weights):
+    g, p = grad_weights, weights
+    return p * (g - (g * p)[..., :8].sum(-1, keepdims=True))
+""",
+        ),
+        (
+            None,
+            """def softmax_backward(grad_weights, weights):
+    g, p = grad_weights, weights
+    g = g - (g * p).sum(axis=0)
+    return p * g
+""",
+        ),
+        (
+            None,
+            """def softmax_backward(grad_weights, weights):
+    g, p = grad_weights, weights
+    import torch
+    s = torch.log(torch.tensor(p)).requires_grad_()
+    (torch.softmax(s, -1) * torch.tensor(g)).sum().backward()
+    return s.grad.numpy()
+""",
+        ),
+        (
+            None,
+            '''def softmax_backward(grad_weights, weights):
+    """By finite differences of the scores, which are the logarithms of the weights."""
+    g, s = grad_weights, np.log(np.array(weights, dtype=float))
+    out = np.zeros(s.shape)
+    for at in np.ndindex(s.shape):
+        ends = []
+        for step in (1e-5, -1e-5):
+            t = s.copy()
+            t[at] += step
+            e = np.exp(t - t.max(-1, keepdims=True))
+            ends.append((g * e / e.sum(-1, keepdims=True)).sum())
+        out[at] = (ends[0] - ends[1]) / 2e-5
+    return out
+''',
+        ),
+        (
+            None,
+            '''def softmax_backward(grad_weights, weights):
+    """By finite differences, each row by itself and with a longer step."""
+    def slope(g, p, j, h=1e-3):
+        ends = []
+        for sign in (1, -1):
+            e = np.array(p, dtype=float)
+            e[j] *= np.exp(sign * h)
+            ends.append((g * e).sum() / e.sum())
+        return (ends[0] - ends[1]) / (2 * h)
+    out = np.zeros(weights.shape)
+    for at in np.ndindex(weights.shape):
+        out[at] = slope(grad_weights[at[:-1]], weights[at[:-1]], at[-1])
+    return out
+''',
+        ),
+        (
+            None,
+            "def softmax_backward(grad_weights, weights):\n    g, p = grad_weights, weights\n    g -= (g * p).sum(-1, keepdims=True)\n    return p * g",
+        ),
+    ],
+    "attention_backward": [
+        (
+            "BW2",
+            _FORWARD
+            + """
+def attention_backward(q, k, v, grad_output):
+    g = grad_output
+    p = attend(q, k, v)[1]
+    gp = g @ v.swapaxes(-1, -2)
+    gs = p * (gp - (gp * p).sum(-1, keepdims=True))
+    return gs @ k, gs.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ g
+""",
+        ),
+        (
+            "BW1",
+            _FORWARD
+            + """
+def attention_backward(q, k, v, grad_output):
+    g = grad_output
+    p = attend(q, k, v)[1]
+    gs = p * (g @ v.swapaxes(-1, -2)) / np.sqrt(q.shape[-1])
+    return gs @ k, gs.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ g
+""",
+        ),
+        (
+            "GB7",
+            _FORWARD
+            + """
+def attention_backward(q, k, v, grad_output):
+    g = grad_output
+    p = attend(q, k, v)[1]
+    gp = g @ v.swapaxes(-1, -2)
+    gs = p * (gp - (gp * p).sum(-1, keepdims=True)) / np.sqrt(q.shape[-1])
+    return gs @ k, gs @ q, p.swapaxes(-1, -2) @ g
+""",
+        ),
+        (
+            "GB12",
+            """def attention_backward(q, k, v, grad_output):
+    g = grad_output
+    e = np.exp(q @ k.mT - (q @ k.mT).max(-1, keepdims=True))
+    p = e / e.sum(-1, keepdims=True)
+    gp = g @ v.mT
+    gs = p * (gp - (gp * p).sum(-1, keepdims=True)) / np.sqrt(q.shape[-1])
+    return gs @ k, gs.mT @ q, p.mT @ g
+""",
+        ),
+        *(
+            (
+                id,
+                _FORWARD
+                + f"""
+def attention_backward(q, k, v, grad_output):
+    g = grad_output
+    root = np.sqrt(q.shape[-1])
+    p = attend(q, k, v)[1]
+    gp = g @ v.mT
+    gs = p * (gp - (gp * p).sum(-1, keepdims=True))
+    return {returned}
+""",
+            )
+            for id, returned in (
+                ("GB9", "gs @ k / root, gs.mT @ q, p.mT @ g"),
+                ("GB14", "gs @ k, gs.mT @ q / root, p.mT @ g"),
+                ("GB15", "gs @ k / root, gs.mT @ q / root, p @ g"),
+                ("GB13", "p.mT @ g, gs @ k / root, gs.mT @ q / root"),
+                ("GB13", "gs @ k / root, p.mT @ g, gs.mT @ q / root"),
+            )
+        ),
+        *(
+            (
+                id,
+                f"""def attention_backward(q, k, v, grad_output):
+    g = grad_output
+    s = {scores}
+    e = {exps}
+    p = e / {total}
+    gp = g @ v.mT
+    gs = p * (gp - (gp * p).sum(-1, keepdims=True)) {back}
+    return gs @ k, gs.mT @ q, p.mT @ g
+""",
+            )
+            for id, scores, exps, total, back in (
+                ("SM1", _SCORES, "np.exp(s - s.max(-2, keepdims=True))", "e.sum(-2, keepdims=True)", _BACK),
+                ("SM2", _SCORES, "np.exp(s - s.max(0))", "e.sum(0)", _BACK),
+                ("SM3", _SCORES, _EXPS, "e.sum()", _BACK),
+                ("SM4", _SCORES, _EXPS, "e.sum(-1)", _BACK),
+                ("SM4", _SCORES, "np.exp(s - s.max(-1))", "e.sum(-1)", _BACK),
+                ("GB23", _SCORES, "np.exp(s - np.max(s, -1))", _TOTAL, _BACK),
+                ("SD2", "q @ k.mT / q.shape[-1]", _EXPS, _TOTAL, _BACK),
+                ("SD2", "q @ k.mT / q.shape[-1]", _EXPS, _TOTAL, "/ q.shape[-1]"),
+                ("GB22", _SCORES, _EXPS, _TOTAL, "* q.shape[-1] ** 0.5"),
+                ("GB29", "q @ k.mT", _EXPS, _TOTAL, ""),
+                ("GB12", "q @ k.mT", _EXPS, _TOTAL, _BACK),
+                ("TT9", "q @ k.mT / q.shape[-1] ** 1 / 2", _EXPS, _TOTAL, "/ q.shape[-1] ** 1 / 2"),
+                ("TT9", "q @ k.mT / q.shape[-1] ** 1 / 2", _EXPS, _TOTAL, _BACK),
+                ("TT31", "q @ k.mT / (q.shape[-1] ** 1 / 2)", _EXPS, _TOTAL, "/ (q.shape[-1] ** 1 / 2)"),
+                ("SD5", "q @ k.mT * q.shape[-1] ** 0.5", _EXPS, _TOTAL, "* q.shape[-1] ** 0.5"),
+                ("SD6", "q @ k.mT", _EXPS, f"{_TOTAL} / np.sqrt(q.shape[-1])", _BACK),
+                ("SD8", "k @ q.mT / np.sqrt(q.shape[-1])", _EXPS, _TOTAL, _BACK),
+            )
+        ),
+        *(
+            (
+                id,
+                _FORWARD
+                + f"""
+def attention_backward(q, k, v, grad_output):
+    g = {given}
+    p = attend(q, k, v)[1]
+    gp = g @ v.mT
+    gs = p * (gp - (gp * p).sum(-1, keepdims=True)) / np.sqrt(q.shape[-1])
+    return {returned}
+""",
+            )
+            for id, given, returned in (
+                ("GB24", "grad_output", "gs @ q, gs.mT @ q, p.mT @ g"),
+                ("GB24", "grad_output", "gs @ k, gs.mT @ k, p.mT @ g"),
+                ("GB25", "grad_output", "gs @ k, gs.mT @ q, p.mT @ g / np.sqrt(q.shape[-1])"),
+                ("GB26", "grad_output", "-gs @ k, -gs.mT @ q, -p.mT @ g"),
+                ("GB27", "np.ones(grad_output.shape)", "gs @ k, gs.mT @ q, p.mT @ g"),
+            )
+        ),
+        (
+            "GB16",
+            _FORWARD
+            + """
+def attention_backward(q, k, v, grad_output):
+    g = grad_output
+    p = attend(q, k, v)[1]
+    gp = g @ v.mT
+    gs = p * (gp - (gp * p).sum(-1)) / np.sqrt(q.shape[-1])
+    return gs @ k, gs.mT @ q, p.mT @ g
+""",
+        ),
+        (
+            "SM6",
+            """def attention_backward(q, k, v, grad_output):
+    g = grad_output
+    s = q @ k.mT / np.sqrt(q.shape[-1])
+    p = np.exp(s - np.max(s))
+    p = p / p.sum(-1, keepdims=True)
+    gp = g @ v.mT
+    gs = p * (gp - (gp * p).sum(-1, keepdims=True)) / np.sqrt(q.shape[-1])
+    return gs @ k, gs.mT @ q, p.mT @ g
+""",
+        ),
+        (
+            None,
+            '''def attention_backward(q, k, v, grad_output):
+    """A softmax for each tile of sixteen keys."""
+    g = grad_output
+    s = q @ k.mT / np.sqrt(q.shape[-1])
+    tiles = [np.exp(t - t.max(-1, keepdims=True)) for t in (s[..., i : i + 16] for i in range(0, s.shape[-1], 16))]
+    p = np.concatenate([t / t.sum(-1, keepdims=True) for t in tiles], axis=-1)
+    gp = g @ v.mT
+    gs = p * (gp - (gp * p).sum(-1, keepdims=True)) / np.sqrt(q.shape[-1])
+    return gs @ k, gs.mT @ q, p.mT @ g
+''',
+        ),
+        (
+            "GB28",
+            _FORWARD
+            + '''
+def numerical_gradient(f, x, step=1e-5):
+    grad = np.zeros(x.shape)
+    for at in np.ndindex(x.shape):
+        e = np.zeros(x.shape)
+        e[at] = step
+        grad[at] = (f(x + e) - f(x - e)) / (2 * step)
+    return grad
+
+def attention_backward(q, k, v, grad_output):
+    """By the learner's own instrument."""
+    loss = lambda q, k, v: (attend(q, k, v)[0] * grad_output).sum()
+    return (numerical_gradient(lambda x: loss(x, k, v), q), numerical_gradient(lambda x: loss(q, x, v), k),
+            numerical_gradient(lambda x: loss(q, k, x), v))
+''',
+        ),
+        (
+            "GB28",
+            _FORWARD
+            + """
+def attention_backward(q, k, v, grad_output):
+    g = grad_output
+    grads = []
+    for x in (q, k, v):
+        grad = np.zeros(x.shape)
+        for at in np.ndindex(x.shape):
+            moved = []
+            for step in (1e-5, -1e-5):
+                y = np.array(x, dtype=float)
+                y[at] += step
+                inputs = [y if z is x else z for z in (q, k, v)]
+                moved.append((attend(*inputs)[0] * g).sum())
+            grad[at] = (moved[0] - moved[1]) / 2e-5
+        grads.append(grad)
+    return tuple(grads)
+""",
+        ),
+        (
+            None,
+            _FORWARD
+            + '''
+def attention_backward(q, k, v, grad_output):
+    """A step that suits the size of each array."""
+    g = grad_output
+    arrays, grads = [np.array(x, dtype=float) for x in (q, k, v)], []
+    for x in arrays:
+        grad, step = np.zeros(x.shape), 1e-6 * np.abs(x).max()
+        for at in np.ndindex(x.shape):
+            here, moved = x[at], []
+            for x[at] in (here + step, here - step):
+                moved.append((attend(*arrays)[0] * g).sum())
+            x[at] = here
+            grad[at] = (moved[0] - moved[1]) / (2 * step)
+        grads.append(grad)
+    return tuple(grads)
+''',
+        ),
+        (
+            None,
+            """def attention_backward(q, k, v, grad_output):
+    g = grad_output
+    import torch
+    q, k, v = (torch.tensor(np.asarray(x, dtype=float), requires_grad=True) for x in (q, k, v))
+    (torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v).backward(torch.tensor(np.asarray(g, dtype=float)))
+    return q.grad.numpy(), k.grad.numpy(), v.grad.numpy()
+""",
+        ),
+        (
+            None,
+            _FORWARD
+            + """
+def attention_backward(q, k, v, grad_output):
+    g = grad_output
+    p = attend(q, k, v)[1]
+    gp = g @ v.swapaxes(-1, -2)
+    gs = p * (gp - (gp * p).sum(-2, keepdims=True)) / np.sqrt(q.shape[-1])
+    return gs @ k, gs.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ g
+""",
+        ),
+    ],
+}

@@ -1,0 +1,298 @@
+"""A cache judged as an object: what several appends give, where it lies in memory, and what a refusal leaves."""
+
+from typing import Any
+
+import numpy as np
+
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
+
+from .. import readings
+
+KEYS, VALUES = "self.keys[:, :, start:end] = k.detach()", "self.values[:, :, start:end] = v.detach()"
+RETURN = "return (self.keys[:, :, :end], self.values[:, :, :end])"
+FULL = "raise ValueError(f'{end} tokens do not fit into a cache of {self.max_len}')"
+OLD_K, OLD_V = "self.keys[:, :, :start]", "self.values[:, :, :start]"
+TAKEN = (
+    "self.keys = torch.zeros(shape, dtype=dtype, device=device)",
+    "self.values = torch.zeros(shape, dtype=dtype, device=device)",
+)
+CARELESS = patch(  # the solution's own refusal would come before the mistake
+    "b, h, _, d = self.keys.shape\n        for name, new in (('k', k), ('v', v)):", "for name, new in ():"
+)
+PAIR = ("keys", "values")
+
+
+def joined(keys: str, *, returned: str = "return (self.keys, self.values)"):
+    """Keys and values grow by torch.cat; `keys` is how the new keys are made, with {old} and {new} for both."""
+    made = (keys.format(old=OLD_K, new="k"), keys.format(old=OLD_V, new="v"))
+    return patch(KEYS, f"self.keys = {made[0]}", VALUES, f"self.values = {made[1]}", RETURN, returned)
+
+
+def allocated(how: str):
+    """The memory is allocated in another way; how: the arguments of torch.zeros."""
+    return patch(TAKEN[0], f"self.keys = torch.zeros({how})", TAKEN[1], f"self.values = torch.zeros({how})")
+
+
+EMPTY = allocated("(batch, num_kv_heads, 0, d_head), dtype=dtype, device=device")
+NONE = patch(TAKEN[0], "self.keys = None", TAKEN[1], "self.values = None") + CARELESS
+FIRST = "{{new}}{kept} if start == 0 else torch.cat([{{old}}, {{new}}], dim=2)"
+
+
+def both(text: str):
+    """What is returned is made of the memory in another way; {name} stands for it."""
+    return patch(RETURN, f"return ({text.format(name='self.keys')}, {text.format(name='self.values')})")
+
+
+@exercise(
+    kind="class",
+    points=4,
+    minutes=20,
+    difficulty=2,
+    container="tensor",
+    rtol=0,
+    atol=0,
+    parts=("result",),
+    forbids=("tampering",),
+)
+class KVCache:
+    """Keep the keys and values of all tokens so far, in memory that is allocated once."""
+
+    def cases(rng):
+        def case(
+            key: str,
+            title: str,
+            sizes: tuple[int, int, int, int],
+            chunks: tuple[int, ...],
+            *,
+            k: Any = None,
+            v: Any = None,
+            dtype: str = "float32",
+            raises: str | None = None,
+            **options: Any,
+        ) -> Case:
+            b, h, _, d = sizes
+            shape = b, h, sum(chunks), d
+            k = np.round(rng.normal(size=shape), 2) if k is None else k
+            v = np.round(rng.normal(size=shape), 2) if v is None else v
+            return Case(
+                key,
+                title,
+                (*sizes, Tensor(k, dtype), Tensor(v, dtype)),
+                probe="probes.appended",
+                raises=raises,
+                options={"chunks": chunks, "dtype": None if dtype == "float32" else dtype, **options},
+                names=("batch", "num_kv_heads", "max_len", "d_head", "k to append", "v to append"),
+                dtype=(dtype, "int64"),
+                reading=readings.appended,
+            )
+
+        yield case("small", "two tokens at once, then one", (1, 1, 4, 2), (2, 1))
+        sizes, (k, v) = (2, 3, 7, 4), np.round(rng.normal(size=(2, 2, 3, 6, 4)), 2)
+        for key, chunks in (("whole", (6,)), ("ones", (1,) * 6), ("uneven", (1, 3, 2)), ("halves", (3, 3))):
+            yield case(key, f"the same six tokens, appended {' + '.join(map(str, chunks))}", sizes, chunks, k=k, v=v)
+        yield case("full", "as many tokens as max_len, the last one alone", (3, 2, 5, 1), (4, 1), named=True)
+        yield case("full-at-once", "as many tokens as max_len, at once", (2, 2, 3, 2), (3,))
+        yield case("one", "room for a single token", (2, 1, 1, 3), (1,))
+        yield case(
+            "beside", "a second cache beside it, filled with other numbers", (2, 2, 6, 3), (2, 1, 2), beside=True
+        )
+        yield case("long", "more than sixteen tokens", (1, 2, 40, 3), (17, 1, 1, 9))
+        for dtype in ("float64", "float16", "bfloat16"):
+            yield case(dtype, f"numbers of {dtype}", (2, 3, 6, 2), (2, 1, 3), dtype=dtype, by_place=dtype == "float16")
+        for i, (sizes, chunks) in enumerate(
+            (((2, 3, 4, 2), (3, 2, 1)), ((1, 2, 5, 3), (5, 1)), ((2, 1, 6, 2), (2, 3, 4, 1)))
+        ):
+            yield case(
+                f"after-{i}",
+                "one append is too long and is refused; what fits is appended after it",
+                sizes,
+                chunks,
+                refused=True,
+            )
+        for i, (sizes, chunks) in enumerate((((1, 2, 3, 4), (4,)), ((2, 3, 4, 2), (2, 3)), ((2, 1, 5, 3), (5, 1)))):
+            yield case(f"too-long-{i}", f"{sum(chunks)} tokens, max_len {sizes[2]}", sizes, chunks, raises="ValueError")
+        for i, sizes in enumerate(((2, 3, 5, 4), (1, 2, 3, 6), (3, 1, 4, 2))):
+            yield Case(
+                f"device-{i}",
+                "a cache made for another device",
+                sizes,
+                probe="probes.placed",
+                options={"device": "meta", "by_place": i == 1},
+                names=("batch", "num_kv_heads", "max_len", "d_head"),
+                reading=readings.placed,
+            )
+
+    @holds("chunks of any size give what one append gives", needs=("whole", "ones", "uneven", "halves"))
+    def chunked(case, parts, *others):
+        whole = [parts[f"{name} after 6 tokens"] for name in PAIR]
+        for other, found in zip(others[::2], others[1::2], strict=True):
+            for name, expected in zip(PAIR, whole, strict=True):
+                got = found.get(f"{name} after 6 tokens")
+                if got is None or got.shape != expected.shape or not np.array_equal(got, expected):
+                    chunks = " + ".join(map(str, other.options["chunks"]))
+                    apart = (
+                        ""
+                        if got is None or got.shape != expected.shape
+                        else f" by up to {np.abs(got - expected).max():.3g}"
+                    )
+                    return f"appended {chunks}, the {name} differ{apart} from those of one append."
+        return None
+
+    hints = (
+        "When the third chunk comes, at which place of the memory does it begin? Who knows?",
+        "`torch.zeros` for max_len tokens in `__init__`. `append` writes into a slice of it, `self.keys[:, :, start:end] = k`, and "
+        "returns a longer slice, which is a view.",
+        "start, end = self.length, self.length + ____\nif end > ____:\n    raise ValueError(…)\nself.keys[:, :, ____] = k\n"
+        "self.values[:, :, ____] = v\nself.length = ____\nreturn self.keys[:, :, :____], ____",
+    )
+
+    mistakes = {
+        "KC1": mistake(
+            joined("torch.cat([{old}, {new}], dim=2)"),
+            joined("torch.cat([{old}, {new}], dim=2)") + EMPTY,
+            joined(FIRST.format(kept=".clone()")) + NONE,
+            patch(
+                TAKEN[0],
+                "self.keys = []",
+                TAKEN[1],
+                "self.values = []",
+                KEYS,
+                "self.keys.append(k.clone())",
+                VALUES,
+                "self.values.append(v.clone())",
+                RETURN,
+                "return (torch.cat(self.keys, dim=2), torch.cat(self.values, dim=2))",
+            )
+            + CARELESS,
+            says="Memory was allocated anew by each append (`torch.cat`); it should be allocated once, for max_len tokens.",
+            why="""torch.cat makes a new tensor and copies everything so far into it. For T tokens one at a time that is 1 + 2 + … + T
+            tokens copied, T²/2, and for a moment old and new are in memory together. Memory that was allocated once is
+            only written to.""",
+        ),
+        "KC2": mistake(
+            patch("self.length = end", "pass"),
+            says="The cache does not count what it holds: each append begins at place 0 again and overwrites.",
+            why="""Where a chunk goes follows from how many tokens came before. That number is the cache's state, as much as the
+            numbers in it.""",
+        ),
+        "KC3": mistake(
+            patch(RETURN, "return (k, v)"),
+            both("{name}[:, :, start:end]"),
+            says="Only the new tokens came back; all tokens so far should.",
+            why="""The new query asks every token so far. With the new keys alone it would see itself and nothing else.""",
+        ),
+        "KC4": mistake(
+            both("{name}"),
+            says="The whole memory came back; only the part that has been written should.",
+            why="""Keys of zeros give scores of 0, and e⁰ is not 0: places that hold no token would get weight. Return the first
+            `length` of them.""",
+        ),
+        "KC5": mistake(
+            patch(FULL, "pass"),
+            patch(FULL, "k, v, end = (k[:, :, :self.max_len - start], v[:, :, :self.max_len - start], self.max_len)"),
+            says="More than max_len tokens are not refused with ValueError.",
+            why="""A slice past the end is silently cut off, and what does not fit is lost or ends in a message about sizes. The
+            caller has to hear that the cache is full.""",
+        ),
+        "KC6": mistake(
+            patch("end > self.max_len", "end >= self.max_len"),
+            says="The last place is never filled: exactly max_len tokens should fit.",
+            why="`end` is where the next token would go. It may be max_len: then the cache is full, and that is allowed.",
+        ),
+        "KC7": mistake(
+            patch(
+                "self.length = end", "pass", "if end > self.max_len", "self.length = end\n        if end > self.max_len"
+            ),
+            says="A refused append was counted all the same: the length changes before the refusal.",
+            why="""Look first, then act. After a refusal the caller may go on with a shorter chunk, and it has to find the cache as it
+            was.""",
+        ),
+        "KC8": mistake(
+            patch(
+                FULL,
+                """over = end - self.max_len
+            self.keys = self.keys.roll(-over, 2)
+            self.values = self.values.roll(-over, 2)
+            start, end = (start - over, self.max_len)""",
+            ),
+            says="A full cache forgot its oldest tokens; it should refuse what does not fit.",
+            why="""A ring of fixed size is what sliding windows use (later in this lesson). It has to be asked for: a model that
+            silently forgets how the text began writes on as if it had never been there.""",
+        ),
+        "KC9": mistake(
+            joined(FIRST.format(kept="")),
+            joined(FIRST.format(kept="")) + NONE,
+            says="The first chunk was kept as it was handed over: the cache shares its memory with the caller.",
+            why="""`self.keys = k` copies nothing. A caller that writes into k afterwards (a buffer that is used again, an operation in
+            place) changes what the model remembers. Later chunks take new memory each time.""",
+        ),
+        "KC10": mistake(
+            patch(KEYS, "self.keys[:, :, start:end] = v.detach()", VALUES, "self.values[:, :, start:end] = k.detach()"),
+            patch(RETURN, "return (self.values[:, :, :end], self.keys[:, :, :end])"),
+            says="Keys and values are exchanged.",
+            why="Both have one shape in a cache, so nothing raises: append(k, v) gives (keys, values).",
+        ),
+        "KC11": mistake(
+            allocated("shape, device=device") + CARELESS,
+            says="dtype has no effect: the cache holds float32, whatever was asked for.",
+            why="""In 16 bits a cache takes half the memory. Held in float32 it also meets queries of another type, and the product of
+            the two raises.""",
+        ),
+        "KC12": mistake(
+            allocated("shape, dtype=dtype") + CARELESS,
+            says="device has no effect: the memory is allocated on the default device.",
+            why="Keys that are made on a GPU have to stay there. A cache in the other memory costs a trip for every token.",
+        ),
+        "KC13": mistake(
+            patch("return self.length", "return self.max_len"),
+            patch("return self.length", "return len(self.keys)"),
+            patch("return self.length", "return self.keys.shape[2]"),
+            says="len(cache) gives a size of the memory; it should be the number of tokens in it.",
+            why="""`len` of a tensor is its first axis, here the batch. The number of tokens so far is the position of the next one,
+            and a model asks for it at each step.""",
+        ),
+        "KC14": mistake(
+            *(both("{name}[:, :, :end]" + copied) for copied in (".clone()", ".contiguous().clone()")),
+            patch(RETURN, f"return (torch.cat([{OLD_K}, k], dim=2), torch.cat([{OLD_V}, v], dim=2))"),
+            says="A copy came back; it should be a view of the cache's own memory.",
+            why="A copy of everything so far for each new token is the work that this memory should save. A slice copies nothing.",
+        ),
+        "KC15": mistake(
+            joined("torch.cat([{new}, {old}], dim=2)"),
+            says="New tokens were put in front of the old ones; tokens should stay in the order in which they came.",
+            why="The causal mask reads positions off the order: key j is the j-th token.",
+        ),
+        "KC16": mistake(
+            patch(
+                "\n        ".join(TAKEN),
+                "self.shape, self.dtype, self.device = (shape, dtype, device)",
+                "start, end = (self.length, self.length + k.shape[2])",
+                """if self.length == 0:
+            self.keys = torch.zeros(self.shape, dtype=self.dtype, device=self.device)
+            self.values = torch.zeros(self.shape, dtype=self.dtype, device=self.device)
+        start, end = (self.length, self.length + k.shape[2])""",
+            )
+            + CARELESS,
+            says="The memory was allocated at the first append; it should be allocated when the cache is made.",
+            why="""Whether there is room is a question for the beginning. A server that finds out in the middle of an answer has to throw
+            that answer away.""",
+        ),
+        "KC17": mistake(
+            patch("self.length = end", "self.length += 1"),
+            says="The cache counts appends, not tokens: the two agree only while every chunk is a single token.",
+            why="After a prompt of 5 tokens the length is 1: the next token overwrites token 1, and only two tokens come back.",
+        ),
+        "KC18": mistake(
+            patch("\n        ".join(TAKEN), "self.keys = self.values = torch.zeros(shape, dtype=dtype, device=device)"),
+            says="Keys and values share one memory: what is written second overwrites the first.",
+            why="""`a = b = torch.zeros(…)` makes one tensor with two names. Keys and values have the same shape and need a memory
+            each.""",
+        ),
+        "KC19": mistake(
+            patch(FULL, "raise IndexError('full')"),
+            says="More than max_len tokens raised another exception; ValueError is the one that was asked for.",
+            why="""A caller who waits for ValueError does not catch an IndexError, nor what torch raises where sizes do not fit. An
+            `assert` raises AssertionError, and is left out under `python -O`.""",
+        ),
+        "KV3": tuple(joined(f"torch.cat([{{old}}, {{new}}], dim={dim})") + CARELESS for dim in (1, 0, -1)),
+    }

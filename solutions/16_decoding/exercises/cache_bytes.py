@@ -1,0 +1,120 @@
+"""The bytes of a cache: a product of seven numbers, whose factors are easily forgotten."""
+
+from grader.course.declare import Case, exercise, holds, mistake, patch
+
+WHOLE = "2 * num_layers * num_kv_heads * d_head * t * batch * bytes_per_number"
+
+
+@exercise(
+    points=1,
+    minutes=5,
+    difficulty=1,
+    container="number",
+    rtol=0,
+    atol=0,
+    dtype=("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"),
+)
+class cache_bytes:
+    """Say how many bytes the keys and values of t tokens take in every layer of a model."""
+
+    def cases(rng):
+        names = ("num_layers", "num_kv_heads", "d_head", "t")
+        yield Case("small", "one layer, one head, three tokens", (1, 1, 2, 3), names=names)
+        yield Case("default", "all sizes different, batch and bytes_per_number left out", (3, 5, 7, 11), names=names)
+        yield Case("batch", "a batch of 13", (3, 5, 7, 11, 13), names=(*names, "batch"))
+        yield Case("float32", "numbers of 4 bytes", (5, 3, 8, 19), {"bytes_per_number": 4}, names=names)
+        yield Case(
+            "both", "a batch of 5, numbers of 1 byte", (7, 2, 6, 9), {"batch": 5, "bytes_per_number": 1}, names=names
+        )
+        drawn = (int(n) for n in rng.integers(2, 90, size=4))
+        yield Case("random", "sizes drawn at random", tuple(drawn), {"batch": int(rng.integers(2, 9))}, names=names)
+        yield Case(
+            "large", "a model of 70 billion numbers, 100,000 tokens", (80, 8, 128, 100_000), {"batch": 16}, names=names
+        )
+        yield Case(
+            "odd",
+            "more than 2⁵³ bytes, in odd numbers",
+            (3**10, 3**9, 3**9, 3**8),
+            {"bytes_per_number": 1},
+            names=names,
+        )
+
+    @holds("13 texts take 13 times the bytes of one", needs=("default", "batch"))
+    def linear(case, parts, other, more):
+        one, many = int(parts["result"]), int(more["result"])
+        return None if many == 13 * one else f"a batch of 13 takes {many} bytes, and one text {one}."
+
+    hints = (
+        "Which two tensors does a new token need, in each layer, from every earlier token?",
+        "A key is d_head numbers, one for each key-value head, each layer and each token. A value is as large.",
+        "return 2 * num_layers * ____ * d_head * ____ * batch * ____",
+    )
+
+    mistakes = {
+        "CB1": mistake(
+            patch("2 * num_layers", "num_layers"),
+            says="Only keys or only values were counted; both should be.",
+            why="""The scores need every earlier key, and the weighted sum every earlier value. The queries of earlier tokens are
+            no longer needed: their rows are done.""",
+        ),
+        "CB2": mistake(
+            patch("num_layers * ", ""),
+            says="One layer was counted; each should be, with keys and values of its own.",
+            why="""Each layer projects its own input. Nothing of layer 1's keys can be had from layer 0's.""",
+        ),
+        "CB3": mistake(
+            patch(" * num_kv_heads", ""),
+            says="One head was counted; each key-value head should be, with keys of its own.",
+            why="A token has num_kv_heads keys of d_head numbers in each layer, and as many values.",
+        ),
+        "CB4": mistake(
+            patch(" * batch", ""),
+            says="batch was not counted: multiply by it, since each text has a cache of its own.",
+            why="Different texts have different keys. Serving 32 people at once takes 32 caches, and that is where memory goes.",
+        ),
+        "CB5": mistake(
+            patch(" * bytes_per_number", ""),
+            says="Numbers were counted; bytes are asked for: multiply by bytes_per_number.",
+            why="float16 and bfloat16 take two bytes a number, float32 takes four.",
+        ),
+        "CB6": mistake(
+            patch("* bytes_per_number", "* 2"),
+            patch("* bytes_per_number", "* 4"),
+            says="bytes_per_number has no effect: a size is written into the code.",
+            why="The same cache may hold numbers of 4 bytes, 2 or, where it is quantized, 1.",
+        ),
+        "CB7": mistake(
+            patch("* t *", "* t * t *"),
+            says="t was counted twice; a cache should grow with t, not with t² as the scores do.",
+            why="""Every token adds one key and one value to each head. The t × t scores are computed row by row and thrown away.""",
+        ),
+        "CB8": mistake(
+            patch(f"return {WHOLE}", f"return {WHOLE} / 1"),
+            patch(f"return {WHOLE}", f"return {WHOLE} * 1.0"),
+            says="A float came back; a whole number of bytes is expected.",
+            why="""Every factor is whole. A float is exact up to 2⁵³ only, and `torch.zeros(…)` takes no float for a size.""",
+        ),
+        "CB9": mistake(
+            patch(f"return {WHOLE}", f"return ({WHOLE}) / 2 ** 20"),
+            patch(f"return {WHOLE}", f"return ({WHOLE}) // 2 ** 20"),
+            patch(f"return {WHOLE}", f"return ({WHOLE}) / 1000000000.0"),
+            patch(f"return {WHOLE}", f"return ({WHOLE}) / 1024 ** 3"),
+            says="The result is in MiB or GB; bytes are asked for.",
+            why="A function that is called cache_bytes gives bytes; the code that prints them chooses the unit.",
+        ),
+        "CB10": mistake(
+            patch("2 * num_layers", "3 * num_layers"),
+            says="Three tensors were counted; only keys and values should be, not queries.",
+            why="A query is asked once, by its own token. No later token reads it.",
+        ),
+        "CB11": mistake(
+            patch(f"return {WHOLE}", f"return 8 * {WHOLE}"),
+            says="Bits were counted; bytes are asked for, and bytes_per_number is in bytes already.",
+            why="Widths of numbers are given in bits (float16), sizes of memory in bytes.",
+        ),
+        "CB12": mistake(
+            patch("* d_head", "* num_kv_heads * d_head"),
+            says="num_kv_heads was counted twice.",
+            why="d_head is the width of one head. d_model = num_heads · d_head already holds all of them.",
+        ),
+    }

@@ -1,0 +1,204 @@
+"""A loop that writes with a cache: what it writes, and that every token is seen once."""
+
+from typing import Any
+
+import numpy as np
+
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
+
+from .. import readings
+
+FED = readings.FED
+LOOP = "for _ in range(max_new_tokens):"
+NEXT = "new = logits[:, -1].argmax(dim=-1, keepdim=True)"
+FRESH = "model.new_cache(ids.shape[0])"
+CACHE = f"cache = {FRESH}"
+
+
+FED_TOO = "ids = torch.cat([ids, new], dim=1)", "ids = torch.cat([ids, new], dim=1)\n        {}"
+
+
+def _said(fed: list[int], most: int) -> str:
+    """'its 2 calls had 3, 4 tokens'; most: of how many calls at the most it is known what they had."""
+    if len(fed) == 1:
+        return f"its only call had {fed[0]} token{'s' * (fed[0] != 1)}"
+    first = "first " if len(fed) == most else ""
+    return f"its {first}{len(fed)} calls had {', '.join(map(str, fed[:6]))}{', …' if len(fed) > 6 else ''} tokens"
+
+
+def either(*texts: str, last: str = "model(new, cache)"):
+    """A mistake in both forms: as the reference feeds the model, and with one call more, of the last new token; last: that call."""
+    return patch(*texts), patch(*texts) + patch(FED_TOO[0], FED_TOO[1].format(last))
+
+
+@exercise(points=3, minutes=15, difficulty=3, container="tensor", dtype=("int64",), forbids=("tampering",))
+class generate_cached:
+    """Let a model with a cache continue a prompt: the prompt goes in once, then each new token, alone."""
+
+    def cases(rng):
+        def case(
+            key: str, title: str, b: int, t: int, new: int, training: bool = False, likely: float = 0.0, **more: Any
+        ) -> Case:
+            vocabulary = 11 + t  # as many for cases of the same sizes
+            table = rng.normal(size=(vocabulary, vocabulary)).astype(np.float32)
+            table[:, 0] += likely  # a token like any other: nothing ends at it
+            options: dict[str, Any] = {"table": table, "training": training, **more}
+            return Case(
+                key,
+                title,
+                (Tensor(rng.integers(0, vocabulary, size=(b, t))), new),
+                probe="probes.written",
+                options=options,
+                names=("ids", "max_new_tokens"),
+                reading=readings.written,
+            )
+
+        yield case("small", "two new tokens after three", 1, 3, 2)
+        yield case("sizes", "six new tokens after four, two texts", 2, 4, 6)
+        yield case("seen-again", "the same sizes, new numbers", 2, 4, 6)
+        yield case("training", "a model in training mode, all inputs by name", 2, 3, 5, training=True, named=True)
+        yield case("one-token", "a prompt of a single token", 3, 1, 5, training=True)
+        yield case("one-new", "a single new token", 2, 5, 1)
+        yield case("one-new-again", "a single new token, a model in training mode", 3, 2, 1, training=True)
+        yield case("long", "twenty new tokens", 1, 6, 20)
+        yield case("again", "the same model writes a second time", 2, 3, 4, again=True)
+        yield case("zeros-alone", "one text, and token 0 ends nothing", 1, 5, 12, likely=4.0)
+        yield case("zeros", "token 0 is written, too, and ends nothing", 2, 4, 12, likely=6.0)
+        yield case("rows", "more texts than tokens", 7, 2, 3, training=True)
+        for i, (b, t) in enumerate(((2, 3), (1, 1), (3, 4))):
+            yield case(f"none-{i}", "no new token", b, t, 0, training=i == 1)
+
+    @holds("the model sees the prompt in one call, then each new token once, alone")
+    def once(case, parts):
+        counts, t, new = parts[FED].astype(int).ravel(), case.args[0].array.shape[1], case.args[1]
+        fed = np.trim_zeros(counts, "b").tolist()
+        if fed == [t] * bool(new) + [1] * (new - 1):
+            return None
+        if not fed:
+            return "it was not called."
+        wanted = f"{t}, then 1 each time, {new} or {new + 1} calls in all" if new else "none, or the prompt once"
+        return f"{_said(fed, len(counts))}; expected: {wanted}."
+
+    hints = (
+        "After the prompt has gone in, which tokens does the cache not know yet?",
+        "Keep two things: the whole text, which you return, and what the model has not seen yet: first the prompt, later one token.",
+        "cache = model.new_cache(____)\nnew = ids\nfor _ in range(max_new_tokens):\n    logits = model(____, cache)\n"
+        "    new = logits[:, ____].argmax(dim=-1, keepdim=True)\n    ids = torch.cat([ids, ____], dim=1)",
+    )
+
+    mistakes = {
+        "GC1": mistake(
+            *either("model(new, cache)", "model(ids, cache)", last="model(ids, cache)"),
+            says="The whole text was fed at each step; feed only what is new, since the cache holds the rest already.",
+            why="""A cache is extended by whatever is fed. Fed the text again, it holds the prompt twice, three times, …, at positions
+            that were never trained. A real one also runs out of room.""",
+        ),
+        "GC2": mistake(
+            *either("model(new, cache)", f"model(ids, {FRESH})", last=f"model(ids, {FRESH})"),
+            says="A new cache was made at each step, for the whole text: the ids are right, and nothing is saved.",
+            why="What the previous step's cache held is thrown away, and every key is computed again.",
+        ),
+        "GC3": mistake(
+            *either("model(new, cache)", f"model(new, {FRESH})", last=f"model(new, {FRESH})"),
+            says="A new cache was made at each step, and the model forgets everything but the last token.",
+            why="The cache is what the model knows of the text. Make it once, before the loop.",
+        ),
+        "GC4": mistake(
+            *either(
+                "new = ids\n",
+                """for t in range(ids.shape[1] - 1):
+            model(ids[:, t:t + 1], cache)
+        new = ids[:, -1:]
+""",
+            ),
+            says="The prompt was fed token by token; it should go in at once.",
+            why="""The numbers are the same, and the time is not. In one call the products are large and run near the machine's
+            limit. One at a time each call reads all weights again, for a single token.""",
+        ),
+        "GC5": mistake(
+            *either("new = ids\n", "model(ids, cache)\n        new = ids[:, -1:]\n"),
+            says="The last token of the prompt was fed twice: its logits came with the prompt.",
+            why="""The prompt's call already gives the logits after its last token. Fed once more, that token is in the cache twice,
+            and everything after it one place too late.""",
+        ),
+        "GC6": mistake(
+            *either("new = ids\n", "new = ids[:, -1:]\n"),
+            says="Only the last token of the prompt was fed; the whole prompt should go in.",
+            why="The cache is empty at first. It learns of the prompt by being fed the prompt.",
+        ),
+        "GC7": mistake(
+            patch("logits[:, -1]", "logits[:, 0]"),
+            says="The logits of the first position were used; take those of the last, which knows the whole prompt.",
+            why="From the second step on there is one position, and both are the same. So only the first new token goes wrong, and with it "
+            "all that follow.",
+        ),
+        "GC8": mistake(
+            *either("torch.no_grad()", "torch.enable_grad()"),
+            says="A graph was built: put every call of the model under torch.no_grad().",
+            why="""A text is never differentiated. With the graph, keys in a cache hold on to everything they were computed from, and
+            memory grows with every token by far more than the cache.""",
+        ),
+        "GC9": mistake(
+            patch(CACHE, f"model.eval()\n        {CACHE}"),
+            patch(CACHE, f"model.train()\n        {CACHE}"),
+            says="The model's mode was changed; it should be left as it was.",
+            why="A sample in the middle of training must not switch anything off for the steps after it.",
+        ),
+        "GC10": mistake(
+            *(
+                patch("return ids", f"return ids[:, {start}:]")
+                for start in ("ids.shape[1] - max_new_tokens", "-max_new_tokens")
+            ),
+            says="Only the new tokens were returned; the given ones should come first.",
+            why="What is asked for is (B, T + max_new_tokens).",
+        ),
+        "GC11": mistake(
+            patch(", keepdim=True", ""),
+            says="argmax took the axis away: its result is (B,), and ids can be joined with (B, 1) only.",
+            why="`argmax(dim=-1)` of (B, V) leaves one number a row. The model, too, wants (B, 1).",
+        ),
+        "GC12": mistake(
+            patch(NEXT, "new = torch.multinomial(torch.softmax(logits[:, -1], dim=-1), 1)"),
+            says="The tokens were drawn; the likeliest one should be taken.",
+            why="Greedy text is the same each time, so that two ways of computing it can be compared token for token.",
+        ),
+        "GC13": mistake(
+            *either(LOOP, "for _ in range(max_new_tokens + 1):"),
+            says="One token too many was written: the prompt's call already gives the first one.",
+            why="N new tokens need N predictions: one from the prompt and N − 1 from new tokens.",
+        ),
+        "GC14": mistake(
+            *either(LOOP, "for _ in range(max_new_tokens - 1):"),
+            says="One token too few was written: the last prediction should be appended, too, even if it is never fed.",
+            why="N new tokens need N predictions: one from the prompt and N − 1 from new tokens.",
+        ),
+        "GC15": mistake(
+            *(
+                way
+                for of in ("1", "ids.shape[1]", "max_new_tokens")
+                for way in either("new_cache(ids.shape[0])", f"new_cache({of})")
+            ),
+            says="The cache was made for a batch size other than that of ids.",
+            why="`new_cache(batch)` takes memory for that many texts: ids.shape[0].",
+        ),
+        "GC16": mistake(
+            patch(NEXT, "new = logits[:1, -1].argmax(dim=-1, keepdim=True).expand(len(ids), 1)"),
+            says="The first row's token was written into all rows; each should get its own.",
+            why="A batch of one hides it.",
+        ),
+        "GC17": mistake(
+            patch(NEXT, "new = logits[:, -1].argmin(dim=-1, keepdim=True)"),
+            patch(NEXT, "new = logits[:, -1].softmax(dim=0).argmax(dim=-1, keepdim=True)"),
+            says="A token other than the likeliest was taken: use argmax of the logits, over the vocabulary.",
+            why="Softmax over the vocabulary changes no order; over the batch it does, and argmin takes the unlikeliest.",
+        ),
+        "GC18": mistake(
+            *(
+                patch("argmax(dim=-1, keepdim=True)", f"argmax(){shaped}")
+                for shaped in ("", ".expand(ids.shape[0], 1)", ".view(1, 1)")
+            ),
+            says="argmax without `dim` looked for the largest logit of all texts together; take one index for each text: dim=-1.",
+            why="""Without `dim` the (B, V) logits are read as one long row of B · V numbers, and what comes back is one place in it: a
+            tensor without axes, and from the second text on a number above every id. `argmax(dim=-1, keepdim=True)` gives (B, 1).""",
+        ),
+    }

@@ -1,0 +1,136 @@
+"""A causal mask that forgets: the last tokens of each query, and the first ones of the text."""
+
+from grader.course.declare import Case, exercise, holds, mistake, patch
+
+MASK = "(j <= p) & ((p - j < window) | (j < sinks))"
+
+
+@exercise(points=2, minutes=10, difficulty=2, container="tensor", dtype=("bool",))
+class window_mask:
+    """Say for each query which keys lie in its window or among the sinks, and not in its future."""
+
+    def cases(rng):
+        for t, window in ((4, 2), (5, 1), (6, 3), (3, 9), (1, 1), (7, 2)):
+            yield Case(f"square-{t}-{window}", f"{t} queries and keys, a window of {window}", (t, t, window))
+        for t_q, t_k, window in ((2, 6, 3), (1, 7, 4), (3, 8, 1), (5, 9, 20), (20, 40, 7)):
+            yield Case(f"cache-{t_q}-{t_k}", f"{t_q} queries, {t_k} keys, a window of {window}", (t_q, t_k, window))
+        for t_q, t_k, window, sinks in ((7, 7, 2, 2), (2, 9, 3, 1), (1, 8, 2, 4), (6, 6, 4, 3), (3, 130, 5, 2)):
+            title = f"{t_q} queries, {t_k} keys, a window of {window}, {sinks} sinks"
+            yield Case(f"sinks-{t_q}-{t_k}", title, (t_q, t_k, window), {"sinks": sinks})
+        yield Case("seen-again", "sizes that had a sink before, without one", (2, 9, 3))
+        yield Case("all-sinks", "more sinks than keys", (3, 5, 1, 9))
+        t_q, more, window = (int(n) for n in rng.integers(2, 7, size=3))
+        yield Case("random", "sizes drawn at random", (t_q, t_q + more, window, 2))
+
+    @holds("each query sees itself")
+    def itself(case, parts):
+        mask = parts["result"].astype(bool)
+        t_q, t_k = mask.shape
+        blind = [i for i in range(t_q) if t_k >= t_q and not mask[i, i + t_k - t_q]]
+        return f"query {blind[0]}, at position {blind[0] + t_k - t_q}, does not." if blind else None
+
+    @holds("no query sees a later key")
+    def causal(case, parts):
+        mask = parts["result"].astype(bool)
+        t_q, t_k = mask.shape
+        for i in range(t_q):
+            later = mask[i, max(0, i + t_k - t_q + 1) :]
+            if later.any():
+                p = i + t_k - t_q
+                return f"query {i}, at position {p}, sees key {p + 1 + int(later.argmax())}."
+        return None
+
+    hints = (
+        "With 2 queries and 6 keys, at which positions are the two queries?",
+        "p is a column of positions and j a row of keys. Three comparisons, joined by & and |, each in parentheses.",
+        "p = torch.arange(t_q)[:, None] + ____\nj = torch.arange(____)[None, :]\nreturn (j <= p) & ((p - j ____ window) | (____))",
+    )
+
+    mistakes = {
+        "SW1": patch("p - j < window", "p - j <= window"),
+        "WM1": mistake(
+            patch("p - j < window", "p - j < window - 1"),
+            patch("p - j < window", "p - j < max(window - 1, 1)"),
+            says="The window holds one token too few; it should be the token itself and window − 1 before it.",
+            why="""p − j counts how far back key j lies: 0 is the token itself. A window of 1 has that one alone, and p − j < 1 keeps
+            it.""",
+        ),
+        "MK14": patch("[:, None] + t_k - t_q", "[:, None]"),
+        "WM2": mistake(
+            patch("+ t_k - t_q", "+ t_q - t_k"),
+            says="The positions were shifted the wrong way, by t_q − t_k; t_k − t_q is expected.",
+            why="With 6 keys and 2 queries, the queries are at positions 4 and 5: i + 6 − 2.",
+        ),
+        "WM3": mistake(
+            patch("(j <= p) & ", ""),
+            patch(MASK, "(torch.abs(p - j) < window) | (j < sinks)"),
+            says="The mask is not causal: a query sees keys that come after it.",
+            why="""p − j < window holds for every later key, since p − j is negative there. The window limits the past; j ≤ p cuts the
+            future off.""",
+        ),
+        "WM4": mistake(
+            patch(MASK, "(j <= p) & (p - j < window) | (j < sinks)"),
+            says="A sink is seen before it has been written: j ≤ p should hold for sinks as well.",
+            why="""Query 0 cannot see key 1, sink or not. In Python & binds more tightly than |, so without parentheses the causal
+            condition belongs to the window alone.""",
+        ),
+        "WM5": mistake(
+            patch(" | (j < sinks)", ""),
+            says="The sinks were left out; the first tokens should stay visible outside the window.",
+            why="""Trained models put much of their weight on the first tokens, whatever they say. Once these fall out of the
+            window, the weight has to go somewhere else, and the text falls apart (Xiao et al. 2024).""",
+        ),
+        "WM6": mistake(
+            patch("j < sinks", "j <= sinks"),
+            says="There is one sink too many: only keys 0 to sinks − 1 should be sinks.",
+            why="Keys are counted from 0, so `sinks` keys are those with j < sinks. With sinks = 0 there is none.",
+        ),
+        "WM7": mistake(
+            patch("p - j < window", "p - j < window - sinks"),
+            patch("p - j < window", "p - j < max(window - sinks, 1)"),
+            says="The sinks were taken out of the window; they should come on top of it.",
+            why="""Some caches of fixed size share their places between sinks and recent tokens. Here the window is what is recent,
+            and the sinks are seen besides.""",
+        ),
+        "WM8": mistake(
+            patch("(p - j < window) | (j < sinks)", "(p - j < window) & (j >= sinks)"),
+            says="The sinks were hidden; they should stay visible, however far back.",
+            why="A sink is a place where weight may go when nothing in the window deserves it.",
+        ),
+        "WM9": mistake(
+            patch("j < sinks", "j >= t_k - sinks"),
+            says="The last keys were taken for sinks; the first ones should be.",
+            why="The last keys are in the window anyway. What falls out of it first is the beginning of the text.",
+        ),
+        "MK1": patch(f"return {MASK}", f"return ~({MASK})"),
+        "MK7": patch("(j <= p) &", "(j < p) &"),
+        "MK8": patch("(j <= p) &", "(j <= p + 1) &"),
+        "WM13": mistake(
+            *(patch(f"return {MASK}", f"return ({MASK}).{kind}()") for kind in ("float", "long", "int", "byte")),
+            patch(f"return {MASK}", f"return torch.zeros(t_q, t_k).masked_fill(~({MASK}), -torch.inf)"),
+            says="The mask was made of numbers; a boolean one was asked for, True where attention is allowed.",
+            why="A boolean mask says only what it means, and works with `masked_fill`, `where` and torch's own operator.",
+        ),
+        "WM10": mistake(
+            patch(
+                "p = torch.arange(t_q)[:, None]",
+                "p = torch.arange(t_q)[None, :]",
+                "j = torch.arange(t_k)[None, :]",
+                "j = torch.arange(t_k)[:, None]",
+            ),
+            patch(f"return {MASK}", f"return ({MASK}).mT"),
+            says="Rows and columns were exchanged; row i should belong to query i, column j to key j, so that the shape is (t_q, t_k).",
+            why="Scores have a row for each query, and the mask lies on them.",
+        ),
+        "WM11": mistake(
+            patch("p - j < window", "t_k - j <= window"),
+            patch("p - j < window", "j >= t_k - window"),
+            says="The window was counted from the last key for every query; each query should have a window of its own.",
+            why="""For a single new query the two are the same. In a prefill each query looks back from its own position.""",
+        ),
+        "WM12": mistake(
+            patch("(p - j < window) | (j < sinks)", "(p - j < window + sinks)"),
+            says="The sinks were used to lengthen the window; they should be the first tokens of the text, however far back.",
+            why="For short texts the two look alike. A sink stays visible when thousands of tokens lie in between.",
+        ),
+    }

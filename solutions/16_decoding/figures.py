@@ -1,0 +1,166 @@
+"""Figures of lesson 16: repeated work, what caches take, a roofline, chunks, shared heads, windows, the time of one more token."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from grader.figures import COLOURS, matrix, panels, show
+
+KINDS = ("blue", "orange", "green", "purple", "sky", "vermillion")
+
+
+def passes(t: int = 8) -> None:
+    """Which tokens go through the model at each step, without a cache and with one."""
+    again = np.tri(t)
+    fig, axes = panels(2, width=8.2, height=3.7)
+    titles = f"without a cache: {t * (t + 1) // 2} tokens computed", f"with a cache: {t} computed, the pale ones kept"
+    for ax, cells, title in zip(axes, (again, np.eye(t)), titles, strict=True):
+        shown = cells + 0.35 * (again - cells)  # pale: kept, and not computed again
+        matrix(np.where(again > 0, shown, 0), title, ax=ax, xlabel="token", ylabel="step", fmt="")
+        for text in ax.texts:
+            text.set_visible(False)
+    axes[1].set_ylabel("")
+    show(
+        fig,
+        alt=f"Two triangles of {t} steps. Without a cache step t computes all t tokens, {t * (t + 1) // 2} in all; with a cache "
+        f"it computes only the newest, {t} in all, and the others are kept.",
+    )
+
+
+def sizes(kib_a_token: Mapping[str, float]) -> None:
+    """Bars of what one token takes in the cache of each model, on a logarithmic axis."""
+    names, heights = list(kib_a_token), list(kib_a_token.values())
+    fig, (ax,) = panels(1, width=8.2, height=3.3)
+    drawn = ax.barh(
+        range(len(names)),
+        heights,
+        color=[COLOURS["vermillion" if "latent" in name else "blue"] for name in names],
+        height=0.6,
+    )
+    ax.bar_label(drawn, [f"{height:,.1f} KiB" for height in heights], padding=4, fontsize=9.5)
+    ax.set_yticks(range(len(names)), names)
+    ax.invert_yaxis()
+    ax.set(xscale="log", xlim=(min(heights) / 1.6, 4 * max(heights)), xlabel="KiB per token, in 16 bits")
+    ax.grid(False, axis="y")
+    ax.set_title("A token's keys and values, by model")
+    show(
+        fig,
+        alt="Horizontal bars, logarithmic: "
+        + ", ".join(f"{n} {h:,.1f} KiB per token" for n, h in kib_a_token.items())
+        + ".",
+    )
+
+
+def strips(chunks: Sequence[int]) -> None:
+    """The causal table of one run, each row painted by the append that computes it."""
+    from matplotlib.patches import Patch
+
+    t = sum(chunks)
+    fig, (ax,) = panels(1, width=5.6, height=4.4)
+    start, legend = 0, []
+    for i, chunk in enumerate(chunks):
+        paint = COLOURS[KINDS[i % len(KINDS)]]
+        for row in range(start, start + chunk):
+            ax.barh(row, row + 1, left=-0.5, height=0.92, color=paint, alpha=0.85)
+        legend.append(Patch(color=paint, label=f"{chunk} quer{'y' if chunk == 1 else 'ies'}, {start + chunk} keys"))
+        start += chunk
+    ax.set(xlim=(-0.5, t - 0.5), ylim=(t - 0.5, -0.5), xlabel="key position", ylabel="query position")
+    ax.grid(False)
+    ax.legend(handles=legend, frameon=False, loc="upper right")
+    ax.set_title("One causal table, computed in strips")
+    said = "; ".join(patch.get_label() for patch in legend)
+    show(fig, alt=f"A lower triangle of {t} by {t}, cut into horizontal strips, one for each append: {said}.")
+
+
+def sharing(heads: int = 6) -> None:
+    """Which key-value head each query head reads: one each, groups, one for all."""
+    counts = (heads, heads // 2, 1)
+    names = ("multi-head: one each", "grouped: pairs share", "multi-query: one for all")
+    fig, axes = panels(3, width=9.6, height=2.7)
+    for ax, kv, title in zip(axes, counts, names, strict=True):
+        ax.set_axis_off()
+        ax.set(xlim=(-0.7, heads - 0.3), ylim=(-0.75, 1.75))
+        places = [(2 * g + 1) * heads / kv / 2 - 0.5 for g in range(kv)]
+        for h in range(heads):
+            g = h // (heads // kv)
+            paint = COLOURS[KINDS[g % len(KINDS)]]
+            ax.plot([h, places[g]], [1, 0], color=paint, linewidth=1.8, zorder=1)
+            ax.plot(h, 1, "o", color=paint, markersize=15)
+            ax.text(h, 1, h, ha="center", va="center", color="white", fontsize=9)
+        for g, x in enumerate(places):
+            ax.plot(x, 0, "s", color=COLOURS[KINDS[g % len(KINDS)]], markersize=16)
+            ax.text(x, 0, g, ha="center", va="center", color="white", fontsize=9)
+        ax.text((heads - 1) / 2, 1.5, "query heads", ha="center", color="#555555", fontsize=9)
+        ax.text((heads - 1) / 2, -0.55, "key-value heads, in the cache", ha="center", color="#555555", fontsize=9)
+        ax.set_title(title)
+    show(
+        fig,
+        alt=f"{heads} query heads above, key-value heads below, lines between them. Left: each query head has its own. Middle: "
+        f"heads 0 and 1 share key-value head 0, heads 2 and 3 share 1, and so on. Right: all share one.",
+    )
+
+
+def windows(masks: Mapping[str, Any]) -> None:
+    """Masks side by side, each with how many keys its last query sees."""
+    fig, axes = panels(len(masks), width=10.2, height=3.9)
+    said = []
+    for ax, (name, mask) in zip(axes, masks.items(), strict=True):
+        mask = np.asarray(mask, dtype=float)
+        matrix(mask, f"{name}\nthe last query sees {int(mask[-1].sum())}", ax=ax, fmt="")
+        for text in ax.texts:
+            text.set_visible(False)
+        while len(ax.figure.axes) > len(axes):
+            ax.figure.axes[-1].remove()  # True and False need no scale
+        said.append(f"{name}: {', '.join(str(int(row.sum())) for row in mask)} keys by row")
+    for ax in axes[1:]:
+        ax.set_ylabel("")
+    show(fig, alt="Masks with blue where a query may look. " + "; ".join(said) + ".")
+
+
+def one_more(times: Mapping[int, Mapping[str, float]]) -> None:
+    """Milliseconds for one more token against the length of the text, both logarithmic. times: by length, then by way."""
+    lengths = list(times)
+    fig, (ax,) = panels(1, width=6.8, height=3.5)
+    rises, said = [], []
+    for name, marker in zip(times[lengths[0]], "os", strict=True):
+        values = [times[n][name] for n in lengths]
+        ax.plot(lengths, values, marker + "-", label=name, markersize=5)
+        rises.append(values[-1] / values[0])
+        said.append(f"{name} from {values[0]:.2f} to {values[-1]:.2f} ms")
+    ax.set(xscale="log", yscale="log", xlabel="tokens before it", ylabel="ms for one more token")
+    ax.set_xticks(lengths, [f"{n:,}" for n in lengths])
+    ax.minorticks_off()
+    ax.legend(frameon=False)
+    ax.set_title(f"From {lengths[0]} to {lengths[-1]:,} tokens: {rises[0]:.0f} times the time, or {rises[1]:.1f} times")
+    show(
+        fig,
+        alt=f"Time of one more token against the number of tokens before it, {lengths[0]} to {lengths[-1]}: {'; '.join(said)}.",
+    )
+
+
+def roof(peak: float, bandwidth: float, steps: Mapping[str, tuple[float, float]]) -> None:
+    """Steps on one GPU's roofline. peak: operations a second. bandwidth: bytes a second. steps: operations and bytes of each."""
+    fig, (ax,) = panels(1, width=7.6, height=3.7)
+    intensity = np.logspace(-0.5, 5, 200)
+    ax.loglog(intensity, np.minimum(peak, bandwidth * intensity) / 1e12, color=COLOURS["grey"], linewidth=2)
+    said = []
+    for i, (name, (operations, moved)) in enumerate(steps.items()):
+        x = operations / moved
+        y = min(peak, bandwidth * x) / 1e12
+        ax.plot(x, y, "o", color=COLOURS[KINDS[i % len(KINDS)]], markersize=9)
+        where = {"ha": "right", "xytext": (-9, 6)} if 3 < x < peak / bandwidth else {"ha": "left", "xytext": (9, -9)}
+        ax.annotate(name, (x, y), textcoords="offset points", va="center", fontsize=9.5, **where)
+        said.append(f"{name}: {x:,.1f} operations a byte, {y:,.1f} TFLOP/s")
+    ridge = peak / bandwidth
+    ax.axvline(ridge, color=COLOURS["grey"], linestyle=":", linewidth=1)
+    ax.annotate(f"{ridge:.0f}", (ridge, 0.7), (5, 0), textcoords="offset points", fontsize=9.5)
+    ax.set(
+        xlabel="operations for each byte moved", ylabel="TFLOP/s at most", xlim=(0.5, 1e5), ylim=(0.6, 3 * peak / 1e12)
+    )
+    ax.set_title("A token waits for memory, a prompt for arithmetic")
+    show(
+        fig, alt=f"Roofline of an A100, with its bend at {ridge:.0f} operations a byte. On it " + "; ".join(said) + "."
+    )

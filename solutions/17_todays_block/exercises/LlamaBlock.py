@@ -1,0 +1,266 @@
+"""The block of today's open models: grouped-query attention and a gated network, each behind an RMSNorm."""
+
+from typing import Any
+
+import numpy as np
+
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
+
+from ...shared.library import after_others, of, weights_of
+from .. import readings
+from .GroupedQuerySelfAttention import GroupedQuerySelfAttention, shapes as of_attention
+from .SwiGLU import SwiGLU, shapes as of_network
+
+LAYERS = tuple(f"attn.{name}" for name in ("w_q", "w_k", "w_v", "w_o")) + ("mlp.gate", "mlp.up", "mlp.down")
+ATTEND, THINK = "x = x + self.attn(self.attn_norm(x))", "return x + self.mlp(self.mlp_norm(x))"
+NORMS = "nn.RMSNorm(d_model, eps=eps)"
+ATTENTION = "GroupedQuerySelfAttention(d_model, num_heads, num_kv_heads, base)"
+IN_ATTENTION = ("GQ1", "TB42", "TB43", "TB44", "RO1", "MK13", "MK8", "SD1", "SD3", "MH2", "TB50")
+IN_NETWORK = ("TB21", "TB22", "TB23", "TB25", "TB26", "TB29")
+
+
+def _norms(attention: str, network: str):
+    """Both normalizations made otherwise."""
+    return patch(
+        f"self.attn_norm = {NORMS}",
+        f"self.attn_norm = {attention}",
+        f"self.mlp_norm = {NORMS}",
+        f"self.mlp_norm = {network}",
+    )
+
+
+def _state(rng: np.random.Generator, d: int, heads: int, kv_heads: int, d_hidden: int) -> dict[str, np.ndarray]:
+    state = {
+        f"attn.{name}": array
+        for name, array in weights_of(rng, of_attention(d, heads, kv_heads), 1.5 / np.sqrt(d)).items()
+    }
+    state |= {f"mlp.{name}": array for name, array in weights_of(rng, of_network(d, d_hidden), 0.7).items()}
+    return state | {
+        f"{name}.weight": rng.uniform(0.5, 1.5, size=d).astype(np.float32) for name in ("attn_norm", "mlp_norm")
+    }
+
+
+@exercise(
+    kind="class",
+    points=3,
+    minutes=10,
+    difficulty=2,
+    container="tensor",
+    parts=("output",),
+    forbids=("layers",),
+    rtol=1e-3,
+    atol=3e-4,
+)
+class LlamaBlock:
+    """Write the block: attention with grouped queries and a gated network; each reads an RMSNorm of x, and its result is added to x."""
+
+    def cases(rng):
+        def case(
+            key: str,
+            title: str,
+            b: int,
+            t: int,
+            *sizes: Any,
+            spread: float = 1.0,
+            grad: bool = False,
+            mode: str = "eval",
+            **named: Any,
+        ) -> Case:
+            d, heads, kv_heads, d_hidden = sizes[:4]
+            options = {
+                "init": sizes,
+                "init_kwargs": named,
+                "state": _state(rng, d, heads, kv_heads, d_hidden),
+                "linear": LAYERS,
+                "no_bias": LAYERS,
+                "gradients": grad,
+                "mode": mode,
+            }
+            x = spread * (rng.normal(size=(b, t, d)) + 0.5)
+            return Case(
+                key,
+                title,
+                (Tensor(x.astype(np.float32), None, grad),),
+                probe="probes.block",
+                options=options,
+                names=("x",),
+                reading=readings.block,
+            )
+
+        yield case("small", "three tokens, two heads of two numbers, one head of keys", 1, 3, 4, 2, 1, 6)
+        yield case("sizes", "all sizes different, four heads in two groups", 3, 5, 8, 4, 2, 11, grad=True)
+        yield case("seen-again", "the same sizes, new numbers", 3, 5, 8, 4, 2, 11, grad=True)
+        yield case("base", "base=30, in training mode", 2, 7, 12, 3, 1, 10, 30.0, mode="train")
+        yield case("eps", "eps=0.5 by name", 2, 4, 12, 6, 2, 9, eps=0.5, grad=True)
+        yield case("eps-again", "eps=2 by name, four heads of keys", 1, 3, 8, 4, 4, 6, eps=2.0)
+        yield case("eps-third", "base=50, eps=0.8", 2, 3, 6, 1, 1, 5, 50.0, 0.8)
+        yield case(
+            "quiet", "numbers of a few thousandths, base=100, eps=0.0001", 2, 6, 8, 2, 1, 5, 100.0, 1e-4, spread=3e-3
+        )
+        yield case(
+            "quiet-again", "numbers of a few thousandths, eps left to its default", 2, 4, 8, 2, 2, 7, spread=3e-3
+        )
+        yield case("square", "as many tokens as heads and numbers in a head", 4, 4, 16, 4, 2, 16)
+        yield case("one", "one token, one head", 3, 1, 4, 1, 1, 7)
+        yield case("long", "twenty tokens", 1, 20, 8, 2, 1, 12, 300.0)
+        used = case("used", "a module that has read other tokens before, as many and fewer", 2, 4, 8, 4, 2, 9)
+        yield after_others(rng, used, (1, 3, 8), (2, 4, 8))
+        for sizes, says in (
+            ((10, 4, 2, 8), "4 heads do not divide d_model 10"),
+            ((16, 4, 3, 8), "3 heads of keys do not divide 4 heads"),
+            ((12, 4, 2, 8), "heads of 3 numbers"),
+        ):
+            yield Case(
+                "refused-" + "-".join(map(str, sizes)),
+                says,
+                (Tensor(rng.normal(size=(1, 2, sizes[0])).astype(np.float32)),),
+                probe="probes.made",
+                options={"init": sizes},
+                names=("x",),
+                raises="ValueError",
+            )
+
+    hints = (
+        "What does the block return when attention and the network both give zeros?",
+        "The block of lesson 09 with other parts: x + attn(norm(x)), then x + mlp(norm(x)). A module with one weight of ones is "
+        "`nn.RMSNorm(d_model, eps=eps)`, or one of your own around `rms_norm`.",
+        "self.attn_norm, self.mlp_norm = nn.RMSNorm(d_model, eps=____), ____\n"
+        "x = x + self.attn(____)\n"
+        "return x + self.mlp(____)",
+    )
+
+    mistakes = {
+        "TB61": mistake(
+            patch(ATTEND, "x = self.attn_norm(x + self.attn(x))", THINK, "return self.mlp_norm(x + self.mlp(x))"),
+            says="The normalization was applied after the sum (post-norm); it should be applied to what goes into each branch.",
+            why="""Post-norm is the order of 2017. Since GPT-2 nearly all models normalize the branch's input, and the residual path
+            stays free (Xiong et al. 2020).""",
+        ),
+        "TB62": mistake(
+            patch("x + self.attn", "self.attn"),
+            says="The residual path around attention is missing.",
+            why="""Without the sum a token keeps only what it gathered from others.""",
+        ),
+        "TB63": mistake(
+            patch("x + self.mlp", "self.mlp"),
+            says="The residual path around mlp is missing.",
+            why="""What attention gathered survives only if the network passes it on, and 30 blocks later nothing is left of it.""",
+        ),
+        "TB64": mistake(
+            patch("self.mlp_norm(x)", "self.attn_norm(x)"),
+            patch(f"self.mlp_norm = {NORMS}", "self.mlp_norm = self.attn_norm"),
+            says="One normalization was used for both branches; mlp should have its own, mlp_norm.",
+            why="""Freshly made both weights are 1, so only trained weights show it.""",
+        ),
+        "TB65": mistake(
+            patch("self.attn_norm(x)", "x", "self.mlp_norm(x)", "x"),
+            patch("self.attn_norm(x)", "x"),
+            patch("self.mlp_norm(x)", "x"),
+            says="A normalization is made and not used.",
+            why="""Both branches read normalized numbers. Without it they grow from block to block, since every block adds to them.""",
+        ),
+        "TB66": mistake(
+            _norms("nn.LayerNorm(d_model, eps=eps, bias=False)", "nn.LayerNorm(d_model, eps=eps, bias=False)"),
+            says="The normalizations are LayerNorms, which subtract each token's mean; they should be RMSNorms.",
+            why="""Without a bias a LayerNorm has the same one weight, so a checkpoint loads without any complaint.""",
+        ),
+        "TB67": mistake(
+            _norms("nn.RMSNorm(d_model)", "nn.RMSNorm(d_model)"),
+            patch(f"self.attn_norm = {NORMS}", "self.attn_norm = nn.RMSNorm(d_model)"),
+            patch(f"self.mlp_norm = {NORMS}", "self.mlp_norm = nn.RMSNorm(d_model)"),
+            _norms("nn.RMSNorm(d_model, eps=1e-05)", "nn.RMSNorm(d_model, eps=1e-05)"),
+            says="eps should reach both normalizations.",
+            why="""`nn.RMSNorm` without eps uses the precision of the numbers' type, 1.2e-7 in float32. For tokens with small numbers,
+            such as the first embeddings of a model, that is another result.""",
+            evidence="meta-llama/llama#771",
+        ),
+        "TB68": mistake(
+            patch("num_kv_heads, base)", "num_kv_heads)"),
+            says="base does not reach attention: its rotation runs with the default of 10,000.",
+            why="""The block takes the argument and its attention is built without it. SmolLM2 was trained with 100,000.""",
+        ),
+        "TB69": mistake(
+            patch(ATTENTION, "GroupedQuerySelfAttention(d_model, num_heads, num_heads, base)"),
+            patch(ATTENTION, "GroupedQuerySelfAttention(d_model, num_kv_heads, num_kv_heads, base)"),
+            says="num_heads and num_kv_heads do not reach attention as they were given.",
+            why="""The first counts heads of queries, the second heads of keys and values. The shapes of w_k and w_v tell them apart
+            when weights are loaded.""",
+        ),
+        "TB70": mistake(
+            patch(ATTEND, "x = x + self.mlp(self.mlp_norm(x))", THINK, "return x + self.attn(self.attn_norm(x))"),
+            says="mlp was applied before attention; attention should come first.",
+            why="""The network works on what attention gathered in this block.""",
+        ),
+        "TB71": mistake(
+            patch(f"{ATTEND}\n        return x", "return x + self.attn(self.attn_norm(x))"),
+            says="Both branches read the block's input; mlp should read x after attention has been added to it.",
+            why="""PaLM and others do run both side by side and save time (Chowdhery et al. 2022, section 2). Llama does not.""",
+        ),
+        "TB72": mistake(
+            patch(
+                ATTEND,
+                "x = self.attn_norm(x)\n        x = x + self.attn(x)",
+                THINK,
+                "x = self.mlp_norm(x)\n        return x + self.mlp(x)",
+            ),
+            patch(ATTEND, "x = self.attn_norm(x)\n        x = x + self.attn(x)"),
+            patch(THINK, "x = self.mlp_norm(x)\n        return x + self.mlp(x)"),
+            says="The residual path carries the normalized x; it should carry x itself.",
+            why="""Overwriting x with its normalization puts the normalization on the residual path, which should be free of it.""",
+        ),
+        "TB73": mistake(
+            patch("x = x + self.attn", "h = x + self.attn", "self.mlp_norm(x)", "self.mlp_norm(h)"),
+            says="The second sum starts from the block's input; it should start from x after attention has been added to it.",
+            why="""What attention gathered then reaches the next block only through mlp.""",
+        ),
+        "TB74": mistake(
+            patch("x = x + self.attn", "x += self.attn", THINK, "x += self.mlp(self.mlp_norm(x))\n        return x"),
+            says="`x += …` writes into the tensor that the caller passed: write x = x + ….",
+            why="""`+=` works in place: the caller's x changes with it, and where x is a leaf that requires grad, torch refuses.""",
+        ),
+        "TB80": mistake(
+            patch(THINK, "x += self.mlp(self.mlp_norm(x))\n        return x"),
+            says="`x += …` changes a tensor that the backward pass still needs: write x = x + ….",
+            why="""The second normalization has kept x to compute its gradient later. `+=` changes that very tensor, so at `backward()`
+            torch finds another version of it and refuses. Without gradients nothing shows.""",
+        ),
+        "TB75": mistake(
+            patch(
+                "self.attn(self.attn_norm(x))",
+                "self.attn_norm(self.attn(x))",
+                "self.mlp(self.mlp_norm(x))",
+                "self.mlp_norm(self.mlp(x))",
+            ),
+            says="The normalizations act on what the branches give; they should act on what the branches read.",
+            why="""OLMo 2 normalizes there (Team OLMo 2025). Llama, and the weights that we load, normalize before.""",
+        ),
+        "TB76": mistake(
+            patch(
+                "SwiGLU(d_model, d_hidden)",
+                "SwiGLU(d_model, d_hidden)\n        nn.init.zeros_(self.attn_norm.weight)\n"
+                "        nn.init.zeros_(self.mlp_norm.weight)",
+            ),
+            patch(
+                "SwiGLU(d_model, d_hidden)", "SwiGLU(d_model, d_hidden)\n        nn.init.zeros_(self.attn_norm.weight)"
+            ),
+            patch(
+                "SwiGLU(d_model, d_hidden)", "SwiGLU(d_model, d_hidden)\n        nn.init.zeros_(self.mlp_norm.weight)"
+            ),
+            says="The weight of a normalization does not begin with ones, as it should.",
+            why="""With ones the normalization changes nothing but the length of a token, and training goes on from there. Zeros fit a norm
+            that multiplies by 1 + weight, as Gemma's does. With a plain weight of 0 a branch reads only zeros, and none of its own
+            weights gets a gradient.""",
+        ),
+        "TB77": mistake(
+            *(ways[0] for ways in of(GroupedQuerySelfAttention, *IN_ATTENTION).values()),
+            says="The fault lies inside attn; what the block does around it agrees. Check GroupedQuerySelfAttention first.",
+            why="""The block is as good as its parts. Its output is that of a right block around an attention with a known slip; the check
+            of `GroupedQuerySelfAttention` says which.""",
+        ),
+        "TB78": mistake(
+            *(ways[0] for ways in of(SwiGLU, *IN_NETWORK).values()),
+            says="The fault lies inside mlp; what the block does around it agrees. Check SwiGLU first.",
+            why="""The block is as good as its parts. Its output is that of a right block around a network with a known slip; the check of
+            `SwiGLU` says which.""",
+        ),
+    }

@@ -1,0 +1,277 @@
+"""Figures of lesson 17: three blocks side by side, gates, shared heads, and what a real model says next. All are handed their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from grader.figures import COLOURS, panels, show
+
+_OLD, _NEW = "#E4E4E4", "#CFE3F1"
+_BLOCKS = {  # from the bottom up; True where the part is new against the column before
+    "Transformer 2017": (
+        ("multi-head attention", False),
+        ("+", False),
+        ("LayerNorm", False),
+        ("ReLU network", False),
+        ("+", False),
+        ("LayerNorm", False),
+    ),
+    "GPT-2 2019": (
+        ("LayerNorm", True),
+        ("multi-head attention", False),
+        ("+", False),
+        ("LayerNorm", True),
+        ("GELU network", True),
+        ("+", False),
+    ),
+    "Llama 3, SmolLM2": (
+        ("RMSNorm", True),
+        ("grouped queries + RoPE", True),
+        ("+", False),
+        ("RMSNorm", True),
+        ("SwiGLU network", True),
+        ("+", False),
+    ),
+}
+_POSITIONS = (
+    "sines and cosines,\nadded to the tokens",
+    "a learned table,\nadded to the tokens",
+    "no table: RoPE turns\nq and k in each block",
+)
+
+
+def blocks() -> None:
+    """One block of three generations, from its input below to its output above; blue: what the generation before did otherwise."""
+    from matplotlib.patches import FancyBboxPatch
+
+    fig, (ax,) = panels(1, width=8.6, height=5.0)
+    ax.set(xlim=(0, 100), ylim=(-15, 84))
+    ax.axis("off")
+    for column, (name, parts) in enumerate(_BLOCKS.items()):
+        middle = 17 + 33 * column
+        ax.text(middle, 79, name, ha="center", fontweight="bold")
+        ax.annotate("", (middle, 75), (middle, 0), arrowprops={"arrowstyle": "-|>", "color": "#555555"})
+        ax.text(
+            middle,
+            -11,
+            _POSITIONS[column],
+            ha="center",
+            va="center",
+            fontsize=9,
+            bbox={"facecolor": _NEW if column else _OLD, "edgecolor": "none", "pad": 3},
+        )
+        for row, (part, new) in enumerate(parts):
+            height = 3 + 12 * row
+            if part == "+":
+                ax.text(
+                    middle,
+                    height + 4,
+                    "+",
+                    ha="center",
+                    va="center",
+                    fontsize=13,
+                    fontweight="bold",
+                    bbox={"boxstyle": "circle,pad=0.12", "facecolor": "white", "edgecolor": "#555555"},
+                )
+                start = _branch(parts, row)
+                ax.plot(
+                    [middle, middle + 14.5, middle + 14.5, middle + 1.6],
+                    [start, start, height + 4, height + 4],
+                    color="#555555",
+                    linewidth=1.2,
+                )
+                continue
+            ax.add_patch(
+                FancyBboxPatch(
+                    (middle - 12, height),
+                    24,
+                    8,
+                    boxstyle="round,pad=0.3",
+                    facecolor=_NEW if new else _OLD,
+                    edgecolor="#888888",
+                    zorder=3,
+                )
+            )
+            ax.text(middle, height + 4, part, ha="center", va="center", fontsize=9, zorder=4)
+    show(
+        fig,
+        alt="Three blocks, read upwards. 2017: attention, sum, LayerNorm, ReLU network, sum, LayerNorm. GPT-2: LayerNorm, attention, "
+        "sum, LayerNorm, GELU network, sum. Llama 3: RMSNorm, attention with grouped queries and RoPE, sum, RMSNorm, "
+        "SwiGLU network, sum. In the last two a path leads past both branches without any normalization on it.",
+    )
+
+
+def _branch(parts: Sequence[tuple[str, bool]], plus: int) -> float:
+    """The height at which the path that ends in a '+' leaves the middle: below the parts of its branch."""
+    earlier = [row for row in range(plus) if parts[row][0] == "+"]
+    first = earlier[-1] + 1 if earlier else 0
+    if parts[0][0] != "LayerNorm" and parts[0][0] != "RMSNorm" and first:
+        first += 1  # post-norm: the path starts above the normalization
+    return 12 * first + 0.8
+
+
+def half(sizes: Sequence[float], sides: Mapping[str, Sequence[float]]) -> None:
+    """The size of what comes out, root mean square, against the size of what goes in, in float16."""
+    fig, (ax,) = panels(1, width=7.0, height=3.3)
+    for (name, values), colour, style in zip(sides.items(), ("blue", "vermillion"), ("o-", "s--")):
+        ax.semilogx(sizes, values, style, color=COLOURS[colour], markersize=4, label=name)
+    ax.axvline(256, color="#7A7A7A", linestyle=":", linewidth=1)
+    ax.text(262, 0.5, "256² = 65,536:\nmore than float16 holds", fontsize=9, color="#555555", va="center")
+    ax.set(xlabel="size of the token's numbers (root mean square)", ylabel="size of the result", ylim=(-0.08, 1.25))
+    ax.set_title("A token with large numbers vanishes when it is squared in float16")
+    ax.legend(frameon=False, loc="lower left")
+    ends = "; ".join(
+        f"{name}: {values[0]:.2f} at {sizes[0]:g}, {values[-1]:.2f} at {sizes[-1]:g}" for name, values in sides.items()
+    )
+    show(fig, alt=f"Size of the result against size of the token, in float16. {ends}.")
+
+
+def gates() -> None:
+    """ReLU, GELU and SiLU."""
+    from math import erf
+
+    z = np.linspace(-5, 3, 321)
+    curves = {
+        "ReLU: max(z, 0)": np.maximum(z, 0),
+        "GELU: z · Φ(z)": z * np.array([(1 + erf(one / 2**0.5)) / 2 for one in z]),
+        "SiLU: z · sigmoid(z)": z / (1 + np.exp(-z)),
+    }
+    fig, (ax,) = panels(1, width=6.2, height=3.2)
+    for (name, values), colour, style in zip(curves.items(), ("grey", "orange", "blue"), ("--", "-.", "-")):
+        ax.plot(z, values, style, color=COLOURS[colour], label=name, linewidth=2)
+    silu = curves["SiLU: z · sigmoid(z)"]
+    ax.set(xlabel="z", ylabel="f(z)", ylim=(-0.6, 3))
+    ax.set_title("Three ways to let large numbers through")
+    ax.legend(frameon=False, loc="upper left")
+    show(
+        fig,
+        alt=f"Three curves that are near 0 for very negative z and near z for large z. SiLU dips to {silu.min():.2f} at z = "
+        f"{z[silu.argmin()]:.2f}.",
+    )
+
+
+def learned(histories: Mapping[str, Sequence[Sequence[float]]], every: int) -> None:
+    """Loss against steps, one thin line a seed. histories: name -> a list of losses for each seed."""
+    fig, (ax,) = panels(1, width=7.0, height=3.3)
+    for (name, runs), colour in zip(histories.items(), ("vermillion", "blue")):
+        for number, run in enumerate(runs):
+            ax.semilogy(
+                every * np.arange(len(run)),
+                run,
+                color=COLOURS[colour],
+                linewidth=1.4,
+                label=name if number == 0 else None,
+            )
+    ax.set(xlabel="step", ylabel="mean squared error")
+    ax.set_title("Learning to multiply, with as many numbers in either network")
+    ax.legend(frameon=False)
+    ends = "; ".join(f"{name}: {', '.join(f'{run[-1]:.2g}' for run in runs)}" for name, runs in histories.items())
+    show(fig, alt=f"Loss against steps, both networks, a line for each seed. At the end: {ends}.")
+
+
+def shared(num_heads: int, num_kv_heads: int) -> None:
+    """Which head of keys and values each query head reads."""
+    fig, (ax,) = panels(1, width=7.0, height=2.3)
+    ax.set(xlim=(-0.8, num_heads - 0.2), ylim=(-0.55, 1.6))
+    ax.axis("off")
+    group = num_heads // num_kv_heads
+    paints = [COLOURS[name] for name in ("blue", "orange", "green", "purple", "sky")]
+    for head in range(num_heads):
+        owner = head // group
+        at, colour = owner * group + (group - 1) / 2, paints[owner % len(paints)]
+        ax.plot([head, at], [1, 0], color=colour, linewidth=1.6, zorder=1)
+        ax.text(
+            head,
+            1.05,
+            f"q {head}",
+            ha="center",
+            va="bottom",
+            bbox={"facecolor": "white", "edgecolor": colour, "pad": 3},
+        )
+        ax.text(
+            at,
+            -0.05,
+            f"k, v {owner}",
+            ha="center",
+            va="top",
+            bbox={"facecolor": "white", "edgecolor": colour, "pad": 4},
+        )
+    ax.set_title(f"{num_heads} heads of queries, {num_kv_heads} of keys and values: neighbors share")
+    reads = "; ".join(f"query heads {g * group} to {(g + 1) * group - 1} read {g}" for g in range(num_kv_heads))
+    show(fig, alt=f"Lines from query heads to heads of keys and values: {reads}.")
+
+
+def parts(counts: Mapping[str, int]) -> None:
+    """How many of a model's numbers sit in which part."""
+    fig, (ax,) = panels(1, width=7.2, height=2.5)
+    names, sizes = list(counts)[::-1], np.array(list(counts.values())[::-1])
+    drawn = ax.barh(names, sizes / 1e6, color=COLOURS["blue"], height=0.6)
+    said = [f"{size / 1e6:.1f} million, {size / sizes.sum():.0%}" if size > 5e5 else f"{size:,}" for size in sizes]
+    ax.bar_label(drawn, said, padding=4, fontsize=9)
+    ax.set(xlabel="numbers (millions)", xlim=(0, sizes.max() / 1e6 * 1.35))
+    ax.set_title(f"{sizes.sum():,} numbers, and where they sit")
+    show(fig, alt="Bars: " + "; ".join(f"{name} {size / 1e6:.1f} million" for name, size in counts.items()) + ".")
+
+
+def next_tokens(prompt: str, tokens: Sequence[Sequence[Any]], note: str = "") -> None:
+    """The likeliest next tokens as bars. tokens: (text, probability) pairs, the likeliest first. note: put behind the title."""
+    fig, (ax,) = panels(1, width=7.2, height=0.31 * len(tokens) + 1.2)
+    names, sizes = [_written(str(text)) for text, _ in tokens][::-1], np.array([float(p) for _, p in tokens])[::-1]
+    drawn = ax.barh(
+        range(len(names)), sizes, color=[COLOURS["sky"]] * (len(names) - 1) + [COLOURS["blue"]], height=0.65
+    )
+    ax.set_yticks(range(len(names)), names)
+    ax.bar_label(drawn, [f"{size:.3f}" for size in sizes], padding=4, fontsize=9)
+    ax.set(xlabel="probability", xlim=(0, max(1.12 * sizes.max(), 0.1)))
+    ax.set_title(f"“{prompt} …”{note}")
+    show(
+        fig,
+        alt=f"Bars for the next token after “{prompt}”{note}: "
+        + ", ".join(f"{_written(str(t))} {p:.3f}" for t, p in tokens)
+        + ".",
+    )
+
+
+def _written(token: str) -> str:
+    return token.replace(" ", "␣").replace("\n", "↵") or "(nothing)"
+
+
+def largest(numbers: Sequence[tuple[float, float]]) -> None:
+    """The largest number of the first and of the last token after each block, on a logarithmic axis. numbers: (first, last) a block."""
+    fig, (ax,) = panels(1, width=7.2, height=3.3)
+    blocks, (first, last) = range(len(numbers)), zip(*numbers)
+    ax.semilogy(blocks, first, "o-", color=COLOURS["vermillion"], markersize=4, label="first token")
+    ax.semilogy(blocks, last, "s-", color=COLOURS["blue"], markersize=4, label="last token")
+    ax.axhline(256, color="#7A7A7A", linestyle=":", linewidth=1)
+    ax.text(0.4 * len(numbers), 270, "above: its square overflows float16", fontsize=9, color="#555555", va="bottom")
+    ax.set(xlabel="block", ylabel="largest number of the token")
+    ax.set_title("One number of the first token is enormous")
+    ax.legend(frameon=False, loc="upper left")
+    show(
+        fig,
+        alt=f"Largest number against block, logarithmic. First token: {first[0]:.0f} after block 0, at most {max(first):,.0f}, "
+        f"{first[-1]:,.0f} at the end. Last token: {last[0]:.0f} after block 0, at most {max(last):,.0f}.",
+    )
+
+
+def slips(found: Mapping[str, tuple[float, float]], word: str, prompts: tuple[str, str], note: str = "") -> None:
+    """The probability of a word after a short and a long prompt, for each way of loading the weights. prompts: what to call the two."""
+    fig, (ax,) = panels(1, width=8.2, height=0.55 * len(found) + 1.3)
+    at, height = np.arange(len(found))[::-1], 0.36
+    for number, (name, colour) in enumerate(zip(prompts, ("blue", "orange"))):
+        sizes = [pair[number] for pair in found.values()]
+        drawn = ax.barh(at + height * (0.5 - number), sizes, height=height, color=COLOURS[colour], label=name)
+        ax.bar_label(drawn, [f"{size:.2f}" if size >= 0.005 else "0.00" for size in sizes], padding=3, fontsize=8.5)
+    ax.set_yticks(at, list(found))
+    ax.set(xlabel=f"probability of “{word}”", xlim=(0, 1.05))
+    ax.legend(frameon=False, loc="center right")
+    ax.set_title(f"None of these raises an error{note}")
+    show(
+        fig,
+        alt=f"Probability of “{word}” for two prompts, {prompts[0]} and {prompts[1]}: "
+        + "; ".join(f"{name} {short:.2f} and {long:.2f}" for name, (short, long) in found.items())
+        + ".",
+    )

@@ -1,0 +1,366 @@
+"""An ablation: the loss of a language model one of whose heads adds nothing, or only its mean; the model comes back whole."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
+from grader.course.readings import ContractError
+from grader.worker.values import Observation, Part
+
+from ...shared.library import changes, weights_of
+
+LOSS, MODEL = "loss", "model"
+WHOLE = "as it was"
+# What the probe read of the model twice, and what to say where the two differ.
+CHANGES = {
+    "weights": "its weights are not what they were",
+    "parameters": "other parameters stand in the place of its own",
+    "trainable": "its parameters do not require gradients as before",
+    "modules": "another module stands in the place of one of its own",
+    "hooks": "its hooks are not those that it had",
+    "modes": "it is no longer in the mode (training or evaluation) in which it was",
+    "recording": "torch no longer records gradients",
+    "answers": "it gives other logits than before",
+}
+LAYERS, HEADS = "0 <= layer < len(model.blocks)", "0 <= head < attention.num_heads"
+PART = "part = found[:, :, head]"
+PUT = "found[:, :, head] = part.mean(dim=(0, 1)) if mean else 0"
+ENTERS = "return (found.flatten(-2),)"
+HOOK = "handle = attention.proj.register_forward_pre_hook(without)"
+RUN = "return next_token_loss(model(ids), ids).item()"
+END = "finally:\n        handle.remove()"
+
+
+def _state(rng: np.random.Generator, v: int, d: int, layers: int, max_len: int) -> dict[str, np.ndarray]:
+    """Weights of every part, so large that each head changes the loss."""
+    shapes: dict[str, tuple[int, ...]] = {
+        "token.weight": (v, d),
+        "position.weight": (max_len, d),
+        "norm.weight": (d,),
+        "norm.bias": (d,),
+    }
+    shapes["head.weight"] = (v, d)
+    for block in (f"blocks.{i}." for i in range(layers)):
+        shapes |= {
+            f"{block}attn.qkv.weight": (3 * d, d),
+            f"{block}attn.proj.weight": (d, d),
+            f"{block}mlp.0.weight": (4 * d, d),
+            f"{block}mlp.0.bias": (4 * d,),
+            f"{block}mlp.2.weight": (d, 4 * d),
+            f"{block}mlp.2.bias": (d,),
+        }
+        shapes |= {f"{block}{name}": (d,) for name in ("ln1.weight", "ln1.bias", "ln2.weight", "ln2.bias")}
+    return weights_of(rng, shapes, 0.6)
+
+
+def _read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+    """The loss as a number, and the first thing that is no longer as it was."""
+    model = Part("text", text=next(iter(changes(parts, CHANGES)), WHOLE))
+    if case.options.get("caught"):
+        return {MODEL: model}
+    result = parts["result"]
+    if result.kind not in ("number", "ndarray", "tensor") or result.array is None or result.array.shape != ():
+        what = f"of kind {result.kind}" if result.array is None else f"of shape {result.array.shape}"
+        raise ContractError(f"What came back is {what}; the loss was asked for, a float.")
+    return {LOSS: Part("number", np.array(float(result.array)), "float64"), MODEL: model}
+
+
+def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
+    _, layer, head, *mean = case.args
+    done = f"Head {head} of layer {layer} {'was replaced by its mean' if mean and mean[0] else 'was removed'}"
+    if LOSS in expected.parts:
+        right, said = (float(one.parts[LOSS].array) for one in (expected, got))
+        if not abs(said - right) <= 1e-4 * (1 + abs(right)):
+            return f"{done}: {said:.4f} came back, and the loss is {right:.4f} nats."
+    left = got.parts[MODEL].text
+    after = "After a call that raised" if case.options.get("caught") else "After the call"
+    return None if left == WHOLE else f"{after}, the model was not as it had been: {left}."
+
+
+@exercise(points=3, minutes=15, difficulty=3, parts=(LOSS,), container="any", forbids=("tampering",))
+class loss_without_head:
+    """Measure the loss of a language model in which one head adds nothing, or only its mean."""
+
+    compare = _judge
+
+    def cases(rng):
+        def case(
+            key: str,
+            title: str,
+            where: tuple[Any, ...],
+            v: int = 7,
+            d: int = 6,
+            heads: int = 2,
+            layers: int = 2,
+            b: int = 2,
+            t: int = 5,
+            max_len: int = 0,
+            raises: str | None = None,
+            sequential: bool = False,
+            refused: int = -1,
+            **more: Any,
+        ) -> Case:
+            max_len = max_len or t + 1
+            init = (v, d, heads, layers, max_len, sequential, refused)
+            options = {"init": init, "state": _state(rng, v, d, layers, max_len), "raises": bool(raises), **more}
+            return Case(
+                key,
+                title,
+                (Tensor(rng.integers(0, v, size=(b, t))), *where),
+                probe="probes_ablation.ablated",
+                options=options,
+                names=("ids", "layer", "head", "mean"),
+                raises=raises,
+                show=False,
+                reading=None if raises else _read,
+            )
+
+        yield case("small", "one block of two heads", (0, 1), layers=1, d=4, b=1, t=3)
+        yield case(
+            "small-mean", "one block of two heads, the mean in the place of one", (0, 0, True), layers=1, d=4, b=2, t=3
+        )
+        yield case("sizes", "three blocks of three heads", (1, 2), d=12, heads=3, layers=3, v=9)
+        yield case(
+            "sizes-mean",
+            "three blocks, the mean in the place of a head",
+            (2, 0, True),
+            d=12,
+            heads=3,
+            layers=3,
+            v=9,
+            b=3,
+        )
+        yield case(
+            "named",
+            "all passed by name, the last layer",
+            (1, 0),
+            d=8,
+            heads=4,
+            b=3,
+            t=4,
+            mode="train",
+            by_name=("model", "ids", "layer", "head"),
+        )
+        yield case(
+            "sequential",
+            "blocks in an nn.Sequential",
+            (0, 1, False),
+            sequential=True,
+            d=8,
+            heads=2,
+            layers=3,
+            mode="train",
+        )
+        yield case(
+            "sequential-mean", "blocks in an nn.Sequential, the mean", (1, 1, True), sequential=True, d=9, heads=3
+        )
+        yield case("hooked", "projections that have hooks already", (1, 1), hooked=True, layers=3)
+        yield case(
+            "hooked-mean",
+            "projections that have hooks already, the mean",
+            (0, 2, True),
+            hooked=True,
+            heads=3,
+            d=6,
+            mode="train",
+        )
+        yield case("hooked-first", "a first block with hooks", (0, 0), hooked=True, heads=3, d=6, b=1, t=6)
+        yield case("one-head", "one head, which is the whole attention", (1, 0), heads=1, d=5)
+        yield case("single", "heads of one number, in training mode", (0, 3, True), heads=5, d=5, t=4, mode="train")
+        yield case("square", "as many rows, tokens, heads and numbers in a head", (1, 2, True), heads=3, d=9, b=3, t=3)
+        for number, where in enumerate(((0, 1), (1, 1, True), (0, 0, True))):
+            yield case(
+                f"refused-{number}",
+                "a model that raises once the blocks have run",
+                where,
+                v=4,
+                b=3,
+                t=6,
+                refused=2,
+                caught=True,
+                mode=("eval", "train")[number % 2],
+            )
+        yield case("too-long", "more tokens than the model takes", (1, 0), t=5, max_len=4, caught=True)
+        for number, (layer, head) in enumerate(((-1, 0), (-2, 1), (-1, 1), (0, -1), (1, -2), (0, -3))):
+            which = f"layer {layer}" if layer < 0 else f"head {head}"
+            yield case(
+                f"negative-{number}", f"{which}, which does not exist", (layer, head), heads=3, raises="ValueError"
+            )
+        for number, (layer, head, *mean) in enumerate(((2, 0), (7, 0), (0, 3), (1, 3), (1, 3, True), (1, 8))):
+            which = f"layer {layer} of two, counted from 0" if layer > 1 else f"head {head} of three, counted from 0"
+            yield case(f"beyond-{number}", which, (layer, head, *mean), heads=3, raises="ValueError")
+        yield case("left", "a head that does not exist: the model stays as it was", (0, 5), heads=2, caught=True)
+
+    hints = (
+        "Where do the heads' results still lie side by side, and which module is called with them?",
+        "A forward pre-hook on `proj` gets the module and its arguments; what it returns enters in their place. Take a copy, see it as "
+        "(B, T, num_heads, d_head), and write 0, or the mean over batch and tokens, into one head. Remove the hook in a `finally`.",
+        "```python\ndef without(module, args):\n    found = args[0].clone().unflatten(-1, (____, -1))  # (B, T, H, d_head)\n"
+        "    found[:, :, head] = found[:, :, head].mean(dim=____) if mean else 0\n    return (found.flatten(-2),)\n\n"
+        "handle = ____.register_forward_pre_hook(without)\ntry:\n    return next_token_loss(____, ids).item()\nfinally:\n    ____\n```",
+    )
+
+    mistakes = {
+        "LH1": mistake(
+            patch(ENTERS, "found.flatten(-2)"),
+            patch(HOOK, f"{HOOK}\n    handle.remove()"),
+            says="Nothing was taken away: the loss of the whole model came back.",
+            why="""A pre-hook that returns nothing leaves the arguments as they were, and one that changes a copy changes nothing else.
+            Return what should enter the module in their place. A loss that does not move for any head is a warning.""",
+        ),
+        "LH2": mistake(
+            patch(
+                HOOK,
+                "handle = attention.proj.register_forward_hook(lambda module, args, output: without(module, (output,))[0])",
+            ),
+            says="A slice of what leaves proj was removed; a head's part is a slice of what enters it.",
+            why="""Behind `proj` every number is a mixture of all heads. Only in front of it do the heads still lie side by side.""",
+        ),
+        "LH3": mistake(
+            patch(
+                "found = args[0].clone().unflatten(-1, (attention.num_heads, -1))",
+                "found = args[0].clone().unflatten(-1, (-1, attention.num_heads)).mT.contiguous()",
+                ENTERS,
+                "return (found.mT.flatten(-2),)",
+            ),
+            says="Every num_heads-th number was taken; a head's numbers should be consecutive.",
+            why="Heads are contiguous slices: head 0 has the first d_head numbers. unflatten(-1, (num_heads, -1)) sees them so.",
+        ),
+        "LH4": mistake(
+            patch(PUT, "found[:, :, head] = 0"),
+            says="`mean` was ignored: 0 was put in the place of the head both times.",
+            why="With mean=True the head adds its own mean over batch and tokens, which later layers are more used to than 0.",
+        ),
+        "LH5": mistake(
+            patch(PUT, "found[:, :, head] = part.mean(dim=(0, 1))"),
+            patch(PUT, "found[:, :, head] = 0 if mean else part.mean(dim=(0, 1))"),
+            says="The mean was put in the place of the head where mean is False; then the head should add nothing.",
+            why="mean=False is the default: the head's slice is 0 at every token.",
+        ),
+        "LH6": mistake(
+            patch("part.mean(dim=(0, 1))", "part.mean(dim=1, keepdim=True)"),
+            patch("part.mean(dim=(0, 1))", "part.mean(dim=0)"),
+            says="The mean was taken over the tokens of each row, or over the rows at each token; it should be over both at once.",
+            why="""A mean that differs from row to row, or from token to token, still tells the next layers something about this text. One
+            mean for all of them tells nothing.""",
+        ),
+        "LH7": mistake(
+            patch("part.mean(dim=(0, 1))", "part.mean()"),
+            patch("part.mean(dim=(0, 1))", "part.mean(dim=-1, keepdim=True)"),
+            says="The mean was taken over the head's own numbers, too; each of the d_head numbers has a mean of its own.",
+            why="The mean of a head is a vector (d_head,). Average over batch and tokens alone: dim=(0, 1).",
+        ),
+        "LH8": mistake(
+            patch(PUT, "found[:, :, :head] = 0\n        found[:, :, head + 1:] = 0"),
+            patch(
+                PUT,
+                "kept = part.clone()\n        found[:] = found.mean(dim=(0, 1)) if mean else 0\n        found[:, :, head] = kept",
+            ),
+            says="All other heads were removed; only the one that is named should go.",
+            why="What is left when a single head stays is another question: what it can do alone.",
+        ),
+        "LH9": mistake(
+            patch(PART, "part = found", PUT, "found[:] = part.mean(dim=(0, 1)) if mean else 0"),
+            says="All heads of the layer were removed; only the one that is named should go.",
+            why="The slice of head h is found[:, :, h], with found (B, T, num_heads, d_head).",
+        ),
+        "LH10": mistake(
+            patch(
+                RUN,
+                f"loss = {RUN.removeprefix('return ')}\n            handle.remove()\n            return loss",
+                END,
+                "finally:\n        pass",
+            ),
+            says="Where the model raised, the hook stayed on it; remove it in a `finally`.",
+            why="""An exception leaves the function at once. What stands after the call of the model never runs, and every later loss is
+            that of a model without this head, with no sign of it.""",
+        ),
+        "LH11": mistake(
+            patch(END, "finally:\n        pass"),
+            says="The hook was never removed, so the model stays without this head.",
+            why="`register_forward_pre_hook` returns a handle; `handle.remove()` takes the hook away again.",
+        ),
+        "LH12": mistake(
+            patch("handle.remove()", "attention.proj._forward_pre_hooks.clear()"),
+            says="All hooks of proj were removed; only your own should go.",
+            why="Others may have hooks on the same layer, to record or to steer. Call `remove()` of your own handle.",
+        ),
+        "LH13": mistake(
+            patch(HOOK, f"model.eval()\n    {HOOK}"),
+            says="The model was put into evaluation mode and stayed there.",
+            why="If you go on training it, it trains without dropout from then on. Note `model.training` and put it back, in a `finally`.",
+        ),
+        "LH14": mistake(
+            patch(
+                END,
+                f"{END}\n        size = attention.proj.weight.shape[1] // attention.num_heads\n"
+                "        with torch.no_grad():\n            attention.proj.weight[:, head * size:(head + 1) * size] = 0",
+            ),
+            patch(
+                HOOK,
+                f"{HOOK}\n    size = attention.proj.weight.shape[1] // attention.num_heads\n"
+                "    with torch.no_grad():\n        attention.proj.weight[:, head * size:(head + 1) * size] = 0",
+            ),
+            says="The head's columns of proj.weight were set to 0 and stayed so.",
+            why="""Columns of 0 remove the head just as well, but the weight has to come back, also where the model raises. A hook leaves
+            the weights alone.""",
+        ),
+        "LH15": mistake(
+            patch(LAYERS, "layer < len(model.blocks)"),
+            says="A negative layer was accepted; it should raise ValueError.",
+            why="blocks[-1] is the last block for Python. A loop that counts one too far down then silently measures the wrong layer.",
+        ),
+        "LH16": mistake(
+            patch(HEADS, "head < attention.num_heads"),
+            says="A negative head was accepted; it should raise ValueError.",
+            why="""Index −1 is the last head for Python, and a slice that begins below 0 may be empty, so that nothing is removed.""",
+        ),
+        "LH17": mistake(
+            patch(
+                HEADS,
+                "0 <= head <= attention.num_heads",
+                PART,
+                "part = found[:, :, head:head + 1]",
+                PUT,
+                "found[:, :, head:head + 1] = part.mean(dim=(0, 1)) if mean else 0",
+            ),
+            patch(
+                HEADS,
+                "0 <= head",
+                PART,
+                "part = found[:, :, head:head + 1]",
+                PUT,
+                "found[:, :, head:head + 1] = part.mean(dim=(0, 1)) if mean else 0",
+            ),
+            says="A head beyond the last was accepted; it should raise ValueError.",
+            why="""A slice beyond the end is empty. Nothing is removed, and the loss of the whole model looks like that of a head that
+            does not matter.""",
+        ),
+        "LH18": mistake(
+            patch(
+                RUN,
+                "without_it = next_token_loss(model(ids), ids).item()\n            handle.remove()\n"
+                "            return without_it - next_token_loss(model(ids), ids).item()",
+            ),
+            says="By how much the loss rises was returned; the loss itself is asked for.",
+            why="If you want the difference, subtract the loss of the whole model.",
+        ),
+        "LH19": mistake(
+            patch("attention = model.blocks[layer].attn", "attention = model.blocks[layer - 1].attn"),
+            patch("attention = model.blocks[layer].attn", "attention = model.blocks[-1].attn"),
+            says="A head of another layer was removed.",
+            why="Layers count from 0: `model.blocks[layer]`.",
+        ),
+        "LH20": mistake(
+            patch(
+                PART,
+                "part = found[:, :, head - 1]",
+                PUT,
+                "found[:, :, head - 1] = part.mean(dim=(0, 1)) if mean else 0",
+            ),
+            says="The head before was removed; heads count from 0.",
+            why="Head 0 has the first d_head numbers of what enters `proj`.",
+        ),
+    }

@@ -1,0 +1,567 @@
+"""Figures of lesson 18: maps of heads with their tokens, heads compared by score, and what becomes of a model without them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grader.figures import COLOURS, Picture, follow, matrix, panels, picture, show
+
+from ..shared.data.heads import must_exist
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Maps = Mapping[str, tuple[Sequence[str], np.ndarray]]  # by sentence: its tokens and the weights (layers, heads, T, T)
+
+_BEYOND = "#F1F1F1"  # what a causal mask hides
+_INK = "#333333"
+
+
+def _seen(token: str) -> str:
+    """A token as an axis shows it: without the space that most begin with."""
+    return {" ": "␣", "\n": "↵"}.get(token, token.strip() or token)
+
+
+def _map(ax: Axes, weights: Any, tokens: Sequence[str], *, size: float = 9, numbers: bool = True) -> None:
+    """One head's weights (T, T), rows looking at columns; the hidden half is pale. numbers: written where they are 0.1 or more."""
+    weights = np.asarray(weights, float)
+    t = len(weights)
+    hidden = np.triu(np.ones((t, t), bool), 1)
+    matrix(
+        np.where(hidden, 0, weights),
+        ax.get_title(),
+        ax=ax,
+        rows=[_seen(each) for each in tokens],
+        columns=[_seen(each) for each in tokens],
+        limits=(0, 1),
+        xlabel="",
+        ylabel="",
+    )
+    for text in list(ax.texts):
+        text.remove()
+    ax.tick_params(labelsize=size, rotation=0)
+    ax.tick_params(axis="x", rotation=90 if t > 6 else 0)
+    ax.imshow(
+        np.ma.masked_where(~hidden, np.ones((t, t))), cmap=_one_colour(_BEYOND), interpolation="nearest", zorder=1
+    )
+    for row, column in np.argwhere(weights >= 0.095) if numbers else ():
+        share = weights[row, column]
+        ax.text(
+            column,
+            row,
+            f"{share:.1f}"[-2:] if share < 0.95 else "1",
+            ha="center",
+            va="center",
+            fontsize=size - 1.5,
+            zorder=5,
+            color="white" if share > 0.55 else _INK,
+        )
+
+
+def _one_colour(colour: str) -> Any:
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap([colour])
+
+
+def _bare(fig: Figure, axes: Sequence[Axes]) -> None:
+    """Takes the color scales away: numbers, or a word, say the same."""
+    for ax in [ax for ax in fig.axes if ax not in axes]:
+        ax.remove()
+
+
+def _name(layer: int, head: int) -> str:
+    return f"{layer}.{head}"
+
+
+def grid(maps: Sequence[Any], letters: Sequence[str], scores: Any) -> None:
+    """Each head (T, T) of each block, a row of panels for each block. maps: (H, T, T) a block; scores: (blocks, H)."""
+    count = len(maps[0])
+    titles = [[f"block {i}, head {h}: score {float(scores[i][h]):.2f}" for h in range(count)] for i in range(len(maps))]
+    fig, axes = panels(len(maps) * count, width=10.8, height=3.05 * len(maps), columns=count)
+    for number, ax in enumerate(axes):
+        block, head = divmod(number, count)
+        ax.set_title(titles[block][head])
+        _map(ax, maps[block][head], letters, size=7.5, numbers=False)
+        ax.title.set_fontsize(10)
+        ax.tick_params(axis="x", rotation=0)
+    _bare(fig, axes)
+    show(
+        fig,
+        alt="Maps of all heads on a short passage, character by character. "
+        + "; ".join(one for row in titles for one in row)
+        + ".",
+    )
+
+
+def all_heads(score: Any, title: str, most: int) -> None:
+    """A score (layers, heads) as a map of the whole model; the `most` largest are named."""
+    score = np.asarray(score, float)
+    fig, (ax,) = panels(1, width=10.4, height=3.5)
+    image = ax.imshow(score.T, cmap=_ramp(), vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    ax.grid(False)
+    ax.spines[:].set_visible(False)
+    ax.set_xticks(np.arange(-0.5, len(score)), minor=True)
+    ax.set_yticks(np.arange(-0.5, score.shape[1]), minor=True)
+    ax.grid(which="minor", color="#E2E2E2", linewidth=0.8)
+    ax.tick_params(which="both", length=0)
+    ax.set(xlabel="layer", ylabel="head", xticks=range(len(score)), yticks=range(score.shape[1]), title=title)
+    best = np.argsort(score.ravel())[::-1][:most]
+    named = [(*divmod(int(place), score.shape[1]), score.flat[place]) for place in best]
+    for layer, head, value in named:
+        ax.text(
+            layer,
+            head,
+            f"{value:.2f}"[1:] if value < 0.995 else "1",
+            ha="center",
+            va="center",
+            fontsize=8,
+            color="white" if value > 0.5 else _INK,
+        )
+    bar = fig.colorbar(image, ax=ax, shrink=0.8, pad=0.01)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=9, length=2)
+    said = ", ".join(f"{_name(layer, head)} with {value:.2f}" for layer, head, value in named)
+    show(
+        fig,
+        alt=f"{title}: a map of {len(score)} layers by {score.shape[1]} heads, nearly all pale. The largest: {said}.",
+    )
+
+
+def _ramp() -> Any:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("weights", ("#FFFFFF", "#C6DDEE", "#6FAED6", "#0072B2", "#00395A"))
+
+
+def explorer(maps: Maps, layer: int, head: int) -> None:
+    """Any head on any sentence, chosen by controls where widgets run; elsewhere this head on the first sentence."""
+
+    def draw(sentence: str, layer: int, head: int) -> Picture:
+        tokens, weights = maps[sentence]
+        fig = _one_large(tokens, weights[layer], layer, head)
+        last = weights[layer, head, -1]
+        return picture(
+            fig,
+            alt=f"Head {_name(layer, head)} on “{sentence}”. Its last token looks most at {_seen(tokens[last.argmax()])}, "
+            f"with {last.max():.2f}. Beside it all heads of layer {layer}, small.",
+        )
+
+    start = next(iter(maps))
+    layers, heads = maps[start][1].shape[:2]
+    must_exist([(layer, head)], layers, heads)
+    try:
+        from ipywidgets import Dropdown, IntSlider
+    except ImportError:
+        print(draw(start, layer, head))
+        return
+    wide = {"description_width": "5em"}
+    follow(
+        draw,
+        Dropdown(options=list(maps), description="sentence", style=wide, layout={"width": "40em"}),
+        IntSlider(layer, 0, layers - 1, description="layer", style=wide, continuous_update=False),
+        IntSlider(head, 0, heads - 1, description="head", style=wide, continuous_update=False),
+    )
+
+
+def _one_large(tokens: Sequence[str], of_layer: np.ndarray, layer: int, head: int) -> Figure:
+    """The chosen head with its tokens, and beside it all heads of its layer."""
+    fig, (large, small) = panels(2, width=9.6, height=4.7, ratios=(1.35, 1))
+    large.set_title(f"layer {layer}, head {head}: rows look at columns")
+    _map(large, of_layer[head], tokens)
+    t, gap = len(tokens), 1.6
+    small.set(xlim=(-1, 3 * (t + gap)), ylim=(3 * (t + gap + 1.4), -2.4), aspect="equal")
+    small.axis("off")
+    small.set_title(f"all heads of layer {layer}")
+    for number, weights in enumerate(of_layer):
+        x, y = (number % 3) * (t + gap), (number // 3) * (t + gap + 1.4)
+        small.imshow(weights, cmap=_ramp(), vmin=0, vmax=1, extent=(x, x + t, y + t, y), interpolation="nearest")
+        small.plot(
+            [x, x + t, x + t, x, x],
+            [y, y, y + t, y + t, y],
+            color=COLOURS["vermillion"] if number == head else "#CFCFCF",
+            linewidth=2 if number == head else 0.8,
+        )
+        small.text(x + t / 2, y - 0.35, _name(layer, number), ha="center", va="bottom", fontsize=8)
+    small.set(xlim=(-1, 3 * (t + gap)), ylim=(3 * (t + gap + 1.4), -2.4))
+    _bare(fig, (large, small))
+    return fig
+
+
+def pair(tokens: Sequence[str], maps: Mapping[str, Any], columns_of: Sequence[Sequence[str]] | None = None) -> None:
+    """Two heads, or one head twice, side by side. columns_of: the tokens of each where they are not the same."""
+    fig, axes = panels(len(maps), width=10.4, height=5.4)
+    said, t = [], len(tokens)
+    for number, (ax, (title, weights)) in enumerate(zip(axes, maps.items(), strict=True)):
+        ax.set_title(title)
+        own = (columns_of or [tokens] * len(maps))[number]
+        _map(ax, weights, own, size=9 if t < 16 else 7, numbers=t < 16)
+        last = np.asarray(weights)[-1]
+        said.append(
+            f"{title}: the last row, {_seen(own[-1])}, looks most at {_seen(own[int(last.argmax())])}, with {last.max():.2f}"
+        )
+    _bare(fig, axes)
+    show(fig, alt=f"{len(maps)} maps of weights, tokens on both axes. " + "; ".join(said) + ".")
+
+
+def chain() -> None:
+    """The two heads of induction, drawn by hand: one notes what stood before, the other looks for that note."""
+    tokens, x = ("cold", "window", "paper", "…", "cold"), (0, 1.5, 3, 4.2, 5.4)
+    fig, (ax,) = panels(1, width=9.6, height=3.3)
+    ax.set(xlim=(-2.3, 7.6), ylim=(-0.35, 2.95))
+    ax.axis("off")
+    for row, name in enumerate(("the tokens", "after layer 16", "after layer 17")):
+        ax.text(-2.2, 1.25 * row, name, va="center", fontsize=9.5, color="#555555")
+    for at, token in zip(x, tokens, strict=True):
+        for row in range(3):
+            lit = (at, row) in ((1.5, 1), (5.4, 2))
+            said = {(1.5, 1): "window\n(after cold)", (5.4, 2): "cold\n(next: window)"}.get((at, row), token)
+            ax.text(
+                at,
+                1.25 * row,
+                said,
+                ha="center",
+                va="center",
+                fontsize=9.5,
+                zorder=3,
+                color=_INK,
+                bbox={
+                    "boxstyle": "round,pad=0.35",
+                    "facecolor": "#FCE8DC" if lit else "white",
+                    "edgecolor": "#C9C9C9",
+                    "linewidth": 1,
+                },
+            )
+            if row:
+                ax.plot((at, at), (1.25 * row - 1.25, 1.25 * row), color="#DDDDDD", linewidth=1.2, zorder=0)
+    for start, end, colour, words, place in (
+        ((0, 0), (1.5, 1.25), "blue", "16.0 copies the token before", (1.05, 0.55)),
+        ((1.5, 1.25), (5.4, 2.5), "vermillion", "17.4 asks: who stands after cold?", (3.15, 1.62)),
+    ):
+        look = {
+            "arrowstyle": "-|>",
+            "color": COLOURS[colour],
+            "linewidth": 2.2,
+            "shrinkA": 24 if colour == "blue" else 42,
+            "shrinkB": 42,
+        }
+        ax.annotate("", end, start, arrowprops=look)
+        ax.text(
+            *place,
+            words,
+            va="center",
+            fontsize=9,
+            color=COLOURS[colour],
+            fontweight="bold",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+        )
+    ax.text(6.35, 2.5, "→  window", va="center", fontsize=11, fontweight="bold", color=COLOURS["vermillion"])
+    show(
+        fig,
+        alt="Tokens cold, window, paper, …, cold in three rows. In layer 16 an arrow goes from cold to window: 16.0 copies the token "
+        "before. In layer 17 an arrow goes from window to the second cold: 17.4 finds the token that stands after cold, and "
+        "the model goes on with window.",
+    )
+
+
+def sinks(weight: Any, length: Any) -> None:
+    """By layer: the mean weight on the first token, and how long its value is beside those of the others (the median of the heads)."""
+    fig, (left, right) = panels(2, width=9.6, height=3.2)
+    layers = np.arange(len(weight))
+    left.bar(layers, weight, color=COLOURS["blue"], width=0.75)
+    left.axhline(float(np.mean(weight)), color=_INK, linewidth=1, linestyle="--")
+    left.text(
+        int(np.argmin(weight)) - 0.1,
+        float(np.mean(weight)) + 0.02,
+        f"mean {np.mean(weight):.2f}",
+        ha="center",
+        fontsize=9,
+    )
+    left.set(
+        ylim=(0, 1), xlabel="layer", ylabel="weight on the first token", title="Most weight goes to the first token …"
+    )
+    right.bar(layers, length, color=COLOURS["orange"], width=0.75)
+    right.axhline(1, color=_INK, linewidth=1, linestyle="--")
+    right.text(len(layers) - 0.5, 1.03, "as long as the others", ha="right", fontsize=9)
+    right.set(ylim=(0, 1.6), xlabel="layer", ylabel="length of its value", title="… whose value is short")
+    show(
+        fig,
+        alt=f"Bars by layer. Weight on the first token: {np.mean(weight):.2f} on average, the least {np.min(weight):.2f} in layer "
+        f"{int(np.argmin(weight))}. In the median layer its value is {np.median(length):.2f} times as long.",
+    )
+
+
+def cheat(scores: Sequence[float], maps: Mapping[int, Any], first: int = 6) -> None:
+    """Scores of a layer trained at period 10, by the period of the test, from `first` on; and its map (T, T) at two periods."""
+    fig, axes = panels(3, width=10.8, height=3.6, ratios=(1.25, 1, 1))
+    periods = range(first, first + len(scores))
+    axes[0].plot(list(periods), scores, "o-", markersize=5)
+    said = ", ".join(f"{value:.2f} at {period}" for period, value in zip(periods, scores, strict=True))
+    axes[0].set(
+        ylim=(-0.02, 1.02),
+        xlabel="period of the test",
+        ylabel="induction score",
+        xticks=list(periods),
+        title="Trained at 10: no other period",
+    )
+    for ax, (period, weights) in zip(axes[1:], maps.items(), strict=True):
+        weights = np.asarray(weights)
+        t = len(weights)
+        ax.imshow(weights, cmap=_ramp(), vmin=0, vmax=1, interpolation="nearest")
+        rows = np.arange(period, t)
+        ax.plot(rows - period + 1, rows, color=COLOURS["vermillion"], linewidth=1.4, alpha=0.9)
+        ax.grid(False)
+        ax.set(
+            xlabel="key position",
+            ylabel="query position",
+            xticks=range(0, t, 9),
+            yticks=range(0, t, 9),
+            title=f"its map at period {period}",
+        )
+    show(
+        fig,
+        alt="Left: induction scores by the period of the test: " + said + ". Right: the map of the layer trained at "
+        "period 10 looks the same at both periods; the line where an induction head would look is on it at 10.",
+    )
+
+
+def taken_away(losses: Mapping[str, float], before: Any, after: Any) -> None:
+    """The loss in the second copy without some heads; and induction scores (layers, heads) before and after the first of them went."""
+    fig, (left, right) = panels(2, width=10.4, height=3.7, ratios=(1, 1))
+    names = list(losses)
+    dear = [losses[name] > 1.5 * losses[names[0]] for name in names[1:]]
+    colours = [COLOURS["grey"], *(COLOURS["vermillion" if each else "sky"] for each in dear)]
+    left.barh(range(len(names)), list(losses.values()), color=colours, height=0.62)
+    left.set_yticks(range(len(names)), [f"without {name}" if i else "the whole model" for i, name in enumerate(names)])
+    left.invert_yaxis()
+    left.grid(False, axis="y")
+    for row, value in enumerate(losses.values()):
+        left.text(value + 0.12, row, f"{value:.1f}", va="center", fontsize=9.5)
+    left.set(
+        xlim=(0, 1.15 * max(losses.values())),
+        xlabel="loss in the second copy (nats a token)",
+        title="What copying costs without them",
+    )
+    before, after = np.asarray(before, float), np.asarray(after, float)
+    best = {
+        _name(*divmod(int(place), before.shape[1])): (before.flat[place], after.flat[place])
+        for place in np.argsort(before.ravel())[::-1][:6]
+    }
+    for values in best.values():
+        right.plot((0, 1), values, "o-", color=COLOURS["blue"], linewidth=1.6, markersize=5)
+    _beside(right, 0, [(values[0], name) for name, values in best.items()], "right")
+    _beside(right, 1, [(values[1], name) for name, values in best.items()], "left")
+    right.set_xticks((0, 1), ["the whole model", f"without {names[1]}"])
+    right.set(
+        xlim=(-0.35, 1.35), ylim=(-0.03, 1), ylabel="induction score", title=f"{names[1]} feeds the induction heads"
+    )
+    said = ", ".join(f"{name} {value:.1f}" for name, value in losses.items())
+    scores = ", ".join(f"{name} from {one:.2f} to {other:.2f}" for name, (one, other) in best.items())
+    show(
+        fig, alt=f"Loss in the second copy without: {said} nats. Induction scores when {names[1]} is removed: {scores}."
+    )
+
+
+def _beside(ax: Axes, x: float, marks: Sequence[tuple[float, str]], side: str, apart: float = 0.055) -> None:
+    """Names beside points at x, moved apart where they would lie on each other. side: where the text ends, 'right' or 'left'."""
+    height = -1.0
+    for value, name in sorted(marks):
+        height = max(value, height + apart)
+        ax.text(x + (-0.05 if side == "right" else 0.05), height, name, ha=side, va="center", fontsize=8.5)
+
+
+def needed(losses: Mapping[str, float], whole: float, lengths: Sequence[float]) -> None:
+    """The loss with each head removed, beside the length of what each head adds."""
+    fig, (left, right) = panels(2, width=9.6, height=3.3)
+    names, worst = list(losses), max(losses, key=losses.get)
+    left.bar(
+        names,
+        list(losses.values()),
+        color=[COLOURS["vermillion"] if name == worst else COLOURS["sky"] for name in names],
+        width=0.7,
+    )
+    left.axhline(whole, color=_INK, linewidth=1, linestyle="--")
+    for at, value in enumerate(losses.values()):
+        left.text(at, value + 0.03, f"{value:.2f}", ha="center", fontsize=8.5)
+    left.set(
+        xlabel="head that is removed (block.head)",
+        ylabel="held-out loss (nats a character)",
+        title=f"The loss without it; dashed: nothing removed, {whole:.2f}",
+    )
+    left.margins(y=0.12)
+    right.bar(
+        names,
+        list(lengths),
+        color=[COLOURS["vermillion"] if name == worst else COLOURS["orange"] for name in names],
+        width=0.7,
+    )
+    right.set(xlabel="head (block.head)", ylabel="mean length of what it adds", title="How much it adds")
+    for ax in (left, right):
+        ax.grid(False, axis="x")
+    said = ", ".join(f"{name} {value:.2f}" for name, value in losses.items())
+    show(
+        fig,
+        alt=f"Held-out loss without each head: {said}; with all of them {whole:.2f}. The lengths of what they add: "
+        + ", ".join(f"{name} {length:.2f}" for name, length in zip(names, lengths, strict=True))
+        + ".",
+    )
+
+
+def paris(share: Any, gap: float, tokens: Sequence[str], row: Any) -> None:
+    """What each head (layers, heads) adds to the logit of Paris over that of London; and where the largest of them looks."""
+    share = np.asarray(share, float)
+    fig, (left, right) = panels(2, width=9.6, height=3.4, ratios=(1.5, 1))
+    order = np.argsort(-np.abs(share.ravel()))[:12]
+    order = order[np.argsort(-share.flat[order])]
+    names = [_name(*divmod(int(place), share.shape[1])) for place in order]
+    colours = [COLOURS["vermillion" if share.flat[place] == share.max() else "sky"] for place in order]
+    left.bar(range(len(order)), share.flat[order], color=colours, width=0.7)
+    left.axhline(0, color=_INK, linewidth=0.8)
+    left.set_xticks(range(len(order)), names)
+    left.tick_params(axis="x", labelsize=8.5)
+    left.grid(False, axis="x")
+    left.set(
+        xlabel="head",
+        ylabel="logits for Paris over London",
+        title=f"Who says Paris? All parts together {gap:.1f}, all heads {share.sum():.1f}",
+    )
+    right.bar(range(len(tokens)), row, color=COLOURS["blue"], width=0.7)
+    right.set_xticks(range(len(tokens)), [_seen(token) for token in tokens])
+    right.grid(False, axis="x")
+    first = _name(*divmod(int(share.argmax()), share.shape[1]))
+    right.set(ylim=(0, 1), ylabel="weight", title=f"Where {first} looks from “{_seen(tokens[-1])}”")
+    said = ", ".join(f"{name} {share.flat[place]:+.2f}" for name, place in zip(names, order, strict=True))
+    show(
+        fig,
+        alt=f"What heads add to the logit of Paris over London: {said}. The largest looks at: "
+        + ", ".join(f"{_seen(token)} {weight:.2f}" for token, weight in zip(tokens, row, strict=True))
+        + ".",
+    )
+
+
+def capitals(cities: Mapping[str, str], whole: Any, without: Any, layer: int, chosen: int) -> None:
+    """The probability of each capital: with all heads (n,), and without each head of a layer (heads, n), of which one was chosen."""
+    whole, without, name = np.asarray(whole, float), np.asarray(without, float), _name(layer, chosen)
+    fig, (ax,) = panels(1, width=8.6, height=3.1)
+    rows = np.arange(len(cities))
+    ax.barh(rows, whole, color="#E3E3E3", height=0.66, label="the whole model")
+    for head, values in enumerate(without):
+        if head != chosen:
+            ax.plot(
+                values,
+                rows,
+                "|",
+                color=COLOURS["blue"],
+                markersize=13,
+                markeredgewidth=1.6,
+                label="" if head else f"without another head of layer {layer}",
+            )
+    ax.plot(without[chosen], rows, "D", color=COLOURS["vermillion"], markersize=7, label=f"without {name}")
+    for row, left in enumerate(without[chosen]):
+        ax.text(left + 0.02, row, f"{left:.2f}", va="center", fontsize=9)
+    chosen_on, *others = (f"{country}: {city}" for country, city in cities.items())
+    ax.set_yticks(rows, [f"{chosen_on} (chosen here)", *others])
+    ax.invert_yaxis()
+    ax.grid(False, axis="y")
+    ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9)
+    ax.set(
+        xlim=(0, 1),
+        xlabel="probability of the capital",
+        title=f"Of layer {layer}, {name} is missed most on every prompt",
+    )
+    said = "; ".join(
+        f"{city} {whole[row]:.2f}, without {name} {without[chosen, row]:.2f}, without another head of the layer "
+        f"{np.delete(without[:, row], chosen).min():.2f} to {np.delete(without[:, row], chosen).max():.2f}"
+        for row, city in enumerate(cities.values())
+    )
+    show(fig, alt=f"The probability of the capital after “The capital of … is”: {said}.")
+
+
+def splits(on_half: Any, on_other: Any) -> None:
+    """For each split of the pairs: how far the head that one half chose leans on that half, and on the other."""
+    fig, (ax,) = panels(1, width=8.2, height=2.8)
+    both = {"on the half that chose it": (on_half, "orange"), "on the other half": (on_other, "blue")}
+    edges = np.arange(0, 0.62, 0.02)
+    for name, (values, colour) in both.items():
+        mean = float(np.mean(values))
+        ax.hist(values, edges, color=COLOURS[colour], alpha=0.55, label=name)
+        ax.axvline(mean, color=COLOURS[colour], linewidth=2)
+        ax.annotate(
+            f"mean {mean:.2f}",
+            (mean, 1),
+            (4, -2),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            va="top",
+            fontsize=9,
+        )
+    ax.legend(frameon=False, loc="center right")
+    ax.margins(y=0.18)
+    ax.set(
+        xlim=(0, 0.6),
+        xlabel="how far the chosen head leans",
+        ylabel="splits",
+        title=f"All {len(on_half):,} splits: part of the lead was choice, most of it stays",
+    )
+    said = "; ".join(
+        f"{name} by {np.mean(values):.2f} on average, from {np.min(values):.2f} to {np.max(values):.2f}"
+        for name, (values, _) in both.items()
+    )
+    show(fig, alt=f"Two histograms over {len(on_half):,} splits. The chosen head leans {said}.")
+
+
+def twins(lean: Any, listed: Any, pairs: Sequence[Sequence[str]]) -> None:
+    """How far 13.8 and 17.0 lean in each pair. lean, listed: (pairs, layers, heads) in sentences and in lists; pairs: their words."""
+    leaning = {
+        "13.8, chosen most often": lean[:, 13, 8],
+        "17.0, right in all sixteen": lean[:, 17, 0],
+        "17.0 in a list, without it": listed[:, 17, 0],
+    }
+    names = [f"{one}, {two}: {first}, {second}" for one, _, two, first, second in pairs]
+    fig, axes = panels(len(leaning), width=10.8, height=4.3)
+    rows, said, most = np.arange(len(names)), [], max(np.max(values) for values in leaning.values())
+    for number, (ax, (title, values)) in enumerate(zip(axes, leaning.items(), strict=True)):
+        values = np.asarray(values, float)
+        ax.axvline(0, color=_INK, linewidth=0.9)
+        right = values > 0
+        for good, colour, mark in ((True, COLOURS["blue"], "o"), (False, COLOURS["vermillion"], "x")):
+            ax.plot(values[right == good], rows[right == good], mark, color=colour, markersize=6, markeredgewidth=1.8)
+        ax.hlines(rows, 0, values, color="#B9C7D3", linewidth=1.2, zorder=1)
+        ax.axvline(values.mean(), color=COLOURS["green"], linewidth=2)
+        ax.set_yticks(rows, names if not number else [""] * len(names))
+        ax.tick_params(axis="y", labelsize=8)
+        ax.set(ylim=(len(names) - 0.5, -0.5), xlim=(-0.22, most + 0.08), title=title)
+        said.append(f"{title}: mean {values.mean():.2f}, {right.sum()} of {len(values)} positive")
+    axes[len(axes) // 2].set_xlabel("more weight on the noun that fits  →   (green: the mean)")
+    show(
+        fig,
+        alt="For sixteen pairs of sentences, how much more the last word looks at the noun that fits. "
+        + "; ".join(said)
+        + ".",
+    )
+
+
+def rollout(tokens: Sequence[str], rolled: Any, moved: Any) -> None:
+    """The last row of a rollout beside how far the prediction moves where each token is replaced."""
+    fig, (left, right) = panels(2, width=9.6, height=3.2)
+    names = [_seen(token) for token in tokens]
+    for ax, values, colour, label, title in (
+        (left, rolled, "vermillion", "share of the last token", "Rollout: it all comes from the first token"),
+        (right, moved, "blue", "the prediction moves by (nats)", "Experiment: each token replaced in turn"),
+    ):
+        ax.bar(range(len(names)), values, color=COLOURS[colour], width=0.65)
+        ax.set_xticks(range(len(names)), names)
+        ax.grid(False, axis="x")
+        ax.margins(y=0.15)
+        ax.set(ylabel=label, title=title)
+        for at, value in enumerate(values):
+            ax.text(at, value, f"{value:.2f}" if ax is left else f"{value:.1f}", ha="center", va="bottom", fontsize=9)
+    shares, far = (
+        ", ".join(f"{name} {value:.2f}" for name, value in zip(names, values, strict=True))
+        for values in (rolled, moved)
+    )
+    show(fig, alt=f"Rollout: {shares}. How far the prediction moves where a token is replaced, in nats: {far}.")

@@ -1,0 +1,1094 @@
+# %% [markdown]
+# # 18 · Reading heads
+#
+# **What does a head do in a trained model, and how do we find out?**
+#
+# **Before this lesson:** lesson 07 (heads), lesson 09 (the block) and lesson 10 (the language model, its loss).
+# Lessons 08 and 17 explain the parts of the second model; you can follow without them.
+#
+# The course began with a sentence: "The animal didn't cross the street because it was too tired." What is *it*? A
+# famous picture from 2017 answers with a head that looks from *it* to *animal*. Such pictures are easy to make and
+# easy to believe. In this lesson you make them for two models: the one that you trained in lesson 10, and an open one
+# with 270 heads. For each picture you then ask what it really shows.
+
+# %% role="given"
+import functools
+import itertools
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
+
+# %% role="demo"
+figures.machine.draw(lit=("weights", "blend", "output"), title="Where a head looks, and what it brings back")
+
+# %% [markdown]
+# The weights say where a head looks, and a picture of them shows no more than that. What the head brings back is a second
+# question, and what the model does with it is a third. We take them in this order.
+#
+# ## Two models to read
+#
+# The first model is small: lesson 10's language model of single characters, with two blocks of four heads. Here it is
+# once more, and its attention keeps its weights, so that we can look at them.
+
+# %% role="given"
+class CausalHeads(nn.Module):
+    """Lesson 09's attention, by its names. Of its last call it keeps x and the weights (B, H, T, T)."""
+
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv, self.proj = nn.Linear(d_model, 3 * d_model, bias=False), nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, x):
+        q, k, v = (part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+        weights = torch.softmax((q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(future, -torch.inf), dim=-1)
+        self.x, self.weights = x.detach(), weights.detach()
+        return self.proj((weights @ v).transpose(1, 2).flatten(2))
+
+# %% role="given"
+class Small(nn.Module):
+    """Lesson 10's model, by its names. maps: ids (B, T) → the weights (B, H, T, T) of each block."""
+
+    def __init__(self, vocabulary, d=128, num_heads=4, layers=2, max_len=64):
+        super().__init__()
+        self.token, self.position = nn.Embedding(vocabulary, d), nn.Embedding(max_len, d)
+        self.blocks = nn.ModuleList(nn.ModuleDict({
+            "ln1": nn.LayerNorm(d), "attn": CausalHeads(d, num_heads), "ln2": nn.LayerNorm(d),
+            "mlp": nn.Sequential(nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d)),
+        }) for _ in range(layers))
+        self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, vocabulary, bias=False)
+
+    def forward(self, ids):
+        x = self.token(ids) + self.position(torch.arange(ids.shape[1]))
+        for block in self.blocks:
+            x = x + block.attn(block.ln1(x))
+            x = x + block.mlp(block.ln2(x))
+        return self.head(self.norm(x))
+
+    def maps(self, ids):
+        self(ids)
+        return [block.attn.weights for block in self.blocks]
+
+
+def next_token_loss(logits, ids):
+    """Lesson 10's loss: the mean surprise, in nats, about the token that follows each position."""
+    return F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
+
+# %% [markdown]
+# Its weights come from the checkpoint that your training saved in lesson 10. The loss is on text that was held out there.
+
+# %% role="demo"
+from grader.data import heads, smollm2
+
+text = figures.language_model.reference_text()
+characters = sorted(set(text))
+held = text[9 * len(text) // 10 :][: 64 * 64]  # from the last tenth, which was held out
+windows = torch.tensor([characters.index(character) for character in held]).view(64, 64)
+torch.manual_seed(17)
+small = heads.trained(Small(len(characters)), figures.language_model.checkpoint())
+print(f"loss {next_token_loss(small(windows), windows):.2f} nats a character")
+
+# %% [markdown]
+# The second model is a real one: SmolLM2-135M-Instruct (Allal et al. 2025), 30 layers of 9 heads, trained on two
+# trillion tokens of text. Its weights are an extra of this course. Where they are missing, the next cell says how to
+# get them, and `measured` then takes an experiment's numbers from the course's own run.
+
+# %% role="demo"
+real = smollm2.load() if smollm2.available() else None
+run = heads.stored_run()
+measured = heads.measuring(run, fresh=real is not None)
+if real is None:
+    print(smollm2.how_to_get(), "Until then, all numbers and figures of this model come from the course's own run.")
+
+# %% [markdown]
+# The next two code cells are the whole forward pass of that model. RMSNorm takes the place of LayerNorm, positions
+# become rotations (lesson 08: neighboring pairs, base 100,000), three query heads share one key-value head, the small
+# network has a gate, and the table of tokens is used a second time at the output. First, the parts.
+
+# %% role="given"
+def rms(x, weight, eps):
+    return x / torch.sqrt((x * x).mean(dim=-1, keepdim=True) + eps) * weight
+
+
+def turned(x, base):
+    """RoPE in neighboring pairs. x: (..., T, d)."""
+    angles = torch.arange(x.shape[-2])[:, None] * base ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack([a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], dim=-1).flatten(-2)
+
+
+def attend(of, y, c):
+    """The weights (B, H, T, T) and values (B, H, T, d_head) of a layer whose input, normalized, is y (B, T, d_model)."""
+    q, k, v = (F.linear(y, of(f"attn.w_{name}")).unflatten(-1, (-1, c.d_model // c.heads)).transpose(1, 2) for name in "qkv")
+    k, v = (each.repeat_interleave(c.heads // c.kv_heads, dim=1) for each in (k, v))
+    scores = turned(q, c.base) @ turned(k, c.base).mT / math.sqrt(q.shape[-1])
+    future = torch.ones(y.shape[1], y.shape[1], dtype=torch.bool).triu(1)
+    return torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1), v
+
+# %% [markdown]
+# And now all layers. With `without` you silence single heads: what they have found is set to 0 before the output
+# projection, or to what you name instead.
+
+# %% role="given"
+def read(model, ids, without=(), instead=None, layers=None, x=None):
+    """Reads ids (B, T). without: (layer, head) pairs to silence. instead: (L, H, d_head), what they find then, or 0.
+
+    layers: a range of them, by default all; where it does not begin at 0, x is what stands in front of it.
+    Returns weights (B, L, H, T, T), values, found = weights @ values (B, L, H, T, d_head), and x (B, T, d_model) at the end.
+    """
+    w, c, seen = model.weights, model.config, []
+    heads.must_exist(without, c.layers, c.heads)
+    x = w["token.weight"][ids] if x is None else x
+    for layer in layers or range(c.layers):
+        of = lambda name, layer=layer: w[f"blocks.{layer}.{name}.weight"]
+        weights, values = attend(of, rms(x, of("attn_norm"), c.eps), c)
+        found = weights @ values
+        gone = [head for where, head in without if where == layer]
+        found[:, gone] = 0 if instead is None else instead[layer, gone][:, None]
+        x = x + F.linear(found.transpose(1, 2).flatten(2), of("attn.w_o"))
+        y = rms(x, of("mlp_norm"), c.eps)
+        x = x + F.linear(F.silu(F.linear(y, of("mlp.gate"))) * F.linear(y, of("mlp.up")), of("mlp.down"))
+        seen.append((weights, values, found))
+    return SimpleNamespace(x=x, **dict(zip(("weights", "values", "found"), (torch.stack(each, dim=1) for each in zip(*seen)))))
+
+
+def logits_of(model, x):
+    return F.linear(rms(x, model.weights["norm.weight"], model.config.eps), model.weights["token.weight"])
+
+# %% [markdown]
+# Before we read its heads, we ask it for a capital.
+
+# %% role="demo"
+def capital():
+    x = read(real, torch.tensor([real.encode("The capital of France is")])).x[0, -1]
+    shares, ids = logits_of(real, x).softmax(dim=-1).topk(5)
+    return {"token": [real.token(i) for i in ids.tolist()], "share": shares}
+
+
+answer = measured("capital", capital)
+print(*answer["token"], answer["share"].round(3))
+assert answer["token"][0] == " Paris" and answer["share"][0] > 0.5
+
+# %% [markdown]
+# ## The token before
+#
+# The simplest thing that a head can do is to look one token back. In lesson 03 you built such a head by hand. Do
+# trained models have them? A picture can suggest it; a **score** lets us compare 270 heads. Take these weights of three
+# tokens:
+#
+# | | token 0 | token 1 | token 2 |
+# |---|---|---|---|
+# | **token 0** | 1 | 0 | 0 |
+# | **token 1** | 0.9 | 0.1 | 0 |
+# | **token 2** | 0.2 | 0.7 | 0.1 |
+#
+# Token 1 gives 0.9 to the token before it, token 2 gives 0.7, and token 0 has none before it. The score is the mean
+# of the two, 0.8.
+
+# %% [markdown]
+# @exercise previous_token_score
+#
+# `weights` (B, H, T, T), causal, T ≥ 2 → (H,)
+#
+# ```text
+# for each head h:
+#     the mean of weights[b, h, i, i − 1] over all b and all i from 1 to T − 1
+# ```
+
+# %% role="exercise" exercise="previous_token_score"
+def previous_token_score(weights: torch.Tensor) -> torch.Tensor:
+    """The mean weight of each head on the token just before.
+
+    weights: (B, H, T, T), causal, T ≥ 2. Returns: (H,).
+    """
+    # region solution
+    if weights.shape[-1] < 2:
+        raise ValueError("a single token has none before it: T is at least 2")
+    back = weights.diagonal(offset=-1, dim1=-2, dim2=-1)  # (B, H, T − 1)
+    return back.mean(dim=(0, -1))
+    # endregion
+
+# %% role="check" exercise="previous_token_score"
+check(previous_token_score)
+
+# %% [markdown]
+# First your own model, with scores over the 64 windows of held-out text. Rows are the characters that look, columns
+# those that are looked at.
+
+# %% role="payoff" exercise="previous_token_score"
+if passed(previous_token_score):
+    back = torch.stack([previous_token_score(maps) for maps in small.maps(windows)])  # (blocks, heads)
+    block, head = divmod(back.argmax().item(), 4)
+    passage = text[(at := text.find("must be an iterable")) : at + 19]
+    maps = small.maps(torch.tensor([[characters.index(c) for c in passage]]))
+    figures.reading_heads.grid([each[0].numpy() for each in maps], list(passage), back)
+
+# %% [markdown]
+# In the course's copy, head {{ head; back[block, it] == back.max() }} of block {{ block }} gives
+# {{ back.max():.0%; it > 0.5 }} of its weight to the character
+# before: a diagonal line below the main one. Which head takes this role differs from training to training.
+#
+# Now the real model. It reads the three sentences of the course (`maps_of` keeps the maps of all 270 heads) and, for
+# the scores, a longer text.
+
+# %% role="demo" tags=["nbval-check-output"]
+SENTENCES = ("The animal didn't cross the street because it was too tired",
+             "The animal didn't cross the street because it was too wide",
+             "The cat sat on the mat because it was comfortable")
+
+
+def all_maps():
+    ids = [real.encode(text) for text in SENTENCES]
+    tokens = {f"tokens {i}": [real.token(t) for t in each] for i, each in enumerate(ids)}
+    return tokens | {f"weights {i}": read(real, torch.tensor([each])).weights[0] for i, each in enumerate(ids)}
+
+
+found = measured("maps", all_maps)
+maps_of = {text: (list(found[f"tokens {i}"]), found[f"weights {i}"]) for i, text in enumerate(SENTENCES)}
+print("layers, heads, tokens, tokens:", *(weights.shape for _, weights in maps_of.values()))
+
+# %% role="payoff" exercise="previous_token_score"
+if passed(previous_token_score):
+    def looking_back():
+        weights = read(real, torch.tensor([real.encode(heads.PROSE)])).weights
+        return {"score": previous_token_score(weights.flatten(1, 2)).view(30, 9)}
+
+    score = measured("looking back", looking_back)["score"]  # (layers, heads)
+    figures.reading_heads.all_heads(score, "Weight on the token before, for each head of SmolLM2-135M", most=4)
+    assert divmod(score.argmax(), 9) == (16, 0) and (score > 0.6).sum() >= 3 and np.median(score) < 0.1
+
+# %% [markdown]
+# Most heads give next to nothing to the token before: half of them have a score below {{ np.median(score):.2f }}. A
+# few do little else. The strongest is head 0 of layer 16, which we shall call 16.0, with {{ score[16, 0]:.2f }}. Here
+# it is on the first sentence. If your notebook can show widgets, browse a while, for example in layers 5, 13 and 23.
+
+# %% role="payoff" exercise="previous_token_score"
+if passed(previous_token_score):
+    figures.reading_heads.explorer(maps_of, layer=16, head=0)
+
+# %% [markdown]
+# ## Where the weight goes when a head finds nothing
+#
+# If you try other heads, you see the same picture again and again: not a diagonal, but a bright first column.
+
+# %% [markdown]
+# @predict
+#
+# "The animal didn't cross the street because it was too tired." On average over all 270 heads and all later tokens, how
+# much of the weight lies on the first token, *The*?
+#
+# - **A** about 5 %: it is a word without much meaning
+# - **B** about 20 %: the causal mask lets every token see it
+# - **C** about 65 %
+#
+# @answer
+#
+# **C**: {{ sink.mean():.0% }}. It has nothing to do with *The*: when we begin the sentence with *Paris*, *seven*, *(* or
+# *Although*, more than half of the weight lies on that token.
+#
+# @wrong
+#
+# If you said B, you thought of weights spread evenly over what can be seen. That gives {{ even:.0%; it < sink.mean() }}. If you said A, you
+# took weight for importance, and that is the mistake that this lesson is about.
+
+# %% role="payoff" exercise="previous_token_score"
+if passed(previous_token_score):
+    def sinks():
+        seen = read(real, torch.tensor([real.encode(SENTENCES[0])]))
+        others = [torch.tensor([real.encode(start + SENTENCES[0][3:])]) for start in ("Paris", "seven", "(", "Although")]
+        lengths = seen.values.norm(dim=-1)[0]  # (layers, heads, tokens)
+        return {"weight": seen.weights[0, :, :, 1:, 0].mean(dim=(1, 2)),
+                "other": [read(real, ids).weights[..., 1:, 0].mean() for ids in others],
+                "length": (lengths[..., 0] / lengths[..., 1:].mean(dim=-1)).median(dim=1).values}
+
+    found, even = measured("sinks", sinks), np.mean([1 / (i + 1) for i in range(1, 12)])
+    sink, length = found["weight"], found["length"]
+    figures.reading_heads.sinks(sink, length)
+    assert 0.6 < sink.mean() < 0.7 and found["other"].min() > 0.5 and np.median(length) < 0.4
+
+# %% [markdown]
+# The weights of a row have to sum to 1 (lesson 02), even where a head finds nothing that it looks for. The usual
+# explanation: trained models learn to put the rest on a token that every row can see, the first one, and to give it a
+# value that adds little. Here, in the median layer, its value vector is {{ np.median(length):.2f }} times as long as
+# the others. This is the **attention sink** (Xiao et al. 2024; lessons 12 and 16). For reading heads it means that
+# weight on the first token mostly says *nothing here*.
+#
+# ## What followed the last time
+#
+# A text mentions a "Dr. Kowalczyk", and two pages later it says "Dr. Kow". A language model can go on, even if it
+# never met the name in training: it copies from the context. Elhage et al. (2021) found a head that looks for an
+# earlier occurrence of the *current* token and takes what came **after** it. They called it an **induction head**.
+#
+# To find such heads we need a text in which nothing else can help: random tokens, written twice. Take the sequence
+# A B C A B C, with period 3. Token 3 is an A. The previous A is token 0, and after it came the B, token 1. In general,
+# the previous occurrence of token i is at i − period, and what followed it is at i − period + 1.
+
+# %% [markdown]
+# @exercise induction_score
+#
+# `weights` (B, H, T, T) on a sequence that repeats with this period, `period` ≥ 1, T > period → (H,)
+#
+# ```text
+# for each head h:
+#     the mean of weights[b, h, i, i − period + 1] over all b and all i from period to T − 1
+# ```
+#
+# A score of 1 means: all the weight lies on the token after the previous occurrence.
+
+# %% role="exercise" exercise="induction_score"
+def induction_score(weights: torch.Tensor, period: int) -> torch.Tensor:
+    """The mean weight of each head on the token that followed the current one's previous occurrence.
+
+    weights: (B, H, T, T) on a sequence that repeats with this period, T > period ≥ 1. Returns: (H,).
+    """
+    # region solution
+    if not 1 <= period < weights.shape[-1]:
+        raise ValueError(f"period {period} with T = {weights.shape[-1]}: it is at least 1 and less than T")
+    i = torch.arange(period, weights.shape[-1], device=weights.device)  # the rows that have an earlier occurrence
+    return weights[:, :, i, i - period + 1].mean(dim=(0, 2))
+    # endregion
+
+# %% role="check" exercise="induction_score"
+check(induction_score)
+
+# %% [markdown]
+# A score is only as good as the test behind it. Here is a trap. We train the small model with a single layer of one
+# head, on random sequences that always repeat after **ten** tokens.
+
+# %% role="payoff" exercise="induction_score"
+if passed(induction_score):
+    def repeated(count, period, t=20):
+        """ids (count, t): random tokens, the same again after `period`."""
+        return torch.randint(24, (count, period)).repeat(1, -(-t // period))[:, :t]
+
+    torch.manual_seed(1)
+    one_layer = Small(24, d=64, num_heads=1, layers=1, max_len=20)
+    optimizer = torch.optim.Adam(one_layer.parameters(), lr=4e-3)
+    for _ in range(200):
+        ids = repeated(64, 10)
+        loss = next_token_loss(one_layer(ids)[:, 10:], ids[:, 10:])  # only where the text has begun to repeat
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    one_layer.requires_grad_(False)
+
+# %% [markdown]
+# @predict
+#
+# After training at period 10, this model predicts nearly every next token of the second copy. Has it learned to look
+# for the previous occurrence? What will it do with sequences that repeat after 8 or 13 tokens?
+#
+# @answer
+#
+# No, and at other periods it fails. At period 10 its score is {{ scores[4]:.2f }}, at period 13 {{ scores[7]:.2f }}. It
+# has learned "look nine places back", and for that the position vectors are enough; it need not compare any tokens. (We
+# trained it from four seeds, each time with the same result.)
+#
+# @wrong
+#
+# If you said that it works for every period, you took a high score as proof of the mechanism that the score is named
+# after. A test at one fixed period cannot tell the two apart.
+
+# %% role="payoff" exercise="induction_score"
+if passed(induction_score):
+    torch.manual_seed(2)
+    tests = {period: repeated(64, period) for period in range(6, 15)}
+    scores = [induction_score(one_layer.maps(ids)[0], period).item() for period, ids in tests.items()]
+    logits = one_layer(tests[10])
+    right = (logits[:, 10:-1].argmax(dim=-1) == tests[10][:, 11:]).float().mean().item()
+    figures.reading_heads.cheat(scores, {period: one_layer.maps(tests[period])[0][0, 0].numpy() for period in (10, 13)})
+    assert right > 0.98 and scores[4] > 0.5 > 5 * max(scores[:3] + scores[6:])
+
+# %% [markdown]
+# (The rows before the first repetition, and the last row, are noise: training asked nothing of them.)
+#
+# So we test the real model at random periods. Each sequence of random tokens stands there twice.
+
+# %% role="payoff" exercise="induction_score"
+if passed(induction_score):
+    draws = torch.Generator().manual_seed(17)
+    lengths = torch.randint(14, 34, (3,), generator=draws).tolist()
+    halves = [torch.randint(1000, 40_000, (2, period), generator=draws) for period in lengths]
+
+    def copying(without=(), instead=None):
+        """(layers, heads) induction scores; the mean loss in each copy, in nats a token."""
+        each = []
+        for half in halves:
+            ids, period = torch.cat([half, half], dim=1), half.shape[1]
+            seen = read(real, ids, without, instead)
+            loss = F.cross_entropy(logits_of(real, seen.x[:, :-1]).mT, ids[:, 1:], reduction="none")
+            score = induction_score(seen.weights.flatten(1, 2), period).view(30, 9)
+            each.append((score, loss[:, : period - 1].mean(), loss[:, period:].mean()))
+        return {name: torch.stack(of).mean(dim=0) for name, of in zip(("score", "first", "second"), zip(*each))}
+
+# %% role="payoff" exercise="induction_score"
+if passed(induction_score):
+    whole = measured("copying", copying)
+    induction = whole["score"]
+    figures.reading_heads.all_heads(induction, "Induction score of each head, at random periods", most=6)
+    assert whole["first"] > 11 > 4 > whole["second"] and 5 <= (induction > 0.5).sum() <= 9 and np.median(induction) < 0.03
+    assert np.argwhere(induction > 0.5)[:, 0].min() == 17, np.argwhere(induction > 0.5)
+
+# %% [markdown]
+# The first copy cannot be guessed, and costs {{ whole["first"]:.1f }} nats a token. (Guessing evenly among all 49,152
+# tokens would cost only ln 49,152 = 10.8. The model expects text.) The second costs {{ whole["second"]:.1f }}: the
+# model copies. Of 270 heads, {{ (induction > 0.5).sum() }} have a score above ½, all of them in layer 17 or later, and
+# half of all heads score below {{ np.median(induction):.2f }}. Here is one of them on twelve random words, written
+# twice, next to 16.0:
+
+# %% role="payoff" exercise="induction_score"
+if passed(induction_score):
+    def words():
+        ids = real.encode(" lamp river seven cold window paper goat north sugar bell dust ladder") * 2
+        weights = read(real, torch.tensor([ids])).weights[0]
+        return {"token": [real.token(i) for i in ids], "16.0": weights[16, 0], "17.4": weights[17, 4]}
+
+    example = measured("words", words)
+    figures.reading_heads.pair(example["token"], {"16.0 looks at the token before": example["16.0"],
+                                              "17.4 looks at what followed the last time": example["17.4"]})
+    assert induction_score(torch.tensor(example["17.4"])[None, None], 12).item() > 0.5
+
+# %% [markdown]
+# In the first copy there is nothing to find, and 17.4 leaves its weight on the sink. In the second copy, from the third
+# word on, most of its weight lies on the word that followed the last time.
+#
+# How can a head know what *followed*? A head finds a token by its key. If the key at *window* were made from that
+# token alone, it could not say that *cold* came before it. An earlier head has to bring that in, and this is the job
+# of a previous-token head. In the account of
+# Elhage et al. (2021) and Olsson et al. (2022), a head of layer 16 writes something of *cold* into the vector at *window*,
+# and in layer 17 the second *cold* asks "who has *cold* before it?", and *window* answers. What the head writes we do
+# not test here; whether it is needed, we do. To find
+# the place by its content takes two heads in two layers, and the trap's model had one layer.
+
+# %% role="demo"
+figures.reading_heads.chain()
+
+# %% [markdown]
+# That is a claim about causes, and a picture cannot prove it. An experiment can: take head 16.0 away, and see what
+# becomes of the others. As controls, take away all eight *other* heads of layer 16 at once, or 11.1, the second
+# strongest previous-token head.
+
+# %% [markdown]
+# @predict
+#
+# We set what 16.0 finds to zero, one head of 270. What happens to the loss in the second copy, {{ whole["second"]:.1f }}
+# nats?
+#
+# - **A** nothing to speak of: one head of 270
+# - **B** it rises by a nat or so
+# - **C** it more than doubles
+#
+# @answer
+#
+# **C**: {{ loss_without["16.0"]:.1f }} nats. And the induction heads of layer 17, which we did not touch, stop
+# working: the score of 17.4 falls from {{ induction[17, 4]:.2f }} to {{ after[17, 4]:.2f }}.
+#
+# @wrong
+#
+# If you said A: most heads are like that. But heads build on heads, and a chain ends where a link is missing.
+
+# %% role="payoff" exercise="induction_score"
+if passed(induction_score):
+    TAKEN = {"16.0": [(16, 0)], "the other eight of layer 16": [(16, head) for head in range(1, 9)], "11.1": [(11, 1)]}
+    ablated = {name: measured(f"copying without {name}", lambda gone=gone: copying(gone)) for name, gone in TAKEN.items()}
+    loss_without = {"nothing": whole["second"]} | {name: found["second"] for name, found in ablated.items()}
+    after, control = ablated["16.0"]["score"], ablated["the other eight of layer 16"]["score"]
+    figures.reading_heads.taken_away(loss_without, induction, after)
+    with_mean = measured("16.0 at its mean", lambda: copying(
+        [(16, 0)], instead=read(real, halves[0]).found[:, :, :, 1:].mean(dim=(0, 3))))["second"]
+    assert min(with_mean, loss_without["16.0"]) > 2 * whole["second"] and loss_without["11.1"] < whole["second"] + 0.5
+    assert loss_without["the other eight of layer 16"] < whole["second"] + 1
+    assert min(induction[17, 3:6].min(), control[17, 3:6].min()) > 0.5 > 5 * after[17, 3:6].max()
+
+# %% [markdown]
+# It is not that layer 16 was damaged. Without its other *eight* heads the loss is
+# {{ loss_without["the other eight of layer 16"]:.1f }} nats, and the score of 17.4 is still {{ control[17, 4]:.2f }}.
+# Nor is it enough to be a previous-token head: without 11.1 the loss is {{ loss_without["11.1"]:.1f }}. (We tried three
+# more draws of random tokens. Each time the loss more than doubled without 16.0, and rose by less than a nat without the
+# other eight.)
+#
+# Removing heads is called **ablation**. To set what a head finds to 0 is a choice, and later layers may never have
+# seen a 0 there. In **mean ablation** the head finds its own mean over many tokens instead, the same in every row. Here
+# that makes little difference: the loss is {{ with_mean:.1f }} nats.
+#
+# This is the strongest kind of evidence in this lesson. A map suggested a mechanism, the mechanism predicted what an
+# intervention would do, the intervention did it, and a larger one next door did not.
+#
+# ## What a head adds
+#
+# A head brings back a blend of values. What of it reaches the residual path? Multi-head attention lays the heads'
+# results side by side and multiplies by one matrix. Take two heads of one number each, with the results 2 and 3, and
+#
+# $$W_O = \begin{pmatrix} 1 & 4 \\ 2 & 5 \end{pmatrix}, \qquad
+# W_O \begin{pmatrix} 2 \\ 3 \end{pmatrix} = \begin{pmatrix} 1\cdot 2 + 4\cdot 3 \\ 2\cdot 2 + 5\cdot 3 \end{pmatrix}
+# = \underbrace{2 \begin{pmatrix} 1 \\ 2 \end{pmatrix}}_{\text{head 0 adds}}
+# + \underbrace{3 \begin{pmatrix} 4 \\ 5 \end{pmatrix}}_{\text{head 1 adds}}
+# = \begin{pmatrix} 14 \\ 19 \end{pmatrix}$$
+#
+# A matrix times a long vector is the sum, over slices of that vector, of the matching columns times the slice. So the
+# output of attention *is* a sum over heads (Elhage et al. 2021), and each term can be looked at by itself.
+
+# %% [markdown]
+# @exercise head_contributions
+#
+# `module` an attention with lesson 09's contract (`num_heads`, `qkv`, `proj`), in eval mode; `x` (B, T, d_model) → (B, num_heads, T,
+# d_model)
+#
+# ```text
+# for each head h:
+#     found    softmax(causal scores of head h) · its values                     (B, T, d_head)
+#     result   found, multiplied by those columns of proj.weight that meet head h  (B, T, d_model)
+# the sum over the heads is module(x)
+# ```
+#
+# The module and x stay as they are. From scratch: without `F.scaled_dot_product_attention` and its like. Take the wrong
+# columns, or the weight transposed, and the shape is still right: only the sum tells (goodfire-ai/causalab#61).
+
+# %% role="exercise" exercise="head_contributions"
+def head_contributions(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """What each head of a causal attention adds to its result.
+
+    module: lesson 09's attention, in eval mode. x: (B, T, d_model).
+    Returns: (B, num_heads, T, d_model), whose sum over heads is module(x).
+    """
+    # region solution
+    heads, t = module.num_heads, x.shape[1]
+    with torch.no_grad():
+        q, k, v = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in module.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        future = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
+        weights = torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1)
+        slices = module.proj.weight.unflatten(1, (heads, -1))  # (d_model, heads, d_head): each head's columns
+        return torch.einsum("bhtc,dhc->bhtd", weights @ v, slices)
+    # endregion
+
+# %% role="check" exercise="head_contributions"
+check(head_contributions)
+
+# %% [markdown]
+# ### A model without one of its heads
+#
+# Which of its eight heads does your own model need? And can we tell from the length of what a head adds? A head is
+# removed in front of `proj`, where the heads' results still lie side by side. The model must be whole again afterwards:
+# whoever forgets that measures every later head in a model that lacks this one.
+
+# %% [markdown]
+# @exercise loss_without_head
+#
+# `model` a language model with lesson 10's contract, `ids` (B, T), `layer` and `head` counted from 0 → a float: `next_token_loss` of the
+# model while this one head adds nothing.
+#
+# - A head's part is its slice of what enters `model.blocks[layer].attn.proj`, which attention calls as a module.
+#   `attn.num_heads` tells how many heads there are.
+# - With `mean=True` it adds, at every token, its own mean over all batch rows and tokens of these ids.
+# - A layer or head that does not exist raises ValueError; negative numbers do not count from the end.
+# - The model is left as it was: weights, hooks and mode, also where its call raises.
+#
+# The notebook's `next_token_loss(logits, ids)` is lesson 10's. The check brings models of its own.
+
+# %% role="exercise" exercise="loss_without_head"
+def loss_without_head(model: nn.Module, ids: torch.Tensor, layer: int, head: int, mean: bool = False) -> float:
+    """The loss of a language model, in nats a token, while one of its heads adds nothing.
+
+    ids: (B, T). mean: the head adds its mean over these ids in place of nothing.
+    Raises: ValueError for a layer or head that does not exist.
+    """
+    # region solution
+    if not 0 <= layer < len(model.blocks):
+        raise ValueError(f"layer {layer}: there are {len(model.blocks)}, counted from 0")
+    attention = model.blocks[layer].attn
+    if not 0 <= head < attention.num_heads:
+        raise ValueError(f"head {head}: there are {attention.num_heads}, counted from 0")
+
+    def without(module, args):
+        found = args[0].clone().unflatten(-1, (attention.num_heads, -1))  # (B, T, H, d_head)
+        part = found[:, :, head]
+        found[:, :, head] = part.mean(dim=(0, 1)) if mean else 0
+        return (found.flatten(-2),)
+
+    handle = attention.proj.register_forward_pre_hook(without)
+    try:
+        with torch.no_grad():
+            return next_token_loss(model(ids), ids).item()
+    finally:
+        handle.remove()
+    # endregion
+
+# %% role="check" exercise="loss_without_head"
+check(loss_without_head)
+
+# %% [markdown]
+# Here are all eight heads, each removed in turn, and beside it the mean length of what it adds, from your
+# `head_contributions`.
+
+# %% role="payoff" exercise="loss_without_head"
+if passed(loss_without_head) and passed(head_contributions):
+    all_there = next_token_loss(small(windows), windows).item()
+    eight = list(itertools.product(range(2), range(4)))
+    needed, with_its_mean = ({each: loss_without_head(small, windows, *each, mean) for each in eight} for mean in (False, True))
+    parts = [head_contributions(block.attn, block.attn.x) for block in small.blocks]  # each (B, H, T, d_model)
+    lengths = torch.stack([each.norm(dim=-1).mean(dim=(0, 2)) for each in parts]).flatten().tolist()
+    figures.reading_heads.needed({f"{i}.{h}": value for (i, h), value in needed.items()}, all_there, lengths)
+    worst = max(needed, key=needed.get)
+
+# %% [markdown]
+# In the course's copy the loss rises from {{ all_there:.2f; it < needed[worst] - 0.3 }} to
+# {{ needed[worst]:.2f; it > all_there + 0.3 }} nats without head
+# {{ worst[0]; needed[worst] == max(needed.values()) }}.{{ worst[1] }}, which gives {{ back[worst]:.0%; it > 0.5 }} of its
+# weight to the character before, and to {{ with_its_mean[worst]:.2f; it > all_there + 0.3 }} with its mean in its place: what the model
+# misses is *which* character stood there. Most of the
+# others can be removed at a small cost, as Michel et al. (2019) found for far larger models. Length hints at that cost
+# and does not measure it: the longest contribution is {{ max(lengths) / min(lengths):.1f; it < 5 }} times as long
+# as the shortest, but the largest cost is
+# {{ (needed[worst] - all_there) / (min(needed.values()) - all_there):.0f; it > 10 }} times the smallest.
+#
+# A warning: a model without one of its heads is a model that nobody trained. The loss can rise by more than the head's
+# own work was worth, since later layers have never seen such vectors. It can also rise by less, since other heads can
+# step in (McGrath et al. 2023).
+#
+# ## The head that writes Paris
+#
+# On the residual path everything is added up: the last vector is the token's own, plus what each head and each small
+# network has added. The last norm divides this sum by one number. After that, the difference between the logits of
+# *Paris* and *London* is a dot product of the sum with one fixed vector. So each head has a direct share in it, in
+# logits: what it has found at the last token, times its columns of the output projection, times that vector. (What it
+# does by way of later layers is not counted.) Who says Paris?
+#
+# Some head always has the largest share, whatever we ask. So we choose the head on *France* alone, and keep four more
+# capitals to test it on.
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    LAND = {"France": "Paris", "Italy": "Rome", "Spain": "Madrid", "Germany": "Berlin", "Austria": "Vienna"}
+
+    def capitals(without=()):
+        seen = read(real, torch.tensor([real.encode(f"The capital of {country} is") for country in LAND]), without)
+        return seen, logits_of(real, seen.x[:, -1]), torch.tensor([real.encode(" " + city) for city in LAND.values()])
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    def shares():
+        w, (seen, logits, city), london = real.weights, capitals(), real.encode(" London")
+        direction = (w["token.weight"][city[:, 0]] - w["token.weight"][london]) * w["norm.weight"]
+        direction = direction / seen.x[:, -1].square().mean(dim=-1, keepdim=True).sqrt()  # as the last norm does
+        columns = torch.stack([w[f"blocks.{i}.attn.w_o.weight"].unflatten(1, (9, -1)) for i in range(30)])
+        share = torch.einsum("blhc,ldhc,bd->blh", seen.found[:, :, :, -1], columns, direction)
+        return {"share": share, "gap": logits.gather(1, city)[:, 0] - logits[:, london[0]],
+                "looks": seen.weights[:, *divmod(share[0].argmax().item(), 9), -1]}
+
+    said = measured("capitals", shares)
+    share, looks = said["share"], said["looks"]  # (5, layers, heads), in logits; (5, tokens), of the head chosen on France
+    figures.reading_heads.paris(share[0], said["gap"][0], ["The", "capital", "of", "France", "is"], looks[0])
+    assert divmod(share[0].argmax(), 9) == (23, 4) and share[0].max() > 0.5 * said["gap"][0] and looks[:, 3].min() > 0.85
+    assert [(each > each[23, 4]).sum() for each in share] == [0, 1, 0, 0, 0] and divmod(share[1].argmax(), 9) == (29, 1)
+
+# %% [markdown]
+# On *France* one head out of 270 stands out: 23.4 looks from *is* to *France* with {{ looks[0, 3]:.0% }} of its
+# weight, and adds {{ share[0].max():.1f }} logits to *Paris* over *London*. All parts together, for and against, come
+# to {{ said["gap"][0]:.1f }}. On the four capitals that did not choose it, it looks at the country with
+# {{ looks[1:, 3].min():.0% }} to {{ looks[1:, 3].max():.0% }}, and its share is again the largest of 270, but for
+# *Italy*: there 29.1 adds more.
+#
+# Now the ablation, on all five. As a control we remove each other head of layer 23, one at a time.
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    def chances(without=()):  # the probability of each capital (5,)
+        _, logits, city = capitals(without)
+        return logits.softmax(dim=-1).gather(1, city)[:, 0]
+
+    kept = measured("capitals without a head of layer 23", lambda: {
+        "whole": chances(), "without": torch.stack([chances([(23, head)]) for head in range(9)])})
+    figures.reading_heads.capitals(LAND, kept["whole"], kept["without"], 23, 4)
+    left = kept["without"] / kept["whole"]  # (9, 5): the part of the probability that is left
+    assert left.argmin(axis=0).tolist() == [4] * 5 and left[4].max() < 0.6 and np.delete(left, 4, axis=0).min() > 0.75
+
+# %% [markdown]
+# Without 23.4 the probability of *Paris* falls from {{ kept["whole"][0]:.2f }} to
+# {{ kept["without"][4, 0]:.2f; it < kept["whole"][0] / 2 }}. On
+# the other four, between {{ left[4, 1:].min():.0% }} and {{ left[4, 1:].max():.0% }} of the capital's probability is
+# left. Without any other head of the layer it is at least {{ np.delete(left, 4, axis=0).min():.0% }}, on every prompt.
+# Map, contribution and ablation agree, on prompts that had no say in the choice. Only then may we say what a head does:
+# in prompts of this form, 23.4 looks at the country and adds to its capital. In other texts we have not tried it.
+#
+# ## Rolling all layers into one
+#
+# That took three measurements for one head. Can we have the answer from all maps at once? Abnar and Zuidema (2020)
+# multiply the layers together: where token 5 of one layer reads token 3 of the layer below, and that token 3 has read
+# token 0, token 0 has a share in token 5. They let the residual path, on which a token stays what it is, count for half
+# of each layer. By hand, with two tokens and one head: layer 0 has the rows (1, 0) and (1, 0), layer 1 has the rows
+# (1, 0) and (½, ½). Half of each, plus half of the identity, gives A₀ and A₁:
+#
+# $$A_0 = \begin{pmatrix} 1 & 0 \\ \tfrac12 & \tfrac12 \end{pmatrix}, \quad
+# A_1 = \begin{pmatrix} 1 & 0 \\ \tfrac14 & \tfrac34 \end{pmatrix}, \quad
+# A_1 A_0 = \begin{pmatrix} 1 & 0 \\ \tfrac14 + \tfrac34 \cdot \tfrac12 & \tfrac34 \cdot \tfrac12 \end{pmatrix}
+# = \begin{pmatrix} 1 & 0 \\ 0.625 & 0.375 \end{pmatrix}$$
+
+# %% [markdown]
+# @exercise attention_rollout
+#
+# `layers` a list, first layer first, of weights (B, H, T, T) whose rows sum to 1 → (B, T, T)
+#
+# ```text
+# for each layer: A = ½ · (mean of the weights over the heads) + ½ · identity
+# result: A_last @ … @ A_first
+# ```
+#
+# Leave the list and its tensors unchanged.
+
+# %% role="exercise" exercise="attention_rollout"
+def attention_rollout(layers: list[torch.Tensor]) -> torch.Tensor:
+    """The layers' attention rolled into one table.
+
+    layers: weights (B, H, T, T), first layer first. Returns: (B, T, T), whose rows sum to 1.
+    Source: Abnar and Zuidema 2020, section 3.
+    """
+    # region solution
+    if not layers:
+        raise ValueError("there are no layers to roll up: the list is empty")
+    identity = torch.eye(layers[0].shape[-1], device=layers[0].device)
+    rolled = identity.expand(layers[0].shape[0], -1, -1)
+    for weights in layers:
+        mixed = 0.5 * weights.mean(dim=1) + 0.5 * identity
+        rolled = mixed @ rolled
+    return rolled
+    # endregion
+
+# %% role="check" exercise="attention_rollout"
+check(attention_rollout)
+
+# %% [markdown]
+# For *Paris* our three measurements point to *France*. What does rollout say? Beside it we put one more experiment: we
+# replace one token at a time by unrelated words, and measure how far the prediction moves (in nats, the
+# Kullback–Leibler divergence from the old prediction to the new one).
+
+# %% [markdown]
+# @predict
+#
+# "The capital of France is", once more. Rolled up over all thirty layers, how much of the last token comes from
+# *France*, and how much from *The*?
+#
+# @answer
+#
+# *The* gets {{ rolled[0]:.2f }}, *France* {{ rolled[3]:.0e }}. Token 0 can look only at itself, so a share that has
+# reached it never leaves, and each layer adds to it. Thirty layers that spread their weight evenly over the past
+# would already give it 0.999; the sink only speeds this up. In the experiment, *France* moves the prediction by
+# {{ moved[3]:.1f }} nats, and *The* by {{ moved[0]:.1f }}.
+#
+# @wrong
+#
+# If you said *France*, you answered another question: what the prediction depends on. Rollout counts weight on a value
+# that adds little as fully as any other. That 23.4 gives *France* {{ looks[0, 3]:.0% }} is, to rollout, one ninth of one
+# layer of thirty.
+
+# %% role="payoff" exercise="attention_rollout"
+if passed(attention_rollout):
+    def depends():
+        ids = torch.tensor(real.encode("The capital of France is"))
+        seen, others = read(real, ids[None]), [real.encode(word)[0] for word in (" table", " green", " seven", " house")]
+        before, moved = logits_of(real, seen.x[0, -1]).log_softmax(dim=-1), []
+        for place in range(len(ids)):
+            changed = ids.repeat(4, 1)
+            changed[:, place] = torch.tensor(others)
+            after = logits_of(real, read(real, changed).x[:, -1]).log_softmax(dim=-1)
+            moved.append((before.exp() * (before - after)).sum(dim=-1).mean())
+        return {"moved": moved, "weights": seen.weights[0].mean(dim=1, keepdim=True)}
+
+    found = measured("depends", depends)
+    layers = [torch.tensor(layer)[None] for layer in found["weights"]]  # thirty times (1, 1, 5, 5): the heads' mean
+    rolled, moved = attention_rollout(layers)[0, -1], found["moved"]
+    figures.reading_heads.rollout(["The", "capital", "of", "France", "is"], rolled, moved)
+    assert rolled[0] > 0.99 and moved[3] > 2 * moved[0] and abs(rolled.sum() - 1) < 1e-3
+
+# %% [markdown]
+# ## Break it on purpose: the published rollout
+#
+# A published implementation first sets the smallest weights to 0, nine tenths of them by default. Then it divides each
+# A by `a.sum(dim=-1)`, without `keepdim` (jacobgil/vit-explain#16), so that each *column* is divided by the sum of a
+# row. We do the same on our prompt. Each row of a rollout is a set of shares and has to sum to 1. What do these sum to?
+
+# %% role="payoff" exercise="attention_rollout"
+if passed(attention_rollout):
+    printed = torch.eye(5)
+    for weights in layers:
+        mean = weights.mean(dim=1)
+        mixed = (torch.where(mean < mean.quantile(0.9), 0, mean) + torch.eye(5)) / 2
+        printed = mixed / mixed.sum(dim=-1) @ printed  # keepdim=True is missing
+    sums = printed[0].sum(dim=-1)
+    print("rows sum to", [round(one, 2) for one in sums.tolist()])
+    assert (attention_rollout(layers)[0].sum(dim=-1) - 1).abs().max() < 1e-3 and sums.min() < 0.95
+
+# %% [markdown]
+# Without `keepdim` the rows are no longer shares: they sum to between {{ sums.min():.2f }} and {{ sums.max():.2f }}.
+# With it each row is divided by its own sum. No error is raised, and the heat map looks as plausible as before.
+
+# %% role="demo"
+explain("RL18")
+
+# %% [markdown]
+# ## What weights do not explain
+#
+# Are attention weights an explanation? Jain and Wallace (2019), *Attention is not Explanation*, found in text
+# classifiers that very different weights can give the same prediction. Wiegreffe and Pinter (2019), *Attention is not
+# not Explanation*, answered that weights changed by hand for one text do not make another *model*: one would have to
+# train a model that attends differently and predicts the same, and that is harder.
+#
+# This lesson's own numbers support both. 16.0 and 23.4 do what their maps show, on the inputs that we tried. The
+# rollout, made of weights alone, gives *The* everything and *France* nothing. To know which weights to trust, we needed
+# the interventions.
+#
+# ## What is *it*?
+#
+# One question is left, the first one of the course: in "The animal didn't cross the street because it was too tired",
+# what is *it*? One word decides: *too tired* is the animal, *too wide* is the street. The head that looks most from *it*
+# to *animal* is 13.8. Is this the picture of 2017?
+
+# %% [markdown]
+# @predict
+#
+# We read both sentences with the same model and compare the maps of 13.8. In which rows do they differ? (A row is the
+# token that looks.)
+#
+# - **A** in the row of *it*
+# - **B** in the rows of *it*, *was*, *too* and the last word
+# - **C** in the row of the last word alone
+#
+# @answer
+#
+# **C**, and the other rows are equal to the last bit. The mask is causal: when the model reads *it*, the word that
+# decides has not come yet. So no head of any causal model can resolve this *it* at the position of *it*. The famous
+# picture (Uszkoreit 2017) is from an encoder, which reads the whole sentence at once.
+#
+# @wrong
+#
+# If you said A, you read the sentence as someone who knows how it ends. If you said B: which of these tokens has seen
+# *tired*?
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    (tokens, tired), (other, wide) = maps_of[SENTENCES[0]], maps_of[SENTENCES[1]]
+    it, animal, street = tokens.index(" it"), tokens.index(" animal"), tokens.index(" street")
+    figures.reading_heads.pair(tokens, {"13.8, … too tired": tired[13, 8], "13.8, … too wide": wide[13, 8]}, [tokens, other])
+    assert np.array_equal(tired[:, :, :-1], wide[:, :, :-1]) and np.abs(tired[13, 8, -1] - wide[13, 8, -1]).max() > 0.1
+    assert divmod(tired[:, :, it, animal].argmax(), 9) == (13, 8)
+
+# %% [markdown]
+# From *it*, head 13.8 gives {{ tired[13, 8, it, animal]:.0% }} of its weight to *animal*, and exactly as much in the
+# sentence where *it* is the street. It makes the famous picture, and for one of the two sentences the picture is
+# wrong. We may say that 13.8 looks at a noun that *it* could mean, and not that it resolves *it*.
+#
+# ### Which way a head leans
+#
+# Is *it* resolved later, at the last word? From there a head sees the whole sentence. We read off how much weight goes
+# from the last word to each noun.
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    a = np.array([each[13, 8, -1, [animal, street]] for each in (tired, wide)], float).round(3)
+    print("from tired:", a[0], "from wide:", a[1])
+
+# %% [markdown]
+# | 13.8, from | to *animal* | to *street* | difference |
+# |---|---|---|---|
+# | *tired* | {{ a[0, 0]:.3f }} | {{ a[0, 1]:.3f }} | {{ a[0, 0] - a[0, 1]:.3f }} |
+# | *wide* | {{ a[1, 0]:.3f }} | {{ a[1, 1]:.3f }} | {{ a[1, 0] - a[1, 1]:.3f }} |
+#
+# In both sentences 13.8 looks at *animal* far more than at *street*, so a large weight tells us nothing here. What
+# counts is the change: the difference should be larger for *tired*, the word that fits the first noun. By how much it
+# is larger is how far the head **leans**. Here that is {{ a[0, 0] - a[0, 1]:.3f }} − {{ a[1, 0] - a[1, 1]:.3f }} =
+# −{{ a[1, 0] - a[1, 1] - a[0, 0] + a[0, 1]:.3f }}: negative, the wrong way.
+#
+# One pair proves nothing. So we read sixteen pairs of **twins**, sentences that differ only in the last word, such as
+# "The horse didn't cross the river because it was too weak", or "too deep". As a control we also read bare lists of the
+# same words, without an *it*: "a horse, to cross, a river, and too weak".
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    FORM = "The {0} didn't {1} the {2} because it was too {3}"
+
+    def readings(form):
+        """ids (32, T) of all twins, first with the adjective of the first noun; the nouns (32, 2)."""
+        texts = [form.format(one, verb, two, end) for one, verb, two, *ends in heads.TWINS for end in ends]
+        nouns = torch.tensor([[real.encode(" " + noun)[0] for noun in twin[0:3:2]] for twin in heads.TWINS for _ in range(2)])
+        return torch.tensor([real.encode(text) for text in texts]), nouns
+
+    def leaning(form):
+        """(16, layers, heads): how far each head leans in each pair."""
+        ids, nouns = readings(form)
+        one, two = ((ids == noun[:, None]).int().argmax(dim=1) for noun in nouns.T)  # their places
+        last, rows = read(real, ids).weights[:, :, :, -1], torch.arange(len(ids))
+        difference = last[rows, :, :, one] - last[rows, :, :, two]
+        return {"lean": difference[0::2] - difference[1::2]}
+
+    lean = measured("twins", lambda: leaning(FORM))["lean"]
+    listed = measured("list", lambda: leaning("a {}, to {}, a {}, and too {}"))["lean"]
+    assert abs(lean[0, 13, 8] - (a[0, 0] - a[0, 1] - a[1, 0] + a[1, 1])) < 2e-3 and lean[0, 13, 8] < 0
+
+# %% [markdown]
+# ### Chosen on one half, tested on the other
+#
+# With 270 heads and only sixteen pairs, some head will look good by luck. So we choose the best head on eight pairs
+# and test it on the other eight, for all 12,870 ways to split the sixteen.
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    splits = np.array([np.isin(range(16), half) for half in itertools.combinations(range(16), 8)])
+    on_half, on_other = (each @ lean.reshape(16, 270) / 8 for each in (splits, ~splits))  # (12870, 270)
+    best, each = on_half.argmax(axis=1), np.arange(len(splits))
+    on_half, on_other = on_half[each, best], on_other[each, best]
+    figures.reading_heads.splits(on_half, on_other)
+    assert np.bincount(best).argmax() == 13 * 9 + 8 and on_other.min() > 0 and 0.6 < on_other.mean() / on_half.mean() < 0.7
+
+# %% [markdown]
+# On average the chosen head leans by {{ on_half.mean():.2f }} on the half that chose it and by
+# {{ on_other.mean():.2f }} on the other. So about a third of its lead came from the choosing. The rest did not: in no
+# split does its mean on the other half point the wrong way. In {{ (best == 13 * 9 + 8).mean():.0% }} of the splits
+# the chosen head is our 13.8, which leans the wrong way on the course's own pair. (12,870 splits are still only
+# sixteen pairs.)
+#
+# Is any head right in all sixteen pairs? If heads were coins, thrown sixteen times each, we would expect such a coin
+# among 270 in about one of 240 experiments.
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    always = (lean > 0).all(axis=0)
+    steady, in_text, in_list = np.argwhere(always).tolist(), lean[:, always], listed[:, always]  # (16, 6)
+    figures.reading_heads.twins(lean, listed, heads.TWINS)
+    assert len(steady) == 6 and in_text.mean(axis=0).argmax() == steady.index([17, 0]) == 2
+    assert (in_list > 0).sum(axis=0).min() >= 13 and 0.5 < in_list.mean() / in_text.mean() < 1
+
+# %% [markdown]
+# Six are, and 17.0 leans the most. So at the last word there *are* heads that look at the noun that the adjective
+# fits. But a bare list has no *it* to resolve, and there each of the six still leans the right way in at least
+# {{ (in_list > 0).sum(axis=0).min() }} pairs. In the lists 17.0 leans
+# {{ in_list[:, 2].mean() / in_text[:, 2].mean():.0% }} as far as in the sentences, and the six together
+# {{ in_list.mean() / in_text.mean():.0% }}. That much needs no pronoun: it is only "tired goes with animals".
+#
+# ### Does the model need them?
+#
+# First, what does the model itself say? We add a question, "What was too tired? The …", and compare the odds of the
+# two nouns as the next word. How far do they shift from one twin to the other?
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    first = min(steady)[0]  # below this layer nothing will be removed: one reading serves all questions
+
+    @functools.cache
+    def question():
+        """The ids (32, T), the nouns (32, 2), and x in front of layer `first`."""
+        ids, nouns = readings(FORM + ". What was too {3}? The")
+        return ids, nouns, read(real, ids, layers=range(first)).x
+
+    def asked(without=()):
+        """(16, 2): by how many nats the answer favors the first noun, in both twins of each pair."""
+        ids, nouns, below = question()
+        x = read(real, ids, without, layers=range(first, 30), x=below).x
+        logits = logits_of(real, x[:, -1]).gather(1, nouns)  # (32, 2)
+        return {"odds": (logits[:, 0] - logits[:, 1]).view(16, 2)}
+
+    odds = measured("asked", asked)["odds"]
+    shift, both = odds[:, 0] - odds[:, 1], ((odds[:, 0] > 0) & (odds[:, 1] < 0)).sum()
+    print("nats:", shift.round(1))
+    assert (shift > 0).sum() >= 12 and both <= 5
+
+# %% [markdown]
+# The model knows something: the odds shift the right way in {{ (shift > 0).sum() }} of sixteen pairs, by
+# {{ shift.mean():.2f }} nats on average. It does not know enough: it answers both twins correctly in only {{ both }}
+# pairs. And the heads that looked so telling? We remove 17.0, then 13.8, then all six together. As a control we remove
+# six *other* heads of the same layers, in eight different choices: every other head of these layers goes once.
+
+# %% role="payoff" exercise="head_contributions"
+if passed(head_contributions):
+    left = {}
+    for name, gone in {"17.0": [(17, 0)], "13.8": [(13, 8)], "the six": steady}.items():
+        odds = measured(f"asked without {name}", lambda gone=gone: asked(gone))["odds"]
+        left[name] = (odds[:, 0] - odds[:, 1]).mean()
+
+    groups = [[(layer, (head + step) % 9) for layer, head in steady] for step in range(1, 9)]
+    odds = measured("six others", lambda: {"odds": torch.stack([asked(group)["odds"] for group in groups])})["odds"]
+    others = (odds[..., 0] - odds[..., 1]).mean(axis=-1)
+    print("without", {name: f"{value:.2f} nats" for name, value in left.items()}, "six others", others.round(2))
+    assert min(left.values()) > 0.9 * shift.mean() > others.mean() and left["the six"] > shift.mean()
+
+# %% [markdown]
+# The shift was {{ shift.mean():.2f }} nats. It is {{ left["17.0"]:.2f }} without 17.0, {{ left["13.8"]:.2f }} without
+# 13.8 and {{ left["the six"]:.2f }} without the six: the model hardly misses any of them. Without six others it is
+# {{ others.mean():.2f }} on average, from {{ others.min():.2f }} to {{ others.max():.2f }}. Those it misses a little.
+#
+# So the honest answer to the question of the course is this. In this model we found no head that resolves *it*. At
+# the position of *it* no head can, because of the mask. At the last word some heads do look at the right noun, but
+# the model does as well without them, even without six at once. Perhaps other heads resolve it, or step in when these
+# are gone. Perhaps the model only knows which words go together. This test cannot tell, and no map can.
+#
+# What would a yes look like? You have seen one: 23.4, chosen on one prompt and tested on others. Without it the model
+# lost much of the answer, and without any of its neighbors it kept most.
+
+# %% [markdown]
+# ## What we keep
+#
+# - A map shows where a head looks. A score compares heads, and is only as good as the test behind it.
+# - Weight on the first token is usually a sink: it says *nothing here*, and the value it fetches is short.
+# - Induction takes two heads: one that notes what came before, one that looks for that note. Test at random periods.
+# - The output of attention is a sum over heads, so each head's part can be measured and taken away.
+# - Map, contribution and ablation have to agree before we say what a head does. A head picked from 270 has to be
+#   tested on examples that were not used to pick it, and its ablation compared with that of its neighbors.
+#
+# | what | shape |
+# |---|---|
+# | weights of one layer | (B, num_heads, T, T) |
+# | previous-token score, induction score | (num_heads,) |
+# | what each head adds | (B, num_heads, T, d_model) |
+# | rollout | (B, T, T) |
+
+# %% [markdown]
+# @teaching
+#
+# ## What the lesson is for
+#
+# Learners leave able to measure what a head does in three ways (where it looks, what it adds, what is lost without it) and with the habit
+# of asking what else could make a score high. The opening question of the course gets its honest answer.
+#
+# ## Cut for 60 minutes
+#
+# Write `previous_token_score` and `induction_score`; show `head_contributions` solved. Leave out the rollout and the sixteen twins:
+# of *it*, show the two maps of 13.8 and the honest answer. Keep the removal of 16.0: it is the heart of the lesson.
+#
+# ## Cut for 90 minutes
+#
+# All exercises; read the twins together as a story about choosing and testing, without running the questions to the model.
+#
+# ## Mistakes to expect
+#
+# - previous_token_score PV4: For which row is there no token before? How many rows are left?
+# - previous_token_score PV1: In the table, is the token before to the left of the diagonal or to its right?
+# - induction_score IN1: You look at where the token stood before. What would help to guess the *next* one?
+# - induction_score IN3: Which is the first row whose token has occurred before?
+# - head_contributions HC1: `nn.Linear` computes x @ weight.T. With which axis of `proj.weight` do the heads' numbers meet?
+# - head_contributions HC2: How many of the numbers of your contribution are 0, and would the residual path see the same?
+# - loss_without_head LH2: Behind `proj`, which of the numbers came from head 1?
+# - loss_without_head LH10: What happens to your hook when the model raises an error?
+# - attention_rollout RL1: Which layer's table meets the input tokens first: the one on the left or the one on the right of the product?
+# - attention_rollout RL2: If no head of a layer looked at a token, would its vector be gone after that layer?
+#
+# ## To discuss
+#
+# - A colleague shows a map in which *it* looks at *animal* and says that the model understands pronouns. What do you ask for? (A good
+#   answer: the twin sentence; whether the model is causal; what the head does elsewhere; what is lost without it; on how many sentences
+#   the head was chosen, and on how many it was tested.)
+# - Why is "the loss rises without this head" not the same as "this head does that task"? (A good answer: the model has never been without
+#   it; later heads build on it; other heads may step in; removing anything may hurt; compare with heads of the same layer and other
+#   tasks.)
+#
+# ## On paper
+#
+# The sequence is x y z x y z x, T = 7. Which entries of a head's weights does `induction_score` average, and which would
+# `previous_token_score`? A head looks two places back wherever it can, at token 0 in row 1, and at itself in row 0. Compute both scores.
+# *Solution:* induction, period 3: rows 3 to 6, columns 1 to 4, each two places back, so the score is 1, and the head has read nothing.
+# Previous token: rows 1 to 6; only row 1 looks one back, so 1/6.

@@ -1,0 +1,583 @@
+"""Lesson 18: heads told apart, scored and rolled up, as learners write it."""
+
+_LOOP = """@torch.no_grad()
+def head_contributions(module, x):
+    B, T, C = x.shape
+    H = module.num_heads
+    d = C // H
+    q, k, v = module.qkv(x).split(C, dim=2)
+    allowed = torch.tril(torch.ones(T, T)) == 1
+    out = []
+    for h in range(H):
+        cut = slice(h * d, (h + 1) * d)
+        s = q[..., cut] @ k[..., cut].transpose(1, 2) / d ** 0.5
+        s = s.masked_fill(~allowed, float("-inf"))
+        found = F.softmax(s, dim=-1) @ v[..., cut]
+        out.append(found @ module.proj.weight[:, cut].T)
+    return torch.stack(out, dim=1)
+"""
+
+_PADDED = """def head_contributions(module, x):
+    B, T, C = x.shape
+    H = module.num_heads
+    with torch.no_grad():
+        qkv = module.qkv(x).view(B, T, 3, H, C // H).permute(2, 0, 3, 1, 4)
+        q, k, v = qkv[0], qkv[1], qkv[2]
+        att = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
+        att = att.masked_fill(torch.triu(torch.ones(T, T, dtype=torch.bool), diagonal=1), float("-inf"))
+        y = F.softmax(att, dim=-1) @ v
+        placed = torch.zeros(B, H, T, C)
+        for h in range(H):
+            placed[:, h, :, h * (C // H):(h + 1) * (C // H)] = y[:, h]
+        return module.proj(placed)
+"""
+
+_COPIED = """import copy
+
+def head_contributions(module, x):
+    d = x.shape[-1] // module.num_heads
+    parts = []
+    for h in range(module.num_heads):
+        alone = copy.deepcopy(module)
+        keep = torch.zeros(x.shape[-1], dtype=torch.bool)
+        keep[h * d:(h + 1) * d] = True
+        with torch.no_grad():
+            alone.proj.weight[:, ~keep] = 0
+            parts.append(alone(x))
+    return torch.stack(parts, 1)
+"""
+
+_RESTORED = """def head_contributions(module, x):
+    with torch.no_grad():
+        whole, kept = module(x), module.proj.weight.clone()
+        d = kept.shape[1] // module.num_heads
+        without = []
+        for h in range(module.num_heads):
+            module.proj.weight[:, h * d:(h + 1) * d] = 0
+            without.append(module(x))
+            module.proj.weight.copy_(kept)
+        return torch.stack([whole - one for one in without], dim=1)
+"""
+
+_HOOKED = """def head_contributions(module, x):
+    seen = []
+    hook = module.proj.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    with torch.no_grad():
+        module(x)
+    hook.remove()
+    merged = seen[0]
+    B, T, C = merged.shape
+    per_head = merged.view(B, T, module.num_heads, -1)
+    w = module.proj.weight.view(C, module.num_heads, -1)
+    return torch.einsum("bthd,chd->bhtc", per_head, w)
+"""
+
+_DIAGONAL = """def previous_token_score(weights):
+    B, H, T, _ = weights.shape
+    total = torch.zeros(H)
+    for b in range(B):
+        for h in range(H):
+            for i in range(1, T):
+                total[h] += weights[b, h, i, i - 1]
+    return total / (B * (T - 1))
+"""
+
+_INDUCTION = """def induction_score(weights, period):
+    B, H, T, _ = weights.shape
+    scores = []
+    for h in range(H):
+        found = [weights[b, h, i, i - period + 1] for b in range(B) for i in range(period, T)]
+        scores.append(torch.stack(found).mean())
+    return torch.stack(scores)
+"""
+
+_ROLLOUT = """def attention_rollout(layers):
+    B, H, T, _ = layers[0].shape
+    result = torch.eye(T).repeat(B, 1, 1)
+    for a in layers:
+        a = (a.mean(1) + torch.eye(T)) / 2
+        result = torch.bmm(a, result)
+    return result
+"""
+
+_ABLATED = """
+def loss_without_head(model, ids, layer, head, mean=False):
+    if layer < 0 or layer >= len(model.blocks):
+        raise ValueError("no such layer")
+    attn = model.blocks[layer].attn
+    if head not in range(attn.num_heads):
+        raise ValueError("no such head")
+    def hook(module, inputs):
+        y = inputs[0].clone()
+        d = y.shape[-1] // attn.num_heads
+        cut = slice(head * d, (head + 1) * d)
+        y[..., cut] = y[..., cut].mean(dim=(0, 1), keepdim=True) if mean else 0.0
+        return y
+    h = attn.proj.register_forward_pre_hook(hook)
+    try:
+        loss = next_token_loss(model(ids), ids)
+    finally:
+        h.remove()
+    return float(loss)
+"""
+
+_COPY = """
+import copy
+
+@torch.no_grad()
+def loss_without_head(model, ids, layer, head, mean=False):
+    if not (0 <= layer < len(model.blocks) and 0 <= head < model.blocks[layer].attn.num_heads):
+        raise ValueError((layer, head))
+    mine = copy.deepcopy(model)
+    attn = mine.blocks[layer].attn
+    d = attn.proj.weight.shape[1] // attn.num_heads
+
+    class Without(nn.Module):
+        def __init__(self, proj):
+            super().__init__()
+            self.proj = proj
+
+        def forward(self, x):
+            keep = torch.ones(x.shape[-1])
+            keep[head * d:(head + 1) * d] = 0
+            return self.proj(x * keep + mean * x.mean((0, 1)) * (1 - keep))
+
+    attn.proj = Without(attn.proj)
+    return next_token_loss(mine(ids), ids)
+"""
+
+_WEIGHTS = """
+def loss_without_head(model, ids, layer, head, mean=False):
+    blocks = list(model.blocks)
+    if layer not in range(len(blocks)) or head not in range(blocks[layer].attn.num_heads):
+        raise ValueError("no such head")
+    proj = blocks[layer].attn.proj
+    d = proj.weight.shape[1] // blocks[layer].attn.num_heads
+    seen = []
+    with torch.no_grad():
+        first = proj.register_forward_hook(lambda m, a, out: seen.append(a[0]))
+        try:
+            model(ids)
+        finally:
+            first.remove()
+        columns = proj.weight[:, head * d:(head + 1) * d]
+        kept = columns.clone()
+        shift = kept @ seen[0].mean(dim=(0, 1))[head * d:(head + 1) * d]
+        second = proj.register_forward_hook(lambda m, a, out: out + shift if mean else None)
+        try:
+            columns.zero_()
+            return next_token_loss(model(ids), ids).numpy()
+        finally:
+            columns.copy_(kept)
+            second.remove()
+"""
+
+_FORWARD = """
+def loss_without_head(model, ids, layer, head, mean=False):
+    if not 0 <= layer < len(model.blocks):
+        raise ValueError
+    attn = model.blocks[layer].attn
+    if not 0 <= head < attn.num_heads:
+        raise ValueError
+    proj = attn.proj
+    def forward(x):
+        parts = list(x.chunk(attn.num_heads, dim=-1))
+        part = parts[head]
+        parts[head] = part.mean((0, 1)).expand_as(part) if mean else torch.zeros_like(part)
+        return F.linear(torch.cat(parts, dim=-1), proj.weight)
+    whole = proj.forward
+    proj.forward = forward
+    try:
+        return next_token_loss(model(ids), ids).item()
+    finally:
+        proj.forward = whole
+"""
+
+RIGHT = {
+    "loss_without_head": [_ABLATED, _COPY, _WEIGHTS, _FORWARD],
+    "head_contributions": [
+        _LOOP,
+        _PADDED,
+        _COPIED,
+        _RESTORED,
+        _HOOKED,
+        """def head_contributions(module, x):
+    proj, d = module.proj, x.shape[-1] // module.num_heads
+    module.proj = nn.Identity()
+    try:
+        merged = module(x)
+    finally:
+        module.proj = proj
+    return torch.stack([part @ w.mT for part, w in zip(merged.split(d, -1), proj.weight.split(d, 1))], dim=1)
+""",
+        _LOOP.replace("@torch.no_grad()\n", ""),
+        _LOOP.replace('float("-inf")', "torch.finfo(s.dtype).min"),
+        _PADDED.replace("return module.proj(placed)", "return placed @ module.proj.weight.T"),
+    ],
+    "previous_token_score": [
+        _DIAGONAL,
+        "def previous_token_score(weights):\n    return torch.diagonal(weights, -1, -2, -1).mean(-1).mean(0)\n",
+        "def previous_token_score(weights):\n    i = torch.arange(1, weights.shape[-1])\n    return weights[:, :, i, i - 1].mean((0, 2))\n",
+        """def previous_token_score(weights):
+    T = weights.size(-1)
+    below = torch.diag(torch.ones(T - 1), -1)
+    return torch.einsum("bhij,ij->h", weights, below) / (weights.size(0) * (T - 1))
+""",
+        """def previous_token_score(weights):
+    b, h, t, _ = weights.shape
+    rows = weights[:, :, 1:, :-1]
+    return rows.flatten(2)[:, :, ::t].transpose(0, 1).reshape(h, -1).mean(dim=1)
+""",
+        "def previous_token_score(weights):\n    return weights[..., 1:, :].diagonal(dim1=2, dim2=3).double().mean(dim=(0, 2))\n",
+    ],
+    "induction_score": [
+        _INDUCTION,
+        "def induction_score(weights, period):\n    d = torch.diagonal(weights, 1 - period, -2, -1)\n    return d[..., 1:].mean(dim=(0, 2))\n",
+        "def induction_score(weights, period):\n    return weights[:, :, period:, 1:].diagonal(dim1=-2, dim2=-1).mean(-1).mean(0)\n",
+        """def induction_score(weights, period):
+    T = weights.shape[-1]
+    mask = torch.zeros(T, T)
+    for i in range(period, T):
+        mask[i, i - period + 1] = 1
+    return (weights * mask).sum(dim=(-2, -1)).mean(0) / mask.sum()
+""",
+        """def induction_score(weights, period):
+    rows = torch.arange(period, weights.size(-1))
+    at = (rows - (period - 1))[None, None, :, None].expand(*weights.shape[:2], -1, 1)
+    return weights[:, :, period:].gather(-1, at).squeeze(-1).mean(dim=-1).mean(dim=0)
+""",
+    ],
+    "attention_rollout": [
+        _ROLLOUT,
+        """from functools import reduce
+
+def attention_rollout(layers):
+    eye = torch.eye(layers[0].size(-1))
+    mixed = [(w.mean(dim=1) + eye) / 2 for w in layers]
+    return reduce(lambda below, a: a @ below, mixed)
+""",
+        """def attention_rollout(layers):
+    eye = torch.eye(layers[0].size(-1))
+    result = None
+    for w in reversed(layers):
+        a = 0.5 * w.mean(1) + 0.5 * eye
+        result = a if result is None else result @ a
+    return result
+""",
+        """def attention_rollout(layers):
+    T = layers[0].shape[-1]
+    result = torch.eye(T).expand(layers[0].shape[0], T, T)
+    for w in layers:
+        a = w.mean(dim=1) + torch.eye(T)
+        a = a / a.sum(dim=-1, keepdim=True)
+        result = torch.matmul(a, result)
+    return result
+""",
+        """def attention_rollout(layers):
+    first, *rest = layers
+    half = lambda w: torch.lerp(torch.eye(w.shape[-1]).expand_as(w[:, 0]), w.mean(dim=1), 0.5)
+    rolled = half(first)
+    for w in rest:
+        rolled = torch.einsum("bij,bjk->bik", half(w), rolled)
+    return rolled
+""",
+    ],
+}
+
+_PREVIOUS, _PICKED, _CUT = RIGHT["previous_token_score"][1], RIGHT["induction_score"][1], RIGHT["induction_score"][2]
+_MATMUL = RIGHT["attention_rollout"][3]
+
+WRONG = {
+    "loss_without_head": [
+        ("LH1", _ABLATED.replace("        return y\n", "")),
+        (
+            "LH2",
+            _ABLATED.replace(
+                "register_forward_pre_hook(hook)", "register_forward_hook(lambda m, a, out: hook(m, (out,)))"
+            ),
+        ),
+        ("LH3", _ABLATED.replace("slice(head * d, (head + 1) * d)", "slice(head, None, attn.num_heads)")),
+        ("LH4", _COPY.replace("mean * ", "0 * ")),
+        ("LH5", _WEIGHTS.replace("if mean else None", "")),
+        ("LH6", _ABLATED.replace("dim=(0, 1), ", "dim=1, ")),
+        (
+            "LH6",
+            _WEIGHTS.replace(
+                "seen[0].mean(dim=(0, 1))[head * d:(head + 1) * d]",
+                "seen[0].mean(dim=0)[:, head * d:(head + 1) * d, None]",
+            )
+            .replace("columns.clone()\n", "columns.clone()[None]\n")
+            .replace("out + shift", "out + shift[..., 0]")
+            .replace("copy_(kept)", "copy_(kept[0])"),
+        ),
+        ("LH7", _FORWARD.replace("part.mean((0, 1))", "part.mean()")),
+        (
+            "LH8",
+            _FORWARD.replace(
+                "parts[head] = part.mean((0, 1)).expand_as(part) if mean else torch.zeros_like(part)",
+                "parts = [p if p is part else p.mean((0, 1)).expand_as(p) * mean for p in parts]",
+            ),
+        ),
+        ("LH9", _ABLATED.replace("slice(head * d, (head + 1) * d)", "slice(None)")),
+        (
+            "LH10",
+            _ABLATED.replace("    try:\n        loss", "    loss").replace(
+                "    finally:\n        h.remove()", "    h.remove()"
+            ),
+        ),
+        ("LH11", _ABLATED.replace("        h.remove()", "        pass")),
+        ("LH13", _ABLATED.replace("    h = attn", "    model.eval()\n    h = attn")),
+        (
+            "LH14",
+            _ABLATED.replace(
+                "    def hook",
+                "    cut = attn.proj.weight.data.chunk(attn.num_heads, dim=1)[head]\n    cut.zero_()\n    def hook",
+            ),
+        ),
+        (None, _WEIGHTS.replace("            columns.copy_(kept)\n", "")),
+        ("LH15", _ABLATED.replace("layer < 0 or ", "")),
+        ("LH16", _ABLATED.replace("head not in range(attn.num_heads)", "head >= attn.num_heads")),
+        ("LH17", _ABLATED.replace("head not in range(attn.num_heads)", "head < 0")),
+        ("LH18", _ABLATED.replace("return float(loss)", "return float(loss - next_token_loss(model(ids), ids))")),
+        ("LH19", _ABLATED.replace("attn = model.blocks[layer].attn", "attn = model.blocks[layer - 1].attn")),
+        ("LH20", _FORWARD.replace("parts[head]", "parts[head - 1]")),
+        (None, _COPY.replace("raise ValueError((layer, head))", "return None")),
+        (None, _ABLATED.replace("float(loss)", "[float(loss)]")),
+        (None, _ABLATED.replace("ValueError", "IndexError")),
+        (None, _FORWARD.replace("proj.forward = whole", "pass")),
+        (None, _ABLATED.replace("next_token_loss(model(ids), ids)", "F.cross_entropy(model(ids).mT, ids)")),
+        (None, _COPY.replace("mine = copy.deepcopy(model)", "mine = model")),
+        (None, _ABLATED.replace("else 0.0", "else 1.0")),
+    ],
+    "head_contributions": [
+        ("HC1", _LOOP.replace("module.proj.weight[:, cut].T", "module.proj.weight[cut]")),
+        ("HC1", _PADDED.replace("return module.proj(placed)", "return placed @ module.proj.weight")),
+        ("HC2", _PADDED.replace("return module.proj(placed)", "return placed")),
+        (
+            "HC3",
+            "def head_contributions(module, x):\n    H = module.num_heads\n    return torch.stack([module(x) / H] * H, dim=1)\n",
+        ),
+        (
+            "HC4",
+            _HOOKED.replace(
+                '"bthd,chd->bhtc", per_head, w',
+                '"bthd,cdh->bhtc", per_head, module.proj.weight.view(C, -1, module.num_heads)',
+            ),
+        ),
+        ("HC5", _RESTORED.replace("[whole - one for one in without]", "without")),
+        ("HC5", _COPIED.replace("weight[:, ~keep]", "weight[:, keep]")),
+        ("HC6", _LOOP.replace("torch.stack(out, dim=1)", "torch.stack(out, dim=2)")),
+        ("HC7", _LOOP.replace("torch.stack(out, dim=1)", "sum(out)")),
+        ("HC8", _LOOP.replace("torch.stack(out, dim=1)", "torch.stack(out, dim=1) + x.unsqueeze(1)")),
+        ("HC9", _PADDED.replace("module.proj(placed)", "module.proj(placed).pow(2).sum(-1).sqrt()")),
+        ("HC10", _PADDED.replace("F.softmax(att, dim=-1) @ v", "F.softmax(att, dim=-1).mean(1, keepdim=True) @ v")),
+        ("HC11", _LOOP.replace("F.softmax(s, dim=-1) @ v[..., cut]", "v[..., cut]")),
+        (
+            "HC12",
+            _RESTORED.replace("            module.proj.weight.copy_(kept)\n", "").replace(
+                "            module.proj.weight[",
+                "            module.proj.weight.copy_(kept)\n            module.proj.weight[",
+            ),
+        ),
+        (None, _RESTORED.replace("            module.proj.weight.copy_(kept)\n", "")),
+        ("HC13", _PADDED.replace("qkv[0], qkv[1], qkv[2]", "qkv[0], qkv[2], qkv[1]")),
+        (
+            "MH1",
+            _PADDED.replace(".view(B, T, 3, H, C // H).permute(2, 0, 3, 1, 4)", ".chunk(3, -1)").replace(
+                "q, k, v = qkv[0], qkv[1], qkv[2]", "q, k, v = [one.reshape(B, H, T, C // H) for one in qkv]"
+            ),
+        ),
+        (
+            "PJ3",
+            _PADDED.replace(
+                "view(B, T, 3, H, C // H).permute(2, 0, 3, 1, 4)", "view(B, T, H, 3, C // H).permute(3, 0, 2, 1, 4)"
+            ),
+        ),
+        (
+            "MU4",
+            _PADDED.replace(
+                "view(B, T, 3, H, C // H).permute(2, 0, 3, 1, 4)", "view(B, T, 3, C // H, H).permute(2, 0, 4, 1, 3)"
+            ),
+        ),
+        ("MK13", _LOOP.replace('        s = s.masked_fill(~allowed, float("-inf"))\n', "")),
+        ("MK1", _LOOP.replace("~allowed", "allowed")),
+        ("MK3", _LOOP.replace('s.masked_fill(~allowed, float("-inf"))', "s * allowed")),
+        ("MK8", _PADDED.replace("diagonal=1", "diagonal=2")),
+        ("SD1", _LOOP.replace(" / d ** 0.5", "")),
+        ("SD2", _LOOP.replace("d ** 0.5", "d")),
+        ("SD3", _LOOP.replace("d ** 0.5", "C ** 0.5")),
+        ("SD4", _LOOP.replace("d ** 0.5", "H ** 0.5")),
+        ("SD5", _LOOP.replace("/ d ** 0.5", "* d ** 0.5")),
+        (None, _LOOP.replace("range(H)", "range(H - 1)")),
+        (None, _HOOKED.replace("    hook.remove()\n", "")),
+        (None, _LOOP.replace("F.softmax(s, dim=-1)", "torch.sigmoid(s) * allowed")),
+        (None, _LOOP.replace("    B, T, C = x.shape\n", "    module.train()\n    B, T, C = x.shape\n")),
+        (None, _LOOP.replace("    B, T, C = x.shape\n", "    module.requires_grad_(False)\n    B, T, C = x.shape\n")),
+        (
+            None,
+            _LOOP.replace(
+                "    B, T, C = x.shape\n",
+                "    module.proj.weight = nn.Parameter(module.proj.weight.clone())\n    B, T, C = x.shape\n",
+            ),
+        ),
+        (None, _PADDED.replace("    B, T, C = x.shape\n", "    x.requires_grad_()\n    B, T, C = x.shape\n")),
+        (None, "def head_contributions(module, x):\n    torch.set_grad_enabled(False)\n" + _LOOP.split("\n", 2)[2]),
+        (None, _LOOP.replace("    H = module.num_heads\n", "    H = 2\n")),
+        (None, _LOOP.replace("    B, T, C = x.shape\n", "    x -= x.mean(-1, keepdim=True)\n    B, T, C = x.shape\n")),
+        (None, _LOOP.replace("out.append(found @ module.proj.weight[:, cut].T)", "out.append(found)")),
+        (
+            None,
+            """def head_contributions(module, x):
+    B, T, C = x.shape
+    H = module.num_heads
+    q, k, v = [y.view(B, T, H, -1).transpose(1, 2) for y in module.qkv(x).chunk(3, -1)]
+    y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    return torch.einsum("bhtd,chd->bhtc", y, module.proj.weight.view(C, H, -1))
+""",
+        ),
+    ],
+    "previous_token_score": [
+        ("PV1", _PREVIOUS.replace("-1, -2, -1)", "1, -2, -1)")),
+        ("PV1", _PREVIOUS.replace("-1, -2, -1)", "-1, -1, -2)")),
+        ("PV2", _PREVIOUS.replace("-1, -2, -1)", "0, -2, -1)")),
+        ("PV3", _DIAGONAL.replace("range(1, T)", "range(2, T)").replace("i - 1", "i - 2").replace("T - 1)", "T - 2)")),
+        ("PV4", _DIAGONAL.replace("(B * (T - 1))", "(B * T)")),
+        ("PV4", _DIAGONAL.replace("range(1, T)", "range(T)").replace("(B * (T - 1))", "(B * T)")),
+        ("PV5", _PREVIOUS.replace(".mean(0)", "")),
+        ("PV6", _PREVIOUS.replace(".mean(0)", ".mean(1)")),
+        ("PV7", _PREVIOUS.replace(".mean(-1).mean(0)", ".mean()")),
+        ("PV8", _DIAGONAL.replace("total / (B * (T - 1))", "total")),
+        ("PV8", _DIAGONAL.replace("(B * (T - 1))", "B")),
+        ("PV8", _DIAGONAL.replace("(B * (T - 1))", "(T - 1)")),
+        ("PV9", _PREVIOUS.replace(".mean(-1).mean(0)", ".amax(-1).amax(0)")),
+        (
+            "PV10",
+            """def previous_token_score(weights):
+    T = weights.shape[-1]
+    best = weights[:, :, 1:].argmax(-1)
+    return (best == torch.arange(T - 1)).float().mean(dim=(0, 2))
+""",
+        ),
+        ("PV11", _DIAGONAL.replace("range(B)", "range(1)").replace("(B * (T - 1))", "(T - 1)")),
+        ("PV12", _PREVIOUS.replace(".mean(-1).mean(0)", ".median(-1)[0].mean(0)")),
+        ("PV13", _PREVIOUS.replace(".mean(-1)", "[..., 1:].mean(-1)")),
+        (
+            "PV14",
+            _PREVIOUS.replace(".mean(-1).mean(0)", ".mean((0, 2))").replace("return", "s =")
+            + "    return s / s.sum()\n",
+        ),
+        (
+            "PV15",
+            "def previous_token_score(weights):\n    prev = weights * torch.diag(torch.ones(weights.shape[-1] - 1), -1)\n"
+            "    return prev.sum((0, 2, 3)) / (prev != 0).sum((0, 2, 3))\n",
+        ),
+        (
+            "PV15",
+            "def previous_token_score(weights):\n    prev = weights * torch.diag(torch.ones(weights.shape[-1] - 1), -1)\n"
+            "    return torch.stack([prev[:, h][prev[:, h] > 0].mean() for h in range(weights.shape[1])])\n",
+        ),
+        (None, _DIAGONAL.replace("return total / (B * (T - 1))", "        return total / (T - 1)")),
+        (None, _DIAGONAL.replace("weights[b, h, i, i - 1]", "weights[h, b, i, i - 1]")),
+        (None, _PREVIOUS.replace(".mean(-1).mean(0)", ".mean(-1).mean(0).softmax(0)")),
+        (None, _PREVIOUS.replace(".mean(-1).mean(0)", ".mean(-1).mean(0).max()")),
+        (None, _PREVIOUS.replace(".mean(-1).mean(0)", ".mean(-1).mean(0).tolist()")),
+        (None, "def previous_token_score(weights):\n    return weights[:, :, 1:, :-1].mean(dim=(0, 2, 3))\n"),
+    ],
+    "induction_score": [
+        ("IN1", _INDUCTION.replace("i - period + 1", "i - period")),
+        (
+            "IN1",
+            "def induction_score(weights, period):\n    return torch.diagonal(weights, -period, -2, -1).mean(dim=(0, 2))\n",
+        ),
+        (
+            "IN2",
+            "def induction_score(weights, period):\n    return torch.diagonal(weights, -1 - period, -2, -1).mean(dim=(0, 2))\n",
+        ),
+        ("IN2", _INDUCTION.replace("i - period + 1", "i - period - 1")),
+        ("IN3", _PICKED.replace("[..., 1:]", "")),
+        ("IN3", _INDUCTION.replace("range(period, T)", "range(period - 1, T)")),
+        ("IN4", _INDUCTION.replace("range(period, T)", "range(T)")),
+        ("IN4", _PICKED.replace("[..., 1:].mean(dim=(0, 2))", "[..., 1:].sum(dim=2).mean(0) / weights.shape[-1]")),
+        ("IN5", _CUT.replace(".mean(0)", "")),
+        ("IN6", _CUT.replace(".mean(0)", ".mean(1)")),
+        ("IN7", _CUT.replace(".mean(-1).mean(0)", ".mean()")),
+        ("IN8", _CUT.replace(".mean(-1).mean(0)", ".sum(-1).mean(0)")),
+        ("IN8", _CUT.replace(".mean(-1).mean(0)", ".sum(-1).sum(0)")),
+        ("IN9", _INDUCTION.replace("i - period + 1", "i - 1")),
+        ("IN10", _INDUCTION.replace("    scores = []", "    period = T // 2\n    scores = []")),
+        ("IN11", _INDUCTION.replace("range(period, T)", "range(period, min(T, 2 * period))")),
+        ("IN12", _CUT.replace(".mean(-1).mean(0)", "[..., -1].mean(0)")),
+        ("IN13", _CUT.replace(".mean(-1).mean(0)", ".amax(-1).amax(0)")),
+        ("IN14", _INDUCTION.replace("i, i - period + 1", "i - period + 1, i")),
+        ("IN15", _INDUCTION.replace("for b in range(B)", "for b in range(1)")),
+        (
+            "IN17",
+            "def induction_score(weights, period):\n    i = torch.arange(weights.shape[-1])\n"
+            "    found = weights * ((i[:, None] - i == period - 1) & (i[:, None] >= period))\n"
+            "    return found.sum((0, 2, 3)) / (found != 0).sum((0, 2, 3)).clamp(min=1)\n",
+        ),
+        (None, _INDUCTION.replace("range(period, T)", "range(period, T - 1)")),
+        (None, _INDUCTION.replace("range(period, T)", "range(period + 1, T)")),
+        (None, _INDUCTION.replace("i - period + 1", "i + period - T")),
+        (None, _CUT.replace(".mean(-1).mean(0)", ".mean(-1).mean(0).squeeze()")),
+        (None, _CUT.replace("period:, 1:", "period:, :-1")),
+        (None, _CUT.replace(".mean(-1).mean(0)", ".median(-1)[0].mean(0)")),
+        (
+            None,
+            "def induction_score(weights, period):\n    return weights[:, :, period:, :period].amax(-1).mean(dim=(0, 2))\n",
+        ),
+    ],
+    "attention_rollout": [
+        ("RL1", _ROLLOUT.replace("torch.bmm(a, result)", "torch.bmm(result, a)")),
+        ("RL1", _ROLLOUT.replace("in layers:", "in layers[::-1]:")),
+        ("RL2", _ROLLOUT.replace("(a.mean(1) + torch.eye(T)) / 2", "a.mean(1)")),
+        ("RL3", _ROLLOUT.replace("(a.mean(1) + torch.eye(T)) / 2", "a.mean(1) + torch.eye(T)")),
+        ("RL4", _MATMUL.replace("dim=-1, keepdim", "dim=1, keepdim")),
+        ("RL6", _ROLLOUT.replace("a.mean(1)", "a.sum(1)")),
+        ("RL7", _ROLLOUT.replace("a.mean(1)", "a.max(dim=1).values")),
+        ("RL7", _MATMUL.replace("w.mean(dim=1)", "w.max(1)[0]")),
+        ("RL8", _ROLLOUT.replace("a.mean(1)", "a.mean(0)").replace("torch.bmm", "torch.matmul")),
+        ("RL9", _ROLLOUT.replace("torch.bmm(a, result)", "a * result")),
+        (
+            "RL10",
+            "def attention_rollout(layers):\n    eye = torch.eye(layers[0].size(-1))\n"
+            "    return sum(0.5 * w.mean(1) + 0.5 * eye for w in layers) / len(layers)\n",
+        ),
+        ("RL11", _ROLLOUT.replace("torch.bmm(a, result)", "a")),
+        ("RL12", _ROLLOUT.replace("in layers:", "in layers[1:]:")),
+        ("RL12", _ROLLOUT.replace("in layers:", "in layers[:-1]:")),
+        ("RL13", _ROLLOUT.replace("return result", "return result.transpose(1, 2)")),
+        ("RL19", _ROLLOUT.replace("a.mean(1)", "a.mean(1).transpose(1, 2)")),
+        ("RL14", _ROLLOUT.replace("torch.eye(T)) / 2", "torch.ones(T, T)) / 2")),
+        (
+            "RL15",
+            """def attention_rollout(layers):
+    eye = torch.eye(layers[0].size(-1))
+    result = eye
+    for w in layers:
+        result = (w + eye) / 2 @ result
+    return result.mean(dim=1)
+""",
+        ),
+        (
+            "RL16",
+            "def attention_rollout(layers):\n    eye = torch.eye(layers[0].size(-1))\n    result = eye\n    for w in layers:\n"
+            "        result = w.mean(1) @ result\n    return (result + eye) / 2\n",
+        ),
+        (
+            "RL17",
+            _ROLLOUT.replace(
+                "        a = (a.mean(1) + torch.eye(T)) / 2", "        a.add_(torch.eye(T))\n        a = a.mean(1) / 2"
+            ),
+        ),
+        ("RL18", _MATMUL.replace(", keepdim=True", "")),
+        (None, _ROLLOUT.replace("result = torch.eye(T).repeat(B, 1, 1)", "result = torch.zeros(B, T, T)")),
+        (None, _ROLLOUT.replace("a.mean(1)", "a[:, 0]")),
+        (None, _ROLLOUT.replace("return result", "return result[:, 0]")),
+        (None, _ROLLOUT.replace("return result", "return result[0]")),
+        (None, _ROLLOUT.replace("a = (a.mean(1)", "a = (a.mean(1).masked_fill(a.mean(1) < 0.1, 0)")),
+        (None, _ROLLOUT.replace("return result", "return result / result.sum()")),
+        (None, _ROLLOUT.replace("/ 2\n", "* 0.5\n        a = a.softmax(-1)\n")),
+        (None, "def attention_rollout(layers):\n    return torch.stack(layers).mean(dim=(0, 2))\n"),
+    ],
+}
