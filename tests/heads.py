@@ -1,4 +1,4 @@
-"""The stored run of lesson 17, for machines without SmolLM2's weights: `python -m tests.heads` makes it from the lesson's own cells."""
+"""The stored run of lesson 18, for machines without SmolLM2's weights: `python -m tests.heads` makes it from the lesson's own cells."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from grader.course.course import open_course
 from grader.data import heads, smollm2
 
-LESSON = "17_reading_heads"
+LESSON = "18_reading_heads"
 MANY = 10_000  # numbers; a larger array is kept with three digits
 
 

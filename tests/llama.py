@@ -1,4 +1,4 @@
-"""A second, independent computation of the model of lesson 16: NumPy, float64, one head at a time, rotation by complex numbers."""
+"""A second, independent computation of the model of lesson 17: NumPy, float64, one head at a time, rotation by complex numbers."""
 
 from __future__ import annotations
 

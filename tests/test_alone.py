@@ -19,7 +19,7 @@ from tests.bare import environment
 from tests.conftest import ROOT, WHOLE_GRID
 from tests.test_core import LESSONS, run
 
-SOME = LESSONS if WHOLE_GRID else ["01_three_tokens", "08_attention_backward"]
+SOME = LESSONS if WHOLE_GRID else ["01_three_tokens", "13_attention_backward"]
 ADDRESS = "https://github.com/someone/attention"
 
 

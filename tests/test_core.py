@@ -99,7 +99,7 @@ def test_the_core_leaves_a_hosted_notebook_s_libraries_as_they_are():
 
 def test_the_page_on_setting_up_says_which_lessons_the_core_judges():
     assert [name[:2] for name in LESSONS] == ["00", "01", "02", "03", "04", "08"]
-    assert "It judges lessons 00 to 04 and 08" in (ROOT / "docs" / "setup.md").read_text(encoding="utf-8")
+    assert "It judges lessons 00 to 04 and 13" in (ROOT / "docs" / "setup.md").read_text(encoding="utf-8")
 
 
 def test_a_browser_is_asked_for_nothing_that_needs_processes(browser, seen):
@@ -243,7 +243,7 @@ def test_lessons_in_torch_cost_nobody_points_where_torch_is_missing(wheel, tmp_p
     doctor = run(python, "-m", "grader", "doctor", cwd=tmp_path)
     assert doctor.returncode == 0, doctor.stdout
     assert (
-        "note     torch: not installed; lessons 05, 06, 07, 09" in doctor.stdout
+        "note     torch: not installed; lessons 05, 06, 08, 07" in doctor.stdout
         and "attention-course[lab]" in doctor.stdout
     )
     built = run(python, "-m", "grader", "build", "00", cwd=tmp_path)

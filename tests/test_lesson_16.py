@@ -1,4 +1,4 @@
-"""Lesson 16 with the real weights and without: the same logits as another computation, and nothing that fails where they are missing."""
+"""Lesson 17 with the real weights and without: the same logits as another computation, and nothing that fails where they are missing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grader.course.course import open_course
 from grader.data import smollm2
 from tests import llama
 
-NAME = "16_todays_block"
+NAME = "17_todays_block"
 lesson_16 = open_course().module(f"{NAME}.zoo.answers")
 SMALL = smollm2.Config(layers=2, d_model=24, heads=6, kv_heads=2, d_hidden=20, base=300.0, eps=1e-5, vocabulary=11)
 

@@ -15,13 +15,13 @@ from grader.grading.roster import entries
 from grader.notebook import workspace
 from grader.submission.submission import read_submission
 
-BLOCK, MODEL, GPU = "11_causal_multi_head_attention", "12_language_model", "13_gpu"
-lesson_12, lesson_13 = (open_course().module(f"{name}.zoo.answers") for name in ("12_language_model", "13_gpu"))
+BLOCK, MODEL, GPU = "09_causal_multi_head_attention", "10_language_model", "11_gpu"
+lesson_12, lesson_13 = (open_course().module(f"{name}.zoo.answers") for name in ("10_language_model", "11_gpu"))
 WRITES, PICKS = lesson_12.RIGHT["generate"][0].strip(), lesson_13.RIGHT["pick_device"][0].strip()
 
 
 def before(of: str, work: dict[str, str] | None = None) -> dict:
-    """A learner's notebook of an earlier version: lesson 11 with its second half, or the GPU's as lesson 12."""
+    """A learner's notebook of an earlier version: lesson 09 with its second half, or the GPU's as lesson 10."""
     notebook = copy.deepcopy(open_course().pristine(of))
     if of == BLOCK:
         given = {
@@ -155,7 +155,7 @@ def test_update_takes_work_to_the_lesson_where_its_exercise_is_now(tmp_path):
     old = put(tmp_path, BLOCK, before(BLOCK, {"generate": WRITES}))
     data = old.read_bytes()
     change = workspace.update(BLOCK, tmp_path)
-    assert "Your work on generate went to 12_language_model.ipynb." in str(change)
+    assert "Your work on generate went to 10_language_model.ipynb." in str(change)
     assert change.backup.read_bytes() == data
     assert code(tmp_path / f"{MODEL}.ipynb").count(WRITES) == 1 and "def generate" not in code(old)
     assert not workspace.update(BLOCK, tmp_path).changed and not workspace.update(MODEL, tmp_path).changed
@@ -215,5 +215,5 @@ def test_the_command_updates_a_folder_of_old_notebooks(tmp_path, capsys):
     put(tmp_path, "12_gpu", before(GPU, {"pick_device": PICKS}))
     assert main(["update", "--folder", str(tmp_path)]) == 0
     said = capsys.readouterr().out
-    assert "went to 12_language_model.ipynb" in said and "13_gpu.ipynb is the lesson of this version" in said
+    assert "went to 10_language_model.ipynb" in said and "11_gpu.ipynb is the lesson of this version" in said
     assert sorted(path.stem for path in tmp_path.glob("*.ipynb")) == [BLOCK, MODEL, GPU]

@@ -19,7 +19,7 @@ NAMES = open_course().lessons()
 
 # In these kernels perf_counter() counts their own processor time, so many times over: what else runs here makes no difference. 12 trains
 # for a minute and says that a slow machine learns less in it: its kernel is on one eight times as slow. 13 and 15 compare times.
-CLOCKS = {"12_language_model": 8, "13_gpu": 1, "15_decoding": 1}
+CLOCKS = {"10_language_model": 8, "11_gpu": 1, "16_decoding": 1}
 CLOCK = """
 import time
 

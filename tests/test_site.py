@@ -25,7 +25,7 @@ LESSONS = sorted(path.stem for path in (ROOT / "solutions").glob("[0-9][0-9]_*.i
 LOOKED_AT = (
     "index.html",
     "lessons/01_three_tokens.html",
-    "lessons/08_attention_backward.html",
+    "lessons/13_attention_backward.html",
     "lessons/glossary.html",
     "instructors.html",
     "teaching/index.html",

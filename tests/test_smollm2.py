@@ -1,4 +1,4 @@
-"""The real model of lessons 16 and 17: read from its package, and refused in one sentence where it can't be."""
+"""The real model of lessons 17 and 18: read from its package, and refused in one sentence where it can't be."""
 
 from __future__ import annotations
 

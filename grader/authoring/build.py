@@ -69,12 +69,17 @@ def stale(course: Course, name: str) -> list[str]:
 
 
 def _built_from(course: Course, name: str) -> str:
-    """A digest of what decides a solution notebook's outputs: the lesson's folder, shared figures and data, the drawing itself."""
+    """A digest of what decides a solution notebook's outputs: the code of its cells, the numbers that its prose quotes, the
+    modules in the lesson's folder, shared figures and data, the drawing itself."""
     drawing = Path(__file__).resolve().parents[1] / "figures"
     shared = course.solutions / "shared"
     folders = [course.folder(name), course.folder(name) / "exercises", shared / "figures", shared / "data", drawing]
     files = [path for folder in folders for path in sorted(folder.glob("*.py")) if path.name != "lesson.py"]
-    return digest("\0".join([course.source(name), *map(_code, files)]))
+    run = [
+        cell.text if cell.role != "prose" else " ".join(asked.text for asked in prose.asked_in(cell.text))
+        for cell in prose.shown(course.cells(name))
+    ]
+    return digest("\0".join([*filter(None, run), *map(_code, files)]))
 
 
 @cache

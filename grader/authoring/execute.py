@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from importlib import metadata
@@ -27,32 +28,55 @@ _CHANGING = (
 )
 
 
-def build(course: Course, name: str) -> None:
-    """Writes all that is made of a lesson.
+def build(course: Course, name: str, anew: bool = False) -> None:
+    """Writes all that is made of a lesson. What its cells show is kept where the stored run is of the same code.
 
+    anew: run the cells all the same.
     Raises: AuthorError, with nothing written, where a cell or a quoted number fails, or what the lesson's run needs is missing.
     """
     cells, lesson = checked_cells(course, name)
     solved, file = solution_notebook(course, name, cells, lesson), course.relative(course.source_path(name))
-    if lesson.needs:
-        _ask_for(course, lesson.needs, file)
-    for left in kernel.kept(course).glob(f"{name}.*"):
-        left.unlink()  # what this lesson trains is trained anew
-    try:
-        outputs = run(course, solved)
-    except kernel.KernelError as error:
-        raise AuthorError([LintError(file, 0, str(error))]) from None
-    said = _said(file, prose.shown(cells), outputs)
+    stored = None if anew else stored_run(course, name, solved)
+    if stored is None:
+        stored = _run_anew(course, name, file, cells, lesson, solved)
+    said, outputs = stored
     solved = solution_notebook(course, name, cells, lesson, said)
-    for cell, (count, shown) in zip(solved["cells"], outputs, strict=True):
-        if cell["cell_type"] == "code":
-            cell["execution_count"], cell["outputs"] = count, shown
+    code = [cell for cell in solved["cells"] if cell["cell_type"] == "code"]
+    for cell, (count, shown) in zip(code, outputs, strict=True):
+        cell["execution_count"], cell["outputs"] = count, shown
     solved["metadata"]["grader"]["torch"] = torch_version()
     learner = learner_notebook(name, cells, lesson, said, course.nav_links(name), course.opening(name))
     write_whole(course.notebook_path(name), encode(learner))
     write_whole(course.solution_path(name), encode(solved))
     teaching.path(course, name).parent.mkdir(parents=True, exist_ok=True)
     write_whole(teaching.path(course, name), teaching.page(course, name, cells, lesson, said))
+
+
+def stored_run(course: Course, name: str, solved: dict[str, Any]) -> tuple[prose.Said, Ran] | None:
+    """(values of the quoted numbers, a pair for each code cell) of the stored notebook; None where it is of other code."""
+    try:
+        stored = json.loads(course.solution_path(name).read_text(encoding="utf-8"))
+        about, code = stored["metadata"]["grader"], [c for c in stored["cells"] if c["cell_type"] == "code"]
+        if about["torch"] != torch_version() or about["built_from"] != solved["metadata"]["grader"]["built_from"]:
+            return None
+        return about.get("quoted", ()), [(cell["execution_count"], cell["outputs"]) for cell in code]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _run_anew(
+    course: Course, name: str, file: str, cells: Sequence[Cell], lesson: Lesson, solved: dict[str, Any]
+) -> tuple[prose.Said, Ran]:
+    if lesson.needs:
+        _ask_for(course, lesson.needs, file)
+    for left in kernel.kept(course).glob(f"{name}.*"):
+        left.unlink()  # what this lesson trains is trained anew
+    try:
+        ran = run(course, solved)
+    except kernel.KernelError as error:
+        raise AuthorError([LintError(file, 0, str(error))]) from None
+    said = _said(file, prose.shown(cells), ran)
+    return said, [shown for shown, cell in zip(ran, solved["cells"], strict=True) if cell["cell_type"] == "code"]
 
 
 def torch_version() -> str:

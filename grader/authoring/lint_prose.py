@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from grader.authoring import teaching
+from grader.authoring import reading, teaching
 from grader.course import prose
 from grader.course.percent import Cell
 from grader.course.spec import Lesson
@@ -17,6 +17,7 @@ from grader.util.errors import LintError
 MOST_PREDICTIONS = 5
 FEWEST_MISTAKES, MOST_MISTAKES = 2, 4  # to expect, of one exercise
 KEEP = "What we keep"
+MOST_WORDS, MOST_LINES, MOST_READING, MOST_WORK = 2000, 90, 45, 50  # of a lesson's core; reading and exercises in minutes
 
 
 def proofread_prose(file: str, cells: Sequence[Cell], lesson: Lesson) -> Iterator[LintError]:
@@ -34,6 +35,8 @@ def proofread_prose(file: str, cells: Sequence[Cell], lesson: Lesson) -> Iterato
     yield from _inline(file, [cell for cell in written if cell not in predictions])
     if written:
         yield from _frame(file, prose.shown(written))
+        yield from _further(file, prose.shown(written))
+        yield from _budget(file, cells, lesson)
     if not notes:
         yield LintError(
             file, 0, f"the source has no notes for instructors: its last cell must begin with '{prose.TEACHING}'."
@@ -115,6 +118,34 @@ def _frame(file: str, cells: Sequence[Cell]) -> Iterator[LintError]:
     last, line = headings[-1] if headings else (cells[-1], "")
     if line.removeprefix("##").strip() != KEEP:
         yield LintError(file, last.line, f"the last section of a lesson is '## {KEEP}'; here it is {line!r}.")
+
+
+def _further(file: str, cells: Sequence[Cell]) -> Iterator[LintError]:
+    """A collapsed heading hides the cells below it, so every heading from the first further one on begins its cell."""
+    begun = False
+    for cell in cells:
+        for number, line in enumerate(cell.text.splitlines()):
+            further = prose.is_further(line)
+            if number and line.startswith("## ") and (begun or further):
+                yield LintError(file, cell.line + number, f"{line!r} begins a cell of its own: what is above it collapses.")
+            elif begun and line.startswith("## ") and not further and line.removeprefix("## ") != KEEP:
+                yield LintError(file, cell.line, f"{line!r} stands below a further part; the core comes first.")
+            begun = begun or further
+
+
+def _budget(file: str, cells: Sequence[Cell], lesson: Lesson) -> Iterator[LintError]:
+    """What the core asks of a learner's time, against what a course may ask."""
+    core = reading.reading(reading.core(cells))
+    work = sum(one.minutes for one in lesson.exercises if not one.further)
+    for has, most, what in (
+        (core.words, MOST_WORDS, "words"),
+        (core.lines, MOST_LINES, "lines of code that are not folded"),
+        (core.minutes, MOST_READING, "minutes of reading"),
+        (work, MOST_WORK, "minutes of exercises"),
+    ):
+        if has > most:
+            sentence = f"the core has {has} {what}, and {most} are the most: shorten it, fold cells, or move a part under '{prose.FURTHER}…'."
+            yield LintError(file, 0, sentence)
 
 
 def _notes(file: str, cell: Cell, lesson: Lesson) -> Iterator[LintError]:

@@ -1,31 +1,57 @@
-"""How long a lesson takes to read: at 150 words and 3 lines of code a minute, the exercises not counted."""
+"""How much there is to read in a lesson, and how long it takes: exercises not counted, nor code that is folded."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from grader.course import prose
 from grader.course.course import Course
-from grader.course.percent import Cell
-from grader.course.stubs import stubbed
+from grader.course.percent import HIDE_INPUT, Cell
 
-WORDS_A_MINUTE, LINES_A_MINUTE = 150, 3
-_READ = ("given", "demo", "exercise", "payoff")  # a check's one line is not read
-
-
-def minutes(cells: Sequence[Cell]) -> int:
-    """Minutes of reading for a lesson's cells as a learner meets them: stubs in place of solutions."""
-    words = lines = 0
-    for cell in prose.shown(cells):
-        if cell.role == "prose":
-            words += len(re.findall(r"\S*\w\S*", cell.text))
-        elif cell.role in _READ:
-            text = stubbed(cell.text, cell.exercise) if cell.role == "exercise" else cell.text
-            lines += sum(1 for line in text.splitlines() if line.strip())
-    return round(words / WORDS_A_MINUTE + lines / LINES_A_MINUTE)
+WORDS_A_MINUTE, LINES_A_MINUTE, FIGURES_A_MINUTE = 200, 10, 2
+SPEED = f"{WORDS_A_MINUTE} words or {LINES_A_MINUTE} lines of code a minute and half a minute for a figure"
+_READ = ("given", "demo", "payoff")  # neither a stub nor a check's one line
+_FIGURE = re.compile(r"\bfigures(?:\.\w+)+\(")
 
 
-def of_lesson(course: Course, name: str) -> tuple[int, int]:
-    """(minutes for the exercises, minutes of reading) of a lesson."""
-    return sum(exercise.minutes for exercise in course.lesson(name).exercises), minutes(course.cells(name))
+@dataclass(frozen=True)
+class Reading:
+    """words: of prose; lines: of code that is not folded; figures: that cells show."""
+
+    words: int
+    lines: int
+    figures: int
+
+    @property
+    def minutes(self) -> int:
+        return round(self.words / WORDS_A_MINUTE + self.lines / LINES_A_MINUTE + self.figures / FIGURES_A_MINUTE)
+
+
+def reading(cells: Iterable[Cell]) -> Reading:
+    """What these cells hold, answers of predictions included."""
+    shown = prose.shown(cells)
+    code = [cell for cell in shown if cell.role in _READ]
+    return Reading(
+        sum(len(re.findall(r"\S*\w\S*", cell.text)) for cell in shown if cell.role == "prose"),
+        sum(bool(line.strip()) for cell in code if HIDE_INPUT not in cell.tags for line in cell.text.splitlines()),
+        sum(len(_FIGURE.findall(cell.text)) for cell in code),
+    )
+
+
+def minutes(cells: Iterable[Cell]) -> int:
+    return reading(cells).minutes
+
+
+def core(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells that are not under a heading '## Further: …'."""
+    further = set(prose.further(cells))
+    return [cell for cell in cells if cell.number not in further]
+
+
+def of_lesson(course: Course, name: str, *, further: bool) -> tuple[int, int]:
+    """(minutes for the exercises, minutes of reading) of a lesson's core, or of its further part."""
+    cells = course.cells(name)
+    own = [cell for cell in cells if cell not in core(cells)] if further else core(cells)
+    return sum(one.minutes for one in course.lesson(name).exercises if one.further == further), minutes(own)

@@ -62,8 +62,7 @@ def page(course: Course) -> str:
     parts = [
         "<!-- `grader build` makes this page; the routes are in solutions/course.toml -->",
         "# Teaching with this course",
-        f"Reading times assume {reading.WORDS_A_MINUTE} words or {reading.LINES_A_MINUTE} lines of code a minute. "
-        "All times are for learners who work alone; add time for discussions.",
+        f"Reading times assume {reading.SPEED}. All times are for learners who work alone; add time for discussions.",
         "## Notes on each lesson",
         _lessons(course),
     ]
@@ -88,7 +87,7 @@ def refresh(course: Course) -> None:
 
 def exercises_of(course: Course, stop: Stop) -> tuple[str, ...]:
     """The exercises that learners write at a stop."""
-    names = course.exercises[stop.lesson]
+    names = tuple(one.name for one in course.lesson(stop.lesson).exercises if not one.further or one.name == stop.until)
     return stop.work or names[: names.index(stop.until) + 1 if stop.until else None]
 
 
@@ -105,14 +104,14 @@ def total(course: Course, route: Route) -> tuple[int, int]:
 
 
 def _read(course: Course, stop: Stop) -> Sequence[Cell]:
-    """The cells up to the task that follows the last exercise that is reached, sections that are left out not counted."""
-    cells = course.cells(stop.lesson)
+    """The core's cells up to the task that follows the last exercise that is reached, sections that are left out not counted."""
+    cells: Sequence[Cell] = course.cells(stop.lesson)
     if stop.until:
         own = next(cell.number for cell in cells if cell.role == "exercise" and cell.exercise == stop.until)
         tasks = (cell.number for cell in cells if cell.role == "prose" and task_name(cell.text))
         cells = cells[: next((number for number in tasks if number > own), None)]
     kept, heading = [], ""
-    for cell in cells:
+    for cell in reading.core(cells):
         if cell.role == "prose" and cell.text.startswith("## "):
             heading = cell.text.split("\n", 1)[0].removeprefix("## ").strip()
         if heading not in stop.without:
@@ -121,13 +120,14 @@ def _read(course: Course, stop: Stop) -> Sequence[Cell]:
 
 
 def _lessons(course: Course) -> str:
-    rows = ["| lesson | exercises, minutes | reading, minutes | total |", "|---|---|---|---|"]
-    work = read = 0
+    rows = ["| lesson | core: exercises, minutes | core: reading, minutes | core | further |", "|---|---|---|---|---|"]
+    totals = [0, 0, 0, 0]
     for name in course.lessons():
-        own = reading.of_lesson(course, name)
-        work, read = work + own[0], read + own[1]
-        rows.append(f"| [{course.heading(name)}]({name}.md) | {own[0]} | {own[1]} | {sum(own)} |")
-    return "\n".join([*rows, f"| all | {work} | {read} | {work + read} |"])
+        work, read = reading.of_lesson(course, name, further=False)
+        own = [work, read, work + read, sum(reading.of_lesson(course, name, further=True))]
+        totals = [total + new for total, new in zip(totals, own, strict=True)]
+        rows.append(f"| [{course.heading(name)}]({name}.md) | {' | '.join(map(str, own))} |")
+    return "\n".join([*rows, f"| all | {' | '.join(map(str, totals))} |"])
 
 
 def _table(course: Course, route: Route) -> str:

@@ -90,7 +90,7 @@ def page(course: Course, name: str, cells: Sequence[Cell], lesson: Lesson, said:
         f"<!-- `grader build` makes this page from solutions/{name}.py -->",
         f"# Teaching {course.heading(name)}",
         f"**Before this lesson:** {before(cells)}",
-        _time(cells, lesson),
+        _time(lesson),
         f"## {FOR}",
         own[FOR],
         "## Exercises",
@@ -111,11 +111,11 @@ def page(course: Course, name: str, cells: Sequence[Cell], lesson: Lesson, said:
     return "\n\n".join(parts) + "\n"
 
 
-def _time(cells: Sequence[Cell], lesson: Lesson) -> str:
-    work, read = sum(exercise.minutes for exercise in lesson.exercises), reading.minutes(cells)
+def _time(lesson: Lesson) -> str:
+    core, further = (reading.of_lesson(lesson.course, lesson.name, further=one) for one in (False, True))
+    beyond = f" The further part takes {sum(further)} more: {further[0]} and {further[1]}." if sum(further) else ""
     return (
-        f"**Time:** {work + read} minutes: {work} for the exercises and {read} for reading, at "
-        f"{reading.WORDS_A_MINUTE} words or {reading.LINES_A_MINUTE} lines of code a minute."
+        f"**Time:** the core takes {sum(core)} minutes: {core[0]} for the exercises and {core[1]} for reading, at {reading.SPEED}.{beyond}"
     )
 
 
@@ -123,7 +123,7 @@ def _exercises(lesson: Lesson) -> str:
     rows = ["| exercise | difficulty | minutes | points |", "|---|---|---|---|"]
     for one in lesson.exercises:
         level = f"{dots(one.difficulty)} {one.difficulty} of 3" if one.difficulty else ""
-        rows.append(f"| `{one.name}` | {level} | {one.minutes} | {one.points} |")
+        rows.append(f"| `{one.name}`{' (further)' if one.further else ''} | {level} | {one.minutes} | {one.points} |")
     return "\n".join(rows)
 
 

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from grader.cli.arguments import chosen
 from grader.cli.exits import NOT_PASSED, PASSED, complain
@@ -29,6 +30,7 @@ def run_build(options: argparse.Namespace) -> int:
     alone = [name for name in names if _CLOCK.search(open_course().source(name))]
     shared = [name for name in names if name not in alone]
     started = time.perf_counter()
+    build = partial(build, anew=options.anew)
     well = [_built(shared, build, options.jobs), _built(alone, build, 1)]
     routes.refresh(open_course())
     if len(names) > 1:

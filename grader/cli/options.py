@@ -229,6 +229,7 @@ BUILD = [
         default=BUILDS_AT_ONCE,
     ),
     option("--check", "build nothing; fail if a file is stale", **SWITCH),
+    option("--anew", "run the cells also where the stored run is of the same code", **SWITCH),
 ]
 AUDIT = [option("lessons", "default: all", "LESSON", nargs="*")]
 EXPLAIN = [option("id", "the id of a mistake, as a verdict shows it, such as SM1, or an exercise", "ID")]

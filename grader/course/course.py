@@ -202,9 +202,16 @@ class Course:
         with IMPORT_LOCK:
             try:
                 about = tomllib.loads((folder / "lesson.toml").read_text(encoding="utf-8"))
+                further = set(prose.further(self.cells(name)))
                 exercises = tuple(
-                    replace(self._specification(name, exercise), course=self, lesson=name)
-                    for exercise in _exercises_in(self.cells(name))
+                    replace(
+                        self._specification(name, cell.exercise),
+                        course=self,
+                        lesson=name,
+                        further=cell.number in further,
+                    )
+                    for cell in self.cells(name)
+                    if cell.role == "exercise" and cell.exercise
                 )
                 texts = tuple(dict.fromkeys(text for one in exercises for text in one.texts))
                 return Lesson(name, exercises=exercises, texts=texts, course=self, **about)
@@ -421,11 +428,6 @@ def _text(path: Path) -> str:
 
 def _index_text(content: dict[str, Any]) -> str:
     return json.dumps(content, indent=1) + "\n"
-
-
-def _exercises_in(cells: Sequence[percent.Cell]) -> list[str]:
-    """The exercises of a source, in its order."""
-    return [cell.exercise for cell in cells if cell.role == "exercise" and cell.exercise]
 
 
 def _folder_problems(root: Path) -> Iterator[str]:

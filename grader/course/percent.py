@@ -6,6 +6,8 @@ import json
 import re
 from dataclasses import dataclass
 
+HIDE_INPUT = "hide-input"  # the tag of a cell whose code is folded: Jupyter Book's name for it
+
 _HEAD = re.compile(r"# %%(?P<prose> \[markdown\])?(?P<about>.*)")
 
 _ABOUT = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\[[^\]]*\])')

@@ -4,6 +4,7 @@
     {{ spread:.2f }}                a number that the prose quotes from the run, written as in Python's f-strings
     {{ spread:.2f; it < 0.5 }}      the same; the build fails unless the text's reading of it holds
     @teaching                       notes for instructors, in no notebook: the last cell of a source
+    ## Further: …                   what the core of no lesson needs, exercises too; up to the next '## ' heading of another kind
 
 Numbers are evaluated while the solved notebook is built and stored in its metadata; whoever makes a learner's notebook
 fills them in from there and runs nothing.
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from grader.course.percent import Cell
 
 PREDICT, ANSWER, WRONG, TEACHING = "@predict", "@answer", "@wrong", "@teaching"  # each alone on its line
+FURTHER = "## Further: "
 # Braces that follow a letter, a brace, ^, _ or a backslash are LaTeX's, as in \frac{{ a }}{{ b }}.
 _ALONE = r"(?<![\w{}^_\\])"
 _QUOTE = re.compile(_ALONE + r"\{\{ +(?P<asked>[^\n]+?) +\}\}")
@@ -64,6 +66,22 @@ def shown(cells: Iterable[Cell]) -> list[Cell]:
     return [cell for cell in cells if not (cell.role == "prose" and is_teaching(cell.text))]
 
 
+def is_further(text: str) -> bool:
+    """Whether a cell begins a further part."""
+    return text.startswith(FURTHER)
+
+
+def further(cells: Iterable[Cell]) -> list[int]:
+    """The numbers of the cells that are in a further part."""
+    numbers, inside = [], False
+    for cell in shown(cells):
+        if cell.role == "prose" and cell.text.startswith("## "):
+            inside = is_further(cell.text)
+        if inside:
+            numbers.append(cell.number)
+    return numbers
+
+
 def prediction(text: str) -> Prediction:
     """The three parts of a prediction's cell; '' for a part that is missing."""
     parts: dict[str, list[str]] = {PREDICT: [], ANSWER: [], WRONG: []}
@@ -86,7 +104,7 @@ def folded(asked: Prediction) -> str:
     """A prediction as the notebooks have it. Markdown inside an HTML element needs blank lines around it."""
     return (
         f"**Predict.** {asked.question}\n\n<details>\n<summary>Answer</summary>\n\n{asked.answer}\n\n"
-        f"*What a wrong guess shows.* {asked.wrong}\n\n</details>"
+        f"{asked.wrong}\n\n</details>"
     )
 
 

@@ -117,7 +117,7 @@ class Exercise:
     difficulty: 1 for practice, whose formula stands above it, to 3 for what makes one think.
     alike:     pairs of ids that no case can tell apart, so that a verdict names both; each text has to fit both.
     spare:     parameters that a right answer may leave unused.
-    course, lesson: where it belongs; the course fills them in.
+    course, lesson, further: where it belongs, and whether it is of the further part; the course fills them in.
     compare:   replaces the comparison with the reference where the contract leaves room: called
                with (case, expected, got), both observations; returns None or what differs.
     """
@@ -145,6 +145,7 @@ class Exercise:
     atol: float = 1e-5
     course: Any = field(default=None, repr=False)
     lesson: str = ""
+    further: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from grader.course import prose
+from grader.course.percent import HIDE_INPUT
 from grader.course.spec import Exercise, Lesson
 from grader.util.words import counted
 
@@ -121,6 +122,10 @@ def as_cells(
             metadata["grader"]["exercise"] = cell.exercise
         if cell.role == "exercise" and exercise_text is stubbed:
             metadata["grader"]["stub"] = digest(text)  # tells `grader update` an untouched stub from work
+        if cell.role == "prose" and prose.is_further(text) and exercise_text is stubbed:
+            metadata["jp-MarkdownHeadingCollapsed"] = True  # JupyterLab's
+        if HIDE_INPUT in cell.tags:
+            metadata |= {"jupyter": {"source_hidden": True}, "cellView": "form"}  # JupyterLab's, Colab's
         tags = [tag for tag in cell.tags if exercise_text is not stubbed or not tag.startswith("nbval-")]
         if tags:
             metadata["tags"] = tags

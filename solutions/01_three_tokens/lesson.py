@@ -480,7 +480,7 @@ if passed(three_token_attention):
     assert np.allclose(turned[2], 5)  # the last of them
 
 # %% [markdown]
-# With both reversed, the output is what it was. Attention sees a *set* of pairs and knows no order; lesson 07 gives it one.
+# With both reversed, the output is what it was. Attention sees a *set* of pairs and knows no order; lesson 08 gives it one.
 # With the keys alone reversed, the weights reach the wrong values, and *it* now leans to neither: the largest weight falls on
 # its own [5, 5].
 

@@ -586,13 +586,13 @@ if passed(cross_entropy_gradient) and passed(cross_entropy) and passed(softmax):
 # %% [markdown]
 # The weights go to 0.6, 0.3 and 0.1, the shares of the answers, because there the gradients p − y of the ten answers sum to 0.
 # The mean loss falls from ln 5 = 1.609 to {{ final:.3f }} nats. It cannot reach 0: the readers disagree, and the best possible
-# prediction costs {{ floor:.3f }} nats (the *entropy* of their answers; more on it in lesson 04). Lesson 12 trains a language model with
+# prediction costs {{ floor:.3f }} nats (the *entropy* of their answers; more on it in lesson 04). Lesson 10 trains a language model with
 # this very loss and this very gradient.
 
 # %% [markdown]
 # ## * How every weight answers every score
 #
-# *This section may be skipped now. Lessons 04 and 08 come back to it.*
+# *This section may be skipped now. Lessons 04 and 13 come back to it.*
 #
 # So far we followed one number, the loss. Now we follow all the weights: how does each weight p_i change when a score
 # x_j does? These derivatives form a square table, the **Jacobian**, with a row for each weight and a column for each
@@ -680,16 +680,16 @@ if passed(softmax_jacobian) and passed(softmax):
 # ## What the lesson is for
 #
 # Learners write the softmax that all later lessons use, for any axis and any size of numbers, and see each published way to
-# break it. With cross entropy and its gradient p − y they hold what lesson 12 trains a language model with.
+# break it. With cross entropy and its gradient p − y they hold what lesson 10 trains a language model with.
 #
 # ## Cut for 60 minutes
 #
 # Keep everything up to temperature. Show the sampling on the projector. Give log-softmax, cross entropy and the starred section
-# as homework, and come back to them before lesson 12.
+# as homework, and come back to them before lesson 10.
 #
 # ## Cut for 90 minutes
 #
-# Leave out the starred section on the Jacobian, which lessons 04 and 08 take up again, and derive p − y at the board in place
+# Leave out the starred section on the Jacobian, which lessons 04 and 13 take up again, and derive p − y at the board in place
 # of the exercise.
 #
 # ## Mistakes to expect

@@ -347,7 +347,7 @@ check(previous_token_projections)
 
 # %% [markdown]
 # Here is your head on the whole sentence. A row of the identity says where in the sentence a token is and nothing
-# about which word it is, so your head would do the same with any other eleven words. Lesson 07 shows how positions
+# about which word it is, so your head would do the same with any other eleven words. Lesson 08 shows how positions
 # get into a model's vectors.
 
 # %% role="payoff" exercise="previous_token_projections"
@@ -564,7 +564,7 @@ if passed(scaled_dot_product_attention) and passed(project_qkv):
 # Each row of the figure holds the weights of "it" in one step. In the second step "it" puts {{ second[0, 2, 0]:.2f }}
 # of its weight on "animal" when it was too tired, and {{ second[1, 2, 1]:.2f }} on "street" when it was too wide. Both
 # sentences went through the same matrices in one call. They differ in what "it" read in the first step: that changed
-# the vector of "it", and with it the query of the second step. Lesson 11 stacks such steps, each of which adds to what
+# the vector of "it", and with it the query of the second step. Lesson 09 stacks such steps, each of which adds to what
 # is there.
 #
 # ## Optional: letters for axes

@@ -449,7 +449,7 @@ assert stuck["undivided"] > 0.5 and stuck["divided by √d_k"] == 0
 # which was chosen for it at random. Queries are computed from the tokens with a learned w_q, and keys from the
 # entries with a learned w_k, as in lesson 03. The values are fixed. The loss is the mean squared difference from the
 # value that was wanted. The four lines that begin at the comment "backwards" apply the chain rule once more. You need
-# not follow them now, because lesson 08 derives them step by step.
+# not follow them now, because lesson 13 derives them step by step.
 
 # %% role="given"
 def train_head(scale: float, step: float, d_k: int, seed: int = 0, gain: float = 1.0) -> list[float]:
@@ -586,7 +586,7 @@ figures.why_scale.side_by_side(maps)
 # the length of the key, so nearly all queries share one favorite, scaled or not: the column that stands out in the
 # left map. It looks like a choice that attention made, but it has nothing to do with the query. The right map means
 # nothing either, however striking it looks, because its numbers are random. A heat map can tell you something only
-# after training (lesson 10).
+# after training (lesson 12).
 #
 # ## What we keep
 #

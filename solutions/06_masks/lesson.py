@@ -393,7 +393,7 @@ if passed(masked_attention) and passed(causal_mask):
 # same few lines can test other models, however large, provided that dropout is off. It is worth running such a test
 # once on every model that you build.
 #
-# And why random numbers? Many models begin with a LayerNorm, as the block of lesson 11 does: it subtracts from each token
+# And why random numbers? Many models begin with a LayerNorm, as the block of lesson 09 does: it subtracts from each token
 # the mean of the token's own features. If we add 1 to all of them, the mean grows by 1, too, and is subtracted again.
 # So the test would find no leak, even without any mask:
 
@@ -458,7 +458,7 @@ if passed(leaks) and passed(masked_attention) and passed(causal_mask):
 #
 # Now we train a tiny model to predict the next of eight symbols in *random* text. Nobody can predict that: the best
 # possible loss is that of an even guess, ln 8 = 2.08. Each token also gets a learned vector for its position (the
-# subject of lesson 07), so that a query can tell which key is on its right.
+# subject of lesson 08), so that a query can tell which key is on its right.
 
 # %% role="demo"
 def predict_random_text(attend, steps=300):
@@ -613,7 +613,7 @@ if passed(CausalSelfAttention):
     assert (reach.triu(1) == 0).all() and reach[0, 0] == 1
 
 # %% [markdown]
-# The weights are random, so the picture shows who *may* be looked at, and not yet who *should* be. Lesson 12 trains a model with this
+# The weights are random, so the picture shows who *may* be looked at, and not yet who *should* be. Lesson 10 trains a model with this
 # mask inside.
 #
 # ## Break it on purpose: a NaN that hides
@@ -685,9 +685,9 @@ for losses, nans in (six_steps(HIDE["filled"], seed) for seed in range(5)):
 # ## Where this leads
 #
 # Where a mask hides most scores, the work of computing them is wasted. Sliding windows (Beltagy et al. 2020, section
-# 3.1) keep only a band along the diagonal. FlexAttention compiles a mask that is written as a function; lesson 13
+# 3.1) keep only a band along the diagonal. FlexAttention compiles a mask that is written as a function; lesson 11
 # tries it. A mask says *who* may be looked at, but a score still does not know *where* a key is: it depends on the
-# two tokens and not on their places. Lesson 07 changes that.
+# two tokens and not on their places. Lesson 08 changes that.
 #
 # ## What we keep
 #

@@ -112,7 +112,7 @@ if passed(rnn_states):
     nn.init.orthogonal_(layer.weight_hh_l0)  # turns the state, and keeps its length
     (kept,) = torch.autograd.grad(layer(x)[0][0, -1].sum(), x)
     kept = kept[0].norm(dim=-1)
-    figures.alignment.fading(felt)
+    figures.cross_attention.fading(felt)
 
 # %% [markdown]
 # Token 19, the last one read, counts {{ felt[19] / felt[9]:,.0f; it > 100 }} times as much as token 9, and
@@ -133,7 +133,7 @@ if passed(rnn_states):
 # at each of them.
 
 # %% role="demo"
-figures.alignment.two_roads()
+figures.cross_attention.two_roads()
 
 # %% [markdown]
 # A set of links like the blue ones is called an **alignment**. It has a weight for every pair of a word that is written and a word that
@@ -187,7 +187,7 @@ for query in ((0.0, 3.0), (0.0, 0.0), (3.0, 0.0)):
 
 # %% role="demo"
 assert chosen[0.0, 3.0][0][0] > 0.6 and chosen[3.0, 0.0][0][1] > 0.6
-figures.alignment.why_tanh(projected.numpy(), v.numpy())
+figures.cross_attention.why_tanh(projected.numpy(), v.numpy())
 
 # %% [markdown]
 # @exercise additive_attention
@@ -238,7 +238,7 @@ check(additive_attention)
 # The three scores are set by hand; the weights and the context follow from them.
 
 # %% role="demo"
-figures.alignment.one_step()
+figures.cross_attention.one_step()
 
 # %% [markdown]
 # From left to right: the state takes in the token written last and becomes the next state. This state is the query. It gets a score with
@@ -364,7 +364,7 @@ if passed(additive_attention):
     on_line = after.flip(2).diagonal(dim1=1, dim2=2).mean().item()
     assert on_line > 0.7 > before.max()
     names = [["abcdefghijklmnopqrstuvwxyz"[i] for i in row] for row in (source[0], scores[0].argmax(dim=-1))]
-    figures.alignment.reversed_letters(*names, before[0], after[0])
+    figures.cross_attention.reversed_letters(*names, before[0], after[0])
 
 # %% [markdown]
 # On average over 256 sequences {{ on_line:.0% }} of a row's weight lies on the right letter. This is an alignment, and it was learned from
@@ -406,7 +406,7 @@ if passed(additive_attention):
     for name, (hidden, steps) in plans.items():
         torch.manual_seed(0)
         shares[name] = shares_right(train(name, Translator(26, 26, None, hidden), backwards, steps))
-    figures.alignment.bottleneck(shares, longest=12)
+    figures.cross_attention.bottleneck(shares, longest=12)
     attending, short, wider, longer = (row[10] for row in shares.values())
     assert attending > short + 0.4 and attending > max(wider, longer) + 0.1 and shares["attention, 400 steps"][16] > 0.8
 
@@ -474,7 +474,7 @@ if passed(additive_attention):
     with torch.no_grad():
         scores, weights = translate(translator, dates.encoded([(text, "0000-00-00") for text in texts])[0], 10)
     written = [dates.decoded(row) for row in scores.argmax(dim=-1)]
-    figures.alignment.alignments(texts, written, torch.stack(weights, dim=1), "The decoder looks at the part it is writing")
+    figures.cross_attention.alignments(texts, written, torch.stack(weights, dim=1), "The decoder looks at the part it is writing")
     largest = maps.max(dim=-1).values.mean(dim=0)  # (10,): of each character's row
     short = [i for i, (text, _) in enumerate(fresh) if len(text) < 15]
     sink = sum(maps[i, 4, len(fresh[i][0]):].sum().item() for i in short) / len(short)
@@ -608,7 +608,7 @@ if passed(luong_attention):
         w[english.index(word), vocabulary.index(translation)] = 4
     keys = torch.eye(4)[[vocabulary.index(word) for word in sentence]]
     _, weights = luong_attention(torch.eye(3), keys.expand(3, 3, 4), w)
-    figures.alignment.dictionary(w, weights, english, vocabulary, sentence)
+    figures.cross_attention.dictionary(w, weights, english, vocabulary, sentence)
 
 # %% [markdown]
 # The links cross where the two languages have their words in a different order. A trained model learns such a matrix for states, which

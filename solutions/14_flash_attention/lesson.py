@@ -3,10 +3,10 @@
 #
 # **Softmax needs every score of a row. How can it be exact when no more than a few of them are ever in memory?**
 #
-# **Before this lesson:** lesson 02 (why softmax subtracts the maximum), lesson 06 (causal masks), lesson 08 (the backward pass of
-# attention), and lesson 13 (what the fused operator is for).
+# **Before this lesson:** lesson 02 (why softmax subtracts the maximum), lesson 06 (causal masks), lesson 13 (the backward pass of
+# attention), and lesson 11 (what the fused operator is for).
 #
-# In lesson 13 you called `F.scaled_dot_product_attention`, and the T × T table disappeared from memory. The operator
+# In lesson 11 you called `F.scaled_dot_product_attention`, and the T × T table disappeared from memory. The operator
 # was a black box. In this lesson you write that operator yourself, forward and backward, in plain PyTorch. The result
 # is exact: nothing is left out or approximated, and only the order of the computation changes.
 #
@@ -300,7 +300,7 @@ check(tiled_attention)
 #
 # First the numbers. We compare with PyTorch's own operator, with and without a mask, for lengths that are not
 # multiples of the tile size. Where T_q ≠ T_k, the operator's `is_causal` would align its mask at the top left (lesson
-# 13), so it gets lesson 06's mask instead.
+# 11), so it gets lesson 06's mask instead.
 
 # %% role="payoff" exercise="tiled_attention"
 if passed(tiled_attention):
@@ -414,7 +414,7 @@ if passed(tiled_attention):
 #
 # ## The backward pass
 #
-# Training needs gradients. Lesson 08's backward pass starts from the weights W, which are a T × T table again.
+# Training needs gradients. Lesson 13's backward pass starts from the weights W, which are a T × T table again.
 # FlashAttention does not keep them. It computes them *again*, tile by tile, when they are needed. With S for the
 # scores, scaled and masked as in the forward pass:
 #
@@ -423,8 +423,8 @@ if passed(tiled_attention):
 # So one number for each query, the logsumexp L_i, replaces the maximum and the sum of its whole row. Neither has to
 # be computed a second time.
 #
-# One obstacle remains. The gradient of the scores is ∂S = W ⊙ (∂W − D), where D_i = Σ_j W_ij ∂W_ij is lesson 08's
-# weighted mean of a row. It runs over *all* keys of a query, and a tile has only some of them. Lesson 08 also proved
+# One obstacle remains. The gradient of the scores is ∂S = W ⊙ (∂W − D), where D_i = Σ_j W_ij ∂W_ij is lesson 13's
+# weighted mean of a row. It runs over *all* keys of a query, and a tile has only some of them. Lesson 13 also proved
 # an identity that helps here. Since ∂W_ij = ∂O_i · V_j,
 #
 # $$D_i = \sum_j W_{ij}\,(\partial O_i \cdot V_j) = \partial O_i \cdot \sum_j W_{ij} V_j = \partial O_i \cdot O_i$$
@@ -434,7 +434,7 @@ if passed(tiled_attention):
 #
 # By hand, with the four words from above and ∂O = 1: L = ln 8, so the weights are 2/8, 1/8, 4/8 and 1/8. D is ∂O
 # times the output, 1 · 3 = 3. ∂W is the row of values, (4, 8, 2, 0). Then ∂S = W ⊙ (∂W − 3) = (2 · 1, 1 · 5, 4 ·
-# (−1), 1 · (−3)) / 8 = (2, 5, −4, −3) / 8, and it sums to 0, as lesson 08 says it must. Each entry needed only the
+# (−1), 1 · (−3)) / 8 = (2, 5, −4, −3) / 8, and it sums to 0, as lesson 13 says it must. Each entry needed only the
 # score and value of its own word and two numbers of the row, ln 8 and 3. It needed nothing from the other tile.
 # Autograd gives the same:
 
@@ -445,7 +445,7 @@ output.backward()
 print("8 · ∂S =", [round(8 * number, 4) for number in scores.grad.tolist()])
 
 # %% [markdown]
-# With ∂S of a tile at hand, the rest is lesson 08's last step, tile by tile: ∂V = Wᵀ∂O, ∂Q = ∂S K / √d_k and ∂K = ∂Sᵀ Q / √d_k. Each
+# With ∂S of a tile at hand, the rest is lesson 13's last step, tile by tile: ∂V = Wᵀ∂O, ∂Q = ∂S K / √d_k and ∂K = ∂Sᵀ Q / √d_k. Each
 # tile *adds* its share, because a key is used by the queries of every tile, and a query by the keys of every tile.
 
 # %% [markdown]
@@ -482,7 +482,7 @@ def tiled_attention_backward(
         raise ValueError(f"block_size is {block_size}; a tile needs at least one query and one key")
     if causal and t_k < t_q:
         raise ValueError(f"causal attention of {t_q} queries needs as many keys or more, and there are {t_k}")
-    delta = (grad_output * output).sum(dim=-1)  # rowsum(∂O ⊙ O), which equals rowsum(∂W ⊙ W): lesson 08
+    delta = (grad_output * output).sum(dim=-1)  # rowsum(∂O ⊙ O), which equals rowsum(∂W ⊙ W): lesson 13
     grad_q, grad_k, grad_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
     for top in range(0, t_q, block_size):
         at = slice(top, top + block_size)
@@ -510,7 +510,7 @@ check(tiled_attention_backward)
 
 # %% [markdown]
 # With your two functions, autograd can treat attention as a single operation. `forward` says what to keep, and
-# `backward` gets it back. We count what is kept for the backward pass as in lesson 13.
+# `backward` gets it back. We count what is kept for the backward pass as in lesson 11.
 
 # %% role="payoff" exercise="tiled_attention_backward"
 if passed(tiled_attention) and passed(tiled_attention_backward):
@@ -656,7 +656,7 @@ assert list(wrong.values()) == [[], ["rising"], ["falling", "low"], ["low", "bot
 #
 # ## Why tiles are fast on a GPU
 #
-# On a CPU the tiles saved memory. On a GPU they save time as well, for the reason that you found in lesson 13:
+# On a CPU the tiles saved memory. On a GPU they save time as well, for the reason that you found in lesson 11:
 # attention waits for memory. The picture below is from that lesson. An A100's main memory moves 1.5 to 2.0 TB/s; its
 # on-chip memory, 192 KB on each of 108 processors, about 19 TB/s (Dao et al. 2022, section 2.1). A tile of scores
 # that is made and used up on the chip never travels to main memory and back.
@@ -668,7 +668,7 @@ figures.gpu.hierarchy()
 # How much traffic is that? Count it for one head of d = 64 numbers, T = 1,024 tokens and tiles of 128, without a mask.
 # Each of q, k, v and the output has T · d = 65,536 numbers. The table has T · T = 1,048,576, which is 16 times as many.
 #
-# - Step by step, the table is written or read eight times, as lesson 13 counted. With q, k, v and the output once each,
+# - Step by step, the table is written or read eight times, as lesson 11 counted. With q, k, v and the output once each,
 #   that makes 8 · 16 + 4 = 132 times T · d.
 # - With tiles, q is read once and the output written once. There are 1,024 / 128 = 8 tiles of queries, and each of
 #   them reads all of K and V. That makes 2 + 8 · 2 = 18 times T · d.
@@ -702,7 +702,7 @@ assert (table / whole, by_table / whole, by_tiles / whole) == (16, 132, 18)
 #
 # @wrong
 #
-# If you said slower, because it does more operations: that would be so if arithmetic were the limit. Lesson 13's
+# If you said slower, because it does more operations: that would be so if arithmetic were the limit. Lesson 11's
 # roofline tells you whether arithmetic or memory is.
 
 # %% role="demo"
@@ -712,7 +712,7 @@ figures.flash_attention.published(standard, flash)
 
 # %% [markdown]
 # The figure shows published numbers, which the course did not measure: GPT-2 medium, 1,024 tokens, 16 heads of 64,
-# batch 64 (Dao et al. 2022, figure 2). The operation counts are as printed there. Counted as in lesson 13 they would
+# batch 64 (Dao et al. 2022, figure 2). The operation counts are as printed there. Counted as in lesson 11 they would
 # be about 825 and 962 GFLOP for this batch, so compare them only with each other. Three published versions share the
 # algorithm, and each fits it more closely to the machine:
 #

@@ -307,7 +307,7 @@ def test_the_dearest_lesson_fits_into_gradescope_s_smallest_container(tmp_path):
     with zipfile.ZipFile(bundle) as archive:
         archive.extract("run_autograder", tmp_path)
     (tmp_path / "submission").mkdir()
-    shutil.copy(ROOT / "solutions" / "13_gpu.ipynb", tmp_path / "submission")
+    shutil.copy(ROOT / "solutions" / "11_gpu.ipynb", tmp_path / "submission")
     script = (tmp_path / "run_autograder").read_text().replace(",".join(name[:2] for name in COURSE.lessons()), "13")
     environment = {
         **os.environ,

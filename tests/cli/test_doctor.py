@@ -58,7 +58,7 @@ def test_what_only_a_checkout_needs_is_no_illness_elsewhere(monkeypatch, checkou
         )
         assert (
             found["torch"].repair == "python -m pip install 'attention-course[torch]'"
-            and "lessons 05, 06, 07, 09" in found["torch"].found
+            and "lessons 05, 06, 08, 07" in found["torch"].found
         )
 
 
@@ -149,7 +149,7 @@ def test_lessons_that_need_no_torch_do_not_miss_it(monkeypatch, tmp_path):
     assert signs(tmp_path)["torch"].well, "the course's own wheel leaves it to an extra"
     monkeypatch.setattr(doctor, "version", lambda name: "0.1.0+c4f1a90b2")
     assert not signs(tmp_path)["torch"].well
-    monkeypatch.setattr(open_course(), "lessons", lambda: ("00_start_here", "08_attention_backward"))
+    monkeypatch.setattr(open_course(), "lessons", lambda: ("00_start_here", "13_attention_backward"))
     assert signs(tmp_path)["torch"].found == "not installed, and not needed for these lessons"
 
 

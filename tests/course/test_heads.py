@@ -1,4 +1,4 @@
-"""Lesson 17 without the weights of its real model: the stored run, whole, and what the lesson asserts of it; with them, the same numbers."""
+"""Lesson 18 without the weights of its real model: the stored run, whole, and what the lesson asserts of it; with them, the same numbers."""
 
 from __future__ import annotations
 

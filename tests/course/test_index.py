@@ -26,8 +26,8 @@ def test_an_index_that_is_broken_says_so(tmp_path):
 
 
 def test_lessons_whose_cells_import_torch_need_it():
-    assert not open_course().needs_torch("01_three_tokens") and not open_course().needs_torch("08_attention_backward")
-    assert open_course().needs_torch("05_numpy_to_pytorch") and open_course().needs_torch("13_gpu")
+    assert not open_course().needs_torch("01_three_tokens") and not open_course().needs_torch("13_attention_backward")
+    assert open_course().needs_torch("05_numpy_to_pytorch") and open_course().needs_torch("11_gpu")
 
 
 def test_a_stale_index_is_written_anew_and_known_at_once(tmp_path):

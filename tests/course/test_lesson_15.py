@@ -1,4 +1,4 @@
-"""Lesson 15: what its solutions refuse and in which words, and what its probes see of an object's memory."""
+"""Lesson 16: what its solutions refuse and in which words, and what its probes see of an object's memory."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from grader.course.course import open_course
 from grader.judging.judge import judge
 from tests.live import from_cells
 
-LESSON = "15_decoding"
+LESSON = "16_decoding"
 
-held_by = open_course().module("15_decoding.probes").held_by
+held_by = open_course().module("16_decoding.probes").held_by
 
 
 def _cache(*sizes: int, **more):

@@ -159,7 +159,7 @@ def softmax_rows(scores):
     return box.softmax(scores) / box.softmax(scores).sum(axis=1, keepdims=True)
 """
 HELPERS = "import sys\nfor m in [m for m in sys.modules if m.startswith('helper')]:\n    del sys.modules[m]\nsys.modules.pop('mine', None)"
-GRADIENTS, ROWS_OF = ("08_attention_backward", "softmax_backward"), ("01_three_tokens", "softmax_rows")
+GRADIENTS, ROWS_OF = ("13_attention_backward", "softmax_backward"), ("01_three_tokens", "softmax_rows")
 RIGHT = {  # (the lesson and exercise, a cell above, the answer)
     "honest": ((LESSON, NAME), "", HONEST),
     "a helper module dropped": ((LESSON, NAME), HELPERS, HONEST),

@@ -153,7 +153,7 @@ def test_no_warning_reaches_the_terminal(tmp_path):
     for lesson, name, code in (
         ("02_softmax", "log_softmax", "def log_softmax(x, axis=-1):\n    return np.full(np.shape(x), 1.7e308)"),
         (
-            "07_positions",
+            "08_positions",
             "sinusoidal_positions",
             "def sinusoidal_positions(n, d):\n    return np.full((n, d), 1.7e308)",
         ),

@@ -147,7 +147,7 @@ class tiled_attention_backward:
 
     hints = (
         "The forward pass left its sums behind in one number a query. How do you get a weight from a score and that number?",
-        "weight = exp(score − logsumexp): no maximum and no sum are needed any more. Lesson 08's ∂S = W ⊙ (∂W − rowsum(∂W ⊙ W)) wants "
+        "weight = exp(score − logsumexp): no maximum and no sum are needed any more. Lesson 13's ∂S = W ⊙ (∂W − rowsum(∂W ⊙ W)) wants "
         "a sum over *all* keys of a query; rowsum(∂O ⊙ O) is the "
         "same number and needs no weights. Every tile adds its share to three gradients.",
         "delta = (grad_output * ____).sum(-1)\nweights = torch.exp(scores - ____)\ngrad_v[..., keys, :] += weights.mT @ ____\n"

@@ -1,4 +1,4 @@
-"""Dates as people write them, each with its ISO 8601 form: what lesson 10's translator is trained on."""
+"""Dates as people write them, each with its ISO 8601 form: what lesson 12's translator is trained on."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SOURCE = "".join(sorted(set(PAD + ",.0123456789" + "".join(MONTHS))))
 TARGET = "-0123456789"
 SIZES = len(SOURCE), len(TARGET)
 LENGTH = 18  # characters of the longest way to write a date, 'September 30, 2021'
-TRAINED_ON = 3 * 200 * 64  # dates that lesson 10 draws from seed 0, for its three translators one after the other
+TRAINED_ON = 3 * 200 * 64  # dates that lesson 12 draws from seed 0, for its three translators one after the other
 
 
 def written(seed: int) -> Iterator[tuple[str, str]]:

