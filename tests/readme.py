@@ -36,59 +36,55 @@ def blocks() -> dict[str, str]:
     return {"failing code": f"```python\n{WRONG}\n```", "failing check": f"```text\n{said}\n```", "lessons": lessons()}
 
 
-# The three parts of the course: the lesson that each begins with, its title, what it promises.
+# The parts of the course: the lesson that each begins with, its title, what it promises.
 PARTS = {
     "00": (
-        "Part I: attention itself",
+        "The road, Part I: attention itself",
         "You compute attention for three tokens by hand, learn what each step of it is for, and end with a "
         "module in PyTorch through which gradients flow.",
     ),
     "06": (
-        "Part II: a model of your own",
-        "You add masks, positions and heads, derive the gradients by hand, and train a small language model of "
-        "your own until it writes, on a GPU if you have one.",
+        "The road, Part II: multi-head causal attention, up to the GPU",
+        "You add masks, heads and positions, build the block, train a small language model of your own until it "
+        "writes, and make its attention fast on whatever device you have.",
     ),
-    "14": (
-        "Part III: attention as it runs today",
-        "You compute attention without its table of scores, write text with a cache, run an open model's "
-        "weights in your own code, and find out what single heads do.",
+    "12": (
+        "Further roads",
+        "Each of these stands alone; take them in any order: where attention came from, its gradients by hand, attention "
+        "without its score matrix, decoding with a cache, an open model's weights in your own code, and what single heads do.",
     ),
 }
 HEAD = (
-    "| lesson | after it you can | exercises | minutes for them | minutes of reading | points |",
+    "| lesson | after it you can | exercises: core + further | core, minutes | further, minutes | points |",
     "|---|---|---|---|---|---|",
 )
 
 
 def lessons() -> str:
     """A table for each part of the course: what each lesson lets one do, exercises, minutes and points."""
-    rows: list[str] = []
-    counts = [0, 0, 0, 0]
-    for name in open_course().lessons():
+    course, rows = open_course(), []
+    road = core = 0
+    for name in course.lessons():
         if name[:2] in PARTS:
             title, promise = PARTS[name[:2]]
             rows += [*([""] if rows else []), f"### {title}", "", promise, "", *HEAD]
-        lesson = open_course().lesson(name)
-        own = [
-            len(lesson.exercises),
-            *reading.of_lesson(open_course(), name),
-            sum(exercise.points for exercise in lesson.exercises),
-        ]
-        counts = [total + new for total, new in zip(counts, own, strict=True)]
+        lesson = course.lesson(name)
+        beyond = len(course.further(name))
+        minutes = [sum(reading.of_lesson(course, name, further=further)) for further in (False, True)]
+        core += minutes[0]
+        road += minutes[0] if name[:2] < "12" else 0
+        own = [f"{len(lesson.exercises) - beyond} + {beyond}", *minutes, sum(one.points for one in lesson.exercises)]
         link = f"[{name[:2]} · {lesson.title}](notebooks/{name}.ipynb)"
         rows.append(f"| {link} | {lesson.outcome} | {' | '.join(map(str, own))} |")
-    missing = [name.replace("_", " ") for name in open_course().exercises if name not in open_course().lessons()]
+    missing = [name.replace("_", " ") for name in course.exercises if name not in course.lessons()]
     to_come = f" To come: {', '.join(missing)}." if missing else ""
-    exercises, working, read, points = counts
-    together = f"{exercises} exercises with {points} points, and {round((working + read) / 60)} hours in all"
-    speed = f"{reading.WORDS_A_MINUTE} words or {reading.LINES_A_MINUTE} lines of code a minute"
-    return "\n".join(
-        [
-            *rows,
-            "",
-            f"That is {together}: {working} minutes for the exercises, and {read} of reading at {speed}.{to_come}",
-        ]
+    exercises = [one for name in course.lessons() for one in course.lesson(name).exercises]
+    together = (
+        f"The core of the road takes {road / 60:.0f} hours, that of all lessons {core / 60:.0f}: its exercises, and reading at "
+        f"{reading.SPEED}. There are {len(exercises)} exercises with {sum(one.points for one in exercises)} points, "
+        f"{len(course.core_exercises())} of them in the core."
     )
+    return "\n".join([*rows, "", together + to_come])
 
 
 def filled(page: Path) -> str:

@@ -12,31 +12,38 @@ from grader.course.spec import Lesson
 
 FILE = Path(__file__).resolve().parent.parent / "docs" / "road.svg"
 WIDTH, STEP, TOP, BETWEEN, IN_ROW = 1040, 163, 58, 150, 6  # pixels; BETWEEN two rows
+MAIN = 12  # lessons on the road itself; the others stand beside it
 INK, GREY, NUMPY, TORCH = "#1B1B1B", "#5A5A5A", "#0072B2", "#B34E00"
 
 
 def picture() -> str:
-    """An SVG: a station for each lesson along a road that turns round, with title and minutes; readable on any background."""
+    """An SVG: a station for each lesson along a road that turns round, and one for each further road below it, with title and
+    minutes; readable on any background."""
     lessons = [open_course().lesson(name) for name in open_course().lessons()]
-    rows = -(-len(lessons) // IN_ROW)
-    height = TOP + (rows - 1) * BETWEEN + 150
+    height = _place(len(lessons) - 1)[1] + 150
+    beyond = _place(MAIN)[1] - 48
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" '
         f'font-family="Helvetica, Arial, sans-serif" aria-labelledby="title desc">',
         f"<title id='title'>The road of the course</title><desc id='desc'>{html.escape(words(lessons))}</desc>",
         f'<rect width="{WIDTH}" height="{height}" rx="14" fill="#FFFFFF"/>',
-        f'<path d="{_road(len(lessons))}" fill="none" stroke="#D9D9D9" stroke-width="10" stroke-linecap="round"/>',
+        f'<path d="{_road(min(len(lessons), MAIN))}" fill="none" stroke="#D9D9D9" stroke-width="10" stroke-linecap="round"/>',
+        f'<text x="92" y="{beyond}" font-size="15" fill="{GREY}">further roads, in any order</text>',
     ]
     parts += [_station(number, lesson) for number, lesson in enumerate(lessons)]
-    parts += _legend(height - 22, sum(sum(reading.of_lesson(open_course(), lesson.name)) for lesson in lessons))
+    parts += _legend(height - 22, _core_minutes(lessons[:MAIN]))
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _core_minutes(lessons: list[Lesson]) -> int:
+    return sum(sum(reading.of_lesson(open_course(), lesson.name, further=False)) for lesson in lessons)
 
 
 def words(lessons: list[Lesson]) -> str:
     """The picture for those who can't see it."""
     return (
         "; ".join(
-            f"{lesson.name[:2]} {_title(lesson)}, {sum(reading.of_lesson(open_course(), lesson.name))} minutes"
+            f"{lesson.name[:2]} {_title(lesson)}, {sum(reading.of_lesson(open_course(), lesson.name, further=False))} minutes"
             for lesson in lessons
         )
         + "."
@@ -44,10 +51,11 @@ def words(lessons: list[Lesson]) -> str:
 
 
 def _place(number: int) -> tuple[int, int]:
-    """The centre of a station; every other row runs from right to left."""
+    """The centre of a station; every other row of the road runs from right to left."""
     row, column = divmod(number, IN_ROW)
-    x = 112 + STEP * (column if row % 2 == 0 else IN_ROW - 1 - column)
-    return x, TOP + row * BETWEEN
+    back = row % 2 == 1 and number < MAIN
+    x = 112 + STEP * (IN_ROW - 1 - column if back else column)
+    return x, TOP + row * BETWEEN + (60 if number >= MAIN else 0)
 
 
 def _road(count: int) -> str:
@@ -71,7 +79,7 @@ def _station(number: int, lesson: Lesson) -> str:
         else f'<rect x="{x - 20}" y="{y - 20}" width="40" height="40" rx="7" fill="{TORCH}"/>'
     )
     lines = textwrap.wrap(_title(lesson), 17)
-    exercises, read = reading.of_lesson(open_course(), lesson.name)
+    exercises, read = reading.of_lesson(open_course(), lesson.name, further=False)
     said = [
         f'<text x="{x}" y="{y + 6}" text-anchor="middle" font-size="17" font-weight="bold" fill="#FFFFFF">{lesson.name[:2]}</text>'
     ]
@@ -92,7 +100,7 @@ def _legend(y: int, minutes: int) -> list[str]:
         f'<rect x="226" y="{y - 13}" width="16" height="16" rx="3" fill="{TORCH}"/>'
         f'<text x="250" y="{y}" font-size="13" fill="{INK}">PyTorch</text>',
         f'<text x="{WIDTH - 40}" y="{y}" text-anchor="end" font-size="13" fill="{GREY}">'
-        f"minutes for exercises + reading: {total} in all</text>",
+        f"minutes of the core, exercises + reading: the road takes {total}</text>",
     ]
 
 

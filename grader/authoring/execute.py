@@ -13,6 +13,7 @@ from grader.authoring.build import checked_cells, solution_notebook
 from grader.course import prose
 from grader.course.course import Course
 from grader.course.percent import Cell
+from grader.course.spec import Lesson
 from grader.course.stubs import encode, learner_notebook
 from grader.util.errors import AuthorError, LintError
 from grader.util.files import write_whole

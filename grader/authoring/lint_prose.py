@@ -17,7 +17,12 @@ from grader.util.errors import LintError
 MOST_PREDICTIONS = 5
 FEWEST_MISTAKES, MOST_MISTAKES = 2, 4  # to expect, of one exercise
 KEEP = "What we keep"
-MOST_WORDS, MOST_LINES, MOST_READING, MOST_WORK = 2000, 90, 45, 50  # of a lesson's core; reading and exercises in minutes
+MOST_WORDS, MOST_LINES, MOST_READING, MOST_WORK = (
+    2000,
+    90,
+    45,
+    50,
+)  # of a lesson's core; reading and exercises in minutes
 
 
 def proofread_prose(file: str, cells: Sequence[Cell], lesson: Lesson) -> Iterator[LintError]:
@@ -124,12 +129,15 @@ def _further(file: str, cells: Sequence[Cell]) -> Iterator[LintError]:
     """A collapsed heading hides the cells below it, so every heading from the first further one on begins its cell."""
     begun = False
     for cell in cells:
-        for number, line in enumerate(cell.text.splitlines()):
+        for number, line in enumerate(cell.text.splitlines(), 1):
             further = prose.is_further(line)
-            if number and line.startswith("## ") and (begun or further):
-                yield LintError(file, cell.line + number, f"{line!r} begins a cell of its own: what is above it collapses.")
-            elif begun and line.startswith("## ") and not further and line.removeprefix("## ") != KEEP:
-                yield LintError(file, cell.line, f"{line!r} stands below a further part; the core comes first.")
+            sentence = ""
+            if line.startswith("## ") and number > 1 and (begun or further):
+                sentence = f"{line!r} begins a cell of its own: what is above it collapses."
+            elif line.startswith("## ") and begun and not further and line.removeprefix("## ") != KEEP:
+                sentence = f"{line!r} stands below a further part; the core comes first."
+            if sentence:
+                yield LintError(file, cell.line + number, sentence)
             begun = begun or further
 
 
@@ -144,7 +152,8 @@ def _budget(file: str, cells: Sequence[Cell], lesson: Lesson) -> Iterator[LintEr
         (work, MOST_WORK, "minutes of exercises"),
     ):
         if has > most:
-            sentence = f"the core has {has} {what}, and {most} are the most: shorten it, fold cells, or move a part under '{prose.FURTHER}…'."
+            sentence = f"the core has {has:,} {what}, and {most:,} are the most: "
+            sentence += f"shorten it, fold cells, or move a part under '{prose.FURTHER}…'."
             yield LintError(file, 0, sentence)
 
 

@@ -90,7 +90,7 @@ def page(course: Course, name: str, cells: Sequence[Cell], lesson: Lesson, said:
         f"<!-- `grader build` makes this page from solutions/{name}.py -->",
         f"# Teaching {course.heading(name)}",
         f"**Before this lesson:** {before(cells)}",
-        _time(lesson),
+        _time(course, name),
         f"## {FOR}",
         own[FOR],
         "## Exercises",
@@ -111,12 +111,11 @@ def page(course: Course, name: str, cells: Sequence[Cell], lesson: Lesson, said:
     return "\n\n".join(parts) + "\n"
 
 
-def _time(lesson: Lesson) -> str:
-    core, further = (reading.of_lesson(lesson.course, lesson.name, further=one) for one in (False, True))
+def _time(course: Course, name: str) -> str:
+    core, further = (reading.of_lesson(course, name, further=one) for one in (False, True))
     beyond = f" The further part takes {sum(further)} more: {further[0]} and {further[1]}." if sum(further) else ""
-    return (
-        f"**Time:** the core takes {sum(core)} minutes: {core[0]} for the exercises and {core[1]} for reading, at {reading.SPEED}.{beyond}"
-    )
+    parts = f"{core[0]} for the exercises and {core[1]} for reading, at {reading.SPEED}"
+    return f"**Time:** the core takes {sum(core)} minutes: {parts}.{beyond}"
 
 
 def _exercises(lesson: Lesson) -> str:

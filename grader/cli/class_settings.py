@@ -32,13 +32,30 @@ def resolve_settings(options: argparse.Namespace, found: list, begun: Mapping[st
         raise InputError(
             "--anonymous writes no grade book, so --roster and --assignment have no use; leave one of them out."
         )
-    about = {"seed": SEED, "timeout_s": TIMEOUT_S, "exercises": None, **MarkingScheme().settings(), **begun, **named}
+    about = {
+        "seed": SEED,
+        "timeout_s": TIMEOUT_S,
+        "exercises": None,
+        "core": None,
+        **MarkingScheme().settings(),
+        **begun,
+        **named,
+    }
     about["course"] = course_digest(open_course())
     by = "--exercises" if "exercises" in named else "--lessons" if "lessons" in named else HALF
     by = about["lessons_chosen_by"] = begun.get("lessons_chosen_by", by)
     chosen = choice(open_course(), found, begun.get("lessons")) if by == HALF else None
     about.setdefault("lessons", list(chosen.lessons) if chosen else [])
     return about, chosen
+
+
+def exercises_of(about: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The exercises that count in a run with these settings; None for all of its lessons."""
+    if not about.get("core"):
+        return about["exercises"] and tuple(about["exercises"])
+    return tuple(
+        name for name in open_course().core_exercises() if not about["exercises"] or name in about["exercises"]
+    )
 
 
 def _named_settings(options: argparse.Namespace, learners: Sequence[str]) -> dict[str, Any]:

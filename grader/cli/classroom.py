@@ -38,14 +38,11 @@ def run(options: argparse.Namespace) -> int:
         say(f"not graded, because they are neither a learner's folder nor a notebook: {abridged(passed_over)}.")
     for sentence in same_names(found):
         say(sentence)
-    checked(
-        about["weights"],
-        [
-            name
-            for lesson in about["lessons"]
-            for name in exercises_that_count(open_course(), lesson, about["exercises"])
-        ],
-    )
+    exercises = class_settings.exercises_of(about)
+    counting = {lesson: exercises_that_count(open_course(), lesson, exercises) for lesson in about["lessons"]}
+    if empty := [lesson for lesson, names in counting.items() if not names]:
+        raise InputError(f"no exercise of lesson {empty[0][:2]} counts: --core and --exercises leave none of it.")
+    checked(about["weights"], [name for names in counting.values() for name in names])
     for sentence in class_settings.notes_on_continuing(options, begun, about) if begun else ():
         say(sentence)
     _with_torch(about["lessons"])
@@ -53,9 +50,8 @@ def run(options: argparse.Namespace) -> int:
         say(sentence)
     for sentence in chosen.sentences() if chosen else ():
         say(sentence)
-    lessons, exercises = (about[key] and tuple(about[key]) for key in ("lessons", "exercises"))
     settings = batch.Settings(
-        open_course(), lessons, exercises, about["seed"], about["timeout_s"], options.require_isolation
+        open_course(), tuple(about["lessons"]), exercises, about["seed"], about["timeout_s"], options.require_isolation
     )
     try:
         with closing(_pool(options, settings)) as pool:

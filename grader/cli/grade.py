@@ -50,7 +50,15 @@ def run(options: argparse.Namespace) -> int:
     ):  # a container that is stopped at its limit leaves what was done
         chosen["done"] = lambda report: write_report("gradescope", options.gradescope, report, options.visibility)
     try:
-        report = grade(open_course(), options.paths, lessons=options.lessons, seed=options.seed, begun=_begun, **chosen)
+        report = grade(
+            open_course(),
+            options.paths,
+            lessons=options.lessons,
+            exercises=open_course().core_exercises() if options.core else None,
+            seed=options.seed,
+            begun=_begun,
+            **chosen,
+        )
     except SubmissionError as error:
         raise InputError(str(error)) from None
     except TooOpen as error:

@@ -76,6 +76,7 @@ def isolation_option(help: str, default: str) -> Option:
 SEED_OPTION = option("--seed", "seed of the inputs (default: %(default)s)", type=natural, default=SEED)
 TIMEOUT = option("--timeout", "wall-clock seconds for each exercise and each cell", "S", seconds)
 BY = option("--by", "the roster's column that names the folders", "COLUMN", default="")
+CORE = option("--core", "only the core's exercises count, not the further ones", action=argparse.BooleanOptionalAction)
 FOLDER = option("--folder", "where the notebooks are (default: notebooks/, or else the current folder)", type=Path)
 
 GRADE = [
@@ -99,6 +100,7 @@ GRADE = [
     ),
     option("--min-score", "succeed if every submission has at least N points, or N%% of them", "N", threshold),
     lessons_option("grade these lessons only, such as 01,05"),
+    CORE,
     SEED_OPTION,
     TIMEOUT,
     option(
@@ -133,6 +135,7 @@ CLASS = [
         "grade these; a lesson not handed in counts as missing (default: those that at least half of the learners handed in)"
     ),
     option("--exercises", "only these exercises count; their lessons are graded", "A,B", exercise_list),
+    CORE,
     option(
         "--weights",
         "your own points: lines such as 'softmax_rows,3'; other exercises keep the course's",

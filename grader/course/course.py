@@ -106,7 +106,6 @@ class Course:
             raise InputError("\n".join(problems))
         self.title: str = about.get("title", root.name)
         self.renamed: dict[str, str] = about.get("renamed", {})
-        self.moved: dict[str, str] = about.get("moved", {})
         self.about = about
 
     def __reduce__(self) -> Any:
@@ -173,6 +172,16 @@ class Course:
         """Every exercise of the lessons that are here, in the course's order."""
         return tuple(exercise for name in self.lessons() for exercise in self.exercises[name])
 
+    @_once
+    def further(self, lesson: str) -> frozenset[str]:
+        """The exercises of a lesson that are under a heading '## Further: …'; the others are its core."""
+        numbers = prose.further(self.cells(lesson))
+        return frozenset(cell.exercise for cell in self.cells(lesson) if cell.exercise and cell.number in numbers)
+
+    def core_exercises(self) -> tuple[str, ...]:
+        """Every exercise that is of some lesson's core, in the course's order."""
+        return tuple(one for name in self.lessons() for one in self.exercises[name] if one not in self.further(name))
+
     def lesson_of(self, exercise: str) -> str:
         """The lesson of an exercise. Raises: KeyError where no lesson that is here has one of that name."""
         for name in self.lessons():
@@ -202,16 +211,14 @@ class Course:
         with IMPORT_LOCK:
             try:
                 about = tomllib.loads((folder / "lesson.toml").read_text(encoding="utf-8"))
-                further = set(prose.further(self.cells(name)))
                 exercises = tuple(
                     replace(
-                        self._specification(name, cell.exercise),
+                        self._specification(name, exercise),
                         course=self,
                         lesson=name,
-                        further=cell.number in further,
+                        further=exercise in self.further(name),
                     )
-                    for cell in self.cells(name)
-                    if cell.role == "exercise" and cell.exercise
+                    for exercise in _exercises_in(self.cells(name))
                 )
                 texts = tuple(dict.fromkeys(text for one in exercises for text in one.texts))
                 return Lesson(name, exercises=exercises, texts=texts, course=self, **about)
@@ -428,6 +435,11 @@ def _text(path: Path) -> str:
 
 def _index_text(content: dict[str, Any]) -> str:
     return json.dumps(content, indent=1) + "\n"
+
+
+def _exercises_in(cells: Sequence[percent.Cell]) -> list[str]:
+    """The exercises of a source, in its order."""
+    return [cell.exercise for cell in cells if cell.role == "exercise" and cell.exercise]
 
 
 def _folder_problems(root: Path) -> Iterator[str]:

@@ -65,16 +65,7 @@ def choice(course: Course, found: Sequence[RosterEntry], kept: Sequence[str] | N
 
 
 def _lessons(course: Course, files: Sequence[Packed], names: Mapping[bytes, str]) -> set[str]:
-    found = {lesson for file in files if (lesson := lesson_of(course, file.place[-1], file.data or b"", names))}
-    return found | {
-        names[name.encode()] for name, before in course.moved.items() if before in found and _has_cell_of(name, files)
-    }
-
-
-def _has_cell_of(name: str, files: Sequence[Packed]) -> bool:
-    """Whether a notebook has the cell of an exercise, as its metadata say."""
-    told = re.compile(rb'"exercise"\s*:\s*"%s"' % name.encode())
-    return any(told.search(file.data or b"") for file in files)
+    return {lesson for file in files if (lesson := lesson_of(course, file.place[-1], file.data or b"", names))}
 
 
 def lesson_of(course: Course, file: str, data: bytes, names: Mapping[bytes, str]) -> str:

@@ -21,6 +21,7 @@ class Line:
     status: str
     points: int | None
     attempts: int
+    further: bool = False
 
 
 def table(record: Record, lessons: Sequence[str] | None = None) -> tuple[Line, ...]:
@@ -31,7 +32,8 @@ def table(record: Record, lessons: Sequence[str] | None = None) -> tuple[Line, .
         for name in kernel_course().exercises[lesson]:
             entry = record.entry(name)
             status = "passed" if entry.passed else entry.status if entry.status in text.WORDS else "failed"
-            lines.append(Line(lesson, name, status, points.get(name), entry.attempts))
+            further = name in kernel_course().further(lesson)
+            lines.append(Line(lesson, name, status, points.get(name), entry.attempts, further))
     return tuple(lines)
 
 
@@ -48,14 +50,14 @@ def shown(lines: Sequence[Line], notes: Sequence[str] = (), current: str | None 
     current = current or (following or lines[0]).lesson
     lessons = {name: list(group) for name, group in groupby(lines, lambda line: line.lesson)}
     exercises = [_exercise_cells(line) for line in lessons.pop(current)]
-    others = [(name, f"{_passed(group)} of {len(group)} passed", _points_of(group)) for name, group in lessons.items()]
-    score = f"{_passed(lines)} of {len(lines)} exercises passed, {_points_of(lines).replace('/', ' of ')} points"
+    others = [(name, _passed(group), _points_of(group)) for name, group in lessons.items()]
+    score = f"passed: {_passed(lines)} exercises, {_points_of(lines).replace('/', ' of ')} points"
     wide = max(len(exercise[0]) for exercise in exercises)
     plain = [score, "", current, f"  {'exercise':<{wide}}  {'state':<20}  points  attempts"]
     for name, state, points, attempts in exercises:
         plain.append(f"  {name:<{wide}}  {state:<20}  {points:>6}  {attempts:>8}".rstrip())
     wide = max(map(len, lessons), default=0)
-    plain += ["", *(f"{name:<{wide}}  {passed:>18}  {points:>6}" for name, passed, points in others)]
+    plain += ["", *(f"{name:<{wide}}  {passed:<29}  {points:>6}" for name, passed, points in others)]
     html_table = render(
         "progress.html",
         score=score,
@@ -69,13 +71,20 @@ def shown(lines: Sequence[Line], notes: Sequence[str] = (), current: str | None 
 
 
 def _following(lines: Sequence[Line], current: str | None) -> Line | None:
-    """The first exercise that is not passed, of the current lesson and those after it before the earlier ones."""
-    open_ones = [line for line in lines if line.status != "passed"]
+    """The first exercise that is not passed, the core's before the further ones, then of the current lesson and those after it
+    before the earlier ones."""
+    open_ones = sorted((line for line in lines if line.status != "passed"), key=lambda line: line.further)
+    if open_ones and not open_ones[0].further:
+        open_ones = [line for line in open_ones if not line.further]
     return next((line for line in open_ones if current is None or line.lesson >= current), next(iter(open_ones), None))
 
 
-def _passed(lines: Sequence[Line]) -> int:
-    return sum(line.status == "passed" for line in lines)
+def _passed(lines: Sequence[Line]) -> str:
+    """'core 4 of 4, further 1 of 3'"""
+    parts = {"core": [one for one in lines if not one.further], "further": [one for one in lines if one.further]}
+    return ", ".join(
+        f"{name} {sum(one.status == 'passed' for one in part)} of {len(part)}" for name, part in parts.items() if part
+    )
 
 
 def _points_of(lines: Sequence[Line]) -> str:
@@ -93,4 +102,9 @@ def _next(following: Line | None, current: str) -> str:
 def _exercise_cells(line: Line) -> tuple[str, str, str, str]:
     points = "?" if line.points is None else _points_of([line])
     sign = html.LOOKS[line.status][0]
-    return line.exercise, f"{sign} {text.WORDS[line.status]}", points, str(line.attempts or "")
+    return (
+        f"{line.exercise}{' (further)' if line.further else ''}",
+        f"{sign} {text.WORDS[line.status]}",
+        points,
+        str(line.attempts or ""),
+    )

@@ -49,7 +49,7 @@ class Answer(Shown):
         self.status = f"You said {record.prediction(_key(number))}."
         parts = [f"**{self.status}**", prediction.answer if prediction else "The answer is folded away above."]
         if prediction and prediction.wrong:
-            parts.append(f"*What a wrong guess shows.* {prediction.wrong}")
+            parts.append(prediction.wrong)
         self.markdown = "\n\n".join(parts)
         plain = sentence(self.markdown, more=record.take_notes())
         super().__init__(plain.text, plain.html)

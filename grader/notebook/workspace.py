@@ -17,7 +17,7 @@ from typing import Any
 from grader.course.course import GLOSSARY
 from grader.course.stubs import encode
 from grader.notebook.kernel_course import kernel_course
-from grader.notebook.merge import Cell, exercise_of, merge, stubs_of, text_of, work_on
+from grader.notebook.merge import exercise_of, merge, stubs_of, text_of, work_on
 from grader.notebook.record import has_lessons
 from grader.util import links
 from grader.util.command import called
@@ -31,7 +31,7 @@ VARIABLE = "ATTENTION_COURSE_FOLDER"
 class Change:
     """What was done to a lesson.
 
-    kept: names of exercises whose cells are the learner's; left: those that are another lesson's now; exercise: the only one that
+    kept: names of exercises whose cells are the learner's; exercise: the only one that
     was put back, '' for a whole lesson; noted: how the cells begin that hold what the learner wrote in the course's own.
     """
 
@@ -40,7 +40,6 @@ class Change:
     backup: Path | None
     kept: tuple[str, ...] = ()
     changed: bool = True
-    left: tuple[str, ...] = ()
     exercise: str = ""
     noted: tuple[str, ...] = ()
 
@@ -60,9 +59,7 @@ class Change:
         sentence += "."
         if self.noted:
             sentence += f" What you wrote in the course's cells stands below them, in cells of your own: {', '.join(self.noted)}."
-        return sentence + "".join(
-            f" Your work on {name} went to {kernel_course().lesson_of(name)}.ipynb." for name in self.left
-        )
+        return sentence
 
 
 def folder(path: Path | None) -> Path:
@@ -192,54 +189,21 @@ def present(place: Path) -> tuple[str, ...]:
 def update(lesson: str, place: Path) -> Change:
     """Lays a learner's cells over this version of a lesson: its text and given cells, their work.
 
-    A notebook that has the lesson's former name is taken over, and work on an exercise goes where the exercise went.
+    A notebook that has the lesson's former name is taken over.
     Raises: WorkspaceError where the notebook is not there or can't be read, and as reset() does.
     """
     path = place / f"{lesson}.ipynb"
     names = (lesson, *kernel_course().former_names(lesson))
     source = next((old for name in names if os.path.lexists(old := place / f"{name}.ipynb")), path)
-    arrivals = _moved_here(lesson, place)
-    theirs = {"cells": [], "metadata": {}} if arrivals and not os.path.lexists(source) else _read(source)
-    left = _moved_away(lesson, theirs["cells"], place)
-    staying = [cell for cell in theirs["cells"] if exercise_of(cell, left) is None]
-    ours = kernel_course().handed_out(lesson)
-    merged, kept, noted = merge([*staying, *arrivals], ours["cells"])
+    theirs, ours = _read(source), kernel_course().handed_out(lesson)
+    merged, kept, noted = merge(theirs["cells"], ours["cells"])
     if source == path and merged == theirs["cells"] and theirs["metadata"].get("grader") == ours["metadata"]["grader"]:
         return Change(lesson, path, None, changed=False)
     backup = _back_up(source)
     _write(path, place, encode({**ours, "cells": merged}).encode())
     if source != path:
         source.unlink()  # its copy is in backups/
-    return Change(lesson, path, backup, kept, left=tuple(left), noted=noted)
-
-
-def _moved_here(lesson: str, place: Path) -> list[Cell]:
-    """Work on this lesson's exercises that lies where they stood before, unless the lesson's own notebook has some."""
-    stubs = stubs_of(kernel_course().pristine(lesson)["cells"])
-    arrivals: list[Cell] = []
-    for name in stubs.keys() & kernel_course().moved.keys():
-        here, there = (place / f"{each}.ipynb" for each in (lesson, kernel_course().moved[name]))
-        if os.path.lexists(there) and not (os.path.lexists(here) and work_on(name, stubs[name], _read(here)["cells"])):
-            arrivals += work_on(name, stubs[name], _read(there)["cells"])
-    return arrivals
-
-
-def _moved_away(lesson: str, cells: Sequence[Cell], place: Path) -> dict[str, Cell]:
-    """The exercises that went from this lesson to another, and their stubs there, once the work on them has gone there, too."""
-    gone: dict[str, Cell] = {}
-    for name in (name for name, before in kernel_course().moved.items() if before == lesson):
-        stub = stubs_of(kernel_course().pristine(kernel_course().lesson_of(name))["cells"])[name]
-        work, there = work_on(name, stub, cells), place / f"{kernel_course().lesson_of(name)}.ipynb"
-        if not work:
-            continue
-        try:
-            update(kernel_course().lesson_of(name), place)
-            work_there = work_on(name, stub, _read(there)["cells"])
-        except WorkspaceError:  # a notebook there that can't be read; its own update says so
-            continue
-        if [text_of(cell) for cell in work_there] == [text_of(cell) for cell in work]:
-            gone[name] = stub
-    return gone
+    return Change(lesson, path, backup, kept, noted=noted)
 
 
 def _read(path: Path) -> dict[str, Any]:

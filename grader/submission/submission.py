@@ -99,25 +99,13 @@ class _Files:
         file = self.chosen.get(lesson)
         try:
             if file is not None and file.notebook is not None:
-                plan = self._planned(lesson, file, file.notebook)
+                plan = self.reader.plan(_pristine(self.course, lesson), file.notebook)
             else:
                 trouble = self._trouble(lesson)
                 plan = empty_plan(lesson, self.course.exercises[lesson], trouble.what, handed_in=bool(trouble.place))
         except Unreadable as error:
             plan = replace(empty_plan(lesson, self.course.exercises[lesson], error.what), notes=(str(error),))
         return replace(plan, notes=(*self.notes.get(lesson, ()), *plan.notes))
-
-    def _planned(self, lesson: str, file: _File, notebook: Notebook) -> Plan:
-        """The plan of a notebook; of another lesson's, from before an exercise moved here, only what moved counts."""
-        if file.lesson == lesson:
-            return self.reader.plan(_pristine(self.course, lesson), notebook)
-        own = replace(notebook, cells=tuple(cell for cell in notebook.cells if cell.role in ("", "exercise")))
-        plan = self.reader.plan(_pristine(self.course, lesson), own)
-        note = f"No notebook of lesson {lesson} was handed in. {file.place} is from before this lesson was split off, and counts for both."
-        why = f"is missing. No notebook of lesson {lesson} was handed in."
-        absent = {name: plan.absent[name] if name in self.course.moved else f"{name} {why}" for name in plan.exercises}
-        owners = {name: at for name, at in plan.owners.items() if name in self.course.moved}
-        return replace(plan, owners=owners, absent=absent, notes=(note, *plan.notes))
 
     def message(self, lessons: Sequence[str]) -> str:
         """What to fix: of each lesson's own file, of files whose lesson cannot be told, of later copies."""
@@ -172,7 +160,7 @@ def read_submission(
     reader.begin()
     read = [_read(course, file, top, base, asked, reader) for file in files]
     chosen, notes_of, doubts = _choose(course, read)
-    found = _Files(read, _with_moved(course, chosen), notes_of, doubts, reader, course)
+    found = _Files(read, chosen, notes_of, doubts, reader, course)
     if asked is None:
         asked = tuple(lesson for lesson in course.lessons() if lesson in found.chosen) or course.lessons()
     for note in notes:
@@ -349,22 +337,6 @@ def _reason(mine: _Rank, best: _Rank, same: bool) -> str:
 
 def _texts(file: _File) -> list[str] | None:
     return [cell.text for cell in file.notebook.cells] if file.notebook else None
-
-
-def _with_moved(course: Course, chosen: dict[str, _File]) -> dict[str, _File]:
-    """Beside the files that count, for a lesson without one: that of the lesson where its exercises stood before."""
-    more = {}
-    for name, before in course.moved.items():
-        file, lesson = chosen.get(before), course.lesson_of(name) if name in course.exercise_names() else before
-        if lesson not in chosen and file is not None and file.notebook is not None and _holds(file.notebook, name):
-            more[lesson] = file
-    return {**chosen, **more}
-
-
-def _holds(notebook: Notebook, name: str) -> bool:
-    """Whether it has that exercise's cell; a notebook without our metadata: whether it defines the name."""
-    roles = {cell.role for cell in notebook.cells} - {""}
-    return any(cell.exercise == name for cell in notebook.cells) if roles else name in notebook.defines
 
 
 def _changed(path: Path) -> int:

@@ -245,6 +245,32 @@ def test_a_build_writes_both_notebooks_and_the_notes_and_leaves_nothing_else(mon
     ]
 
 
+def test_a_new_sentence_keeps_the_stored_run_and_new_code_does_not(monkeypatch, tmp_path):
+    source = small.SOURCE.replace("import numpy as np", "import numpy as np\ncheck = passed = print")
+    small.install(monkeypatch, tmp_path, source)
+    execute.build(open_course(), small.NAME)
+    runs = []
+    monkeypatch.setattr(execute, "run", lambda *args, real=execute.run: runs.append(args) or real(*args))
+
+    def build_again(changed: str, **how) -> int:
+        open_course().source_path(small.NAME).write_text(changed)
+        open_course().reload()
+        execute.build(open_course(), small.NAME, **how)
+        assert build.stale(open_course(), small.NAME) == []
+        return len(runs)
+
+    assert build_again(source.replace("# One line.", "# Another line.")) == 0
+    assert "Another line." in open_course().solution_path(small.NAME).read_text()
+    assert build_again(source.replace("arange(3)", "arange(4)")) == 1
+    shown = [
+        cell["outputs"]
+        for cell in json.loads(open_course().solution_path(small.NAME).read_text())["cells"]
+        if cell.get("outputs")
+    ]
+    assert shown[0][0]["text"] == ["6\n"]
+    assert build_again(source.replace("arange(3)", "arange(4)"), anew=True) == 2
+
+
 def test_a_cell_that_raises_is_the_author_s_slip_and_nothing_is_written(monkeypatch, tmp_path):
     small.install(monkeypatch, tmp_path, small.SOURCE.replace("print(np.arange(3).sum())", "1 / 0"))
     with pytest.raises(AuthorError, match=r"solutions/01_small/lesson.py:10: this cell raises ZeroDivisionError"):
@@ -285,7 +311,7 @@ def test_lessons_are_built_together_and_those_that_measure_times_alone(monkeypat
     monkeypatch.setattr(routes, "refresh", lambda course: None)
     running, beside, lock = set(), {}, threading.Lock()
 
-    def build(course, name):
+    def build(course, name, anew):
         with lock:
             running.add(name)
             for one in running:
@@ -309,7 +335,7 @@ def test_a_lesson_that_is_not_built_fails_the_build_and_keeps_no_other_back(monk
     monkeypatch.setattr(open_course(), "write_index", lambda: None)
     monkeypatch.setattr(routes, "refresh", lambda course: None)
 
-    def build(course, name):
+    def build(course, name, anew):
         if name == "01_some":
             raise AuthorError([LintError("solutions/01_some.py", 3, "no.")])
 

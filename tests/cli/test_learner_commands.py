@@ -34,7 +34,7 @@ def test_progress_shows_the_record_of_a_folder(folder, capsys):
     Record(default_path(folder)).attempted("softmax_rows", "f", "passed")
     assert main(["progress", "--folder", str(folder)]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("1 of ") and "Next: " in said
+    assert said.startswith("passed: core 1 of ") and "Next: " in said
     assert (folder / ".attention-course" / "progress.json").is_file()
 
 
@@ -70,7 +70,7 @@ def test_in_a_terminal_of_make_lab_every_command_means_the_session_s_folder(
     monkeypatch.setenv("ATTENTION_COURSE_FOLDER", str(folder))
     Record(default_path(folder)).attempted("softmax_rows", "f", "passed")
     before = (ROOT / "notebooks" / f"{LESSON}.ipynb").read_bytes()
-    assert main(["progress"]) == 0 and capsys.readouterr().out.startswith("1 of ")
+    assert main(["progress"]) == 0 and capsys.readouterr().out.startswith("passed: core 1 of ")
     assert main(confirmed(capsys, "reset", "softmax_rows")) == 0 and main(["update"]) == 0
     assert str(folder) in capsys.readouterr().out
     assert main(["grade", "--lessons", "01", "--json", "-"]) == 1

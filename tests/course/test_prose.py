@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from grader.authoring import build, execute, reading, teaching
+from grader.authoring import build, execute, lint_prose, reading, teaching
 from grader.authoring.audit import audit
 from grader.authoring.lint import proofread
 from grader.course import prose, stubs
@@ -102,6 +102,61 @@ def test_five_predictions_are_enough():
     assert "at most 5 predictions" in problem
 
 
+BEYOND = "\n# %% [markdown]\n# ## Further: more\n#\n# For the curious.\n"
+
+
+def test_a_further_part_stands_between_the_core_and_what_is_kept():
+    assert problems(small.BODY + BEYOND + BEYOND + small.END) == []
+    (problem,) = problems(small.BODY + BEYOND + "\n# %% [markdown]\n# ## Back to the core\n" + small.END)
+    assert "'## Back to the core' stands below a further part; the core comes first." in problem
+    inside = BEYOND.replace("# For the curious.", "# For the curious.\n#\n# ## Further: and more")
+    (problem,) = problems(small.BODY + inside + small.END)
+    line = (small.BODY + inside).splitlines().index("# ## Further: and more") + 1
+    assert problem.startswith(f"{small.FILE}:{line}: '## Further: and more' begins a cell of its own")
+
+
+@pytest.mark.parametrize(
+    "more, said",
+    [
+        ("# %% [markdown]\n# " + "word " * lint_prose.MOST_WORDS, "the core has 2,019 words, and 2,000 are the most"),
+        ('# %% role="demo"\n' + "x = 1\n" * lint_prose.MOST_LINES, "the core has 94 lines of code that are not folded"),
+        ('# %% role="demo" tags=["hide-input"]\n' + "figures.a(1)\n" * 91, "the core has 46 minutes of reading"),
+    ],
+)
+def test_a_core_that_asks_too_much_is_refused_with_what_it_has(more, said):
+    (problem,) = problems(small.BODY + f"\n{more}\n" + small.END)
+    assert said in problem and "or move a part under '## Further: …'." in problem
+    assert problems(small.BODY + BEYOND + f"\n{more}\n" + small.END) == [], "what is further is nobody's budget"
+
+
+def test_exercises_have_a_budget_too():
+    slow = replace(small.LESSON, exercises=(replace(small.LESSON.exercises[0], minutes=51),))
+    (problem,) = proofread(small.FILE, small.cells(small.SOURCE), slow)
+    assert "the core has 51 minutes of exercises, and 50 are the most" in problem.sentence
+
+
+def test_an_exercise_under_a_further_heading_is_further_and_the_heading_is_collapsed(monkeypatch, tmp_path):
+    at = small.BODY.index("# %% [markdown]\n# @exercise double")
+    small.install(monkeypatch, tmp_path, small.BODY[:at] + BEYOND + "\n" + small.BODY[at:] + small.END)
+    assert open_course().further(small.NAME) == {"double"} and open_course().core_exercises() == ()
+    assert open_course().lesson(small.NAME).exercises[0].further
+    heading, *others = [
+        cell
+        for cell in open_course().pristine(small.NAME)["cells"]
+        if "jp-MarkdownHeadingCollapsed" in cell["metadata"]
+    ]
+    assert "".join(heading["source"]).startswith("## Further: more") and not others
+
+
+def test_a_folded_cell_is_folded_in_both_notebooks(monkeypatch, tmp_path):
+    small.install(monkeypatch, tmp_path, small.SOURCE.replace('tags=["nbval-check-output"]', 'tags=["hide-input"]'))
+    cells, lesson = open_course().cells(small.NAME), open_course().lesson(small.NAME)
+    solved = build.solution_notebook(open_course(), small.NAME, cells, lesson)
+    for notebook in (open_course().pristine(small.NAME), solved):
+        (folded,) = [cell for cell in notebook["cells"] if cell["metadata"].get("jupyter") == {"source_hidden": True}]
+        assert "print(np.arange(3).sum())" in folded["source"] and folded["metadata"]["cellView"] == "form"
+
+
 def test_notes_for_instructors_are_one_cell_the_last():
     assert any(
         "may begin only the last cell" in problem
@@ -169,7 +224,7 @@ def test_both_notebooks_fold_the_answer_and_quote_the_run(built):
         question, folded = page.split("\n\n<details>\n<summary>Answer</summary>\n\n")
         assert "**B** 6" in question
         assert "0 + 1 + 2 = 3, and on average 1.00." in folded
-        assert folded.endswith("\n\n*What a wrong guess shows.* Six counts from one.\n\n</details>")
+        assert folded.endswith("\n\nSix counts from one.\n\n</details>")
         assert "@predict" not in str(notebook) and "{{" not in str(notebook["cells"])
     assert built[1]["metadata"]["grader"]["quoted"] == [["total:d", "3"], ["total / 3:.2f", "1.00"]]
 
@@ -304,11 +359,13 @@ def test_the_audit_counts_predictions(monkeypatch, tmp_path):
     assert any("at most 5 predictions" in problem for problem in audit(open_course(), [small.NAME]).problems)
 
 
-def test_reading_takes_150_words_or_3_lines_of_code_a_minute():
-    words = "# %% [markdown]\n# " + "word " * 300 + "\n\n"
-    code = '# %% role="demo"\n' + "x = 1\n\n" * 6 + "\n"
+def test_reading_takes_200_words_or_10_lines_of_code_or_two_figures_a_minute():
+    words = "# %% [markdown]\n# " + "word " * 400 + "\n\n"
+    code = '# %% role="demo"\n' + "x = 1\n\n" * 20 + "\n"
     notes = "# %% [markdown]\n# @teaching\n# " + "word " * 900 + "\n"
-    assert [reading.minutes(small.cells(text)) for text in (words, code, words + code + notes)] == [2, 2, 4]
+    figures = '# %% role="demo" tags=["hide-input"]\n' + "figures.three_tokens.machine(x)\n" * 4 + "\n"
+    texts = (words, code, figures, words + code + figures + notes)
+    assert [reading.minutes(small.cells(text)) for text in texts] == [2, 2, 2, 6]
 
 
 def test_lessons_lead_to_their_neighbors_and_the_glossary():

@@ -37,7 +37,7 @@ def test_a_route_fits_its_time(route):
 
 
 def test_reading_ends_where_the_next_exercise_begins(monkeypatch, tmp_path):
-    words = "\n# %% [markdown]\n# " + "word " * 1500 + "\n"
+    words = "\n# %% [markdown]\n# " + "word " * 2000 + "\n"
     small.install(monkeypatch, tmp_path, small.BODY + words)
     whole, until = (
         routes.minutes_of(open_course(), routes.Stop(small.NAME)),
@@ -53,7 +53,7 @@ def test_reading_ends_where_the_next_exercise_begins(monkeypatch, tmp_path):
 
 
 def test_a_section_that_is_left_out_is_not_read(monkeypatch, tmp_path):
-    words = "\n# %% [markdown]\n# ## {}\n#\n# " + "word " * 1500 + "\n"
+    words = "\n# %% [markdown]\n# ## {}\n#\n# " + "word " * 2000 + "\n"
     small.install(monkeypatch, tmp_path, small.BODY + words.format("One") + words.format("Two"))
     all_of_it, rest = (
         routes.minutes_of(open_course(), routes.Stop(small.NAME, without=headings))[1] for headings in ((), ("One",))
@@ -67,12 +67,11 @@ def test_the_page_states_each_total():
         work, read = routes.total(open_course(), route)
         assert f"## {route.title}" in page and f"| total: {work + read} minutes | | | {work} | {read} |" in page
     for name in open_course().lessons():
-        work, read = reading.of_lesson(open_course(), name)
-        assert re.search(
-            rf"^\| .*{re.escape(open_course().heading(name))}.* \| {work} \| {read} \| {work + read} \|$",
-            page,
-            re.MULTILINE,
-        )
+        work, read = reading.of_lesson(open_course(), name, further=False)
+        beyond = sum(reading.of_lesson(open_course(), name, further=True))
+        heading = re.escape(open_course().heading(name))
+        row = rf"^\| .*{heading}.* \| {work} \| {read} \| {work + read} \| {beyond} \|$"
+        assert re.search(row, page, re.MULTILINE)
 
 
 def test_a_page_that_is_older_than_the_lessons_is_stale(monkeypatch, tmp_path):

@@ -21,6 +21,7 @@ CHOICES = {  # of each option a value, and another one
     "timeout": (("--timeout", "3"), ("--timeout", "4")),
     "lessons": (("--lessons", "01,05"), ("--lessons", "01")),
     "exercises": (("--exercises", ONE), ("--exercises", TWO)),
+    "core": (("--core",), ("--no-core",)),
     "weights": (("--weights", "{here}/seven"), ("--weights", "{here}/nine")),
     "partial": (("--partial",), ("--no-partial",)),
     "max_points": (("--max-points", "10"), ("--max-points", "20")),
@@ -30,7 +31,7 @@ CHOICES = {  # of each option a value, and another one
     "anonymous": (("--anonymous",), ("--no-anonymous",)),
     "due": (("--due", "2026-10-01T08:00Z"), ("--due", "2026-10-01T09:00Z")),
 }
-MARKS = sorted(set(CHOICES) - {"seed", "timeout", "lessons", "exercises"})
+MARKS = sorted(set(CHOICES) - {"seed", "timeout", "lessons", "exercises", "core"})
 
 
 @pytest.fixture

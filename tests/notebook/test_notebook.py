@@ -338,7 +338,7 @@ def test_progress_shows_the_course_and_what_is_next():
     check("corrected_first_row", [5, 5])
     shown = progress()
     said = str(shown)
-    assert said.startswith("1 of ") and said.index("\n01_three_tokens\n") < said.index("\n00_start_here ")
+    assert said.startswith("passed: core 1 of ") and said.index("\n01_three_tokens\n") < said.index("\n00_start_here ")
     lines = {line.split()[0]: line for line in said.splitlines() if line.startswith("  ")}
     assert "✗ failed" in lines["softmax_rows"] and lines["softmax_rows"].endswith("0/2         1")
     assert "✓ passed" in lines["corrected_first_row"] and "○ not started" in lines["scale_scores"]

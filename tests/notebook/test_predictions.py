@@ -62,10 +62,7 @@ def test_a_choice_shows_the_answer_and_the_first_one_counts(record):
     assert api.predict("01.1", "ABC").text.startswith("Choose A, B or C, then unfold the answer above.")
     assert not record.path.exists()
     shown = api.predict("01.1", "ABC", "b")
-    assert (
-        shown.text.startswith("**You said B.**\n\n**C**: both dot products are 1.")
-        and "What a wrong guess shows." in shown.text
-    )
+    assert shown.text.startswith("**You said B.**\n\n**C**: both dot products are 1.")
     assert api.predict("01.1", "ABC").text == api.predict("01.1", "ABC", "C").text == shown.text
     assert json.loads(record.path.read_text())["predictions"] == {"01_three_tokens.1": {"choice": "B"}}
     assert set(shown._repr_mimebundle_()) == {"text/plain", "text/markdown"}  # Markdown has its formulas set
