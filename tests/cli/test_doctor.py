@@ -58,7 +58,7 @@ def test_what_only_a_checkout_needs_is_no_illness_elsewhere(monkeypatch, checkou
         )
         assert (
             found["torch"].repair == "python -m pip install 'attention-course[torch]'"
-            and "lessons 05, 06, 08, 07" in found["torch"].found
+            and "lessons 05, 06, 07, 08" in found["torch"].found
         )
 
 
