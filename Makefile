@@ -29,7 +29,7 @@ help:
 	@echo "make progress   show what passed, and what comes next"
 	@echo "make reset WHAT=softmax_rows   put one exercise back as it was; WHAT=01: a whole lesson; a copy is kept"
 	@echo "make update  put your work into this version of the lessons"
-	@echo "make model   bring a real model of 135 million numbers (100 MB) for lessons 17 and 18"
+	@echo "make model   bring a real model of 135 million parameters (100 MB) for lessons 17 and 18"
 	@echo "make doctor  say what this computer lacks for the course"
 	@echo "make build   make the notebooks from solutions/*.py"
 	@echo "make audit   prove that every lesson keeps the course's rules"

@@ -6,7 +6,7 @@ TEXTS = (
     MistakeText(
         "SD1",
         "The scores are too large by a factor of √d_k: divide them by √d_k.",
-        "A dot product adds up d_k products, so its spread grows with √d_k. Undivided, the scores lie far apart and softmax gives "
+        "A dot product adds up d_k products, so its spread grows with √d_k. Unscaled, the scores lie far apart and softmax gives "
         "nearly everything to one key; little gradient is left for the others. The weights still sum to 1, and with equal scores "
         "nothing shows.\n\n"
         "Take d_k = 4, the query [1, 1, 1, 1], and keys [1, 1, 1, 1] and [0, 0, 0, 0]. The scores [4, 0] give [0.9820, 0.0180]. Divided "
