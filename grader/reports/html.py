@@ -75,8 +75,6 @@ def feedback(
         line_label=wording.line_label(judged.line) if judged.line else "",
         pictured=(pictured or pictures)(judged.tables),
         mistakes=tuple(zip(judged.mistakes, judged.sentences, strict=False)),
-        sought=text.sought(judged),
-        no_mistake=text.NO_MISTAKE,
         precision="" if judged.max_difference is None else text.difference(judged.max_difference),
     )
 

@@ -27,7 +27,6 @@ WORDS = {
     "missing": "missing",
     "could_not_grade": "could not be graded",
 }
-NO_MISTAKE = "No known mistake fits."
 # C0 and C1 controls without tab and newline, what reorders or hides text, what no encoding can carry.
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028\u2029\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\ufffb"
@@ -138,17 +137,12 @@ def _mistakes(judged: Verdict) -> list[str]:
     said = [judged.slip] if judged.slip else []
     said += [f"{id}: {sentence}" for id, sentence in zip(judged.mistakes, judged.sentences, strict=False)]
     if not said:
-        return [_section("Likely mistake", [NO_MISTAKE])] if sought(judged) else []
+        return []
     return [
         _section(
             "Likely mistake" if len(judged.mistakes) < 2 else "Likely mistakes: each gives exactly this result", said
         )
     ]
-
-
-def sought(judged: Verdict) -> bool:
-    """Whether it says something that no known mistake fits: not of a wrong type, nor of what is not written."""
-    return judged.status == "failed" and judged.stage not in ("type", "attempted")
 
 
 def _output(judged: Verdict) -> list[str]:

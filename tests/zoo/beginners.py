@@ -9,7 +9,7 @@ def softmax_rows(scores):
     e / e.sum(axis=1, keepdims=True)
 """,
         ("softmax_rows has no `return`",),
-        ("No known mistake",),
+        (),
     ),
     (
         "softmax_rows",
@@ -19,7 +19,7 @@ def softmax_rows(scores):
     print(e / e.sum(axis=1, keepdims=True))
 """,
         ("prints its result", "in place of `print`"),
-        ("No known mistake",),
+        (),
     ),
     (
         "softmax_rows",
@@ -32,7 +32,7 @@ def softmax_rows(scores):
         return out
 """,
         ("`return` stands inside the loop (line 7 of its cell)",),
-        ("No known mistake",),
+        (),
     ),
     (
         "softmax_rows",
@@ -45,7 +45,7 @@ def softmax_rows(scores):
     return rows
 """,
         ("`np.array(rows)` makes one",),
-        ("No known mistake",),
+        (),
     ),
     (
         "softmax_rows",
@@ -54,7 +54,7 @@ def softmax_rows(scores):
     return np.array([[0.5, 0.25, 0.25], [0.2, 0.3, 0.5]])
 """,
         ("The same numbers come back, whatever the inputs are",),
-        ("No known mistake",),
+        (),
     ),
     (
         "attention_torch",
@@ -314,7 +314,7 @@ def weighted_sum(weights, V):
     return (weights @ V).T
 """,
         ("Two axes of the result are exchanged",),
-        ("No known mistake",),
+        (),
     ),
     (
         "generate",
@@ -356,7 +356,7 @@ def alibi_bias(num_heads, t):
     return [-(2 ** (-8 * (h + 1) / num_heads)) * (i - i[:, None]).abs() for h in range(num_heads)]
 """,
         ("which is not a tensor: `torch.stack(rows)`",),
-        ("No known mistake",),
+        (),
     ),
     (
         "alibi_bias",
@@ -560,7 +560,7 @@ def softmax_rows(scores):
     return helper(scores)
 """,
         ("calls `helper`, which is not written yet",),
-        ("No known mistake",),
+        (),
     ),
     (
         "softmax_rows",
@@ -570,6 +570,6 @@ def softmax_rows(scores):
     return np.asmatrix(e / e.sum(axis=1, keepdims=True))
 """,
         ("The result is a NumPy matrix (`np.matrix`); expected a NumPy array",),
-        ("No known mistake",),
+        (),
     ),
 ]
