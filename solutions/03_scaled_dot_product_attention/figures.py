@@ -55,7 +55,7 @@ def projections(
     ax.text(
         d_model / 2, tokens + 0.2, f"X\n{tokens} × {d_model}", ha="center", va="top", fontweight="bold", fontsize=10.5
     )
-    ax.text(d_model / 2, tokens + 1.85, "$T$ × $d_{model}$", va="top", **size)
+    ax.text(d_model / 2, tokens + 1.65, "$T$ × $d_{model}$", va="top", **size)
     left, top = d_model + 3.3, -gap - d_model
     for row, name in enumerate(features):
         ax.text(left - 0.25, top + row + 0.5, name, ha="right", va="center", fontsize=9.5)
@@ -69,7 +69,7 @@ def projections(
         ax.text(middle, top - 0.9, f"$W_{letter}$\n{d_model} × {width}", va="bottom", **bold)
         ax.text(middle, top - 0.22, f"$d_{{model}}$ × ${length}$", va="bottom", **size)
         ax.text(middle, tokens + 0.2, f"{letter} = X $W_{letter}$\n{tokens} × {width}", va="top", **bold)
-        ax.text(middle, tokens + 1.85, f"$T$ × ${length}$", va="top", **size)
+        ax.text(middle, tokens + 1.65, f"$T$ × ${length}$", va="top", **size)
         framed.append((left, width))
         left += width + 1.1
     for start, width in framed:
@@ -83,7 +83,7 @@ def projections(
         fontsize=10.5,
         color="#555555",
     )
-    right, bottom, high = left - 0.8, tokens + 2.5, top - 2.7
+    right, bottom, high = left - 0.8, tokens + 2.3, top - 2.7
     ax.set_xlim(-2.2, right)
     ax.set_ylim(bottom, high)
     ax.set_title("Each token's row, times three matrices, gives its query, its key and its value")

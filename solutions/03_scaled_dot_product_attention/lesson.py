@@ -13,10 +13,6 @@
 # In lesson 01 we were given a query, a key and a value for each token. A model has only one vector for each token, and makes all
 # three from it. In the first half of this lesson you see why that takes three matrices, and design two of them. In the second half
 # you write attention for many sentences at once, and it tells the two sentences above apart.
-#
-# $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V$$
-#
-# (Vaswani et al. 2017, section 3.2.1, equation 1.)
 
 # %% role="given"
 import math
@@ -42,8 +38,9 @@ figures.machine.draw(lit=("tokens", "query", "key", "value"), title="Each token'
 
 # %% [markdown]
 # The vector of a token is its **embedding**. Training finds its numbers, and nobody can say what a single one of them means. So we
-# build our own, for four tokens. Each number says whether one **feature** applies, such as *noun* or *living*. We write T for the number of tokens and d_model, the paper's name, for the length of their vectors: here T = 4 and
-# d_model = 6. The folded cell holds the words and their features, and two helpers that make vectors and matrices of them.
+# build our own, for four tokens. Each number says whether one **feature** applies, such as *noun* or *living*. We write T for the
+# number of tokens and d_model, the paper's name, for the length of their vectors: here T = 4 and d_model = 6. The folded cell holds
+# the words with their features, and two helpers that make vectors and matrices of them.
 
 # %% role="given" tags=["hide-input"]
 features = ["noun", "living", "place", "pronoun", "tired", "wide"]
@@ -77,7 +74,7 @@ def by_feature(**rows: list[float]) -> np.ndarray:
 # matrices, with the attention that they lead to, are called a **head**.
 #
 # The numbers in the matrices are **parameters**: training finds them, too. To see what they can do, we choose them by hand. In our
-# head a pronoun looks for nouns. Rows that we do not name are 0.
+# head a pronoun looks for nouns. Each matrix has a row for each feature, and rows that we do not name are 0.
 
 # %% role="given"
 words = ["animal", "street", "it", "tired"]
@@ -100,7 +97,7 @@ figures.scaled_dot_product_attention.projections(x, w_q, w_k, w_v, words, featur
 # Two matrices for one comparison look like a waste. Suppose queries and keys shared one matrix w. What could the
 # scores then no longer do?
 #
-# - **A** Be negative.
+# - **A** Be larger for another token than for the token itself.
 # - **B** Differ between "it asks for animal" and "animal asks for it".
 #
 # @answer
@@ -110,7 +107,7 @@ figures.scaled_dot_product_attention.projections(x, w_q, w_k, w_v, words, featur
 #
 # @wrong
 #
-# A: two vectors that point in opposite directions still have a negative product.
+# A would be so if all vectors were equally long. A longer one in the same direction scores more.
 
 # %% role="demo"
 own, shared = x @ w_k, (x @ w_k) @ (x @ w_k).T
@@ -120,8 +117,8 @@ both = {"One matrix for both: symmetric": shared, "w_q and w_k: 'it' asks, 'anim
 figures.scaled_dot_product_attention.token_scores(both, words)
 
 # %% [markdown]
-# On the left queries and keys both come from w_k, and *it* fits itself best. On the right *it* scores 8 with both nouns, and the nouns
-# do not ask back. With a matrix of its own, a query can ask for something that the token itself is not.
+# On the left queries and keys both come from w_k, and *it* fits itself best. On the right *it* scores 8 with both nouns, and the
+# nouns do not ask back. With a matrix of its own, a query can ask for something that the token itself is not.
 #
 # Why a third matrix, for values? *animal* is found because it is a noun. A token that asked for a noun knows that already. What it
 # does not know is that this noun is *living*, so that is what the value says.
@@ -155,8 +152,8 @@ def project_qkv(
 check(project_qkv)
 
 # %% [markdown]
-# The next cell takes your projections through scores, softmax and blend. Only *it* asks for anything. The queries of the other
-# tokens are zero, so their weights are all equal.
+# The next cell goes on to scores, softmax and blend. Only *it* asks for anything. The other queries are zero, so their weights are
+# all equal.
 
 # %% role="payoff" exercise="project_qkv"
 if passed(project_qkv):
@@ -178,7 +175,7 @@ if passed(project_qkv):
 #
 # - **A** They move towards *street*.
 # - **B** Nothing.
-# - **C** They change a little, because the last word has another key.
+# - **C** They change a little.
 #
 # @answer
 #
@@ -198,8 +195,8 @@ if passed(project_qkv):
     assert np.allclose(weights[2], weights_wide[2], atol=1e-9)
 
 # %% [markdown]
-# Before *it* can ask for the right noun, it has to *know* about the last word, and only in attention does a token learn anything
-# about another. So *it* needs attention twice: to read the last word, then to find the noun. The end of the lesson does that.
+# Before *it* can ask for the right noun, it has to know about the last word. Only in attention does a token learn anything about
+# another. So *it* needs attention twice: to read the last word, then to find the noun. The end of the lesson does that.
 
 # %% [markdown]
 # ## Projections that you design
@@ -258,7 +255,11 @@ if passed(previous_token_projections):
 #
 # *This is the middle of the lesson, and a good place for a break.*
 #
-# We have queries, keys and values. What remains are the steps of lesson 01.
+# We have queries, keys and values. What remains are the steps of lesson 01, in one formula:
+#
+# $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V$$
+#
+# (Vaswani et al. 2017, section 3.2.1, equation 1.)
 
 # %% role="demo"
 figures.machine.draw(lit=("scores", "weights", "blend", "output"), title="The second half: scores, weights, blend")
@@ -266,7 +267,8 @@ figures.machine.draw(lit=("scores", "weights", "blend", "output"), title="The se
 # %% [markdown]
 # A model computes many sentences at a time, a **batch**: one array of shape (B, T, d_model), B sentences of T tokens. Each sentence
 # has scores of its own, and no query meets a key of another sentence.
-#
+
+# %% [markdown]
 # ## Why `k.T` breaks
 #
 # For one sentence all scores are one product, `q @ k.T`. A published chapter (*The attention mechanism*) writes the same line for
@@ -283,7 +285,7 @@ except ValueError as error:
 
 # %% [markdown]
 # `.T` reverses *all* axes, so it sends the batch axis to the end. `k.swapaxes(-1, -2)` swaps the last two and leaves everything in
-# front alone. Since NumPy 2.0 it has a short name, `k.mT`.
+# front alone.
 
 # %% role="demo"
 figures.scaled_dot_product_attention.axes_moved(k.shape)
@@ -339,8 +341,8 @@ figures.scaled_dot_product_attention.shapes(q, k, v)
 # `q` (..., T_q, d_k), `k` (..., T_k, d_k), `v` (..., T_k, d_v) → `(output, weights)` of shapes (..., T_q, d_v) and
 # (..., T_q, T_k)
 #
-# Any number of leading dimensions, equal for q, k and v. T_q, T_k, d_k and d_v may all differ. The result is right for scores of
-# ±10,000. The `softmax` at the top of this lesson may be used; a ready-made attention may not.
+# Any number of leading dimensions, or none, equal for q, k and v. T_q, T_k, d_k and d_v may all differ. The result is right for
+# scores of ±10,000. The `softmax` at the top of this lesson may be used; a ready-made attention may not.
 
 # %% role="exercise" exercise="scaled_dot_product_attention"
 def scaled_dot_product_attention(
@@ -368,7 +370,7 @@ check(scaled_dot_product_attention)
 #
 # Back to the two sentences, with your own two functions. *it* needs two steps, each a head with matrices written by hand:
 #
-# 1. *Read.* A pronoun asks for the word that describes it. The value passes that word's feature on.
+# 1. *Read.* A pronoun asks for the word that describes it. That word's value passes its feature on.
 # 2. *Find.* A token that carries "tired" asks for something living; one that carries "wide" asks for a place.
 
 # %% role="given"
@@ -408,9 +410,8 @@ if passed(scaled_dot_product_attention) and passed(project_qkv):
 
 # %% [markdown]
 # Nothing in training asks that one number of a vector mean "tired", or that most entries of a matrix be 0. We can make our own head
-# look as unreadable as a real one. We describe the same tokens along six new axes, turned at random, and turn the matrices with
-# them. Beside it we put pairs of w_q and w_k that are drawn at random, as they are before training. `attend` is one head on
-# one sentence.
+# look as unreadable as a real one: we describe the same tokens along six new axes, turned at random, and turn the matrices with
+# them. `attend` is one head on one sentence.
 
 # %% role="demo"
 def attend(x: np.ndarray, w_q: np.ndarray, w_k: np.ndarray, w_v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -435,7 +436,8 @@ assert np.allclose(along_axes, by_hand)
 # Along the new axes no number of w_q means anything by itself (the print has its two columns as rows). Yet all weights
 # are the same, because every dot product of a query and a key is what it was.
 #
-# And random pairs? For 20 seeds we draw 1,000 pairs each, and count at which token *it* looks most.
+# Before training, w_q and w_k are drawn at random. Where does *it* look then? For 20 seeds we draw 1,000 pairs each, and count at
+# which token *it* looks most.
 
 # %% role="demo"
 on_animal, on_street = [], []
@@ -448,8 +450,8 @@ for seed in range(20):
 # %% [markdown]
 # Random pairs are just as unreadable, but they look for nothing in particular. *it* looked most at *animal* in
 # {{ min(on_animal):.0f; it > 20 }}% to {{ max(on_animal):.0f; it < 32 }}% of the pairs, depending on the seed, and most at *street* in
-# {{ min(on_street):.0f; it > 20 }}% to {{ max(on_street):.0f; it < 32 }}%: about as often as if it had guessed among the four tokens.
-# Training begins with matrices like these and moves them in small steps until they find what helps.
+# {{ min(on_street):.0f; it > 20 }}% to {{ max(on_street):.0f; it < 32 }}%. That is about as often as if it had guessed among the
+# four tokens. Training begins with matrices like these and moves them in small steps until they find what helps.
 
 # %% [markdown]
 # ## Further: letters for axes, and what loops cost
@@ -548,10 +550,10 @@ by_product_s = seconds(lambda q, k: q @ k.swapaxes(-1, -2))
 assert by_loops_s > 100 * by_product_s and by_einsum_s > by_product_s
 
 # %% [markdown]
-# On the machine that built this page the loops took about {{ round(by_loops_s / by_product_s, -3):,.0f; it > 1000 }} times as long as `@`, and
-# einsum {{ by_einsum_s / by_product_s:.0f }} times. In the loops Python starts each multiplication separately. Plain `np.einsum` runs a loop
-# of its own in compiled code. `@` calls a matrix product that is tuned to the machine. With `optimize=True`, the einsum of NumPy 2.4
-# hands such a product to `@`; older versions may not (NumPy reference, `numpy.einsum`, parameter `optimize`).
+# On the machine that built this page the loops took about {{ round(by_loops_s / by_product_s, -3):,.0f; it > 1000 }} times as long
+# as `@`, and einsum {{ by_einsum_s / by_product_s:.0f }} times. In the loops Python starts each multiplication separately. Plain
+# `np.einsum` runs a loop of its own in compiled code. `@` calls a matrix product that is tuned to the machine. With `optimize=True`,
+# the einsum of NumPy 2.4 hands such a product to `@`; older versions may not (NumPy reference, `numpy.einsum`, parameter `optimize`).
 
 # %% [markdown]
 # ## What we keep
