@@ -1,4 +1,4 @@
-"""Figures of lesson 02: ways from scores to weights, what an axis does, temperature, logarithms, the Jacobian."""
+"""Figures of lesson 02: ways from scores to weights, one point more, what an axis does, temperature, logarithms, the Jacobian."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = np.ndarray
 def four_ways(row: Array, ways: Mapping[str, Array]) -> None:
     """What each way makes of one row of scores (n,); bars that break a rule are vermillion."""
     fig, axes = panels(len(ways), width=8.8, height=3.0)
-    faults = ("a negative weight", "1 and −1 alike", "all or nothing", "none of these faults")
+    faults = ("a negative weight", "1 and −1 alike", "all or nothing", "no such fault")
     bad = ({3}, {1, 3}, {1, 2, 3}, set())
     labels = [f"{score:g}".replace("-", "−") for score in row]
     for ax, (name, weights), fault, wrong in zip(axes, ways.items(), faults, bad, strict=True):
@@ -38,6 +38,28 @@ def four_ways(row: Array, ways: Mapping[str, Array]) -> None:
         alt=f"Four bar charts of the weights that four functions give to the scores {', '.join(labels)}: "
         f"{said}. Only the exponential is positive, keeps the "
         "order and is smooth.",
+    )
+
+
+def equal_steps(row: Array, grown: Array) -> None:
+    """The exponentials of scores (n,) one point apart as bars; from each to the next the factor e."""
+    order = np.argsort(row)
+    scores, heights = row[order], grown[order]
+    fig, (ax,) = panels(1, width=6.4, height=3.3)
+    drawn = ax.bar(scores, heights, width=0.36, color=COLOURS["blue"])
+    ax.bar_label(drawn, [f"{height:.2f}" for height in heights], padding=3, fontsize=10)
+    for left, low, high in zip(scores, heights, heights[1:], strict=False):
+        ax.plot([left + 0.18, left + 0.72], [low, low], "--", color=COLOURS["vermillion"], linewidth=1.2)
+        arrow = {"arrowstyle": "-|>", "color": COLOURS["vermillion"], "linewidth": 1.6, "shrinkA": 0, "shrinkB": 0}
+        ax.annotate("", (left + 0.7, high), (left + 0.7, low), arrowprops=arrow)
+        ax.text(left + 0.64, (low + high) / 2 + 0.12, "× 2.72", color=COLOURS["vermillion"], ha="right", va="center")
+    ax.set_xticks(scores, [f"{score:g}".replace("-", "−") for score in scores])
+    ax.set(xlabel="score", ylabel="e to the power of the score", ylim=(0, 8.4))
+    ax.grid(False, axis="x")
+    ax.set_title("One point more always means 2.72 times the weight")
+    said = ", ".join(f"{height:.2f} at {score:g}" for score, height in zip(scores, heights, strict=True))
+    show(
+        fig, alt=f"Bars of the exponentials of four scores one point apart: {said}. Each is 2.72 times the one before."
     )
 
 
@@ -148,17 +170,18 @@ def logarithms(gaps: Array, errors: Mapping[str, tuple[Array, Array]]) -> None:
 
 def jacobians(weights: Mapping[str, Array], found: Mapping[str, Array]) -> None:
     """Jacobians (n, n) at several weights (n,), by the same names."""
-    fig, axes = panels(len(found), width=8.8, height=3.5)
+    fig, axes = panels(len(found), width=8.8, height=3.8)
     for ax, (name, jacobian) in zip(axes, found.items(), strict=True):
         written = ", ".join(f"{value:.2f}" for value in weights[name])
         matrix(
             jacobian,
-            f"{name}: p = ({written})",
+            f"{name}\np = ({written})",
             kind="difference",
             limits=(-0.25, 0.25),
             ax=ax,
             xlabel="score",
             ylabel="weight",
         )
+    fig.suptitle("With nearly all weight on one key, hardly any derivative is left", fontsize=12)
     largest = ", ".join(f"{np.abs(jacobian).max():.2f}" for jacobian in found.values())
     show(fig, alt=f"Three Jacobians, positive on the diagonal, negative elsewhere. The largest entries are {largest}.")

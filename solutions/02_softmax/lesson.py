@@ -1,26 +1,17 @@
 # %% [markdown]
-# # 02 · Softmax: the one non-linear step
+# # 02 · Softmax: from scores to weights
 #
-# **What does the one non-linear step of attention do, and how does it break?**
+# **Two keys score 1000 each, so each should get half the weight. The textbook formula, typed as it stands, gives NaN. Why?**
 #
-# **Before this lesson:** lesson 01, the functions eˣ and ln x, and `axis` and `keepdims` in NumPy. Derivatives are explained
-# where they come up.
+# **Before this lesson:** lesson 01, the function eˣ, and `axis` and `keepdims` in NumPy. The further parts at the end also use
+# logarithms; they explain derivatives where they need them.
 #
-# In lesson 01 softmax turned scores into weights. Everything else in attention only multiplies and adds. With the
-# keys fixed, twice the query gives twice the scores, and the sum of two queries gives the sum of their scores; the
-# same holds for the weights and the output, with the values fixed. Such a step is called *linear*. Softmax is the
-# exception: it is the step that decides which tokens count. This is the way through the lesson:
+# In lesson 01 softmax turned scores into weights. All other steps of attention are made of products and sums. (That does not make
+# them linear: where queries and keys come from the same tokens, doubling the tokens makes their scores four times as large.)
+# Softmax is the only step in which tokens compete: what one of them gains, the others lose. It decides which tokens count.
 #
-# 1. Scores can be any numbers, while weights have to be positive and sum to 1. The **exponential** leads from one to
-#    the other.
-# 2. Typed as it is written, the formula **breaks** in three ways: large exponentials overflow, and each row needs its
-#    own sum and its own maximum.
-# 3. Once it works, dividing all scores by one number makes the choice sharper or flatter. This number is the
-#    **temperature**.
-# 4. When the choice is sharp, small weights are rounded to 0. So we compute their **logarithms** without computing
-#    the weights.
-# 5. The negative of such a logarithm is the cost of a prediction, the **cross entropy**.
-# 6. To lower that cost, we need its **gradient**. It says which way each score has to move.
+# First we ask why it uses exponentials. Then you write it so that no scores break it, and make its choice sharper or
+# flatter. Finally you find out whether somebody else's softmax can be trusted.
 
 # %% role="given"
 import numpy as np
@@ -33,9 +24,15 @@ figures.machine.draw(lit=("scores", "weights"), title="From scores to weights")
 # %% [markdown]
 # ## Why exponentials?
 #
-# Scores can be any numbers, and some are negative. Weights have to be positive and sum to 1. Here are four ways to
-# get from scores to weights: divide by the sum, x / Σx; square first, x² / Σx²; give everything to the largest score
-# (argmax); or take the exponential first (softmax), eˣ / Σeˣ. We try them on the scores (2, 1, 0, −1).
+# Scores can be any numbers, negative ones included. Weights have to be positive and sum to 1. Here are four ways to get from the
+# scores x to weights:
+#
+# - divide by the sum: x / Σx
+# - square first: x² / Σx²
+# - give everything to the largest score (**argmax**, the place of the maximum)
+# - take the exponential first: eˣ / Σeˣ
+#
+# We try them on the scores (2, 1, 0, −1).
 
 # %% [markdown]
 # @predict
@@ -51,8 +48,7 @@ figures.machine.draw(lit=("scores", "weights"), title="From scores to weights")
 #
 # @wrong
 #
-# If you found nothing wrong with the squares, look at the scores 1 and −1 again. If you found nothing wrong with argmax, recall
-# the staircase of lesson 00.
+# The squares look harmless as long as all scores are positive: compare 1 and −1. Argmax is the staircase of lesson 00.
 
 # %% role="demo"
 row = np.array([2.0, 1.0, 0.0, -1.0])
@@ -66,18 +62,23 @@ assert ways["x / Σx"].min() < 0 and ways["x² / Σx²"][1] == ways["x² / Σx²
 figures.softmax.four_ways(row, ways)
 
 # %% [markdown]
-# So softmax raises e to the power of each score and divides by the sum (the name is Bridle's, 1990; Goodfellow, Bengio and
-# Courville 2016, section 6.2.2.3):
+# The fourth way is **softmax**: e to the power of each score, divided by the sum of all of them. (The name is Bridle's, 1990;
+# Goodfellow, Bengio and Courville 2016, section 6.2.2.3.)
 #
 # $$\operatorname{softmax}(x)_i = \frac{e^{x_i}}{\sum_j e^{x_j}}$$
 #
-# One more property makes the exponential special among smooth, rising functions. The ratio of two weights depends on the
-# *difference* of their scores and on nothing else:
+# What does one point more buy? The sum cancels in the ratio of two weights:
 #
 # $$\frac{\operatorname{softmax}(x)_i}{\operatorname{softmax}(x)_j} = \frac{e^{x_i}}{e^{x_j}} = e^{x_i - x_j}$$
 #
-# A score that is one point higher always has e ≈ 2.7 times the weight. And adding the same number, say 100, to all scores
-# changes no weight: e¹⁰⁰ then multiplies the numerator and the denominator, and cancels.
+# So the ratio depends on the *difference* of the two scores and on nothing else. A score that is one point higher always has
+# e ≈ 2.7 times the weight.
+
+# %% role="demo"
+figures.softmax.equal_steps(row, np.exp(row))
+
+# %% [markdown]
+# One consequence will save us soon. Adding the same number to all scores changes no difference, so it changes no weight.
 
 # %% role="demo" tags=["nbval-check-output"]
 row = np.array([1.0, 0.0, 2.0])
@@ -86,9 +87,9 @@ for shift in (0, 100, -100):
     print(f"{shift:5}", np.round(grown / grown.sum(), 4))
 
 # %% [markdown]
-# ## Broken, first way: numbers that are too large
+# ## Typed as it stands, it breaks
 #
-# That is the formula on paper. Now type it as it stands, for the scores (1000, 1000). Both weights should be ½.
+# That is the formula on paper. Now we type it for the scores (1000, 1000). Both weights should be ½.
 
 # %% role="demo" tags=["nbval-check-output"]
 with np.errstate(over="ignore", invalid="ignore"):
@@ -98,17 +99,19 @@ for kind in (np.float64, np.float32):
     print(f"exp is finite up to {np.log(np.finfo(kind).max):.1f} in {np.dtype(kind).name}")
 
 # %% [markdown]
-# ∞ divided by ∞ is NaN, "not a number". In float32, in which many models compute, this happens as soon as a score
-# exceeds 88.7. Such scores are not far-fetched: a query and a key of length 10 that point the same way score 100
-# (before the division by √d_k). But we have seen that adding the same number to all scores changes no weight, so we
-# may subtract *the largest score* from all of them. Then the largest exponent is 0, nothing overflows, and the sum is
-# at least 1, so we never divide by 0 (Goodfellow, Bengio and Courville 2016, section 4.1).
+# e¹⁰⁰⁰ is too large for a float and becomes ∞: an **overflow**. Then ∞ divided by ∞ is NaN, "not a number". In float32 this
+# happens as soon as a score exceeds 88.7. Such scores are not far-fetched: a query and a key of length 10 that point the same way
+# score 100 (before the division by √d_k).
+#
+# But we may add any number to all scores, so we may subtract *the largest score* from all of them. Then the largest exponent is
+# 0, and nothing overflows. The sum contains e⁰ = 1, so we never divide by 0 either (Goodfellow, Bengio and Courville 2016,
+# section 4.1). A softmax written like this is called numerically **stable**: it is right for every size of score.
 
 # %% [markdown]
-# ## Broken, second way: no axis
+# ## One sum for each row
 #
-# So much for one row. Attention has a row for each query, and the article *Explained: attention mechanism in AI* normalizes the
-# whole matrix at once: `np.exp(s) / np.sum(np.exp(s))`.
+# So much for one row. Attention has a row of scores for each query, and the article *Explained: attention mechanism in AI*
+# normalizes the whole matrix at once: `np.exp(s) / np.sum(np.exp(s))`.
 
 # %% [markdown]
 # @predict
@@ -126,8 +129,8 @@ for kind in (np.float64, np.float32):
 #
 # @wrong
 #
-# If you said **A**, note that `np.sum` without an axis adds up everything. If you said **B**, you assumed that the queries'
-# scores are equally large. Nothing makes them so.
+# **A** would need three sums, and `np.sum` without an axis adds up everything. **B** would be right if all queries had equally
+# large exponentials; nothing makes them so.
 
 # %% role="demo" tags=["nbval-check-output"]
 table = np.array([[2.0, 0.5, -1.0], [0.0, 1.5, 1.0], [3.0, 2.0, -0.5]])  # scores: a row for each query
@@ -143,11 +146,6 @@ print("rows sum to", np.round(whole.sum(axis=1), 3), "- all together", whole.sum
 # @exercise softmax
 #
 # `x` with any number of dimensions, `axis` one integer → the same shape, summing to 1 along `axis`
-#
-# ```text
-# for each slice of x along axis:
-#     weight_i = exp(x_i − the slice's largest) / sum over j of exp(x_j − the slice's largest)
-# ```
 #
 # Finite for entries of ±10000. For float32 it returns float32, and `x` is left as it is. An entry of −∞ gets the weight 0,
 # which is how lesson 06 hides keys (no slice is −∞ throughout). Write it from scratch, without `scipy.special.softmax`,
@@ -181,10 +179,10 @@ if passed(softmax):
 # the sums give it away.
 
 # %% [markdown]
-# ## Broken, third way: one maximum for everything
+# ## One maximum for each row
 #
-# The sum needs an axis. Does the maximum, too? Any number may be subtracted from a row, so we try the largest of the whole array,
-# `x.max()`, on two rows that lie far apart.
+# The sum needs an axis. Does the maximum need one, too? Any number may be subtracted from a row, so the largest of the whole array,
+# `x.max()`, looks good enough. We try it on two rows that lie far apart.
 
 # %% role="demo" tags=["nbval-check-output"]
 rows = np.array([[0.0, 1.0], [-2000.0, -2001.0]])
@@ -193,15 +191,16 @@ with np.errstate(invalid="ignore"):
     print(grown / grown.sum(axis=1, keepdims=True))
 
 # %% [markdown]
-# The first row is right. In the second every exponential is e⁻²⁰⁰¹ or less, which is too small for any float and is rounded to 0.
-# Then 0/0 is NaN. Each row needs its *own* maximum. A test with rows of similar size would never have noticed.
+# The first row is right. In the second, the exponents are −2001 and −2002. Their exponentials are too small for any float and are
+# rounded to 0, which is called **underflow**, and 0/0 is NaN. Each row needs its *own* maximum. A test on rows of similar size
+# would never have noticed.
 
 # %% [markdown]
-# ## Steering it: temperature
+# ## Sharper or flatter: temperature
 #
-# Now softmax works, and we can ask how sharply it decides. A score that is one point ahead gets 2.7 times the weight.
-# To make this factor smaller or larger, we divide all scores by a number T > 0 first. This number is the
-# **temperature**.
+# A score that is one point ahead gets 2.7 times the weight. What if we want a softmax that is more cautious, or more determined?
+# We divide all scores by a number T > 0 first. This number is the **temperature**. One point ahead then means e^(1/T) times the
+# weight.
 
 # %% [markdown]
 # @predict
@@ -216,17 +215,13 @@ with np.errstate(invalid="ignore"):
 #
 # @wrong
 #
-# If you had it the other way around, you multiplied by T. We divide by it, so a *small* T makes *large* differences.
-# The name comes from physics, where a cold system settles into its state of lowest energy.
+# The other way around is what *multiplying* by T would do. We divide, so a small T makes large differences. The name comes from
+# physics, where a cold system settles into its state of lowest energy.
 
 # %% [markdown]
 # @exercise softmax_with_temperature
 #
 # `x` as above, `temperature` a number, `axis` → softmax(x / temperature); a temperature of 0 or below raises ValueError
-#
-# ```text
-# T = 1 changes nothing, a small T sharpens, a large T flattens
-# ```
 #
 # Temperatures go from 0.001 to 10000. You can use your own `softmax` or do without it.
 
@@ -257,10 +252,10 @@ if passed(softmax_with_temperature):
     figures.softmax.temperatures(row, at_temperature)
 
 # %% [markdown]
-# Temperature is best known from language models that write text. The model gives a score to every token that could
-# come next. Softmax turns the scores into weights, and the next token is *drawn* at random, with these weights as its
-# probabilities. Suppose the text so far is *… because it was too*, and five words get the scores below. Change the
-# temperatures and draw again.
+# Temperature is best known from language models that write text. The model gives a score to every token that could come next; a
+# model's scores before softmax are called **logits**. Softmax turns them into a **probability distribution**: numbers from 0 to 1
+# that sum to 1. The next token is then drawn at random with these probabilities, which is called **sampling**. Suppose the text so
+# far is *… because it was too*, and five words get the logits below.
 
 # %% role="given"
 words = np.array(["tired", "wide", "busy", "dark", "purple"])
@@ -271,13 +266,17 @@ if passed(softmax_with_temperature):
     for T in (0.2, 1.0, 4.0):
         weights = softmax_with_temperature(word_scores, T)
         drawn = np.random.default_rng(0).choice(words, size=8, p=weights)
-        print(f"T = {T}: purple has {weights[4]:.4f}   " + " ".join(drawn))
-    assert "purple" in drawn and weights[4] > 0.05  # at the last temperature
+        print(f"T = {T}: tired {weights[0]:.2f}, purple {weights[4]:.1e}   " + " ".join(drawn))
+    coldest, plain, hottest = (softmax_with_temperature(word_scores, T)[4] for T in (0.2, 1.0, 4.0))
+    assert coldest < 1e-9 and plain < 0.01 and hottest > 0.08
 
 # %% [markdown]
-# At T = 0.2 the model repeats its favorite word, and at T = 4 it even says *purple*. In between, at T = 1, its words
-# vary and still make sense. Attention has a temperature, too: its factor 1/√d_k (Vaswani et al. 2017, section 3.2.1)
-# means T = √d_k. Lesson 04 asks why it is that value. If your notebook can show widgets, a slider follows.
+# The colder the model, the more often it repeats its favorite word; the hotter, the closer it comes to drawing blindly. *purple*
+# has less than one chance in a billion at T = 0.2, and {{ 100 * hottest:.0f; 8 < it < 12 }} in a hundred at T = 4. The words drawn
+# are one seed's. Change the seed or the temperatures and run the cell again.
+#
+# Attention has a temperature, too: its factor 1/√d_k (Vaswani et al. 2017, section 3.2.1) means T = √d_k. Lesson 04 asks why it is
+# that value. If your notebook can show widgets, a slider follows.
 
 # %% role="payoff" exercise="softmax_with_temperature"
 if passed(softmax_with_temperature):
@@ -286,9 +285,10 @@ if passed(softmax_with_temperature):
 # %% [markdown]
 # ## Would you notice?
 #
-# You have now seen softmax go wrong in several ways, and each wrong version looked right on *some* scores. A test of your
-# own has to choose scores on which it shows. The function below gets a stranger's softmax and has to say whether it can
-# be trusted. Nobody tells it what may be wrong.
+# Each wrong softmax of this lesson was right for *some* scores. Without a shift, all small scores are fine. With one sum for the
+# whole table, a single row is fine. With one maximum, rows of similar size are fine. A test is only worth something if its scores
+# show the mistake. Now you write such a test. It gets a stranger's softmax and has to say whether it can be trusted, and nobody
+# tells it what may be wrong.
 
 # %% [markdown]
 # @exercise find_failure
@@ -344,12 +344,18 @@ if passed(find_failure):
 # %% [markdown]
 # A function that is right on every example you happened to try is not yet right. The scores that tell are seldom the ones
 # that come to mind first: extreme ones, rows that differ, shapes that are not square.
+
+# %% [markdown]
+# ## Further: logarithms, and what a prediction costs
 #
-# ## In logarithms
+# For those who want to see how a model is trained with softmax: the logarithm of a weight, the cross entropy that is made of it, and
+# the gradient of that loss. Lesson 10 explains the loss again, so no later lesson needs this part.
+
+# %% [markdown]
+# ### The logarithm of a weight
 #
-# At T = 0.2, *purple* was left with hardly any weight. The next section judges a model by the logarithm of such a
-# weight, and computing that logarithm has a trap. Take the scores (0, −10000) and ask for the logarithm of the second
-# weight.
+# A model is judged by the logarithms of its weights, as we shall see. Computing them has a trap. Take the scores (0, −10000) and
+# ask for the logarithm of the second weight.
 
 # %% [markdown]
 # @predict
@@ -367,8 +373,8 @@ if passed(find_failure):
 #
 # @wrong
 #
-# If you said **A**, you took the rounded 0 for the truth: no finite score gets the weight 0. If you said **C**, you trusted the
-# computer to keep what a float cannot hold.
+# **A** takes the rounded 0 for the truth, but no finite score gets the weight 0. **C** trusts the computer to keep what a float
+# cannot hold.
 
 # %% role="demo" tags=["nbval-check-output"]
 grown = np.exp(np.array([0.0, -10000.0]))
@@ -376,22 +382,13 @@ with np.errstate(divide="ignore"):
     print("weights:", grown / grown.sum(), " logarithms:", np.log(grown / grown.sum()))
 
 # %% [markdown]
-# What was rounded to 0 cannot be brought back. So we compute the logarithm without the weight. With m the largest score of the
-# row:
-#
-# $$\ln \operatorname{softmax}(x)_i = \ln \frac{e^{x_i - m}}{\sum_j e^{x_j - m}} = (x_i - m) - \ln \sum_j e^{x_j - m}$$
-#
-# On the right, no small weight is formed. The score x_i is used as it is, and the sum contains e⁰ = 1, so its
-# logarithm is safe.
+# What was rounded to 0 cannot be brought back. But the logarithm does not need the weight: ln(eᵃ / b) is a − ln b, in which no eᵃ
+# has to be computed. It remains to keep the sum b from overflowing, and from becoming 0, before we take its logarithm.
 
 # %% [markdown]
 # @exercise log_softmax
 #
 # `x` as above, `axis` → the same shape: the logarithms of the weights, finite for finite x
-#
-# ```text
-# for each slice along axis:  (x_i − max) − ln( sum over j of exp(x_j − max) )
-# ```
 #
 # log_softmax([0, −10000]) is [0, −10000].
 
@@ -413,10 +410,10 @@ def log_softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
 check(log_softmax)
 
 # %% [markdown]
-# How wrong is the logarithm taken afterward? The next cell compares both ways with the exact value for the scores (0, −a), for
+# How wrong is the logarithm taken after softmax? The folded cell compares both ways with the exact value for the scores (0, −a), for
 # a up to 1000, in both precisions.
 
-# %% role="payoff" exercise="log_softmax"
+# %% role="payoff" exercise="log_softmax" tags=["hide-input"]
 if passed(log_softmax) and passed(softmax):
     gaps = np.arange(0.0, 1001.0)
     exact = -gaps - np.log1p(np.exp(-gaps))
@@ -431,33 +428,26 @@ if passed(log_softmax) and passed(softmax):
     figures.softmax.logarithms(gaps, errors)
 
 # %% [markdown]
-# Taken afterward, the logarithm is −∞ for differences beyond {{ last["float32"]:.0f; 103 <= it < 105 }} in float32 and beyond
+# Taken after softmax, the logarithm is −∞ for differences beyond {{ last["float32"]:.0f; 103 <= it < 105 }} in float32 and beyond
 # {{ last["float64"]:.0f; 744 <= it < 746 }} in float64. Shortly before, it is already wrong, because the smallest floats
-# have few digits left.
-# Yours stays exact to rounding.
+# have few digits left. Yours stays exact to rounding.
 
 # %% [markdown]
-# ## What the logarithm is for: the cost of a prediction
+# ### The cost of a prediction
 #
-# With exact logarithms we can say what a prediction costs. A model gives each token that could come next a weight p.
-# Then we see which token really comes next, the **target**. The cost, called **cross entropy**, is the negative
-# logarithm of the weight that the model gave to the target:
+# A model gives each token that could come next a probability p. Then we see which token really comes next, the **target**. The cost
+# of the prediction is the **cross entropy**, the negative logarithm of the probability that the model gave to the target:
 #
 # $$\text{loss} = -\ln p_{\text{target}}$$
 #
-# A weight of 1 costs nothing, a weight of ½ costs ln 2 = 0.69, one of 0.1 costs 2.30, and one of 0.001 costs 6.91. The unit is
-# the **nat**, after the natural logarithm. Why a logarithm? First, the probability of a whole text is the *product* of the
-# weights of its tokens, each given those before it, and the logarithm turns the product into a sum over tokens. Second, a model
-# that was sure and wrong has to pay much more than one that was undecided.
+# A probability of 1 costs nothing, ½ costs ln 2 = 0.69, 0.1 costs 2.30, and 0.001 costs 6.91. The unit is the **nat**, after the
+# natural logarithm. Why a logarithm? The probability of a whole text is the *product* of the probabilities of its tokens, each
+# given those before it. The logarithm turns the product into a sum over tokens.
 
 # %% [markdown]
 # @exercise cross_entropy
 #
 # `scores` (..., n), `targets` (...) whole numbers from 0 to n − 1 → losses (...)
-#
-# ```text
-# for each row of scores and its target t:  −ln softmax(row)[t]
-# ```
 #
 # One loss for each target; for a single row (n,) the target is 0-d and the result one number. Finite for entries of ±10000.
 # Your own functions of this lesson may be used. A ready-made softmax, log-sum-exp (`np.logaddexp.reduce` is one) or cross
@@ -486,7 +476,7 @@ if passed(cross_entropy):
         print(f"if the next word is {word:6}: {loss:.2f} nats")
 
 # %% [markdown]
-# ## How to pay less: the gradient
+# ### How to pay less: the gradient
 #
 # To lower the loss, we ask of each score: if it grew a little and all other scores stayed the same, how fast would
 # the loss grow? This rate is the **partial derivative** ∂loss/∂x_j. All of them together are the **gradient**.
@@ -566,7 +556,7 @@ check(cross_entropy_gradient)
 
 # %% [markdown]
 # With a gradient you can train. Suppose ten readers were asked to continue *… because it was too*, and six said
-# *tired*, three *wide* and one *busy* (made up, like the scores). We begin with scores of 0 and take 200 small steps
+# *tired*, three *wide* and one *busy* (made up, like the logits). We begin with logits of 0 and take 200 small steps
 # against the gradient.
 
 # %% role="payoff" exercise="cross_entropy_gradient" tags=["nbval-check-output"]
@@ -586,22 +576,22 @@ if passed(cross_entropy_gradient) and passed(cross_entropy) and passed(softmax):
 # %% [markdown]
 # The weights go to 0.6, 0.3 and 0.1, the shares of the answers, because there the gradients p − y of the ten answers sum to 0.
 # The mean loss falls from ln 5 = 1.609 to {{ final:.3f }} nats. It cannot reach 0: the readers disagree, and the best possible
-# prediction costs {{ floor:.3f }} nats (the *entropy* of their answers; more on it in lesson 04). Lesson 10 trains a language model with
-# this very loss and this very gradient.
+# prediction costs {{ floor:.3f }} nats (the *entropy* of their answers; more on it in lesson 04).
 
 # %% [markdown]
-# ## * How every weight answers every score
+# ## Further: the derivative of softmax
 #
-# *This section may be skipped now. Lessons 04 and 13 come back to it.*
+# For those who like derivatives: how each weight changes with each score. Lesson 04 gives the result again where it needs it.
+
+# %% [markdown]
+# How does each weight p_i change when a score x_j does? These derivatives form a square matrix, the **Jacobian** J, with a row for
+# each weight and a column for each score.
 #
-# So far we followed one number, the loss. Now we follow all the weights: how does each weight p_i change when a score
-# x_j does? These derivatives form a square table, the **Jacobian**, with a row for each weight and a column for each
-# score. We start from ln p_i = x_i − ln Σ e^x. Its first term contributes 1 if i = j and 0 otherwise, and the second,
-# as we found above, −p_j. So ∂ ln p_i/∂x_j is 1 − p_j for i = j and −p_j otherwise. Since ∂ ln p_i = ∂p_i / p_i, we
-# multiply by p_i to get the change of p_i itself:
+# We start from ln p_i = x_i − ln Σ e^x. When x_j grows, the first term changes at the rate 1 if i = j and 0 otherwise. The second
+# changes at the rate −p_j, because only e^{x_j} grows in the sum, and its share of the sum is p_j. A change of ln p_i is a change of
+# p_i divided by p_i. So we multiply by p_i:
 #
-# $$\frac{\partial p_i}{\partial x_j} = \begin{cases} p_i\,(1 - p_i) & i = j \\ -\,p_i\, p_j & i \neq j \end{cases}
-# \qquad\text{so}\qquad J = \operatorname{diag}(p) - p\,p^\top$$
+# $$\frac{\partial p_i}{\partial x_j} = \begin{cases} p_i\,(1 - p_i) & i = j \\ -\,p_i\, p_j & i \neq j \end{cases}$$
 #
 # For p = (½, ¼, ¼), moving the first score gives (¼, −⅛, −⅛). The next cell confirms it without a formula: it moves scores by a
 # millionth and watches the weights.
@@ -623,9 +613,7 @@ for name, moved in (("first score", x + np.array([step, 0, 0])), ("all scores ",
 #
 # `p` (n,), what softmax returned → (n, n), entry (i, j) is ∂p_i/∂x_j, by the formula and not by a finite difference
 #
-# ```text
-# for i, for j:  p[i] · ((1 if i is j else 0) − p[j])
-# ```
+# The two cases of the formula can be written as one difference of two matrices.
 
 # %% role="exercise" exercise="softmax_jacobian"
 def softmax_jacobian(p: np.ndarray) -> np.ndarray:
@@ -643,54 +631,46 @@ check(softmax_jacobian)
 # %% role="payoff" exercise="softmax_jacobian"
 if passed(softmax_jacobian) and passed(softmax):
     row = np.array([1.0, 0.5, 0.0])
-    decided = {"undecided": softmax(0 * row), "leaning": softmax(1.5 * row), "decided": softmax(12 * row)}
-    jacobians = {name: softmax_jacobian(p) for name, p in decided.items()}
+    sharper = {"equal weights": softmax(0 * row), "leaning": softmax(1.5 * row), "saturated": softmax(12 * row)}
+    jacobians = {name: softmax_jacobian(p) for name, p in sharper.items()}
     largest = {name: np.abs(jacobian).max() for name, jacobian in jacobians.items()}
-    assert largest["decided"] < 0.0025 and largest["undecided"] > 0.2
-    figures.softmax.jacobians(decided, jacobians)
+    assert largest["saturated"] < 0.0025 and largest["equal weights"] > 0.2
+    figures.softmax.jacobians(sharper, jacobians)
 
 # %% [markdown]
-# Where the weights are decided, no entry of the Jacobian exceeds {{ largest["decided"]:.4f }}. Whatever correction
+# Where nearly all weight is on one key, no entry of the Jacobian exceeds {{ largest["saturated"]:.4f }}. Whatever correction
 # training sends back through softmax is multiplied by these entries, so hardly any of it reaches the scores. Softmax
-# is then called **saturated**. Lesson 04 comes back to this picture. Cross entropy does not have this problem: its
-# gradient p − y is large exactly where the model is sure and wrong, because the 1/p of the logarithm cancels the
-# small p.
+# is then called **saturated**. Lesson 04 comes back to this picture.
 
 # %% [markdown]
 # ## What we keep
 #
 # - Softmax is positive, keeps the order, is smooth, and turns differences of scores into ratios of weights.
-# - Subtract each row's own maximum, sum along the axis of the keys, keep that axis.
-# - A temperature sharpens below 1 and flattens above; attention's is √d_k.
-# - Logarithms of weights are computed without the weights. The loss of a prediction is −ln p of the target, and its gradient is
-#   p − y.
-# - Subtracting the maximum reads a row three times: for the maximum, the sum, the weights. A running maximum saves one of the
-#   three (Milakov and Gimelshein 2018, section 3). FlashAttention is built on this *online softmax* (Dao et al. 2022).
+# - Adding one number to all scores of a row changes no weight. So subtract each row's own maximum, and nothing overflows.
+# - Sum along the axis of the keys, and keep that axis.
+# - A temperature below 1 sharpens, above 1 flattens; attention's is √d_k.
+# - A test is as good as the scores it tries: extreme ones, rows that differ, shapes that are not square.
 #
 # | what | shape |
 # |---|---|
-# | softmax, softmax with temperature, log-softmax | (...) → (...), along one axis |
-# | cross entropy | (..., n), targets (...) → (...) |
-# | its gradient, p − y | (..., n), targets (...) → (..., n) |
-# | Jacobian of softmax, diag(p) − p pᵀ | (n,) → (n, n) |
+# | softmax, with or without a temperature | (...) → (...), along one axis |
 
 # %% [markdown]
 # @teaching
 #
 # ## What the lesson is for
 #
-# Learners write the softmax that all later lessons use, for any axis and any size of numbers, and see each published way to
-# break it. With cross entropy and its gradient p − y they hold what lesson 10 trains a language model with.
+# Learners write the softmax that all later lessons use, for any axis and any size of numbers, and see how published versions
+# break. Then they write a test that tells a right softmax from a wrong one, which asks for more thought than the softmax itself.
 #
 # ## Cut for 60 minutes
 #
-# Keep everything up to temperature. Show the sampling on the projector. Give log-softmax, cross entropy and the starred section
-# as homework, and come back to them before lesson 10.
+# The core fits. Leave out "Would you notice?" and give `find_failure` as homework if the room is slow.
 #
 # ## Cut for 90 minutes
 #
-# Leave out the starred section on the Jacobian, which lessons 04 and 13 take up again, and derive p − y at the board in place
-# of the exercise.
+# Nothing of the core. With time left, let learners exchange their `find_failure` and write a wrong softmax that another one
+# misses. The further parts suit a class that knows derivatives; p − y is best derived at the board.
 #
 # ## Mistakes to expect
 #
@@ -702,6 +682,7 @@ if passed(softmax_jacobian) and passed(softmax):
 # - softmax_with_temperature SM5: You divided first. Can x / T still be too large for exp?
 # - find_failure FF4: What is `float("nan") > 1e-6`?
 # - find_failure FF2: With one row, what is the difference between a softmax of the row and one of the table?
+# - find_failure FF13: How far above the mean of its row can a score lie?
 # - log_softmax SX30: What was the weight before you took its logarithm?
 # - log_softmax SX35: You took the maximum out of the sum. Where does it have to come back?
 # - cross_entropy CE2: How many losses were asked for, and how many came back?
@@ -717,13 +698,13 @@ if passed(softmax_jacobian) and passed(softmax):
 #
 # - Is there a use for weights that can be exactly 0? A good answer names masks (a score of −∞), says that a finite score never
 #   gets 0, and what it would cost: where a weight is 0, its score has no gradient.
-# - A model gives the right answer the weight 0.999 on 99 tokens and 10⁻⁶ on one. Another gives it 0.8 on all 100. Which has the
-#   smaller mean loss? A good answer computes 0.139 against 0.223 nats, and notes how much of the first comes from the single
-#   token.
+# - Which failures of a softmax would you find by looking at a heat map of the weights? A good answer says that NaN shows as empty
+#   cells and sums that are not 1 may show in the numbers, that a wrong axis looks convincing, and that overflow shows only on
+#   scores that a small example does not have.
 #
 # ## On paper
 #
-# The scores are (0, ln 3) and the target is token 0. Compute the weights, the loss, and the gradient. Take one step of size 1
-# against the gradient, and say which way the loss moves. *Solution:* the weights are (¼, ¾), the loss is ln 4 = 1.386, the
-# gradient (¼ − 1, ¾) = (−¾, ¾). The new scores are (0.75, ln 3 − 0.75 = 0.349). The difference is now 0.401 in favor of token
-# 0, its weight e^0.401 / (1 + e^0.401) = 0.599, and the loss 0.513: it fell.
+# The scores are (0, ln 3, ln 4). Compute the weights. Which weights result if 7 is added to all three scores, and which at a
+# temperature of ½? *Solution:* the exponentials are 1, 3, 4 and sum to 8, so the weights are (⅛, ⅜, ½). Adding 7 changes nothing.
+# At T = ½ the scores are doubled, so the exponentials are squared: 1, 9, 16, with the sum 26. The weights are (1/26, 9/26, 16/26),
+# about (0.04, 0.35, 0.62).

@@ -1,4 +1,4 @@
-"""Figures of lesson 03: what tokens look at, shapes that flow, axes that move, letters that are summed."""
+"""Figures of lesson 03: projections with their sizes, what tokens look at, shapes that flow, axes that move, letters that are summed."""
 
 from __future__ import annotations
 
@@ -19,6 +19,114 @@ _SEAM = "#D5DDE4"
 _CELL = 0.34  # side of one number, in the drawing's units
 _WIDTH = 8.4  # of a figure, in inches
 _LIFT = 0.16  # how far each further batch item peeps out behind the one before
+
+
+def projections(
+    x: np.ndarray,
+    w_q: np.ndarray,
+    w_k: np.ndarray,
+    w_v: np.ndarray,
+    words: Sequence[str],
+    features: Sequence[str],
+    follow: str,
+) -> None:
+    """X W = Q, K, V with every number: each result stands below its matrix and beside X, where rows meet columns.
+
+    x: (T, d_model). w_q, w_k, w_v: (d_model, d). follow: the word whose rows are framed.
+    """
+    tokens, d_model = x.shape
+    fig, (ax,) = panels(1, width=_WIDTH)
+    ax.set_axis_off()
+    gap = 1.15  # between the matrices and what is made of them: the names of X's columns stand there, too
+    _numbers(ax, 0, 0, x, COLOURS["grey"])
+    for row, word in enumerate(words):
+        ax.text(
+            -0.25,
+            row + 0.5,
+            word,
+            ha="right",
+            va="center",
+            fontsize=10.5,
+            fontweight="bold" if word == follow else None,
+        )
+    for column, name in enumerate(features):
+        ax.text(column + 0.38, -0.15, name, rotation=50, ha="left", va="bottom", fontsize=9.5, rotation_mode="anchor")
+    size = {"ha": "center", "fontsize": 9, "color": "#555555"}
+    ax.text(
+        d_model / 2, tokens + 0.2, f"X\n{tokens} × {d_model}", ha="center", va="top", fontweight="bold", fontsize=10.5
+    )
+    ax.text(d_model / 2, tokens + 1.65, "$T$ × $d_{model}$", va="top", **size)
+    left, top = d_model + 3.3, -gap - d_model
+    for row, name in enumerate(features):
+        ax.text(left - 0.25, top + row + 0.5, name, ha="right", va="center", fontsize=9.5)
+    framed = [(0, d_model)]
+    for letter, w, paint in (("Q", w_q, "vermillion"), ("K", w_k, "blue"), ("V", w_v, "green")):
+        width = w.shape[1]
+        _numbers(ax, left, top, w, COLOURS[paint])
+        _numbers(ax, left, 0, x @ w, COLOURS[paint])
+        middle, length = left + width / 2, "d_v" if letter == "V" else "d_k"
+        bold = {"ha": "center", "color": COLOURS[paint], "fontweight": "bold", "fontsize": 10.5}
+        ax.text(middle, top - 0.9, f"$W_{letter}$\n{d_model} × {width}", va="bottom", **bold)
+        ax.text(middle, top - 0.22, f"$d_{{model}}$ × ${length}$", va="bottom", **size)
+        ax.text(middle, tokens + 0.2, f"{letter} = X $W_{letter}$\n{tokens} × {width}", va="top", **bold)
+        ax.text(middle, tokens + 1.65, f"$T$ × ${length}$", va="top", **size)
+        framed.append((left, width))
+        left += width + 1.1
+    for start, width in framed:
+        _frame(ax, start, words.index(follow), width)
+    ax.text(
+        d_model / 2 - 0.6,
+        top + 1.6,
+        "Each number of Q, K and V:\nmultiply its row of X with its\ncolumn of W, entry by entry,\nand add up.",
+        ha="center",
+        va="center",
+        fontsize=10.5,
+        color="#555555",
+    )
+    right, bottom, high = left - 0.8, tokens + 2.3, top - 2.7
+    ax.set_xlim(-2.2, right)
+    ax.set_ylim(bottom, high)
+    ax.set_title("Each token's row, times three matrices, gives its query, its key and its value")
+    fig.set_size_inches(_WIDTH, _WIDTH * 0.74 * (bottom - high) / (right + 2.2) + 0.35)
+    at = words.index(follow)
+    made = ", ".join(f"{name} {(x @ w)[at].tolist()}" for name, w in (("query", w_q), ("key", w_k), ("value", w_v)))
+    sizes = ", ".join(f"W_{name} is {w.shape[0]} by {w.shape[1]}" for name, w in (("Q", w_q), ("K", w_k), ("V", w_v)))
+    show(
+        fig,
+        alt=f"""Matrices with all their numbers. X, {tokens} by {d_model}, has a row for each of {", ".join(words)} and a column for
+         each of {", ".join(features)}. {sizes}. Beside X and below them stand the products Q, K and V, {tokens} rows each. The row of
+         '{follow}' is framed: {made}.""",
+    )
+
+
+def _numbers(ax: Axes, left: float, top: float, array: np.ndarray, paint: str) -> None:
+    """A matrix of whole numbers with its upper left corner at (left, top); what is not 0 stands out."""
+    from matplotlib.colors import to_rgba
+    from matplotlib.patches import Rectangle
+
+    for (row, column), number in np.ndenumerate(array):
+        fill = to_rgba(paint, 0.25) if number else "white"
+        ax.add_patch(Rectangle((left + column, top + row), 1, 1, facecolor=fill, edgecolor=_SEAM, linewidth=0.8))
+        ax.text(
+            left + column + 0.5,
+            top + row + 0.53,
+            f"{number:g}",
+            ha="center",
+            va="center",
+            fontsize=10,
+            color="#222222" if number else "#B5B5B5",
+            fontweight="bold" if number else None,
+        )
+    rows, columns = array.shape
+    ax.add_patch(Rectangle((left, top), columns, rows, fill=False, edgecolor=paint, linewidth=1.4))
+
+
+def _frame(ax: Axes, left: float, row: int, width: int) -> None:
+    from matplotlib.patches import Rectangle
+
+    ax.add_patch(
+        Rectangle((left - 0.06, row), width + 0.12, 1, fill=False, edgecolor="#222222", linewidth=2.2, zorder=6)
+    )
 
 
 def shapes(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> None:

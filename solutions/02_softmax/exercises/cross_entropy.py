@@ -101,7 +101,7 @@ class cross_entropy:
         "CE9": mistake(
             patch(PICKED, "-(np.exp(logs) * logs).sum(axis=-1)"),
             says="The entropy of the weights came back, −Σ p ln p, in which no target occurs; −ln p[target] is asked for.",
-            why="""Entropy measures how undecided the weights are. Cross entropy puts the target in place of the first p: it has 1 at
+            why="""Entropy measures how spread out the weights are. Cross entropy puts the target in place of the first p: it has 1 at
             the right answer and 0 elsewhere, so one term of the sum remains, −ln p[target].""",
         ),
         "CE10": mistake(
