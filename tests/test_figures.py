@@ -297,6 +297,15 @@ def test_the_machine_draws_what_its_own_vectors_give(monkeypatch):
     )
 
 
+def test_the_machine_draws_a_lessons_own_table_with_its_numbers(monkeypatch):
+    keys, values = np.array([[1.0, 1.0], [1.0, 0.0]]), np.array([[10.0, 0.0], [0.0, 10.0]])
+    table = figures.machine.Table(("cat", "it"), "it", np.array([2.0, 3.0]), keys, values)
+    ax, alt = drawn_machine(monkeypatch, lit=figures.machine.PARTS, table=table, scaled=False)
+    written = [text.get_text() for text in ax.texts]
+    assert {"2", "3", "10", "5.0", "2.0", "the table's numbers"} <= set(written)  # 5 = 2 · 1 + 3 · 1
+    assert "with the numbers of the table" in alt and "cat 5.0 and 0.89, it 2.0 and 0.11" in alt
+
+
 def test_the_machine_shows_plain_dot_products_where_the_scale_is_still_to_come(monkeypatch):
     ax, alt = drawn_machine(monkeypatch, lit=("query", "key", "scores"), scaled=False)
     written = [text.get_text() for text in ax.texts]
