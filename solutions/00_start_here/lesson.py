@@ -10,7 +10,7 @@
 # is spelled the same in both. You looked at the other words, and their meaning told you which one mattered.
 #
 # A language model has to do this for every word, and it has nothing but numbers to do it with. Here is a machine for
-# it, so small that we can see all of it: three words, and two numbers for each. Run the two cells below (**Shift +
+# it, so small that we can see all of it: three words, and two numbers for each. Run the cells below (**Shift +
 # Enter**), then move the slider.
 
 # %% role="given" tags=["hide-input"]
@@ -76,7 +76,8 @@ values = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])  # (3, 2): about an anim
 #
 # @answer
 #
-# **A**. The scores are 3 for *animal*, 1.8 for *street* and 1.6 for *it*. The closest key comes last: a dot product rewards a key for pointing in the query's direction *and* for being long.
+# **A**. The scores are 3 for *animal*, 1.8 for *street* and 1.6 for *it*. The closest key comes last: a dot
+# product rewards a key for pointing in the query's direction *and* for being long.
 #
 # @wrong
 #
@@ -280,15 +281,18 @@ assert speeds.mean() == 15.4 and distances.mean() == 42.98  # as published
 
 # %% [markdown]
 # Here a key should score high when it is *close* to the query, and a dot product does not measure closeness. With the
-# right keys it can. The squared distance between a query q and a key k is q² − 2qk + k². The closer, the higher the
-# score should be, so we reverse the sign: −q² + 2qk − k². The term −q² is the same for all keys. It changes no
-# comparison, and in softmax it cancels, so we leave it out. What remains, 2qk − k², is the dot product of (q, 1) and
-# (2k, −k²). So we store each stop under the key (2k, −k²).
+# right vectors it can. The squared distance between a speed q that we ask for and a recorded speed k is q² − 2qk + k².
+# The closer, the higher the score should be, so we reverse the sign: −q² + 2qk − k². That is a sum of three products,
+# the dot product of the query (2q, 1, −q²) and the key (k, −k², 1).
 
 # %% role="given"
-def speed_keys(speed):
-    """Keys (n, 2) for which the dot product with (q, 1) is largest where q is nearest to the speed."""
-    return np.stack([2.0 * speed, -1.0 * speed**2], axis=1)
+def speed_query(q):
+    """The query (3,) for a speed."""
+    return np.array([2.0 * q, 1.0, -(q**2)])
+
+def speed_keys(speeds):
+    """The keys (n, 3) of recorded speeds (n,): their scores are −(q − speed)²."""
+    return np.stack([1.0 * speeds, -1.0 * speeds**2, np.ones(len(speeds))], axis=1)
 
 # %% [markdown]
 # @predict
@@ -318,10 +322,10 @@ if passed(soft_lookup) and passed(hard_lookup):
         return values[scores == scores.max()].mean(axis=0)
 
     def line(query, keys, values):
-        return np.polyval(np.polyfit(keys[:, 0] / 2, values[:, 0], 1), query[:1])
+        return np.polyval(np.polyfit(keys[:, 0], values[:, 0], 1), query[:1] / 2)
 
     asked, stored, feet = np.linspace(3, 26, 231), speed_keys(speeds), distances[:, None]
-    ask = np.stack([asked, np.ones(231)], axis=1)
+    ask = [speed_query(q) for q in asked]
     near, straight = (np.array([f(q, stored, feet)[0] for q in ask]) for f in (nearest_mean, line))
     soft_feet = np.array([soft_lookup(q, stored, feet, sharpness=0.1)[0] for q in ask])
     print(f"at 21 mph: hard {hard_lookup(ask[180], stored, feet)[0]} feet, soft {soft_feet[180]:.0f} feet")
@@ -338,8 +342,7 @@ if passed(soft_lookup) and passed(hard_lookup):
         speed, distance, misses = speeds[order], distances[order], []
         for left_out in range(50):
             rest = np.arange(50) != left_out
-            said = lookup(
-                np.array([speed[left_out], 1.0]), speed_keys(speed[rest]), distance[rest, None], **more)
+            said = lookup(speed_query(speed[left_out]), speed_keys(speed[rest]), distance[rest, None], **more)
             misses.append(abs(said[0] - distance[left_out]))
         return np.mean(misses)
 
@@ -356,11 +359,11 @@ if passed(soft_lookup) and passed(hard_lookup):
     assert sum(miss > missed_mean for miss in missed_hard) == 19
 
 # %% [markdown]
-# The plain hard look-up misses by {{ np.mean(missed_hard):.1f; 16 < it < 18 }} feet on average. Averaging the ties alone takes that
-# to {{ missed_mean:.1f; 13 < it < 14.5 }}, less than in 19 of the 20 orders: most of its disadvantage is that it listens to a single stop. The blend misses by
-# {{ missed_soft[0.1]:.2f; it < missed_mean - 1 }} at the best of the sharpnesses tried, and the straight line by
-# {{ missed_line:.2f; abs(it - missed_soft[0.1]) < 0.2 }}: no difference worth the name. What the blend has over the line is
-# that nobody told it that the stops lie near one. This way of predicting is called **kernel regression** (Nadaraya
+# The plain hard look-up misses by {{ np.mean(missed_hard):.1f; 16 < it < 18 }} feet on average. Averaging ties takes that to
+# {{ missed_mean:.1f; 13 < it < 14.5 }}, less than in 19 of the 20 orders: most of its disadvantage is that it listens to a
+# single stop. The blend misses by {{ missed_soft[0.1]:.2f; it < missed_mean - 1 }} at the best of the sharpnesses tried,
+# and the straight line by {{ missed_line:.2f; abs(it - missed_soft[0.1]) < 0.2 }}: no difference worth the name. But the
+# line assumes that stops lie near a line, and the blend assumes only that similar speeds have similar stops. This way of predicting is called **kernel regression** (Nadaraya
 # 1964; Watson 1964). It has the queries, keys, values and weights of attention. But we chose the keys here; a language
 # model learns them.
 
@@ -396,7 +399,7 @@ progress()
 #
 # ## Cut for 60 minutes
 #
-# Nothing: with lesson 01 up to its first exercise the core fills an hour. The further part is for those who finish early.
+# Nothing: with steps 1 to 3 of lesson 01 the core fills an hour. The further part is for those who finish early.
 #
 # ## Cut for 90 minutes
 #

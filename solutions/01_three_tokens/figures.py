@@ -12,7 +12,7 @@ Array = np.ndarray
 
 
 def queries_and_keys(Q: Array, K: Array, names: Sequence[str]) -> None:
-    """One panel a query (n, 2): the query as an arrow, each key's tip as a dot with its projection on the query's line and its dot product."""
+    """One panel a query (n, 2): the query as an arrow, each key's tip as a dot with its projection and its dot product."""
     fig, axes = panels(len(Q), width=8.8, height=3.5)
     for ax, query, asks in zip(axes, Q, names, strict=True):
         ax.axline((0, 0), query, color=COLOURS["vermillion"], linewidth=1, linestyle="--", zorder=1)
@@ -148,8 +148,8 @@ def impossible_outputs(V: Array, output: Sequence[float], printed: Sequence[Sequ
     ax.set_aspect("equal")
     show(
         fig,
-        alt=f"The computed output {_rows(np.array([output], float))}, with and without the scale, lies on the straight line where both numbers sum to "
-        f"{total:g}, as every row of V does. The printed results {_rows(np.asarray(printed))} lie below it.",
+        alt=f"The computed output {_rows(np.array([output], float))}, with and without the scale, lies on the straight line where "
+        f"both numbers sum to {total:g}, as every row of V does. The printed results {_rows(np.asarray(printed))} lie below it.",
     )
 
 
