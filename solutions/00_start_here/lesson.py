@@ -31,7 +31,7 @@ figures.start_here.moving_query()
 # %% [markdown]
 # ## A dictionary needs an exact match
 #
-# A Python dictionary is a look-up, too. Why can't we use one?
+# A Python dictionary is a look-up, too.
 
 # %% role="demo" tags=["nbval-check-output"]
 meaning = {"animal": "a living thing", "street": "a road"}
@@ -184,7 +184,7 @@ if passed(soft_lookup):
 # %% [markdown]
 # ## Why soft?
 #
-# The hard look-up finds the right word, too. Why blend?
+# The hard look-up finds the right word, too. Why blend? We turn the query and watch both answers.
 
 # %% [markdown]
 # @predict
@@ -363,9 +363,10 @@ if passed(soft_lookup) and passed(hard_lookup):
 # {{ missed_mean:.1f; 13 < it < 14.5 }}, less than in 19 of the 20 orders: most of its disadvantage is that it listens to a
 # single stop. The blend misses by {{ missed_soft[0.1]:.2f; it < missed_mean - 1 }} at the best of the sharpnesses tried,
 # and the straight line by {{ missed_line:.2f; abs(it - missed_soft[0.1]) < 0.2 }}: no difference worth the name. But the
-# line assumes that stops lie near a line, and the blend assumes only that similar speeds have similar stops. This way of predicting is called **kernel regression** (Nadaraya
-# 1964; Watson 1964). It has the queries, keys, values and weights of attention. But we chose the keys here; a language
-# model learns them.
+# line assumes that stops lie near a line, and the blend assumes only that similar speeds have similar stops.
+#
+# This way of predicting is called **kernel regression** (Nadaraya 1964; Watson 1964). It has the queries, keys, values
+# and weights of attention. But we chose the keys here; a language model learns them.
 
 # %% [markdown]
 # ## What we keep

@@ -35,7 +35,7 @@ d_k = 2  # how many numbers a query or a key has
 # stand for "names a thing" and "can be tired".
 #
 # - The **keys** here depend on the word alone, whatever the sentence. *Animal* names a thing that can be tired: [1, 1]. *Street*
-#   names a thing that cannot: [1, 0]. *It* names nothing, but it can stand for somebody tired: [0, 1].
+#   names a thing that cannot: [1, 0]. *It* names nothing, but it can stand for something that gets tired: [0, 1].
 # - The **query** of *it* does depend on the sentence, which ends in *tired*. It looks for the name of a thing that can be
 #   tired: [1, 1]. The other two queries are the article's numbers and carry no meaning.
 # - The **value** of *animal* speaks only of the animal, [10, 0], and that of *street* only of the street, [0, 10]. *It* could
@@ -245,6 +245,8 @@ if passed(softmax_rows):
 #
 # - first number (animal): 0.4011·10 + 0.1978·0 + 0.4011·5
 # - second number (street): 0.4011·0 + 0.1978·10 + 0.4011·5
+#
+# The folded cell below the prediction adds them up.
 
 # %% [markdown]
 # @predict
