@@ -12,15 +12,17 @@ Array = np.ndarray
 
 
 def queries_and_keys(Q: Array, K: Array, names: Sequence[str]) -> None:
-    """One panel a query (n, 2): the query as an arrow, each key's tip as a dot with its foot on the query's line and its dot product."""
+    """One panel a query (n, 2): the query as an arrow, each key's tip as a dot with its projection and its dot product."""
     fig, axes = panels(len(Q), width=8.8, height=3.5)
     for ax, query, asks in zip(axes, Q, names, strict=True):
         ax.axline((0, 0), query, color=COLOURS["vermillion"], linewidth=1, linestyle="--", zorder=1)
         arrows({"": query}, "", ax=ax, colour="vermillion", reach=1.55)
         for key, name in zip(K, names, strict=True):
-            foot = (key @ query) / (query @ query) * query
-            ax.plot(*zip(key, foot), color=COLOURS["grey"], linewidth=1.4, linestyle=":", zorder=2)
-            ax.plot(*foot, "o", markersize=6, markerfacecolor="white", markeredgecolor=COLOURS["vermillion"], zorder=3)
+            landing = (key @ query) / (query @ query) * query
+            ax.plot(*zip(key, landing), color=COLOURS["grey"], linewidth=1.4, linestyle=":", zorder=2)
+            ax.plot(
+                *landing, "o", markersize=6, markerfacecolor="white", markeredgecolor=COLOURS["vermillion"], zorder=3
+            )
             ax.plot(*key, "o", color=COLOURS["blue"], markersize=9, zorder=4)
             ax.annotate(
                 f"{name}: {query @ key:g}",
@@ -34,7 +36,7 @@ def queries_and_keys(Q: Array, K: Array, names: Sequence[str]) -> None:
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85},
             )
         ax.set_title(f"{asks} asks [{query[0]:g}, {query[1]:g}]")
-        ax.set(xticks=[0, 1], yticks=[0, 1], xlabel="a thing", xlim=(-0.2, 1.55), ylim=(-0.2, 1.55))
+        ax.set(xticks=[0, 1], yticks=[0, 1], xlabel="names a thing", xlim=(-0.2, 1.55), ylim=(-0.2, 1.55))
     axes[0].set_ylabel("can be tired")
     products = [", ".join(f"{q @ k:g} with {name}" for k, name in zip(K, names, strict=True)) for q in Q]
     said = "; ".join(f"{asks} has the dot products {listed}" for asks, listed in zip(names, products, strict=True))
@@ -118,7 +120,7 @@ def impossible_outputs(V: Array, output: Sequence[float], printed: Sequence[Sequ
     )
     ax.plot(x, y, "o", color=COLOURS["blue"], markersize=9)
     ax.annotate(
-        f"computed: [{x:g}, {y:g}]",
+        f"computed: [{x:g}, {y:g}]\nwith and without the scale",
         (x, y),
         (9, 5),
         textcoords="offset points",
@@ -146,48 +148,8 @@ def impossible_outputs(V: Array, output: Sequence[float], printed: Sequence[Sequ
     ax.set_aspect("equal")
     show(
         fig,
-        alt=f"The computed output {_rows(np.array([output], float))} lies on the straight line where both numbers sum to "
-        f"{total:g}, as every row of V does. The printed results {_rows(np.asarray(printed))} lie below it.",
-    )
-
-
-def scale_sweep(divisors: Array, first: Array, names: Sequence[str], d_k: int) -> None:
-    """First number of each token's output (m, n) against what the scores are divided by (m,), the right scale marked."""
-    root = float(np.sqrt(d_k))
-    fig, (ax,) = panels(1, width=6.8, height=3.7)
-    looks = (("-", "black", 7), ("--", "blue", -17), ("-.", "vermillion", -32))
-    for name, line, (style, color, lift) in zip(names, first.T, looks, strict=False):
-        ax.plot(divisors, line, style, color=COLOURS[color])
-        ax.annotate(
-            name, (divisors[0], line[0]), (4, lift), textcoords="offset points", color=COLOURS[color], fontweight="bold"
-        )
-    ax.set_xscale("log")
-    ticks = {0.2: "0.2", 0.5: "0.5", 1: "1", root: "√2", d_k: "2", 5: "5", 20: "20"}
-    ax.set_xticks(list(ticks), list(ticks.values()))
-    ax.minorticks_off()
-    for at, said in ((1, "no scale "), (root, "√d_k: right"), (d_k, " d_k")):
-        ax.axvline(
-            at, color=COLOURS["green" if at == root else "grey"], linewidth=2 if at == root else 1, linestyle=":"
-        )
-        ax.annotate(
-            said,
-            (at, 9.9),
-            (-3 if at < root else 3, -11 if at == d_k else 0),
-            textcoords="offset points",
-            fontsize=9,
-            va="top",
-            ha="right" if at < root else "left",
-            color=COLOURS["green"] if at == root else "#555555",
-        )
-    ax.set_ylim(4.6, 10)
-    ax.set_title(f"The output of {names[0]} is the same at every scale")
-    ax.set_xlabel("the scores are divided by")
-    ax.set_ylabel("first number of the output")
-    ends = ", ".join(f"{name} from {line[0]:.2f} to {line[-1]:.2f}" for name, line in zip(names, first.T, strict=True))
-    show(
-        fig,
-        alt=f"First number of each output as the divisor of the scores grows from {divisors[0]:g} to {divisors[-1]:g}: {ends}. "
-        f"A line at √2, the root of d_k, marks the right scale.",
+        alt=f"The computed output {_rows(np.array([output], float))}, with and without the scale, lies on the straight line where "
+        f"both numbers sum to {total:g}, as every row of V does. The printed results {_rows(np.asarray(printed))} lie below it.",
     )
 
 

@@ -5,68 +5,70 @@
 #
 # **Before this lesson:** lesson 00, the product of two matrices (`@` in NumPy), and what `keepdims=True` does.
 #
-# The article is *Unveiling the math behind modern NLP models*. It has a small table of queries, keys and values, and walks
-# through it twice. The first time it gives the first token the weights [0.42, 0.42, 0.16] and the output [5.3, 4.2], the
-# second time [0.4, 0.4, 0.2] and [5, 4]. The table is small enough for pencil and paper. We compute every number by
-# hand, then with loops, then in one line of NumPy. By the end you can say which of the printed numbers are wrong, and
-# prove it without a computer.
+# The article (Shaikh, [*Transformers and Attention Mechanisms: Unveiling the Math Behind Modern NLP
+# Models*](https://learn.mathnai.com/module/core/math/transformers-attention-mechanisms)) walks through a small table of
+# queries, keys and values twice. The first time, the first token gets the weights [0.42, 0.42, 0.16] and the output
+# [5.3, 4.2]; the second time, [0.4, 0.4, 0.2] and [5, 4].
+#
+# The table is small enough for pencil and paper. You turn each step into a line of NumPy, and by the end you can say which
+# of the printed numbers are wrong, and prove it without a computer.
 
-# %% role="given"
+# %% role="given" tags=["hide-input"]
 import math
 
 import numpy as np
 
 from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
+# %% role="given"
 tokens = ["animal", "street", "it"]
-Q = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])  # what each token asks for: a thing, something tired
-K = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])  # what each token is: a thing, something tired
-V = np.array([[10.0, 0.0], [0.0, 10.0], [5.0, 5.0]])  # what each token says: of the animal, of the street
+Q = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])  # what each token asks for
+K = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])  # what each token can be found by
+V = np.array([[10.0, 0.0], [0.0, 10.0], [5.0, 5.0]])  # what each token hands over
 d_k = 2  # how many numbers a query or a key has
 
 # %% [markdown]
 # ## The table, with a meaning
 #
 # The article's table has no words, so we give it some: three tokens of *The animal didn't cross the street because it was too
-# tired.* Each token has three vectors, one row each of Q, K and V.
+# tired.* Each token has a query, a key and a value, one row each of Q, K and V. The two numbers of a query or a key
+# stand for "names a thing" and "can be tired".
 #
-# - A **query** says what the token looks for. The query of *it* is [1, 1]: a thing (first number) that can be tired (second
-#   number).
-# - A **key** says what the token can be found by. The animal is a thing that can be tired, [1, 1]. The street is a thing, [1,
-#   0]. The word *it* names no thing itself, but it can stand for something tired, [0, 1].
-# - A **value** says what the token hands over. The value of *animal* speaks only of the animal, [10, 0], and that of
-#   *street* only of the street, [0, 10]. The word *it* is undecided: [5, 5].
+# - The **keys** here depend on the word alone, whatever the sentence. *Animal* names a thing that can be tired: [1, 1]. *Street*
+#   names a thing that cannot: [1, 0]. *It* names nothing, but it can stand for something that gets tired: [0, 1].
+# - The **query** of *it* does depend on the sentence, which ends in *tired*. It looks for the name of a thing that can be
+#   tired: [1, 1]. The other two queries are the article's numbers and carry no meaning.
+# - The **value** of *animal* speaks only of the animal, [10, 0], and that of *street* only of the street, [0, 10]. *It* could
+#   be either: [5, 5].
 #
-# The query of *it* makes sense to us. Those of the other two tokens are the article's numbers and carry no meaning
-# here. In a trained model nobody chooses such features, and few of them can be read so easily. Lesson 03 shows where
-# queries, keys and values come from.
+# In a trained model nobody chooses such features, and few can be read so easily.
 
 # %% [markdown]
 # ## The whole of attention in one line
 #
-# Every token asks all tokens, itself included. The look-up is soft, as in lesson 00 (Vaswani et al. 2017, section 3.2.1,
-# equation 1):
+# Every token asks all tokens, itself included, by the soft look-up of lesson 00 (Vaswani et al. 2017, section 3.2.1, equation 1):
 #
 # $$\text{Attention}(Q, K, V) = \text{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V$$
 #
-# We read it from the inside out. There are four steps, and you write one function for each. In the shapes, n_q counts the
-# queries and n_k the keys; a query or a key has d_k numbers, a value d_v.
+# We read it from the inside out, in four steps. In the shapes, n_q counts the queries and n_k the keys; a query or a key has d_k
+# numbers, a value d_v.
 #
 # | step | what | shape |
 # |---|---|---|
-# | scores | QKᵀ: how well each key fits each query | (n_q, n_k) |
+# | scores | QKᵀ, the **score matrix**: how well each key fits each query | (n_q, n_k) |
 # | scaled scores | divided by √d_k | (n_q, n_k) |
 # | weights | softmax of each row | (n_q, n_k) |
 # | output | the values, blended by the weights | (n_q, d_v) |
 
 # %% role="demo"
-figures.machine.draw(lit=("query", "key", "scores"), title="Step 1: the query meets every key", scaled=False)
+table = figures.machine.Table(tuple(tokens), "it", Q[2], K, V)
+figures.machine.draw(lit=("query", "key", "scores"), title="Step 1: the query meets every key", scaled=False, table=table)
 
 # %% [markdown]
 # ## Step 1: scores
 #
-# The picture follows a single query, that of *it*. It has four tokens and different numbers from our table. The part in
-# color is this step: the query meets every key, and each meeting gives one score.
+# The picture shows the table as a machine, for the query of *it*. The part in color is this step: the query meets every key, and
+# each meeting gives one score. Now let *animal* ask.
 
 # %% [markdown]
 # @predict
@@ -80,45 +82,31 @@ figures.machine.draw(lit=("query", "key", "scores"), title="Step 1: the query me
 # @answer
 #
 # **C**: both dot products are 1. The key [1, 1] does not point in the direction of the query, but it is longer than
-# [1, 0], and the one makes up exactly for the other. The key of *it* is at a right angle to the query and scores 0.
+# [1, 0], and the one makes up exactly for the other.
 #
 # @wrong
 #
-# If you said **A**, you compared directions; a dot product also counts length. If you said **B**, you compared lengths; only
-# the part of a key that lies along the query counts.
+# **A** compares directions alone, but a dot product also counts length. **B** compares lengths alone, but only the part of a key
+# that lies along the query counts.
 
 # %% role="demo"
 figures.three_tokens.queries_and_keys(Q, K, tokens)
 
 # %% [markdown]
-# In each panel the arrow is one query, and the dots are the tips of the three keys. A dotted line leads from each key to its
-# foot on the query's line. The further out the foot and the longer the query, the larger the score. By hand, for the query of
-# *animal*, [1, 0]:
+# In each panel the arrow is one query, and the dots are the tips of the keys. A dotted line drops from each key onto the query's
+# line. The further out it lands, the larger the score. By hand, for *animal*:
 #
 # - *animal*: 1·1 + 0·1 = **1**
 # - *street*: 1·1 + 0·0 = **1**
 # - *it*: 1·0 + 0·1 = **0**
-#
-# The loop does the same for all nine pairs.
-
-# %% role="demo" tags=["nbval-check-output"]
-for i in range(3):
-    for j in range(3):
-        score = sum(Q[i, feature] * K[j, feature] for feature in range(d_k))
-        print(f"{tokens[i]} asks {tokens[j]}: {score:g}", end="    " if j < 2 else "\n")
 
 # %% [markdown]
 # @exercise attention_scores
 #
 # `Q` (n_q, d_k), `K` (n_k, d_k) → scores (n_q, n_k)
 #
-# ```text
-# for each query i, for each key j:
-#     scores[i, j] = sum over the d_k features of Q[i, feature] * K[j, feature]
-# ```
-#
-# Row i belongs to query i, column j to key j. There may be more keys than queries, or fewer. Nothing is scaled yet. Write it in
-# any style: loops, `np.einsum`, or the single product QKᵀ. If you are stuck, type `hint(attention_scores)` in a new cell.
+# Entry [i, j] is the dot product of query i and key j. There may be more keys than queries, or fewer. Nothing is scaled yet. Any
+# style will do.
 
 # %% role="exercise" exercise="attention_scores"
 def attention_scores(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
@@ -134,8 +122,7 @@ def attention_scores(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
 check(attention_scores)
 
 # %% [markdown]
-# Once the check passes, the next cell draws your scores. The darkest cell is where *it* asks and *animal* answers: the one
-# token that is a thing and can be tired.
+# In your scores below, the largest is where *it* asks and *animal* answers: the one token that names a thing and can be tired.
 
 # %% role="payoff" exercise="attention_scores"
 if passed(attention_scores):
@@ -148,22 +135,15 @@ if passed(attention_scores):
 #
 # A dot product adds up d_k products, so the more numbers a key has, the more widely the scores spread. Dividing by
 # √d_k keeps their spread about the same, whatever d_k is (section 3.2.1 of the paper; lesson 04 does the experiment).
-# Here d_k = 2, so we divide by √2 = 1.4142:
-#
-# - 1 / 1.4142 = **0.7071**
-# - 0 / 1.4142 = **0**
-# - 2 / 1.4142 = **1.4142**
-#
-# All scores of a row are divided by the same positive number, so their order does not change. Only the differences
-# between them shrink, and the next step depends on nothing but those differences.
+# Here d_k = 2, so we divide by √2 = 1.4142. The scores 1, 1 and 0 become **0.7071**, **0.7071** and **0**. Their order does
+# not change; the differences between them shrink.
 
 # %% [markdown]
 # @exercise scale_scores
 #
 # `scores` of any shape, `d_k` a whole number → the same shape
 #
-# `d_k` is an argument of its own, because the scores no longer show it: their shape is (n_q, n_k). Scores of a batch (several
-# texts at once) have more dimensions; the division is the same.
+# `d_k` is an argument of its own, because the scores no longer show it: their shape is (n_q, n_k).
 
 # %% role="exercise" exercise="scale_scores"
 def scale_scores(scores: np.ndarray, d_k: int) -> np.ndarray:
@@ -178,17 +158,10 @@ def scale_scores(scores: np.ndarray, d_k: int) -> np.ndarray:
 # %% role="check" exercise="scale_scores"
 check(scale_scores)
 
-# %% role="payoff" exercise="scale_scores" tags=["nbval-check-output"]
-if passed(scale_scores):
-    animal_row = np.array([1.0, 1.0, 0.0])
-    for length in (1, 2, 8, 64):
-        print(f"d_k = {length:2}: ", np.round(scale_scores(animal_row, length), 4))
-
 # %% [markdown]
 # ## Step 3: softmax turns scores into weights
 #
-# We want to turn the scores of a row into shares of a whole: positive numbers that sum to 1. Softmax takes the exponential of
-# each score and divides by the sum of the row:
+# Softmax turns the scores of a row into shares of a whole. It takes the exponential of each score and divides by the sum of the row:
 #
 # $$w_j = \frac{e^{s_j}}{\sum_m e^{s_m}}$$
 
@@ -200,13 +173,11 @@ if passed(scale_scores):
 # @answer
 #
 # No. e⁰ is 1, not 0, and the weight is 1 divided by the sum of all three exponentials, 0.1978: about a fifth of the
-# whole. The formula gives no finite score the weight 0 (only rounding can, as lesson 02 shows). To hide a token
-# completely, lesson 06 gives it a score of −∞.
+# whole. The formula gives no finite score the weight 0.
 #
 # @wrong
 #
-# If you said yes, you read a score as an amount. It is an exponent. A score of 0 means that the key speaks neither
-# for nor against this query, and only its difference from the other scores matters.
+# A yes reads the score as an amount, but it is an exponent. Only its difference from the other scores matters.
 
 # %% role="demo" tags=["nbval-check-output"]
 scaled_row = [1 / math.sqrt(2), 1 / math.sqrt(2), 0.0]
@@ -216,23 +187,16 @@ for token, score, grown in zip(tokens, scaled_row, exponentials):
     print(f"{token:6}  exp({score:.4f}) = {grown:.4f}    {grown:.4f} / {total:.4f} = {grown / total:.4f}")
 
 # %% [markdown]
-# One precaution before you write it for a whole table: subtract the largest score m of each row from that row first.
-# The weights stay the same, because every exponential of the row is divided by e^m, and so is their sum. Lesson 02
-# shows what happens without it when scores are large.
+# One precaution before you write it for a whole score matrix: subtract the largest score m of each row from that row
+# first. The weights stay the same, because every exponential of the row is divided by e^m, and so is their sum. But
+# none of them can overflow any more: the largest is e⁰ = 1.
 
 # %% [markdown]
 # @exercise softmax_rows
 #
 # `scores` (n_q, n_k) → weights (n_q, n_k)
 #
-# ```text
-# for each row i:
-#     m = the largest score of row i
-#     weights[i, j] = exp(scores[i, j] - m) / (sum over all j of exp(scores[i, j] - m))
-# ```
-#
-# Each row sums to 1, and stays finite for scores of ±1000. A ready-made softmax (from scipy or torch) is not allowed: this is
-# the step to know by heart.
+# Each row sums to 1, and stays finite for scores of ±1000. A ready-made softmax (from scipy or torch) is not allowed.
 
 # %% role="exercise" exercise="softmax_rows"
 def softmax_rows(scores: np.ndarray) -> np.ndarray:
@@ -253,18 +217,17 @@ check(softmax_rows)
 # %% [markdown]
 # @predict
 #
-# For *animal*, the first token, the article prints the weights [0.42, 0.42, 0.16] once and [0.4, 0.4, 0.2] the other time. By
-# hand we found [0.4011, 0.4011, 0.1978]. Which step did the first one leave out?
+# For *animal*, the article prints the weights [0.42, 0.42, 0.16] once and [0.4, 0.4, 0.2] the other time. By hand we found [0.4011,
+# 0.4011, 0.1978]. Which step did the first walk-through leave out?
 #
 # @answer
 #
-# The scale. Softmax of [1, 1, 0], undivided, is [0.4223, 0.4223, 0.1554], which is [0.42, 0.42, 0.16] to two
+# The scale. Softmax of [1, 1, 0], unscaled, is [0.4223, 0.4223, 0.1554], which is [0.42, 0.42, 0.16] to two
 # decimals. The second set of printed weights is right to one decimal.
 #
 # @wrong
 #
-# If you said softmax: the printed weights are positive and sum to 1, so softmax did run. But those weights lie too
-# far apart, and the step that was meant to bring the scores closer together is the scale.
+# It was not softmax: the printed weights are positive and sum to 1. But they lie too far apart.
 
 # %% role="payoff" exercise="softmax_rows" tags=["nbval-check-output"]
 if passed(softmax_rows):
@@ -274,8 +237,7 @@ if passed(softmax_rows):
 
 # %% [markdown]
 # So far the article's second walk-through is right. We have yet to look at its output.
-
-# %% [markdown]
+#
 # ## Step 4: the output blends the values
 #
 # The weights say how much of each value goes into the answer. Take *street*. Its query scores 1, 0, 1:
@@ -283,6 +245,8 @@ if passed(softmax_rows):
 #
 # - first number (animal): 0.4011·10 + 0.1978·0 + 0.4011·5
 # - second number (street): 0.4011·0 + 0.1978·10 + 0.4011·5
+#
+# The folded cell below the prediction adds them up.
 
 # %% [markdown]
 # @predict
@@ -290,15 +254,14 @@ if passed(softmax_rows):
 # What do the two numbers sum to? You need neither a calculator nor the weights.
 #
 # @answer
-# They sum to **10**. Each value does: [10, 0], [0, 10] and [5, 5]. The output takes a share of each, and the shares
-# sum to 1, so it sums to 10, too. Remember this: it is all we need to show that the printed outputs are wrong.
+#
+# They sum to **10**, as each value does: [10, 0], [0, 10] and [5, 5]. The output takes a share of each, and the shares sum to 1.
 #
 # @wrong
 #
-# If you added up the six products, you got 10 as well, or nearly: rounded weights may give 9.9999. The argument gives
-# exactly 10, for any weights that sum to 1.
+# Adding up the six products gives 10, too, or nearly: rounded weights may give 9.9999. The argument gives exactly 10.
 
-# %% role="demo" tags=["nbval-check-output"]
+# %% role="demo" tags=["nbval-check-output", "hide-input"]
 by_hand = np.array([math.exp(1 / math.sqrt(2)), 1.0, math.exp(1 / math.sqrt(2))])
 by_hand = by_hand / by_hand.sum()
 for feature, about in enumerate(("animal", "street")):
@@ -309,11 +272,6 @@ for feature, about in enumerate(("animal", "street")):
 # @exercise weighted_sum
 #
 # `weights` (n_q, n_k), `V` (n_k, d_v) → output (n_q, d_v)
-#
-# ```text
-# for each query i, for each feature f of a value:
-#     output[i, f] = sum over the n_k keys of weights[i, key] * V[key, f]
-# ```
 #
 # The weights are taken as they are, whether they sum to 1 or not.
 
@@ -331,25 +289,17 @@ def weighted_sum(weights: np.ndarray, V: np.ndarray) -> np.ndarray:
 check(weighted_sum)
 
 # %% [markdown]
-# Two special cases show what a blend is. With all weight on one key, it is the hard look-up of lesson 00. With equal weights,
-# it is the plain average of the values.
-
-# %% role="payoff" exercise="weighted_sum" tags=["nbval-check-output"]
-if passed(weighted_sum):
-    print("all on street: ", weighted_sum(np.array([[0.0, 1.0, 0.0]]), V))
-    print("shared equally:", weighted_sum(np.full((1, 3), 1 / 3), V))
-
-# %% [markdown]
 # ## The four steps together
+#
+# The whole is known as **scaled dot-product attention**.
 
 # %% [markdown]
 # @exercise three_token_attention
 #
 # `Q` (n_q, d_k), `K` (n_k, d_k), `V` (n_k, d_v) → `(output (n_q, d_v), weights (n_q, n_k))`
 #
-# Put the four steps together. You can call your four functions or start afresh. It has to work for any sizes, with
-# n_q ≠ n_k and d_v ≠ d_k, and for scores of ±10,000. Read d_k from the shape of Q. Ready-made attention or
-# softmax is not allowed.
+# You can call your four functions or start afresh. It has to work for any sizes, with n_q ≠ n_k and d_v ≠ d_k, and for scores
+# of ±10,000. Ready-made attention or softmax is not allowed.
 
 # %% role="exercise" exercise="three_token_attention"
 def three_token_attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -371,8 +321,7 @@ def three_token_attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> tuple[
 check(three_token_attention)
 
 # %% [markdown]
-# Here is the whole step, computed by your function. Read it from left to right; each row follows one query to its
-# output. Each row of weights splits one whole into shares, and the output is the values blended in those shares.
+# Here is the whole step, computed by your function. Each row follows one query to its output.
 
 # %% role="payoff" exercise="three_token_attention"
 if passed(three_token_attention):
@@ -381,16 +330,15 @@ if passed(three_token_attention):
     figures.three_tokens.whole_step(Q, K, V, weights, output, tokens)
 
 # %% [markdown]
-# Now read the last row. *It* came in undecided, with the value [5, 5]. It asked for a thing that can be tired, gave *animal*
-# the weight {{ weights[2, 0]:.2f }} and the other two {{ weights[2, 1]:.2f }} each, and leaves with [{{ output[2, 0]:.2f }},
-# {{ output[2, 1]:.2f }}]: more animal than street. This is what attention is for. In a language model it happens for every
-# token, in many layers, with vectors of hundreds of numbers.
+# Now read the last row. *It* came in half and half. It asked for a thing that can be tired, gave *animal* the
+# weight {{ weights[2, 0]:.2f }} and the other two {{ weights[2, 1]:.2f }} each, and leaves with [{{ output[2, 0]:.2f }},
+# {{ output[2, 1]:.2f }}]: more animal than street.
 
 # %% [markdown]
 # ## What is wrong in print
 #
-# Back to the question. For the first token, *animal*, the article prints the output [5.3, 4.2] the first time and [5,
-# 4] the second. You could compare both with your own result, but their sums are enough.
+# Back to the question. For *animal*, the article prints the output [5.3, 4.2] the first time and [5, 4] the second. You could
+# compare both with your own result, but their sums are enough.
 
 # %% role="demo" tags=["nbval-check-output"]
 print("rows of V sum to     ", V.sum(axis=1))
@@ -400,9 +348,9 @@ for printed in ([5.3, 4.2], [5.0, 4.0]):
 # %% [markdown]
 # @exercise corrected_first_row
 #
-# An answer, not a function: a list, tuple or array of two numbers, each within 0.01. Work it out by hand, or
-# take it from your `three_token_attention`. Before that, write one line on paper: why must the two numbers of *every* output
-# sum to 10, whatever the weights are?
+# An answer, not a function: a list, tuple or array of two numbers, each within 0.01. Compute the first token's output twice, to
+# four digits: as the formula says, and without the scale, as in the first walk-through. Compare the two, then give the
+# right one. On paper: why must the two numbers of *every* output sum to 10?
 
 # %% role="exercise" exercise="corrected_first_row"
 # region solution: corrected_first_row = None  # the two numbers
@@ -413,11 +361,9 @@ corrected_first_row = three_token_attention(Q, K, V)[0][0]
 check("corrected_first_row", corrected_first_row)
 
 # %% [markdown]
-# The proof: an output is w₀·V₀ + w₁·V₁ + w₂·V₂. Its two numbers sum to w₀·10 + w₁·10 + w₂·10 = 10·(w₀ + w₁ + w₂), and
-# that is 10, because the weights sum to 1. So every output of this table lies on the line "first + second = 10". But
-# [5.3, 4.2] sums to 9.5 and [5, 4] to 9, so no weights that sum to 1 can give them. We can guess where two of the
-# wrong numbers come from. The 4 is 0.4·10 without the 0.2·5 = 1 of the third token, and the 4.2 is 0.42·10 without
-# 0.16·5. The 5.3 remains unexplained: 0.42·10 + 0.16·5 is 5.0.
+# The proof: the two numbers of an output sum to w₀·10 + w₁·10 + w₂·10, which is 10, because the weights sum to 1. Both
+# printed outputs sum to less. We can guess where two of the wrong numbers come from: the 4 is 0.4·10 without the 0.2·5
+# of the third token, and the 4.2 is 0.42·10 without 0.16·5. The 5.3 remains unexplained.
 
 # %% role="payoff" exercise="corrected_first_row"
 if passed("corrected_first_row", corrected_first_row):
@@ -425,86 +371,39 @@ if passed("corrected_first_row", corrected_first_row):
     figures.three_tokens.impossible_outputs(V, corrected_first_row, printed)
 
 # %% [markdown]
-# ## First experiment: what one row cannot show
+# Did the missing scale do any harm, then? Here are all three rows, with and without it.
+
+# %% role="payoff" exercise="corrected_first_row" tags=["nbval-check-output"]
+if passed(three_token_attention) and passed("corrected_first_row", corrected_first_row):
+    scaled, _ = three_token_attention(Q, K, V)
+    unscaled, _ = three_token_attention(Q * math.sqrt(d_k), K, V)  # the function divides by √d_k again
+    for token, right, without in zip(tokens, scaled, unscaled):
+        print(f"{token:6}  with the scale {np.round(right, 4)}   without {np.round(without, 4)}")
+    assert np.allclose(unscaled[0], scaled[0]) and not np.isclose(unscaled[1:], scaled[1:], atol=0.1).any()
 
 # %% [markdown]
-# @predict
-#
-# The first walk-through forgot the scale. If its author puts the scale in, which outputs change?
-#
-# - **A** all three
-# - **B** those of *street* and *it*, but not that of *animal*
-# - **C** none, since the order of the scores stays
-#
-# @answer
-#
-# **B**. *animal* gives equal weights to *animal* and *street*, scaled or not, so its output is [5, 5] either way. The other two
-# rows change.
-#
-# @wrong
-#
-# If you said **A**, check the first row: its blend is symmetric for every scale. If you said **C**, you thought of the hard
-# look-up, where only the order counts. In a blend the differences count.
-
-# %% role="payoff" exercise="three_token_attention"
-if passed(three_token_attention):
-    divisors = np.geomspace(0.2, 20, 121)
-    first = []
-    for divisor in divisors:
-        undone = Q * math.sqrt(d_k) / divisor  # the function divides by √d_k again
-        first.append(three_token_attention(undone, K, V)[0][:, 0])
-    first = np.array(first)  # (121, 3): the number about the animal, for each divisor and token
-    assert np.allclose(first[:, 0], 5) and np.ptp(first[:, 1]) > 2 and np.ptp(first[:, 2]) > 2
-    figures.three_tokens.scale_sweep(divisors, first, tokens, d_k)
-
-# %% [markdown]
-# The marks on the axis are 1 (no scale), √2 = √d_k (the right one) and 2 (d_k itself, a common slip). The lines of
-# *street* and *it* tell the three apart, since each has a different height at each mark. The line of *animal* does
-# not: **the first row cannot test the scale.** It cannot even test attention, since a plain average of the values
-# gives [5, 5], too. An example that comes out right proves little until you ask which mistakes it would have caught.
-# Even the whole table cannot catch a scale computed from d_v instead of d_k, since both are 2. So `check` tries many
-# inputs whose sizes all differ.
-
-# %% [markdown]
-# ## Second experiment: break the order on purpose
-#
-# What if keys and values are listed in another order? The next cell reverses both together, then the keys alone. Change it and
-# try ideas of your own.
-
-# %% role="payoff" exercise="three_token_attention" tags=["nbval-check-output"]
-if passed(three_token_attention):
-    orders = {"as it is": (K, V), "both reversed": (K[::-1], V[::-1]), "keys alone reversed": (K[::-1], V)}
-    for name, (keys, values) in orders.items():
-        turned, its_weights = three_token_attention(Q, keys, values)
-        print(f"{name:20} weights of it {np.round(its_weights[2], 2)}  output {np.round(turned[2], 2)}")
-    assert np.allclose(turned[2], 5)  # the last of them
-
-# %% [markdown]
-# With both reversed, the output is what it was. Attention sees a *set* of pairs and knows no order; lesson 08 gives it one.
-# With the keys alone reversed, the weights reach the wrong values, and *it* now leans to neither: the largest weight falls on
-# its own [5, 5].
+# **The first row cannot test the scale.** *Animal* and *street* get equal weights either way, and the rest goes to [5, 5]. It
+# cannot even test attention: a plain average of the values gives [5, 5], too. The other two rows do tell the
+# difference. An example that comes out right proves little until you ask which mistakes it would have caught. So `check`
+# tries many inputs, whose sizes all differ.
 
 # %% [markdown]
 # ## The other way around: design a query
 #
-# So far you were given the queries and computed the weights. Now it is the other way around: you are given some keys,
-# and one of them has to receive at least a certain share of the attention. What query achieves that? Training faces
-# the same problem when it looks for the matrices that make a model's queries. Before you write code, sketch three
-# keys as arrows of equal length. Which direction do you choose for the query? And what can you change about it
-# without changing its direction?
+# So far you were given the queries and computed the weights. Now you are given some keys, and one of them has to receive at
+# least a certain share of the attention. What query achieves that? Before you write code, sketch three keys as arrows of
+# equal length. Which direction do you choose for the query? And what can you change about it without changing its
+# direction?
 
 # %% [markdown]
 # @exercise query_for
 #
 # `keys` (n, d), `target` the index of a key, `share` a number → `query` (d,)
 #
-# ```text
-# weights = softmax(keys · query / √d)
-# weights[target] is at least share
-# ```
+# The weights are softmax(keys · query / √d), and that of the target has to be at least `share`.
 #
-# All keys have the same length, which may be as small as 0.01 or as large as 100, and no two point nearly the same way (the
-# cosine between them is at most 0.9). The share is above 0 and at most 0.999. Many queries are right, and any of them passes.
+# All keys have the same length, between 0.01 and 100, and no two point nearly the same way (the cosine between them is at
+# most 0.9). The share is above 0 and at most 0.999. Many queries are right, and any of them passes.
 
 # %% role="exercise" exercise="query_for"
 def query_for(keys: np.ndarray, target: int, share: float) -> np.ndarray:
@@ -524,8 +423,7 @@ def query_for(keys: np.ndarray, target: int, share: float) -> np.ndarray:
 check(query_for)
 
 # %% [markdown]
-# The next cell takes your query for one of five keys and makes it shorter and longer, from 0 to twice its length. Your
-# `three_token_attention` computes the weights.
+# The next cell takes your query for one of five keys and makes it shorter and longer.
 
 # %% role="payoff" exercise="query_for"
 if passed(query_for) and passed(three_token_attention):
@@ -538,31 +436,27 @@ if passed(query_for) and passed(three_token_attention):
     figures.three_tokens.longer_query(circle, query, factors, found, target=1)
 
 # %% [markdown]
-# **The direction of a query decides which key wins; its length decides how clearly.** At length 0 every key gets the same
-# share. As the query grows, the key that fits it second best is the last to give up its share. A model can therefore make one
-# token ask sharply and another ask vaguely, by the length of a vector alone.
+# **The direction of a query decides which key wins; its length decides how clearly.** So one token can ask sharply and another
+# vaguely, by the length of a vector alone.
 
 # %% [markdown]
 # ## What we keep
 #
-# - Scores QKᵀ, divided by √d_k, through softmax by rows, times V: four steps, each a line of NumPy.
-# - Softmax gives no finite score the weight 0, and needs the row's maximum subtracted.
-# - An output lies between the values that it blends. Where every value sums to 10, every output does, and a printed result that
-#   does not is wrong.
-# - One worked example can be blind to a mistake: here the first row to the scale, and the whole table to a scale taken from the
-#   wrong size.
+# - Scores QKᵀ, divided by √d_k, through softmax by rows, times V: four steps.
+# - Softmax gives no finite score the weight 0. The row's maximum is subtracted first.
+# - An output lies between the values that it blends. Where every value sums to 10, every output does.
+# - One worked example can be blind to a mistake: here the first row to the scale.
 # - The direction of a query chooses, its length sharpens.
 #
 # | what | shape |
 # |---|---|
 # | Q, K, V | (n_q, d_k), (n_k, d_k), (n_k, d_v) |
-# | scores = QKᵀ / √d_k | (n_q, d_k) · (d_k, n_k) → (n_q, n_k) |
-# | weights = softmax of each row | (n_q, n_k) |
+# | scores = QKᵀ / √d_k, and weights | (n_q, d_k) · (d_k, n_k) → (n_q, n_k) |
 # | output = weights · V | (n_q, n_k) · (n_k, d_v) → (n_q, d_v) |
 
 # %% role="demo"
 yours = ("query", "key", "value", "scores", "weights", "blend", "output")
-figures.machine.draw(lit=yours, title="What you wrote in this lesson")
+figures.machine.draw(lit=yours, title="What you wrote in this lesson", table=table)
 
 # %% [markdown]
 # @teaching
@@ -576,11 +470,12 @@ figures.machine.draw(lit=yours, title="What you wrote in this lesson")
 # ## Cut for 60 minutes
 #
 # Do steps 1 to 4 and `three_token_attention`. Give `corrected_first_row` as a question to the room: the sum of 10 takes two
-# minutes. Leave out both experiments and `query_for`; hand `query_for` out as homework.
+# minutes. Leave out "The other way around: design a query", and hand `query_for` out as homework.
 #
 # ## Cut for 90 minutes
 #
-# Leave out the second experiment, and do `query_for` in pairs, on paper first.
+# Do `corrected_first_row` at the board, the part with and without the scale in two halves of the room, and `query_for` in
+# pairs, on paper first.
 #
 # ## Mistakes to expect
 #
