@@ -176,7 +176,7 @@ class Course:
     def further(self, lesson: str) -> frozenset[str]:
         """The exercises of a lesson that are under a heading '## Further: …'; the others are its core."""
         numbers = prose.further(self.cells(lesson))
-        return frozenset(cell.exercise for cell in self.cells(lesson) if cell.exercise and cell.number in numbers)
+        return frozenset(_exercises_in([cell for cell in self.cells(lesson) if cell.number in numbers]))
 
     def core_exercises(self) -> tuple[str, ...]:
         """Every exercise that is of some lesson's core, in the course's order."""
