@@ -116,6 +116,7 @@ def causal_mask(t_q: int, t_k: int | None = None) -> torch.Tensor:
     t_k = t_q if t_k is None else t_k
     return torch.ones(t_q, t_k, dtype=torch.bool).tril(diagonal=t_k - t_q)
     # endregion
+
 # %% role="check" exercise="causal_mask"
 check(causal_mask)
 
@@ -157,6 +158,7 @@ def padding_mask(lengths: torch.Tensor, max_len: int) -> torch.Tensor:
     real = positions < lengths[:, None]
     return real[:, None, :]
     # endregion
+
 # %% role="check" exercise="padding_mask"
 check(padding_mask)
 
@@ -199,12 +201,14 @@ rows = {
 for name, row in rows.items():
     print(name, row, f"  sum {row.sum():.3f}")
 assert torch.allclose(cut / cut.sum(), filled_inf) and filled_0[2] > 0.05
+far = torch.softmax(torch.tensor([2.0, 1.0, 200.0]), -1) * allowed
+print("… / their sum, the hidden score being 200:", far / far.sum())
 
 # %% [markdown]
 # The first row sums to only {{ cut.sum():.2f }}, so the output comes out too small. In the third row the hidden key
 # still gets {{ filled_0[2]:.2f }} of the weight. The second and the fourth row agree. But where the hidden score is far
-# above the others, the second rounds the visible weights to 0 *before* it divides, and 0/0 gives NaN ("not a number").
-# So the mask acts on the scores, before softmax, and not on the weights after it.
+# above the others, as in the last line, the visible weights are rounded to 0 *before* the division, and 0/0 gives NaN
+# ("not a number"). So the mask acts on the scores, before softmax, and not on the weights after it.
 
 # %% role="demo"
 figures.masks.hiding(["The", "cat", "sat", "on"])
@@ -287,6 +291,7 @@ def masked_attention(
         weights = weights.masked_fill(~mask, 0.0)  # an empty row was uniform until here
     return weights @ v, weights
     # endregion
+
 # %% role="check" exercise="masked_attention"
 check(masked_attention)
 
@@ -305,9 +310,9 @@ if passed(masked_attention) and passed(causal_mask):
 # ## A test that you keep
 #
 # Your mask works today. Tomorrow somebody puts it into a larger model, and there it is easily lost: one path forgets to
-# pass it (keras-team/keras#23038), a triangle counts from the wrong corner (pytorch/pytorch#144858), a normalization
-# takes its mean over the tokens. No error is raised, and the loss gets better. So one keeps a test that knows nothing of
-# the inside: it takes any function from tokens to outputs, changes tokens, and watches the outputs before them.
+# pass it (keras-team/keras#23038), a triangle is off by one, a normalization takes its mean over the tokens. No error is
+# raised, and the loss gets better. So one keeps a test that knows nothing of the inside: it takes any function from
+# tokens to outputs, changes tokens, and watches the outputs before them.
 #
 # Such a test needs some thought. Many models first subtract from each token the mean of its own features (LayerNorm,
 # lesson 09). If we add 1 to *every* feature of a token, the mean grows by 1, too, and is subtracted again. The test
@@ -360,6 +365,7 @@ def leaks(attention, x: torch.Tensor) -> bool:
                 return True
     return False
     # endregion
+
 # %% role="check" exercise="leaks"
 check(leaks)
 
@@ -629,6 +635,7 @@ class CausalSelfAttention(nn.Module):
         weights = torch.softmax(scores, dim=-1)  # no row is empty
         return weights @ v
         # endregion
+
 # %% role="check" exercise="CausalSelfAttention"
 check(CausalSelfAttention)
 

@@ -115,7 +115,7 @@ def pipeline() -> None:
     )
     fig, (ax,) = panels(1, width=8.8, height=1.9)
     ax.set_axis_off()
-    ax.set(xlim=(-0.5, len(steps) - 0.5), ylim=(-0.85, 0.5))
+    ax.set(xlim=(-0.5, len(steps) - 0.5), ylim=(-0.78, 0.42))
     ax.set_title("Two steps are new: split_heads and merge_heads", fontsize=11, fontweight="bold")
     for i, (name, shape, kind) in enumerate(steps):
         edge = COLOURS["vermillion"] if kind == "new" else "#9A9A9A"
@@ -186,7 +186,8 @@ def heads_in_parallel() -> None:
     ax.text(454, lanes[-1] - 43, "T × T", ha="center", va="center", fontsize=9, color="#555555")
     ax.text(531, lanes[-1] - 43, "T × d$_{head}$", ha="center", va="center", fontsize=9, color="#555555")
     _grid(ax, 608, middle, 4, 6, [paint for paint in _HEADS for _ in range(2)])
-    _said(ax, 647, middle, "concatenated", "T × d$_{model}$", 40)
+    ax.text(647, middle - 40, "concatenated", ha="center", va="center", fontsize=10, fontweight="bold")
+    ax.text(647, middle - 57, "T × d$_{model}$", ha="center", va="center", fontsize=9, color="#555555")
     ax.text(702, middle, "·", ha="center", va="center", fontsize=18, fontweight="bold")
     _grid(ax, 718, middle, 6, 6, ["#E3D6E8"] * 6)
     _said(ax, 757, middle, "W$_O$", "d$_{model}$ × d$_{model}$", 53)
@@ -242,12 +243,12 @@ def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], paint
 def divided(single: np.ndarray, pair: np.ndarray) -> None:
     """single: (1, 3), the weight of the only head on first friend, second friend and all others; pair: (2, 3) of two heads."""
     on = ["first friend", "second friend", "all others"]
-    fig, (left, right) = panels(2, width=8.4, height=2.9)
+    fig, (left, right) = panels(2, width=8.4, height=3.2)
     for ax, weights, title, names in (
         (left, single, "One head", ["head 0"]),
-        (right, pair, "Two heads divide the friends between them", ["head 0", "head 1"]),
+        (right, pair, "Two heads: one friend each", ["head 0", "head 1"]),
     ):
-        matrix(weights, title, ax=ax, rows=names, columns=on, xlabel="mean weight on", ylabel="")
+        matrix(weights, title, ax=ax, rows=names, columns=on, xlabel="mean weight on", ylabel="", fmt=".2f")
         ax.tick_params(axis="x", rotation=0)
     said = "; ".join(
         f"{name}: {first:.2f} on the first friend, {second:.2f} on the second, {others:.2f} on all others"

@@ -60,7 +60,7 @@ figures.multi_head_attention.two_heads(one.numpy(), two.numpy(), values.numpy())
 # 2017, section 3.2.2). They turn every token into a short query, a short key and a short value. Then the head attends as in lesson 03.
 # Its dot products sum over d_head products, so its scores are divided by √d_head.
 
-# %% role="given"
+# %% role="demo"
 torch.manual_seed(9)
 d_model, num_heads, d_head = 6, 2, 3
 w_q, w_k, w_v = torch.randn(3, num_heads, d_model, d_head) / math.sqrt(d_model)  # for each head three small matrices
@@ -224,6 +224,7 @@ def merge_heads(x: torch.Tensor) -> torch.Tensor:
     b, num_heads, t, d_head = x.shape
     return x.transpose(1, 2).reshape(b, t, num_heads * d_head)
     # endregion
+
 # %% role="check" exercise="merge_heads"
 check(merge_heads)
 
@@ -255,7 +256,7 @@ print(counts)
 assert all(count == 4 * (64 * 64 + 64) for count in counts.values())
 
 # %% [markdown]
-# Without `split_heads` or `merge_heads`, the next exercise can use `cut` and `join` from the folded cell below, which do the same.
+# If these two are not finished, the next exercise can use `cut` and `join` from the folded cell below, which do the same.
 
 # %% role="given" tags=["hide-input"]
 def cut(x, num_heads):
@@ -422,8 +423,7 @@ if passed(MultiHeadAttention):
 
 # %% [markdown]
 # With two heads both answers are right {{ min(two_heads_right):.0%; it > 0.95 }} of the time, and each head looks at one of the friends.
-# Nobody told the heads which question is theirs. We trained from 25 starts, and each time the two heads divided the
-# friends between them.
+# Nobody told the heads which question is theirs. From each of 25 starts they divided the friends between them.
 #
 # In large models the work is rarely divided so neatly: many heads can be removed with little loss (Michel et al. 2019, section 3).
 #
@@ -491,6 +491,7 @@ def copy_torch_weights(mine: nn.Module, torch_mha: nn.MultiheadAttention) -> Non
             layer.weight.copy_(weight)
             layer.bias.copy_(bias)
     # endregion
+
 # %% role="check" exercise="copy_torch_weights"
 check(copy_torch_weights)
 
