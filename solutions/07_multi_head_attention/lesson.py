@@ -405,7 +405,7 @@ def tested(model):
 # **B.** It answers one question correctly {{ max(one_head_right):.0%; it > 0.85 }} of the time and the other {{ min(one_head_right):.0%; it < 0.4 }}.
 # Guessing gives {{ 1 / LETTERS:.1%; it == 0.125 }}. An even mean of both friends' values does not say which letter is whose. So training
 # prefers one friend. From 8 of 10 starts the head came to look at one friend alone. From the other two it looked at both, with unequal
-# weights: then the letter with the larger weight stands out in the mean, and the other one is lost.
+# weights: then the letter with the larger weight stands out in the mean, and the other is nearly lost.
 #
 # @wrong
 #

@@ -108,7 +108,7 @@ class split_heads:
         "MU19": mistake(
             patch("return x.", "return x.detach()."),
             says="The graph is cut: the numbers are right, but no gradient reaches x.",
-            why="""Moving numbers about is differentiable, and torch records it. `detach()`, `.data`, NumPy and `torch.tensor(...)`
-            of a tensor drop the record, and nothing below learns.""",
+            why="""Moving numbers about is differentiable, and torch adds it to the graph. `detach()`, `.data`, NumPy and
+            `torch.tensor(...)` of a tensor leave the graph, and nothing below learns.""",
         ),
     }
