@@ -8,7 +8,7 @@ import numpy as np
 
 from grader.figures import COLOURS, matrix, panels, show
 
-_Q, _K, _S, _W, _O, _V = (0.9, 3.3), (0.9, 1.5), (4.4, 2.4), (7.4, 2.4), (10.4, 2.4), (8.9, 0.0)
+_Q, _K, _S, _W, _O, _V = (0.9, 3.5), (0.9, 1.3), (5.5, 2.4), (8.8, 2.4), (12.1, 2.4), (10.4, 0.0)
 _BOXES = (
     (_Q, "queries Q", "T_q × d_k"),
     (_K, "keys K", "T_k × d_k"),
@@ -17,42 +17,45 @@ _BOXES = (
     (_O, "output O", "T_q × d_v"),
     (_V, "values V", "T_k × d_v"),
 )
-# where the gradient of each array is written, what is asked, and the formula
+# the place of each gradient, and its formula
 _GRADIENTS = (
-    ("dQ", (2.45, 3.78), "dS K / √d_k"),
-    ("dK", (2.45, 1.0), "dSᵀ Q / √d_k"),
-    ("dS", (5.9, 1.3), "W ⊙ (dW − weighted\nmean of each row)"),
-    ("dW", (8.9, 1.62), "dO Vᵀ"),
-    ("dV", (6.9, 0.0), "Wᵀ dO"),
+    ("dQ", (3.4, 3.78), "dS K / √d_k"),
+    ("dK", (3.4, 1.02), "dSᵀ Q / √d_k"),
+    ("dS", (7.05, 1.45), "W ⊙ (dW − weighted\nmean of each row)"),
+    ("dW", (10.4, 1.82), "dO Vᵀ"),
+    ("dV", (8.55, 0.0), "Wᵀ dO"),
 )
 
 
 def road_back(solved: bool) -> None:
     """The three steps of attention and their gradients, which run the other way; solved: with the formulas that were derived."""
-    fig, (ax,) = panels(1, width=9.2, height=3.9)
+    fig, (ax,) = panels(1, width=9.4, height=3.9)
     ax.set_axis_off()
-    ax.set(xlim=(-0.4, 11.7), ylim=(-0.75, 4.3))
+    ax.set(xlim=(-0.1, 14.1), ylim=(-0.6, 4.1))
     forward, back = COLOURS["blue"], COLOURS["vermillion"]
     for (x, y), name, shape in _BOXES:
         _box(ax, x, y)
         ax.text(x, y + 0.16, name, ha="center", va="center", fontsize=11, weight="bold")
         ax.text(x, y - 0.22, shape, ha="center", va="center", fontsize=9, color="#555555")
     for start, end in ((_S, _W), (_W, _O)):
-        _arrow(ax, (start[0] + 0.95, start[1] + 0.2), (end[0] - 0.95, end[1] + 0.2), forward)
-        _arrow(ax, (end[0] - 0.95, end[1] - 0.2), (start[0] + 0.95, start[1] - 0.2), back)
-    for y, side in ((_Q[1], 1), (_K[1], -1)):
-        _arrow(ax, (1.85, y + 0.12), (3.45, 2.4 + 0.33 * side + 0.12), forward)
-        _arrow(ax, (3.45, 2.4 + 0.33 * side - 0.16), (1.85, y - 0.16), back)
-    _arrow(ax, (9.55, 0.5), (10.2, 1.85), forward)
-    _arrow(ax, (10.55, 1.85), (9.9, 0.5), back)
-    for x, y, step in ((5.9, 2.86, "softmax"), (8.9, 2.86, "O = W V"), (4.4, 3.2, "S = Q Kᵀ / √d_k")):
+        _arrow(ax, (start[0] + 0.95, start[1] + 0.17), (end[0] - 0.95, end[1] + 0.17), forward)
+        _arrow(ax, (end[0] - 0.95, end[1] - 0.17), (start[0] + 0.95, start[1] - 0.17), back)
+    _arrow(ax, (1.85, 3.36), (4.55, 2.72), forward)
+    _arrow(ax, (4.55, 2.98), (1.85, 3.62), back)
+    _arrow(ax, (1.85, 1.44), (4.55, 2.08), forward)
+    _arrow(ax, (4.55, 1.82), (1.85, 1.18), back)
+    _arrow(ax, (10.85, 0.5), (11.7, 1.87), forward)
+    _arrow(ax, (12.05, 1.87), (11.2, 0.5), back)
+    _arrow(ax, (13.95, 2.23), (13.05, 2.23), back)
+    for x, y, step in ((7.15, 2.83, "softmax"), (10.45, 2.83, "O = W V"), (2.95, 2.4, "S = Q Kᵀ / √d_k")):
         ax.text(x, y, step, ha="center", va="center", color=forward)
     for name, (x, y), formula in _GRADIENTS:
         said = f"{name} = {formula if solved else '?'}"
-        ax.text(x, y, said, ha="center", va="center", color=back, linespacing=1.3, fontsize=10 if solved else 11)
-    ax.text(10.95, 1.35, "dO = given", ha="center", va="center", color=back)
-    ax.text(-0.35, -0.6, "blue: forward", color=forward, weight="bold")
-    ax.text(2.0, -0.6, "red: backward", color=back, weight="bold")
+        ax.text(x, y, said, ha="center", va="center", color=back, linespacing=1.35, fontsize=10 if solved else 12)
+    ax.text(13.55, 1.82, "dO: given", ha="center", va="center", color=back)
+    ax.text(-0.05, -0.35, "forward", color=forward, weight="bold")
+    ax.text(1.35, -0.35, "backward", color=back, weight="bold")
+    ax.set_title("Every step forward has a step back" if solved else "Given dO: which gradients follow?")
     end = "; ".join(f"{name} = {' '.join(formula.split())}" for name, _, formula in _GRADIENTS)
     show(
         fig,
@@ -161,7 +164,7 @@ def ends(right: np.ndarray, wrong: np.ndarray) -> None:
     ax.set(xlim=(low, high), ylim=(low, high), xlabel="last loss with the right gradient")
     ax.set_ylabel("last loss without the row's mean")
     ax.set_title(f"A wrong gradient wins from {int(ahead.sum())} of {len(right)} starts")
-    ax.legend(frameon=False, loc="upper left")
+    ax.legend(frameon=False, loc="lower right")
     show(
         fig,
         alt=f"{len(right)} points on logarithmic axes: the last loss with the right gradient, and without the row's mean. "
