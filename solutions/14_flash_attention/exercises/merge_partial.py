@@ -53,7 +53,7 @@ RETURN = "return (m, l, o)"
 UNGUARDED = patch(SHIFT, "shift = m")
 
 
-@exercise(points=3, minutes=20, difficulty=2, container="tensor", parts=("m", "l", "o"), forbids=("attention", "table"))
+@exercise(points=3, minutes=15, difficulty=2, container="tensor", parts=("m", "l", "o"), forbids=("attention", "table"))
 class merge_partial:
     """Merge what two sets of keys contribute to attention into what both together contribute."""
 
