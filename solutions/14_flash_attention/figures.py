@@ -14,9 +14,9 @@ _LOOK = {"eager attention": (_EAGER, "s", "-"), "your tiles": (_TILES, "o", "-")
 
 
 _LOOP_ORDER = (
-    "Left, main memory: Q, K, V and O, each cut into four tiles. Right, fast memory: a tile q of queries, a tile of keys and of values, the "
-    "tile of scores of the two, used once and discarded, and o, m and l, which are kept while keys pass by. The outer loop takes one tile of "
-    "Q after the other; for each, the inner loop takes all tiles of K and V; then a tile of O is written."
+    "Left, main memory: Q, K, V and O in four tiles each, around a four by four grid, the score matrix, which is never stored. The outer "
+    "loop runs down the tiles of Q, the inner loop along those of K and V. Right, fast memory: one tile each of q, k and v, the tile of "
+    "their scores, which is used and discarded, and o, m and l, kept until all keys have passed. Then o / l is written to O."
 )
 
 
@@ -54,43 +54,59 @@ def _terms(ax: Any, terms: np.ndarray, words: Sequence[str], colours: Sequence[s
 
 def loop_order() -> None:
     """Which memory holds what while one tile of queries meets one tile of keys and values, and the order in which tiles come."""
-    fig, (ax,) = panels(1, width=9.4, height=4.9)
+    fig, (ax,) = panels(1, width=9.4, height=5.2)
     ax.set_axis_off()
-    ax.set(xlim=(0, 100), ylim=(0, 56))
-    ink, faint, fill = "#444444", "#E6E6E6", {"Q": _TILES, "K": COLOURS["orange"], "V": COLOURS["green"], "O": _TILES}
-    _chamber(ax, 0.5, 1, 43, 53, "#FBF3EA", "main memory (HBM): large, slow")
-    _chamber(ax, 55.5, 1, 44, 53, "#EAF3FA", "fast memory (SRAM): 192 KB a processor")
-    for name, x in (("Q", 3), ("K", 13.5), ("V", 20.5), ("O", 33)):
-        for row in range(4):
-            lit = row == (2 if name in "KV" else 1)
-            done = name == "O" and row == 0
-            colour = fill[name] if lit or done else faint
-            look = {"alpha": 0.35 if done or (name == "O" and lit) else 1.0, "linewidth": 0}
-            ax.add_patch(_rectangle(x, 34 - 8.5 * row, 5.5, 7.5, colour, **look))
-        ax.text(x + 2.75, 44.6, name, ha="center", fontsize=12, weight="bold")
-    ax.text(5.75, 4.0, "T × d", ha="center", fontsize=9, color="#666666")
-    ax.text(19.75, 4.0, "T × d each", ha="center", fontsize=9, color="#666666")
-    ax.text(35.75, 4.0, "T × d", ha="center", fontsize=9, color="#666666")
-    ax.add_patch(_rectangle(60, 25.5, 5.5, 7.5, fill["Q"]))
-    ax.text(62.75, 29.25, "q", ha="center", va="center", color="white", fontsize=11)
-    ax.add_patch(_rectangle(70.5, 37, 11, 5.5, fill["K"]))
-    ax.text(76, 39.75, "kᵀ", ha="center", va="center", fontsize=11)
-    ax.add_patch(_rectangle(70.5, 23.75, 11, 11, "white", edgecolor=ink, linestyle="--", linewidth=1.3))
-    ax.text(76, 29.25, "scores\nof this tile", ha="center", va="center", fontsize=9)
-    ax.add_patch(_rectangle(86.5, 25.5, 5.5, 7.5, fill["V"]))
-    ax.text(89.25, 29.25, "v", ha="center", va="center", color="white", fontsize=11)
-    ax.add_patch(_rectangle(60, 8.5, 5.5, 7.5, fill["O"], alpha=0.35))
-    ax.text(62.75, 12.25, "o", ha="center", va="center", fontsize=11)
-    ax.text(67, 12.25, "m, l", ha="left", va="center", fontsize=11)
-    ax.text(73.2, 12.25, "kept while keys pass by;\no / l is written at the end", ha="left", va="center", fontsize=9)
-    ax.text(76, 20.7, "used once, then discarded", ha="center", va="center", fontsize=9, color=ink)
-    for start, end, bend in (
-        ((9, 30.2), (59.3, 28.4), 0.0),
-        ((26.6, 21), (69.8, 39.0), -0.0),
-        ((59.3, 11.2), (39.2, 26.8), 0.0),
-    ):
-        ax.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": ink, "linewidth": 1.6})
+    ax.set(xlim=(0, 116), ylim=(-2, 62))
+    ink, faint, wide = "#444444", "#E3E3E3", 7.2
+    q, k, v, o = _TILES, COLOURS["orange"], COLOURS["green"], COLOURS["sky"]
+    _chamber(ax, 0.5, -1.5, 66, 62.5, "#FCF6EE", "main memory (HBM): large, slow")
+    _chamber(ax, 77, 1.5, 38.5, 49, "#EDF5FB", "fast memory (SRAM): small, fast")
+    row, column = 1, 2  # of the tiles that meet
+    for at in range(4):
+        x, y = 18 + 8 * at, 26 - 8 * at
+        ax.add_patch(_rectangle(8, y, 5.5, wide, q if at == row else faint))
+        coming = (
+            {"linewidth": 1.6, "linestyle": "--", "edgecolor": o} if at == row else {}
+        )  # written when its loop ends
+        ax.add_patch(_rectangle(57, y, 5.5, wide, o if at < row else "none" if at == row else faint, **coming))
+        ax.add_patch(_rectangle(x, 43.5, wide, 5, k if at == column else faint))
+        ax.add_patch(_rectangle(x, 36.5, wide, 5, v if at == column else faint))
+        for other in range(4):
+            lit = (other, at) == (row, column)
+            look = (
+                {"linewidth": 1.6, "linestyle": "-", "edgecolor": ink}
+                if lit
+                else {"linewidth": 0.9, "linestyle": ":", "edgecolor": "#AAAAAA"}
+            )
+            ax.add_patch(_rectangle(x, 26 - 8 * other, wide, wide, "white" if lit else "none", **look))
+    for x, y, name in ((10.75, 35.2, "Q"), (59.75, 35.2, "O"), (15.4, 46, "Kᵀ"), (15.4, 39, "Vᵀ")):
+        ax.text(x, y, name, ha="center", va="center", fontsize=11.5, weight="bold")
+    ax.text(33.6, -0.1, "score matrix: never stored", ha="center", va="center", fontsize=9.5, color=ink)
+    ax.annotate("", (50, 51), (18, 51), arrowprops={"arrowstyle": "-|>", "color": ink, "linewidth": 1.8})
+    ax.text(34, 53.2, "inner loop: all keys and values", ha="center", va="center", fontsize=9.5, color=ink)
+    ax.annotate("", (5.8, 2), (5.8, 33), arrowprops={"arrowstyle": "-|>", "color": ink, "linewidth": 1.8})
+    ax.text(3.4, 17.5, "outer loop: queries", ha="center", va="center", rotation=90, fontsize=9.5, color=ink)
+    _tile(ax, 80, 18, 5.5, wide, q, "q", "white")
+    _tile(ax, 90, 35.5, wide, 5, k, "kᵀ", "black")
+    _tile(ax, 90, 28.5, wide, 5, v, "vᵀ", "white")
+    _tile(ax, 90, 18, wide, wide, "white", "s", "black", edgecolor=ink, linewidth=1.6)
+    _tile(ax, 102, 18, 5.5, wide, o, "o", "black")
+    ax.text(109.5, 21.6, "m, l", ha="left", va="center", fontsize=10.5)
+    ax.text(93.6, 13.4, "scores:\nused, then\ndiscarded", ha="center", va="center", fontsize=9, color=ink)
+    ax.text(107.5, 13.4, "kept until\nall keys\nhave passed", ha="center", va="center", fontsize=9, color=ink)
+    ax.annotate("", (79, 38), (64.5, 38), arrowprops={"arrowstyle": "-|>", "color": ink, "linewidth": 2.2})
+    ax.text(71.75, 42.2, "one tile\nof each", ha="center", va="center", fontsize=9, color=ink)
+    ax.annotate("", (64.5, 8), (79, 8), arrowprops={"arrowstyle": "-|>", "color": ink, "linewidth": 2.2})
+    ax.text(71.75, 3.8, "o / l, at\nthe end", ha="center", va="center", fontsize=9, color=ink)
+    ax.set_title("A tile of scores lives in fast memory only")
     show(fig, alt=_LOOP_ORDER)
+
+
+def _tile(
+    ax: Any, x: float, y: float, width: float, height: float, colour: str, name: str, ink: str, **look: Any
+) -> None:
+    ax.add_patch(_rectangle(x, y, width, height, colour, **look))
+    ax.text(x + width / 2, y + height / 2, name, ha="center", va="center", fontsize=11, color=ink)
 
 
 def _chamber(ax: Any, x: float, y: float, width: float, height: float, colour: str, name: str) -> None:
@@ -106,7 +122,7 @@ def _rectangle(x: float, y: float, width: float, height: float, colour: str, **l
 
 def tile_grid(tiles: int) -> tuple[int, int]:
     """The grid of tiles of a causal score matrix, `tiles` a side. Returns: how many are computed, and how many of those are masked."""
-    fig, (ax,) = panels(1, width=5.6, height=4.3)
+    fig, (ax,) = panels(1, width=5.6, height=3.6)
     row, column = np.indices((tiles, tiles))
     kind = np.select([column < row, column == row], [0, 1], 2)
     look = (("#A9CCE6", "", "computed"), ("#F3C892", "////", "computed and masked"), ("#F4F4F4", "", "skipped"))
@@ -137,7 +153,10 @@ def memory_and_time(taken: Mapping[str, Mapping[int, tuple[float, float]]]) -> d
     """MiB at the peak and seconds, by way and length. Returns: of each way the slope of its memory over the last three lengths."""
     fig, axes = panels(2, width=9.0, height=3.7)
     slopes, said = {}, []
-    for ax, at, what, unit in ((axes[0], 0, "Memory at the peak", "MiB"), (axes[1], 1, "Time, one thread", "seconds")):
+    for ax, at, what, unit in (
+        (axes[0], 0, "Peak memory: from T² to T", "MiB"),
+        (axes[1], 1, "Time on one thread: near T² for all", "seconds"),
+    ):
         for way, by_length in taken.items():
             lengths = np.array(list(by_length))
             numbers = np.array([by_length[t][at] for t in by_length])
@@ -169,20 +188,25 @@ def memory_and_time(taken: Mapping[str, Mapping[int, tuple[float, float]]]) -> d
 
 def traffic(queries: Sequence[int], held: Sequence[float], moved: Sequence[float], eager: float, once: float) -> None:
     """MiB to and from main memory by the fast memory (KB) that a tile of so many queries takes; two levels to compare with."""
-    fig, (ax,) = panels(1, width=7.2, height=3.9)
-    ax.axhline(eager, color=_EAGER, linestyle="--", label=f"eager attention in three kernels: {eager:.1f} MiB")
-    ax.axhline(once, color=_FUSED, linestyle=":", label=f"q, k, v and output once: {once:.1f} MiB")
-    ax.loglog(held, moved, color=_TILES, marker="o", markersize=5, label="tiles of so many queries, 64 keys")
+    fig, (ax,) = panels(1, width=7.6, height=4.0)
+    ax.axhline(eager, color=_EAGER, linestyle="--")
+    ax.axhline(once, color=_FUSED, linestyle=":")
+    ax.loglog(held, moved, color=_TILES, marker="o", markersize=5)
     for x, y, number in zip(held, moved, queries, strict=True):
         ax.annotate(f"{number:,}", (x, y), (6, 5), textcoords="offset points", fontsize=9, color=_TILES)
     ax.axvline(192, color=COLOURS["grey"], linewidth=1)
-    ax.annotate("192 KB", (192, 33), (4, 0), textcoords="offset points", va="center", fontsize=9, color="#555555")
-    ax.set(xlabel="fast memory for one tile, KB", ylabel="traffic of one head, MiB", ylim=(0.35, 50), xlim=(20, 900))
+    for x, y, said, colour in (
+        (21, 1.7, "tiles of so many queries,\n64 keys each", _TILES),
+        (205, 9.4, f"eager attention, three kernels: {eager:.1f} MiB", _EAGER),
+        (21, 0.55, f"q, k, v and output once: {once:.1f} MiB", _FUSED),
+        (205, 26, "192 KB, one processor\nof an A100", "#555555"),
+    ):
+        ax.text(x, y, said, color=colour, fontsize=9, va="bottom", linespacing=1.3)
+    ax.set(xlabel="fast memory for one tile, KB", ylabel="traffic of one head, MiB", ylim=(0.35, 50), xlim=(20, 1000))
     ax.set_xticks((25, 50, 100, 200, 400, 800), ("25", "50", "100", "200", "400", "800"))
     ax.set_yticks((0.5, 1, 2, 4, 8, 16, 32), ("0.5", "1", "2", "4", "8", "16", "32"))
     ax.minorticks_off()
     ax.set_title("The more fast memory, the less traffic (1,024 tokens, d = 64)")
-    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.0, 0.1))
     said = ", ".join(
         f"{number:,} queries: {x:.0f} KB, {y:.1f} MiB" for number, x, y in zip(queries, held, moved, strict=True)
     )

@@ -335,8 +335,8 @@ if passed(tiled_attention):
 
 # %% [markdown]
 # At 2,048 tokens eager attention holds {{ eager:.0f }} MiB: scores, masked scores and weights, 128 MiB each, and the mask. Your tiles hold
-# {{ tiles:.0f }} MiB, {{ eager / tiles:.0f }} times less. The time still grows with T² for all three, since every pair of a query and a key
-# that it may see has its score. (Your loop's steps are calls from Python. The fused operator's loop is compiled.)
+# {{ tiles:.0f }} MiB, {{ eager / tiles:.0f }} times less. The operations still grow with T² for all three, since every pair of a query and
+# a key that it may see has its score. (Your loop's steps are calls from Python. The fused operator's loop is compiled.)
 #
 # ## Which tile fits, and why it matters
 #
