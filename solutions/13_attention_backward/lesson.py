@@ -118,7 +118,7 @@ check(numerical_gradient)
 #
 # $$O_{ic} = \sum_j W_{ij} V_{jc}$$
 #
-# Every query *i* uses this value, each with its own weight. The chain rule adds up all the paths by which the loss feels it:
+# Every query *i* uses the value of key *j*, each with its own weight. The chain rule adds up all the paths by which the loss feels it:
 #
 # $$dV_{jc} = \sum_i W_{ij}\,dO_{ic}$$
 #

@@ -356,7 +356,7 @@ assert held(128, 128) < 192 * 1024 < held(256, 256)
 
 # %% [markdown]
 # Tiles of 128 fit, tiles of 256 do not. FlashAttention-2's code takes 128 × 128 at this head size. (It keeps o and the scores in registers,
-# which are faster still. A comment there says that 256 queries ran 85 % slower, because the registers overflowed.)
+# which are faster still. A comment in `flash_fwd_launch_template.h` says that 256 queries ran 85 % slower, since registers overflowed.)
 #
 # Lesson 11 counted the best case: q, k and v are read once. The picture above says more: *every tile of queries reads all of K and V*.
 
