@@ -264,7 +264,8 @@ if passed(softmax_backward):
 #
 # What is left is S = Q Kᵀ / √d_k. Each score sums over the features *a*:
 #
-# $$S_{ij} = \frac{1}{\sqrt{d_k}}\sum_a Q_{ia}K_{ja} \quad\text{so}\quad dQ_{ia} = \frac{1}{\sqrt{d_k}}\sum_j dS_{ij}K_{ja} \quad\text{that is}\quad dQ = \frac{dS\,K}{\sqrt{d_k}}$$
+# $$S_{ij} = \frac{1}{\sqrt{d_k}}\sum_a Q_{ia}K_{ja} \quad\text{so}\quad
+# dQ_{ia} = \frac{1}{\sqrt{d_k}}\sum_j dS_{ij}K_{ja} \quad\text{that is}\quad dQ = \frac{dS\,K}{\sqrt{d_k}}$$
 #
 # For *it*, ds is (−½, ½, 0). So the gradient of its query is ½ (street's key − animal's key), divided by √d_k. Descent subtracts this:
 # the query moves *toward* the key of *animal* and *away from* that of *street*. So a query learns which key to look for.

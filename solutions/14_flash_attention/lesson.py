@@ -690,7 +690,7 @@ assert list(wrong.values()) == [[], ["rising"], ["falling", "low"], ["low", "bot
 # ## What the lesson is for
 #
 # Learners leave with FlashAttention's forward pass in their own code, with a proof that it needs no score matrix, and with the count that
-# says why it is fast. The one idea is that a change of the maximum is one factor for a whole sum. Everything else is bookkeeping with tiles.
+# says why it is fast. The one idea is that a change of the maximum is one factor for a whole sum. The rest is bookkeeping with tiles.
 #
 # ## Cut for 60 minutes
 #
