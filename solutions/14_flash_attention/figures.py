@@ -193,7 +193,8 @@ def traffic(queries: Sequence[int], held: Sequence[float], moved: Sequence[float
     ax.axhline(once, color=_FUSED, linestyle=":")
     ax.loglog(held, moved, color=_TILES, marker="o", markersize=5)
     for x, y, number in zip(held, moved, queries, strict=True):
-        ax.annotate(f"{number:,}", (x, y), (6, 5), textcoords="offset points", fontsize=9, color=_TILES)
+        to, side = ((6, 5), "left") if x > 192 else ((-6, -11), "right")
+        ax.annotate(f"{number:,}", (x, y), to, textcoords="offset points", fontsize=9, color=_TILES, ha=side)
     ax.axvline(192, color=COLOURS["grey"], linewidth=1)
     for x, y, said, colour in (
         (21, 1.7, "tiles of so many queries,\n64 keys each", _TILES),
