@@ -17,7 +17,7 @@ _STYLES = {  # name of a scale -> colour, marker
     "divided by √d_k": (COLOURS["blue"], "o"),
     "unscaled": (COLOURS["vermillion"], "s"),
     "divided by d_k": (COLOURS["green"], "^"),
-    "unscaled, smaller weights": (COLOURS["purple"], "D"),
+    "unscaled, smaller initialization": (COLOURS["purple"], "D"),
 }
 _WIDEST, _KEYS = 4096, 8
 
@@ -79,6 +79,7 @@ def _both(softmax: Callable[[Array], Array]) -> None:
             _weights(ax, softmax(_scores(d_k) / divisor), name, f"d_k = {d_k}")
     for ax, name in ((axes[0], "weight, unscaled"), (axes[5], "weight, ÷ √d_k")):
         ax.set_ylabel(name)
+    fig.suptitle("Divided by √d_k, no width gathers the weight on one key", fontsize=12)
     show(
         fig,
         alt="Bar charts of eight weights at five widths: unscaled they gather on one key, divided by √d_k they do not.",

@@ -267,11 +267,12 @@ if passed(query_gradient_norm):
 #
 # Does a head learn worse without the scale? We train a small one to retrieve: each of 64 tokens has to find one of 16
 # entries, chosen for it at random, and return its value. Queries come from the tokens by a learned w_q, keys from the
-# entries by a learned w_k. The values are fixed, and the loss is the mean squared difference from the wanted ones.
+# entries by a learned w_k. The values are fixed. The **loss**, the number that training makes small, is the mean squared
+# difference from the wanted values.
 #
 # Training begins with random w_q and w_k, the **initialization**. Each step moves them a little against the gradient of
-# the loss, and the **learning rate** sets how far. An *optimizer* is a rule for such steps. Plain **gradient descent**
-# moves by learning rate times gradient. **Adam** (Kingma and Ba 2015) first divides each gradient by its own recent
+# the loss, and the **learning rate** sets how far. An **optimizer** is a rule for such steps. Plain **gradient
+# descent** moves by learning rate times gradient. **Adam** (Kingma and Ba 2015) first divides each gradient by its own recent
 # size, so that a factor common to all of them drops out.
 #
 # We compare four starts. The fourth has no scale. Its initial w_q and w_k are smaller instead, so that its scores, too,
@@ -282,7 +283,7 @@ starts = {  # name -> what the scores are multiplied with, and what the initial 
     "unscaled": lambda d_k: (1, 1),
     "divided by √d_k": lambda d_k: (d_k**-0.5, 1),
     "divided by d_k": lambda d_k: (1 / d_k, 1),
-    "unscaled, smaller weights": lambda d_k: (1, d_k**-0.25),
+    "unscaled, smaller initialization": lambda d_k: (1, d_k**-0.25),
 }
 
 # %% [markdown]
@@ -329,13 +330,13 @@ def train_heads(scale: float, gain: float, d_k: int, rates: np.ndarray, optimize
 # Each head gets the best of eight learning rates. At d_k = 64, which of the four heads are left far behind?
 #
 # - **A** All but the one divided by √d_k.
-# - **B** Only the unscaled one with ordinary weights.
+# - **B** Only the unscaled one with an ordinary initialization.
 # - **C** None, since each has the learning rate that suits it best.
 #
 # @answer
 #
-# **B.** Divided by d_k, every gradient is small *by the same factor*, and a larger learning rate makes up for it. Smaller
-# initial weights keep rows from saturating as a scale does. In the unscaled head most rows' gradients are nearly 0
+# **B.** Divided by d_k, every gradient is small *by the same factor*, and a larger learning rate makes up for it. A
+# smaller initialization keeps rows from saturating as a scale does. In the unscaled head most rows' gradients are nearly 0
 # and a few are large, and no learning rate suits both.
 #
 # @wrong
@@ -366,7 +367,7 @@ behind = sum(
 )
 narrow = max(ends_of("unscaled", o, 4).mean() / ends_of("divided by √d_k", o, 4).mean() for o in rates)
 lower = sum((ends_of("divided by d_k", *run) < ends_of("divided by √d_k", *run)).sum() for run in runs)
-alike = [ends_of("unscaled, smaller weights", *run).mean() / ends_of("divided by √d_k", *run).mean() for run in runs]
+alike = [ends_of("unscaled, smaller initialization", *run).mean() / ends_of("divided by √d_k", *run).mean() for run in runs]
 best = {(optimizer, name, d_k): found[0] for (optimizer, name, d_k), found in ends.items()}
 plain, adaptive = (
     [best[optimizer, "divided by d_k", d_k] / best[optimizer, "divided by √d_k", d_k] for d_k in (4, 64)] for optimizer in rates
@@ -379,9 +380,9 @@ assert max(alike) < 1.5 and min(alike) > 0.7
 # - **The unscaled head falls behind as it gets wider.** At d_k = 64 its loss is more than twice that of each of the
 #   other three in {{ behind; it >= 9 }} of 10 runs (five seeds, two optimizers). At d_k = 4 its mean is only {{ narrow:.1f; 1 < it < 1.8 }} times
 #   that of √d_k.
-# - **Smaller initial weights do the same work.** At every width and with both optimizers their mean loss is within
-#   {{ 100 * max(abs(ratio - 1) for ratio in alike):.0f; it < 50 }} % of that of √d_k. The released code of T5 does
-#   just this (Raffel et al. 2020).
+# - **A smaller initialization does the same work.** At every width and with both optimizers its mean loss is within
+#   {{ 100 * max(abs(ratio - 1) for ratio in alike):.0f; it < 50 }} % of that of √d_k. The released code of T5 has no
+#   scale and starts with a smaller w_q (Raffel et al. 2020).
 # - **Dividing by d_k ends lower than dividing by √d_k** in {{ lower; it >= 22 }} of 30 runs. Plain descent needs
 #   another learning rate for it: at d_k = 64, {{ plain[1]:.0f; 3 <= it <= 33 }} times that of √d_k. For Adam the best
 #   one of the two is {{ "the same" if adaptive[1] == 1 else "nearly the same"; 0.3 < adaptive[1] < 4 }}.
@@ -493,7 +494,7 @@ figures.why_scale.side_by_side(maps)
 #   Dividing by √d_k brings it back to 1 at every width.
 # - With large scores softmax saturates before anything is learned, and the typical row passes next to no gradient. A
 #   few rows pass far too much, so look at the mean *and* the median.
-# - The scale sets the *start*: scores with a variance of 1 at initialization. Smaller initial weights can do the same
+# - The scale sets the *start*: scores with a variance of 1 at initialization. A smaller initialization can do the same
 #   work. What training makes of it depends on the optimizer and the width, and μP divides by d_k.
 # - Measure at what learns: at the query, not at the scores.
 #
@@ -548,7 +549,7 @@ figures.why_scale.side_by_side(maps)
 # **The unscaled mean of ‖∂p/∂q‖ grows with d_k. Why does the head not learn better?** A good answer separates typical rows
 # from rare ones, says that one learning rate has to suit all rows, and points to the median.
 #
-# **Dividing by d_k ends lower in most runs, and smaller initial weights need no scale. Is √d_k a matter of taste?** A good answer
+# **Dividing by d_k ends lower in most runs, and a smaller initialization needs no scale. Is √d_k a matter of taste?** A good answer
 # separates the start from what follows. √d_k gives rows that are neither saturated nor all alike at initialization, at every
 # width. After that the best scale depends on the optimizer and the width, and μP divides by d_k. Adam hides a factor common
 # to all gradients, but no optimizer revives a gradient that is 0. And the experiment is one small task with 300 steps.

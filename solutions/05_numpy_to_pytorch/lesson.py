@@ -43,7 +43,7 @@ figures.machine.draw(lit=("query", "key", "value"), title="What learns: how toke
 # `backward` first puts the numbers into **topological order**, each one after those it was made from. Then it goes
 # through them once, from the last to the first, and passes on the gradient times each derivative. What arrives at a
 # factor by several ways is *added*. The order matters: a number passes its gradient on only when all of it has arrived.
-# Passing on each part at once would follow every path, and twenty squarings in a row have a million of them.
+# Passing on each part at once would follow every path, and twenty squarings in a row have more than a million.
 
 # %% role="given"
 class Number:
@@ -112,7 +112,7 @@ for _ in range(2):
 #
 # ## Break it on purpose: the cut graph
 #
-# Now the same for all of attention. Numbers run forward, from q, k and v to the output, and on to a **loss**, one number
+# Now the same for all of attention. Numbers run forward, from q, k and v to the output, and on to a loss, one number
 # that says how far the output is from what was wanted. Gradients come back along the same edges. The folded cell
 # computes attention for random q, k and v, and the norm of the gradient that arrives at each.
 
@@ -222,7 +222,7 @@ if passed(attention_torch):
 # %% [markdown]
 # They agree to about seven digits, which is all that float32 has.
 #
-# What is trained in attention are the projections. They have to be stored somewhere, and the **optimizer**, which moves
+# What is trained in attention are the projections. They have to be stored somewhere, and the optimizer, which moves
 # them, has to find them. This is what an `nn.Module` is for. It keeps a list of its **parameters**, the tensors that
 # training changes: every `nn.Parameter` and every layer that you assign to `self` is entered there.
 
@@ -446,8 +446,8 @@ if passed(parameters_without_gradient) and passed(SelfAttention):
 # Frozen on purpose or cut by accident, the loss looks the same, and your test names both. Run it once before a long
 # training.
 #
-# In lesson 03 "a pronoun looks for nouns" was wired by hand. Here the layer found "a color looks for its own color", from
-# nothing but a loss.
+# In lesson 03 you decided where a head looks. Here the layer found "a color looks for its own color" from nothing but a
+# loss.
 
 # %% [markdown]
 # ## Further: between NumPy and PyTorch
