@@ -181,8 +181,8 @@ print(J(np.array([1.0, 0.0])))
 
 # %% [markdown]
 # For the saturated row every entry is 0: whatever the scores do, the weights do not move. This is a **vanishing
-# gradient**: a derivative so small that nothing before it can learn. The paper suspects it here. But J stops at the
-# scores. What learns is the query, one step further.
+# gradient**: a derivative so small that nothing before it in the chain can learn. The paper suspects it here. But J
+# stops at the scores, and what learns is the query, one step further.
 
 # %% [markdown]
 # @exercise query_gradient_norm
@@ -257,7 +257,8 @@ if passed(query_gradient_norm):
 
 # %% [markdown]
 # - **Divided by √d_k:** the norm is about 0.3 at every width, in the mean and in the median.
-# - **Divided by d_k:** no row is saturated, but the factor 1/d_k makes every gradient small: {{ mean["divided by d_k"][-1]:.4f }} at 4096.
+# - **Divided by d_k:** no row is saturated, but the factor 1/d_k makes every gradient small. At 4096 the norm is
+#   {{ mean["divided by d_k"][-1]:.4f }}.
 # - **Unscaled:** the median falls to {{ median["unscaled"][-1]:.0e }}, while the mean *grows* to
 #   {{ mean["unscaled"][-1]:.1f }}. So "extremely small gradients" is half of the story: a few rows pass far too much.
 #
@@ -272,8 +273,8 @@ if passed(query_gradient_norm):
 #
 # Training begins with random w_q and w_k, the **initialization**. Each step moves them a little against the gradient of
 # the loss, and the **learning rate** sets how far. An **optimizer** is a rule for such steps. Plain **gradient
-# descent** moves by learning rate times gradient. **Adam** (Kingma and Ba 2015) first divides each gradient by its own recent
-# size, so that a factor common to all of them drops out.
+# descent** moves by learning rate times gradient. **Adam** (Kingma and Ba 2015) first divides each gradient by its own
+# recent size, so that a factor common to all of them drops out.
 #
 # We compare four starts. The fourth has no scale. Its initial w_q and w_k are smaller instead, so that its scores, too,
 # begin with a standard deviation of 1.
@@ -375,11 +376,11 @@ plain, adaptive = (
 assert max(alike) < 1.5 and min(alike) > 0.7
 
 # %% [markdown]
-# The dots are seeds, the lines their means. The folded cell above counts what held:
+# The dots are seeds, the lines their means. This is one small task; the folded cell counts what held in it:
 #
 # - **The unscaled head falls behind as it gets wider.** At d_k = 64 its loss is more than twice that of each of the
-#   other three in {{ behind; it >= 9 }} of 10 runs (five seeds, two optimizers). At d_k = 4 its mean is only {{ narrow:.1f; 1 < it < 1.8 }} times
-#   that of √d_k.
+#   other three in {{ behind; it >= 9 }} of 10 runs (five seeds, two optimizers). At d_k = 4 its mean is only
+#   {{ narrow:.1f; 1 < it < 1.8 }} times that of √d_k.
 # - **A smaller initialization does the same work.** At every width and with both optimizers its mean loss is within
 #   {{ 100 * max(abs(ratio - 1) for ratio in alike):.0f; it < 50 }} % of that of √d_k. The released code of T5 has no
 #   scale and starts with a smaller w_q (Raffel et al. 2020).
@@ -414,7 +415,7 @@ assert max(alike) < 1.5 and min(alike) > 0.7
 def softmax_gradient_norm(scores: np.ndarray) -> np.ndarray:
     """Frobenius norm of the softmax Jacobian at each row of scores.
 
-    scores: (..., n). Returns: (...). 0 where a row is decided, at most ½.
+    scores: (..., n). Returns: (...). 0 where a row is saturated, at most ½.
     """
     # region solution
     e = np.exp(scores - scores.max(axis=-1, keepdims=True))

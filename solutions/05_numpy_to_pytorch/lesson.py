@@ -93,11 +93,12 @@ figures.numpy_to_pytorch.number_graph({"a": a, "b": b, "c = a Â· b": c, "y = c Â
 # @answer
 #
 # **6**, then **12**. A gradient of 3 arrives by each of the two ways, and their sum is 6. The second run makes a new
-# product, but a is the same number, and `+=` adds the second gradient to the first.
+# product, but a is the same number, and `number.grad +=` adds the new gradient to the old one.
 #
 # @wrong
 #
-# 3 would need `=` in place of `+=`. "6 both times" expects somebody to set `grad` back to 0, and nobody does.
+# 3 would mean that the second gradient to arrive replaces the first. "6 both times" expects somebody to set `grad` back
+# to 0, and nobody does.
 
 # %% role="demo" tags=["nbval-check-output"]
 a, t = Number(3.0), torch.tensor(3.0, requires_grad=True)
