@@ -86,11 +86,11 @@ class query_gradient_norm:
         )
 
     hints = (
-        "Nudge q a little: first the scores move, then the weights. Which of the two steps do you know from `softmax_gradient_norm`?",
+        "Nudge q a little: first the scores move, then the weights. Which of the two steps is `J`?",
         "Chain rule: ∂p/∂q = (∂p/∂scores) (∂scores/∂q), an (n, n) matrix times an (n, d) one. Score j is scale · (keys[j] · q): what is "
         "its derivative with respect to q?",
-        "```python\np = softmax(scale * (keys @ q))\njacobian = np.diag(p) - np.outer(p, p)\n"
-        "by_query = jacobian @ (____ * ____)  # (n, d)\nreturn np.sqrt((by_query**2).____())\n```",
+        "```python\np = softmax(scale * (keys @ q))\nby_query = J(p) @ (____ * ____)  # (n, d)\n"
+        "return np.sqrt((by_query**2).____())\n```",
     )
 
     mistakes = {

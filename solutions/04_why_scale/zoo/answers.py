@@ -504,6 +504,9 @@ RIGHT["query_gradient_norm"] = [
         return np.array([[p[i] * ((1 if i == j else 0) - p[j]) for j in range(len(p))] for i in range(len(p))])
     return float(np.linalg.norm(scale * jac(softmax(scale * keys.dot(q))).dot(keys)))
 """,
+    """def query_gradient_norm(q, keys, scale):
+    return np.linalg.norm(J(softmax(scale * keys @ q)) @ (scale * keys))
+""",
 ]
 
 WRONG["query_gradient_norm"] = [

@@ -148,7 +148,7 @@ class SelfAttention:
         "NT19": mistake(
             patch("super().__init__()\n        ", ""),
             says="`super().__init__()` is missing, or comes after the first layer; call it first.",
-            why="`nn.Module` keeps its parameters in a register that its constructor makes. Before that no layer can be stored in it.",
+            why="`nn.Module` keeps its parameters in a list that its constructor makes. Before that no layer can be entered there.",
         ),
         "NT20": mistake(
             patch(

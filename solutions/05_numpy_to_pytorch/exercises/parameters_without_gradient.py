@@ -279,7 +279,7 @@ class parameters_without_gradient:
         "PG15": mistake(
             patch(NOTHING, "pass"),
             says="Where the whole result was cut off, `backward` raised an error; then every parameter is in the set.",
-            why="""A result that does not require grad has no record at all, and torch refuses to walk back from it. Ask
+            why="""A result that does not require grad has no graph at all, and torch refuses to walk back from it. Ask
             `output.requires_grad` first.""",
         ),
         "PG16": mistake(
