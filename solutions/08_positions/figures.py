@@ -31,7 +31,7 @@ def bag(orders: Sequence[Sequence[str]], weights: Sequence[Any]) -> None:
 
 
 def sinusoids(table: Any, products: Any) -> None:
-    """The sines and the cosines of a table of positions, and the dot products of its rows over their distance."""
+    """The sines and the cosines of a table of positions, and the dot products of its encodings over their distance."""
     table, products = _numpy(table), _numpy(products)
     fig, (sines, cosines, right) = panels(3, width=9.6, height=3.6)
     for ax, columns, title in (
@@ -52,12 +52,12 @@ def sinusoids(table: Any, products: Any) -> None:
         line = products[position, position : position + 30]
         apart = max(apart, float(np.abs(line - products[0, :30]).max()))
         right.plot(line, style, color=COLOURS[colour], label=f"from position {position}")
-    right.set(xlabel="distance", ylabel="dot product", title="Three rows, one curve")
+    right.set(xlabel="distance", ylabel="dot product", title="From anywhere, one curve")
     right.legend(frameon=False)
     show(
         fig,
         alt="Two heat maps, sines and cosines: fast stripes in the first pairs and none in the last; at position 0 all sines "
-        "are 0 and all cosines 1. Right: dot products with rows further on, from positions 0, 15, 30; equal within "
+        "are 0 and all cosines 1. Right: dot products with encodings further on, from positions 0, 15, 30; equal within "
         f"{apart:.0e}.",
     )
 
@@ -125,7 +125,7 @@ def hands(starts: Sequence[int], step: int, frequencies: Sequence[float]) -> Non
 def turned(places: Sequence[tuple[int, int]], omega: float) -> None:
     """A pair of a query and of a key as arrows, turned by their positions. places: (of the query, of the key) for each panel."""
     alpha, beta, r, t = math.radians(75), math.radians(35), 1.0, 0.85
-    fig, axes = panels(len(places), width=8.6, height=3.3)
+    fig, axes = panels(len(places), width=8.6, height=2.75)
     fig.suptitle("Turned by their positions: the angle between q and k depends on the offset alone", fontsize=11.5)
     said = []
     for ax, (p, s) in zip(axes, places, strict=True):
@@ -149,9 +149,9 @@ def turned(places: Sequence[tuple[int, int]], omega: float) -> None:
 
 
 def relative(maps: Sequence[Any]) -> None:
-    """Three maps over pairs of positions: rows of a sinusoidal table, a query and a key turned by RoPE near the start, and far from it."""
+    """Three maps over pairs of positions: sinusoidal encodings, a query and a key turned by RoPE near the start, and far from it."""
     fig, axes = panels(3, width=9.6, height=4.1)
-    titles = ("Sinusoidal rows, positions 0–7", "RoPE, positions 0–7", "RoPE, positions 100–107")
+    titles = ("Sinusoidal encodings, positions 0–7", "RoPE, positions 0–7", "RoPE, positions 100–107")
     seen = [_numpy(one) for one in maps]
     for ax, values, title, start in zip(axes, seen, titles, (0, 0, 100), strict=True):
         names = [str(start + p) for p in range(len(values))]
@@ -220,6 +220,7 @@ def beyond(accuracy: Mapping[str, Mapping[str, Any]], trained: int, guessing: Ma
     accuracy: task -> name -> the share of right answers, (seeds, positions). guessing: task -> what guessing achieves.
     """
     fig, axes = panels(len(accuracy), width=8.4, height=8, columns=1)
+    fig.suptitle("Right answers within the trained length say little about what lies beyond it", fontsize=11.5)
     clear = {"facecolor": "white", "edgecolor": "none", "pad": 1}
     said = []
     for ax, (task, curves) in zip(axes, accuracy.items(), strict=True):
@@ -244,9 +245,10 @@ def beyond(accuracy: Mapping[str, Mapping[str, Any]], trained: int, guessing: Ma
         ax.axvline(trained - 0.5, color=COLOURS["black"], linewidth=1)
         ax.text(trained - 0.8, 0.02, "trained ", ha="right", fontsize=9.5)
         ax.text(trained - 0.2, 0.02, " never trained", ha="left", fontsize=9.5)
+        ax.text(2.1, 1.03, "learned, sinusoidal, RoPE: on top of one another", color="#555555", fontsize=9.5)
         ax.axhline(guessing[task], color="#555555", linewidth=1, linestyle=(0, (2, 2)))
         ax.text(2.1, guessing[task] + 0.015, "guessing", color="#555555", fontsize=9.5)
-        ax.set(xscale="log", xlim=(2, 205), ylim=(0, 1.05), ylabel="right answers", title=task)
+        ax.set(xscale="log", xlim=(2, 205), ylim=(0, 1.12), ylabel="right answers", title=task)
         ax.set_xticks([2, 4, 8, 16, 32, 64, 128], ["2", "4", "8", "16", "32", "64", "128"])
         ax.minorticks_off()
     axes[-1].set_xlabel("position")

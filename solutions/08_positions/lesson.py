@@ -90,8 +90,8 @@ assert (found[0] - found[1]).abs().max() > 0.5
 #
 # ## Computed: the sinusoidal encoding
 #
-# The first Transformer (Vaswani et al. 2017, section 3.5) computes the row of position $p$ instead of learning it. Its
-# **sinusoidal positional encoding** fills the row with pairs of a sine and a cosine. With $i$ counting *pairs* of columns from 0:
+# The first Transformer (Vaswani et al. 2017, section 3.5) computes the vector of position $p$ instead of learning it. Its
+# **sinusoidal positional encoding** consists of pairs of a sine and a cosine. With $i$ counting *pairs* from 0:
 #
 # $$PE(p, 2i) = \sin(p\,\omega_i) \qquad PE(p, 2i+1) = \cos(p\,\omega_i) \qquad \omega_i = 10000^{-2i/d_{model}}$$
 #
@@ -121,18 +121,18 @@ for position, row in enumerate(published_positions(3, 4)):
 # %% [markdown]
 # @predict
 #
-# For d_model = 4, compute row 1 from the equation, all four numbers. (A calculator helps for sin 1 and cos 1; for small x, sin x ≈ x and
-# cos x ≈ 1 − x²/2.) Where do your numbers and the printed row differ? Which line of the code is at fault?
+# For d_model = 4, compute the encoding of position 1 from the equation, all four numbers. (A calculator helps for sin 1 and cos 1; for small x, sin x ≈ x and
+# cos x ≈ 1 − x²/2.) Where do your numbers and the printed ones differ? Which line of the code is at fault?
 #
 # @answer
 #
 # Pair 0 turns by 1 / 10000⁰ = 1: sin 1 = **0.8415**, cos 1 = **0.5403**. Pair 1 turns by 1 / 10000^(2/4) = 0.01: sin
-# 0.01 = **0.0100**, cos 0.01 = **0.99995**. The printed row has 0.0001 in column 2. In `range(0, d_model, 2)` the variable
+# 0.01 = **0.0100**, cos 0.01 = **0.99995**. Printed is 0.0001 in column 2. In `range(0, d_model, 2)` the variable
 # counts columns: 0, 2, 4, … It *is* 2i already, so `2 * i` doubles the exponent, in both lines that compute an entry.
 #
 # @wrong
 #
-# Whoever gets the printed row took one i for the other: the code counts columns, the equation counts pairs.
+# Whoever gets the printed numbers took one i for the other: the code counts columns, the equation counts pairs.
 
 # %% [markdown]
 # @exercise sinusoidal_positions
@@ -144,7 +144,7 @@ for position, row in enumerate(published_positions(3, 4)):
 
 # %% role="exercise" exercise="sinusoidal_positions"
 def sinusoidal_positions(n_positions: int, d_model: int, base: float = 10000.0) -> torch.Tensor:
-    """A row of alternating sines and cosines for each position.
+    """The encoding of each position: alternating sines and cosines.
 
     Returns: (n_positions, d_model); row p belongs to position p, counted from 0.
     Raises:  ValueError where d_model is odd.
@@ -181,13 +181,13 @@ if passed(sinusoidal_positions):
 # With the doubled exponent {{ constant["published code"] }} of 512 columns say nearly nothing, with the right one
 # {{ constant["your function"] }}: the slow hands, which are there for longer texts.
 #
-# The panel on the right shows dot products of rows. From position 0, 15 or 30, the curve over the distance is the same.
+# The panel on the right shows dot products of encodings. From position 0, 15 or 30, the curve over the distance is the same.
 # Why should that be?
 #
 # ## A step is a rotation
 #
 # The paper gives one reason for its choice of sines: "for any fixed offset k, $PE_{pos+k}$ can be represented as a linear
-# function of $PE_{pos}$" (section 3.5). So there should be *one* matrix that moves every row by k positions, from 3 to 3 + k
+# function of $PE_{pos}$" (section 3.5). So there should be *one* matrix that moves every encoding by k positions, from 3 to 3 + k
 # as well as from 4,000 to 4,000 + k. A head could hold such a matrix in its projections, and look k places back wherever
 # it is. Here are the hands of three pairs (d_model = 6, base = 30), before and after a step of three positions:
 
@@ -230,23 +230,23 @@ check(shift_matrix)
 if passed(shift_matrix) and passed(sinusoidal_positions):
     table, five_on = sinusoidal_positions(4006, 8).double(), shift_matrix(8, 5).double()
     for p in (3, 4000):
-        print(f"row {p} moved by 5, against row {p + 5}: off by {(five_on @ table[p] - table[p + 5]).abs().max():.4f}")
+        print(f"PE({p}) moved by 5, against PE({p + 5}): off by {(five_on @ table[p] - table[p + 5]).abs().max():.4f}")
     print("the transposed matrix turns back:", torch.allclose(five_on.T @ five_on, torch.eye(8).double(), atol=1e-6))
 
 # %% [markdown]
 # A step of k positions is a **rotation**: each pair of columns is turned by the angle kω of its own, and no length
 # changes.
 #
-# This explains the curves above. Two rows that are turned by the same angles keep their dot product. So those of
+# This explains the curves above. Two encodings that are turned by the same angles keep their dot product. So those of
 # positions 101 and 103 have the same dot product as those of 1 and 3. Each pair adds the cosine of the angle between its two
 # hands, and the sum is $\sum_i \cos\bigl((p - s)\,\omega_i\bigr)$: only the **offset** p − s is left. Since cos(−x) =
 # cos x, even its sign is gone. This product cannot tell before from after.
 #
 # ## RoPE: turn queries and keys
 #
-# Attention does not compare rows of this table, though. It compares $(x_p + PE_p)\,W_Q$ with $(x_s + PE_s)\,W_K$.
+# Attention does not compare these encodings, though. It compares $(x_p + PE_p)\,W_Q$ with $(x_s + PE_s)\,W_K$.
 # Multiplied out, this is a sum of four products. Only one of them involves positions alone, and even there $W_Q$ and $W_K$
-# come between the two rows. That the offset counts has to be learned.
+# come between the two encodings. That the offset counts has to be learned.
 #
 # If a step is a rotation, why not rotate the queries and keys themselves? This is **RoPE** (*rotary position embedding*, Su et al.
 # 2021, section 3.2). It adds nothing to the tokens and leaves the values alone. In every layer and every head it takes a query's
@@ -325,7 +325,7 @@ def apply_rope(x: torch.Tensor, positions: torch.Tensor, base: float = 10000.0) 
 check(apply_rope)
 
 # %% [markdown]
-# Now all pairs of positions. On the left are the dot products of rows of the sinusoidal table. In the middle RoPE turns one
+# Now all pairs of positions. On the left are the dot products of sinusoidal encodings. In the middle RoPE turns one
 # query vector and one key vector: the entry in row p and column s is the score with the query at position p and the key at
 # position s. On the right are the same two vectors a hundred positions later.
 
@@ -353,7 +353,7 @@ if passed(apply_rope) and passed(sinusoidal_positions):
 # |---|---|---|---|
 # | where it acts | added to the tokens | added to the tokens | turns q and k, in every layer |
 # | parameters | max_len · d_model | none | none |
-# | where only the offset p − s counts | nowhere | between two rows | in every score |
+# | where only the offset p − s counts | nowhere | between two encodings | in every score |
 # | whether its sign counts there | – | no, only the distance | yes |
 # | beyond the trained length | no rows | can be computed | can be computed |
 # | used by | BERT, GPT-2 | the first Transformer | LLaMA (Touvron et al. 2023) |
@@ -634,7 +634,7 @@ if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
 # - Attention without positions sees a bag of tokens: it is permutation-equivariant.
 # - A positional encoding is learned (a table of embeddings), computed and added (sinusoidal), or computed and built into the
 #   score (RoPE).
-# - In the sinusoidal encoding a step of k positions is a rotation, the same for every position. So the dot product of two rows
+# - In the sinusoidal encoding a step of k positions is a rotation, the same for every position. So the dot product of two encodings
 #   depends on their distance alone.
 # - RoPE rotates queries and keys. Positions enter its scores only through their offset p − s, whose sign counts.
 #
@@ -692,8 +692,8 @@ if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
 #
 # ## On paper
 #
-# d_model = 2, so there is one pair with frequency 1. Write the rows of positions 0, 1 and 2 with the letters s = sin 1, c = cos 1. Compute
+# d_model = 2, so there is one pair with frequency 1. Write the encodings of positions 0, 1 and 2 with the letters s = sin 1, c = cos 1. Compute
 # all dot products between them, and say which are equal and why.
 #
-# *Solution.* Row 0 = (0, 1), row 1 = (s, c), row 2 = (sin 2, cos 2). Row 0 · row 1 = c. Row 1 · row 2 = s sin 2 + c cos 2 = cos(2 − 1) = c.
-# Row 0 · row 2 = cos 2. Each row with itself gives s² + c² = 1. Equal distances give equal products: both rows are turned by one angle.
+# *Solution.* PE(0) = (0, 1), PE(1) = (s, c), PE(2) = (sin 2, cos 2). PE(0) · PE(1) = c. PE(1) · PE(2) = s sin 2 + c cos 2 = cos(2 − 1) = c.
+# PE(0) · PE(2) = cos 2. Each with itself gives 1. Equal distances give equal products: both encodings are turned by one angle.
