@@ -132,7 +132,7 @@ for position, row in enumerate(published_positions(3, 4)):
 #
 # @wrong
 #
-# Whoever gets the printed numbers took one i for the other: the code counts columns, the equation counts pairs.
+# The printed numbers come from taking one i for the other: the code counts columns, the equation counts pairs.
 
 # %% [markdown]
 # @exercise sinusoidal_positions

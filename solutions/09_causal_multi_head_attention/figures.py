@@ -1,4 +1,4 @@
-"""Figures of lesson 09, all handed their numbers: a fused projection, dropped weights, a sequence reversed, stacks."""
+"""Figures of lesson 09: the block; and, handed their numbers, a fused projection, dropped weights, a sequence reversed, stacks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from grader.figures import COLOURS, CYCLE, matrix, panels, show
 
-__all__ = ["alike", "block", "curves", "dropped", "fused", "gradients", "reverse"]
+__all__ = ["ablation", "alike", "block", "curves", "dropped", "fused", "gradients", "reverse"]
 
 
 _PALE = {"stream": "#0072B2", "norm": "#F6E7A8", "attention": "#F9CDAE", "mlp": "#BFE5D6", "edge": "#5A5A5A"}
@@ -26,9 +26,18 @@ class _Block:
     def text(self, x: float, y: float, words: str, **look: Any) -> None:
         self.ax.text(x, y, words, **{"ha": "center", "va": "center", "fontsize": 10, "zorder": 6, **look})
 
-    def arrow(self, start: tuple[float, float], end: tuple[float, float], width: float = 1.8, colour: str = _PALE["edge"]) -> None:
+    def arrow(
+        self, start: tuple[float, float], end: tuple[float, float], width: float = 1.8, colour: str = _PALE["edge"]
+    ) -> None:
         head = f"-|>,head_width={0.16 + 0.07 * width:.2f},head_length={0.3 + 0.12 * width:.2f}"
-        look = {"arrowstyle": head, "linewidth": width, "color": colour, "shrinkA": 0, "shrinkB": 0, "joinstyle": "miter"}
+        look = {
+            "arrowstyle": head,
+            "linewidth": width,
+            "color": colour,
+            "shrinkA": 0,
+            "shrinkB": 0,
+            "joinstyle": "miter",
+        }
         self.ax.annotate("", end, start, arrowprops=look, zorder=3)
 
     def box(self, y: float, height: float, name: str, what: str, colour: str) -> None:
@@ -60,14 +69,18 @@ class _Block:
     def plus(self, y: float) -> None:
         from matplotlib.patches import Circle
 
-        self.ax.add_patch(Circle((self.STREAM, y), 14, facecolor="white", edgecolor=_PALE["stream"], linewidth=2.4, zorder=5))
+        self.ax.add_patch(
+            Circle((self.STREAM, y), 14, facecolor="white", edgecolor=_PALE["stream"], linewidth=2.4, zorder=5)
+        )
         self.ax.plot([self.STREAM - 7, self.STREAM + 7], [y, y], color=_PALE["stream"], linewidth=2.4, zorder=6)
         self.ax.plot([self.STREAM, self.STREAM], [y - 7, y + 7], color=_PALE["stream"], linewidth=2.4, zorder=6)
 
     def branch(self, leaves: float, norm: float, part: float, height: float, joins: float) -> None:
         """The lines of one branch: out of the stream, up through both boxes, and back into the sum."""
         edge = _PALE["edge"]
-        self.ax.plot([self.STREAM, self.BRANCH, self.BRANCH], [leaves, leaves, norm - 30], color=edge, linewidth=1.8, zorder=2)
+        self.ax.plot(
+            [self.STREAM, self.BRANCH, self.BRANCH], [leaves, leaves, norm - 30], color=edge, linewidth=1.8, zorder=2
+        )
         self.ax.plot([self.STREAM], [leaves], "o", color=_PALE["stream"], markersize=8, zorder=5)
         self.arrow((self.BRANCH, leaves), (self.BRANCH, norm - 20))
         self.arrow((self.BRANCH, norm + 20), (self.BRANCH, part - height / 2))
@@ -98,7 +111,9 @@ def block(title: str = "The block: two branches read from the residual stream, a
     draw.arrow((draw.STREAM, 34), (draw.STREAM, 622), width=5, colour=_PALE["stream"])
     draw.text(draw.STREAM, 18, "x: a vector for each token", color=_PALE["stream"], fontweight="bold")
     draw.text(draw.STREAM, 638, "x, of the same shape, to the next block", color=_PALE["stream"], fontweight="bold")
-    draw.text(draw.STREAM - 22, 309, "residual stream", color=_PALE["stream"], fontsize=11, fontweight="bold", ha="right")
+    draw.text(
+        draw.STREAM - 22, 309, "residual stream", color=_PALE["stream"], fontsize=11, fontweight="bold", ha="right"
+    )
     for leaves, joins, height, part, name, what, colour in (
         (66, 282, 58, 208, "causal attention", "many heads side by side", "attention"),
         (336, 552, 58, 478, "feed-forward network", "(MLP) wider, GELU, narrow again", "mlp"),
@@ -110,7 +125,9 @@ def block(title: str = "The block: two branches read from the residual stream, a
         draw.plus(joins)
         middle = (leaves + joins) / 2
         for line, words in enumerate(("residual", "connection:", "x goes past", "the branch")):
-            draw.text(draw.STREAM - 22, middle + 27 - 18 * line, words, ha="right", color=_PALE["stream"], fontsize=10.5)
+            draw.text(
+                draw.STREAM - 22, middle + 27 - 18 * line, words, ha="right", color=_PALE["stream"], fontsize=10.5
+            )
         draw.text((draw.STREAM + draw.BRANCH) / 2 + 8, joins + 13, "what is added to x", fontsize=10, color="#444444")
     draw.text(draw.TOKENS, 550, "who meets whom", fontsize=11, fontweight="bold", color="#444444")
     own, past = (lambda seen, reads: seen == reads), (lambda seen, reads: seen <= reads)
@@ -187,17 +204,28 @@ def reverse(losses: Sequence[float], guess: float, weights: Any, written: str) -
     )
 
 
+_LINES = ((0, (1, 1.2)), "--", (0, (6, 1.5, 1, 1.5)), "-")
+_PAINT = ("vermillion", "orange", "green", "blue")
+
+
+def _line(ax: Any, at: int, *points: Any, **more: Any) -> None:
+    """The line of one of the four ways to stack, which looks alike in every figure."""
+    ax.plot(*points, color=COLOURS[_PAINT[at]], linestyle=_LINES[at], linewidth=2.2, **more)
+
+
 def gradients(norms: Mapping[str, Sequence[float]]) -> None:
     """The size of the gradient that each block's attention gets, by its place in the stack."""
     fig, (ax,) = panels(1, width=7.4, height=3.6)
-    for name, values in norms.items():
+    for at, (name, values) in enumerate(norms.items()):
         seen = np.where(
             np.asarray(values) < 1e-13, np.nan, values
         )  # what float32 has rounded to 0 has no place on this axis
-        ax.semilogy(range(1, len(values) + 1), seen, marker="o", markersize=3, label=name)
-    ax.set(xlabel="block, counted from the input", ylabel="norm of the gradient of qkv", ylim=(1e-12, 100))
-    ax.set_title("How much gradient reaches each block")
-    ax.legend(frameon=False)
+        _line(ax, at, range(1, len(values) + 1), seen, label=name)
+    ax.set(
+        xlabel="block, counted from the input", ylabel="norm of the gradient of qkv", yscale="log", ylim=(1e-12, 100)
+    )
+    ax.set_title("Stacked plainly, the gradient vanishes within a few blocks")
+    ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(0.02, 0.78))
     show(
         fig,
         alt="Gradient norms by block, logarithmic: "
@@ -210,12 +238,12 @@ def gradients(norms: Mapping[str, Sequence[float]]) -> None:
 
 def alike(similarity: Mapping[str, Sequence[float]]) -> None:
     """How alike the tokens of a sequence are after each block of an untrained stack. similarity: name → mean cosines, from block 0 on."""
-    fig, (ax,) = panels(1, width=7.0, height=3.3)
-    for (name, values), style, colour in zip(similarity.items(), ("-", "--", "-.", ":"), CYCLE, strict=False):
-        ax.plot(range(len(values)), values, label=name, linestyle=style, color=colour)
+    fig, (ax,) = panels(1, width=7.4, height=3.4)
+    for at, (name, values) in enumerate(similarity.items()):
+        _line(ax, at, range(len(values)), values, label=name)
     ax.set(xlabel="untrained blocks passed", ylabel="mean cosine similarity", ylim=(0, 1.08))
-    ax.set_title("Without a residual path, all tokens become one vector")
-    ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(0.2, 0.93), fontsize=8.5)
+    ax.set_title("Without a residual connection, all tokens become one vector")
+    ax.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.6))
     ends = (
         f"{name}: {values[0]:.2f} before the first block, {values[-1]:.2f} after the last"
         for name, values in similarity.items()
@@ -223,12 +251,33 @@ def alike(similarity: Mapping[str, Sequence[float]]) -> None:
     show(fig, alt="Mean cosine similarity of two tokens of a sequence: " + "; ".join(ends) + ".")
 
 
+def _smooth(values: Sequence[float]) -> np.ndarray:
+    """The mean of the last nine."""
+    return np.convolve(np.pad(values, (8, 0), mode="edge"), np.ones(9) / 9, mode="valid")
+
+
+def ablation(runs: Mapping[str, Mapping[str, Sequence[float]]], guess: float) -> None:
+    """Losses of the four ways to stack: runs: learning rate → name → loss by step. guess: what guessing costs."""
+    fig, axes = panels(len(runs), width=8.4, height=3.7)
+    fig.suptitle("Residual connections let the stack learn; normalization lets it learn faster", fontsize=11.5)
+    said = []
+    for ax, (rate, losses) in zip(axes, runs.items(), strict=True):
+        for at, (name, values) in enumerate(losses.items()):
+            _line(ax, at, range(1, len(values) + 1), _smooth(values), label=name)
+            said.append(f"{rate}, {name}: {np.mean(values[-9:]):.2f}")
+        ax.axhline(guess, color="#7A7A7A", linewidth=1)
+        ax.text(0.98 * max(ax.get_xlim()), 1.02 * guess, "guessing: ln 8", ha="right", va="bottom", color="#555555")
+        ax.set(xlabel="step", ylim=(0, 1.2 * guess), title=rate)
+    axes[0].set_ylabel("loss (nats)")
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, handlelength=3)
+    show(fig, alt=f"Losses of stacks of 24 blocks; guessing costs {guess:.2f}. At the end: {'; '.join(said)}.")
+
+
 def curves(title: str, losses: Mapping[str, Sequence[float]], level: float, of_level: str) -> None:
     """Training losses by step, each smoothed over nine steps, and a level that means something."""
     fig, (ax,) = panels(1, width=7.0, height=3.3)
     for (name, values), style, colour in zip(losses.items(), ("-", "--", "-.", ":"), CYCLE, strict=False):
-        smooth = np.convolve(np.pad(values, (8, 0), mode="edge"), np.ones(9) / 9, mode="valid")
-        ax.plot(range(1, len(values) + 1), smooth, label=name, linestyle=style, color=colour)
+        ax.plot(range(1, len(values) + 1), _smooth(values), label=name, linestyle=style, color=colour)
     ax.axhline(level, color="#7A7A7A", linestyle=":", linewidth=1)
     ax.text(len(values), 0.98 * level, of_level, ha="right", va="top", color="#555555", fontsize=9)
     ax.set(xlabel="step", ylabel="loss (nats)", ylim=(0, 1.4 * level))
