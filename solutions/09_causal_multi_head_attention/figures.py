@@ -224,8 +224,8 @@ def gradients(norms: Mapping[str, Sequence[float]]) -> None:
     ax.set(
         xlabel="block, counted from the input", ylabel="norm of the gradient of qkv", yscale="log", ylim=(1e-12, 100)
     )
-    ax.set_title("Stacked plainly, the gradient vanishes within a few blocks")
-    ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(0.02, 0.78))
+    ax.set_title("Stacked plainly, the gradient vanishes on its way back to the first block")
+    ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(0.02, 0.78), handlelength=3)
     show(
         fig,
         alt="Gradient norms by block, logarithmic: "
@@ -243,7 +243,7 @@ def alike(similarity: Mapping[str, Sequence[float]]) -> None:
         _line(ax, at, range(len(values)), values, label=name)
     ax.set(xlabel="untrained blocks passed", ylabel="mean cosine similarity", ylim=(0, 1.08))
     ax.set_title("Without a residual connection, all tokens become one vector")
-    ax.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.6))
+    ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(0.24, 0.9), handlelength=3)
     ends = (
         f"{name}: {values[0]:.2f} before the first block, {values[-1]:.2f} after the last"
         for name, values in similarity.items()
@@ -259,15 +259,17 @@ def _smooth(values: Sequence[float]) -> np.ndarray:
 def ablation(runs: Mapping[str, Mapping[str, Sequence[float]]], guess: float) -> None:
     """Losses of the four ways to stack: runs: learning rate → name → loss by step. guess: what guessing costs."""
     fig, axes = panels(len(runs), width=8.4, height=3.7)
-    fig.suptitle("Residual connections let the stack learn; normalization lets it learn faster", fontsize=11.5)
+    fig.suptitle("Residual connections let the stack learn; normalization allows a larger learning rate", fontsize=11.5)
     said = []
     for ax, (rate, losses) in zip(axes, runs.items(), strict=True):
         for at, (name, values) in enumerate(losses.items()):
             _line(ax, at, range(1, len(values) + 1), _smooth(values), label=name)
             said.append(f"{rate}, {name}: {np.mean(values[-9:]):.2f}")
         ax.axhline(guess, color="#7A7A7A", linewidth=1)
-        ax.text(0.98 * max(ax.get_xlim()), 1.02 * guess, "guessing: ln 8", ha="right", va="bottom", color="#555555")
-        ax.set(xlabel="step", ylim=(0, 1.2 * guess), title=rate)
+        stuck = ", ".join(name for name, values in losses.items() if np.mean(values[-9:]) > 0.98 * guess)
+        at_level = {"ha": "right", "va": "bottom", "color": "#555555", "fontsize": 9.5}
+        ax.text(len(values), 1.03 * guess, f"guessing costs ln 8:\n{stuck}", **at_level)
+        ax.set(xlabel="step", ylim=(0, 1.3 * guess), title=rate)
     axes[0].set_ylabel("loss (nats)")
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, handlelength=3)
     show(fig, alt=f"Losses of stacks of 24 blocks; guessing costs {guess:.2f}. At the end: {'; '.join(said)}.")

@@ -193,7 +193,7 @@ if passed(layer_norm):
 #
 # ## The feed-forward network
 #
-# Attention brings together what several tokens know. Given its weights, each of its outputs is a weighted mean of values. A
+# Attention brings together what several tokens know. For given attention weights, each output is a weighted mean of values. A
 # mean can bring *not* and *bad* into one vector. To make something else of them than their sum, the vector has to go
 # through a nonlinear function.
 #
@@ -202,8 +202,9 @@ if passed(layer_norm):
 # times its width, the second narrows it again (Vaswani et al. 2017, section 3.3).
 #
 # The nonlinear function is **GELU**: x · Φ(x), where Φ(x) is the probability that a standard normal number is below x
-# (Hendrycks and Gimpel 2016, section 2). Large numbers pass nearly unchanged (GELU(3) = 2.996), and negative ones become nearly 0
-# (GELU(−3) = −0.004).
+# (Hendrycks and Gimpel 2016, section 2). Large numbers pass nearly unchanged
+# (GELU(3) = {{ F.gelu(torch.tensor(3.0)).item():.3f; 2.9 < it < 3 }}), and very negative ones become nearly 0
+# (GELU(−3) = {{ F.gelu(torch.tensor(-3.0)).item():.3f; -0.01 < it < 0 }}).
 #
 # ## Put it together
 #
