@@ -127,7 +127,7 @@ for position, row in enumerate(published_positions(3, 4)):
 # @answer
 #
 # Pair 0 turns by 1 / 10000⁰ = 1: sin 1 = **0.8415**, cos 1 = **0.5403**. Pair 1 turns by 1 / 10000^(2/4) = 0.01: sin
-# 0.01 = **0.0100**, cos 0.01 = **0.99995**. Printed is 0.0001 in column 2. In `range(0, d_model, 2)` the variable
+# 0.01 = **0.0100**, cos 0.01 = **0.99995**. The code prints 0.0001 in column 2. In `range(0, d_model, 2)` the variable
 # counts columns: 0, 2, 4, … It *is* 2i already, so `2 * i` doubles the exponent, in both lines that compute an entry.
 #
 # @wrong
@@ -631,7 +631,7 @@ if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
 # %% [markdown]
 # ## What we keep
 #
-# - Attention without positions sees a bag of tokens: it is permutation-equivariant.
+# - Without positions and without a mask, attention sees a bag of tokens: it is permutation-equivariant.
 # - A positional encoding is learned (a table of embeddings), computed and added (sinusoidal), or computed and built into the
 #   score (RoPE).
 # - In the sinusoidal encoding a step of k positions is a rotation, the same for every position. So the dot product of two encodings
