@@ -121,8 +121,8 @@ for position, row in enumerate(published_positions(3, 4)):
 # %% [markdown]
 # @predict
 #
-# For d_model = 4, compute the encoding of position 1 from the equation, all four numbers. (A calculator helps for sin 1 and cos 1; for small x, sin x ≈ x and
-# cos x ≈ 1 − x²/2.) Where do your numbers and the printed ones differ? Which line of the code is at fault?
+# For d_model = 4, compute the encoding of position 1 from the equation, all four numbers. (A calculator helps for sin 1 and
+# cos 1; for small x, sin x ≈ x and cos x ≈ 1 − x²/2.) Where do your numbers and the printed ones differ? Which line of the code is at fault?
 #
 # @answer
 #
@@ -692,8 +692,8 @@ if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
 #
 # ## On paper
 #
-# d_model = 2, so there is one pair with frequency 1. Write the encodings of positions 0, 1 and 2 with the letters s = sin 1, c = cos 1. Compute
-# all dot products between them, and say which are equal and why.
+# d_model = 2, so there is one pair with frequency 1. Write the encodings of positions 0, 1 and 2 with the letters s = sin 1,
+# c = cos 1. Compute all dot products between them, and say which are equal and why.
 #
 # *Solution.* PE(0) = (0, 1), PE(1) = (s, c), PE(2) = (sin 2, cos 2). PE(0) · PE(1) = c. PE(1) · PE(2) = s sin 2 + c cos 2 = cos(2 − 1) = c.
 # PE(0) · PE(2) = cos 2. Each with itself gives 1. Equal distances give equal products: both encodings are turned by one angle.

@@ -65,8 +65,8 @@ figures.causal_multi_head_attention.fused()
 # A are the keys of head 0. C reads head by head, which is another order.
 
 # %% [markdown]
-# The module also has **dropout**. In every training step it sets each number to zero with probability p, and divides the others by 1 − p, so
-# that their mean stays the same (Srivastava et al. 2014, sections 4 and 10). Applied to attention weights, it now and
+# The module also has **dropout**. In every training step it sets each number to zero with probability p, and divides the others
+# by 1 − p, so that their mean stays the same (Srivastava et al. 2014, sections 4 and 10). Applied to attention weights, it now and
 # then hides the very key that a head relies on, so the model learns not to depend on a single key. Once training is
 # over, dropout has to be off.
 #
@@ -558,7 +558,8 @@ assert ends["pre-norm"] < 0.5 and ends["post-norm, 40 steps of warm-up"] < 1 < 2
 # %% [markdown]
 # The cell shows one seed. We ran five (0 to 4). Without a warm-up, pre-norm learns in all five. Post-norm is still near
 # guessing after 70 steps in four of them (2.05 to 2.08), and has just begun to learn in one (1.93). With 40 steps of warm-up it
-# learns in all five and ends at 0.1 or below. One depth and one small task prove no general rule, but the paper found the same on translation.
+# learns in all five and ends at 0.1 or below. One depth and one small task prove no general rule, but the paper found the
+# same on translation.
 
 # %% [markdown]
 # ## Further: weights from elsewhere

@@ -84,7 +84,8 @@ class shift_matrix:
             patch("return shift", "return shift.T"),
             says="The encodings were moved the wrong way, to p − offset; they should go to p + offset.",
             why="""A turn by +b and a turn by −b differ in the sign of the sine, and in which of the two sines stands above the diagonal.
-            RoPE's block is for pairs (cos, sin); the table's pairs are (sin, cos), so the minus stands in the other place.""",
+            The usual matrix of a rotation is for pairs (cos, sin); the table's pairs are (sin, cos), so the minus stands in the other
+            place.""",
         ),
         "SH2": mistake(
             patch(OTHER, "shift[even + 1, even] = angles.sin()"),

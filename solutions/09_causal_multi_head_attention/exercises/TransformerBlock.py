@@ -128,7 +128,8 @@ class TransformerBlock:
         "CM23": mistake(
             patch("x + self.mlp", "self.mlp"),
             says="The residual connection around mlp is missing: mlp(…) is returned where x + mlp(…) was asked for.",
-            why="What attention gathered survives only if the network passes it on. Where both sums are missing in a deep stack, the gradient vanishes.",
+            why="""What attention gathered survives only if the network passes it on. Where both sums are missing in a deep stack, the
+            gradient vanishes.""",
         ),
         "CM24": mistake(
             patch("self.ln2(x)", "self.ln1(x)"),
