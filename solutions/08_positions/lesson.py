@@ -122,7 +122,8 @@ for position, row in enumerate(published_positions(3, 4)):
 # @predict
 #
 # For d_model = 4, compute the encoding of position 1 from the equation, all four numbers. (A calculator helps for sin 1 and
-# cos 1; for small x, sin x ≈ x and cos x ≈ 1 − x²/2.) Where do your numbers and the printed ones differ? Which line of the code is at fault?
+# cos 1; for small x, sin x ≈ x and cos x ≈ 1 − x²/2.) Where do your numbers and the printed ones differ? Which line of the code is
+# at fault?
 #
 # @answer
 #
