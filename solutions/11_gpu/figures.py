@@ -381,7 +381,8 @@ def roofline(roofs: Mapping[str, tuple[float, float]], points: Mapping[str, Poin
     roofs: of this machine, (GFLOP/s, GB/s) by 'float32' and '16 bits'. points: by the same names the ways, each with its
     (operations a byte, GFLOP/s).
     """
-    fig, axes = panels(2, width=9.2, height=4.4)
+    fig, axes = panels(2, width=9.2, height=4.6)
+    fig.suptitle("With longer texts fused attention moves right, out from under the slope", fontsize=11)
     titles = {"float32": "float32, without TF32", "16 bits": "16 bits, on tensor cores"}
     intensity, said = np.logspace(0, 4, 200), []
     for ax, (precision, sheets) in zip(axes, _SHEETS.items(), strict=True):
@@ -536,7 +537,7 @@ def against_length(
     """
     fig, axes = panels(2, width=9.2, height=4.0)
     said = []
-    titles = ("Time: both ways approach slope 2", "Memory: slope 2 with the table, 1 without")
+    titles = ("Time: both ways approach slope 2", "Memory: slope 2 with the score matrix, 1 without")
     for ax, what, unit, curves, title in zip(
         axes, ("time", "memory"), ("milliseconds", "MiB"), (times, memory), titles, strict=True
     ):
@@ -544,20 +545,11 @@ def against_length(
         top = max(value for curve in curves.values() for value in curve.values())
         for way, curve in curves.items():
             t, values = np.array(list(curve)), np.maximum(list(curve.values()), 1e-3)
-            colour, narrow = _LOOK[way.split(",")[0]], "16 bits" in way
             slope = f": slope {slopes[what][way]:.1f}" if way in slopes[what] else ""
-            ax.loglog(
-                t,
-                values,
-                color=colour,
-                marker="s" if narrow else "o",
-                markersize=4,
-                linestyle="--" if narrow else "-",
-                label=f"{way}{slope}",
-            )
+            ax.loglog(t, values, color=_LOOK[way], marker="o", markersize=4, label=f"{way}{slope}")
             said.append(f"{what} of {way}{slope}, {values[-1]:.3g} {unit} at {t[-1]} tokens")
         for way, t in full.items():
-            ax.plot(t, 3 * top, marker="x", markersize=9, color=_LOOK[way.split(",")[0]], linestyle="")
+            ax.plot(t, 3 * top, marker="x", markersize=9, color=_LOOK[way], linestyle="")
         for t in set(full.values()):
             ax.annotate(
                 "out of memory",

@@ -10,8 +10,8 @@
 # milliseconds. The other does *more*, 75.2 billion, and takes 7.3 (Dao et al. 2022, figure 2). What did the first one
 # do all that time?
 #
-# In this lesson you find out. You count the work, predict, and measure with a stopwatch of your own. Then you run lesson
-# 09's attention in the four ways in which it is run today, on whatever device you have.
+# In this lesson you find out. You count the work, predict, and measure. Then you run lesson 09's attention in the four ways
+# in which it is run today, on whatever device you have.
 
 # %% role="given"
 import itertools
@@ -69,8 +69,8 @@ check(pick_device)
 # | | A100, H100, RTX 30 and newer | T4, RTX 20 | Apple GPU | CPU |
 # |---|---|---|---|---|
 # | precision | bfloat16 | float16: its tensor cores lack bfloat16 | float16 | float32 |
-# | fused by | flash, memory-efficient, cuDNN | memory-efficient: flash needs compute capability 8.0 | Metal | flash for CPUs |
-# | compiled, FlexAttention | by Triton | by Triton | tried | by a C++ compiler |
+# | fused kernel | flash, memory-efficient, cuDNN | memory-efficient: flash needs compute capability 8.0 | Metal | flash for CPUs |
+# | compiled, FlexAttention | by Triton | by Triton | tried | by a C++ compiler; Flex forward only |
 # | memory | peak | peak | kept for backward | kept for backward |
 # | trace | calls, kernels | calls, kernels | calls | operations |
 #
@@ -83,8 +83,8 @@ check(pick_device)
 figures.gpu.queue()
 
 # %% [markdown]
-# In the upper picture a clock that does not wait shows the launches alone. In the lower one the device sits idle, and a
-# faster GPU would change nothing.
+# In the upper picture a clock that does not wait shows the launches alone. In the lower one the device sits idle between
+# launches, and a faster GPU would change nothing.
 #
 # First calls are slower, too: libraries are loaded and kernels chosen. So a stopwatch warms up. And it takes the
 # median: one reading that another program disturbed can raise the mean by any amount, and the median hardly.
@@ -159,12 +159,12 @@ if passed(time_ms):
 #
 # @answer
 #
-# The first two are nearly the same, because the *call* takes the time there. Then memory is the limit, and time grows in
-# proportion. The left panel shows the bend.
+# The first two are nearly the same, because the *call* takes the time there. For the many numbers memory is the limit. (In
+# between, caches help.)
 #
 # @wrong
 #
-# 1 : 16 : 65,536 is the ratio of the operations. Time follows it only where they, or the bytes, are the limit.
+# 1 : 16 : 65,536 is the ratio of the operations. Time follows it only where operations or bytes are the limit.
 
 # %% role="payoff" exercise="time_ms" tags=["hide-input"]
 if passed(time_ms):
@@ -199,7 +199,7 @@ if passed(time_ms):
 #
 # ## Count before you measure
 #
-# Which of the three is attention? Count its operations, then its bytes.
+# Which of the three is attention?
 
 # %% [markdown]
 # @exercise attention_flops
@@ -323,7 +323,8 @@ ways = {
 }
 
 # %% [markdown]
-# The folded cell compares each way's result with the eager one and measures it. Compiling takes some seconds, not counted.
+# The folded cell compares each way's result with the eager one, and measures it. Compiling takes some seconds once, which are not
+# counted.
 
 # %% role="payoff" exercise="time_ms" tags=["hide-input"]
 if passed(time_ms):
@@ -353,10 +354,9 @@ figures.gpu.elsewhere()
 
 # %% [markdown]
 # The A100's fused program did more operations, since its backward pass computes the scores anew. It moved a ninth of the
-# bytes in a sixth of the time.
+# bytes, in a sixth of the time.
 #
-# Behind the fused operator stand several kernels, called **backends**. torch chooses by device, precision and shape, not always the
-# fastest.
+# Behind the fused operator stand several kernels, its **backends**. torch chooses one by device, precision and shape.
 
 # %% role="payoff" exercise="time_ms" tags=["hide-input"]
 if passed(time_ms):
@@ -371,7 +371,7 @@ if passed(time_ms):
 #
 # A **roofline** shows how fast a machine can be at each arithmetic intensity: under the slope memory is the limit, under the flat
 # part arithmetic. Each precision has its own. **Tensor cores** are units of a GPU that do nothing but small matrix
-# products, in 16 bits some ten times as fast as the ordinary units in float32. Float32 they take only rounded to **TF32**, 10 bits
+# products, in 16 bits 8 to 16 times as fast as the ordinary units in float32. Float32 they take only rounded to **TF32**, 10 bits
 # after the leading one in place of 23, and torch leaves that off unless asked.
 
 # %% role="payoff" exercise="attention_bytes" tags=["hide-input"]
@@ -390,13 +390,13 @@ if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
 
 # %% [markdown]
 # With T the fused points move out from under the slope; the eager ones hardly do. Eager is drawn at the intensity of three
-# kernels, and runs five: one reason why it lies below its roof. Stars are published rates (Dao 2023; Shah et al. 2024), gray
-# roofs NVIDIA's data sheets.
+# kernels and runs five, which is one reason why it lies below its roof. The stars are published rates (Dao 2023; Shah et al.
+# 2024), and the gray roofs come from NVIDIA's data sheets.
 #
 # ## A trace
 #
-# Does eager attention really spend its time on the score matrix? A **profiler** notes when each operation begins and ends, and its
-# **trace** can be drawn.
+# Does eager attention really spend its time on the score matrix? A **profiler** such as `torch.profiler` notes when each operation begins
+# and ends. What it noted is a **trace**, and we draw it.
 
 # %% role="demo"
 q, k, v = torch.randn(3, 1, 12, 1024, 64, device=here, dtype=precision)
@@ -510,17 +510,17 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 #
 # For each token a block does 24 · d_model² operations in projections and feed-forward network. Attention adds
 # 4 · T · d_model when eager, half of that fused. So at 2,048 tokens the eager block does
-# {{ counted(2048):.2f; round(it, 2) == 1.18 }} times the operations, and at 512 {{ counted(512):.2f; round(it, 2) == 1.05 }}. Is
-# it also about so many times as slow?
+# {{ counted(2048):.2f; round(it, 2) == 1.18 }} times the operations, and at 512 {{ counted(512):.2f; round(it, 2) == 1.05 }}. Does
+# it also take about that many times as long?
 #
 # @answer
 #
-# Slower: {{ block_ms["eager"] / block_ms["fused"]:.2f; it > counted(t_block) + 0.05 }} times the time at
+# Longer: {{ block_ms["eager"] / block_ms["fused"]:.2f; it > counted(t_block) + 0.05 }} times at
 # {{ t_block:,d; it in (512, 1024, 2048) }} tokens here. The passes over the score matrix are few operations and many bytes.
 #
 # @wrong
 #
-# Whoever said yes counted operations alone.
+# If you said yes, you counted operations alone. They decide only where arithmetic is the limit.
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention"
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
@@ -539,21 +539,8 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 #
 # ## Your model on it
 #
-# Finally lesson 10's model writes, if the checkpoint of your training is there. Models of its shape read a short and a long text.
-
-# %% [markdown]
-# @predict
-#
-# With the fused operator, how much faster does your model read its 64 tokens, and how much faster would it read 2,048?
-#
-# @answer
-#
-# {{ gains[64]:.2f; it < 1.6 }} and {{ gains[2048]:.1f; it > 1.5 }} times as fast here. At 64 tokens projections, feed-forward network and
-# calls take the time, and they stay as they are.
-#
-# @wrong
-#
-# Only attention's part grows with T², so the gain is not the same twice.
+# Finally lesson 10's model. It writes, if the checkpoint of your training is there. Then models of its shape read a short
+# and a long text.
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention" tags=["hide-input"]
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
@@ -594,6 +581,11 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
             gains[t] = spent["eager"] / spent["fused"]
             print(f"{t:4} tokens: eager {spent['eager']:.2f} ms, fused {spent['fused']:.2f} ms: {gains[t]:.2f} times as fast")
     bench.keep("model", gains)
+
+# %% [markdown]
+# With the fused operator the model reads 64 tokens {{ gains[64]:.2f; it < 1.6 }} times as fast, and 2,048 tokens
+# {{ gains[2048]:.1f; it > 1.5 }} times. In a short text the projections, the feed-forward network and the calls take the time. A faster
+# attention makes a faster model only as far as the model waits for attention.
 
 # %% [markdown]
 # ## Further: What T² looks like

@@ -143,7 +143,7 @@ class attention_bytes:
             patch(VECTORS, "t_q + t_k if fused else 2 * t_q + 2 * t_k"),
             patch(VECTORS, "t_q + 2 * t_k if fused else 2 * t_q + 2 * t_k"),
             says="Fused, a tensor was left out: q, k and v are read once, and the output is written once.",
-            why="The fused operator avoids scores and weights, and nothing else. Its inputs still come from memory, and its output goes there.",
+            why="The fused operator avoids scores and weights alone. Its inputs still come from memory, and its output goes there.",
         ),
         "BY17": mistake(
             patch(TABLE, "4 * t_q * t_k * d_head"),
@@ -152,8 +152,8 @@ class attention_bytes:
         ),
         "BY18": mistake(
             patch(TABLE, "8 * t_q * t_k"),
-            says="""Eight passes over the score matrix were counted, as for scaling and masking in kernels of their own; here there are three
-            kernels.""",
+            says="""Eight passes over the score matrix were counted, as for scaling and masking in kernels of their own; here there
+            are three kernels.""",
             why="""The task names the kernels: scores (scaled and masked in the same one), softmax, sum. Between three kernels lie two
             matrices, scores and weights.""",
         ),
