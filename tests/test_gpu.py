@@ -128,6 +128,16 @@ def test_no_point_lies_under_the_roof_of_another_precision(figures, monkeypatch)
     assert "this machine" in full.get_legend().get_texts()[0].get_text()
 
 
+def test_the_roofline_shows_the_stored_run_where_this_machine_was_not_measured(figures, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(figures, "show", lambda fig, alt: drawn.append(alt))
+    card = {"machine": "a card, compute capability 9.0", "roofs": {"float32": [5e4, 3e3], "16 bits": [7e5, 3e3]}}
+    monkeypatch.setattr(figures, "stored", lambda: [{**card, "points": {"16 bits": {"eager": [[30, 9e3], [31, 1e4]]}}}])
+    figures.roofline({"float32": (90.0, 6.0)}, {"float32": {"eager": [(10, 5), (11, 6)]}})
+    assert "16 bits: the roof of a card is 700000" in drawn[0] and "eager, stored run, in 16 bits" in drawn[0]
+    assert "float32: the roof of this machine is 90" in drawn[0] and "50000" not in drawn[0]
+
+
 def test_a_longer_step_takes_fewer_tokens(figures):
     assert [figures.tokens_for(ms, 3000) for ms in (100, 400, 900, 5000)] == [2048, 1024, 512, 512]
 

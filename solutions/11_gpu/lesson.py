@@ -389,7 +389,7 @@ if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
     bench.keep("points", points)
 
 # %% [markdown]
-# With T the fused points move out from under the slope; the eager ones hardly do. Eager is drawn at the intensity of three
+# With T the fused points move away from the slope; the eager ones stay near it. Eager is drawn at the intensity of three
 # kernels and runs five, which is one reason why it lies below its roof. The stars are published rates (Dao 2023; Shah et al.
 # 2024), and the gray roofs come from NVIDIA's data sheets.
 #
