@@ -151,7 +151,6 @@ print("rows sum to", np.round(whole.sum(axis=1), 3), "- all together", whole.sum
 # which is how lesson 06 hides keys (no slice is −∞ throughout). Write it from scratch, without `scipy.special.softmax`,
 # `torch.softmax` and the like.
 
-
 # %% role="exercise" exercise="softmax"
 def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     """Weights that sum to 1 along an axis, in the order of x.
@@ -164,7 +163,6 @@ def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     total = grown.sum(axis=axis, keepdims=True)
     return grown / total
     # endregion
-
 
 # %% role="check" exercise="softmax"
 check(softmax)
@@ -227,7 +225,6 @@ with np.errstate(invalid="ignore"):
 #
 # Temperatures go from 0.001 to 10000. You can use your own `softmax` or do without it.
 
-
 # %% role="exercise" exercise="softmax_with_temperature"
 def softmax_with_temperature(x: np.ndarray, temperature: float, axis: int = -1) -> np.ndarray:
     """Softmax of x / temperature: sharper below 1, flatter above.
@@ -243,7 +240,6 @@ def softmax_with_temperature(x: np.ndarray, temperature: float, axis: int = -1) 
     total = grown.sum(axis=axis, keepdims=True)
     return grown / total
     # endregion
-
 
 # %% role="check" exercise="softmax_with_temperature"
 check(softmax_with_temperature)
@@ -309,7 +305,6 @@ if passed(softmax_with_temperature):
 # You may use your own `softmax`. The candidates that the check tries have the mistakes of lessons 01 and 02, and some have
 # none.
 
-
 # %% role="exercise" exercise="find_failure"
 def find_failure(candidate) -> np.ndarray | None:
     """Scores (m, n) for which a function is not the softmax of each row; None where it is.
@@ -317,15 +312,8 @@ def find_failure(candidate) -> np.ndarray | None:
     candidate: takes scores (m, n), returns weights (m, n).
     """
     # region solution
-    tables = [
-        [[1.0, 2.0, 4.0]],
-        [[0.5, -2.0, 1.0], [3.0, 1.0, -1.0]],
-        [[1.0, 5.0], [2.0, 0.4], [0.0, -3.0]],
-        [[1000.0, 0.0, 999.0]],
-        [[-1000.0, -1001.0]],
-        [[0.0, 1.0], [2000.0, 2001.0]],
-        [[0.0, 0.0, 0.0, 9000.0]],
-    ]
+    tables = [[[1.0, 2.0, 4.0]], [[0.5, -2.0, 1.0], [3.0, 1.0, -1.0]], [[1.0, 5.0], [2.0, 0.4], [0.0, -3.0]],
+              [[1000.0, 0.0, 999.0]], [[-1000.0, -1001.0]], [[0.0, 1.0], [2000.0, 2001.0]], [[0.0, 0.0, 0.0, 9000.0]]]
     for table in tables:
         scores = np.array(table)
         fits = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -340,13 +328,11 @@ def find_failure(candidate) -> np.ndarray | None:
     return None
     # endregion
 
-
 # %% role="check" exercise="find_failure"
 check(find_failure)
 
 # %% role="payoff" exercise="find_failure" tags=["nbval-check-output"]
 if passed(find_failure):
-
     def hidden_slip(scores):
         fits = np.exp(scores - scores.mean(axis=1, keepdims=True))
         return fits / fits.sum(axis=1, keepdims=True)
@@ -407,7 +393,6 @@ with np.errstate(divide="ignore"):
 #
 # log_softmax([0, −10000]) is [0, −10000].
 
-
 # %% role="exercise" exercise="log_softmax"
 def log_softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     """Natural logarithms of softmax along an axis, without rounding a weight to 0 on the way.
@@ -421,7 +406,6 @@ def log_softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     logs = shifted - np.log(total)
     return logs
     # endregion
-
 
 # %% role="check" exercise="log_softmax"
 check(log_softmax)
@@ -470,7 +454,6 @@ if passed(log_softmax) and passed(softmax):
 # Your own functions of this lesson may be used. A ready-made softmax, log-sum-exp (`np.logaddexp.reduce` is one) or cross
 # entropy may not.
 
-
 # %% role="exercise" exercise="cross_entropy"
 def cross_entropy(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Minus the logarithm of the weight that each row of scores gives to its target.
@@ -482,7 +465,6 @@ def cross_entropy(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
     picked = np.take_along_axis(logs, np.expand_dims(targets, -1), axis=-1)  # (..., 1): one of each row
     return -picked[..., 0]
     # endregion
-
 
 # %% role="check" exercise="cross_entropy"
 check(cross_entropy)
@@ -558,7 +540,6 @@ for j in range(3):
 # only. The same functions are forbidden as in `cross_entropy`. Put the two terms above together into the formula for a
 # row before you write it; a finite difference is not accepted.
 
-
 # %% role="exercise" exercise="cross_entropy_gradient"
 def cross_entropy_gradient(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Gradient of the sum of all cross entropies with respect to the scores.
@@ -570,7 +551,6 @@ def cross_entropy_gradient(scores: np.ndarray, targets: np.ndarray) -> np.ndarra
     one_hot = np.eye(scores.shape[-1])[targets]
     return weights - one_hot
     # endregion
-
 
 # %% role="check" exercise="cross_entropy_gradient"
 check(cross_entropy_gradient)
@@ -638,7 +618,6 @@ for name, moved in (("first score", x + np.array([step, 0, 0])), ("all scores ",
 #
 # The two cases of the formula can be written as one difference of two matrices.
 
-
 # %% role="exercise" exercise="softmax_jacobian"
 def softmax_jacobian(p: np.ndarray) -> np.ndarray:
     """Derivatives of softmax's weights with respect to its scores.
@@ -648,7 +627,6 @@ def softmax_jacobian(p: np.ndarray) -> np.ndarray:
     # region solution
     return np.diag(p) - np.outer(p, p)
     # endregion
-
 
 # %% role="check" exercise="softmax_jacobian"
 check(softmax_jacobian)

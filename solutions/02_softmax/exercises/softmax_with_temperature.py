@@ -102,9 +102,9 @@ class softmax_with_temperature:
         ),
         "SX20": mistake(
             UNSCALED + patch(WEIGHTS, POWERS),
-            says="The weights were raised to the power 1/temperature and no longer sum to 1; divide the scores by the temperature before softmax.",
-            why="""softmax(x)^(1/τ), with τ for the temperature, has the right proportions, since (e^x)^(1/τ) = e^(x/τ). Divided by its own sum it would be right, as
-            long as nothing underflows.""",
+            says="The weights were raised to the power 1/temperature and no longer sum to 1; divide the scores before softmax.",
+            why="""softmax(x)^(1/τ), with τ for the temperature, has the right proportions, since (e^x)^(1/τ) = e^(x/τ). Divided by its
+            own sum it would be right, as long as nothing underflows.""",
         ),
         "SX21": mistake(
             patch("x / temperature", "x / np.sqrt(temperature)"),
