@@ -144,8 +144,8 @@ class find_failure:
         "Try several tables, one after another: a single row, more rows than columns and fewer, rows that differ much in size, large "
         "positive and large negative scores. For each, compute the right answer, catch what the candidate raises, compare shapes first, "
         "and remember that a comparison with NaN is always False.",
-        "```python\ntables = [np.array([[0.0, 800.0, 799.0]]), np.array([[0.0, 1.0], [-2000.0, -2001.5]]), ____]\nfor scores in tables:\n    try:\n"
-        "        out = candidate(scores.copy())\n    except ____:\n        return scores\n"
+        "```python\ntables = [np.array([[0.0, 800.0, 799.0]]), np.array([[0.0, 1.0], [-2000.0, -2001.5]]), ____]\n"
+        "for scores in tables:\n    try:\n        out = candidate(scores.copy())\n    except ____:\n        return scores\n"
         "    if out.shape != ____ or not (np.abs(out - right) <= ____).all():\n        return scores\nreturn ____\n```",
     )
 
