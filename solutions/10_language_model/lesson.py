@@ -30,7 +30,7 @@ from grader.figures import meter
 # The model gives a probability to every token that could come next. Then the true next token arrives. How good was the
 # prediction? All that counts is the probability p that the true token had received. Its cost is −ln p, which is also
 # called the **surprise**. It is 0 if the model was certain and right, and it grows without limit as p goes to 0. Its
-# unit is the **nat**, because the logarithm is the natural one.
+# unit is the **nat**, for the natural logarithm.
 
 # %% role="demo"
 figures.language_model.surprise({"a coin": 1 / 2, "a die": 1 / 6, "one of 102 characters": 1 / 102})
@@ -303,8 +303,8 @@ def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, ids: torch.Te
 check(train_step)
 
 # %% [markdown]
-# Before a long training, run a test of two seconds that finds most bugs in such loops: a model that is shown *one* batch
-# again and again must learn it by heart.
+# Before a long training, run a test of two seconds that finds most bugs: a model that is shown *one* batch again and again
+# must learn it by heart.
 
 # %% role="payoff" exercise="train_step"
 if passed(LanguageModel) and passed(train_step):
@@ -379,7 +379,7 @@ check(generate)
 if passed(LanguageModel) and passed(train_step) and passed(generate):
     draws = torch.Generator().manual_seed(12)
 
-    def batch(count=32):
+    def batch(count=16):
         starts = torch.randint(len(train) - 65, (count, 1), generator=draws)
         return train[starts + torch.arange(65)]
 
@@ -394,7 +394,7 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 # %% [markdown]
 # The next cell is folded. `held_loss` measures the loss on the held-out text, `write` lets a model go on from *If the
 # object is*, always with the same draws, and `note` prints both. The cell also times a step here, with one thread and
-# with more, takes the faster way, and sets `steps` to about a minute's worth (250 to 2,000).
+# with more, takes the faster way, and sets `steps` to about a minute's worth (400 to 2,500).
 
 # %% role="payoff" exercise="train_step" tags=["hide-input"]
 if passed(LanguageModel) and passed(train_step) and passed(generate):
@@ -410,10 +410,11 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
         return "".join(characters[number] for number in numbers[0])
 
     def note(model, losses):
-        """(step, mean loss of the last batches, held-out loss, a sample), printed and returned."""
-        noted = len(losses), sum(losses[-20:]) / len(losses[-20:]), held_loss(model), write(model, length=60)[17:].replace("\n", "↵")
-        print(f"step {noted[0]:5,d}, held-out loss {noted[2]:.2f}:  {noted[3]}")
-        return noted
+        """(step, mean loss of the last batches, held-out loss, a line with a sample); prints the line."""
+        now, sample = held_loss(model), write(model, length=60)[17:].replace("\n", "↵")
+        line = f"step {len(losses):5,d}, held-out loss {now:.2f}:  {sample}"
+        print(line)
+        return len(losses), sum(losses[-20:]) / len(losses[-20:]), now, line
 
     def seconds(threads, count=6):
         """What one step takes on so many threads: forward and backward, without the optimizer's part."""
@@ -425,7 +426,7 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 
     tried = {threads: seconds(threads) for threads in sorted({1, 2, torch.get_num_threads()})}
     torch.set_num_threads(min(tried, key=tried.get))
-    steps = min(2000, max(250, round(50 / min(tried.values()))))
+    steps = min(2500, max(400, round(50 / min(tried.values()))))
     model.zero_grad()
     print(f"{steps:,} steps of {1000 * min(tried.values()):.0f} ms on {torch.get_num_threads()} of the threads here")
 
@@ -461,8 +462,9 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 #
 # @answer
 #
-# {{ final:.2f; it < bigram - 0.3 }} nats after {{ history[-1][0]:,d; it > 100 }} steps of the course's own run: a perplexity of {{ math.exp(final):.1f; it < 9 }}. The text has words, many of them real, and the look
-# of sentences and of code. It means nothing.
+# {{ final:.2f; it < bigram - 0.2 }} nats after {{ history[-1][0]:,d; it > 100 }} steps of the course's own run: a perplexity
+# of {{ math.exp(final):.1f; it < 9 }}. After 400 steps the text has short words at best. After 2,000 it has
+# words, many of them real, and the look of sentences and code. It means nothing.
 #
 # @wrong
 #
@@ -475,6 +477,7 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
         found = torch.load(kept, weights_only=True)
         model.load_state_dict(found["model"])
         history = found["history"]
+        print(*(line for *_, line in history), sep="\n")
     else:
         history = train_on(model, steps)
         torch.save({"model": model.state_dict(), "history": history}, kept)
@@ -513,8 +516,8 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 
 # %% [markdown]
 # Embeddings, normalization and a wide feed-forward network: could these have done it alone? An **ablation** takes one
-# part out and trains again. Here zeros stand in place of what attention returns. Everything else stays as it was, and
-# both models train for 150 steps at a learning rate that does not change.
+# part out and trains again. Here zeros stand in place of what attention returns. Everything else stays as it was. Both
+# models train for 150 steps on batches of 32 windows, at a learning rate that does not change.
 
 # %% role="payoff" exercise="generate"
 if passed(LanguageModel) and passed(train_step) and passed(generate):
@@ -532,7 +535,7 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
                 block.attn = Nothing()
         optimizer = torch.optim.AdamW(other.parameters(), lr=4e-3, betas=(0.9, 0.95), weight_decay=0.01)
         for step in meter.training_steps(title, steps):
-            step.loss = train_step(Reader(other), optimizer, batch())
+            step.loss = train_step(Reader(other), optimizer, batch(32))
         return held_loss(other)
 
     without = loss_after("without attention", attention=False)
