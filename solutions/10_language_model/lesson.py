@@ -307,7 +307,7 @@ check(train_step)
 # must learn it by heart.
 
 # %% role="payoff" exercise="train_step"
-if passed(LanguageModel) and passed(train_step):
+if passed(next_token_loss) and passed(LanguageModel) and passed(train_step):
     torch.manual_seed(12)
     small = LanguageModel(len(characters), d_model=64, num_heads=4, num_layers=1, max_len=64)
     optimizer = torch.optim.AdamW(small.parameters(), lr=1e-2)
@@ -376,7 +376,7 @@ check(generate)
 # `train_step` expects logits for all 65, though. So `Reader` puts zeros in the last place, which your loss never reads.
 
 # %% role="payoff" exercise="train_step"
-if passed(LanguageModel) and passed(train_step) and passed(generate):
+if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
     draws = torch.Generator().manual_seed(12)
 
     def batch(count=16):
@@ -397,7 +397,7 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 # with more, takes the faster way, and sets `steps` to about a minute's worth (400 to 2,500).
 
 # %% role="payoff" exercise="train_step" tags=["hide-input"]
-if passed(LanguageModel) and passed(train_step) and passed(generate):
+if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
     windows = held[: len(held) // 65 * 65].view(-1, 65)
 
     @torch.no_grad()
@@ -436,7 +436,7 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 # that the model can settle.
 
 # %% role="payoff" exercise="train_step"
-if passed(LanguageModel) and passed(train_step) and passed(generate):
+if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
     def train_on(model, steps, peak=4e-3):
         """Trains a model. To end early, press the square in the toolbar: what was learned is kept."""
         optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0.01)
@@ -471,7 +471,7 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 # No model gets near 0: a reader who knows everything about a text is still surprised by what its author chose.
 
 # %% role="payoff" exercise="generate"
-if passed(LanguageModel) and passed(train_step) and passed(generate):
+if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
     kept = figures.language_model.checkpoint()
     if kept.is_file():
         found = torch.load(kept, weights_only=True)
@@ -484,7 +484,7 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
     final = history[-1][2]
 
 # %% role="payoff" exercise="generate"
-if passed(LanguageModel) and passed(train_step) and passed(generate):
+if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
     figures.language_model.learned(history, len(characters), bigram)
     print(write(model))
 
@@ -500,7 +500,7 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 # How sure should a writer be? The same model, at three temperatures:
 
 # %% role="payoff" exercise="generate"
-if passed(LanguageModel) and passed(train_step) and passed(generate):
+if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
     for temperature in (0, 0.7, 1.5):
         print(f"--- temperature {temperature}\n{write(model, temperature, 160)}\n")
 
@@ -520,7 +520,7 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
 # models train for 150 steps on batches of 32 windows, at a learning rate that does not change.
 
 # %% role="payoff" exercise="generate"
-if passed(LanguageModel) and passed(train_step) and passed(generate):
+if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
     class Nothing(nn.Module):
         """In place of attention: adds nothing to any token."""
 
@@ -541,7 +541,7 @@ if passed(LanguageModel) and passed(train_step) and passed(generate):
     without = loss_after("without attention", attention=False)
 
 # %% role="payoff" exercise="generate"
-if passed(LanguageModel) and passed(train_step) and passed(generate):
+if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
     same = loss_after("with attention", attention=True)
     print(f"held-out loss: with attention {same:.2f}, without {without:.2f}, counting pairs {bigram:.2f}")
 
