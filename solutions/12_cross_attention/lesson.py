@@ -436,7 +436,7 @@ if passed(additive_attention):
 # The Transformer keeps the idea and drops the rest (Vaswani et al. 2017). Keys and values get projections of their own. All
 # queries ask at once. And the recurrent networks are gone, which is what the title "Attention is all you need" is about. In
 # code, cross-attention is lesson 07's module with two inputs: `attention(decoder, encoder, encoder)`. The output is as long
-# as the decoder's sequence; the weights are a table of T_q rows and T_k columns. No causal mask is needed there, since the
+# as the decoder's sequence; the weights form a (T_q, T_k) matrix. No causal mask is needed there, since the
 # whole source may be seen. The decoder's own self-attention still has one.
 
 # %% [markdown]
@@ -488,7 +488,7 @@ if passed(additive_attention):
 # For the year it looks at the end of the text, and then it goes back for month and day. While it writes the last digit of
 # the year, its largest weight is {{ largest[3]:.0%; it > 0.7 }} on average; while it writes the first hyphen, for which it needs
 # nothing from the text, only {{ largest[4]:.0%; it < 0.8 }}. The weights of softmax always sum to 1, so they go somewhere even then.
-# Where that is, is a matter of chance: with three seeds, 61%, 47% and 7% of the hyphen's weight lay on the padding of short
+# Where is a matter of chance: with five seeds, between 3% and 61% of the hyphen's weight lay on the padding of short
 # dates. Large language models put such weight mostly on the first token of the text, an **attention sink** (Xiao et al.
 # 2024).
 #
@@ -515,8 +515,8 @@ if passed(additive_attention):
 # %% [markdown]
 # Without its tanh the trained translator gets {{ scored["tanh removed afterwards"]:,; it < 200 }} dates right, because it had learned
 # to rely on weights that change from step to step. Trained without tanh, its weights are the same at every step: one
-# vector again. A date is short, and one vector can carry it. With three seeds, 80% to 88% of the dates came out right without
-# tanh, and 96% to 98% without any attention. So a good result does not show that attention did the work. To see whether
+# vector again. A date is short, and one vector can carry it. With five seeds, 82% to 88% of the dates came out right without
+# tanh, and 94% to 98% without any attention. So a good result does not show that attention did the work. To see whether
 # it does something, change the query: the weights have to change with it.
 
 # %% [markdown]
