@@ -515,7 +515,7 @@ if passed(additive_attention):
 # %% [markdown]
 # Without its tanh the trained translator gets {{ scored["tanh removed afterwards"]:,; it < 200 }} dates right, because it had learned
 # to rely on weights that change from step to step. Trained without tanh, its weights are the same at every step: one
-# vector again. A date is short, and one vector can carry it. with five seeds, 83% to 88% of the dates came out right without
+# vector again. A date is short, and one vector can carry it. With five seeds, 83% to 88% of the dates came out right without
 # tanh, and 94% to 98% without any attention. So a good result does not show that attention did the work. To see whether
 # it does something, change the query: the weights have to change with it.
 
