@@ -603,8 +603,8 @@ assert total == 124_439_808
 #
 # ## Cut for 60 minutes
 #
-# Give `LanguageModel` (show the solution) and leave out "What attention is worth". Bigram, loss, step and the minute of training
-# stay. Start the training cell before you explain `generate`.
+# Give `LanguageModel` and `generate` (show the solutions). Bigram, loss, step and the minute of training stay. Start the training
+# cell before you explain how a model writes.
 #
 # ## Cut for 90 minutes
 #
