@@ -43,11 +43,11 @@ HOME_MADE = {  # what stood for a standard term, and the term
     r"tables? of scores": "score matrix",
     r"heads of keys": "KV heads",
     r"undivided": "unscaled",
-    r"wires?|wired": "projection",
+    r"wires": "projection",
     r"witness(es)?": "control, test",
     r"instruments?": "measurement",
     r"∂[A-Z]\b(?!/)(?<!/∂[A-Z])": "dX",
-    r"million numbers": "million parameters",
+    r"\d+ million numbers": "million parameters",
 }
 
 
