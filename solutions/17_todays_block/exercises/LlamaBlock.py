@@ -87,12 +87,12 @@ class LlamaBlock:
                 reading=readings.block,
             )
 
-        yield case("small", "three tokens, two heads of two numbers, one head of keys", 1, 3, 4, 2, 1, 6)
+        yield case("small", "three tokens, two heads of two numbers, one KV head", 1, 3, 4, 2, 1, 6)
         yield case("sizes", "all sizes different, four heads in two groups", 3, 5, 8, 4, 2, 11, grad=True)
         yield case("seen-again", "the same sizes, new numbers", 3, 5, 8, 4, 2, 11, grad=True)
         yield case("base", "base=30, in training mode", 2, 7, 12, 3, 1, 10, 30.0, mode="train")
         yield case("eps", "eps=0.5 by name", 2, 4, 12, 6, 2, 9, eps=0.5, grad=True)
-        yield case("eps-again", "eps=2 by name, four heads of keys", 1, 3, 8, 4, 4, 6, eps=2.0)
+        yield case("eps-again", "eps=2 by name, four KV heads", 1, 3, 8, 4, 4, 6, eps=2.0)
         yield case("eps-third", "base=50, eps=0.8", 2, 3, 6, 1, 1, 5, 50.0, 0.8)
         yield case(
             "quiet", "numbers of a few thousandths, base=100, eps=0.0001", 2, 6, 8, 2, 1, 5, 100.0, 1e-4, spread=3e-3
@@ -107,7 +107,7 @@ class LlamaBlock:
         yield after_others(rng, used, (1, 3, 8), (2, 4, 8))
         for sizes, says in (
             ((10, 4, 2, 8), "4 heads do not divide d_model 10"),
-            ((16, 4, 3, 8), "3 heads of keys do not divide 4 heads"),
+            ((16, 4, 3, 8), "3 KV heads do not divide 4 heads"),
             ((12, 4, 2, 8), "heads of 3 numbers"),
         ):
             yield Case(
@@ -183,7 +183,7 @@ class LlamaBlock:
             patch(ATTENTION, "GroupedQuerySelfAttention(d_model, num_heads, num_heads, base)"),
             patch(ATTENTION, "GroupedQuerySelfAttention(d_model, num_kv_heads, num_kv_heads, base)"),
             says="num_heads and num_kv_heads do not reach attention as they were given.",
-            why="""The first counts heads of queries, the second heads of keys and values. The shapes of w_k and w_v tell them apart
+            why="""The first counts query heads, the second KV heads. The shapes of w_k and w_v tell them apart
             when weights are loaded.""",
         ),
         "TB70": mistake(

@@ -27,7 +27,7 @@ def gated(instead: str):
     kind="class", points=2, minutes=8, difficulty=1, container="tensor", parts=("output",), forbids=("tampering",)
 )
 class SwiGLU:
-    """Write the gated network: down(silu(gate(x)) · up(x))."""
+    """Write the gated feed-forward network of today's blocks."""
 
     def cases(rng):
         def case(
