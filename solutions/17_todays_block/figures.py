@@ -1,4 +1,4 @@
-"""Figures of lesson 17: three blocks side by side, gates, the order of rows, and what a real model says next. All are handed their numbers."""
+"""Figures of lesson 17: three blocks, gates, the order of rows, and what a real model says next. All are handed their numbers."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ def blocks() -> None:
             ax.text(middle, height + 4, part, ha="center", va="center", fontsize=9, zorder=4)
     show(
         fig,
-        alt="Three blocks, read upwards. 2017: attention, sum, LayerNorm, ReLU feed-forward network, sum, LayerNorm. GPT-2: LayerNorm, attention, "
-        "sum, LayerNorm, GELU feed-forward network, sum. Llama 3: RMSNorm, attention with grouped queries and RoPE, sum, RMSNorm, "
+        alt="Three blocks, read upwards. 2017: attention, sum, LayerNorm, ReLU feed-forward network, sum, LayerNorm. GPT-2: "
+        "LayerNorm, attention, sum, LayerNorm, GELU feed-forward network, sum. Llama 3: RMSNorm, attention with grouped queries and RoPE, sum, RMSNorm, "
         "SwiGLU feed-forward network, sum. In the last two a path leads past both branches without any normalization on it.",
     )
 

@@ -370,7 +370,7 @@ if passed(LlamaBlock) and smol:
 #
 # @wrong
 #
-# Whoever said nearly 1 took knowing the capital for knowing the next word: many true sentences begin like this.
+# Nearly 1 would be right for knowing the capital; knowing the next word is harder: many true sentences begin like this.
 
 # %% role="payoff" exercise="LlamaBlock" tags=["hide-input"]
 if passed(LlamaBlock) and smol:

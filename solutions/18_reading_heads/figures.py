@@ -263,7 +263,7 @@ def chain() -> None:
     ax.set_title("Two heads, one after the other: a note, and a search for that note")
     show(
         fig,
-        alt="Tokens cold, window, paper, …, cold in three rows. In layer 16 an arrow goes from cold to window: 16.0 copies the token "
+        alt="Tokens cold, window, paper, …, cold in three rows. In layer 16 an arrow goes from cold to window: 16.0 notes the token "
         "before. In layer 17 an arrow goes from window to the second cold: 17.4 finds the token that stands after cold, and "
         "the model goes on with window.",
     )
@@ -393,7 +393,7 @@ def needed(losses: Mapping[tuple[int, int], float], with_mean: Mapping[tuple[int
     ax.set(
         xlabel="head that is taken away (block.head)",
         ylabel="held-out loss (nats)",
-        title="What the small model loses without each of its heads",
+        title=f"Of {len(names)} heads, {names[int(np.argmax(list(losses.values())))]} is missed most",
     )
     said = ", ".join(f"{name} {a:.2f} or {b:.2f}" for name, a, b in zip(names, losses.values(), with_mean.values()))
     show(fig, alt=f"Held-out loss where a head adds nothing, or its mean: {said}; the whole model {whole:.2f}.")
@@ -408,13 +408,13 @@ def exchanged(words: Sequence[str], rows: Any, asks: int, places: tuple[int, int
     names = [_seen(word) for word in words]
     fig, axes = panels(2, width=9.6, height=3.3)
     a, b = (names[place] for place in places)
-    titles = (f"As it is: it looks at “{a}”", f"Notes of “{a}” and “{b}” exchanged: at “{b}”")
+    titles = (f"As it is: it looks at “{a}”", f"After the exchange: at “{b}”")
     for ax, values, title in zip(axes, rows, titles, strict=True):
         colours = [COLOURS["vermillion" if at in places else "sky"] for at in range(len(names))]
         ax.bar(range(len(names)), values, color=colours, width=0.7)
         ax.set_xticks(range(len(names)), names, rotation=45, ha="right")
         ax.grid(False, axis="x")
-        ax.set(ylim=(0, 1), title=title)
+        ax.set(ylim=(0, 1.1), title=title)
         for at in places:
             ax.text(at, values[at] + 0.02, f"{values[at]:.2f}", ha="center", fontsize=9)
     axes[0].set_ylabel(f"weight of 17.4 from the second “{names[asks]}”")

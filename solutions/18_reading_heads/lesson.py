@@ -508,8 +508,8 @@ if passed(loss_without_head):
 
 # %% [markdown]
 # Here the loss rises from {{ all_there:.2f; it < needed[worst] }} to {{ needed[worst]:.2f; it == max(needed.values()) }} nats
-# without head {{ worst[0] }}.{{ worst[1] }}, and to {{ with_its_mean[worst]:.2f; it > all_there }} with its mean in its place. Most heads can be
-# removed at a small cost, as Michel et al. (2019) found for far larger models. (A small cost does not prove an idle head:
+# without head {{ worst[0] }}.{{ worst[1] }}, and to {{ with_its_mean[worst]:.2f; it > all_there }} with its mean in its place.
+# Most heads can be removed at a small cost, as Michel et al. (2019) found for far larger models. (A small cost does not prove an idle head:
 # other heads can step in; McGrath et al. 2023.)
 #
 # ## What a head adds
@@ -693,8 +693,8 @@ five = [trained_at_ten(seed) for seed in range(1, 6)]
 #
 # @wrong
 #
-# Whoever said that it works for every period took a high score as proof of the mechanism that the score is named after. A
-# test at one fixed period cannot tell the two apart.
+# A yes takes the high score as proof of the mechanism that the score is named after. A test at one fixed period cannot tell
+# the two apart.
 
 # %% role="demo" tags=["hide-input"]
 if passed(induction_score):

@@ -346,7 +346,7 @@ class GroupedQuerySelfAttention:
                 HEADS,
                 HEADS + "\n        k, v = (k[:, :1], v[:, :1])",
             ),
-            says="All query heads read key-value head 0; the other ones are never used.",
+            says="All query heads read KV head 0; the other ones are never used.",
             why="""That is multi-query attention (Shazeer 2019) on the weights of another model. Where num_kv_heads is 1 it is right.""",
         ),
     }

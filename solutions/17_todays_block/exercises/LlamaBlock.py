@@ -133,17 +133,17 @@ class LlamaBlock:
         "TB61": mistake(
             patch(ATTEND, "x = self.attn_norm(x + self.attn(x))", THINK, "return self.mlp_norm(x + self.mlp(x))"),
             says="The normalization was applied after the sum (post-norm); it should be applied to what goes into each branch.",
-            why="""Post-norm is the order of 2017. Since GPT-2 nearly all models normalize the branch's input, and the residual path
+            why="""Post-norm is the order of 2017. Since GPT-2 nearly all models normalize the branch's input, and the residual stream
             stays free (Xiong et al. 2020).""",
         ),
         "TB62": mistake(
             patch("x + self.attn", "self.attn"),
-            says="The residual path around attention is missing.",
+            says="The residual connection around attention is missing.",
             why="""Without the sum a token keeps only what it gathered from others.""",
         ),
         "TB63": mistake(
             patch("x + self.mlp", "self.mlp"),
-            says="The residual path around mlp is missing.",
+            says="The residual connection around mlp is missing.",
             why="""What attention gathered survives only if the network passes it on, and 30 blocks later nothing is left of it.""",
         ),
         "TB64": mistake(
@@ -205,8 +205,8 @@ class LlamaBlock:
             ),
             patch(ATTEND, "x = self.attn_norm(x)\n        x = x + self.attn(x)"),
             patch(THINK, "x = self.mlp_norm(x)\n        return x + self.mlp(x)"),
-            says="The residual path carries the normalized x; it should carry x itself.",
-            why="""Overwriting x with its normalization puts the normalization on the residual path, which should be free of it.""",
+            says="The residual stream carries the normalized x; it should carry x itself.",
+            why="""Overwriting x with its normalization puts the normalization on the residual stream, which should be free of it.""",
         ),
         "TB73": mistake(
             patch("x = x + self.attn", "h = x + self.attn", "self.mlp_norm(x)", "self.mlp_norm(h)"),
