@@ -157,7 +157,7 @@ def timeline(steps: Mapping[str, Sequence[float]], prompt: int) -> None:
         if cached:
             ax.text((ends[0] + ends[-1]) / 2, row + 0.28, "decode: one token a call", color=COLOURS["blue"], **middle)
         else:
-            words = f"reads everything again for each token; token {len(times)} comes after {ends[-1]:,.0f} ms"
+            words = f"reads everything again each time; token {len(times)} after {ends[-1]:,.0f} ms"
             ax.text(1.05 * ends[0], row + 0.28, words, color="#8A5A00", va="top", fontsize=9.5)
         said.append(f"{name}: token 1 after {ends[0]:.1f} ms, token {len(times)} after {ends[-1]:.0f} ms")
     ax.set_yticks(range(len(steps)), list(steps))

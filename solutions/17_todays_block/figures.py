@@ -99,8 +99,8 @@ def blocks() -> None:
     show(
         fig,
         alt="Three blocks, read upwards. 2017: attention, sum, LayerNorm, ReLU feed-forward network, sum, LayerNorm. GPT-2: "
-        "LayerNorm, attention, sum, LayerNorm, GELU feed-forward network, sum. Llama 3: RMSNorm, attention with grouped queries and RoPE, sum, RMSNorm, "
-        "SwiGLU feed-forward network, sum. In the last two a path leads past both branches without any normalization on it.",
+        "LayerNorm, attention, sum, LayerNorm, GELU feed-forward network, sum. Llama 3: RMSNorm, attention with "
+        "grouped queries and RoPE, sum, RMSNorm, SwiGLU feed-forward network, sum. In the last two a path leads past both branches without any normalization on it.",
     )
 
 
