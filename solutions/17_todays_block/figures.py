@@ -100,7 +100,8 @@ def blocks() -> None:
         fig,
         alt="Three blocks, read upwards. 2017: attention, sum, LayerNorm, ReLU feed-forward network, sum, LayerNorm. GPT-2: "
         "LayerNorm, attention, sum, LayerNorm, GELU feed-forward network, sum. Llama 3: RMSNorm, attention with "
-        "grouped queries and RoPE, sum, RMSNorm, SwiGLU feed-forward network, sum. In the last two a path leads past both branches without any normalization on it.",
+        "grouped queries and RoPE, sum, RMSNorm, SwiGLU feed-forward network, sum. In the last two "
+        "a path leads past both branches without any normalization on it.",
     )
 
 

@@ -200,7 +200,7 @@ if passed(previous_token_score):
 # A head that looks back shows a diagonal line below the main one. Which head takes this role differs from training to
 # training. Now the real model, on a longer text.
 
-# %% role="demo" tags=["hide-input"]
+# %% role="demo" tags=["hide-input", "nbval-check-output"]
 SENTENCES = ("The animal didn't cross the street because it was too tired",
              "The animal didn't cross the street because it was too wide",
              "The cat sat on the mat because it was comfortable")
@@ -214,6 +214,7 @@ def all_maps():
 
 found = measured("maps", all_maps)
 maps_of = {text: (list(found[f"tokens {i}"]), found[f"weights {i}"]) for i, text in enumerate(SENTENCES)}
+print("layers, heads, tokens, tokens:", *(weights.shape for _, weights in maps_of.values()))
 
 # %% role="payoff" exercise="previous_token_score"
 if passed(previous_token_score):
@@ -507,10 +508,11 @@ if passed(loss_without_head):
     worst = max(needed, key=needed.get)
 
 # %% [markdown]
-# Here the loss rises from {{ all_there:.2f; it < needed[worst] }} to {{ needed[worst]:.2f; it == max(needed.values()) }} nats
-# without head {{ worst[0] }}.{{ worst[1] }}, and to {{ with_its_mean[worst]:.2f; it > all_there }} with its mean in its place.
-# Most heads can be removed at a small cost, as Michel et al. (2019) found for far larger models. (A small cost does not prove an idle head:
-# other heads can step in; McGrath et al. 2023.)
+# In the course's copy the loss rises from {{ all_there:.2f; it < needed[worst] }} to
+# {{ needed[worst]:.2f; it == max(needed.values()) }} nats without head {{ worst[0] }}.{{ worst[1] }}, and to
+# {{ with_its_mean[worst]:.2f; it > all_there }} with its mean in its place. Most heads can be removed at a small cost, as Michel
+# et al. (2019) found for far larger models. (A small cost does not prove an idle head: other heads can step in; McGrath et al.
+# 2023.)
 #
 # ## What a head adds
 #
@@ -714,9 +716,8 @@ if passed(induction_score):
 # For those who have seen heat maps made by *attention rollout*: how it is computed, and what it says where we know the answer.
 
 # %% [markdown]
-# Abnar and Zuidema (2020)
-# multiply the layers together: where token 5 of one layer reads token 3 of the layer below, and that token 3 has read
-# token 0, token 0 has a share in token 5. They let the residual stream, on which a token stays what it is, count for half
+# Abnar and Zuidema (2020) multiply the layers together. Where token 5 of one layer reads token 3 of the layer below, and that
+# token 3 has read token 0, token 0 has a share in token 5. They let the residual stream, on which a token stays what it is, count for half
 # of each layer. By hand, with two tokens and one head: layer 0 has the rows (1, 0) and (1, 0), layer 1 has the rows
 # (1, 0) and (½, ½). Half of each, plus half of the identity, gives A₀ and A₁:
 #
