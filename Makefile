@@ -18,7 +18,7 @@ UV_TORCH = $(BIN)/python -m uv pip install --torch-backend $(TORCH) -c constrain
 TERMINAL := --ServerApp.terminado_settings="shell_command=['$(or $(shell echo $$SHELL),/bin/sh)']"
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# as in a container, where there is no one else
 
-.PHONY: help lab test grade watch progress reset update doctor model build audit site lint bench fuzz clean
+.PHONY: help lab test grade watch progress reset update doctor model build audit site lint bench gpu fuzz clean
 .DEFAULT_GOAL := help
 
 help:
@@ -36,6 +36,7 @@ help:
 	@echo "make site    make the website of the course, in build/site"
 	@echo "make lint    check the style and the types of the code"
 	@echo "make bench   measure the grader"
+	@echo "make gpu     run lesson 11 and its checks on this computer's GPU, and store what it measured"
 	@echo "make fuzz SECONDS=600   try the parsers of strangers' files on random input, each for so many seconds"
 	@echo "make clean   remove the environment and all that tests left"
 
@@ -94,6 +95,13 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.lab
 	$(BIN)/python benchmarks/check.py
+
+# Nothing is set up where there is no GPU to run on: the drivers' own programs tell, and then torch.
+gpu:
+	@command -v nvidia-smi >/dev/null || command -v rocm-smi >/dev/null || [ "$$(uname -sm)" = "Darwin arm64" ] || \
+	  { echo "There is no GPU on this computer that torch could use, so nothing was run and nothing was changed."; exit 2; }
+	@$(MAKE) --no-print-directory $(VENV)/.lab
+	@$(BIN)/python -m tests.gpu
 
 # Other inputs each day; a failure tells its input's number, and FROM=NUMBER SECONDS=1 begins with that one.
 fuzz: SECONDS := 600

@@ -224,15 +224,25 @@ def test_the_palette_is_okabe_and_itos():
 
 def test_lesson_00_shows_where_the_hard_answer_jumps(capsys):
     degrees = np.linspace(0, 90, 181)
-    figures.start_here.turning_query(
-        degrees, np.where(degrees < 45, 1.0, 3.0), 1 + degrees / 60, {1.0: "left", 3.0: "right"}
-    )
-    assert "left (1 g) from 0.0 degrees, then right (3 g) from 45.0 degrees" in capsys.readouterr().out
-    figures.start_here.keys_in_the_plane(np.array([[2.0, 0.0], [0.0, 2.0]]), ["left", "right"], np.array([1.0, 0.5]))
-    assert "left at (2, 0) with dot product 2.00, right at (0, 2) with dot product 1.00" in capsys.readouterr().out
+    figures.start_here.turning_query(degrees, np.where(degrees < 45, 1.0, 0.0), 1 - degrees / 90)
+    assert "The hard look-up jumps from 1 to 0 at 45.0 degrees" in capsys.readouterr().out
     asked = np.array([20.0, 21.0, 22.0])
-    figures.start_here.stopping(asked, asked * 3, asked, np.array([32.0, 32.0, 66.0]), np.array([50.0, 59.0, 66.0]))
-    assert "At 21 miles per hour the hard one says 32 feet, the soft one 59" in capsys.readouterr().out
+    hard, soft, line = np.array([32.0, 32.0, 66.0]), np.array([50.0, 59.0, 66.0]), np.array([60.0, 65.0, 70.0])
+    figures.start_here.stopping(asked, asked * 3, asked, hard, soft, line)
+    assert "the staircase says 32 feet, the blend 59, the line 65" in capsys.readouterr().out
+
+
+def test_lesson_00_opens_with_four_positions_of_the_query_until_the_slider_moves(monkeypatch):
+    followed = []
+    monkeypatch.setattr(figures.start_here, "follow", lambda draw, slider: followed.extend((draw, slider)))
+    figures.start_here.moving_query()
+    draw, slider = followed
+    assert (slider.min, slider.max) == (0, 90)
+    strip = draw(slider.value).alt
+    assert strip.count("With the query turned by") == 4
+    assert "turned by 0 degrees" in strip and "the answer is 90% animal and 10% street" in strip
+    assert draw(45).alt.count("With the query turned by") == 1
+    assert "50% animal and 50% street" in draw(45).alt and "10% animal and 90% street" in draw(90).alt
 
 
 def test_lesson_01_describes_what_it_draws(capsys):
@@ -244,17 +254,13 @@ def test_lesson_01_describes_what_it_draws(capsys):
     figures.three_tokens.scores_map(q @ k.T, names)
     figures.three_tokens.whole_step(q, k, v, weights, weights @ v, names)
     figures.three_tokens.impossible_outputs(v, (weights @ v)[0], [[5.3, 4.2]])
-    figures.three_tokens.scale_sweep(
-        np.array([0.5, 1.0, 2.0]), np.array([[5.0, 7.0], [5.0, 6.0], [5.0, 5.5]]), names, 2
-    )
     figures.three_tokens.longer_query(
         k, q[0], np.array([0.0, 1.0, 2.0]), np.array([[0.5, 0.5], [0.4, 0.6], [0.2, 0.8]]), target=1
     )
     said = capsys.readouterr().out
     assert "it has the dot products 1 with cat, 0 with it" in said
-    assert "Weights: 0.5, 0.5; 0.6698, 0.3302." in said
+    assert "Weights, a row for each query: 0.5, 0.5; 0.6698, 0.3302." in said
     assert "The printed results 5.3, 4.2 lie below it" in said
-    assert "cat from 5.00 to 5.00" in said
     assert (
         "0, where each key has 0.50, to its full length, where key 1 has 0.60, and to twice that, where it has 0.80"
         in said
@@ -285,6 +291,15 @@ def test_the_machine_draws_what_its_own_vectors_give(monkeypatch):
     assert all(f"{number:.1f}" in written for number in scores) and all(
         f"{number:.2f}" in written for number in weights
     )
+
+
+def test_the_machine_draws_a_lessons_own_table_with_its_numbers(monkeypatch):
+    keys, values = np.array([[1.0, 1.0], [1.0, 0.0]]), np.array([[10.0, 0.0], [0.0, 10.0]])
+    table = figures.machine.Table(("cat", "it"), "it", np.array([2.0, 3.0]), keys, values)
+    ax, alt = drawn_machine(monkeypatch, lit=figures.machine.PARTS, table=table, scaled=False)
+    written = [text.get_text() for text in ax.texts]
+    assert {"2", "3", "10", "5.0", "2.0", "the table's numbers"} <= set(written)  # 5 = 2 · 1 + 3 · 1
+    assert "with the numbers of the table" in alt and "cat 5.0 and 0.89, it 2.0 and 0.11" in alt
 
 
 def test_the_machine_shows_plain_dot_products_where_the_scale_is_still_to_come(monkeypatch):

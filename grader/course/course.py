@@ -176,7 +176,7 @@ class Course:
     def further(self, lesson: str) -> frozenset[str]:
         """The exercises of a lesson that are under a heading '## Further: …'; the others are its core."""
         numbers = prose.further(self.cells(lesson))
-        return frozenset(cell.exercise for cell in self.cells(lesson) if cell.exercise and cell.number in numbers)
+        return frozenset(_exercises_in([cell for cell in self.cells(lesson) if cell.number in numbers]))
 
     def core_exercises(self) -> tuple[str, ...]:
         """Every exercise that is of some lesson's core, in the course's order."""
@@ -199,8 +199,9 @@ class Course:
         raise InputError(f"there is no exercise {name[:200]!r}; {advice}")
 
     def next_exercise(self, exercise: str) -> str | None:
-        """The exercise after this one in the course, None after the last."""
-        names = self.exercise_names()
+        """The exercise after this one in the course, None after the last. After one of the core, the next of the core."""
+        core = set(self.core_exercises())
+        names = [one for one in self.exercise_names() if exercise not in core or one in core]
         at = names.index(exercise) + 1
         return names[at] if at < len(names) else None
 

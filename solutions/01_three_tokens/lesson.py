@@ -3,70 +3,75 @@
 #
 # **An article computes attention for three tokens twice, and prints two different results for the first. Which one is right?**
 #
-# **Before this lesson:** lesson 00, the product of two matrices (`@` in NumPy), and what `keepdims=True` does.
+# **Before this lesson:** lesson 00, and the product of two matrices (`@` in NumPy).
 #
-# The article is *Unveiling the math behind modern NLP models*. It has a small table of queries, keys and values, and walks
-# through it twice. The first time it gives the first token the weights [0.42, 0.42, 0.16] and the output [5.3, 4.2], the
-# second time [0.4, 0.4, 0.2] and [5, 4]. The table is small enough for pencil and paper. We compute every number by
-# hand, then with loops, then in one line of NumPy. By the end you can say which of the printed numbers are wrong, and
-# prove it without a computer.
+# The article (Shaikh, [*Transformers and Attention Mechanisms: Unveiling the Math Behind Modern NLP
+# Models*](https://learn.mathnai.com/module/core/math/transformers-attention-mechanisms)) walks through a small table of
+# queries, keys and values twice. The first time, the first token gets the weights [0.42, 0.42, 0.16] and the output
+# [5.3, 4.2]; the second time, [0.4, 0.4, 0.2] and [5, 4].
+#
+# The table is small enough for pencil and paper. You turn each step into a line of NumPy, and by the end you can say which
+# of the printed numbers are wrong, and prove it without a computer.
 
-# %% role="given"
+# %% role="given" tags=["hide-input"]
 import math
 
 import numpy as np
 
 from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
+# %% role="given"
 tokens = ["animal", "street", "it"]
-Q = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])  # what each token asks for: a thing, something tired
-K = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])  # what each token is: a thing, something tired
-V = np.array([[10.0, 0.0], [0.0, 10.0], [5.0, 5.0]])  # what each token says: of the animal, of the street
+Q = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])  # what each token asks for
+K = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])  # what each token can be found by
+V = np.array([[10.0, 0.0], [0.0, 10.0], [5.0, 5.0]])  # what each token hands over
 d_k = 2  # how many numbers a query or a key has
 
 # %% [markdown]
 # ## The table, with a meaning
 #
 # The article's table has no words, so we give it some: three tokens of *The animal didn't cross the street because it was too
-# tired.* Each token has three vectors, one row each of Q, K and V.
+# tired.* Each token has a query, a key and a value, one row each of Q, K and V. The two numbers of a query or a key
+# stand for "names a thing" and "can be tired".
 #
-# - A **query** says what the token looks for. The query of *it* is [1, 1]: a thing (first number) that can be tired (second
-#   number).
-# - A **key** says what the token can be found by. The animal is a thing that can be tired, [1, 1]. The street is a thing, [1,
-#   0]. The word *it* names no thing itself, but it can stand for something tired, [0, 1].
-# - A **value** says what the token hands over. The value of *animal* speaks only of the animal, [10, 0], and that of
-#   *street* only of the street, [0, 10]. The word *it* is undecided: [5, 5].
+# - The **keys** here depend on the word alone, whatever the sentence. *Animal* names a thing that can be tired: [1, 1]. *Street*
+#   names a thing that cannot: [1, 0]. *It* names nothing, but it can stand for something that gets tired: [0, 1].
+# - The **query** of *it* does depend on the sentence, which ends in *tired*. It looks for the name of a thing that can be
+#   tired: [1, 1]. The other two queries have no such meaning. We keep the article's numbers for them, so that we can compare
+#   our results with the printed ones.
+# - The **value** of *animal* speaks only of the animal, [10, 0], and that of *street* only of the street, [0, 10]. *It* could
+#   be either: [5, 5].
 #
-# The query of *it* makes sense to us. Those of the other two tokens are the article's numbers and carry no meaning
-# here. In a trained model nobody chooses such features, and few of them can be read so easily. Lesson 03 shows where
-# queries, keys and values come from.
+# In a trained model nobody chooses such features, and few can be read so easily.
 
 # %% [markdown]
 # ## The whole of attention in one line
 #
-# Every token asks all tokens, itself included. The look-up is soft, as in lesson 00 (Vaswani et al. 2017, section 3.2.1,
-# equation 1):
+# Every token asks all tokens, itself included, by the soft look-up of lesson 00 (Vaswani et al. 2017, section 3.2.1, equation 1):
 #
 # $$\text{Attention}(Q, K, V) = \text{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V$$
 #
-# We read it from the inside out. There are four steps, and you write one function for each. In the shapes, n_q counts the
-# queries and n_k the keys; a query or a key has d_k numbers, a value d_v.
+# We read it from the inside out, in four steps. In the shapes, n_q counts the queries and n_k the keys; a query or a key has d_k
+# numbers, a value d_v.
 #
 # | step | what | shape |
 # |---|---|---|
-# | scores | QKᵀ: how well each key fits each query | (n_q, n_k) |
+# | scores | QKᵀ, the **score matrix**: how well each key fits each query | (n_q, n_k) |
 # | scaled scores | divided by √d_k | (n_q, n_k) |
 # | weights | softmax of each row | (n_q, n_k) |
 # | output | the values, blended by the weights | (n_q, d_v) |
 
 # %% role="demo"
-figures.machine.draw(lit=("query", "key", "scores"), title="Step 1: the query meets every key", scaled=False)
+table = figures.machine.Table(tuple(tokens), "it", Q[2], K, V)
+figures.machine.draw(
+    lit=("query", "key", "scores"), title="Step 1: the query meets every key", scaled=False, table=table
+)
 
 # %% [markdown]
 # ## Step 1: scores
 #
-# The picture follows a single query, that of *it*. It has four tokens and different numbers from our table. The part in
-# color is this step: the query meets every key, and each meeting gives one score.
+# The picture shows the table as a machine, for the query of *it*. The part in color is this step: the query meets every key, and
+# each meeting gives one score. Now let *animal* ask.
 
 # %% [markdown]
 # @predict
@@ -74,51 +79,37 @@ figures.machine.draw(lit=("query", "key", "scores"), title="Step 1: the query me
 # The query of *animal* is [1, 0]. The keys are [1, 1] (animal), [1, 0] (street) and [0, 1] (it). Which key fits it best?
 #
 # - **A** *street*, since its key equals the query
-# - **B** *animal*, since its key is the longest
+# - **B** *animal*, since its key is the longest arrow
 # - **C** *animal* and *street* fit equally well
 #
 # @answer
 #
-# **C**: both dot products are 1. The key [1, 1] does not point in the direction of the query, but it is longer than
-# [1, 0], and the one makes up exactly for the other. The key of *it* is at a right angle to the query and scores 0.
+# **C**: both dot products are 1. The second number of the query is 0, so only the first number of a key counts, and both
+# keys have a 1 there. Seen as arrows, both keys reach equally far in the direction of the query.
 #
 # @wrong
 #
-# If you said **A**, you compared directions; a dot product also counts length. If you said **B**, you compared lengths; only
-# the part of a key that lies along the query counts.
+# **A** compares directions alone, but a dot product also counts how long an arrow is. **B** compares lengths alone, but only the
+# part of a key that lies along the query counts.
 
 # %% role="demo"
 figures.three_tokens.queries_and_keys(Q, K, tokens)
 
 # %% [markdown]
-# In each panel the arrow is one query, and the dots are the tips of the three keys. A dotted line leads from each key to its
-# foot on the query's line. The further out the foot and the longer the query, the larger the score. By hand, for the query of
-# *animal*, [1, 0]:
+# In each panel the arrow is one query, and the dots are the tips of the keys. A dotted line drops from each key onto the query's
+# line. The further out it lands, the larger the score. By hand, for *animal*:
 #
 # - *animal*: 1·1 + 0·1 = **1**
 # - *street*: 1·1 + 0·0 = **1**
 # - *it*: 1·0 + 0·1 = **0**
-#
-# The loop does the same for all nine pairs.
-
-# %% role="demo" tags=["nbval-check-output"]
-for i in range(3):
-    for j in range(3):
-        score = sum(Q[i, feature] * K[j, feature] for feature in range(d_k))
-        print(f"{tokens[i]} asks {tokens[j]}: {score:g}", end="    " if j < 2 else "\n")
 
 # %% [markdown]
 # @exercise attention_scores
 #
 # `Q` (n_q, d_k), `K` (n_k, d_k) → scores (n_q, n_k)
 #
-# ```text
-# for each query i, for each key j:
-#     scores[i, j] = sum over the d_k features of Q[i, feature] * K[j, feature]
-# ```
-#
-# Row i belongs to query i, column j to key j. There may be more keys than queries, or fewer. Nothing is scaled yet. Write it in
-# any style: loops, `np.einsum`, or the single product QKᵀ. If you are stuck, type `hint(attention_scores)` in a new cell.
+# Entry [i, j] is the dot product of query i and key j. There may be more keys than queries, or fewer. Nothing is scaled yet.
+
 
 # %% role="exercise" exercise="attention_scores"
 def attention_scores(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
@@ -130,12 +121,12 @@ def attention_scores(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
     return Q @ K.T
     # endregion
 
+
 # %% role="check" exercise="attention_scores"
 check(attention_scores)
 
 # %% [markdown]
-# Once the check passes, the next cell draws your scores. The darkest cell is where *it* asks and *animal* answers: the one
-# token that is a thing and can be tired.
+# In your scores below, the largest is where *it* asks and *animal* answers: the one token that names a thing and can be tired.
 
 # %% role="payoff" exercise="attention_scores"
 if passed(attention_scores):
@@ -148,47 +139,35 @@ if passed(attention_scores):
 #
 # A dot product adds up d_k products, so the more numbers a key has, the more widely the scores spread. Dividing by
 # √d_k keeps their spread about the same, whatever d_k is (section 3.2.1 of the paper; lesson 04 does the experiment).
-# Here d_k = 2, so we divide by √2 = 1.4142:
-#
-# - 1 / 1.4142 = **0.7071**
-# - 0 / 1.4142 = **0**
-# - 2 / 1.4142 = **1.4142**
-#
-# All scores of a row are divided by the same positive number, so their order does not change. Only the differences
-# between them shrink, and the next step depends on nothing but those differences.
+# Here d_k = 2, so we divide by √2 = 1.4142. The scores 1, 1 and 0 become **0.7071**, **0.7071** and **0**. Their order does
+# not change; the differences between them shrink.
 
 # %% [markdown]
 # @exercise scale_scores
 #
 # `scores` of any shape, `d_k` a whole number → the same shape
 #
-# `d_k` is an argument of its own, because the scores no longer show it: their shape is (n_q, n_k). Scores of a batch (several
-# texts at once) have more dimensions; the division is the same.
+# `d_k` is an argument, because the function cannot tell it from the scores: their shape is (n_q, n_k).
+
 
 # %% role="exercise" exercise="scale_scores"
 def scale_scores(scores: np.ndarray, d_k: int) -> np.ndarray:
     """Return the scores divided by the square root of d_k.
 
-    scores: any shape. d_k: the length of a query. Returns: the shape of scores.
+    scores: any shape. d_k: how many numbers a query has. Returns: the shape of scores.
     """
     # region solution
     return scores / math.sqrt(d_k)  # unit-variance q and k: scores of variance 1 again
     # endregion
 
+
 # %% role="check" exercise="scale_scores"
 check(scale_scores)
-
-# %% role="payoff" exercise="scale_scores" tags=["nbval-check-output"]
-if passed(scale_scores):
-    animal_row = np.array([1.0, 1.0, 0.0])
-    for length in (1, 2, 8, 64):
-        print(f"d_k = {length:2}: ", np.round(scale_scores(animal_row, length), 4))
 
 # %% [markdown]
 # ## Step 3: softmax turns scores into weights
 #
-# We want to turn the scores of a row into shares of a whole: positive numbers that sum to 1. Softmax takes the exponential of
-# each score and divides by the sum of the row:
+# Softmax turns the scores of a row into shares of a whole. It takes the exponential of each score and divides by the sum of the row:
 #
 # $$w_j = \frac{e^{s_j}}{\sum_m e^{s_m}}$$
 
@@ -200,13 +179,11 @@ if passed(scale_scores):
 # @answer
 #
 # No. e⁰ is 1, not 0, and the weight is 1 divided by the sum of all three exponentials, 0.1978: about a fifth of the
-# whole. The formula gives no finite score the weight 0 (only rounding can, as lesson 02 shows). To hide a token
-# completely, lesson 06 gives it a score of −∞.
+# whole. The formula gives no finite score the weight 0.
 #
 # @wrong
 #
-# If you said yes, you read a score as an amount. It is an exponent. A score of 0 means that the key speaks neither
-# for nor against this query, and only its difference from the other scores matters.
+# A yes reads the score as an amount, but it is an exponent. Only its difference from the other scores matters.
 
 # %% role="demo" tags=["nbval-check-output"]
 scaled_row = [1 / math.sqrt(2), 1 / math.sqrt(2), 0.0]
@@ -216,23 +193,20 @@ for token, score, grown in zip(tokens, scaled_row, exponentials):
     print(f"{token:6}  exp({score:.4f}) = {grown:.4f}    {grown:.4f} / {total:.4f} = {grown / total:.4f}")
 
 # %% [markdown]
-# One precaution before you write it for a whole table: subtract the largest score m of each row from that row first.
-# The weights stay the same, because every exponential of the row is divided by e^m, and so is their sum. Lesson 02
-# shows what happens without it when scores are large.
+# One precaution before you write it for a whole score matrix: subtract the largest score m of each row from that row
+# first. That divides every exponential of the row by e^m, and so also their sum, and the weights stay the same. And now no
+# exponential can overflow: the largest is e⁰ = 1.
+#
+# In NumPy, `scores.max(axis=1)` has shape (n_q,). With `keepdims=True` it has shape (n_q, 1): one column, which NumPy
+# subtracts from each column of the (n_q, n_k) scores.
 
 # %% [markdown]
 # @exercise softmax_rows
 #
 # `scores` (n_q, n_k) → weights (n_q, n_k)
 #
-# ```text
-# for each row i:
-#     m = the largest score of row i
-#     weights[i, j] = exp(scores[i, j] - m) / (sum over all j of exp(scores[i, j] - m))
-# ```
-#
-# Each row sums to 1, and stays finite for scores of ±1000. A ready-made softmax (from scipy or torch) is not allowed: this is
-# the step to know by heart.
+# Each row sums to 1, and stays finite for scores of ±1000. A ready-made softmax (from scipy or torch) is not allowed.
+
 
 # %% role="exercise" exercise="softmax_rows"
 def softmax_rows(scores: np.ndarray) -> np.ndarray:
@@ -247,24 +221,24 @@ def softmax_rows(scores: np.ndarray) -> np.ndarray:
     return exponentials / exponentials.sum(axis=1, keepdims=True)
     # endregion
 
+
 # %% role="check" exercise="softmax_rows"
 check(softmax_rows)
 
 # %% [markdown]
 # @predict
 #
-# For *animal*, the first token, the article prints the weights [0.42, 0.42, 0.16] once and [0.4, 0.4, 0.2] the other time. By
-# hand we found [0.4011, 0.4011, 0.1978]. Which step did the first one leave out?
+# For *animal*, the article prints the weights [0.42, 0.42, 0.16] once and [0.4, 0.4, 0.2] the other time. By hand we found [0.4011,
+# 0.4011, 0.1978]. Which step did the first walk-through leave out?
 #
 # @answer
 #
-# The scale. Softmax of [1, 1, 0], undivided, is [0.4223, 0.4223, 0.1554], which is [0.42, 0.42, 0.16] to two
+# The scale. Softmax of [1, 1, 0], unscaled, is [0.4223, 0.4223, 0.1554], which is [0.42, 0.42, 0.16] to two
 # decimals. The second set of printed weights is right to one decimal.
 #
 # @wrong
 #
-# If you said softmax: the printed weights are positive and sum to 1, so softmax did run. But those weights lie too
-# far apart, and the step that was meant to bring the scores closer together is the scale.
+# It was not softmax: the printed weights are positive and sum to 1. But they lie too far apart.
 
 # %% role="payoff" exercise="softmax_rows" tags=["nbval-check-output"]
 if passed(softmax_rows):
@@ -273,9 +247,8 @@ if passed(softmax_rows):
     print("without the scale:", np.round(softmax_rows(animal_scores), 4))
 
 # %% [markdown]
-# So far the article's second walk-through is right. We have yet to look at its output.
-
-# %% [markdown]
+# So far the article's second walk-through is right.
+#
 # ## Step 4: the output blends the values
 #
 # The weights say how much of each value goes into the answer. Take *street*. Its query scores 1, 0, 1:
@@ -283,6 +256,8 @@ if passed(softmax_rows):
 #
 # - first number (animal): 0.4011·10 + 0.1978·0 + 0.4011·5
 # - second number (street): 0.4011·0 + 0.1978·10 + 0.4011·5
+#
+# Before you add them up:
 
 # %% [markdown]
 # @predict
@@ -290,32 +265,20 @@ if passed(softmax_rows):
 # What do the two numbers sum to? You need neither a calculator nor the weights.
 #
 # @answer
-# They sum to **10**. Each value does: [10, 0], [0, 10] and [5, 5]. The output takes a share of each, and the shares
-# sum to 1, so it sums to 10, too. Remember this: it is all we need to show that the printed outputs are wrong.
+#
+# They sum to **10**, as each value does: [10, 0], [0, 10] and [5, 5]. The output takes a share of each, and the shares sum to 1.
 #
 # @wrong
 #
-# If you added up the six products, you got 10 as well, or nearly: rounded weights may give 9.9999. The argument gives
-# exactly 10, for any weights that sum to 1.
-
-# %% role="demo" tags=["nbval-check-output"]
-by_hand = np.array([math.exp(1 / math.sqrt(2)), 1.0, math.exp(1 / math.sqrt(2))])
-by_hand = by_hand / by_hand.sum()
-for feature, about in enumerate(("animal", "street")):
-    shares = by_hand * V[:, feature]
-    print(f"about the {about}: " + " + ".join(f"{share:.4f}" for share in shares) + f" = {shares.sum():.4f}")
+# Adding up the six products gives 10, too, or nearly: rounded weights may give 9.9999. The argument gives exactly 10.
 
 # %% [markdown]
 # @exercise weighted_sum
 #
 # `weights` (n_q, n_k), `V` (n_k, d_v) → output (n_q, d_v)
 #
-# ```text
-# for each query i, for each feature f of a value:
-#     output[i, f] = sum over the n_k keys of weights[i, key] * V[key, f]
-# ```
-#
 # The weights are taken as they are, whether they sum to 1 or not.
+
 
 # %% role="exercise" exercise="weighted_sum"
 def weighted_sum(weights: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -327,29 +290,23 @@ def weighted_sum(weights: np.ndarray, V: np.ndarray) -> np.ndarray:
     return weights @ V
     # endregion
 
+
 # %% role="check" exercise="weighted_sum"
 check(weighted_sum)
 
 # %% [markdown]
-# Two special cases show what a blend is. With all weight on one key, it is the hard look-up of lesson 00. With equal weights,
-# it is the plain average of the values.
-
-# %% role="payoff" exercise="weighted_sum" tags=["nbval-check-output"]
-if passed(weighted_sum):
-    print("all on street: ", weighted_sum(np.array([[0.0, 1.0, 0.0]]), V))
-    print("shared equally:", weighted_sum(np.full((1, 3), 1 / 3), V))
-
-# %% [markdown]
 # ## The four steps together
+#
+# The whole is known as **scaled dot-product attention**.
 
 # %% [markdown]
 # @exercise three_token_attention
 #
 # `Q` (n_q, d_k), `K` (n_k, d_k), `V` (n_k, d_v) → `(output (n_q, d_v), weights (n_q, n_k))`
 #
-# Put the four steps together. You can call your four functions or start afresh. It has to work for any sizes, with
-# n_q ≠ n_k and d_v ≠ d_k, and for scores of ±10,000. Read d_k from the shape of Q. Ready-made attention or
-# softmax is not allowed.
+# You can call your four functions or start afresh. It has to work for any sizes, with n_q ≠ n_k and d_v ≠ d_k, and for scores
+# of ±10,000. Ready-made attention or softmax is not allowed.
+
 
 # %% role="exercise" exercise="three_token_attention"
 def three_token_attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -367,12 +324,13 @@ def three_token_attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> tuple[
     return output, weights
     # endregion
 
+
 # %% role="check" exercise="three_token_attention"
 check(three_token_attention)
 
 # %% [markdown]
-# Here is the whole step, computed by your function. Read it from left to right; each row follows one query to its
-# output. Each row of weights splits one whole into shares, and the output is the values blended in those shares.
+# Here is what your function computes. Scores, weights and output have a row for each query; the rows of V are the values of
+# the tokens.
 
 # %% role="payoff" exercise="three_token_attention"
 if passed(three_token_attention):
@@ -381,16 +339,15 @@ if passed(three_token_attention):
     figures.three_tokens.whole_step(Q, K, V, weights, output, tokens)
 
 # %% [markdown]
-# Now read the last row. *It* came in undecided, with the value [5, 5]. It asked for a thing that can be tired, gave *animal*
-# the weight {{ weights[2, 0]:.2f }} and the other two {{ weights[2, 1]:.2f }} each, and leaves with [{{ output[2, 0]:.2f }},
-# {{ output[2, 1]:.2f }}]: more animal than street. This is what attention is for. In a language model it happens for every
-# token, in many layers, with vectors of hundreds of numbers.
+# Now read the last row. *It* came in half and half. It asked for a thing that can be tired, gave *animal* the
+# weight {{ weights[2, 0]:.2f }} and the other two {{ weights[2, 1]:.2f }} each, and leaves with [{{ output[2, 0]:.2f }},
+# {{ output[2, 1]:.2f }}]: more animal than street.
 
 # %% [markdown]
 # ## What is wrong in print
 #
-# Back to the question. For the first token, *animal*, the article prints the output [5.3, 4.2] the first time and [5,
-# 4] the second. You could compare both with your own result, but their sums are enough.
+# Back to the question. For *animal*, the article prints the output [5.3, 4.2] the first time and [5, 4] the second. You could
+# compare both with your own result, but their sums are enough.
 
 # %% role="demo" tags=["nbval-check-output"]
 print("rows of V sum to     ", V.sum(axis=1))
@@ -400,9 +357,9 @@ for printed in ([5.3, 4.2], [5.0, 4.0]):
 # %% [markdown]
 # @exercise corrected_first_row
 #
-# An answer, not a function: a list, tuple or array of two numbers, each within 0.01. Work it out by hand, or
-# take it from your `three_token_attention`. Before that, write one line on paper: why must the two numbers of *every* output
-# sum to 10, whatever the weights are?
+# An answer, not a function: a list, tuple or array of two numbers, each within 0.01. Compute the first token's output twice, to
+# four digits: as the formula says, and without the scale, as in the first walk-through. Compare the two, then give the
+# right one.
 
 # %% role="exercise" exercise="corrected_first_row"
 # region solution: corrected_first_row = None  # the two numbers
@@ -413,11 +370,9 @@ corrected_first_row = three_token_attention(Q, K, V)[0][0]
 check("corrected_first_row", corrected_first_row)
 
 # %% [markdown]
-# The proof: an output is w₀·V₀ + w₁·V₁ + w₂·V₂. Its two numbers sum to w₀·10 + w₁·10 + w₂·10 = 10·(w₀ + w₁ + w₂), and
-# that is 10, because the weights sum to 1. So every output of this table lies on the line "first + second = 10". But
-# [5.3, 4.2] sums to 9.5 and [5, 4] to 9, so no weights that sum to 1 can give them. We can guess where two of the
-# wrong numbers come from. The 4 is 0.4·10 without the 0.2·5 = 1 of the third token, and the 4.2 is 0.42·10 without
-# 0.16·5. The 5.3 remains unexplained: 0.42·10 + 0.16·5 is 5.0.
+# The proof: the two numbers of an output sum to w₀·10 + w₁·10 + w₂·10, which is 10, because the weights sum to 1. Both
+# printed outputs sum to less. We can guess where two of the wrong numbers come from: the 4 is 0.4·10 without the 0.2·5
+# of the third token, and the 4.2 is 0.42·10 without 0.16·5. The 5.3 remains unexplained.
 
 # %% role="payoff" exercise="corrected_first_row"
 if passed("corrected_first_row", corrected_first_row):
@@ -425,112 +380,65 @@ if passed("corrected_first_row", corrected_first_row):
     figures.three_tokens.impossible_outputs(V, corrected_first_row, printed)
 
 # %% [markdown]
-# ## First experiment: what one row cannot show
+# Did the missing scale do any harm, then? Here are all three rows, with and without it.
+
+# %% role="payoff" exercise="corrected_first_row" tags=["nbval-check-output"]
+if passed(three_token_attention) and passed("corrected_first_row", corrected_first_row):
+    scaled, _ = three_token_attention(Q, K, V)
+    unscaled, _ = three_token_attention(Q * math.sqrt(d_k), K, V)  # the function divides by √d_k again
+    for token, right, without in zip(tokens, scaled, unscaled):
+        print(f"{token:6}  with the scale {np.round(right, 4)}   without {np.round(without, 4)}")
+    assert np.allclose(unscaled[0], scaled[0]) and not np.isclose(unscaled[1:], scaled[1:], atol=0.1).any()
 
 # %% [markdown]
-# @predict
-#
-# The first walk-through forgot the scale. If its author puts the scale in, which outputs change?
-#
-# - **A** all three
-# - **B** those of *street* and *it*, but not that of *animal*
-# - **C** none, since the order of the scores stays
-#
-# @answer
-#
-# **B**. *animal* gives equal weights to *animal* and *street*, scaled or not, so its output is [5, 5] either way. The other two
-# rows change.
-#
-# @wrong
-#
-# If you said **A**, check the first row: its blend is symmetric for every scale. If you said **C**, you thought of the hard
-# look-up, where only the order counts. In a blend the differences count.
-
-# %% role="payoff" exercise="three_token_attention"
-if passed(three_token_attention):
-    divisors = np.geomspace(0.2, 20, 121)
-    first = []
-    for divisor in divisors:
-        undone = Q * math.sqrt(d_k) / divisor  # the function divides by √d_k again
-        first.append(three_token_attention(undone, K, V)[0][:, 0])
-    first = np.array(first)  # (121, 3): the number about the animal, for each divisor and token
-    assert np.allclose(first[:, 0], 5) and np.ptp(first[:, 1]) > 2 and np.ptp(first[:, 2]) > 2
-    figures.three_tokens.scale_sweep(divisors, first, tokens, d_k)
-
-# %% [markdown]
-# The marks on the axis are 1 (no scale), √2 = √d_k (the right one) and 2 (d_k itself, a common slip). The lines of
-# *street* and *it* tell the three apart, since each has a different height at each mark. The line of *animal* does
-# not: **the first row cannot test the scale.** It cannot even test attention, since a plain average of the values
-# gives [5, 5], too. An example that comes out right proves little until you ask which mistakes it would have caught.
-# Even the whole table cannot catch a scale computed from d_v instead of d_k, since both are 2. So `check` tries many
-# inputs whose sizes all differ.
-
-# %% [markdown]
-# ## Second experiment: break the order on purpose
-#
-# What if keys and values are listed in another order? The next cell reverses both together, then the keys alone. Change it and
-# try ideas of your own.
-
-# %% role="payoff" exercise="three_token_attention" tags=["nbval-check-output"]
-if passed(three_token_attention):
-    orders = {"as it is": (K, V), "both reversed": (K[::-1], V[::-1]), "keys alone reversed": (K[::-1], V)}
-    for name, (keys, values) in orders.items():
-        turned, its_weights = three_token_attention(Q, keys, values)
-        print(f"{name:20} weights of it {np.round(its_weights[2], 2)}  output {np.round(turned[2], 2)}")
-    assert np.allclose(turned[2], 5)  # the last of them
-
-# %% [markdown]
-# With both reversed, the output is what it was. Attention sees a *set* of pairs and knows no order; lesson 08 gives it one.
-# With the keys alone reversed, the weights reach the wrong values, and *it* now leans to neither: the largest weight falls on
-# its own [5, 5].
+# **The first row cannot test the scale.** *Animal* and *street* get equal weights either way, and the rest goes to [5, 5]. It
+# cannot even test attention: a plain average of the values gives [5, 5], too. The other two rows do tell the
+# difference. An example that comes out right proves little until you ask which mistakes it would have caught. So `check`
+# tries many inputs, whose sizes all differ.
 
 # %% [markdown]
 # ## The other way around: design a query
 #
-# So far you were given the queries and computed the weights. Now it is the other way around: you are given some keys,
-# and one of them has to receive at least a certain share of the attention. What query achieves that? Training faces
-# the same problem when it looks for the matrices that make a model's queries. Before you write code, sketch three
-# keys as arrows of equal length. Which direction do you choose for the query? And what can you change about it
-# without changing its direction?
+# So far you were given the queries and computed the weights. Now you are given some keys, and one of them has to receive at
+# least a certain share of the attention. What query achieves that? Before you write code, sketch three keys as equally long
+# arrows. Which direction do you choose for the query? And what can you change about it without changing its direction?
 
 # %% [markdown]
 # @exercise query_for
 #
 # `keys` (n, d), `target` the index of a key, `share` a number → `query` (d,)
 #
-# ```text
-# weights = softmax(keys · query / √d)
-# weights[target] is at least share
-# ```
+# The weights are softmax(keys · query / √d), and that of the target has to be at least `share`.
 #
-# All keys have the same length, which may be as small as 0.01 or as large as 100, and no two point nearly the same way (the
-# cosine between them is at most 0.9). The share is above 0 and at most 0.999. Many queries are right, and any of them passes.
+# Seen as arrows, all keys have one length, between 0.01 and 100, and no two point nearly the same way (the cosine between
+# them is at most 0.9). The share is above 0 and at most 0.999. Many queries are right, and any of them passes.
+
 
 # %% role="exercise" exercise="query_for"
 def query_for(keys: np.ndarray, target: int, share: float) -> np.ndarray:
     """Return a query that gives the key at index target at least this share of the weights.
 
-    keys: (n, d), n ≥ 2, rows of one length. share: 0 < share ≤ 0.999. Returns: (d,).
+    keys: (n, d), n ≥ 2, arrows of one length. share: 0 < share ≤ 0.999. Returns: (d,).
     """
     # region solution
-    own = keys[target]  # of keys of one length, none fits this query better than the target's own
+    own = keys[target]  # of equally long keys, none fits this query better than the target's own
     scores = keys @ own
     lead = scores[target] - np.delete(scores, target).max()
     needed = math.log(max((len(keys) - 1) * share / (1 - share), 1.0))  # if all were as near
     return own * (needed * math.sqrt(keys.shape[1]) / lead)
     # endregion
 
+
 # %% role="check" exercise="query_for"
 check(query_for)
 
 # %% [markdown]
-# The next cell takes your query for one of five keys and makes it shorter and longer, from 0 to twice its length. Your
-# `three_token_attention` computes the weights.
+# The next cell takes your query for one of five keys and makes the arrow shorter and longer.
 
 # %% role="payoff" exercise="query_for"
 if passed(query_for) and passed(three_token_attention):
     angles = np.radians([10, 52, 110, 190, 290])
-    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)  # five keys of length 1
+    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)  # five arrows of length 1
     query = query_for(circle, 1, 0.9)
     factors = np.linspace(0, 2, 201)
     _, found = three_token_attention(np.outer(factors, query), circle, np.eye(5))
@@ -538,31 +446,23 @@ if passed(query_for) and passed(three_token_attention):
     figures.three_tokens.longer_query(circle, query, factors, found, target=1)
 
 # %% [markdown]
-# **The direction of a query decides which key wins; its length decides how clearly.** At length 0 every key gets the same
-# share. As the query grows, the key that fits it second best is the last to give up its share. A model can therefore make one
-# token ask sharply and another ask vaguely, by the length of a vector alone.
+# **For given keys, the direction of a query decides which of them wins, and its length how clearly.** So one token can ask
+# sharply and another vaguely, only by how long the arrow is.
 
 # %% [markdown]
 # ## What we keep
 #
-# - Scores QKᵀ, divided by √d_k, through softmax by rows, times V: four steps, each a line of NumPy.
-# - Softmax gives no finite score the weight 0, and needs the row's maximum subtracted.
-# - An output lies between the values that it blends. Where every value sums to 10, every output does, and a printed result that
-#   does not is wrong.
-# - One worked example can be blind to a mistake: here the first row to the scale, and the whole table to a scale taken from the
-#   wrong size.
-# - The direction of a query chooses, its length sharpens.
+# - Scores QKᵀ, divided by √d_k, through softmax by rows, times V: four steps.
+# - Softmax gives no finite score the weight 0. The row's maximum is subtracted first.
+# - An output lies between the values that it blends. Where every value sums to 10, every output does.
+# - One worked example can be blind to a mistake: here the first row to the scale.
+# - For given keys, the direction of a query chooses, and the length of its arrow sharpens.
 #
 # | what | shape |
 # |---|---|
 # | Q, K, V | (n_q, d_k), (n_k, d_k), (n_k, d_v) |
-# | scores = QKᵀ / √d_k | (n_q, d_k) · (d_k, n_k) → (n_q, n_k) |
-# | weights = softmax of each row | (n_q, n_k) |
+# | scores = QKᵀ / √d_k, and weights | (n_q, d_k) · (d_k, n_k) → (n_q, n_k) |
 # | output = weights · V | (n_q, n_k) · (n_k, d_v) → (n_q, d_v) |
-
-# %% role="demo"
-yours = ("query", "key", "value", "scores", "weights", "blend", "output")
-figures.machine.draw(lit=yours, title="What you wrote in this lesson")
 
 # %% [markdown]
 # @teaching
@@ -576,11 +476,12 @@ figures.machine.draw(lit=yours, title="What you wrote in this lesson")
 # ## Cut for 60 minutes
 #
 # Do steps 1 to 4 and `three_token_attention`. Give `corrected_first_row` as a question to the room: the sum of 10 takes two
-# minutes. Leave out both experiments and `query_for`; hand `query_for` out as homework.
+# minutes. Leave out "The other way around: design a query", and hand `query_for` out as homework.
 #
 # ## Cut for 90 minutes
 #
-# Leave out the second experiment, and do `query_for` in pairs, on paper first.
+# Do `corrected_first_row` at the board, the part with and without the scale in two halves of the room, and `query_for` in
+# pairs, on paper first.
 #
 # ## Mistakes to expect
 #
@@ -590,6 +491,7 @@ figures.machine.draw(lit=yours, title="What you wrote in this lesson")
 # - scale_scores TT9: What does Python make of `2 ** 1 / 2`?
 # - softmax_rows SM1: What does each row of your result sum to? And each column?
 # - softmax_rows SM4: What shape has the sum along axis 1, and where does it line up when you divide?
+# - softmax_rows TT47: By how much do the scores of a row differ before your division, and by how much after it?
 # - softmax_rows SM6: What happens to a row whose scores are all 1000 below those of another row?
 # - weighted_sum SD8: The weights of which query went into row 0 of your output?
 # - weighted_sum TT24: You took one value for each query. What became of the other weights?
@@ -599,13 +501,13 @@ figures.machine.draw(lit=yours, title="What you wrote in this lesson")
 # - corrected_first_row TT34: What do the rows of V sum to, and what does [5.3, 4.2] sum to?
 # - corrected_first_row TT35: What do the rows of V sum to, and what does [5, 4] sum to?
 # - query_for QF1: Your query points the right way. What would happen to the weights if it were twice as long?
-# - query_for QF2: Between the dot product and softmax something divides. Did your query make up for it?
+# - query_for QF17: What becomes of your scores if all keys are a hundred times shorter?
 # - query_for QF4: How many other keys share what is left?
 # - query_for QF10: What does your logarithm give when the share asked for is smaller than 1/n?
 #
 # ## To discuss
 #
-# - Why does a query of length 0 give every key the same weight, and when might a model want that? A good answer says that all
+# - Why does a query of zeros give every key the same weight, and when might a model want that? A good answer says that all
 #   scores are 0, and names a token that needs nothing from the others, or one that needs a summary of all.
 # - The table's first row cannot test the scale. Which single row of numbers would you print in an article so that readers can
 #   test most? A good answer has n_q, n_k, d_k and d_v all different, no two equal scores, and values without a common sum.

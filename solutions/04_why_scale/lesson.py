@@ -3,8 +3,8 @@
 #
 # **What goes wrong without the factor 1/√d_k, and how would we notice?**
 #
-# **Before this lesson:** variance and standard deviation, the chain rule for partial derivatives; lesson 02 (softmax
-# and its Jacobian), lesson 03 (scaled dot-product attention).
+# **Before this lesson:** variance and standard deviation, the chain rule for partial derivatives; lesson 02 (softmax)
+# and lesson 03 (scaled dot-product attention).
 #
 # Every attention so far divided the scores by √d_k. The paper gives its reason in one sentence:
 #
@@ -13,9 +13,9 @@
 # >
 # > (Vaswani et al. 2017, section 3.2.1)
 #
-# "We suspect" is not "we measured". In this lesson you measure the claims one after another: how fast dot products
-# grow, what large scores do to softmax, and how much of the gradient is left. The last claim turns out to be only
-# half true.
+# "We suspect" is not "we measured". So we measure: how fast dot products grow, what large scores do to softmax, how
+# much gradient is left, and whether a head without the scale still learns. Dot products do grow, and the typical
+# gradient does vanish. But some rows get far too much.
 
 # %% role="given"
 import numpy as np
@@ -29,93 +29,42 @@ def softmax(scores):
     return e / e.sum(axis=-1, keepdims=True)
 
 # %% [markdown]
-# The three panels below show the effect that the paper suspects. In each one, a random query meets eight random keys,
-# and the dot products go into softmax undivided. The more numbers the vectors have, the fewer keys get any noticeable
-# weight. Yet all the vectors are random, so there is no reason to prefer one key to another.
+# Here a random query meets eight random keys, and the dot products go into softmax unscaled. From panel to panel the
+# vectors get longer. There is no reason to prefer one random key to another, and yet fewer and fewer get any weight.
 
 # %% role="demo"
-rng = np.random.default_rng(4)
-rows = {}
-for d_k in (2, 64, 1024):
-    q, keys = rng.standard_normal(d_k), rng.standard_normal((8, d_k))
-    rows[f"vectors of {d_k} numbers"] = softmax(keys @ q)
-figures.why_scale.bars_of(rows)
+figures.why_scale.strip(softmax)
 
 # %% [markdown]
-# ## The table of lesson 01 cannot tell
-#
-# One of the two published walk-throughs in lesson 01 left the scale out. Could a reader have noticed from the output of
-# the first token?
+# If your notebook shows widgets, move d_k yourself. On the right the same scores are divided by √d_k.
 
-# %% role="demo" tags=["nbval-check-output"]
-Q = np.array([[1.0, 0], [0, 1], [1, 1]])
-K = np.array([[1.0, 1], [1, 0], [0, 1]])
-V = np.array([[10.0, 0], [0, 10], [5, 5]])
-for name, divisor in (("scaled  ", np.sqrt(2)), ("unscaled", 1.0)):
-    print(name, np.round(softmax(Q @ K.T / divisor) @ V, 3).tolist())
+# %% role="demo"
+figures.why_scale.width_slider(softmax)
 
 # %% [markdown]
-# No. The output of token 0 is [5, 5] either way. Its two large weights are equal, so they pull equally hard toward
-# (10, 0) and (0, 10), and the third value is (5, 5) anyway. The other rows change only a little, because the numbers
-# in the table are small: no score is above 2, and the scale makes a visible difference only when scores are large. In
-# lesson 01 we got large scores with just two dimensions, by making a query longer. Nobody does that on purpose in a
-# model. There, scores grow because vectors have many components.
-#
 # ## How large is a dot product?
 #
-# Let the components of a query and a key be independent, each with mean 0 and variance 1 (for example *standard
-# normal* numbers). Footnote 4 of the paper states what follows; here we derive it step by step. We write E for the
-# mean. A single product has the mean $E[q_i k_i] = E[q_i]\,E[k_i] = 0$, so its variance is the mean of its square:
+# Let the numbers in a query and a key be independent, each with mean 0 and variance 1, such as *standard normal*
+# numbers. How far does their dot product spread? Footnote 4 of the paper states it. We derive it in two steps.
 #
-# $$\operatorname{Var}(q_i k_i) = E[q_i^2 k_i^2] - 0^2 = E[q_i^2]\,E[k_i^2] = 1 \cdot 1 = 1$$
+# **One product.** Write E for the mean. The numbers are independent, so the mean of a product is the product of the
+# means: $E[q_i k_i] = E[q_i]\,E[k_i] = 0$. Where the mean is 0, the variance is the mean of the squares. So
+# $E[q_i^2] = E[k_i^2] = 1$, and
 #
-# The mean of a product splits into a product of means because the components are independent, and the mean square of
-# a number with mean 0 *is* its variance. The variances of independent terms add up:
+# $$\operatorname{Var}(q_i k_i) = E[q_i^2 k_i^2] = E[q_i^2]\,E[k_i^2] = 1 \cdot 1 = 1$$
+#
+# **The sum.** Variances of independent terms add up, and a dot product has d_k terms:
 #
 # $$\operatorname{Var}(q \cdot k) = \sum_{i=1}^{d_k} \operatorname{Var}(q_i k_i) = d_k,
 # \qquad \text{so the standard deviation of } q \cdot k \text{ is } \sqrt{d_k}$$
-#
-# Below, the *spread* of the scores means this standard deviation.
-
-# %% [markdown]
-# @predict
-#
-# For d_k = 64 the standard deviation of the scores is √64 = 8. Is 8 also the average *size* of a score, the mean of
-# |q · k|?
-#
-# - **A** Yes, that is what a standard deviation is.
-# - **B** No, the average size is smaller.
-# - **C** No, the average size is larger.
-#
-# @answer
-#
-# **B.** A sum of 64 independent terms is nearly normal, and of a normal quantity the mean size is √(2/π) ≈ 0.8 of the
-# standard deviation: about 6.4. The standard deviation is the root of the mean *square*, and squares give large numbers
-# more influence. Take the sizes 2 and 10: their mean is 6, and the root of their mean square is √52 ≈ 7.2.
-#
-# @wrong
-#
-# A: "±8 on average" mixes up two averages. The difference is small, but you need it as soon as you compare a measurement
-# with a formula. C: the mean of some sizes is never above the root of their mean square.
-
-# %% role="demo" tags=["nbval-check-output"]
-rng = np.random.default_rng(4)
-q, k = rng.standard_normal((100_000, 64)), rng.standard_normal((100_000, 64))
-dots = (q * k).sum(axis=1)
-print(f"standard deviation {dots.std():.1f}, mean size {np.abs(dots).mean():.1f}, mean {dots.mean():.1f}")
 
 # %% [markdown]
 # @exercise dot_product_std
 #
 # `d_k` and `n_samples` integers, `rng` a `np.random.Generator` → a float
 #
-# ```text
-# repeat n_samples times: draw q and k, each d_k standard-normal numbers from rng; note their dot product
-# the result is the standard deviation of the noted numbers
-# ```
-#
-# Every number comes from `rng`, so that anyone who passes a generator in the same state can repeat the experiment. You
-# may divide by n or by n − 1.
+# Test the derivation on `n_samples` pairs of a standard normal query and key. Every number comes from `rng`, so that the
+# same state of it repeats the experiment. The deviation may divide by n or by n − 1.
 
 # %% role="exercise" exercise="dot_product_std"
 def dot_product_std(d_k: int, n_samples: int, rng: np.random.Generator) -> float:
@@ -141,37 +90,29 @@ if passed(dot_product_std):
     figures.why_scale.spread(lengths, measured)
 
 # %% [markdown]
-# The measured points lie on the line √d_k, from one dimension to four thousand. So dividing by √d_k brings the scores of
-# *any* width back to a spread of 1. The first half of the suspicion is right: dot products grow.
+# The points lie on the line √d_k. Dividing by √d_k brings the scores of any width back to a standard deviation of 1. So
+# the first half of the suspicion is right: dot products grow.
 #
 # ## What large scores do to softmax
 #
-# Why would a spread of 8 hurt? Because softmax turns differences between scores into ratios between weights: with
-# scores of 0, 8 and −8 one key gets 0.9997 of the weight. We call a row *decided* if nearly all of its weight is on
-# one key, and we need a number that says how far a row is from that. **Entropy** is such a number: it is 0 for a row
-# with all its weight on one key, and it is largest, ln n, for n equal weights (Shannon 1948, section 6). With the
-# natural logarithm its unit is the nat.
+# For d_k = 64 the standard deviation is 8. Why would that hurt? Softmax turns differences between scores into ratios
+# between weights. With scores of 0, 8 and −8 one key gets 0.9997 of the weight. We call a row **saturated** if nearly
+# all of its weight is on one key.
+#
+# **Entropy** measures how far a row is from that. It is 0 if one key has all the weight, and largest, ln n, if all n
+# weights are equal (Shannon 1948, section 6). With the natural logarithm its unit is the nat.
 #
 # $$H(p) = -\sum_j p_j \ln p_j, \qquad \text{with } 0 \cdot \ln 0 = 0$$
 #
-# For (½, ½, 0) that is −2 · ½ ln ½ = ln 2 ≈ 0.693, the entropy of a fair coin. The rule for 0 has to be written into the
-# code, because NumPy's own result is NaN:
-
-# %% role="demo" tags=["nbval-check-output"]
-with np.errstate(divide="ignore", invalid="ignore"):
-    print("0 * ln 0 =", 0 * np.log(0.0))
-print("entropy of (½, ½):", round(-2 * 0.5 * np.log(0.5), 4))
+# For (½, ½, 0) that is −2 · ½ ln ½ = ln 2 ≈ 0.693, the entropy of a fair coin. The rule for 0 has to be written into
+# the code: NumPy's own `0 * np.log(0)` is NaN.
 
 # %% [markdown]
 # @exercise row_entropy
 #
 # `weights` (..., n), each row summing to 1 → (...)
 #
-# ```text
-# for each row: the sum over its entries p of  −p · ln p,  where an entry of 0 adds nothing
-# ```
-#
-# Natural logarithm; any leading dimensions; a single row gives a single number.
+# Any leading dimensions; a single row gives a single number.
 
 # %% role="exercise" exercise="row_entropy"
 def row_entropy(weights: np.ndarray) -> np.ndarray:
@@ -189,8 +130,8 @@ def row_entropy(weights: np.ndarray) -> np.ndarray:
 check(row_entropy)
 
 # %% [markdown]
-# Now the experiment. The function below draws random queries, each with eight keys of its own, and returns their dot
-# products. We compare three divisors of the scores. The third, d_k without the root, comes up later.
+# How does the mean entropy go with d_k? We take 200 random queries for each width, each with eight random keys of its
+# own.
 
 # %% role="given"
 def random_scores(d_k: int, n_rows: int, rng: np.random.Generator, n_keys: int = 8) -> np.ndarray:
@@ -198,150 +139,60 @@ def random_scores(d_k: int, n_rows: int, rng: np.random.Generator, n_keys: int =
     q, keys = rng.standard_normal((n_rows, 1, d_k)), rng.standard_normal((n_rows, n_keys, d_k))
     return (q * keys).sum(axis=-1)
 
-
 widths = 2 ** np.arange(13)  # of d_k: 1 to 4096
-divisors = {"undivided": lambda d_k: 1.0, "divided by √d_k": np.sqrt, "divided by d_k": lambda d_k: d_k}
-
-# %% [markdown]
-# @predict
-#
-# Eight equal weights have the entropy ln 8 ≈ 2.08. We take random queries and keys, with d_k from 1 to 4096. Which way
-# does the mean entropy go as d_k grows, with the scale and without?
-#
-# - **A** Both fall, the unscaled one faster.
-# - **B** The scaled one stays where it is, a little below 2.08; the unscaled one falls towards 0.
-# - **C** The scaled one rises to 2.08; the unscaled one stays where it is.
-#
-# @answer
-#
-# **B.** With the scale the scores spread by 1 at every width, so the rows look alike at every width. Without it they
-# spread by √d_k, so the lead of the largest score over the others grows with d_k, and in the end its key takes nearly all
-# the weight.
-#
-# @wrong
-#
-# A: you may have thought that dividing by √d_k only slows the growth. It cancels it exactly. C would be dividing by
-# more than √d_k.
 
 # %% role="payoff" exercise="row_entropy"
 if passed(row_entropy):
-    entropies = {"divided by √d_k": [], "undivided": []}
+    entropies = {"divided by √d_k": [], "unscaled": []}
     for d_k in widths:
         scores = random_scores(int(d_k), 200, np.random.default_rng(2))
-        for name, means in entropies.items():
-            means.append(row_entropy(softmax(scores / divisors[name](d_k))).mean())
-    flat, falling = entropies["divided by √d_k"], entropies["undivided"]
+        entropies["divided by √d_k"].append(row_entropy(softmax(scores / np.sqrt(d_k))).mean())
+        entropies["unscaled"].append(row_entropy(softmax(scores)).mean())
+    flat, falling = entropies["divided by √d_k"], entropies["unscaled"]
     assert max(flat[4:]) - min(flat[4:]) < 0.1 and falling[-1] < 0.1
-    title = "Undivided rows are decided before they learn"
-    figures.why_scale.curves(widths, entropies, title, "entropy (nats)", top=np.log(8))
+    title = "Without the scale the entropy falls toward 0"
+    figures.why_scale.curves(widths, entropies, title, "mean entropy (nats)", top=np.log(8))
 
 # %% [markdown]
-# Without the scale a wide head is decided before it has learned anything: at d_k = 4096 its mean entropy is
-# {{ falling[-1]:.2f }} nats. With the scale it is {{ flat[-1]:.2f }}, as at d_k = 16. The histogram of the largest weight
-# shows the same for a single width. In most undivided rows the largest weight is close to 1.
-
-# %% role="payoff" exercise="row_entropy"
-if passed(row_entropy):
-    scores = random_scores(64, 2000, np.random.default_rng(3))
-    tops = {"divided by √d_k": softmax(scores / 8).max(axis=-1), "undivided": softmax(scores).max(axis=-1)}
-    figures.why_scale.histograms(tops, "largest weight of a row, d_k = 64")
-
-# %% [markdown]
-# ## What is left to learn from
+# At d_k = 4096 the mean entropy is {{ falling[-1]:.2f }} nats without the scale and {{ flat[-1]:.2f }} nats with it.
+# An unscaled wide head has made its choices before it has learned anything.
 #
-# A decided row would do no harm if training could still change it. Training does not change weights or scores directly.
-# It changes w_q and w_k, and with them the queries and keys. So what matters is ∂p/∂q: how much the weights of a row
-# change when its query changes a little. (The step from the query back to w_q brings in only the token's vector, which
-# does not depend on the scale, and the way to the keys is much the same.) By the chain rule ∂p/∂q has two factors:
+# ## How much gradient is left
+#
+# That would do no harm if training could still change those choices. Training changes w_q and w_k, and with them the
+# queries and keys. So we ask how much a row's weights change when its query changes a little: ∂p/∂q. The chain rule
+# splits it into two factors:
 #
 # $$p = \operatorname{softmax}(s), \quad s = \text{scale} \cdot K q \qquad\Rightarrow\qquad
 # \frac{\partial p}{\partial q} = J \cdot \frac{\partial s}{\partial q}$$
 #
-# The first factor is the softmax Jacobian of lesson 02, $J = \operatorname{diag}(p) - p\,p^\top$. The paper blames this
-# one: "regions where it has extremely small gradients". So a first attempt is to measure J alone, by its Frobenius norm,
-# the root of the sum of the squared entries. We will see how far that gets us.
+# The first factor is the **Jacobian** of softmax, the matrix of all its derivatives: entry (i, j) is ∂p_i/∂s_j. A score
+# that rises lifts its own weight at the rate p_i(1 − p_i), and takes p_i p_j from each of the others:
+#
+# $$J = \operatorname{diag}(p) - p\,p^\top$$
 
-# %% [markdown]
-# @predict
-#
-# What is the norm of J for the weights (½, ½), and what is it for (1, 0)?
-#
-# @answer
-#
-# ½ and 0. For (½, ½) the entries are ½ − ¼ = ¼ on the diagonal and −¼ beside it: four squares of 1/16, whose sum is ¼,
-# and the root of that is ½. No row of weights has a larger norm. For (1, 0) every entry is 0: 1 − 1, 0 − 0, −1 · 0.
-#
-# @wrong
-#
-# "¼" is the sum of the squares, before the root. If you said "½ and 1": J does not measure how large the weights are. It
-# measures how they *move* when the scores move, and (1, 0) does not move.
+# %% role="given"
+def J(p):
+    """The Jacobian of softmax, (n, n), at the weights p (n,)."""
+    return np.diag(p) - np.outer(p, p)
 
 # %% role="demo" tags=["nbval-check-output"]
-for p in (np.array([0.5, 0.5]), np.array([1.0, 0.0])):
-    jacobian = np.diag(p) - np.outer(p, p)
-    print(p, "->", np.sqrt((jacobian**2).sum()))
+print(J(np.array([0.5, 0.5])))
+print(J(np.array([1.0, 0.0])))
 
 # %% [markdown]
-# @exercise softmax_gradient_norm
-#
-# `scores` (..., n) → (...)
-#
-# ```text
-# for each row of scores:
-#     p = softmax(row)
-#     the result is √( sum over i and j of J[i, j]² ),   J[i, j] = p[i] · ((1 if i is j else 0) − p[j])
-# ```
-#
-# Stable: scores of ten thousand give a norm of 0 and not NaN. The given `softmax` may be used; a finite difference is not
-# accepted.
-
-# %% role="exercise" exercise="softmax_gradient_norm"
-def softmax_gradient_norm(scores: np.ndarray) -> np.ndarray:
-    """Frobenius norm of the softmax Jacobian at each row of scores.
-
-    scores: (..., n). Returns: (...). 0 where a row is decided, at most ½.
-    """
-    # region solution
-    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    p = e / e.sum(axis=-1, keepdims=True)
-    jacobian = p[..., :, None] * (np.eye(p.shape[-1]) - p[..., None, :])
-    squares = (jacobian**2).sum(axis=(-1, -2))
-    return np.sqrt(squares)
-    # endregion
-
-# %% role="check" exercise="softmax_gradient_norm"
-check(softmax_gradient_norm)
-
-# %% [markdown]
-# This time we compare all three: undivided, divided by √d_k, and divided by d_k, which makes the scores smaller still.
-
-# %% role="payoff" exercise="softmax_gradient_norm"
-if passed(softmax_gradient_norm):
-    norms = {name: [] for name in divisors}
-    for d_k in widths:
-        scores = random_scores(int(d_k), 200, np.random.default_rng(2), n_keys=16)
-        for name, divisor in divisors.items():
-            norms[name].append(softmax_gradient_norm(scores / divisor(d_k)).mean())
-    assert norms["undivided"][-1] < 0.06 and norms["divided by d_k"][-1] > 0.2
-    title = "Through softmax: dividing by d_k looks almost as good"
-    figures.why_scale.curves(widths, norms, title, "mean norm of J, 16 keys")
-
-# %% [markdown]
-# Without division, little gets through softmax. But divided by d_k, the norm at 4096 is
-# {{ norms["divided by d_k"][-1]:.2f }}, and divided by √d_k it is {{ norms["divided by √d_k"][-1]:.2f }}. If that were
-# the whole story, dividing by d_k would do nearly as well. Why the root?
-#
-# The first attempt is not enough, because J stops at the *scores*. The second factor of ∂p/∂q is missing, the step from
-# the scores to the query. So now we measure the product.
+# For the saturated row every entry is 0: whatever the scores do, the weights do not move. This is a **vanishing
+# gradient**: a derivative so small that nothing before it in the chain can learn. The paper suspects it here. But J
+# stops at the scores, and what learns is the query, one step further.
 
 # %% [markdown]
 # @exercise query_gradient_norm
 #
 # `q` (d,), `keys` (n, d), `scale` a positive float → a float
 #
-# The Frobenius norm of ∂p/∂q, an (n, d) matrix, where p = softmax(scale · keys q). Find ∂s/∂q yourself: score j is scale
-# times the dot product of `keys[j]` with q. The result is right for scores of ±10,000, and for entries of q and the keys that
-# are very small or large, which no finite difference is.
+# How large is ∂p/∂q, an (n, d) matrix, for p = softmax(scale · keys q)? Return its Frobenius norm, the root of the sum
+# of its squared entries. The result should be right for scores of ±10,000, and for very small or large entries of q and
+# the keys, which rules out a finite difference.
 #
 # By hand: for q = (0), the keys (1) and (−1) and the scale 1, the weights are (½, ½), and a small step ε of q makes the
 # scores ε and −ε. The weights change by ε/2 and −ε/2, so ∂p/∂q is (½, −½) and its norm √½ ≈ 0.707.
@@ -368,204 +219,259 @@ check(query_gradient_norm)
 # @predict
 #
 # Let d_k = 4096, with sixteen random keys. We divide by nothing, by √d_k or by d_k. With which of the three does the
-# *typical* query (the median) get the most gradient? And which has the largest *mean*? Two factors are multiplied: J,
-# which is close to 0 for a decided row, and ∂s/∂q, which contains the scale.
+# *typical* query (the median) get the most gradient? And which has the largest *mean*?
 #
 # @answer
 #
-# The typical query gets the most with √d_k. The largest mean belongs to no division at all. Undivided rows are mostly
-# decided and pass next to nothing, but ∂s/∂q = scale · keys is then 64 times as large as with √d_k, and the few rows
-# that are still undecided pass that in full.
+# The typical query gets the most with √d_k. The largest mean belongs to no division at all. Unscaled rows are mostly
+# saturated and pass next to nothing. But ∂s/∂q is 64 times as large as with √d_k, and the few rows in which two scores
+# nearly tie pass that in full.
 #
 # @wrong
 #
-# If you said "d_k, because J is not small": the scale, 1/4096, is a factor of ∂s/∂q, too. If you said that no division
-# comes last in both: you expected mean and median to agree, and they agree only where most rows are alike.
+# "d_k, because J is largest there" forgets ∂s/∂q: a key of 4096 numbers has a length near 64, and 64/4096 is only 1/64.
+# "No division comes last in both" expects mean and median to agree, as they do only where rows are alike.
 
 # %% [markdown]
-# Here is the experiment that the paper left out. For each width we draw 500 random queries, each with 16 random keys, and
-# compute your norm for the three scales. We keep all 500 numbers, because a mean can hide what a typical row does. It
-# takes some seconds.
+# Here is the measurement that the paper left out: 2,000 random queries for each width, your norm for each of the three
+# scales. It takes some seconds.
+
+# %% role="given"
+divisors = {"unscaled": lambda d_k: 1.0, "divided by √d_k": np.sqrt, "divided by d_k": lambda d_k: d_k}
 
 # %% role="payoff" exercise="query_gradient_norm"
 if passed(query_gradient_norm):
     some_widths = 4 ** np.arange(1, 7)  # 4 to 4096
-    reached = {name: np.empty((len(some_widths), 500)) for name in divisors}
+    reached = {name: np.empty((len(some_widths), 2000)) for name in divisors}
     rng = np.random.default_rng(4)
     for at, d_k in enumerate(map(int, some_widths)):
-        for row in range(500):
+        for row in range(2000):
             q, keys = rng.standard_normal(d_k), rng.standard_normal((16, d_k))
             for name, divisor in divisors.items():
                 reached[name][at, row] = query_gradient_norm(q, keys, 1 / divisor(d_k))
+    mean = {name: norms.mean(axis=1) for name, norms in reached.items()}
+    median = {name: np.median(norms, axis=1) for name, norms in reached.items()}
+    assert 0.25 < min(median["divided by √d_k"]) and max(mean["divided by √d_k"]) < 0.35
+    share = (reached["unscaled"] > 0.3).mean(axis=1)
+    assert 1 < min(mean["unscaled"][1:]) and max(mean["unscaled"]) < 2
+    assert median["unscaled"][-1] < 1e-6 and mean["divided by d_k"][-1] < 0.005
     figures.why_scale.means_and_medians(some_widths, reached)
 
-# %% role="payoff" exercise="query_gradient_norm"
-if passed(query_gradient_norm):
-    mean = {name: numbers.mean(axis=1) for name, numbers in reached.items()}
-    median = {name: np.median(numbers, axis=1) for name, numbers in reached.items()}
-    print("d_k  ", *(f"{d_k:>9}" for d_k in some_widths))
-    for name in divisors:
-        print(f"{name}\n mean ", *(f"{number:9.2g}" for number in mean[name]))
-        print(" median", *(f"{number:9.2g}" for number in median[name]))
-    assert 0.25 < min(median["divided by √d_k"]) and max(mean["divided by √d_k"]) < 0.35
-    assert mean["undivided"][-1] > 1 and median["undivided"][-1] < 1e-6 and mean["divided by d_k"][-1] < 0.005
-
 # %% [markdown]
-# Take the three in turn.
+# - **Divided by √d_k:** the norm is about 0.3 at every width, in the mean and in the median.
+# - **Divided by d_k:** no row is saturated, but the factor 1/d_k makes every gradient small. At 4096 the norm is
+#   {{ mean["divided by d_k"][-1]:.4f }}.
+# - **Unscaled:** the median falls to {{ median["unscaled"][-1]:.0e }}, while the mean levels off between 1 and 2. Ever
+#   fewer rows make up this mean: the norm exceeds 0.3 in {{ 100 * share[1]:.0f; it > 75 }} % of them at d_k = 16,
+#   in {{ 100 * share[-1]:.0f; it < 20 }} % at 4096. So "extremely small gradients" is half the story: a few rows pass
+#   far too much.
 #
-# - **Divided by √d_k:** the gradient at the query has a norm of about 0.3 at every width, in the mean and in the
-#   median.
-# - **Divided by d_k:** the rows are undecided and J is not small, but the factor 1/d_k in ∂s/∂q makes the gradient
-#   tiny: at 4096 its norm is {{ mean["divided by d_k"][-1]:.4f }}. The root is the only power of d_k that keeps the
-#   gradient the same at every width before training.
-# - **Undivided:** the *mean* even grows, to {{ mean["undivided"][-1]:.1f }}, while the *median* falls to
-#   {{ median["undivided"][-1]:.0e }}. So "extremely small gradients" is only half of the story. The typical row
-#   passes next to nothing. A few rows, in which the two highest scores happen to be nearly equal, pass a great deal,
-#   because their factor ∂s/∂q is √d_k times as large as with the paper's scale.
+# Why the root? It keeps the spread of the scores the same at every width, and so J. In ∂s/∂q, the second factor, it
+# divides out the length of the keys, which grows like √d_k. All this is *before training*.
 #
-# *Dive into Deep Learning* (Zhang et al. 2023, section 11.1) says of softmax that "its gradient never vanishes". In exact
-# arithmetic that is true: no weight is ever 0 or 1. We test it in float32, in which models compute.
-
-# %% role="demo"
-scores = random_scores(4096, 300, np.random.default_rng(6), n_keys=16).astype(np.float32)
-stuck = {}
-for name, divisor in (("undivided", 1), ("divided by √d_k", 64)):
-    top = softmax(scores / np.float32(divisor)).max(axis=-1)
-    stuck[name] = np.mean(top * (1 - top) == 0)  # its entry on the diagonal of J
-    print(f"{name:15} in {stuck[name]:.0%} of the rows the largest weight's derivative by its own score is exactly 0")
-assert stuck["undivided"] > 0.5 and stuck["divided by √d_k"] == 0
-
-# %% [markdown]
-# In float32 more than half of the undivided rows have a largest weight p of exactly 1. The derivative of that weight
-# with respect to its own score, p(1 − p), is then exactly 0. Other entries of J in such a row usually survive, but
-# none of them is larger than the total weight of the remaining keys, which is below 10⁻⁶. So in float32 the gradient
-# of softmax does vanish, for all practical purposes, once the scores of a row lie far apart. The scale keeps them
-# close together.
+# ## What training makes of the start
 #
-# ## The consequence: three heads try to learn
+# Does a head learn worse without the scale? We train a small one to retrieve: each of 64 tokens has to find one of 16
+# entries, chosen for it at random, and return its value. Queries come from the tokens by a learned w_q, keys from the
+# entries by a learned w_k. The values are fixed. The **loss**, the number that training makes small, is the mean squared
+# difference from the wanted values.
 #
-# What matters in the end is whether a head learns worse without the scale. We train a small one, and the next cell
-# contains the whole training. There are 64 tokens and 16 entries. Each token has to retrieve the value of one entry,
-# which was chosen for it at random. Queries are computed from the tokens with a learned w_q, and keys from the
-# entries with a learned w_k, as in lesson 03. The values are fixed. The loss is the mean squared difference from the
-# value that was wanted. The four lines that begin at the comment "backwards" apply the chain rule once more. You need
-# not follow them now, because lesson 13 derives them step by step.
+# Training begins with random w_q and w_k, the **initialization**. Each step moves them a little against the gradient of
+# the loss, and the **learning rate** sets how far. An **optimizer** is a rule for such steps. Plain **gradient
+# descent** moves by learning rate times gradient. **Adam** (Kingma and Ba 2015) first divides each gradient by its own
+# recent size, so multiplying all gradients by ten changes nothing.
+#
+# We compare four starts. The fourth has no scale. Its initial w_q and w_k are smaller instead, so that its scores, too,
+# begin with a standard deviation of 1.
 
 # %% role="given"
-def train_head(scale: float, step: float, d_k: int, seed: int = 0, gain: float = 1.0) -> list[float]:
-    """The loss at each of 300 steps of plain gradient descent; scale, gain: what the scores, the first weights are multiplied with."""
+starts = {  # name -> what the scores are multiplied with, and what the initial w_q and w_k are multiplied with
+    "unscaled": lambda d_k: (1, 1),
+    "divided by √d_k": lambda d_k: (d_k**-0.5, 1),
+    "divided by d_k": lambda d_k: (1 / d_k, 1),
+    "unscaled, smaller initialization": lambda d_k: (1, d_k**-0.25),
+}
+
+# %% [markdown]
+# The next cell, folded, draws the task for five seeds, takes 300 steps with each of eight learning rates, and computes
+# the gradients by the chain rule (lesson 13 derives them).
+
+# %% role="given" tags=["hide-input"]
+def draw_task(seed: int, d_k: int, gain: float) -> tuple[np.ndarray, ...]:
+    """Tokens, entries, values, the values wanted, and the initial w_q and w_k."""
     rng = np.random.default_rng(seed)
     x, entries, values = (rng.standard_normal(shape) for shape in ((64, 32), (16, 32), (16, 8)))
     w_q, w_k = (gain * rng.standard_normal((32, d_k)) / np.sqrt(32) for _ in range(2))
-    wanted = values[rng.integers(16, size=64)]
-    losses = []
-    for _ in range(300):
-        q, k = x @ w_q, entries @ w_k
-        p = softmax(scale * (q @ k.T))
-        error = p @ values - wanted
-        losses.append((error**2).mean())
-        grad_p = 2 / error.size * error @ values.T  # backwards: from the loss to the weights,
-        grad_scores = p * (grad_p - (p * grad_p).sum(axis=-1, keepdims=True))  # through J of each row,
-        grad_q, grad_k = scale * grad_scores @ k, scale * grad_scores.T @ q  # to queries and keys,
-        w_q, w_k = w_q - step * x.T @ grad_q, w_k - step * entries.T @ grad_k  # and one step downhill
-    return losses
+    return x, entries, values, values[rng.integers(16, size=64)], w_q, w_k
 
-# %% [markdown]
-# To compare the heads at one step size would be unfair: a head with larger gradients may just need smaller steps. So
-# each head gets twelve step sizes, from 0.01 to 3,000, and shows its best.
 
-# %% role="given"
-def compare_heads(d_k: int) -> tuple[dict[str, list[float]], dict[str, float]]:
-    """For each of the three scales, the losses with the best of twelve step sizes, and that step size."""
-    runs, steps = {}, {}
-    for name, divisor in divisors.items():
-        with np.errstate(all="ignore"):  # steps that are too large overflow; they lose
-            tried = {step: train_head(1 / divisor(d_k), step, d_k) for step in 10.0 ** np.arange(-2, 4, 0.5)}
-        ends = {step: np.nan_to_num(losses[-1], nan=np.inf) for step, losses in tried.items()}
-        steps[name] = min(ends, key=ends.get)
-        runs[name] = tried[steps[name]]
-    return runs, steps
+def train_heads(scale: float, gain: float, d_k: int, rates: np.ndarray, optimizer: str, seeds=range(5), steps=300):
+    """The loss after training, (seeds, rates): a head for each draw of the task and each learning rate, all at once."""
+    drawn = (np.stack(arrays)[:, None] for arrays in zip(*(draw_task(seed, d_k, gain) for seed in seeds)))
+    x, entries, values, wanted, *weights = (array.astype(np.float32) for array in drawn)
+    weights = [np.repeat(w, len(rates), axis=1) for w in weights]
+    firsts, seconds = [np.zeros_like(w) for w in weights], [np.zeros_like(w) for w in weights]
+    rate, scale = rates.astype(np.float32)[:, None, None], np.float32(scale)
+    with np.errstate(all="ignore"):  # rates that are too large overflow; they lose
+        for step in range(1, steps + 1):
+            q, k = x @ weights[0], entries @ weights[1]
+            p = softmax(scale * (q @ k.swapaxes(-1, -2)))
+            error = p @ values - wanted
+            grad_p = error @ values.swapaxes(-1, -2) * np.float32(2 / (64 * 8))  # backward: from the loss to the weights,
+            grad_scores = scale * p * (grad_p - (p * grad_p).sum(axis=-1, keepdims=True))  # through J of each row,
+            grads = x.swapaxes(-1, -2) @ (grad_scores @ k), entries.swapaxes(-1, -2) @ (grad_scores.swapaxes(-1, -2) @ q)
+            for w, grad, first, second in zip(weights, grads, firsts, seconds):
+                if optimizer == "Adam":
+                    first += np.float32(0.1) * (grad - first)
+                    second += np.float32(0.001) * (grad**2 - second)
+                    size = np.sqrt(second / np.float32(1 - 0.999**step)) + np.float32(1e-8)
+                    grad = first / np.float32(1 - 0.9**step) / size
+                w -= rate * grad
+        p = softmax(scale * ((x @ weights[0]) @ (entries @ weights[1]).swapaxes(-1, -2)))
+        return np.nan_to_num(((p @ values - wanted) ** 2).mean(axis=(-1, -2)), nan=np.inf)
 
 # %% [markdown]
 # @predict
 #
-# d_k = 256, each head with the best of twelve step sizes. Which heads learn to retrieve?
+# Each head gets the best of eight learning rates. At d_k = 64, which of the four heads are left far behind?
 #
-# - **A** Only the one divided by √d_k.
-# - **B** Those divided by √d_k and by d_k; not the undivided one.
-# - **C** All three, since each has its best step size.
+# - **A** All but the one divided by √d_k.
+# - **B** Only the unscaled one with an ordinary initialization.
+# - **C** None, since each has the learning rate that suits it best.
 #
 # @answer
 #
-# **B.** Divided by d_k, every row's gradient is small *by the same factor*, so a larger step makes up for it. Undivided,
-# the typical row's gradient is nearly 0 while a few rows' are large. No single step size suits both: one that is large
-# enough to move the stuck rows is far too large for the others.
+# **B.** Divided by d_k, every gradient is small *by the same factor*, and a larger learning rate makes up for it. A
+# smaller initialization keeps rows from saturating as a scale does. In the unscaled head most rows' gradients are nearly 0
+# and a few are large, and no learning rate suits both.
 #
 # @wrong
 #
-# A: a gradient that is small in every row can be made up for by larger steps. Compare mean and median of each scale in
-# the table above. C: a step size multiplies the gradients of all rows alike, and ten times nearly 0 is still nearly 0.
+# A takes √d_k for the only way to small scores. C forgets that a learning rate multiplies all gradients alike: ten
+# times nearly 0 is still nearly 0.
 
 # %% role="demo"
-runs, steps = compare_heads(d_k=256)
-ends = {name: losses[-1] for name, losses in runs.items()}
-assert ends["undivided"] > runs["divided by √d_k"][0] > 10 * max(ends["divided by √d_k"], ends["divided by d_k"])
-figures.why_scale.losses(runs, steps)
+rates = {"gradient descent": 10.0 ** np.arange(-1.5, 2.1, 0.5), "Adam": 10.0 ** np.arange(-4, -0.4, 0.5)}
+ends = {}
+for optimizer, tried in rates.items():
+    for name, start in starts.items():
+        for d_k in (4, 16, 64):
+            losses = train_heads(*start(d_k), d_k, tried, optimizer)  # (five seeds, eight learning rates)
+            best = losses.mean(axis=0).argmin()
+            ends[optimizer, name, d_k] = tried[best], losses[:, best]
+figures.why_scale.losses_of_seeds(ends)
+
+# %% role="demo" tags=["hide-input"]
+def ends_of(name: str, optimizer: str, d_k: int) -> np.ndarray:
+    """The losses of the five seeds."""
+    return ends[optimizer, name, d_k][1]
+
+runs = [(optimizer, d_k) for optimizer in rates for d_k in (4, 16, 64)]
+behind = sum(
+    (ends_of("unscaled", optimizer, 64) > 2 * np.max([ends_of(name, optimizer, 64) for name in starts if name != "unscaled"], axis=0)).sum()
+    for optimizer in rates
+)
+narrow = max(ends_of("unscaled", o, 4).mean() / ends_of("divided by √d_k", o, 4).mean() for o in rates)
+lower = sum((ends_of("divided by d_k", *run) < ends_of("divided by √d_k", *run)).sum() for run in runs)
+alike = [ends_of("unscaled, smaller initialization", *run).mean() / ends_of("divided by √d_k", *run).mean() for run in runs]
+best = {(optimizer, name, d_k): found[0] for (optimizer, name, d_k), found in ends.items()}
+plain, adaptive = (
+    [best[optimizer, "divided by d_k", d_k] / best[optimizer, "divided by √d_k", d_k] for d_k in (4, 64)] for optimizer in rates
+)
+assert max(alike) < 1.5 and min(alike) > 0.7
 
 # %% [markdown]
-# The undivided head ends at {{ ends["undivided"]:.2f }}. The other two *begin* no higher than
-# {{ runs["divided by √d_k"][0]:.2f }}, where no entry is clearly preferred yet. So after 300 steps the undivided head
-# is still worse than the other two were before their first. Divided by √d_k, the head ends at
-# {{ ends["divided by √d_k"]:.3f }}.
+# Dots are seeds, bars their means. In this one small task the folded cell counts what held:
 #
-# Dividing by d_k works too, with steps {{ steps["divided by d_k"] / steps["divided by √d_k"]:.0f; 5 < it < 20 }} times as
-# long. Is √d_k then the best scale? One draw of the task cannot say, so we take five. We also add a head that has no
-# scale at all, and begins with smaller weights instead, so that its scores begin as small as those of √d_k.
+# - **The unscaled head falls behind as it gets wider.** At d_k = 64 its loss is more than twice that of each of the
+#   other three in {{ behind; it >= 9 }} of 10 runs (five seeds, two optimizers). At d_k = 4 its mean is only
+#   {{ narrow:.1f; 1 < it < 1.8 }} times that of √d_k.
+# - **A smaller initialization does the same work.** At every width and with both optimizers its mean loss is within
+#   {{ 100 * max(abs(ratio - 1) for ratio in alike):.0f; it < 50 }} % of that of √d_k. The released code of T5 has no
+#   scale and starts with a smaller w_q (Raffel et al. 2020).
+# - **Dividing by d_k ends lower than dividing by √d_k** in {{ lower; it >= 22 }} of 30 runs. Plain descent needs
+#   another learning rate for it: at d_k = 64, {{ plain[1]:.0f; 3 <= it <= 33 }} times that of √d_k. For Adam the best
+#   one of the two is {{ "the same" if adaptive[1] == 1 else "nearly the same"; 0.3 < adaptive[1] < 4 }}.
+#
+# So √d_k sets the **start**: scores with a variance of 1 at initialization, whatever the width. What training makes of
+# it depends on the optimizer and on the width. **μP**, a recipe for carrying settings from narrow models to wide ones,
+# divides by d_k (Yang et al. 2022, section 4). Its authors' reason: training correlates queries with keys, and then
+# dot products grow like d_k. Most models keep √d_k, a good start at every width.
+
+# %% [markdown]
+# ## Further: the Jacobian on its own
+#
+# The paper's sentence is about J alone. Measured there, dividing by d_k looks almost as good as dividing by √d_k. You
+# write that measure, and see in float32 how exactly a gradient can vanish.
+
+# %% [markdown]
+# The Frobenius norm of J is largest, ½, for two keys that share the weight equally: four entries of ±¼. It is 0 for a
+# saturated row.
+
+# %% [markdown]
+# @exercise softmax_gradient_norm
+#
+# `scores` (..., n) → (...)
+#
+# Stable: scores of ten thousand give a norm of 0 and not NaN. A finite difference is not accepted. `J` above takes one
+# row; here there are any leading dimensions.
+
+# %% role="exercise" exercise="softmax_gradient_norm"
+def softmax_gradient_norm(scores: np.ndarray) -> np.ndarray:
+    """Frobenius norm of the softmax Jacobian at each row of scores.
+
+    scores: (..., n). Returns: (...). 0 where a row is saturated, at most ½.
+    """
+    # region solution
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    p = e / e.sum(axis=-1, keepdims=True)
+    jacobian = p[..., :, None] * (np.eye(p.shape[-1]) - p[..., None, :])
+    squares = (jacobian**2).sum(axis=(-1, -2))
+    return np.sqrt(squares)
+    # endregion
+
+# %% role="check" exercise="softmax_gradient_norm"
+check(softmax_gradient_norm)
+
+# %% role="payoff" exercise="softmax_gradient_norm"
+if passed(softmax_gradient_norm):
+    norms = {name: [] for name in divisors}
+    for d_k in widths:
+        scores = random_scores(int(d_k), 200, np.random.default_rng(2), n_keys=16)
+        for name, divisor in divisors.items():
+            norms[name].append(softmax_gradient_norm(scores / divisor(d_k)).mean())
+    assert norms["unscaled"][-1] < 0.06 and norms["divided by d_k"][-1] > 0.2
+    title = "At the scores, dividing by d_k looks almost as good"
+    figures.why_scale.curves(widths, norms, title, "mean norm of J, 16 keys")
+
+# %% [markdown]
+# At d_k = 4096 the norm is {{ norms["divided by d_k"][-1]:.2f }} divided by d_k and
+# {{ norms["divided by √d_k"][-1]:.2f }} divided by √d_k. Only at the query, one factor further, does the difference show.
+#
+# *Dive into Deep Learning* (Zhang et al. 2023, section 11.1) says of softmax that "its gradient never vanishes". In exact
+# arithmetic that is true: no weight is ever 0 or 1. Models compute in float32 or less.
 
 # %% role="demo"
-def best_end(scale, gain, seed, d_k=64):
-    """The last loss with the best of eight step sizes."""
-    with np.errstate(all="ignore"):
-        ends = [train_head(scale, step, d_k, seed, gain)[-1] for step in 10.0 ** np.arange(-1.5, 2.5, 0.5)]
-    return np.nanmin(ends)
-
-heads = {"undivided": (1, 1), "divided by √d_k": (64**-0.5, 1), "divided by d_k": (1 / 64, 1), "smaller weights": (1, 64**-0.25)}
-five = {name: [best_end(*head, seed) for seed in range(5)] for name, head in heads.items()}
-for name, ends_of in five.items():
-    print(f"{name:15}", "  ".join(f"{end:.3f}" for end in ends_of))
-lower = sum(d < root for d, root in zip(five["divided by d_k"], five["divided by √d_k"]))
-assert min(five["undivided"]) > 2 * max(five["divided by √d_k"]) and lower >= 4
-assert 0.5 < np.mean(five["smaller weights"]) / np.mean(five["divided by √d_k"]) < 1.5
+scores = random_scores(4096, 300, np.random.default_rng(6), n_keys=16).astype(np.float32)
+stuck = {}
+for name, divisor in (("unscaled", 1), ("divided by √d_k", 64)):
+    top = softmax(scores / np.float32(divisor)).max(axis=-1)
+    stuck[name] = np.mean(top * (1 - top) == 0)  # its entry on the diagonal of J
+    print(f"{name:15} in {stuck[name]:.0%} of the rows the largest weight's derivative by its own score is exactly 0")
+assert stuck["unscaled"] > 0.5 and stuck["divided by √d_k"] == 0
 
 # %% [markdown]
-# In all five draws the undivided head ends far above the others. Dividing by d_k ends *lower* than dividing by √d_k in
-# {{ lower; it >= 4 }} of the five, and the head with smaller weights does about as well as √d_k without any scale.
-#
-# So the scale is about the **start**. It gives the scores a variance of 1 at initialization, whatever the width, and
-# smaller initial weights could do the same work. What training does after that depends on the optimizer and on the
-# width. With plain gradient descent each scale needs its own step size; Adam divides by the gradient's own size, so a
-# common factor hardly matters to it. In training, queries and keys become correlated, and then a dot product grows like
-# d_k and not like √d_k. For this reason μP, a recipe for carrying settings from narrow to wide models, divides by d_k
-# (Yang et al. 2022, section 4). √d_k has remained the common choice because it is a good start at every width.
-#
-# Is the width really the cause? Then a narrow head should not need the scale. We give the same comparison d_k = 4:
-
-# %% role="demo"
-narrow, _ = compare_heads(d_k=4)
-for name, losses in narrow.items():
-    print(f"d_k = 4, {name:15} the loss goes from {losses[0]:.2f} to {losses[-1]:.2f}")
-assert narrow["divided by √d_k"][-1] < narrow["undivided"][-1] < 1.5 * narrow["divided by √d_k"][-1]
+# In more than half of the unscaled rows the largest weight p is exactly 1 in float32, so p(1 − p) is exactly 0. The other
+# entries of J in such a row are no larger than the total weight of the remaining keys, which is below 10⁻⁶.
 
 # %% [markdown]
-# The narrow head learns without the scale, too. It ends at {{ narrow["undivided"][-1]:.2f }}, and with the scale at
-# {{ narrow["divided by √d_k"][-1]:.2f }}. Put `compare_heads(16)` and `compare_heads(64)` into a new cell and print the
-# last losses: the gap widens with the width. (We tried five random draws of the task; the gap widened in each.)
+# ## Further: a heat map that means nothing
 #
-# ## Break it on purpose: an experiment that sees nothing
-#
-# All numbers above were standard normal. Suppose you had drawn tokens and projections with `np.random.rand`, uniform
-# between 0 and 1, so that all of them are positive. Which key does a query then prefer, and does that depend on the
-# query?
+# Tokens drawn with `np.random.rand` give a heat map with a striking column. This part shows where the column comes from,
+# for anyone who has drawn such a map.
+
+# %% [markdown]
+# All vectors above were standard normal. Here tokens and projections are uniform between 0 and 1, so all are positive.
 
 # %% role="demo" tags=["nbval-check-output"]
 rng = np.random.default_rng(0)
@@ -581,41 +487,35 @@ for name, draw in (("uniform from 0 to 1", rng.random), ("standard normal", rng.
 # %% role="demo"
 figures.why_scale.side_by_side(maps)
 
+
 # %% [markdown]
 # With positive numbers all projected vectors point in nearly the same direction. A dot product then depends mostly on
-# the length of the key, so nearly all queries share one favorite, scaled or not: the column that stands out in the
-# left map. It looks like a choice that attention made, but it has nothing to do with the query. The right map means
-# nothing either, however striking it looks, because its numbers are random. A heat map can tell you something only
-# after training (lesson 12).
-#
+# the length of the key, so nearly all queries share one favorite, scaled or not. It looks like a choice that attention
+# made, but it has nothing to do with the query. The right map means nothing either, since nothing was trained.
+
+# %% [markdown]
 # ## What we keep
 #
 # - Dot products of vectors with independent components have a standard deviation of √d_k, because variances add up.
 #   Dividing by √d_k brings it back to 1 at every width.
-# - With large scores, softmax puts nearly all the weight on one key before anything is learned, and the typical row
-#   then passes next to no gradient.
-# - Look at the mean *and* the median: without the scale, a few rows whose two highest scores nearly tie pass so much
-#   gradient that the mean hides all the other rows.
-# - The scale sets the *start*: scores with a variance of 1 at every width. Smaller initial weights could do that, too.
-#   What training makes of it depends on the optimizer and the width.
-# - Measure at the thing that learns. At the scores, dividing by d_k looks almost as good as dividing by √d_k; at the
-#   query, at the start, it does not.
+# - With large scores softmax saturates before anything is learned, and the typical row passes next to no gradient. A
+#   few rows pass far too much, so look at the mean *and* the median.
+# - The scale sets the *start*: scores with a variance of 1 at initialization. A smaller initialization can do the same
+#   work. What training makes of it depends on the optimizer and the width, and μP divides by d_k.
+# - Measure at what learns: at the query, not at the scores.
 #
 # | what | shape |
 # |---|---|
 # | scores, weights | (..., n) |
-# | entropy, norm of J | (...) |
+# | entropy | (...) |
 # | J = ∂p/∂scores | (n, n) |
 # | ∂p/∂q = J · scale · keys | (n, d) |
 #
-# The argument holds at the start of training, for independent components. Trained heads grow sharp where that is useful,
-# and some models divide by a learned temperature or normalize queries and keys first (Henry et al. 2020, *Query-Key
-# Normalization for Transformers*).
-#
 # **Sources.** Vaswani et al. 2017, *Attention is all you need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762),
-# section 3.2.1 with footnote 4. Shannon 1948, *A Mathematical Theory of Communication*, section 6. Yang et al. 2022, *Tensor
-# Programs V*, [arXiv:2203.03466](https://arxiv.org/abs/2203.03466) (μP). Zhang, Lipton, Li and
-# Smola 2023, *Dive into Deep Learning*,
+# section 3.2.1 with footnote 4. Shannon 1948, *A Mathematical Theory of Communication*, section 6. Kingma and Ba 2015,
+# *Adam*, [arXiv:1412.6980](https://arxiv.org/abs/1412.6980). Yang et al. 2022, *Tensor Programs V*,
+# [arXiv:2203.03466](https://arxiv.org/abs/2203.03466) (μP). Raffel et al. 2020, *T5*,
+# [arXiv:1910.10683](https://arxiv.org/abs/1910.10683). Zhang, Lipton, Li and Smola 2023, *Dive into Deep Learning*,
 # [section 11.1](https://d2l.ai/chapter_attention-mechanisms-and-transformers/queries-keys-values.html).
 
 # %% [markdown]
@@ -624,19 +524,19 @@ figures.why_scale.side_by_side(maps)
 # ## What the lesson is for
 #
 # To take one sentence of the paper that begins with "We suspect" and test it. The learner meets a derivation that holds
-# (variances add up), a measure that misleads (the norm of J makes d_k look as good as √d_k), and a mean that hides what
-# its median shows. What stays is a habit: measure at the thing that learns, and look at more than the mean.
+# (variances add up), a mean that hides what its median shows, and an experiment whose result is narrower than the usual
+# story: the scale sets the start, and other means do that as well. What stays is a habit: measure at what learns, over
+# several seeds, and look at more than the mean.
 #
 # ## Cut for 60 minutes
 #
-# Opening picture, the derivation at the board, `dot_product_std`, then straight to the chain rule and
-# `query_gradient_norm` with its table. Tell the entropy section in two sentences. Show the loss curves without reading the
-# training code.
+# The slider, the derivation at the board, `dot_product_std`, then straight to the chain rule and `query_gradient_norm`
+# with its figure. Tell entropy in two sentences. Show the figure of the trained heads without its code.
 #
 # ## Cut for 90 minutes
 #
-# Leave out the table of lesson 01, the histogram and the uniform numbers. Do the other four exercises; let the room
-# predict the loss curves by a show of hands before the cell runs.
+# The whole core. Both further parts are homework. Let the room vote on the trained heads before the cell runs; it takes
+# about a quarter of a minute.
 #
 # ## Mistakes to expect
 #
@@ -652,13 +552,13 @@ figures.why_scale.side_by_side(maps)
 #
 # ## To discuss
 #
-# **The undivided mean of ‖∂p/∂q‖ grows with d_k. Why does the head not learn better?** A good answer separates typical rows
-# from rare ones, says that one step size has to suit all rows, and points to the median or to the loss curves.
+# **Unscaled, the mean of ‖∂p/∂q‖ is the largest of the three. Why does the head not learn better?** A good answer separates typical rows
+# from rare ones, says that one learning rate has to suit all rows, and points to the median.
 #
-# **If dividing by d_k works with larger steps, is √d_k a matter of taste?** A good answer separates the start from what follows:
-# √d_k gives rows that are neither decided nor all alike at initialization, at every width; later the best scale depends on the
-# optimizer, and μP divides by d_k. It may mention that optimizers such as Adam choose step lengths for each parameter, and so
-# hide a common factor, but not a gradient that is 0.
+# **Dividing by d_k ends lower in most runs, and a smaller initialization needs no scale. Is √d_k a matter of taste?** A good answer
+# separates the start from what follows. √d_k gives rows that are neither saturated nor all alike at initialization, at every
+# width. After that the best scale depends on the optimizer and the width, and μP divides by d_k. Adam hides a factor common
+# to all gradients, but no optimizer revives a gradient that is 0. And the experiment is one small task with 300 steps.
 #
 # ## On paper
 #

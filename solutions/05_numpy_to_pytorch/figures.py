@@ -1,8 +1,8 @@
-"""Figures of lesson 05: rounding, two libraries side by side, a cut graph, a query that learns."""
+"""Figures of lesson 05: a graph of numbers, a cut graph, two libraries side by side, training, rounding."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,6 +94,59 @@ def _short(number: float) -> str:
 
 def _raised(power: int) -> str:
     return str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def number_graph(numbers: Mapping[str, Any]) -> None:
+    """Four numbers a, b, c = a · b and y = c · a: their values, the edges' derivatives, and the gradients that came back."""
+    spots = dict(zip(numbers, ((0, 1.0), (0, 0.0), (1.55, 0.3), (3.1, 0.75)), strict=True))
+    fig, (ax,) = panels(1, width=8.2, height=3.3)
+    ax.set_axis_off()
+    for name, number in numbers.items():
+        x, y = spots[name]
+        box = {"boxstyle": "round,pad=0.55", "facecolor": "white", "edgecolor": COLOURS["black"], "linewidth": 1.2}
+        text = f"{name} = {number.value:g}"
+        ax.text(x, y, text, ha="center", va="center", bbox=box, zorder=3, fontsize=11)
+        ways = [
+            (result.grad, derivative)
+            for result in numbers.values()
+            for factor, derivative in result.made_from
+            if factor is number
+        ]
+        parts = " + ".join(f"{grad * derivative:g}" for grad, derivative in ways)
+        said = f"gradient {parts} = {number.grad:g}" if len(ways) > 1 else f"gradient {number.grad:g}"
+        at, where = ((x - 0.3, y), ("right", "center")) if x == 0 else ((x, y - 0.2), ("center", "top"))
+        ax.text(*at, said, color=COLOURS["blue"], ha=where[0], va=where[1], fontsize=10.5, fontweight="bold", zorder=3)
+    for name, result in numbers.items():
+        for factor, derivative in result.made_from:
+            start = next(spots[other] for other, number in numbers.items() if number is factor)
+            _number_edge(ax, start, spots[name], f"× {derivative:g}")
+    ax.text(3.75, 0.14, "values →", color=COLOURS["grey"], ha="right", va="center", fontsize=10)
+    ax.text(3.75, 0.0, "← gradients", color=COLOURS["blue"], ha="right", va="center", fontsize=10, fontweight="bold")
+    ax.set(xlim=(-1.6, 3.8), ylim=(-0.2, 1.2))
+    ax.set_title("What arrives at a by two ways is added")
+    said = ", ".join(
+        f"{name} with value {number.value:g} and gradient {number.grad:g}" for name, number in numbers.items()
+    )
+    show(fig, alt=f"A graph of four numbers: {said}. a and b lead to c, and c and a lead to y; gradients come back.")
+
+
+def _number_edge(ax: Axes, start: tuple[float, float], end: tuple[float, float], factor: str) -> None:
+    """An arrow forward and one back beside it, with the derivative that the gradient is multiplied with."""
+    near, far = (
+        30 if start[0] == 0 else 54,
+        54,
+    )  # how far arrows end from the middle of a box: those of results are wider
+    across, up = np.subtract(end, start)
+    aside = np.array((-up, across)) / np.hypot(across, up) * 0.04
+    for way, points, shrinks, colour in (
+        (1, (start, end), (near, far), "grey"),
+        (-1, (end, start), (far, near), "blue"),
+    ):
+        arrow = {"arrowstyle": "-|>,head_width=0.22,head_length=0.45", "linewidth": 1.8, "color": COLOURS[colour]}
+        arrow |= {"shrinkA": shrinks[0], "shrinkB": shrinks[1]}
+        ax.annotate("", points[1] + way * aside, points[0] + way * aside, zorder=2, arrowprops=arrow)
+    middle = 0.5 * np.add(start, end) - (0, 0.1)
+    ax.text(*middle, factor, color=COLOURS["blue"], ha="center", va="top", fontsize=10.5)
 
 
 _PLACES = {
@@ -192,63 +245,17 @@ def _arrow(ax: Axes, start: str, end: str, colour: str, aside: float) -> None:
     )
 
 
-def query_walk(attention: Callable[..., Any], path: Any, keys: Any, values: Any) -> None:
-    """A query (steps, 2) on its way uphill, over the output's second number; and its weights on the way."""
-    import torch
-
-    path = path.double()
-    keys, values = keys.double(), values.double()
-    across, up = np.linspace(-2.2, 2.6, 80), np.linspace(-6.4, 1.8, 120)
-    grid = torch.tensor(np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2))
-    with torch.no_grad():
-        height = attention(grid, keys, values)[0][:, 1].reshape(len(up), len(across)).numpy()
-        weights = attention(path, keys, values)[1].numpy()
-    fig, (ax, right) = panels(2, width=9.2, height=4.3)
-    _draw_walk(ax, across, up, height, path.numpy())
-    for token, style in zip(range(3), ("-", "--", ":")):
-        first, second = values[token]
-        right.plot(weights[:, token], style, label=f"token {token}, value ({first:g}, {second:g})")
-    right.set_title("The weight moves to token 1")
-    right.set_xlabel("step")
-    right.set_ylabel("weight")
-    right.set_ylim(0, 1.02)
-    right.legend(frameon=False, loc="center right")
-    show(
-        fig,
-        alt=f"Left: the plane of queries, shaded by the second number of the output; a path of {len(path) - 1} "
-        f"steps leads from ({path[0][0]:g}, {path[0][1]:g}) uphill to ({path[-1][0]:.2f}, {path[-1][1]:.2f})."
-        " Right: the weight of token 1 "
-        f"rises from {weights[0, 1]:.2f} to {weights[-1, 1]:.2f}.",
-    )
-
-
-def _draw_walk(ax: Axes, across: np.ndarray, up: np.ndarray, height: np.ndarray, path: np.ndarray) -> None:
-    from matplotlib.colors import LinearSegmentedColormap
-
-    ramp = LinearSegmentedColormap.from_list("height", ["#FFFFFF", "#C9E6DC", "#7FCBB4"])
-    shade = ax.contourf(across, up, height, levels=np.arange(0, 11), cmap=ramp)
-    bar = ax.figure.colorbar(shade, ax=ax, shrink=0.85, label="second number of the output")
-    bar.outline.set_visible(False)
-    ax.plot(*path.T, "o-", color=COLOURS["blue"], markersize=3.5, linewidth=1.2)
-    for name, point, offset in (("start", path[0], (8, 4)), (f"step {len(path) - 1}", path[-1], (9, -4))):
-        ax.annotate(name, point, offset, textcoords="offset points", color=COLOURS["blue"], fontweight="bold")
-    ax.set_title("The query walks uphill along its gradient")
-    ax.set_xlabel("first number of the query")
-    ax.set_ylabel("second number of the query")
-    ax.grid(False)
-
-
 def training(
     losses: Mapping[str, Sequence[float]], before: np.ndarray, after: np.ndarray, colours: Sequence[int]
 ) -> None:
     """Loss curves by name; weights (T, T) before and after training for tokens of the given colours."""
-    fig, (ax, left, right) = panels(3, width=11.4, height=4.0)
+    fig, (ax, left, right) = panels(3, width=9.8, height=3.7)
     for (name, curve), style in zip(losses.items(), ("-", "--")):
         ax.semilogy(_smooth(curve), style, linewidth=2, label=name)
     ax.set_title("Only one learns where to look")
     ax.set_xlabel("step")
     ax.set_ylabel("loss (mean of the last 10 steps)")
-    ax.legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.7))
+    ax.legend(frameon=False, loc="lower left", fontsize=9.5)
     order = np.argsort(colours, kind="stable")  # neighbours in the figure share a colour
     names = [COLOUR_WORDS[colours[i]] for i in order]
     labels = {"rows": names, "columns": names, "xlabel": "key", "ylabel": "query"}
@@ -264,25 +271,6 @@ def training(
         f"sorted by color. On average a token gives {share[0]:.0%} of its weight to its own color before "
         f"training and {share[1]:.0%} after.",
     )
-
-
-def gradients(runs: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
-    """The norm of each projection's gradient during training, a panel for each run: title -> name -> norms."""
-    fig, axes = panels(len(runs), width=8.8, height=3.1)
-    said = []
-    top = 1.1 * max(max(_smooth(norms)) for by_name in runs.values() for norms in by_name.values())
-    for ax, (title, by_name) in zip(axes, runs.items(), strict=True):
-        for (name, norms), style in zip(by_name.items(), ("-", "--", ":"), strict=True):
-            ax.plot(_smooth(norms), style, linewidth=2, label=name)
-            said.append(f"{title}, {name}: at most {max(norms):.2f}, at the end {np.mean(norms[-10:]):.2g}")
-        ax.set(
-            title=title,
-            xlabel="step",
-            ylabel="norm of the gradient\n(mean of the last 10 steps)",
-            ylim=(-0.02 * top, top),
-        )
-    axes[0].legend(frameon=False)
-    show(fig, alt="Line plots of the gradients' norms during training. " + "; ".join(said) + ".")
 
 
 def _smooth(curve: Sequence[float], width: int = 10) -> np.ndarray:

@@ -1,8 +1,8 @@
-"""Figures of lesson 06: a text shifted by one, masks, leaks, what each output depends on."""
+"""Figures of lesson 06: a text shifted by one, masks, how scores become weights, leaks, what each output depends on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,9 +84,71 @@ def masks(full: Any, late: Any) -> None:
     )
 
 
-def leaks(without: Any, causal: Any) -> None:
-    """How far each output moves when one token changes, without a mask and with the causal one; 0 means not at all."""
-    without, causal = np.asarray(without), np.asarray(causal)
+def hiding(words: Sequence[str]) -> None:
+    """A causal mask at work: random scores, the same with −∞ where the mask is False, and the weights of each row."""
+    n = len(words)
+    scores = np.round(np.random.default_rng(6).normal(size=(n, n)) * 1.2, 1)
+    hidden = np.where(np.tri(n, dtype=bool), scores, -np.inf)
+    weights = np.exp(hidden - hidden.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    reach = float(np.abs(scores).max())
+    fig, axes = panels(3, width=9.6, height=3.75)
+    for ax, array, title, kind, limits, fmt in (
+        (axes[0], scores, "scores", "scores", (-reach, reach), ".1f"),
+        (axes[1], hidden, "hidden scores are −∞", "scores", (-reach, reach), ".1f"),
+        (axes[2], weights, "weights: rows sum to 1", "weights", (0.0, 1.0), ".2f"),
+    ):
+        matrix(
+            array, title, kind=kind, limits=limits, ax=ax, rows=words, columns=words, fmt=fmt, xlabel="key", ylabel=""
+        )
+        if ax is not axes[0]:
+            ax.tick_params(axis="y", labelleft=False)
+    axes[0].set_ylabel("query")
+    for ax, does in ((axes[1], "mask"), (axes[2], "softmax")):
+        ax.annotate(
+            "",
+            (-0.07, 0.5),
+            (-0.27, 0.5),
+            xycoords="axes fraction",
+            arrowprops={"arrowstyle": "-|>,head_width=0.3,head_length=0.6", "color": "#555555", "linewidth": 1.8},
+        )
+        ax.text(-0.17, 0.55, does, transform=ax.transAxes, ha="center", va="bottom", fontsize=9, color="#555555")
+    fig.suptitle(
+        "A score of −∞ gets the weight 0, and the visible keys share the whole", fontsize=12, fontweight="bold"
+    )
+    fig.get_layout_engine().set(wspace=0.12)
+    said = "; ".join(
+        f"{word}: " + ", ".join(f"{weight:.2f}" for weight in row) for word, row in zip(words, weights, strict=True)
+    )
+    show(
+        fig,
+        alt=f"Three matrices of {n} queries and {n} keys, the words {' '.join(words)}. First random scores. An arrow 'mask' leads to "
+        "the same scores with −∞ above the diagonal. An arrow 'softmax' leads to the weights, which are 0 where the score is −∞ "
+        f"and sum to 1 in each row. {said}.",
+    )
+
+
+def _influence(attend: Callable[..., Any], x: Any) -> np.ndarray:
+    """How far output i moves when token j changes by random numbers, as a matrix (i, j)."""
+    import torch
+
+    generator = torch.Generator().manual_seed(0)
+    moved = np.zeros((len(x), len(x)))
+    for j in range(len(x)):
+        changed = x.clone()
+        changed[j] += torch.randn(x.shape[-1], generator=generator)
+        moved[:, j] = (attend(changed) - attend(x)).abs().amax(dim=-1).numpy()
+    return moved
+
+
+def leaks(without_mask: Callable[..., Any], with_mask: Callable[..., Any]) -> None:
+    """How far each output moves when one token changes, for two functions from tokens (6, 4) to outputs; 0 means not at all."""
+    import torch
+
+    x = torch.randn(len(WORDS), 4, generator=torch.Generator().manual_seed(6))
+    without, causal = _influence(without_mask, x), _influence(with_mask, x)
+    above = [float(moved[np.triu_indices(len(moved), 1)].max()) for moved in (without, causal)]
+    assert (without > 0).all() and above[1] == 0 and (causal > 0).sum() == len(x) * (len(x) + 1) // 2
     fig, axes = panels(2, width=8.4, height=3.9)
     titles, largest = (
         ("Without a mask: everything moves", "Causal: no earlier output moves"),
@@ -105,7 +167,6 @@ def leaks(without: Any, causal: Any) -> None:
             ylabel="output",
             fmt=".2g",
         )
-    above = [float(moved[np.triu_indices(len(moved), 1)].max()) for moved in (without, causal)]
     show(
         fig,
         alt="Two heat maps of how far each output moves when a token changes. Above the diagonal the largest movement is "

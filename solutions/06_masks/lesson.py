@@ -6,12 +6,12 @@
 # **Before this lesson:** attention in torch and as an `nn.Module` (lesson 05), softmax (lesson 02), broadcasting, boolean tensors.
 #
 # So far every query saw every key. In two situations it must not. A model that learns to predict the next word must
-# not see that word. And in a batch of sentences of different lengths, the short ones are filled up with tokens that
-# mean nothing, and no query should use those.
+# not see that word. And in a batch, short sentences are filled up with tokens that mean nothing, and no query should use
+# those.
 #
-# A *mask* says which query may look at which key. It takes one line of code, and a mistake in it is hard to notice:
-# no error is raised, and a model that can peek at the answer even reports a better loss. So in this lesson you also
-# build a test that reveals such a leak.
+# An **attention mask** says which query may look at which key. It takes one line of code, and a mistake in it is hard to
+# notice: no error is raised, and a model that can peek at the answer even reports a better loss. So in this lesson you
+# also write a test that finds such a leak.
 
 # %% role="given"
 import math
@@ -31,70 +31,45 @@ def plain_attention(q, k, v):
 # %% [markdown]
 # ## One pass, many questions
 #
-# A language model learns to say which token comes next. The sentence "The animal didn't cross the street" holds five such questions.
-# What comes after *The*? What after *The animal*? And so on. We could ask them one by one, with five passes through the model.
+# A **language model** learns to say which token comes next. When it writes a text in this way, each token from those
+# before it, it is called **autoregressive**. The sentence "The animal didn't cross the street" asks it five questions.
+# What comes after *The*? What after *The animal*? And so on.
 #
-# Attention can answer all of them in a single pass, since it computes an output for every position. The output at each position has
-# to predict the token one place further on. So input and target are the same text, shifted by one.
+# Attention can answer all five in a single pass, since it computes an output for every position. Each output has to
+# predict the token one place further on. So input and target are the same text, shifted by one. (Training on the true
+# text, and not on what the model would have written itself, is called **teacher forcing**.)
 
 # %% role="demo"
 figures.masks.shifted("The animal didn't cross the street".split())
 
 # %% [markdown]
-# Look at what this asks for. The output at *animal* must predict *didn't*, and *didn't* is right there in the input,
-# one place to the right. A model that may look there has nothing to learn, because it can copy. Its training loss
-# looks wonderful, but when it has to write on its own, there is no token to the right to copy. This is why each query
-# may see only its past and itself. Attention with such a mask is called **causal**.
+# The output at *didn't* must predict *cross*, and *cross* is right there in the input, one place to the right. A model
+# that may look there has nothing to learn, because it can copy. Its training loss looks wonderful. But when it writes on
+# its own, there is no token to the right to copy.
+#
+# So each query may see only its past and itself. Attention with this rule is called **causal**, and its mask a **causal
+# mask** (or look-ahead mask). An output that depends on a later token all the same is a **leak**.
 #
 # ## A leak, made visible
 #
-# Whether attention is causal can be tested without knowing a single weight. Change one token, and watch the outputs
-# *before* it. If one of them moves, it has looked ahead. We change a token by adding random numbers to its features.
-# Adding 1 to each would not do, because some models do not notice a change that is the same in all features; you will
-# see one below.
-
-# %% [markdown]
-# @predict
-#
-# Five tokens go through attention without a mask. Token 3 is changed. Which outputs move?
-#
-# - **A** Output 3 only.
-# - **B** Outputs 3 and 4.
-# - **C** All five.
-#
-# @answer
-#
-# **C.** Every query sees key 3 and value 3, so every output depends on token 3. To be causal, outputs 0, 1 and 2 would have to stay
-# exactly where they were.
-#
-# @wrong
-#
-# If you said A, you thought of a layer that treats each token by itself, such as `nn.Linear`. Mixing tokens is what attention is
-# for. If you said B, you took it to be causal already: nothing in its equation makes it so.
-
-# %% role="given"
-def influence(attend, x):
-    """How far output i moves when token j changes, as a matrix (i, j). attend: from tokens (T, d) to outputs (T, d)."""
-    generator = torch.Generator().manual_seed(0)
-    moved = torch.zeros(len(x), len(x))
-    for j in range(len(x)):
-        changed = x.clone()
-        changed[j] += torch.randn(x.shape[-1], generator=generator)
-        moved[:, j] = (attend(changed) - attend(x)).abs().amax(dim=-1)
-    return moved
+# Whether attention is causal can be tested without looking inside. Change one token, and watch the outputs *before* it.
+# If one of them moves, it has looked ahead. In attention without a mask every query sees every key, so all outputs should
+# move:
 
 # %% role="demo"
 torch.manual_seed(6)
 x = torch.randn(5, 4)
-without_mask = influence(lambda y: plain_attention(y, y, y)[0], x)
-print("token 3 changes; the outputs move by", [round(by, 3) for by in without_mask[:, 3].tolist()])
-assert (without_mask > 0).all()
+changed = x.clone()
+changed[3] += torch.randn(4)
+moved = (plain_attention(changed, changed, changed)[0] - plain_attention(x, x, x)[0]).abs().amax(dim=-1)
+print("token 3 changes; the outputs move by", [round(by, 3) for by in moved.tolist()])
+assert (moved > 0).all()
 
 # %% [markdown]
 # ## True means may attend
 #
-# We write a mask as a boolean matrix with a row for each query and a column for each key, **True where attention is allowed**.
-# For three tokens, each of which may see its past and itself:
+# We write a mask as a boolean matrix with a row for each query and a column for each key, **True where attention is
+# allowed**. For three tokens, each of which may see its past and itself:
 #
 # ```text
 #          key 0  key 1  key 2
@@ -103,37 +78,32 @@ assert (without_mask > 0).all()
 # query 2  True   True   True
 # ```
 #
-# There need not be as many queries as keys. A model that writes has already processed the beginning and keeps its keys and values,
-# which is called a *cache*. When new tokens arrive, only these ask, but they may look at everything before them. So the queries always
-# belong to the *last* of the positions that the keys cover.
+# There need not be as many queries as keys. A model that writes keeps the keys and values of the text so far (in a
+# *key-value cache*, the subject of lesson 16). When new tokens arrive, only these ask, but they may look at everything
+# before them. So the queries always belong to the *last* of the positions that the keys cover.
 
 # %% [markdown]
 # @predict
 #
-# A model has processed five tokens and kept their keys. Now two more arrive, so that two queries meet seven keys. How many keys may
-# the first of the two queries see? And how many would it see if somebody built the mask as a triangle from the top left corner?
+# The keys of five tokens are kept. Now two more tokens arrive, so that two queries meet seven keys. How many keys may the
+# first of the two queries see?
 #
 # @answer
 #
-# **Six**, the five kept keys and its own. From the top left corner it would see **one**: that triangle treats the first query as if
-# it were the first token of the text.
+# **Six**: the five kept keys and its own.
 #
 # @wrong
 #
-# If you said seven, you counted the key of the second new token, which lies in the future. If you said five, you left out the
-# query's own key: a token may see itself.
+# Seven would include the key of the second new token, which lies in the future. Five would leave out the query's own
+# key, but a token may see itself.
 
 # %% [markdown]
 # @exercise causal_mask
 #
 # `t_q` and `t_k` integers with t_k ≥ t_q ≥ 1 → bool tensor (t_q, t_k); `t_k` left out means t_q
 #
-# ```text
-# query i may see key j where  j ≤ i + (t_k − t_q)
-# ```
-#
-# The queries are the *last* t_q of t_k positions (Vaswani et al. 2017, section 3.2.3, for t_q = t_k; the offset serves
-# models that keep earlier keys).
+# The queries are the *last* t_q of t_k positions. Each may see its own position and all before it. (Vaswani et al. 2017,
+# section 3.2.3, has t_q = t_k.)
 
 # %% role="exercise" exercise="causal_mask"
 def causal_mask(t_q: int, t_k: int | None = None) -> torch.Tensor:
@@ -155,46 +125,27 @@ if passed(causal_mask):
     figures.masks.masks(causal_mask(5), causal_mask(2, 7))
 
 # %% [markdown]
-# torch has a causal mask built in, `is_causal=True`, and it is the triangle from the top left. As long as there are as many queries as
-# keys, the two are the same. With kept keys they are not. In the next cell the values are rows of the identity matrix, so that the
-# output *is* the weights:
-
-# %% role="payoff" exercise="causal_mask"
-if passed(causal_mask):
-    two, seven = torch.randn(2, 4), torch.randn(7, 4)
-    built_in = F.scaled_dot_product_attention(two, seven, torch.eye(7), is_causal=True)
-    yours = F.scaled_dot_product_attention(two, seven, torch.eye(7), causal_mask(2, 7))
-    print("keys seen with is_causal:", (built_in > 0).sum(dim=-1).tolist())
-    print("keys seen with your mask:", (yours > 0).sum(dim=-1).tolist())
-    assert (built_in > 0).sum(dim=-1).tolist() == [1, 2] and (yours > 0).sum(dim=-1).tolist() == [6, 7]
-
-# %% [markdown]
-# No error is raised, yet a model that writes this way loses sight of most of what it has read (pytorch/pytorch#144858
-# is one report of it).
-#
 # ## Padding
 #
-# Sentences of 2 and 3 tokens in one batch need the same width, say 4. The remaining places are filled with a token
-# `<pad>` that means nothing, and no query may look there. This mask depends on the keys alone, so all queries of a
-# sentence share one row of it. For B sentences its shape is (B, 1, max_len), and the axis of length 1 broadcasts over
-# the queries.
+# Sentences in one batch need the same width. The remaining places are filled with a token `<pad>` that means nothing.
+# This is called **padding**, and the mask that hides it a **padding mask**. It depends on the keys alone, so all queries
+# of a sentence share one row of it. For B sentences its shape is (B, 1, max_len), and the axis of length 1 broadcasts
+# over the queries.
 
 # %% role="demo"
 figures.masks.who_may_look(["The", "cat", "sat", "on", "<pad>", "<pad>"])
 
 # %% [markdown]
-# On the left is the causal mask, in which each query sees its past and itself. In the middle is the padding mask, the
-# same row for every query, with 0 in the two `<pad>` columns. On the right a query may see a key only where *both*
-# rules allow it, which is `causal & real` for boolean masks. That is one reason to keep masks boolean.
+# On the right a query may see a key only where *both* rules allow it, which is `causal & real` for boolean masks. The
+# last two rows belong to `<pad>` queries, and these still see the real tokens. That is fine. Nobody reads their outputs: a
+# training loss leaves these positions out.
 
 # %% [markdown]
 # @exercise padding_mask
 #
 # `lengths` (B,) integers with 0 ≤ length ≤ max_len, `max_len` an integer → bool (B, 1, max_len), True on real tokens
 #
-# ```text
-# mask[b, 0, j] is True where  j < lengths[b]
-# ```
+# The real tokens of a sentence come first, and the padding after them.
 
 # %% role="exercise" exercise="padding_mask"
 def padding_mask(lengths: torch.Tensor, max_len: int) -> torch.Tensor:
@@ -211,20 +162,11 @@ def padding_mask(lengths: torch.Tensor, max_len: int) -> torch.Tensor:
 # %% role="check" exercise="padding_mask"
 check(padding_mask)
 
-# %% role="payoff" exercise="padding_mask"
-if passed(padding_mask) and passed(causal_mask):
-    print("causal and padded, for lengths 2 and 3 of 4:")
-    print((causal_mask(4) & padding_mask(torch.tensor([2, 3]), 4)).int())
-
 # %% [markdown]
-# Look at the last rows of each sentence. They belong to `<pad>` tokens, and these still see the real ones. That is fine. Their outputs
-# mean nothing, and nobody reads them: a training loss leaves these positions out.
+# ## Where the mask acts
 #
-# ## Hiding a score
-#
-# Where does the mask act? Take one row of scores, (2, 1, 3), and hide the last key, the one with the largest score. People try four
-# things. Two change the *weights*: multiply them by the mask, or do that and divide by the new sum. Two change the hidden *score*:
-# fill it with 0, or fill it with −∞.
+# Take one row of scores, (2, 1, 3), and hide the last key. People try four things. Two change the *weights*: multiply
+# them by the mask, or do that and divide by the new sum. Two change the hidden *score*: fill it with 0, or with −∞.
 
 # %% [markdown]
 # @predict
@@ -242,7 +184,7 @@ if passed(padding_mask) and passed(causal_mask):
 #
 # @wrong
 #
-# If you said A or C, you took a score of 0 for "no attention". A score of 0 has the weight e⁰ = 1 before the division, more than any
+# A and C take a score of 0 for "no attention". But a score of 0 counts e⁰ = 1 before the division, more than any
 # negative score.
 
 # %% role="demo" tags=["nbval-check-output"]
@@ -259,38 +201,30 @@ rows = {
 for name, row in rows.items():
     print(name, row, f"  sum {row.sum():.3f}")
 assert torch.allclose(cut / cut.sum(), filled_inf) and filled_0[2] > 0.05
+far = torch.softmax(torch.tensor([2.0, 1.0, 200.0]), -1) * allowed
+print("… / their sum, the hidden score being 200:", far / far.sum())
 
 # %% [markdown]
 # The first row sums to only {{ cut.sum():.2f }}, so the output comes out too small. In the third row the hidden key
-# still gets {{ filled_0[2]:.2f }} of the weight. The second and the fourth row agree here, and in exact arithmetic
-# they always would. In floating point they may not. If the hidden score is far above the others, the visible weights
-# are rounded to 0 before the division, and 0/0 gives NaN:
+# still gets {{ filled_0[2]:.2f }} of the weight. The second and the fourth row agree. But where the hidden score is far
+# above the others, as in the last line, the visible weights are rounded to 0 *before* the division, and 0/0 gives NaN
+# ("not a number"). So the mask acts on the scores, before softmax, and not on the weights after it.
 
-# %% role="demo" tags=["nbval-check-output"]
-far = torch.tensor([2.0, 1.0, 200.0])
-cut = torch.softmax(far, -1) * allowed
-print("… / their sum    ", cut / cut.sum())
-print("score filled -inf", torch.softmax(far.masked_fill(~allowed, -torch.inf), -1))
+# %% role="demo"
+figures.masks.hiding(["The", "cat", "sat", "on"])
 
 # %% [markdown]
-# So we mask the scores, before softmax, and not the weights after it.
+# ## A row with nothing to see
 #
-# ## Rows with nothing to see
-#
-# What if a row has no visible key left? This happens less often than one might think. A `<pad>` query at the end of a
-# sentence still sees the sentence. But an empty sentence has no visible key at all. And when a batch is padded on the
-# *left*, so that all sentences end at the last position, the `<pad>` queries at the front see nothing but `<pad>`
-# under a causal mask, and their rows are empty:
-
-# %% role="payoff" exercise="causal_mask"
-if passed(causal_mask):
-    real = torch.tensor([False, False, True, True])  # <pad> <pad> The cat
-    print((causal_mask(4) & real).int())
+# A few rows have no visible key: those of an empty sentence, or of the first `<pad>` queries where a batch is padded on
+# the *left*. What does softmax make of them? *The Annotated Transformer* (Rush 2018) and much later code fill hidden
+# scores with −1e9 instead of −∞.
 
 # %% [markdown]
 # @predict
 #
-# A row of three scores (2, 1, 0), all of them hidden, is filled with −1e9 and goes through softmax in float32. What are the weights?
+# A row of three scores (2, 1, 0), all of them hidden, is filled with −1e9 and goes through softmax in float32. What are
+# the weights?
 #
 # - **A** All 0.
 # - **B** NaN.
@@ -298,13 +232,12 @@ if passed(causal_mask):
 #
 # @answer
 #
-# **C.** The three scores are equal now, and softmax of equal scores is uniform. The row attends evenly to everything that it must not
-# see.
+# **C.** The three scores are equal now, and softmax of equal scores is uniform. The row attends to everything that it
+# must not see.
 #
 # @wrong
 #
-# If you said A, you took −1e9 for −∞ and left out the division: weights sum to 1 whatever the scores are. If you said B, you thought of
-# −∞, where every exponential is 0 and softmax divides 0 by 0.
+# A leaves out the division: weights sum to 1 whatever the scores are. B is what −∞ gives: 0 divided by 0.
 
 # %% role="demo" tags=["nbval-check-output"]
 row, nothing = torch.tensor([2.0, 1.0, 0.0]), torch.tensor([False, False, False])
@@ -316,26 +249,14 @@ except RuntimeError as error:
     print("float16:", error)
 
 # %% [markdown]
-# Neither result is what anyone wants. *The Annotated Transformer* (Rush 2018) fills in −1e9, and so does much later
-# code. In float16, where the largest number is 65504, −1e9 does not even exist (NVIDIA/apex#1052).
-# `torch.finfo(dtype).min`, the lowest finite number of a type, exists for every floating-point type. But it gives the
-# same uniform row.
+# Nobody wants either. In float16 −1e9 does not even exist (NVIDIA/apex#1052); `torch.finfo(dtype).min`, the lowest finite
+# number, exists for every floating-point type. In this course a query that may see nothing receives nothing: zeros.
 #
-# In such a row this course asks for zeros: a query that may see nothing receives nothing. What do torch's own
-# operators do?
-
-# %% role="demo"
-torch.manual_seed(0)
-x, none_allowed = torch.randn(1, 3, 4), torch.zeros(3, 3, dtype=torch.bool)
-layer = nn.MultiheadAttention(4, 1, batch_first=True)
-print("torch", torch.__version__)
-print("F.scaled_dot_product_attention:", F.scaled_dot_product_attention(x, x, x, none_allowed)[0, 0].tolist())
-print("nn.MultiheadAttention         :", layer(x, x, x, attn_mask=~none_allowed)[0][0, 0].tolist())
-
-# %% [markdown]
-# `F.scaled_dot_product_attention` has returned zeros since torch 2.5. Before that it returned NaN
-# (pytorch/pytorch#103749, changed by #133882), and `nn.MultiheadAttention` still did so in torch 2.13, the version
-# with which this notebook was written.
+# NaN is the worse of the two results, because it spreads. The backward pass multiplies gradients by weights, and NaN
+# times anything is NaN, even NaN times 0. So one empty row can turn the gradients of a whole projection into NaN, and
+# after one step of training all of its numbers are NaN. Replacing NaN by 0 afterward repairs the value that we see, but
+# the backward pass may still meet it where it arose (the first further part shows when). The safe way is to let no NaN
+# arise at all.
 
 # %% [markdown]
 # @exercise masked_attention
@@ -343,13 +264,12 @@ print("nn.MultiheadAttention         :", layer(x, x, x, attn_mask=~none_allowed)
 # `q` (..., T_q, d_k), `k` (..., T_k, d_k), `v` (..., T_k, d_v), `mask` bool, broadcastable to (..., T_q, T_k), or None
 # → `(output (..., T_q, d_v), weights (..., T_q, T_k))`
 #
-# ```text
-# for each query: softmax over the scores of the keys that it may see; hidden keys get weight 0
-# a query that may see no key gets zeros in both
-# ```
+# - Hidden keys get weight 0, and the visible ones share the whole of it.
+# - A query that may see no key gets zeros in both.
+# - No NaN, not in the gradients either.
+# - float16, bfloat16 and float32, the output in the input's dtype; scores may reach ±1e4.
 #
-# No NaN, not in the gradients either (the last experiment shows why). float16, bfloat16 and float32, the output in the input's dtype;
-# scores may reach ±1e4. From scratch: without `F.scaled_dot_product_attention` and the like; `torch.softmax` is fine.
+# From scratch: without `F.scaled_dot_product_attention` and the like; `torch.softmax` is fine.
 
 # %% role="exercise" exercise="masked_attention"
 def masked_attention(
@@ -376,53 +296,56 @@ def masked_attention(
 check(masked_attention)
 
 # %% [markdown]
-# Back to the leak. The same test as before, on six words with random vectors, once without a mask and once with yours. A cell says 0
-# only where the output did not move at all.
+# Now attention without a mask beside attention with yours. Every word is changed in turn, and a cell says how far each
+# output moved: 0 only where it did not move at all.
 
 # %% role="payoff" exercise="masked_attention"
 if passed(masked_attention) and passed(causal_mask):
-    torch.manual_seed(6)
-    x = torch.randn(6, 4)
-    open_matrix = influence(lambda y: plain_attention(y, y, y)[0], x)
-    causal_matrix = influence(lambda y: masked_attention(y, y, y, causal_mask(6))[0], x)
-    figures.masks.leaks(open_matrix, causal_matrix)
-    assert (open_matrix > 0).all() and (causal_matrix.triu(1) == 0).all() and (causal_matrix.tril() > 0).sum() == 21
+    figures.masks.leaks(
+        lambda x: plain_attention(x, x, x)[0],
+        lambda x: masked_attention(x, x, x, causal_mask(len(x)))[0],
+    )
 
 # %% [markdown]
-# Below the diagonal of the right picture, information flows forward in time. Above it every entry is exactly 0. The
-# same few lines can test other models, however large, provided that dropout is off. It is worth running such a test
-# once on every model that you build.
+# ## A test that you keep
 #
-# And why random numbers? Many models begin with a LayerNorm, as the block of lesson 09 does: it subtracts from each token
-# the mean of the token's own features. If we add 1 to all of them, the mean grows by 1, too, and is subtracted again.
-# So the test would find no leak, even without any mask:
+# Your mask works today. Tomorrow somebody puts it into a larger model, and there it is easily lost: one path forgets to
+# pass it (keras-team/keras#23038), a triangle is off by one, a normalization takes its mean over the tokens. No error is
+# raised, and the loss gets better. So one keeps a test that knows nothing of the inside: it takes any function from
+# tokens to outputs, changes tokens, and watches the outputs before them.
+#
+# Such a test needs some thought. Many models first subtract from each token the mean of its own features (LayerNorm,
+# lesson 09). If we add 1 to *every* feature of a token, the mean grows by 1, too, and is subtracted again. The test
+# then finds no leak, even without any mask:
 
 # %% role="demo"
 def normalized_first(y):
     y = F.layer_norm(y, y.shape[-1:])
     return plain_attention(y, y, y)[0]  # no mask: every output sees every token
 
-torch.manual_seed(6)
-x = torch.randn(5, 4)
-plus_one = x + torch.eye(5)[:, [3]]  # 1 in every feature of token 3
-blind = (normalized_first(plus_one) - normalized_first(x)).abs().max()
-moved = influence(normalized_first, x)
-print(f"1 added to each feature of token 3: no output moves by more than {blind:.0e}, which is rounding")
-print(f"random numbers added to token 3: every output moves, by {moved[:, 3].min():.2f} or more")
-assert blind < 1e-5 and (moved > 1e-3).all()
+blind, seeing = x.clone(), x.clone()
+blind[3] += 1.0  # the same in every feature
+seeing[3] += torch.tensor([1.0, -0.5, 0.3, 0.8])
+for name, other in (("1 everywhere", blind), ("four numbers", seeing)):
+    by = (normalized_first(other) - normalized_first(x))[:3].abs().max()
+    print(f"{name} added to token 3: outputs 0 to 2 move by up to {by:.0e}")
+    assert by < 1e-5 if name == "1 everywhere" else by > 1e-3
+
+# %% [markdown]
+# The first number is rounding. What do you change, by how much, and which difference counts? You decide.
 
 # %% [markdown]
 # @exercise leaks
 #
-# `attention`, a function from tokens (T, d) to outputs (T, d_out), and `x` (T, d), an example of its input → True or False: does
-# any output depend on a later token?
+# `attention`, a function from tokens (T, d) to outputs (T, d_out), and `x` (T, d), an example of its input → True or
+# False: does any output depend on a later token?
 #
 # - x is float64, with 2 to 64 tokens. Differences up to 1e-9 are rounding, and no leak.
 # - You may call `attention` 2,000 times. It gives the same answer each time. Leave x and its results as they are.
-# - A leak may hide: it may come from a few tokens alone, reach a few outputs alone, be small, or show only for large changes
-#   (try some whose largest entry is near 10) or in some directions.
+# - A leak may hide: it may come from a few tokens alone, reach a few outputs alone, be small, or show only for large
+#   changes (try some whose largest entry is near 10) or in some directions.
 #
-# The attentions that the check tries are not those of this lesson.
+# The check tries your test on some forty attentions, causal ones and leaky ones.
 
 # %% role="exercise" exercise="leaks"
 def leaks(attention, x: torch.Tensor) -> bool:
@@ -448,24 +371,27 @@ check(leaks)
 
 # %% role="payoff" exercise="leaks" tags=["nbval-check-output"]
 if passed(leaks) and passed(masked_attention) and passed(causal_mask):
-    torch.manual_seed(6)
     x = torch.randn(6, 4, dtype=torch.float64)
     print("no mask:", leaks(lambda y: plain_attention(y, y, y)[0], x))
     print("yours:  ", leaks(lambda y: masked_attention(y, y, y, causal_mask(len(y)))[0], x))
 
 # %% [markdown]
-# ### What a leak does to a loss
+# ## What a leak does to a loss
 #
-# Now we train a tiny model to predict the next of eight symbols in *random* text. Nobody can predict that: the best
-# possible loss is that of an even guess, ln 8 = 2.08. Each token also gets a learned vector for its position (the
-# subject of lesson 08), so that a query can tell which key is on its right.
+# Now a tiny model learns to predict the next of eight symbols in *random* text. Its loss is −ln of the probability that
+# it gave to the true symbol. The best that is possible is an even guess, with probability ⅛ and the loss ln 8 = 2.08.
+#
+# The folded cell trains such a model on texts of 16 symbols. Each token also gets a learned vector for its place, so
+# that a query can tell which key is on its right.
 
-# %% role="demo"
-def predict_random_text(attend, steps=300):
+# %% role="demo" tags=["hide-input"]
+def predict_random_text(attend, steps=300, seed=0):
     """Train on random text; the loss in the end. attend: from q, k, v (32, 16, 32) to outputs of the same shape."""
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     embed, place, qkv, out = nn.Embedding(8, 32), nn.Embedding(16, 32), nn.Linear(32, 96), nn.Linear(32, 8)
     optimizer = torch.optim.Adam(nn.ModuleList([embed, place, qkv, out]).parameters(), lr=0.01)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # on tensors this small, several threads mostly wait for one another
     for _ in range(steps):
         ids = torch.randint(0, 8, (32, 17))
         inputs, targets = ids[:, :-1], ids[:, 1:]
@@ -474,31 +400,134 @@ def predict_random_text(attend, steps=300):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+    torch.set_num_threads(threads)
     return loss.item()
 
 # %% role="payoff" exercise="masked_attention"
 if passed(masked_attention) and passed(causal_mask):
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # on tensors this small, several threads mostly wait for one another
     causal_loss = predict_random_text(lambda q, k, v: masked_attention(q, k, v, causal_mask(16))[0])
     leaky_loss = predict_random_text(lambda q, k, v: masked_attention(q, k, v)[0])
-    torch.set_num_threads(threads)
     print(f"loss with your causal mask: {causal_loss:.3f}   without a mask: {leaky_loss:.3f}")
     assert abs(causal_loss - math.log(8)) < 0.02 and leaky_loss < 0.3
 
 # %% [markdown]
-# With the mask the loss is {{ causal_loss:.2f }}, that of an even guess, as it has to be. Without the mask the model
-# "predicts" random symbols with a loss of {{ leaky_loss:.2f }}. Nearly all of that comes from the last position,
-# whose target is not among the inputs: one position of 16 at 2.08 adds 2.08 / 16 = 0.13 to the mean. If a loss is too
-# good to be true, look for a leak.
+# With the mask the loss is {{ causal_loss:.2f }}, that of an even guess. Without it the model "predicts" random symbols
+# with a loss of {{ leaky_loss:.2f }}. (Nearly all of that comes from the last position, whose target is not among the
+# inputs: 2.08 / 16 = 0.13.) Six starts all ended between 2.07 and 2.09 with the mask, and below 0.16 without. If a loss
+# is too good to be true, look for a leak.
 
 # %% [markdown]
-# ## Three languages for one mask
+# ## Further: Empty rows, and a NaN that hides
 #
-# Libraries disagree on what a mask means. In this course and in `F.scaled_dot_product_attention`, True means *may
-# attend*. In `nn.MultiheadAttention` True means *may not*, both in `attn_mask` and in `key_padding_mask`. Both
-# functions also accept a mask of numbers that are added to the scores: 0 where attention is allowed, −∞ where it is
-# not. Each translation takes one line:
+# For those who write attention layers of their own: what PyTorch does with a row that sees nothing, and how a NaN that
+# was repaired can still stop a training.
+
+# %% [markdown]
+# When a batch is padded on the left, so that all sentences end at the last position, a causal mask leaves rows empty:
+
+# %% role="payoff" exercise="causal_mask"
+if passed(causal_mask):
+    real = torch.tensor([False, False, True, True])  # <pad> <pad> The cat
+    print((causal_mask(4) & real).int())
+
+# %% [markdown]
+# The first two rows belong to `<pad>` queries. What do PyTorch's own operators make of a row without any key?
+
+# %% role="demo"
+torch.manual_seed(0)
+x, none_allowed = torch.randn(1, 3, 4), torch.zeros(3, 3, dtype=torch.bool)
+layer = nn.MultiheadAttention(4, 1, batch_first=True)
+print("torch", torch.__version__)
+print("F.scaled_dot_product_attention:", F.scaled_dot_product_attention(x, x, x, none_allowed)[0, 0].tolist())
+print("nn.MultiheadAttention         :", layer(x, x, x, attn_mask=~none_allowed)[0][0, 0].tolist())
+
+# %% [markdown]
+# `F.scaled_dot_product_attention` has returned zeros since torch 2.5. Before that it returned NaN
+# (pytorch/pytorch#103749, changed by #133882), and `nn.MultiheadAttention` still did so in torch 2.13, the version
+# with which this notebook was written.
+#
+# A quick repair is popular: let softmax divide 0 by 0, and turn the NaN into 0 with `nan_to_num`. We try four layers
+# that do so. They *add* a mask of 0 and −∞ to the scores, or *fill* hidden scores with −∞ by `masked_fill`. And they
+# repair the *weights*, before these meet the values, or only the *output*. The result is the same in all four, and it
+# is right. Each of them trains six steps on four tokens whose first row is empty.
+
+# %% [markdown]
+# @predict
+#
+# Which of the four layers trains?
+#
+# - **A** All of them: the output holds no NaN.
+# - **B** None: the backward pass meets the NaN in all of them.
+# - **C** The two that repair the weights.
+# - **D** Only the one that fills and repairs the weights.
+#
+# @answer
+#
+# **D.** Follow the gradient from the loss backward. The gradient of the values multiplies by the weights. If these
+# still hold a NaN, it is NaN, and repairing the output comes too late. Next comes softmax, whose backward pass
+# multiplies by the weights that it computed itself, so the gradient of the empty row's scores is NaN in all four. An
+# addition hands it on to the scores, and from there it reaches all of w_q and w_k. `masked_fill` does not: a score that
+# was replaced has no influence on the result, so its gradient is 0.
+#
+# @wrong
+#
+# A thinks of the forward pass alone. B is right about softmax, and one step short. C stops at the softmax, too: what
+# counts is how −∞ came into the scores.
+
+# %% role="demo" tags=["hide-input"]
+hidden = torch.ones(4, 4).triu(1).bool()
+hidden[:, 0] = True  # token 0 is <pad>, so row 0 is empty
+HIDE = {
+    "added": lambda scores: scores + torch.zeros(4, 4).masked_fill(hidden, -torch.inf),
+    "filled": lambda scores: scores.masked_fill(hidden, -torch.inf),
+}
+
+def six_steps(hide, repair, seed=0):
+    """The loss before each step, and how many of the 192 parameters are NaN in the end. repair: 'weights' or 'output'."""
+    torch.manual_seed(seed)
+    x, target = torch.randn(4, 8), torch.randn(4, 8)
+    w_q, w_k, w_v = layers = nn.ModuleList(nn.Linear(8, 8, bias=False) for _ in range(3))
+    optimizer, losses = torch.optim.SGD(layers.parameters(), lr=0.1), []
+    for _ in range(6):
+        weights = torch.softmax(hide(w_q(x) @ w_k(x).mT / math.sqrt(8)), dim=-1)
+        if repair == "weights":
+            output = weights.nan_to_num(0.0) @ w_v(x)
+        else:
+            output = (weights @ w_v(x)).nan_to_num(0.0)
+        loss = (output - target).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, sum(parameter.isnan().sum().item() for parameter in layers.parameters())
+
+# %% role="demo"
+for hide in HIDE:
+    for repair in ("weights", "output"):
+        losses, nans = six_steps(HIDE[hide], repair)
+        print(f"{hide:6}, {repair:7} repaired:", " ".join(f"{loss:.2f}" for loss in losses), f"  NaN: {nans} of 192")
+        for losses, nans in (six_steps(HIDE[hide], repair, seed) for seed in range(6)):
+            if (hide, repair) == ("filled", "weights"):
+                assert nans == 0 and losses[-1] < losses[0]
+            else:
+                assert nans >= 128 and losses[1] == losses[-1]  # from the second step on nothing changes
+
+# %% [markdown]
+# The cell asserts this for six seeds each. Three of the four layers are ruined by the first step. All their scores are
+# NaN from then on, `nan_to_num` turns everything into 0, and the loss is finite and constant, so nothing reports an
+# error. Filled scores with repaired weights train. So the check of `masked_attention` asks for finite gradients, and
+# not for a certain spelling. A *finite* fill, with hidden weights set to 0 after softmax, needs no such thought: no NaN
+# ever arises.
+
+# %% [markdown]
+# ## Further: Three languages for one mask
+#
+# For those who call attention in PyTorch: True means one thing in one function and the opposite in the next.
+
+# %% [markdown]
+# In this course and in `F.scaled_dot_product_attention`, True means *may attend*. In `nn.MultiheadAttention` True means
+# *may not*, both in `attn_mask` and in `key_padding_mask`. Both functions also accept an **additive mask** of numbers:
+# 0 where attention is allowed, −∞ where it is not. Each translation takes one line:
 
 # %% role="payoff" exercise="masked_attention"
 if passed(masked_attention):
@@ -514,26 +543,44 @@ if passed(masked_attention):
             "F.sdpa, 0 and -inf added ": F.scaled_dot_product_attention(x, x, x, torch.where(allowed, 0.0, -torch.inf)),
             "nn.MHA, True = may not   ": layer(x, x, x, attn_mask=~allowed)[0],
         }
+        forgotten = layer(x, x, x, attn_mask=allowed)[0]
     for name, output in same.items():
         print(f"{name}  differs from yours by {(output - yours).abs().max():.0e}")
         assert torch.allclose(output, yours, atol=1e-5)
-
-# %% [markdown]
-# What happens if the `~` is forgotten? Try it in the cell above, which then stops at its own assertion. The layer
-# sees the future instead of the past, and the last token, which has no future, sees nothing:
-
-# %% role="payoff" exercise="masked_attention"
-if passed(masked_attention):
-    forgotten = layer(x, x, x, attn_mask=allowed)[0]
-    print("without ~, the last output is", forgotten[0, -1].tolist())
+    print("nn.MHA without the ~: the last output is", forgotten[0, -1].tolist())
     assert forgotten[0, -1].isnan().all() and forgotten[0, :-1].isfinite().all()
 
 # %% [markdown]
-# ## A mask inside a module
+# Where the `~` is forgotten, each query sees its future instead of its past. The last one has no future and sees
+# nothing, so it becomes NaN. That is lucky: it is the only row that announces the mistake. The others are wrong without
+# any sign of it.
 #
-# A module that always uses the same mask can build it once. The mask is not learned, so it is no parameter. But it has to follow the
-# module to a GPU, so it cannot be a plain attribute. torch calls this third kind of tensor a **buffer**. The difference shows without
-# any GPU, on the *meta* device, where tensors have shapes and no numbers:
+# There is a fourth way to ask, `is_causal=True` without any mask. Its triangle begins in the top left corner. With as
+# many queries as keys that is your causal mask. With kept keys it is not. In the next cell the values are rows of the
+# identity matrix, so that the output *is* the weights:
+
+# %% role="payoff" exercise="causal_mask"
+if passed(causal_mask):
+    two, seven = torch.randn(2, 4), torch.randn(7, 4)
+    built_in = F.scaled_dot_product_attention(two, seven, torch.eye(7), is_causal=True)
+    yours = F.scaled_dot_product_attention(two, seven, torch.eye(7), causal_mask(2, 7))
+    print("keys seen with is_causal:", (built_in > 0).sum(dim=-1).tolist())
+    print("keys seen with your mask:", (yours > 0).sum(dim=-1).tolist())
+    assert (built_in > 0).sum(dim=-1).tolist() == [1, 2] and (yours > 0).sum(dim=-1).tolist() == [6, 7]
+
+# %% [markdown]
+# No error is raised, yet a model that writes this way loses sight of most of what it has read (pytorch/pytorch#144858
+# is one report of it).
+
+# %% [markdown]
+# ## Further: A mask inside a module
+#
+# For those who build models: where a tensor lives that belongs to a module and is not learned, with one exercise.
+
+# %% [markdown]
+# A module that always uses the same mask can build it once. The mask is not learned, so it is no parameter. But it has
+# to follow the module to a GPU, so it cannot be a plain attribute. PyTorch calls this third kind of tensor a
+# **buffer**. The difference shows without any GPU, on the *meta* device, where tensors have shapes and no numbers:
 
 # %% role="demo" tags=["nbval-check-output"]
 class Forgetful(nn.Module):
@@ -546,8 +593,8 @@ module = Forgetful().to("meta")
 print("attribute:", module.mask.device, "  buffer:", module.kept.device, "  saved:", list(module.state_dict()))
 
 # %% [markdown]
-# The attribute stayed behind on the CPU. `persistent=False` keeps the buffer out of what is saved: it follows from `max_len` and need
-# not be stored.
+# The attribute stayed behind on the CPU. `persistent=False` keeps the buffer out of what is saved: it follows from
+# `max_len` and need not be stored.
 
 # %% [markdown]
 # @exercise CausalSelfAttention
@@ -555,13 +602,8 @@ print("attribute:", module.mask.device, "  buffer:", module.kept.device, "  save
 # `CausalSelfAttention(d_model, max_len)`: bias-free `nn.Linear` layers `w_q`, `w_k`, `w_v` (d_model → d_model)
 # forward: `x` (B, T, d_model) → (B, T, d_model); T > max_len raises ValueError
 #
-# ```text
-# q, k, v = w_q(x), w_k(x), w_v(x)
-# causal attention among the T tokens, with a mask that was built once for max_len
-# ```
-#
-# The mask is a non-persistent buffer: it follows `.to(device)` and is absent from `state_dict`. The given `plain_attention`
-# shows the unmasked form; from scratch, as before.
+# Causal self-attention among the T tokens. The mask is built once, for max_len, and is a non-persistent buffer: it
+# follows `.to(device)` and is absent from `state_dict`. From scratch, as before.
 
 # %% role="exercise" exercise="CausalSelfAttention"
 class CausalSelfAttention(nn.Module):
@@ -613,104 +655,26 @@ if passed(CausalSelfAttention):
     assert (reach.triu(1) == 0).all() and reach[0, 0] == 1
 
 # %% [markdown]
-# The weights are random, so the picture shows who *may* be looked at, and not yet who *should* be. Lesson 10 trains a model with this
-# mask inside.
-#
-# ## Break it on purpose: a NaN that hides
-#
-# A quick repair is popular. Let softmax divide 0 by 0 in an empty row, and turn the NaN into 0 with `nan_to_num`. The output is right.
-# Is the training? We give a small attention layer a left-padded item, hide scores in both ways that are in use, and
-# train six steps with each.
+# The projections are random, so the picture shows who *may* be looked at, and not yet who *should* be.
 
 # %% [markdown]
-# @predict
-#
-# Only the first row of four is empty, and `nan_to_num` repairs its weights. One layer *adds* a mask of 0 and −∞ to its
-# scores, the other *fills* the hidden scores with −∞ by `masked_fill`. Which of them trains?
-#
-# - **A** Both: the weights are repaired before anything uses them.
-# - **B** Neither: the backward pass meets the NaN in both.
-# - **C** Only the one that fills.
-#
-# @answer
-#
-# **C.** In both, the backward pass of softmax multiplies by the NaN that it computed, so the gradient of the empty
-# row's scores is NaN. An addition hands this gradient on to the scores, and from there it reaches every number in w_q
-# and w_k. `masked_fill` does not hand it on: a score that was replaced had no influence, so its gradient is 0.
-#
-# @wrong
-#
-# If you said A, you thought of the forward pass alone: `nan_to_num` repairs the value, and the gradient still has to
-# pass through the softmax that made the NaN. If you said B, you were right about softmax, and one step short.
-
-# %% role="demo"
-hidden = torch.ones(4, 4).triu(1).bool()
-hidden[:, 0] = True  # token 0 is <pad>, so row 0 is empty
-HIDE = {
-    "added": lambda scores: scores + torch.zeros(4, 4).masked_fill(hidden, -torch.inf),
-    "filled": lambda scores: scores.masked_fill(hidden, -torch.inf),
-}
-
-def six_steps(hide, seed=0):
-    """The loss before each step, and how many numbers of w_q are NaN at the end."""
-    torch.manual_seed(seed)
-    x, target = torch.randn(4, 8), torch.randn(4, 8)
-    w_q, w_k, w_v = (nn.Linear(8, 8, bias=False) for _ in range(3))
-    optimizer = torch.optim.SGD([*w_q.parameters(), *w_k.parameters(), *w_v.parameters()], lr=0.1)
-    losses = []
-    for _ in range(6):
-        weights = torch.softmax(hide(w_q(x) @ w_k(x).mT / math.sqrt(8)), dim=-1).nan_to_num(0.0)
-        loss = ((weights @ w_v(x) - target) ** 2).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses, w_q.weight.isnan().sum().item()
-
-# %% role="demo"
-for name, hide in HIDE.items():
-    losses, nans = six_steps(hide)
-    print(f"{name:6}", " ".join(f"{loss:.3f}" for loss in losses), f"  NaN in w_q: {nans} of 64")
-for losses, nans in (six_steps(HIDE["added"], seed) for seed in range(5)):
-    assert nans == 64 and losses[1] == losses[-1]  # from the second step on nothing changes
-for losses, nans in (six_steps(HIDE["filled"], seed) for seed in range(5)):
-    assert nans == 0 and losses[-1] < losses[0]
-
-# %% [markdown]
-# The added mask ruins the layer at the first step, with each of five seeds. Every row of scores is NaN from then on,
-# `nan_to_num` turns *all* attention into 0, and the loss is finite and constant, so nothing reports an error. The
-# filled mask trains. This is why the exercise asks for finite gradients, and not for a certain spelling. A finite fill
-# (then zeros for the weights of hidden keys) is safe in both: no NaN ever arises.
-#
-# ## Where this leads
-#
-# Where a mask hides most scores, the work of computing them is wasted. Sliding windows (Beltagy et al. 2020, section
-# 3.1) keep only a band along the diagonal. FlexAttention compiles a mask that is written as a function; lesson 11
-# tries it. A mask says *who* may be looked at, but a score still does not know *where* a key is: it depends on the
-# two tokens and not on their places. Lesson 08 changes that.
-#
 # ## What we keep
 #
-# - True means *may attend*. The queries are the last t_q of t_k positions: query i sees key j where j ≤ i + (t_k −
-#   t_q).
+# - In this course True means *may attend*. The queries are the last t_q of t_k positions: query i sees key j where
+#   j ≤ i + (t_k − t_q).
 # - The mask acts on the scores, before softmax. Weights that are cut afterward no longer sum to 1, and a score of 0
 #   hides nothing.
-# - A query that sees nothing gets zeros. −∞ would give NaN there, −1e9 a uniform row.
-# - To test a model for leaks, change each token in turn, by random numbers of several sizes, and check that no earlier output
-#   moves.
-# - Where −∞ is *added*, replacing NaN in the output does not repair the gradient. Fill, best with a finite number, so
-#   that no NaN arises.
+# - A query that sees nothing gets zeros. A NaN that is replaced later can still reach the gradients, so let none arise.
+# - To test a model for leaks, change its tokens, in several ways, and look whether an earlier output moves.
 #
 # | built | shape |
 # |---|---|
 # | `causal_mask` | (t_q, t_k) bool |
 # | `padding_mask` | (B, 1, max_len) bool |
 # | `masked_attention` | q (…, T_q, d_k), k (…, T_k, d_k), v (…, T_k, d_v) → (…, T_q, d_v), (…, T_q, T_k) |
-# | `CausalSelfAttention` | (B, T, d_model) → (B, T, d_model) |
+# | `leaks` | a function (T, d) → (T, d_out), and x (T, d) → bool |
 #
-# **Sources.** Vaswani et al. 2017, *Attention is all you need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762),
-# section 3.2.3. Rush 2018, [*The Annotated Transformer*](https://nlp.seas.harvard.edu/2018/04/03/attention.html).
-# Beltagy et al. 2020, *Longformer*, [arXiv:2004.05150](https://arxiv.org/abs/2004.05150).
+# **Sources.** Vaswani et al. 2017, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.2.3. Rush 2018, [*The Annotated Transformer*](https://nlp.seas.harvard.edu/2018/04/03/attention.html).
 
 # %% [markdown]
 # @teaching
@@ -718,18 +682,20 @@ for losses, nans in (six_steps(HIDE["filled"], seed) for seed in range(5)):
 # ## What the lesson is for
 #
 # Learners can say why a language model must be causal, write the two masks that every model uses, and *test* attention for a leak
-# instead of believing it. Numerically, they learn to keep NaN out of the backward pass. The polarity of masks costs people more hours
-# than anything else here, so it is worth saying "True means may attend" aloud several times.
+# instead of believing it. Numerically, they learn to let no NaN arise that the backward pass could meet. The polarity of masks costs
+# people more hours than anything else here, so it is worth saying "True means may attend" aloud several times.
 #
 # ## Cut for 60 minutes
 #
-# Keep the shifted text, the leak test, `causal_mask`, "Hiding a score" and `masked_attention`. Leave out padding and rows with nothing
-# to see (say in a sentence that empty rows must give zeros), the three languages, the module, and the NaN that hides.
+# Keep "One pass, many questions", "A leak, made visible", "True means may attend" with `causal_mask`, "Where the mask acts" and
+# `masked_attention`. Leave out "Padding", the exercise `leaks` and all further parts. Of "A row with nothing to see" say in a sentence
+# that such rows must give zeros, and that no NaN may arise on the way.
 #
 # ## Cut for 90 minutes
 #
-# Add padding with `padding_mask`, rows with nothing to see, and the NaN that hides. `CausalSelfAttention` is good homework: it joins
-# lessons 05 and 06.
+# Add "Padding" with `padding_mask`, and "A test that you keep" with `leaks`, whose decisions are worth discussing in the room. The
+# further parts are good homework: "Empty rows, and a NaN that hides" for those who write layers, "A mask inside a module" with
+# `CausalSelfAttention` for those who build models.
 #
 # ## Mistakes to expect
 #
@@ -741,7 +707,9 @@ for losses, nans in (six_steps(HIDE["filled"], seed) for seed in range(5)):
 # - masked_attention MK2: What does a row of your weights sum to when a key is hidden?
 # - masked_attention MK3: What is e to the power of 0?
 # - masked_attention MK9: What does softmax make of a row in which nothing is left?
+# - masked_attention MA13: Where did the NaN arise, and which operations does its gradient pass on the way back?
 # - leaks LK4: What does a LayerNorm make of a token to which 1 was added everywhere?
+# - leaks LK5: Could a model look ahead only when a number is large? Which of your changes would show it?
 # - leaks LK8: May output 3 move when token 3 changes?
 # - CausalSelfAttention DT3: Your mask is an attribute. Who tells it that the module has moved?
 # - CausalSelfAttention MA15: The sentence has 3 tokens and the mask is 10 by 10. Which part of it do you need?
@@ -753,6 +721,8 @@ for losses, nans in (six_steps(HIDE["filled"], seed) for seed in range(5)):
 # 2. *Should a library raise an error where a query sees no key?* A good answer weighs both: an error finds mistakes early, but empty
 #    rows are normal in left-padded batches, and a check on every call costs a synchronization on a GPU. Zeros are quiet. NaN is loud,
 #    but late.
+# 3. *Can a test prove that attention does not leak?* A good answer says no: it can only fail to find a leak. It then names what makes
+#    a test stronger: every token, several sizes and directions, float64, and a length beyond any block size.
 #
 # ## On paper
 #

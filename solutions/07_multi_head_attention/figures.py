@@ -1,13 +1,16 @@
-"""Figures of lesson 07: the module as a pipeline, where numbers go, heads that differ, a merge that scrambles, what heads cost."""
+"""Figures of lesson 07: heads in parallel, the module as a pipeline, where numbers go, heads that divide the work."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grader.figures import COLOURS, matrix, panels, show
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def two_heads(one: np.ndarray, two: np.ndarray, values: np.ndarray) -> None:
@@ -110,15 +113,16 @@ def pipeline() -> None:
         ("merge_heads", "(B, T_q, d_model)", "new"),
         ("w_o", "(B, T_q, d_model)", "plain"),
     )
-    fig, (ax,) = panels(1, width=10.4, height=1.7)
+    fig, (ax,) = panels(1, width=8.8, height=1.9)
     ax.set_axis_off()
-    ax.set(xlim=(-0.6, len(steps) - 0.4), ylim=(-1.0, 0.75))
+    ax.set(xlim=(-0.5, len(steps) - 0.5), ylim=(-0.78, 0.42))
+    ax.set_title("Two steps are new: split_heads and merge_heads", fontsize=11, fontweight="bold")
     for i, (name, shape, kind) in enumerate(steps):
         edge = COLOURS["vermillion"] if kind == "new" else "#9A9A9A"
         ax.add_patch(
             FancyBboxPatch(
-                (i - 0.4, -0.32),
-                0.8,
+                (i - 0.41, -0.32),
+                0.82,
                 0.64,
                 boxstyle="round,pad=0.02",
                 facecolor="white",
@@ -129,13 +133,16 @@ def pipeline() -> None:
         ax.text(
             i,
             0,
-            name.replace(", value", ",\nvalue").replace(" · ", " ·\n"),
+            name.replace(", value", ",\nvalue")
+            .replace(" · ", " ·\n")
+            .replace("scores, ", "scores,\n")
+            .replace("_heads", "_\nheads"),
             ha="center",
             va="center",
             fontsize=9,
             fontweight="bold" if kind == "new" else "normal",
         )
-        ax.text(i, -0.62, shape, ha="center", va="center", fontsize=8.5, color="#555555")
+        ax.text(i, -0.6, shape.strip("()"), ha="center", va="center", fontsize=8.5, color="#555555")
         if i:
             ax.annotate(
                 "",
@@ -150,84 +157,103 @@ def pipeline() -> None:
     )
 
 
-def different_heads(single: np.ndarray, pair: np.ndarray) -> None:
-    """single: (1, T, T) mean weights of the only head; pair: (2, T, T) those of two heads. Query 0 asks one question, and is not shown."""
-    fig, axes = panels(3, width=10.2, height=3.5)
-    asking = [str(position) for position in range(1, single.shape[-1])]
-    for ax, weights, title in zip(
-        axes, (*single, *pair), ("the only head", "head 0 of two", "head 1 of two"), strict=True
+def heads_in_parallel() -> None:
+    """Every head reads whole tokens through matrices of its own; what they find is concatenated and joined by W_O. Nothing is computed."""
+    fig, (ax,) = panels(1, width=9.6, height=4.0)
+    ax.set(xlim=(5, 945), ylim=(35, 392))
+    ax.axis("off")
+    ax.set_title("Every head sees the whole tokens; W$_O$ mixes what the heads find", fontsize=12, fontweight="bold")
+    middle, lanes = 212, (332, 212, 92)
+    _grid(ax, 14, middle, 4, 6, ["#C9CED3"] * 6)
+    _said(ax, 53, middle, "tokens x", "T × d$_{model}$", 40)
+    for h, (y, paint) in enumerate(zip(lanes, _HEADS, strict=True)):
+        _arrow(ax, (98, middle), (140, y), "#777777")
+        _box(ax, 144, y, 108, 60, paint)
+        ax.text(198, y + 13, f"head {h}", ha="center", va="center", fontsize=10, fontweight="bold", color=paint)
+        ax.text(198, y - 10, "W$_Q$  W$_K$  W$_V$", ha="center", va="center", fontsize=9.5)
+        _arrow(ax, (256, y), (282, y), paint)
+        for at, name in enumerate("qkv"):
+            _grid(ax, 288 + 38 * at, y, 4, 2, [paint] * 2)
+            ax.text(301 + 38 * at, y + 36, name, ha="center", va="center", fontsize=9.5, color=paint)
+        _arrow(ax, (396, y), (422, y), paint)
+        _grid(ax, 428, y, 4, 4, ["#F3F3F3"] * 4)
+        ax.text(454, y + 36, "weights", ha="center", va="center", fontsize=9.5, color=paint)
+        _arrow(ax, (486, y), (512, y), paint)
+        _grid(ax, 518, y, 4, 2, [paint] * 2)
+        _arrow(ax, (550, y), (600, middle + 15 * (1 - h)), paint)
+    ax.text(198, lanes[-1] - 43, "each d$_{model}$ × d$_{head}$", ha="center", va="center", fontsize=9, color="#555555")
+    ax.text(339, lanes[-1] - 43, "each T × d$_{head}$", ha="center", va="center", fontsize=9, color="#555555")
+    ax.text(454, lanes[-1] - 43, "T × T", ha="center", va="center", fontsize=9, color="#555555")
+    ax.text(531, lanes[-1] - 43, "T × d$_{head}$", ha="center", va="center", fontsize=9, color="#555555")
+    _grid(ax, 608, middle, 4, 6, [paint for paint in _HEADS for _ in range(2)])
+    ax.text(651, middle - 41, "concatenated", ha="center", va="center", fontsize=9.5, fontweight="bold")
+    ax.text(647, middle - 57, "T × d$_{model}$", ha="center", va="center", fontsize=9, color="#555555")
+    ax.text(702, middle, "·", ha="center", va="center", fontsize=18, fontweight="bold")
+    _grid(ax, 718, middle, 6, 6, ["#E3D6E8"] * 6)
+    _said(ax, 757, middle, "W$_O$", "d$_{model}$ × d$_{model}$", 53)
+    _arrow(ax, (802, middle), (838, middle), "#777777")
+    _grid(ax, 844, middle, 4, 6, ["#B79CC4"] * 6)
+    _said(ax, 883, middle, "output", "T × d$_{model}$", 40)
+    show(
+        fig,
+        alt="A diagram with three heads. Whole tokens x (T × d_model) go to each of them. Each head has small matrices W_Q, W_K and W_V "
+        "of its own (d_model × d_head), which make its queries, keys and values (T × d_head), then its weights (T × T), and with them "
+        "its result (T × d_head). The three results lie side by side, concatenated (T × d_model), and the matrix W_O "
+        "(d_model × d_model) turns them into the output (T × d_model).",
+    )
+
+
+_HEADS = (COLOURS["blue"], COLOURS["vermillion"], COLOURS["green"])
+
+
+def _grid(ax: Axes, x: float, y: float, rows: int, columns: int, paints: list[str]) -> None:
+    """A matrix of 13-pixel cells, its left edge at x, its middle at height y; one color for each column."""
+    from matplotlib.patches import Rectangle
+
+    for column, paint in enumerate(paints):
+        for row in range(rows):
+            corner = (x + 13 * column, y + 13 * (rows / 2 - 1 - row))
+            ax.add_patch(Rectangle(corner, 13, 13, facecolor=paint, edgecolor="white", linewidth=1))
+    ax.add_patch(
+        Rectangle((x, y - 6.5 * rows), 13 * columns, 13 * rows, fill=False, edgecolor="#9A9A9A", linewidth=0.8)
+    )
+
+
+def _box(ax: Axes, x: float, y: float, width: float, height: float, edge: str) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    style = "round,pad=0,rounding_size=8"
+    corner = (x, y - height / 2)
+    ax.add_patch(
+        FancyBboxPatch(corner, width, height, boxstyle=style, facecolor="white", edgecolor=edge, linewidth=1.8)
+    )
+
+
+def _said(ax: Axes, x: float, y: float, name: str, size: str, away: float) -> None:
+    """The name of a matrix above it, its size below."""
+    ax.text(x, y + away, name, ha="center", va="center", fontsize=10, fontweight="bold")
+    ax.text(x, y - away, size, ha="center", va="center", fontsize=9, color="#555555")
+
+
+def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], paint: str) -> None:
+    style = {"arrowstyle": "-|>", "color": paint, "linewidth": 1.4, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", end, start, arrowprops=style)
+
+
+def divided(single: np.ndarray, pair: np.ndarray) -> None:
+    """single: (1, 3), the weight of the only head on first friend, second friend and all others; pair: (2, 3) of two heads."""
+    on = ["first friend", "second friend", "all others"]
+    fig, (left, right) = panels(2, width=8.4, height=3.2)
+    for ax, weights, title, names in (
+        (left, single, "One head", ["head 0"]),
+        (right, pair, "Two heads: one friend each", ["head 0", "head 1"]),
     ):
-        matrix(weights[1:], title, ax=ax, limits=(0, 1), rows=asking, ylabel="query position" if ax is axes[0] else "")
-        if ax.images[0].colorbar:
-            ax.images[0].colorbar.remove()  # the numbers that count are written in; a scale would say it twice
-        for (row, column), weight in np.ndenumerate(weights[1:]):
-            if weight >= 0.1:
-                ax.text(
-                    column,
-                    row,
-                    f"{weight:.2f}".lstrip("0"),
-                    ha="center",
-                    va="center",
-                    fontsize=8,
-                    color="white" if weight > 0.72 else "black",
-                )
-    before, mirrored = 5, single.shape[-1] - 1 - 6
-    show(
-        fig,
-        alt="Three weight matrices of a layer trained to look at two places at once. The only head has two diagonals of about one "
-        f"half each; position 6 gives {single[0, 6, before]:.2f} to the letter before it and {single[0, 6, mirrored]:.2f} to the "
-        f"mirrored one. With two heads, head 0 gives these {pair[0, 6, before]:.2f} and {pair[0, 6, mirrored]:.2f}, head 1 "
-        f"{pair[1, 6, before]:.2f} and {pair[1, 6, mirrored]:.2f}.",
-    )
-
-
-def by_length(lengths: Sequence[int], shares: Mapping[str, Sequence[float]], trained_at: int, guessing: float) -> None:
-    """Share of right answers against the length of the sequence, a line for each name in shares."""
-    fig, (ax,) = panels(1, width=6.4, height=3.3)
-    said = []
-    for (name, share), style in zip(shares.items(), ("s--", "o-"), strict=True):
-        ax.plot(list(lengths), list(share), style, label=name)
-        said.append(
-            f"{name}: " + ", ".join(f"{right:.0%} at length {t}" for t, right in zip(lengths, share, strict=True))
+        matrix(weights, title, ax=ax, rows=names, columns=on, xlabel="mean weight on", ylabel="", fmt=".2f")
+        ax.tick_params(axis="x", rotation=0)
+    said = "; ".join(
+        f"{name}: {first:.2f} on the first friend, {second:.2f} on the second, {others:.2f} on all others"
+        for name, (first, second, others) in zip(
+            ("the only head", "head 0 of two", "head 1 of two"), (*single, *pair), strict=True
         )
-    ax.axhline(guessing, color=COLOURS["grey"], linewidth=1.2, linestyle=":", label="guessing")
-    ax.set(
-        xlabel=f"length of the sequence (trained at {trained_at})",
-        ylabel="letter before: share right",
-        ylim=(0, 1.05),
-        title="Scrambled tokens: right at one length only",
     )
-    ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 0.95))
-    show(fig, alt="Share of right answers against the length of the sequence. " + "; ".join(said) + ".")
-
-
-def price(heads: Sequence[int], took_ms: Sequence[float], fused_ms: Sequence[float], weights: Sequence[int]) -> None:
-    """Times relative to the module with one head, and the number of weights, against the number of heads at one width."""
-    fig, (left, right) = panels(2, width=8.8, height=3.2)
-    ratios, fused = ([each / took_ms[0] for each in times] for times in (took_ms, fused_ms))
-    left.plot(heads, [each / 1e6 for each in weights], "o-", color=COLOURS["blue"])
-    left.set(
-        xscale="log", xlabel="heads", ylabel="million weights", ylim=(0, None), title="Each head has T × T weights"
-    )
-    right.plot(heads, ratios, "o-", color=COLOURS["vermillion"], label="your module")
-    right.plot(heads, fused, "s--", color=COLOURS["blue"], label="the fused operator")
-    right.set(
-        xscale="log",
-        ylim=(0, None),
-        xlabel="heads",
-        ylabel="time (module, one head = 1)",
-        title="Same products, more time",
-    )
-    right.legend(frameon=False, loc="upper left")
-    for ax in (left, right):
-        ax.set_xticks(heads, [str(count) for count in heads])
-        ax.minorticks_off()
-    said, also = (
-        ", ".join(f"{ratio:.1f} with {count}" for count, ratio in zip(heads, times, strict=True))
-        for times in (ratios, fused)
-    )
-    show(
-        fig,
-        alt=f"Left: the number of weights grows from {weights[0]:,} with one head to {weights[-1]:,} with {heads[-1]}. Right: "
-        f"the module's time, as a multiple of its time with one head: {said}; the fused operator's: {also}.",
-    )
+    show(fig, alt=f"Two tables of mean weights, for one head and for two. {said}.")

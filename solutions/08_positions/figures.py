@@ -1,4 +1,4 @@
-"""Figures of lesson 08: a bag of tokens, sines over positions, arrows that turn, slopes, and what lies beyond the trained length."""
+"""Figures of lesson 08: a bag of tokens, sines over positions, hands and arrows that turn, slopes, what lies beyond the trained length."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.figures import COLOURS, arrows, matrix, panels, show
+from grader.figures import COLOURS, matrix, panels, show
 
 
 def _numpy(tensor: Any) -> np.ndarray:
@@ -30,33 +30,8 @@ def bag(orders: Sequence[Sequence[str]], weights: Sequence[Any]) -> None:
     )
 
 
-def constant_columns(spread: Mapping[str, Any], threshold: float) -> None:
-    """The standard deviation of each column over the positions. spread: name -> (columns,)."""
-    fig, (ax,) = panels(1, width=7.4, height=3.3)
-    said = []
-    for (name, values), colour in zip(spread.items(), ("vermillion", "blue"), strict=True):
-        values = _numpy(values)
-        low = int((values < threshold).sum())
-        said.append(f"{low} of {name}")
-        ax.plot(
-            np.maximum(values, 1e-12),
-            ".",
-            markersize=3,
-            color=COLOURS[colour],
-            label=f"{name}: {low} of {len(values)} below the line",
-        )
-    ax.axhline(threshold, color=COLOURS["black"], linewidth=1, linestyle="--")
-    ax.set(yscale="log", ylim=(1e-9, 3), xlabel="column", ylabel="standard deviation")
-    ax.set_title("How much each column changes over the positions")
-    ax.legend(loc="lower left", frameon=True, markerscale=3)
-    show(
-        fig,
-        alt=f"Standard deviation of each column, falling to the right. Below {threshold} lie columns: {', '.join(said)}.",
-    )
-
-
 def sinusoids(table: Any, products: Any) -> None:
-    """The sines and the cosines of a table of positions, and the dot products of its rows over their distance."""
+    """The sines and the cosines of a table of positions, and the dot products of its encodings over their distance."""
     table, products = _numpy(table), _numpy(products)
     fig, (sines, cosines, right) = panels(3, width=9.6, height=3.6)
     for ax, columns, title in (
@@ -77,44 +52,106 @@ def sinusoids(table: Any, products: Any) -> None:
         line = products[position, position : position + 30]
         apart = max(apart, float(np.abs(line - products[0, :30]).max()))
         right.plot(line, style, color=COLOURS[colour], label=f"from position {position}")
-    right.set(xlabel="distance", ylabel="dot product", title="Three rows, one curve")
+    right.set(xlabel="distance", ylabel="dot product", title="From anywhere, one curve")
     right.legend(frameon=False)
     show(
         fig,
         alt="Two heat maps, sines and cosines: fast stripes in the first pairs and none in the last; at position 0 all sines "
-        "are 0 and all cosines 1. Right: dot products with rows further on, from positions 0, 15, 30; equal within "
+        "are 0 and all cosines 1. Right: dot products with encodings further on, from positions 0, 15, 30; equal within "
         f"{apart:.0e}.",
     )
 
 
-def turning(turned: Any) -> None:
-    """One vector of two pairs at six positions, (6, 4): the first pair turns fast, the second slowly."""
-    turned = _numpy(turned)
-    fig, axes = panels(2, width=7.2, height=3.7)
-    colours = ("black", "blue", "sky", "green", "orange", "vermillion")
-    steps = []
-    for ax, pair in zip(axes, (0, 1), strict=True):
-        ends = turned[:, 2 * pair : 2 * pair + 2]
-        steps.append(float(np.arctan2(ends[1, 1], ends[1, 0])))
-        arrows(
-            {str(p): end for p, end in enumerate(ends)},
-            f"Pair {pair}: {steps[-1]:.2f} rad a position",
-            colour=colours,
-            ax=ax,
-            reach=1.3,
-        )
-        ax.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), xlabel=f"x[{2 * pair}]", ylabel=f"x[{2 * pair + 1}]")
+def _arc(ax: Any, start: float, end: float, radius: float, colour: str, filled: bool = False) -> None:
+    """A part of a circle around the origin, from one angle to another, in radians; filled: as a wedge."""
+    angles = np.linspace(start, end, 60)
+    x, y = radius * np.cos(angles), radius * np.sin(angles)
+    if filled:
+        ax.fill(np.append(x, 0), np.append(y, 0), color=colour, alpha=0.28, linewidth=0)
+    ax.plot(x, y, color=colour, linewidth=1.6)
+
+
+def _arrow(ax: Any, angle: float, length: float, colour: str, name: str = "", pale: bool = False) -> None:
+    """An arrow from the origin; pale: where it was before a turn."""
+    end = (length * math.cos(angle), length * math.sin(angle))
+    look = {
+        "color": colour,
+        "linewidth": 1.3 if pale else 2.6,
+        "alpha": 0.45 if pale else 1,
+        "shrinkA": 0,
+        "shrinkB": 0,
+    }
+    ax.annotate("", end, (0, 0), arrowprops={"arrowstyle": "-|>,head_width=0.25,head_length=0.5", **look})
+    out = 1 + 0.13 / length
+    ax.text(out * end[0], out * end[1], name, color=colour, ha="center", va="center", fontweight="bold", fontsize=12)
+
+
+def _around(ax: Any, title: str, reach: float = 1.3) -> None:
+    """Axes of equal scale around the origin, with the unit circle and without numbers."""
+    circle = np.linspace(0, 2 * np.pi, 200)
+    ax.plot(np.cos(circle), np.sin(circle), color="#D0D0D0", linewidth=1)
+    ax.axhline(0, color="#E6E6E6", linewidth=1)
+    ax.axvline(0, color="#E6E6E6", linewidth=1)
+    ax.set(xlim=(-reach, reach), ylim=(-reach, reach), xticks=[], yticks=[], title=title)
+    ax.set_aspect("equal")
+    ax.grid(False)
+    ax.spines[:].set_visible(False)
+
+
+def hands(starts: Sequence[int], step: int, frequencies: Sequence[float]) -> None:
+    """The hands of some positions and where they are `step` positions later: one column for each pair, one row for each start."""
+    fig, axes = panels(len(starts) * len(frequencies), width=7.6, height=5.1, columns=len(frequencies))
+    fig.suptitle(
+        f"{step} positions on, each hand has turned by an angle of its own, wherever it started", fontsize=11.5
+    )
+    for row, start in enumerate(starts):
+        for pair, omega in enumerate(frequencies):
+            ax = axes[row * len(frequencies) + pair]
+            _around(ax, f"pair {pair}: {omega:.2f} rad a position" if row == 0 else "")
+            before, after = start * omega, (start + step) * omega
+            _arc(ax, before, after, 0.55, COLOURS["orange"], filled=True)
+            _arrow(ax, before, 1, COLOURS["sky"], str(start))
+            _arrow(ax, after, 1, COLOURS["blue"], str(start + step))
+            if pair == 0:
+                ax.set_ylabel(f"position {start} to {start + step}")
+    said = ", ".join(f"{step * omega:.2g} rad in pair {pair}" for pair, omega in enumerate(frequencies))
     show(
         fig,
-        alt="Arrows of length 1 labeled with positions 0 to 5. Those of pair 0 turn counter-clockwise by "
-        f"{steps[0]:.2f} rad a position, nearly once around; those of pair 1 by {steps[1]:.2f} rad.",
+        alt=f"Circles with a hand before and after a step of {step} positions, from positions {' and '.join(map(str, starts))}. "
+        f"From either start the hand turns by the same angle: {said}.",
     )
 
 
+def turned(places: Sequence[tuple[int, int]], omega: float) -> None:
+    """A pair of a query and of a key as arrows, turned by their positions. places: (of the query, of the key) for each panel."""
+    alpha, beta, r, t = math.radians(75), math.radians(35), 1.0, 0.85
+    fig, axes = panels(len(places), width=8.6, height=2.75)
+    fig.suptitle("Turned by their positions: the angle between q and k depends on the offset alone", fontsize=11.5)
+    said = []
+    for ax, (p, s) in zip(axes, places, strict=True):
+        _around(ax, f"query at position {p}, key at {s}")
+        q, k = alpha + p * omega, beta + s * omega
+        if p or s:
+            _arrow(ax, alpha, r, COLOURS["vermillion"], pale=True)
+            _arrow(ax, beta, t, COLOURS["blue"], pale=True)
+        _arc(ax, k, q, 0.42, COLOURS["orange"], filled=True)
+        _arrow(ax, q, r, COLOURS["vermillion"], "q")
+        _arrow(ax, k, t, COLOURS["blue"], "k")
+        between, middle = math.degrees(q - k), (q + k) / 2
+        ax.text(
+            0.68 * math.cos(middle), 0.68 * math.sin(middle), f"{between:.0f}°", ha="center", va="center", fontsize=11
+        )
+        ax.set_ylim(-0.35, 1.3)
+        score = r * t * math.cos(q - k)
+        ax.set_xlabel(f"q · k = {score:.2f}".replace("-", "−"), fontsize=11)
+        said.append(f"query at {p}, key at {s}: {between:.0f}° between them, q · k = {score:.2f}")
+    show(fig, alt=f"A query and a key as arrows, turned by {math.degrees(omega):.0f}° a position. {'; '.join(said)}.")
+
+
 def relative(maps: Sequence[Any]) -> None:
-    """Three maps over pairs of positions: rows of a sinusoidal table, a query and a key turned by RoPE near the start, and far from it."""
+    """Three maps over pairs of positions: sinusoidal encodings, a query and a key turned by RoPE near the start, and far from it."""
     fig, axes = panels(3, width=9.6, height=4.1)
-    titles = ("Sinusoidal rows, positions 0–7", "RoPE, positions 0–7", "RoPE, positions 100–107")
+    titles = ("Sinusoidal encodings, positions 0–7", "RoPE, positions 0–7", "RoPE, positions 100–107")
     seen = [_numpy(one) for one in maps]
     for ax, values, title, start in zip(axes, seen, titles, (0, 0, 100), strict=True):
         names = [str(start + p) for p in range(len(values))]
@@ -156,7 +193,25 @@ def slopes(bias: Any, weights: Any) -> None:
 
 
 _INSIDE, _BEYOND = (2, 4, 8, 12, 16), (16, 20, 24, 32, 48, 64, 96, 128)
-_STYLES = (("grey", ":"), ("purple", "--"), ("orange", "--"), ("blue", "-"), ("green", "-."))
+_STYLES = (  # colour, line, marker
+    ("grey", ":", "x"),
+    ("purple", "--", "s"),
+    ("orange", (0, (6, 1.5, 1, 1.5)), "D"),
+    ("blue", "-", "o"),
+    ("green", (0, (8, 2)), "^"),
+)
+
+
+def _apart(heights: Sequence[float], gap: float, low: float, high: float) -> np.ndarray:
+    """The heights, moved as little as needed so that labels at them do not overlap."""
+    order, placed = np.argsort(heights), np.array(heights, float)
+    for _ in range(400):
+        for a, b in zip(order, order[1:], strict=False):
+            short = gap - (placed[b] - placed[a])
+            if short > 0:
+                placed[[a, b]] += np.array([-short / 2, short / 2])
+        placed = np.clip(placed, low, high)
+    return placed
 
 
 def beyond(accuracy: Mapping[str, Mapping[str, Any]], trained: int, guessing: Mapping[str, float]) -> None:
@@ -164,29 +219,37 @@ def beyond(accuracy: Mapping[str, Mapping[str, Any]], trained: int, guessing: Ma
 
     accuracy: task -> name -> the share of right answers, (seeds, positions). guessing: task -> what guessing achieves.
     """
-    fig, axes = panels(len(accuracy), width=9.2, height=4.1)
+    fig, axes = panels(len(accuracy), width=8.4, height=8, columns=1)
+    fig.suptitle("Right answers within the trained length say little about what lies beyond it", fontsize=11.5)
+    clear = {"facecolor": "white", "edgecolor": "none", "pad": 1}
     said = []
     for ax, (task, curves) in zip(axes, accuracy.items(), strict=True):
-        for (name, curve), (colour, style) in zip(curves.items(), _STYLES, strict=True):
+        ends = []
+        for (name, curve), (colour, style, marker) in zip(curves.items(), _STYLES, strict=True):
             for edges in (_INSIDE, _BEYOND):
                 middles = [math.sqrt(a * (b - 1)) for a, b in zip(edges, edges[1:], strict=False)]
                 means = np.array(
                     [np.nanmean(_numpy(curve)[:, a:b], axis=1) for a, b in zip(edges, edges[1:], strict=False)]
                 )
-                ax.fill_between(
-                    middles, means.min(axis=1), means.max(axis=1), color=COLOURS[colour], alpha=0.18, linewidth=0
-                )
-                label = name if edges is _INSIDE else None
-                ax.plot(
-                    middles, means.mean(axis=1), style, color=COLOURS[colour], marker="o", markersize=3, label=label
-                )
+                paint = {"color": COLOURS[colour]}
+                ax.fill_between(middles, means.min(axis=1), means.max(axis=1), alpha=0.15, linewidth=0, **paint)
+                ax.plot(middles, means.mean(axis=1), linestyle=style, marker=marker, markersize=4.5, **paint)
+            ends.append((middles[-1], means[-1].mean()))
             inside, late = np.nanmean(_numpy(curve)[:, 2:trained]), np.nanmean(_numpy(curve)[:, 64:])
             said.append(f"{task}, {name}: {inside:.2f} inside and {late:.2f} from 64 on")
+        for (name, (x, y)), at, (colour, *_) in zip(
+            zip(curves, ends, strict=True), _apart([y for _, y in ends], 0.075, 0.03, 1.0), _STYLES, strict=True
+        ):
+            ax.plot([1.03 * x, 1.14 * x], [y, at], color=COLOURS[colour], linewidth=0.8)
+            ax.text(1.16 * x, at, name, color=COLOURS[colour], va="center", fontsize=10, bbox=clear)
         ax.axvline(trained - 0.5, color=COLOURS["black"], linewidth=1)
-        ax.axhline(guessing[task], color=COLOURS["vermillion"], linewidth=1, label="guessing")
-        ax.set(xscale="log", xlabel="position (trained up to the line)", ylim=(0, 1.05), title=task)
+        ax.text(trained - 0.8, 0.02, "trained ", ha="right", fontsize=9.5)
+        ax.text(trained - 0.2, 0.02, " never trained", ha="left", fontsize=9.5)
+        ax.text(2.1, 1.03, "learned, sinusoidal, RoPE: on top of one another", color="#555555", fontsize=9.5)
+        ax.axhline(guessing[task], color="#555555", linewidth=1, linestyle=(0, (2, 2)))
+        ax.text(2.1, guessing[task] + 0.015, "guessing", color="#555555", fontsize=9.5)
+        ax.set(xscale="log", xlim=(2, 205), ylim=(0, 1.12), ylabel="right answers", title=task)
         ax.set_xticks([2, 4, 8, 16, 32, 64, 128], ["2", "4", "8", "16", "32", "64", "128"])
         ax.minorticks_off()
-    axes[0].set_ylabel("right answers")
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
+    axes[-1].set_xlabel("position")
     show(fig, alt=f"Share of right answers against position, trained on positions below {trained}. {'; '.join(said)}.")

@@ -1,18 +1,45 @@
-"""Figures of lesson 11: where time goes on a processor. What is measured is measured in the lesson's cells and handed over."""
+"""Lesson 11: what it measures with (the device, what cannot run and why, memory, traces, stored runs), then its figures.
+
+Both are in one file, since a hand-out without solutions takes along no other of a lesson.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from grader.figures import COLOURS, panels, show
 
-_EXPLICIT, _FUSED, _OTHER = COLOURS["vermillion"], COLOURS["blue"], COLOURS["grey"]
-_LOOK = {"explicit": _EXPLICIT, "fused": _FUSED, "projections": _OTHER}
+STORED = (
+    Path(__file__).parents[1] / "shared" / "data" / "gpu_runs.json"
+)  # made by `make gpu`: a list of runs, one a machine, the newest last
+RUN: dict[str, Any] = {}  # what this kernel has measured so far, by name: see `keep`
+
+# What torch says, in part, where a way cannot run, and what that means.
+_REASONS = (
+    ("out of memory", "the score matrix does not fit into memory"),
+    ("out of resource", "its tiles need more fast memory than this GPU has"),
+    ("C++ compiler", "torch.compile writes C++, and no C++ compiler was found"),
+    ("Python.h", "torch.compile writes C++, and Python's headers are missing"),
+    ("too old to be supported by the triton", "Triton needs compute capability 7.0 or newer"),
+    ("TritonMissing", "torch.compile writes Triton programs, and Triton is not installed"),
+    ("working triton installation", "torch.compile writes Triton programs, and Triton is not installed"),
+    ("No module named 'torch.nn.attention.flex", "torch has FlexAttention from 2.5 on"),
+    ("only supports gpu architectures", "needs compute capability 8.0 or newer"),
+    ("sm80", "needs compute capability 8.0 or newer"),
+    ("torch.compile is not supported", "torch.compile does not support this version of Python"),
+    ("Dynamo is not supported", "torch.compile does not support this version of Python"),
+)
 
 
 def device() -> torch.device:
@@ -25,29 +52,277 @@ def name() -> str:
     """The device in words: its model for CUDA, the processor and the number of threads otherwise."""
     kind = device().type
     if kind == "cuda":
-        return f"cuda ({torch.cuda.get_device_name()})"
+        major, minor = torch.cuda.get_device_capability()
+        return f"{torch.cuda.get_device_name()}, compute capability {major}.{minor}"
     if kind == "mps":
-        return f"mps ({platform.machine()})"
+        return f"Apple GPU ({platform.machine()})"
     threads = torch.get_num_threads()
-    return f"cpu ({platform.machine()}, {threads} thread{'s' if threads > 1 else ''})"
+    return f"CPU ({platform.machine()}, {threads} thread{'s' if threads > 1 else ''})"
 
 
-def numbers_in_memory(num_heads: int = 8, d_head: int = 64) -> None:
-    """Bytes of q, k, v and output against those of the scores, computed."""
-    lengths = 2 ** np.arange(7, 16)
-    ends, scores = 16 * num_heads * lengths * d_head, 4 * num_heads * lengths**2
-    fig, (ax,) = panels(1, width=6.0, height=3.3)
-    ax.loglog(lengths, scores / 2**20, color=_EXPLICIT, marker="o", markersize=4, label="scores (T, T): slope 2")
-    ax.loglog(lengths, ends / 2**20, color=_FUSED, marker="s", markersize=4, label="q, k, v and output: slope 1")
-    ax.set(xlabel="tokens T", ylabel="MiB in float32")
-    _tick_lengths(ax, lengths)
-    ax.set_title(f"Only the scores grow with T² ({num_heads} heads of {d_head})")
-    ax.legend(frameon=False)
+def precision() -> torch.dtype:
+    """In which the device's fast kernels work: 16 bits on a GPU, bfloat16 where its tensor cores have it; float32 on a CPU."""
+    kind = device().type
+    if kind == "cpu":
+        return torch.float32
+    return torch.bfloat16 if kind == "cuda" and torch.cuda.get_device_capability() >= (8, 0) else torch.float16
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def attempt(call: Callable[[], Any], reason: str = "") -> Any:
+    """What call() returns; where it raises, the reason in one line, as a string. reason: where torch itself says no more."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            return call()
+        except Exception as error:
+            texts = [f"{type(error).__name__}: {error}", *(str(one.message) for one in said)]
+    known = next((words for sign, words in _REASONS if any(sign in text for text in texts)), "")
+    if known or reason:
+        return known or reason
+    line = next((line for line in texts[0].splitlines() if line.strip()), "no reason given")
+    return line if len(line) <= 90 else line[:89] + "…"
+
+
+def said(value: float | str, unit: str) -> str:
+    """What `attempt` returned, in words."""
+    return (
+        f"not here: {value}"
+        if isinstance(value, str)
+        else f"{value:.3g} {unit}"
+        if value < 100
+        else f"{value:,.0f} {unit}"
+    )
+
+
+def backends(call: Callable[[], Any], measure: Callable[[Callable[[], Any]], float]) -> dict[str, float | str]:
+    """Milliseconds of `call` on each backend of the fused operator, or why it is not available."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    needs = {
+        "FLASH_ATTENTION": "needs 16-bit numbers, compute capability 8.0 and d_head up to 256",
+        "EFFICIENT_ATTENTION": "is written for CUDA alone",
+        "CUDNN_ATTENTION": "needs CUDA, 16-bit numbers and compute capability 8.0",
+        "MATH": "",
+    }
+
+    def on(backend: str) -> float:
+        with sdpa_kernel(getattr(SDPBackend, backend)):
+            return measure(call)
+
+    known = [backend for backend in needs if hasattr(SDPBackend, backend)]
+    return {backend: attempt(lambda backend=backend: on(backend), needs[backend]) for backend in known}
+
+
+def tokens_for(ms_at_256: float, budget_ms: float) -> int:
+    """The largest of 512, 1024 and 2048 whose step fits the budget; 512 in any case. A step of a block takes 2.3 times as long for
+    twice the tokens: somewhat more than the projections alone."""
+    fitting = [t for t in (1024, 2048) if ms_at_256 * 2.3 ** (t.bit_length() - 9) <= budget_ms]
+    return max(fitting, default=512)
+
+
+# --- memory ------------------------------------------------------------------------------------
+
+
+def kept_bytes(forward: Callable[[], Any]) -> int:
+    """What the forward pass keeps for the backward pass, each stretch of memory once."""
+    seen: dict[int, int] = {}
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        seen[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        forward()
+    return sum(seen.values())
+
+
+def peak_mib(forward: Callable[[], Any], step: Callable[[], Any]) -> float:
+    """MiB that a step takes at most beside what was there before it; without CUDA, what its forward pass keeps."""
+    if device().type != "cuda":
+        return kept_bytes(forward) / 2**20
+    step()  # gradients and the libraries' workspace are there from now on
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    step()
+    torch.cuda.synchronize()
+    return (torch.cuda.max_memory_allocated() - before) / 2**20
+
+
+# --- a trace -----------------------------------------------------------------------------------
+
+
+class Span(NamedTuple):
+    """One operation or kernel. row: 'CPU' or 'GPU'. Times in microseconds from the first one on."""
+
+    row: str
+    kind: str
+    start: float
+    length: float
+
+
+# Looked for in this order in a name in lower case: CUDA's fused kernels have the names of products in theirs.
+_KINDS = (
+    ("attention kernel", ("flash", "fmha", "scaled_dot_product", "cudnn_generated", "sdpa")),
+    ("matrix product", ("matmul", "bmm", "::mm", "gemm", "cutlass", "xmma", "nvjet", "cublas")),
+    ("softmax", ("softmax",)),
+    ("scale and mask", ("div", "mul", "masked_fill", "elementwise", "where")),
+)
+
+
+def trace(call: Callable[[], Any]) -> list[Span]:
+    """The operations of one warm call, as torch.profiler sees them: on a CUDA device the calls and the kernels."""
+    from torch.profiler import ProfilerActivity, profile
+
+    cuda = device().type == "cuda"
+    wait = {"cuda": torch.cuda.synchronize, "mps": torch.mps.synchronize}.get(device().type, lambda: None)
+    seen = []
+    for _ in range(
+        5
+    ):  # the quickest counts: the first ones pay for what is set up once, and other programs only ever add
+        wait()
+        activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if cuda else [])]
+        with _silent(), profile(activities=activities) as profiled:
+            call()
+            wait()
+        seen.append(list(_spans(profiled.events())))
+    spans = min(seen, key=lambda one: _ends(one)[1] - _ends(one)[0])
+    first, _ = _ends(spans)
+    return [span._replace(start=span.start - first) for span in spans]
+
+
+def _ends(spans: Sequence[Span]) -> tuple[float, float]:
+    """When the first one began and the last one ended."""
+    return min((one.start for one in spans), default=0.0), max((one.start + one.length for one in spans), default=0.0)
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Keeps away what the profiler's C++ part writes to standard error when it starts and stops."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _spans(events: Any) -> Iterator[Span]:
+    for event in events:
+        on_gpu = "CUDA" in str(event.device_type)
+        if not on_gpu and (event.cpu_parent is not None or not event.name.startswith("aten::")):
+            continue
+        low = event.name.lower()
+        kind = next((kind for kind, signs in _KINDS if any(sign in low for sign in signs)), "other")
+        at = event.time_range
+        if at.end > at.start:
+            yield Span("GPU" if on_gpu else "CPU", kind, at.start, at.end - at.start)
+
+
+# --- stored runs -------------------------------------------------------------------------------
+
+
+def keep(what: str, value: Any) -> None:
+    """Notes a result of this run, for `store`."""
+    RUN[what] = value
+
+
+def store(path: Path = STORED) -> str:
+    """Writes this run into the file of stored runs, in place of an earlier one of the same machine. Returns: the machine."""
+    run = {"machine": name(), "torch": torch.__version__, "date": time.strftime("%Y-%m-%d"), **RUN}
+    others = [one for one in stored(path) if one["machine"] != run["machine"]]
+    path.write_text(json.dumps([*others, run], indent=1) + "\n", encoding="utf-8")
+    return run["machine"]
+
+
+def stored(path: Path = STORED) -> list[dict[str, Any]]:
+    """The stored runs on GPUs, the newest last; none where nobody has measured yet."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+
+
+def about_gpus() -> str:
+    """One sentence: where the lesson's numbers about GPUs come from."""
+    runs = stored()
+    if not runs:
+        return "No GPU was at hand when this copy was made, so its numbers about GPUs are published ones, each with its source."
+    return f"Its stored GPU run was measured on {runs[-1]['machine']} with torch {runs[-1]['torch']} on {runs[-1]['date']}."
+
+
+# --- figures -----------------------------------------------------------------------------------
+
+_EAGER, _FUSED, _OTHER = COLOURS["vermillion"], COLOURS["blue"], COLOURS["grey"]
+_LOOK = {
+    "eager": _EAGER,
+    "compiled": COLOURS["orange"],
+    "fused": _FUSED,
+    "FlexAttention": COLOURS["green"],
+    "projections": _OTHER,
+}
+_KIND = {
+    "matrix product": COLOURS["blue"],
+    "scale and mask": COLOURS["orange"],
+    "softmax": COLOURS["vermillion"],
+    "attention kernel": COLOURS["green"],
+    "other": "#BBBBBB",
+}
+
+
+def queue() -> None:
+    """Python's calls above the device's stream: where a clock that does not wait stops, and where the device runs dry."""
+    fig, axes = panels(2, width=8.8, height=4.3, columns=1)
+    for ax, lengths, title in (
+        (axes[0], (24, 24, 24), "Long kernels: the calls return early, and the device is never idle"),
+        (axes[1], (3, 3, 3), "Short kernels: the device waits for the next launch"),
+    ):
+        ax.set(xlim=(-19, 100), ylim=(0, 30))
+        ax.axis("off")
+        ax.set_title(title, loc="left", fontweight="bold")
+        for y, words in ((22.5, "Python (CPU)"), (11, "stream (device)")):
+            ax.text(-2, y, words, ha="right", va="center", fontsize=9.5)
+        done = 0.0
+        for number, length in enumerate(lengths):
+            asked = 2 + 10.0 * number
+            ax.add_patch(_box(asked, 19, 8.6, 7, "#E4E4E4"))
+            ax.text(asked + 4.3, 22.4, f"launch {number + 1}", ha="center", va="center", fontsize=8)
+            start = max(done, asked + 8.6)
+            done = start + length
+            ax.add_patch(_box(start, 7.5, length - 0.4, 7, "#BBD9EE"))
+            label = f"kernel {number + 1}" if length > 10 else f"{number + 1}"
+            ax.text(start + length / 2, 10.9, label, ha="center", va="center", fontsize=8)
+        returned = 2 + 10.0 * len(lengths) - 1.0
+        for x, words, colour in (
+            (returned, "clock read without waiting", _EAGER),
+            (done, "clock read after waiting", _FUSED),
+        ):
+            if x == returned and done - returned < 10:
+                continue  # the two readings are nearly the same there
+            ax.plot([x, x], [4.5, 28], color=colour, linewidth=1.8, linestyle="--")
+            ax.text(x, 2, words, color=colour, ha="center", va="center", fontsize=9)
+        if done - returned < 10:
+            for number in (1, 2):
+                ax.text(
+                    7 + 10.0 * number, 10.9, "idle", ha="center", va="center", fontsize=8, color=_OTHER, style="italic"
+                )
+    axes[1].annotate(
+        "time", (99, 3.5), (60, 3.5), va="center", fontsize=9, arrowprops={"arrowstyle": "->", "color": "#555555"}
+    )
     show(
         fig,
-        alt=f"Memory against tokens, both axes logarithmic. At 8192 tokens the scores take {scores[6] / 2**20:.0f} MiB, "
-        f"the four other tensors together {ends[6] / 2**20:.0f} MiB.",
+        alt="Two time lines, Python's launches above the device's stream. With long kernels the three launches return while the first "
+        "kernel runs: a clock read then shows a third of the time. With short kernels the device is idle between them.",
     )
+
+
+def _box(x: float, y: float, width: float, height: float, colour: str) -> Any:
+    from matplotlib.patches import FancyBboxPatch
+
+    return FancyBboxPatch((x, y), width, height, boxstyle="round,pad=0.1", facecolor=colour, edgecolor="white")
 
 
 def _tick_lengths(ax: Any, lengths: Any) -> None:
@@ -55,103 +330,201 @@ def _tick_lengths(ax: Any, lengths: Any) -> None:
     ax.minorticks_off()
 
 
-def hierarchy() -> None:
-    """The memories of an A100, small and fast above large and slow, and tiles of q, k and v on their way."""
-    fig, (ax,) = panels(1, width=8.8, height=3.9)
-    ax.set(xlim=(0, 100), ylim=(0, 62))
-    ax.axis("off")
-    for x, y, width, height, colour, words in (
-        (12, 40, 26, 19, "#D9ECF8", "on-chip memory (SRAM)\n20 MB in all, 19 TB/s"),
-        (2, 4, 46, 24, "#FBE6D2", "the GPU's main memory (HBM)\n40 GB, 1.5 TB/s"),
-    ):
-        ax.add_patch(_box(x, y, width, height, colour))
-        ax.text(x + width / 2, y + height / 2, words, ha="center", va="center", fontsize=10)
-    ax.annotate("", (25, 39), (25, 29), arrowprops={"arrowstyle": "<|-|>", "color": "#555555", "linewidth": 2})
-    ax.text(27, 34, "every number that is not\non the chip has to come this way", fontsize=9, va="center")
-    for at, (letter, rows, colour) in enumerate((("q", 4, _EXPLICIT), ("k", 4, _FUSED), ("v", 4, COLOURS["green"]))):
-        x = 60 + 13 * at
-        for row in range(rows):
-            lit = row == (1 if letter == "q" else 2)
-            ax.add_patch(_box(x, 42 - 9 * row, 9, 8, colour if lit else "#EEEEEE"))
-        ax.text(x + 4.5, 53, letter, ha="center", fontsize=11, fontweight="bold")
-    ax.text(
-        78.5,
-        8.5,
-        "One tile of q meets one tile of k and v after the other. Scores\nand weights of the two tiles live and die on the "
-        "chip;\nonly a running maximum, a running sum and the output stay.",
-        ha="center",
-        va="center",
-        fontsize=9,
-    )
-    ax.set_title("Two memories, and tiles small enough for the fast one")
-    show(
-        fig,
-        alt="Left: an A100's on-chip memory, 20 MB at 19 TB/s, above its main memory, 40 GB at 1.5 TB/s. Right: q, k and v cut "
-        "into four tiles each; one tile of q is lit, and one of k and v.",
-    )
-
-
-def _box(x: float, y: float, width: float, height: float, colour: str) -> Any:
-    from matplotlib.patches import FancyBboxPatch
-
-    return FancyBboxPatch(
-        (x, y), width, height, boxstyle="round,pad=0.2", facecolor=colour, edgecolor="white", linewidth=1
-    )
-
-
-def share_of_work(attention_flops: Callable[..., float], d_model: int = 512, num_heads: int = 8) -> None:
-    """Operations of the projections and of causal attention, by length."""
-    lengths = 2 ** np.arange(7, 15)
-    attention = [attention_flops(1, num_heads, int(t), int(t), d_model // num_heads, causal=True) for t in lengths]
-    projections = 8 * lengths * d_model**2
-    fig, (ax,) = panels(1, width=6.0, height=3.3)
-    ax.loglog(lengths, projections, color=_OTHER, linestyle="--", label="the four projections: slope 1")
-    ax.loglog(lengths, attention, color=_FUSED, marker="o", markersize=4, label="causal attention: slope 2")
-    ax.axvline(4 * d_model, color=COLOURS["green"], linestyle=":", label=f"T = 4 · d_model = {4 * d_model}")
-    ax.set(xlabel="tokens T", ylabel="operations")
-    _tick_lengths(ax, lengths)
-    ax.set_title("From T = 4 · d_model on, attention is the larger part")
-    ax.legend(frameon=False)
-    show(
-        fig,
-        alt=f"Operations against tokens for d_model {d_model}: the projections lead until T = {4 * d_model}, attention after.",
-    )
-
-
-def readings(single: Sequence[float], asked: float, done: float) -> None:
-    """Single readings of one call, and how long asking took beside doing; in milliseconds."""
-    fig, axes = panels(2, width=8.6, height=3.0)
-    axes[0].bar(range(1, len(single) + 1), single, color=[_EXPLICIT] + [_FUSED] * (len(single) - 1))
-    axes[0].set(xlabel="reading", ylabel="milliseconds", xticks=range(1, len(single) + 1))
-    axes[0].set_title("The same product, read ten times")
-    axes[1].barh(["not waited for", "waited for"], [asked, done], color=[_EXPLICIT, _FUSED], height=0.55)
-    for row, value in enumerate((asked, done)):
-        axes[1].annotate(f"{value:.3g} ms", (value, row), (4, 0), textcoords="offset points", va="center", fontsize=9)
-    axes[1].set(xscale="log", xlim=(asked / 3, done * 20), xlabel="milliseconds")
-    axes[1].invert_yaxis()
-    axes[1].set_title("A product computed by another thread")
-    show(
-        fig,
-        alt=f"Readings in ms: {', '.join(f'{one:.2f}' for one in single)}. Not waited for {asked:.3g} ms, waited for {done:.3g} ms.",
-    )
-
-
 def regimes(sizes: Sequence[int], adding: Sequence[float], widths: Sequence[int], products: Sequence[float]) -> None:
     """Milliseconds of adding vectors of so many numbers, and GFLOP/s of products of square matrices."""
-    fig, axes = panels(2, width=8.8, height=3.4)
-    axes[0].loglog(sizes, adding, color=_FUSED, marker="o", markersize=4)
-    axes[0].set(xlabel="numbers in x", ylabel="milliseconds for x + x")
-    axes[0].set_title("Overhead dominates first, then memory")
+    fig, axes = panels(2, width=8.8, height=3.5)
+    axes[0].loglog(sizes, adding, color=_FUSED, marker="o", markersize=4, label="measured")
+    axes[0].axhline(min(adding), color=_OTHER, linestyle="--", linewidth=1.2, label="the call alone")
+    slope = [adding[-1] * n / sizes[-1] for n in sizes]
+    axes[0].loglog(sizes, slope, color=_EAGER, linestyle=":", linewidth=1.5, label="the memory alone")
+    axes[0].set(xlabel="numbers in x", ylabel="milliseconds for x + x", ylim=(min(adding) / 4, adding[-1] * 4))
+    axes[0].set_title("x + x waits for the call, then for memory")
+    axes[0].legend(frameon=False, loc="upper left")
     rates = [2 * n**3 / ms / 1e6 for n, ms in zip(widths, products, strict=True)]
-    axes[1].semilogx(widths, rates, color=_EXPLICIT, marker="o", markersize=4)
-    axes[1].set_xticks(list(widths), [str(n) for n in widths])
-    axes[1].minorticks_off()
+    axes[1].semilogx(widths, rates, color=_FUSED, marker="o", markersize=4)
+    _tick_lengths(axes[1], widths)
     axes[1].set(xlabel="n", ylabel="GFLOP/s of an n × n product", ylim=(0, None))
-    axes[1].set_title("Large products are limited by arithmetic")
+    axes[1].set_title("Large products wait for arithmetic")
     show(
         fig,
         alt=f"Left: adding takes {adding[0]:.4f} ms for {sizes[0]} numbers and {adding[-1]:.2f} ms for {sizes[-1]}. Right: a product "
         f"reaches {rates[0]:.1f} GFLOP/s at width {widths[0]} and {rates[-1]:.1f} at {widths[-1]}.",
+    )
+
+
+def ways(took: Mapping[str, float | str], t: int, precision: str) -> None:
+    """Milliseconds of each way to compute the same attention; in a way's place its reason, where it cannot run."""
+    fig, (ax,) = panels(1, width=8.0, height=2.9)
+    ran = {way: ms for way, ms in took.items() if not isinstance(ms, str)}
+    most = max(ran.values(), default=1.0)
+    for row, (way, ms) in enumerate(took.items()):
+        if isinstance(ms, str):
+            ax.text(0.01 * most, row, f"not here: {ms}", va="center", fontsize=9, style="italic")
+            continue
+        ax.barh(row, ms, color=_LOOK[way], height=0.6)
+        ax.text(ms + 0.012 * most, row, f"{ms:.3g} ms", va="center", fontsize=9.5)
+    ax.set_yticks(range(len(took)), list(took))
+    ax.invert_yaxis()
+    ax.set(xlabel=f"milliseconds, {t:,} tokens, {precision}", xlim=(0, 1.15 * most))
+    ax.grid(axis="y", visible=False)
+    gain = f": fused, {ran['eager'] / ran['fused']:.1f} times as fast" if {"eager", "fused"} <= set(ran) else ""
+    ax.set_title(f"The same attention{gain}")
+    said = ", ".join(f"{way}: {ms}" if isinstance(ms, str) else f"{way} {ms:.3g} ms" for way, ms in took.items())
+    show(fig, alt=f"Bars, on {name()}, {t} tokens in {precision}: {said}.")
+
+
+# What data sheets promise, in GFLOP/s and GB/s, and what papers report, in GFLOP/s. 16 bits: dense, without structured sparsity.
+_SHEETS = {
+    "float32": {"T4": (8.1e3, 300), "A100": (19.5e3, 2039), "H100": (67e3, 3350)},
+    "16 bits": {"T4": (65e3, 300), "A100": (312e3, 2039), "H100": (989e3, 3350)},
+}
+_PAPERS = {"FlashAttention-2, A100": 230e3, "FlashAttention-2, H100": 335e3, "FlashAttention-3, H100": 740e3}
+_AT = 16_384 / 4  # operations a byte, fused and causal in 16 bits at 16,384 tokens
+
+Points = Mapping[str, Sequence[tuple[float, float]]]
+
+
+def roofline(roofs: Mapping[str, tuple[float, float]], points: Mapping[str, Points]) -> None:
+    """A panel for each precision: its own roofs, and under them only points of that precision.
+
+    roofs: of this machine, (GFLOP/s, GB/s) by 'float32' and '16 bits'. points: by the same names the ways, each with its
+    (operations a byte, GFLOP/s). A precision in which this machine was not measured shows the newest stored run, if there is one.
+    """
+    fig, axes = panels(2, width=9.2, height=4.6)
+    fig.suptitle("Longer texts move fused attention to the right, away from the slope", fontsize=11)
+    titles = {"float32": "float32, without TF32", "16 bits": "16 bits, on tensor cores"}
+    intensity, said, run = np.logspace(0, 4, 200), [], next(iter(stored()[-1:]), {})
+    for ax, (precision, sheets) in zip(axes, _SHEETS.items(), strict=True):
+        for number, (card, (top, moved)) in enumerate(sheets.items()):
+            ax.loglog(
+                intensity,
+                np.minimum(top, moved * intensity),
+                color="#9A9A9A",
+                linewidth=1.2,
+                linestyle=("--", "-.", ":")[number],
+            )
+            ax.text(11_500, top, card, fontsize=8.5, va="center", color="#666666")
+        roof, lines, whose = roofs.get(precision), points.get(precision, {}), "measured"
+        if roof is None and precision in run.get("roofs", {}):
+            roof, lines, whose = run["roofs"][precision], run.get("points", {}).get(precision, {}), "stored run"
+        if roof is not None:
+            top, moved = roof
+            label = "roof of this machine" if whose == "measured" else f"roof of {run['machine'].split(',')[0]}"
+            ax.loglog(intensity, np.minimum(top, moved * intensity), color="black", linewidth=2, label=label)
+            said.append(f"{precision}: the {label} is {top:.0f} GFLOP/s and {moved:.0f} GB/s")
+        for way, line in lines.items():
+            label = f"{way}, {whose}"
+            ax.plot(*zip(*line, strict=True), color=_LOOK[way], marker="o", markersize=5, linewidth=1, label=label)
+            said.append(f"{label}, in {precision} from {line[0][1]:.0f} to {line[-1][1]:.0f} GFLOP/s")
+        if precision == "16 bits":
+            for (paper, height), lift in zip(_PAPERS.items(), (-7, 5, 3), strict=True):
+                ax.plot(_AT, height, marker="*", color=COLOURS["green"], markersize=11, linestyle="")
+                ax.annotate(
+                    paper,
+                    (_AT, height),
+                    (-9, lift),
+                    textcoords="offset points",
+                    ha="right",
+                    va="center",
+                    fontsize=8,
+                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85},
+                )
+                said.append(f"published: {paper} {height / 1e3:.0f} TFLOP/s")
+        ax.set(xlabel="operations for each byte moved", ylabel="GFLOP/s", xlim=(1, 40_000), ylim=(1, 4e6))
+        ax.set_title(titles[precision])
+        if ax.get_legend_handles_labels()[0]:
+            ax.legend(frameon=False, fontsize=8.5, loc="lower right")
+    show(fig, alt="Two rooflines, each with the data sheets' roofs of T4, A100 and H100. " + "; ".join(said) + ".")
+
+
+def traces(runs: Mapping[str, Sequence[Span]]) -> None:
+    """What ran when: a time line for each way, all to one scale, colored by what kind of work it was."""
+    rows = [(way, row) for way, spans in runs.items() for row in ("CPU", "GPU") if any(one.row == row for one in spans)]
+    fig, (ax,) = panels(1, width=9.2, height=1.5 + 0.55 * len(rows))
+    end = max(span.start + span.length for spans in runs.values() for span in spans)
+    used: dict[str, float] = {}
+    for at, (way, row) in enumerate(rows):
+        for span in runs[way]:
+            if span.row == row:
+                ax.barh(
+                    at,
+                    span.length / 1000,
+                    left=span.start / 1000,
+                    height=0.62,
+                    color=_KIND[span.kind],
+                    edgecolor="white",
+                    linewidth=0.4,
+                )
+                used[span.kind] = used.get(span.kind, 0) + span.length
+    where = {"CPU": "CPU" if len(rows) == len(runs) else "CPU: calls", "GPU": "GPU: kernels"}
+    ax.set_yticks(range(len(rows)), [f"{way}\n{where[row]}" for way, row in rows])
+    ax.invert_yaxis()
+    ax.set(xlabel="milliseconds", xlim=(0, 1.02 * end / 1000))
+    ax.grid(axis="y", visible=False)
+    for kind in _KIND:
+        if used.get(kind, 0) > 0.01 * end:
+            ax.barh(0, 0, color=_KIND[kind], label=kind)
+    ax.legend(frameon=False, ncols=5, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=8.5)
+    share = over_the_matrix(runs["eager"])
+    title = f"Eager attention: {share:.0%} of its working time goes into passes over the score matrix"
+    if device().type == "mps":
+        title = "On an Apple GPU the profiler sees the calls alone, not the kernels"
+    fig.suptitle(title, fontsize=11)
+    show(
+        fig,
+        alt=f"Time lines to one scale, on {name()}. In eager attention scaling, masking and softmax take {share:.0%} of the working "
+        "time, the two products the rest; fused, one kernel does it all.",
+    )
+
+
+def over_the_matrix(spans: Sequence[Span]) -> float:
+    """The share of the working time that scaling, masking and softmax take, of the kernels where there are some."""
+    row = "GPU" if any(one.row == "GPU" for one in spans) else "CPU"
+    lengths = {kind: sum(one.length for one in spans if (one.row, one.kind) == (row, kind)) for kind in _KIND}
+    return (lengths["scale and mask"] + lengths["softmax"]) / max(sum(lengths.values()), 1e-9)
+
+
+def elsewhere() -> None:
+    """The newest stored run on a GPU; where there is none, the published figures of an A100."""
+    runs = stored()
+    if runs and "ways" in runs[-1]:
+        run = runs[-1]
+        fig, (ax,) = panels(1, width=8.0, height=2.9)
+        ran = {way: ms for way, ms in run["ways"].items() if not isinstance(ms, str)}
+        for row, (way, ms) in enumerate(ran.items()):
+            ax.barh(row, ms, color=_LOOK[way], height=0.6)
+            ax.annotate(f"{ms:.3g} ms", (ms, row), (4, 0), textcoords="offset points", va="center", fontsize=9.5)
+        ax.set_yticks(range(len(ran)), list(ran))
+        ax.invert_yaxis()
+        ax.set(xlabel=f"milliseconds, {run['shape']}", xlim=(0, 1.15 * max(ran.values())))
+        ax.set_title(f"Stored run: {run['machine']}, torch {run['torch']}, {run['date']}")
+        show(
+            fig,
+            alt=f"A stored run on {run['machine']}: "
+            + ", ".join(f"{way} {ms:.3g} ms" for way, ms in ran.items())
+            + ".",
+        )
+        return
+    fig, axes = panels(3, width=8.8, height=2.7)
+    fig.suptitle("Published for an A100: attention of GPT-2, forward and backward", fontsize=10.5)
+    for ax, (what, unit, eager, fused) in zip(
+        axes,
+        (
+            ("More operations", "billions", 66.6, 75.2),
+            ("A ninth of the bytes", "gigabytes", 40.3, 4.4),
+            ("A sixth of the time", "milliseconds", 41.7, 7.3),
+        ),
+        strict=True,
+    ):
+        ax.bar(["eager", "fused"], [eager, fused], color=[_EAGER, _FUSED], width=0.6)
+        for at, value in enumerate((eager, fused)):
+            ax.annotate(f"{value}", (at, value), (0, 3), textcoords="offset points", ha="center", fontsize=9.5)
+        ax.set(ylabel=unit, ylim=(0, 1.18 * max(eager, fused)))
+        ax.set_title(what)
+        ax.grid(axis="x", visible=False)
+    show(
+        fig,
+        alt="Published for an A100: eager attention 66.6 billion operations, 40.3 GB moved, 41.7 ms; fused 75.2 billion, 4.4 GB, 7.3 ms.",
     )
 
 
@@ -169,28 +542,19 @@ def against_length(
     """
     fig, axes = panels(2, width=9.2, height=4.0)
     said = []
-    titles = ("Time: both ways approach slope 2", "Memory: slope 2 with the table, 1 without")
+    titles = ("Time: both ways approach slope 2", "Memory: slope 2 eager, 1 fused")
     for ax, what, unit, curves, title in zip(
         axes, ("time", "memory"), ("milliseconds", "MiB"), (times, memory), titles, strict=True
     ):
         lengths = sorted({t for curve in curves.values() for t in curve} | set(full.values()))
         top = max(value for curve in curves.values() for value in curve.values())
-        for name, curve in curves.items():
+        for way, curve in curves.items():
             t, values = np.array(list(curve)), np.maximum(list(curve.values()), 1e-3)
-            colour, narrow = _LOOK[name.split(",")[0]], "16 bits" in name
-            slope = f": slope {slopes[what][name]:.1f}" if name in slopes[what] else ""
-            ax.loglog(
-                t,
-                values,
-                color=colour,
-                marker="s" if narrow else "o",
-                markersize=4,
-                linestyle="--" if narrow else "-",
-                label=f"{name}{slope}",
-            )
-            said.append(f"{what} of {name}{slope}, {values[-1]:.3g} {unit} at {t[-1]} tokens")
-        for name, t in full.items():
-            ax.plot(t, 3 * top, marker="x", markersize=9, color=_LOOK[name.split(",")[0]], linestyle="")
+            slope = f": slope {slopes[what][way]:.1f}" if way in slopes[what] else ""
+            ax.loglog(t, values, color=_LOOK[way], marker="o", markersize=4, label=f"{way}{slope}")
+            said.append(f"{what} of {way}{slope}, {values[-1]:.3g} {unit} at {t[-1]} tokens")
+        for way, t in full.items():
+            ax.plot(t, 3 * top, marker="x", markersize=9, color=_LOOK[way], linestyle="")
         for t in set(full.values()):
             ax.annotate(
                 "out of memory",
@@ -214,69 +578,9 @@ def against_length(
     )
     for ax in axes:
         ax.legend(frameon=False, fontsize=8.5, loc="upper left")
-    said += [f"{name} runs out of memory at {t} tokens" for name, t in full.items()]
+    said += [f"{way} runs out of memory at {t} tokens" for way, t in full.items()]
     said.append(f"attention and projections do equally many operations at {crossing} tokens")
     show(
         fig,
-        alt=f"Two log-log panels measured on {globals()['name']()}, slopes between the last two points: "
-        + "; ".join(said)
-        + ".",
-    )
-
-
-def roofline(
-    rate: float,
-    bandwidth: float,
-    points: Mapping[str, Sequence[tuple[float, float]]],
-    roofs: Mapping[str, tuple[float, float]],
-    published: Mapping[str, tuple[float, float]],
-) -> None:
-    """This machine's roof and points, in GFLOP/s and GB/s, beside published roofs and points."""
-    fig, (ax,) = panels(1, width=8.4, height=4.8)
-    intensity = np.logspace(-1, 4.2, 300)
-    for number, (label, (top, moved)) in enumerate(roofs.items()):
-        ax.loglog(
-            intensity,
-            np.minimum(top, moved * intensity),
-            color="#9A9A9A",
-            linestyle=("--", "-.", ":")[number % 3],
-            label=label,
-        )
-    ax.loglog(
-        intensity, np.minimum(rate, bandwidth * intensity), color="black", linewidth=2, label="this machine, measured"
-    )
-    for label, here in points.items():
-        narrow = "16 bits" in label
-        ax.plot(
-            *zip(*here, strict=True),
-            color=_LOOK[label.split(",")[0]],
-            marker="s" if narrow else "o",
-            markersize=5,
-            linewidth=1,
-            linestyle="--" if narrow else "-",
-            label=f"{label}, here",
-        )
-    for number, (label, (x, y)) in enumerate(sorted(published.items(), key=lambda item: item[1][1])):
-        ax.plot(x, y, marker="*", color=COLOURS["green"], markersize=11, linestyle="")
-        ax.annotate(
-            label,
-            (x, y),
-            (-60, -34 + 18 * number),
-            textcoords="offset points",
-            ha="right",
-            va="center",
-            fontsize=8.5,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
-            arrowprops={"arrowstyle": "-", "color": COLOURS["green"], "linewidth": 0.8},
-        )
-    ax.set(xlabel="operations for each byte moved", ylabel="GFLOP/s", xlim=(0.1, 16_000))
-    ax.set_title("Under the slope memory is the limit, under the flat part arithmetic")
-    ax.legend(frameon=False, fontsize=8.5, loc="upper left")
-    show(
-        fig,
-        alt=f"Rooflines. This machine: {rate:.0f} GFLOP/s and {bandwidth:.0f} GB/s. Published: "
-        + "; ".join(f"{label} {top:.0f} GFLOP/s, {moved:.0f} GB/s" for label, (top, moved) in roofs.items())
-        + "; "
-        + "; ".join(f"{label}: {y:.0f} GFLOP/s" for label, (_, y) in published.items())
-        + ".",
+        alt=f"Two log-log panels measured on {name()}, slopes between the last two points: " + "; ".join(said) + ".",
     )

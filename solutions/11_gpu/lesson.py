@@ -6,21 +6,19 @@
 # **Before this lesson:** lesson 09 (causal multi-head attention as one module), lesson 10 (the model that writes), and what a logarithmic
 # axis is. A GPU is not needed.
 #
-# Lessons 09 and 10 left you with correct attention and a model that writes. How long does it take, and what is it
-# waiting for? There are three possible answers: the call itself takes the time, or moving numbers to and from memory
-# does, or the arithmetic does. Each needs a different repair. In this lesson you measure which one it is, and write a
-# version of attention that moves fewer numbers.
+# Two programs compute the same attention on the same GPU, an A100. One does 66.6 billion operations and takes 41.7
+# milliseconds. The other does *more*, 75.2 billion, and takes 7.3 (Dao et al. 2022, figure 2). What did the first one
+# do all that time?
 #
-# The notebook runs on a CUDA GPU, on an Apple GPU and on a laptop with neither. Every time and rate below belongs to
-# the machine that ran it. **The copy that comes with the course was executed on one thread of a CPU. What the text
-# says about GPUs comes from papers and data sheets, each named where it is used; it was not verified on a GPU.**
+# In this lesson you find out. You count the work, predict, and measure. Then you run lesson 09's attention in the four ways
+# in which it is run today, on whatever device you have.
 
 # %% role="given"
 import itertools
 import math
 import statistics
 import time
-from functools import partial
+from functools import cache, partial
 
 import torch
 from torch import Tensor, nn
@@ -28,30 +26,28 @@ from torch.nn import functional as F
 
 from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
-# %% role="demo"
+# %% role="demo" tags=["hide-input"]
 torch.set_num_threads(1)  # threads wait for each other and for other programs: one gives quieter numbers
-here = figures.gpu.device()
-print(f"measured on {figures.gpu.name()}, torch {torch.__version__}, {time.strftime('%Y-%m-%d')}")
+bench = figures.gpu  # what this lesson measures with, beside the stopwatch that you write
+here, precision = bench.device(), bench.precision()
+bits = bench.dtype_name(precision)
+print(f"measured on {bench.name()} in {bits}, torch {torch.__version__}, {time.strftime('%Y-%m-%d')}")
 
 # %% [markdown]
-# ## Which device?
+# Every measured number below belongs to this machine. {{ bench.about_gpus(); it }}
 #
-# torch runs the same code on several devices, wherever the tensors are stored. It calls NVIDIA's GPUs `cuda` (and
-# AMD's too, in builds made for them), Apple's `mps`, and for us everything else is `cpu`. A build of torch with CUDA
-# support may run on a machine without a GPU. So there are two questions: was torch built for CUDA, and is a GPU
-# available? Only the second one matters for the choice. `torch.device` asks neither: it only makes a name.
-
-# %% role="demo"
-print("built for:  cuda", torch.backends.cuda.is_built(), " mps", torch.backends.mps.is_built())
-print("a name costs nothing:", torch.device("cuda", 7))
+# ## Which machine is this?
+#
+# torch runs the same code on several devices: `cuda` (NVIDIA's GPUs), `mps` (Apple's) and `cpu`. A torch that was built for CUDA may
+# run on a machine without a GPU, so ask whether one is *available*.
 
 # %% [markdown]
 # @exercise pick_device
 #
 # `pick_device()` → a `torch.device`
 #
-# Its type is `cuda` where torch says that CUDA is available, otherwise `mps` where that is available, otherwise `cpu`. You
-# need no GPU for this: the check lets torch pretend to have one. `hint(pick_device)` asks a question first.
+# Its type is `cuda` where torch says that CUDA is available, otherwise `mps` where that is available, otherwise `cpu`. The check lets
+# torch pretend to have GPUs.
 
 # %% role="exercise" exercise="pick_device"
 def pick_device() -> torch.device:
@@ -67,117 +63,39 @@ def pick_device() -> torch.device:
 # %% role="check" exercise="pick_device"
 check(pick_device)
 
-# %% role="payoff" exercise="pick_device"
-if passed(pick_device):
-    x = torch.ones(2, 3, device=pick_device())
-    print(f"this machine works on {x.device}; a sum computed there: {x.sum().item():.0f}")
+# %% [markdown]
+# What runs on which machine, and why? Each way is tried below; where one cannot run, its place shows the reason.
+#
+# | | A100, H100, RTX 30 and newer | T4, RTX 20 | Apple GPU | CPU |
+# |---|---|---|---|---|
+# | precision | bfloat16 | float16: its tensor cores lack bfloat16 | float16 | float32 |
+# | fused kernel | flash, memory-efficient, cuDNN | memory-efficient: flash needs compute capability 8.0 | Metal | flash for CPUs |
+# | compiled, FlexAttention | by Triton | by Triton | tried | by a C++ compiler; Flex forward only |
+# | memory | peak | peak | kept for backward | kept for backward |
+# | trace | calls, kernels | calls, kernels | calls | operations |
+#
+# ## A clock that does not wait
+#
+# A program that runs on the device is called a **kernel**. On a GPU `a @ b` only puts one into the device's queue, the *stream*, and
+# Python goes on. This is a **kernel launch**.
+
+# %% role="demo" tags=["hide-input"]
+figures.gpu.queue()
 
 # %% [markdown]
-# ## How much work is it?
+# In the upper picture a clock that does not wait shows the launches alone. In the lower one the device sits idle between
+# launches, and a faster GPU would change nothing.
 #
-# A rate is work divided by time, so the work has to be counted. We count floating-point operations, and a multiplication and an addition
-# count as two. Softmax and the mask are left out: they are few, and rates in papers leave them out as well (Dao 2023, section 4.1). For
-# the table of lesson 01, with 3 queries, 3 keys and d_k = 2, one score is 1·1 + 0·1: 2 multiplications and, adding to zero, 2 additions.
-
-# %% role="demo" tags=["nbval-check-output"]
-operations = 0
-for _query in range(3):
-    for _key in range(3):
-        operations += 2 * 2  # one score: two multiply-adds
-        operations += 2 * 2  # its weight times a value of two numbers, added to the output
-print(operations, "operations")
-
-# %% [markdown]
-# @exercise attention_flops
-#
-# `batch`, `num_heads`, `t_q`, `t_k`, `d_head` integers, `causal` a bool → int or float
-#
-# ```text
-# for each item of the batch, each head, each query and each key:
-#     one score          d_head multiply-adds
-#     one weighted value d_head multiply-adds
-# causal: exactly half of that, by convention (the pairs that a causal mask allows are slightly more: the diagonal)
-# ```
-#
-# A multiply-add counts 2. Projections and softmax are left out. Queries and keys may differ in number.
-
-# %% role="exercise" exercise="attention_flops"
-def attention_flops(batch: int, num_heads: int, t_q: int, t_k: int, d_head: int, causal: bool = False) -> int:
-    """Floating-point operations of attention's two matrix products; a multiply-add counts 2.
-
-    Returns: the count, exactly half of it when causal.
-    Source:  Dao 2023, "FlashAttention-2", section 4.1.
-    """
-    # region solution
-    products = 2  # q kᵀ, and weights times v
-    total = products * 2 * batch * num_heads * t_q * t_k * d_head
-    return total // 2 if causal else total
-    # endregion
-
-# %% role="check" exercise="attention_flops"
-check(attention_flops)
-
-# %% [markdown]
-# @predict
-#
-# The projections of lesson 09's class, four matrices of d_model² numbers, cost 8 · T · d_model² operations, and causal attention
-# 2 · T² · d_model. For d_model = 512, from which T on is attention the larger part?
-#
-# @answer
-#
-# From T = 4 · d_model = 2048 on: there 2 T² d_model = 8 T d_model². At the 64 tokens of lesson 10, attention is a small part.
-#
-# @wrong
-#
-# If you said "always", you assumed that T² is large at every T. A quadratic term overtakes a linear one only from
-# some length on.
-
-# %% role="payoff" exercise="attention_flops"
-if passed(attention_flops):
-    figures.gpu.share_of_work(attention_flops)
-    assert attention_flops(1, 8, 2048, 2048, 64, causal=True) == 8 * 2048 * 512**2
-
-# %% [markdown]
-# ## A stopwatch that lies
-#
-# Two things go wrong if you read a clock once before a call and once after it. The first call is different from the
-# later ones: libraries are loaded, memory is allocated, and *kernels*, the programs that run on the device, are
-# chosen. And a GPU works *while Python goes on*: `a @ b` returns as soon as the work is queued, so the clock measures
-# how long it takes to hand over the work, not to do it. Without a GPU, a second thread can stand in for one: it takes
-# the work and lets Python go on.
-
-# %% role="demo"
-from concurrent.futures import ThreadPoolExecutor
-
-a, single = torch.randn(383, 383), []
-for _ in range(10):
-    start = time.perf_counter()
-    a @ a
-    single.append(1000 * (time.perf_counter() - start))
-with ThreadPoolExecutor(1) as queue:
-    start = time.perf_counter()
-    work = queue.submit(lambda: a @ a)
-    asked = 1000 * (time.perf_counter() - start)
-    work.result()
-    done = 1000 * (time.perf_counter() - start)
-figures.gpu.readings(single, asked, done)
+# First calls are slower, too: libraries are loaded and kernels chosen. So a stopwatch warms up. And it takes the
+# median: one reading that another program disturbed can raise the mean by any amount, and the median hardly.
 
 # %% [markdown]
 # @exercise time_ms
 #
 # `fn` a function without arguments, `device` a string or a `torch.device`, `warmup` and `repeats` integers → milliseconds
 #
-# ```text
-# call fn() warmup times, unmeasured
-# repeats times:
-#     wait until the device is done; read the clock
-#     call fn()
-#     wait until the device is done; read the clock; note the difference
-# the result is the median of what was noted
-# ```
-#
-# `fn` is called exactly `warmup + repeats` times. For an even number of readings either middle one or their mean is fine. A
-# CPU has finished when `fn()` returns. The check measures calls of known length, on pretended GPUs, too.
+# The median time of one call of `fn`, once it is warm. `fn` is called exactly `warmup + repeats` times. For an even number of
+# readings either middle one or their mean is fine.
 
 # %% role="exercise" exercise="time_ms"
 def time_ms(fn, device, warmup: int = 3, repeats: int = 10) -> float:
@@ -205,37 +123,34 @@ def time_ms(fn, device, warmup: int = 3, repeats: int = 10) -> float:
 check(time_ms)
 
 # %% [markdown]
-# Why the median and not the mean? Other programs run on the machine, too, and a disturbed reading can only be
-# *longer*. One such reading can raise the mean by any amount, but shifts the median by at most one place among the
-# sorted readings.
-#
-# CUDA has its own stopwatch: *events*, which are queued among the kernels and record the time when the GPU reaches
-# them. They do not see what Python does before the first event and after the last. If your clock shows clearly more
-# than the events do, the difference is mostly the cost of the call.
+# `triton.testing.do_bench`, which authors of kernels use, does two things more. It overwrites the GPU's cache (L2) before each reading,
+# so that no call finds its data there. And the device notes the time itself, by *events* queued among the kernels. From here
+# on we measure so on CUDA, and with your stopwatch elsewhere.
 
 # %% role="payoff" exercise="time_ms"
 if passed(time_ms):
-    a = torch.randn(1024, 1024, device=here)
-    print(f"by time_ms: {time_ms(lambda: a @ a, here):.3f} ms")
-    if here.type == "cuda":
-        by_events = []
-        for _ in range(3 + 10):
-            first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            first.record()
-            a @ a
-            last.record()
-            torch.cuda.synchronize()
-            by_events.append(first.elapsed_time(last))
-        print(f"by CUDA events: {statistics.median(by_events[3:]):.3f} ms")  # the first three only warm up
-    else:
-        print("by CUDA events: not available here")
+    def measure(fn, budget_ms=200):
+        """Median milliseconds of fn(), at most some twenty readings and about budget_ms."""
+        once = time_ms(fn, here, 2, 1)
+        repeats = max(3, min(20, int(budget_ms / once)))
+        if here.type != "cuda":
+            return time_ms(fn, here, 0, repeats)
+        cache_filler, pairs = torch.empty(2**28, dtype=torch.int8, device=here), []  # 256 MiB: more than any L2
+        for _ in range(repeats):
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            cache_filler.zero_()
+            start.record()
+            fn()
+            end.record()
+            pairs.append((start, end))
+        torch.cuda.synchronize()
+        return statistics.median(start.elapsed_time(end) for start, end in pairs)
 
 # %% [markdown]
-# ## Three regimes
+# ## Three things to wait for
 #
-# Now the stopwatch answers the question of this lesson. x + x does one operation for each number, and reads and writes that number, so
-# arithmetic is hardly what it waits for. A product of two n × n matrices does 2n³ operations on 3n² numbers: the larger n is, the less
-# it waits for memory.
+# Time goes into the launch, into moving numbers to and from memory, or into arithmetic. x + x does one operation for each
+# number that it reads and writes. A product of two n × n matrices does 2n³ operations on 3n² numbers.
 
 # %% [markdown]
 # @predict
@@ -244,57 +159,78 @@ if passed(time_ms):
 #
 # @answer
 #
-# The first two are nearly the same: at these sizes neither the additions nor the memory takes the time, but the
-# *call* does. From some size on, the time grows in proportion to the numbers, because then the memory is the limit.
-# The left panel shows both, with a bend between them.
+# The first two are nearly the same, because the *call* takes the time there. For the many numbers memory is the limit. (In
+# between, caches help.)
 #
 # @wrong
 #
-# If you said 1 : 16 : 65,536, you counted operations. Time follows that count only where operations, or the bytes
-# that grow with them, are the limit.
+# 1 : 16 : 65,536 is the ratio of the operations. Time follows it only where operations or bytes are the limit.
 
-# %% role="payoff" exercise="time_ms"
+# %% role="payoff" exercise="time_ms" tags=["hide-input"]
 if passed(time_ms):
-    sizes, widths = [2**i for i in range(8, 25, 2)], [32, 64, 128, 256, 512, 1024]
+    sizes, widths, roofs = [2**i for i in range(8, 25, 2)], [2**i for i in range(6, 11 if here.type == "cpu" else 14)], {}
     vectors = [torch.ones(n, device=here) for n in sizes]
-    squares = [torch.randn(n, n, device=here) for n in widths]
-    adding = [time_ms(partial(torch.add, x, x, out=torch.empty_like(x)), here, 2, 9) for x in vectors]
-    products = [time_ms(partial(torch.mm, a, a), here, 2, 9) for a in squares]
-    call_us = 1000 * adding[0]
-    bandwidth = 8 * sizes[-1] / adding[-1] / 1e6  # GB/s: each number is read once and written once
-    rate = max(2 * n**3 / ms / 1e6 for n, ms in zip(widths, products))  # GFLOP/s
+    adding = [min(time_ms(partial(torch.add, x, x, out=torch.empty_like(x)), here, 3, 9) for _ in range(3)) for x in vectors]
+    call_us, bandwidth = 1000 * adding[0], 8 * sizes[-1] / adding[-1] / 1e6  # GB/s: each number is read once and written once
+
+    def product_rates(dtype):
+        squares = [torch.randn(n, n, device=here, dtype=dtype) for n in widths]
+        products = [min(measure(partial(torch.mm, a, a), 60) for _ in range(3)) for a in squares]  # other programs only ever add
+        return products, max(2 * n**3 / ms / 1e6 for n, ms in zip(widths, products))  # GFLOP/s
+
+    products, rate = product_rates(torch.float32)
+    roofs["float32"] = rate, bandwidth
     figures.gpu.regimes(sizes, adding, widths, products)
-    print(f"a call costs {call_us:.1f} µs, memory moves {bandwidth:.1f} GB/s, products reach {rate:.0f} GFLOP/s")
+    print(f"a call costs {call_us:.1f} µs; memory moves {bandwidth:.1f} GB/s; products in float32 reach {rate:.0f} GFLOP/s")
+    if here.type != "cpu":
+        roofs["16 bits"] = product_rates(precision)[1], bandwidth
+        print(f"products in {bits} reach {roofs['16 bits'][0]:.0f} GFLOP/s")
+    if here.type == "cuda":
+        torch.set_float32_matmul_precision("high")  # lets tensor cores round float32 to TF32
+        print(f"products in TF32 reach {product_rates(torch.float32)[1]:.0f} GFLOP/s, where the card has it")
+        torch.set_float32_matmul_precision("highest")
+    bench.keep("roofs", roofs)
 
 # %% [markdown]
-# On the machine of this copy a call costs {{ call_us:.1f; it < 100 }} µs, memory moves {{ bandwidth:.0f; it > 1 }} GB/s, and products reach
-# {{ rate:.0f; it > bandwidth }} GFLOP/s, billions of operations a second. So this machine can do about
-# {{ rate / bandwidth:.0f }} operations in the
-# time in which it moves one byte. Work with fewer operations a byte is **memory bound**, work with more is **compute bound**, and work
-# so small that the call itself takes longest is **overhead bound** (Williams et al. 2009; He 2022, "Making deep learning go brrrr").
+# Here a call costs {{ call_us:.1f; it < 100 }} µs. Memory moves {{ bandwidth:.0f; it > 1 }} GB/s: this is its **bandwidth**. Products reach
+# {{ rate:.0f; it > bandwidth }} GFLOP/s, billions of operations a second: {{ rate / bandwidth:.0f }} in the time of one byte. Work with
+# fewer operations a byte is **memory bound**, work with more is **compute bound**, and work so small that launching it takes longest is
+# **overhead bound** (Williams et al. 2009; He 2022).
 #
-# ## Why attention waits for memory
+# ## Count before you measure
 #
-# Written out step by step, attention makes a (T, T) table for every head. It writes the scores, reads and writes them
-# again to scale them, again to mask them and again for softmax, and reads the weights once more to multiply them by
-# the values: eight passes over a table of T² numbers. And that table is only a step on the way to the output.
-
-# %% role="demo"
-figures.gpu.numbers_in_memory()
+# Which of the three is attention?
 
 # %% [markdown]
-# Four tensors (q, k, v and the output) grow with T, and the table grows with T². What if the table never had to leave
-# the chip? A GPU has two kinds of memory: a large, slow one next to the chip, and a small, fast one on it.
-# FlashAttention (Dao et al. 2022, section 3.1; the A100's numbers below are those of its Figure 1) cuts q, k and v
-# into tiles so small that the matching tile of the scores fits into the fast memory.
+# @exercise attention_flops
+#
+# `batch`, `num_heads`, `t_q`, `t_k`, `d_head` integers, `causal` a bool → int or float
+#
+# The floating-point operations of attention's two matrix products; a multiply-add counts 2. All else is left out, and `causal` counts
+# exactly half, by the papers' convention (Dao 2023, section 4.1).
 
-# %% role="demo"
-figures.gpu.hierarchy()
+# %% role="exercise" exercise="attention_flops"
+def attention_flops(batch: int, num_heads: int, t_q: int, t_k: int, d_head: int, causal: bool = False) -> int:
+    """Floating-point operations of attention's two matrix products; a multiply-add counts 2.
+
+    Returns: the count, exactly half of it when causal.
+    Source:  Dao 2023, "FlashAttention-2", section 4.1.
+    """
+    # region solution
+    products = 2  # q kᵀ, and weights times v
+    total = products * 2 * batch * num_heads * t_q * t_k * d_head
+    return total // 2 if causal else total
+    # endregion
+
+# %% role="check" exercise="attention_flops"
+check(attention_flops)
 
 # %% [markdown]
-# How much does that save? Count it before anything is measured. Good code needs three kernels and not eight passes: one
-# for the scores, scaled and masked on the way; one for softmax; one for the sum of the values. Each kernel reads its
-# inputs from the large memory and writes its result there.
+# Now the bytes. Three kernels could do the work: one for the scores, scaled and masked on the way; one for softmax; one
+# for the weighted sum. Each reads its inputs from memory and writes its result there, the T × T scores and weights, too.
+#
+# **Kernel fusion** joins kernels, so that what is between them never goes to memory. FlashAttention (Dao et al. 2022)
+# fuses all of attention into one, on tiles so small that their scores stay on the chip. Lesson 14 builds it.
 
 # %% [markdown]
 # @exercise attention_bytes
@@ -302,7 +238,7 @@ figures.gpu.hierarchy()
 # `batch`, `num_heads`, `t_q`, `t_k`, `d_head`, `bytes_per_number` integers, `fused` a bool → int: the bytes that are read and
 # written. Not fused, the three kernels above; fused, one kernel that reads q, k and v once and writes the output once.
 #
-# Values and output are d_head wide, as q and k are. Every number counts as often as it is read or written.
+# Values are d_head wide, too. Every number counts as often as it is read or written.
 
 # %% role="exercise" exercise="attention_bytes"
 def attention_bytes(batch: int, num_heads: int, t_q: int, t_k: int, d_head: int, bytes_per_number: int = 2, fused: bool = False) -> int:
@@ -321,7 +257,7 @@ def attention_bytes(batch: int, num_heads: int, t_q: int, t_k: int, d_head: int,
 check(attention_bytes)
 
 # %% [markdown]
-# Operations divided by bytes are the **arithmetic intensity**: how much work is done with each byte that was fetched.
+# Operations divided by bytes are the **arithmetic intensity**: how much is computed with each byte that is moved.
 
 # %% [markdown]
 # @predict
@@ -331,18 +267,16 @@ check(attention_bytes)
 #
 # - **A** It grows with T in both.
 # - **B** In three kernels it stays near 32, fused it grows with T.
-# - **C** It stays the same in both, since T² appears in the operations and in the bytes.
+# - **C** It stays the same in both.
 #
 # @answer
 #
-# **B.** In three kernels the tables are most of the bytes, and each of their numbers serves d_head operations, whatever T is:
-# 4 · T² · d_head operations for about 4 · T² · 2 bytes are d_head / 2. Fused, T² is left in the operations alone, and the
-# intensity is T / 2.
+# **B.** In three kernels scores and weights make most of the bytes: 4 · T² · d_head operations on about 4 · T² · 2 bytes are
+# d_head / 2, whatever T is. Fused, T² is left in the operations alone, and the intensity is T / 2.
 #
 # @wrong
 #
-# If you said A, you forgot that the tables grow as fast as the operations. If you said C, you forgot that the fused kernel
-# has no tables in memory.
+# A forgets that the score matrix grows as fast as the operations. C forgets that the fused kernel never writes it.
 
 # %% role="payoff" exercise="attention_bytes" tags=["nbval-check-output"]
 if passed(attention_bytes) and passed(attention_flops):
@@ -352,42 +286,132 @@ if passed(attention_bytes) and passed(attention_flops):
         print(f"T = {t:4}: {three:5.1f} operations a byte in three kernels, {one:6.1f} fused")
 
 # %% [markdown]
-# An A100 can do 153 operations in 16 bits in the time in which it fetches one byte (312 TFLOP/s and 2,039 GB/s). Three
-# kernels stay below that at every T: they are memory bound, however long the text. The fused kernel passes it at some 300
-# tokens, and is compute bound from there on.
+# By its data sheet an A100 can do 153 operations in 16 bits in the time of one byte (312 TFLOP/s and 2,039 GB/s). So three kernels
+# are memory bound at every T, and the fused one only below some 300 tokens.
 #
-# Softmax needs a whole row of scores, and a tile holds only a piece of it. So for each query FlashAttention keeps
-# three things: the largest score so far, the sum of the exponentials so far and the output so far. When a larger
-# score comes, it rescales the last two (Milakov and Gimelshein 2018). The result is that of lesson 03, up to
-# rounding; only the order of the work differs. Lesson 14 builds it. torch has it behind
-# `F.scaled_dot_product_attention`, and the next cell is what it replaces.
+# ## Four ways to one result
+#
+# - **Eager attention** is lesson 09's: each operation is a kernel, five in all, since scaling and masking read and write
+#   the score matrix once more each.
+# - **Compiled**: `torch.compile` fuses what stands between the two products. That is about the three kernels that you counted.
+# - **Fused**: `F.scaled_dot_product_attention` is one kernel.
+# - **FlexAttention** is one kernel, too, compiled for a mask that you write as a function of two positions.
 
 # %% role="given"
-def explicit_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Causal attention of lesson 09, with its (T, T) scores. q, k, v: (B, num_heads, T, d_head)."""
-    t = q.shape[-2]
-    hidden = torch.ones(t, t, dtype=torch.bool, device=q.device).triu(1)
+def eager_attention(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor) -> Tensor:
+    """Attention of lesson 09. q, k, v: (B, num_heads, T, d_head); hidden: (T, T), True where a key may not be seen."""
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     return torch.softmax(scores.masked_fill(hidden, -math.inf), dim=-1) @ v
 
+@cache
+def future(t):
+    """The mask, made once for each length: no way is charged for making it."""
+    return torch.ones(t, t, dtype=torch.bool, device=here).triu(1)
+
 # %% role="demo"
-torch.manual_seed(0)
-q, k, v = torch.randn(3, 2, 4, 50, 16)  # three tensors: a batch of two, four heads, fifty tokens
-fused = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-print(f"largest difference {(explicit_attention(q, k, v) - fused).abs().max():.0e}")
-assert torch.allclose(explicit_attention(q, k, v), fused, atol=1e-5)
+def flex(q, k, v):
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention  # torch has it from 2.5 on
+    t = q.shape[-2]
+    causal = create_block_mask(lambda b, h, i, j: j <= i, None, None, t, t, device=str(here))
+    return partial(torch.compile(flex_attention), q, k, v, block_mask=causal)
+
+ways = {
+    "eager": lambda q, k, v: partial(eager_attention, q, k, v, future(q.shape[-2])),
+    "compiled": lambda q, k, v: partial(torch.compile(eager_attention), q, k, v, future(q.shape[-2])),
+    "fused": lambda q, k, v: partial(F.scaled_dot_product_attention, q, k, v, is_causal=True),
+    "FlexAttention": flex,
+}
 
 # %% [markdown]
-# What is left for you is to bring x into the operator's layout without moving it more often than needed. `view` and `transpose` change
-# only how the memory is read; `contiguous` copies, and so does a `reshape` that cannot be a view.
+# The folded cell compares each way's result with the eager one, and measures it. Compiling takes some seconds once, which are not
+# counted.
 
-# %% role="demo" tags=["nbval-check-output"]
-x = torch.zeros(2, 5, 12)
-for name, y in (("view", x.view(2, 5, 3, 4)), ("transpose", x.view(2, 5, 3, 4).transpose(1, 2)),
-                ("reshape of the transpose", x.view(2, 5, 3, 4).transpose(1, 2).reshape(2, 3, 20)),
-                ("chunk", x.chunk(3, dim=-1)[1])):
-    same = y.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
-    print(f"{name:25}", "the same memory" if same else "a copy")
+# %% role="payoff" exercise="time_ms" tags=["hide-input"]
+if passed(time_ms):
+    torch.manual_seed(0)
+    batch, heads, t_ways = (4 if here.type == "cuda" else 1), 12, (1024 if here.type == "cpu" else 2048)
+    q, k, v = torch.randn(3, batch, heads, t_ways, 64, device=here, dtype=precision)  # three tensors
+    right = ways["eager"](q, k, v)().float()
+
+    def tried(make):
+        call = make(q, k, v)
+        error = (call().float() - right).abs().max().item()
+        assert error < (1e-4 if precision == torch.float32 else 0.1), f"differs from eager attention by {error:.1e}"
+        return measure(call, 400)
+
+    with torch.no_grad():
+        took = {way: bench.attempt(partial(tried, make)) for way, make in ways.items()}
+    figures.gpu.ways(took, t_ways, bits)
+    bench.keep("ways", took)
+    bench.keep("shape", f"batch {batch}, {heads} heads of 64, {t_ways:,} tokens, {bits}")
+
+# %% [markdown]
+# Fused is {{ took["eager"] / took["fused"]:.1f; it > 1.5 }} times as fast as eager here. It saves bytes, and by skipping hidden scores
+# half of the operations. And on a GPU?
+
+# %% role="demo" tags=["hide-input"]
+figures.gpu.elsewhere()
+
+# %% [markdown]
+# The A100's fused program did more operations, since its backward pass computes the scores anew. It moved a ninth of the
+# bytes, in a sixth of the time.
+#
+# Behind the fused operator stand several kernels, its **backends**. torch chooses one by device, precision and shape.
+
+# %% role="payoff" exercise="time_ms" tags=["hide-input"]
+if passed(time_ms):
+    with torch.no_grad():
+        by_backend = bench.backends(ways["fused"](q, k, v), measure)
+    for backend, ms in by_backend.items():
+        print(f"{backend:20} {bench.said(ms, 'ms')}")
+    bench.keep("backends", by_backend)
+
+# %% [markdown]
+# ## The roofline
+#
+# A **roofline** shows how fast a machine can be at each arithmetic intensity: under the slope memory is the limit, under the flat
+# part arithmetic. Each precision has its own. **Tensor cores** are units of a GPU that do nothing but small matrix
+# products, in 16 bits 8 to 16 times as fast as the ordinary units in float32. Float32 they take only rounded to **TF32**, 10 bits
+# after the leading one in place of 23, and torch leaves that off unless asked.
+
+# %% role="payoff" exercise="attention_bytes" tags=["hide-input"]
+if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
+    points = {}
+    for label, dtype in {"float32": torch.float32, **({"16 bits": precision} if here.type != "cpu" else {})}.items():
+        points[label] = {"eager": [], "fused": []}
+        for (way, line), t in itertools.product(points[label].items(), (128, 256, 512, 1024)):
+            call = ways[way](*torch.randn(3, batch, 12, t, 64, device=here, dtype=dtype))
+            flops = attention_flops(batch, 12, t, t, 64, causal=way == "fused")  # the eager way computes hidden scores, too
+            moved = attention_bytes(batch, 12, t, t, 64, dtype.itemsize, fused=way == "fused")
+            with torch.no_grad():
+                line.append((flops / moved, flops / measure(call, 100) / 1e6))
+    figures.gpu.roofline(roofs, points)
+    bench.keep("points", points)
+
+# %% [markdown]
+# With T the fused points move away from the slope; the eager ones stay near it. Eager is drawn at the intensity of three
+# kernels and runs five, which is one reason why it lies below its roof. The stars are published rates (Dao 2023; Shah et al.
+# 2024), and the gray roofs come from NVIDIA's data sheets.
+#
+# ## A trace
+#
+# Does eager attention really spend its time on the score matrix? A **profiler** such as `torch.profiler` notes when each operation begins
+# and ends. What it noted is a **trace**, and we draw it.
+
+# %% role="demo"
+q, k, v = torch.randn(3, 1, 12, 1024, 64, device=here, dtype=precision)
+with torch.no_grad():
+    seen = {way: bench.trace(ways[way](q, k, v)) for way in ("eager", "fused")}  # torch.profiler.profile around one warm call
+figures.gpu.traces(seen)
+
+# %% [markdown]
+# {{ bench.over_the_matrix(seen["eager"]):.0%; it > 0.3 }} of eager attention's working time goes into scaling, masking and softmax:
+# few operations, most of the bytes. On CUDA, holes in the kernels' line are times when the device waits for Python.
+#
+# ## Your attention on the fused operator
+#
+# Now lesson 09's class on the fused operator. `view` and `transpose` only change how memory is read; `contiguous` copies, and so
+# does a `reshape` that cannot be a view.
 
 # %% [markdown]
 # @exercise FastCausalMultiHeadAttention
@@ -395,10 +419,9 @@ for name, y in (("view", x.view(2, 5, 3, 4)), ("transpose", x.view(2, 5, 3, 4).t
 # `FastCausalMultiHeadAttention(d_model, num_heads)`; `forward(x)`: `x` (B, T, d_model) → (B, T, d_model)
 #
 # Lesson 09's class without `max_len` and dropout: `qkv` (d_model → 3 · d_model, in the order q, k, v, heads as contiguous slices)
-# and `proj` (d_model → d_model), both without bias, and nothing else in the `state_dict`. `forward` calls
+# and `proj`, both without bias, and nothing else in the `state_dict`. `forward` calls
 # `F.scaled_dot_product_attention(..., is_causal=True)` once, on tensors (B, num_heads, T, d_head), and makes no (T, T) tensor of its
-# own. Any T. A `d_model` that `num_heads` does not divide raises `ValueError`. Under `torch.autocast` to bfloat16 the result is right to
-# that precision.
+# own. Any T. A `d_model` that `num_heads` does not divide raises `ValueError`.
 
 # %% role="exercise" exercise="FastCausalMultiHeadAttention"
 class FastCausalMultiHeadAttention(nn.Module):
@@ -430,229 +453,227 @@ class FastCausalMultiHeadAttention(nn.Module):
 check(FastCausalMultiHeadAttention)
 
 # %% [markdown]
-# ## What T² looks like
+# ## A block of real size
 #
-# Now the main experiment of this lesson: the same weights, once with explicit attention and once with the operator,
-# for growing T. The layer is narrow, with d_model = 128 in two heads of 64. By the count above, its attention becomes
-# the larger part at T = 4 · 128 = 512, so most of the lengths below lie beyond that point. We measure the time with
-# your stopwatch, and the memory that the forward pass keeps for the backward pass. On NVIDIA GPUs torch's fastest
-# attention kernels accept only 16-bit numbers (bfloat16; or float16 on a T4 and other cards before compute capability
-# 8.0, NVIDIA's count of generations), so both ways run in 16 bits as well. This is how the memory is measured, and how
-# a slope is read off the last two points of a curve:
+# Attention is not alone in a model. So take lesson 09's block at the width of GPT-2: d_model 768, 12 heads, on 2,048 tokens (fewer
+# where an eager step would take three seconds), forward and backward, as in training. The folded cell writes the block
+# around any attention, and your class with eager attention.
 
-# %% role="demo"
-def kept_bytes(fn):
-    """What the forward pass of fn() keeps for the backward pass, each stretch of memory once."""
-    seen = {}
-
-    def pack(tensor):
-        seen[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        fn()
-    return sum(seen.values())
-
-
-def slope(curve):
-    """The exponent of T between the last two points: 2 where doubling T makes four times as much."""
-    (t, before), (longer, after) = list(curve.items())[-2:]
-    return math.log(after / before) / math.log(longer / t)
-
-# %% role="payoff" exercise="FastCausalMultiHeadAttention"
+# %% role="payoff" exercise="FastCausalMultiHeadAttention" tags=["hide-input"]
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
-    old_card = here.type == "cuda" and torch.cuda.get_device_capability() < (8, 0)
-    half = torch.float16 if old_card or here.type == "mps" else torch.bfloat16
-    lengths = [2**i for i in range(6, 14 if here.type == "cpu" else 17)]
-    room = 2**29 if here.type == "cpu" else 2**60  # bytes that one way may keep; a GPU says by itself when it is full
-    layer = FastCausalMultiHeadAttention(128, 2).to(here)
+    class EagerAttention(FastCausalMultiHeadAttention):
+        def __init__(self, d_model, num_heads):
+            super().__init__(d_model, num_heads)
+            self.heads = num_heads
 
-    def explicit(x):
-        if 2 * 3 * x.element_size() * x.shape[1] ** 2 > room:  # scores, masked scores and weights of two heads
-            raise RuntimeError(f"out of memory: more than the {room >> 20} MiB that we allow")
-        q, k, v = (part.unflatten(-1, (2, 64)).transpose(1, 2) for part in layer.qkv(x).chunk(3, dim=-1))
-        return layer.proj(explicit_attention(q, k, v).transpose(1, 2).flatten(2))
+        def forward(self, x):
+            q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+            return self.proj(eager_attention(q, k, v, future(x.shape[1])).transpose(1, 2).flatten(2))
 
-    def projections(x):
-        return layer.proj(layer.qkv(x)[..., :128])  # what the layer does besides attention
+    class Block(nn.Module):
+        """Lesson 09's block around any attention(d_model, num_heads); names as there."""
 
-    def quickest(call, readings):
-        return min(time_ms(call, here, 0, 1) for _ in range(readings))  # other programs only ever add
+        def __init__(self, attention, d, heads):
+            super().__init__()
+            self.ln1, self.attn, self.ln2 = nn.LayerNorm(d), attention(d, heads), nn.LayerNorm(d)
+            self.mlp = nn.Sequential(nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d))
 
-    ways = {"explicit": explicit, "fused": layer}
+        def forward(self, x):
+            x = x + self.attn(self.ln1(x))
+            return x + self.mlp(self.ln2(x))
+
+    blocks = {"eager": Block(EagerAttention, 768, 12), "fused": Block(FastCausalMultiHeadAttention, 768, 12)}
+    blocks = {way: block.to(here, precision) for way, block in blocks.items()}
+
+    def step(block, x):
+        block(x).sum().backward()
+
+    def counted(t):
+        """How many times the operations of the fused block the eager one does."""
+        return (24 * 768 + 4 * t) / (24 * 768 + 2 * t)
+
+    def race(calls, rounds):
+        """The quickest time of each call in ms; they take turns, and other programs only ever add."""
+        once, spent = measure if here.type == "cuda" else partial(time_ms, device=here, warmup=0, repeats=1), dict.fromkeys(calls, math.inf)
+        for way, call in [*calls.items()] * (3 if here.type == "cuda" else rounds):
+            spent[way] = min(spent[way], once(call))
+        return spent
+
+    if here.type == "cuda" and not isinstance(took["compiled"], str):
+        blocks["compiled"] = torch.compile(blocks["fused"])  # the whole block, where compiling works
+    x = torch.randn(1, 256, 768, device=here, dtype=precision)
+    t_block = bench.tokens_for(time_ms(partial(step, blocks["eager"], x), here, 1, 3), 3000)
+    print(f"{t_block:,} tokens")
 
 # %% [markdown]
 # @predict
 #
-# Both axes will be logarithmic, so a power of T is a line and its exponent the slope. Which slopes do you expect at the
-# long end: time and memory of the explicit way, time and memory of the fused one?
+# For each token a block does 24 · d_model² operations in projections and feed-forward network. Attention adds
+# 4 · T · d_model when eager, half of that fused. So at 2,048 tokens the eager block does
+# {{ counted(2048):.2f; round(it, 2) == 1.18 }} times the operations, and at 512 {{ counted(512):.2f; round(it, 2) == 1.05 }}. Does
+# it also take about that many times as long?
 #
 # @answer
 #
-# Memory: 2 for explicit, whose table is T × T, and 1 for fused. Time: 2 for both, because the operator does T² work
-# too. The curves only approach these numbers, since the projections, which are linear in T, never disappear. In the
-# run of this copy the last two points gave {{ slopes["time"]["explicit"]:.1f }} (explicit) and
-# {{ slopes["time"]["fused"]:.1f }} (fused) for the time, {{ slopes["memory"]["explicit"]:.1f }} and
-# {{ slopes["memory"]["fused"]:.1f }} for the memory.
+# Longer: {{ block_ms["eager"] / block_ms["fused"]:.2f; it > counted(t_block) + 0.05 }} times at
+# {{ t_block:,d; it in (512, 1024, 2048) }} tokens here. The passes over the score matrix are few operations and many bytes.
 #
 # @wrong
 #
-# If you gave the fused way slope 1 in time because it has no table: it still computes every score that the mask
-# allows, and only never writes them down.
+# If you said yes, you counted operations alone. They decide only where arithmetic is the limit.
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention"
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
-    times, memory, full = {}, {}, {}
-    for dtype, (way, module) in itertools.product((torch.float32, half), ways.items()):
-        layer.to(dtype)
-        name = way if dtype == torch.float32 else f"{way}, 16 bits"
-        times[name], memory[name] = {}, {}
-        for t in lengths:
-            call = partial(module, torch.randn(1, t, 128, device=here, dtype=dtype))
-            try:
-                memory[name][t] = kept_bytes(call) / 2**20
-                with torch.no_grad():
-                    times[name][t] = quickest(call, 4 if t > 2048 else 6)
-            except RuntimeError as error:  # the point at which it no longer fits is a result, too
-                if "out of memory" not in str(error):
-                    raise
-                full[name] = t
-                break
-    layer.to(torch.float32)
+    x = torch.randn(1, t_block, 768, device=here, dtype=precision)
+    training = {way: partial(step, block, x) for way, block in blocks.items()}  # forward and backward
+    block_ms = race(training, 3)
+    block_mib = {way: bench.peak_mib(partial(block, x), training[way]) for way, block in blocks.items()}
+    for way in blocks:
+        print(f"{way:9}{block_ms[way]:8.1f} ms {block_mib[way]:8.0f} MiB")
+    bench.keep("block", {"tokens": t_block, "ms": block_ms, "MiB": block_mib})
 
-# %% role="payoff" exercise="FastCausalMultiHeadAttention"
+# %% [markdown]
+# On CUDA the memory is the peak (`torch.cuda.max_memory_allocated`); elsewhere it is what the forward pass keeps for the backward
+# pass. With its score matrices the eager block needs {{ block_mib["eager"] / block_mib["fused"]:.1f; it > 1.05 }} times as much. So
+# the operator also decides how long a text fits.
+#
+# ## Your model on it
+#
+# Finally lesson 10's model. It writes, if the checkpoint of your training is there. Then models of its shape read a short
+# and a long text.
+
+# %% role="payoff" exercise="FastCausalMultiHeadAttention" tags=["hide-input"]
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
+    class Writer(nn.Module):
+        """Lesson 10's model around any attention; names as in its checkpoint."""
+
+        def __init__(self, attention, vocabulary, max_len, d=128, heads=4, layers=2):
+            super().__init__()
+            self.token, self.position = nn.Embedding(vocabulary, d), nn.Embedding(max_len, d)
+            self.blocks = nn.ModuleList(Block(attention, d, heads) for _ in range(layers))
+            self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, vocabulary, bias=False)
+
+        def forward(self, ids):
+            x = self.token(ids) + self.position(torch.arange(ids.shape[1], device=ids.device))
+            for block in self.blocks:
+                x = block(x)
+            return self.head(self.norm(x))
+
+    def write(writer, beginning="If the object is ", length=80):
+        draws = torch.Generator().manual_seed(1)
+        ids = torch.tensor([[characters.index(c) for c in beginning]], device=here)
+        for _ in range(length):
+            weights = torch.softmax(writer(ids[:, -64:])[:, -1] / 0.7, dim=-1)
+            ids = torch.cat([ids, torch.multinomial(weights.cpu(), 1, generator=draws).to(here)], dim=1)
+        return "".join(characters[i] for i in ids[0].tolist())
+
+    torch.manual_seed(13)
+    kept, characters = figures.language_model.checkpoint(), sorted(set(figures.language_model.reference_text()))
+    kinds, gains = {"eager": EagerAttention, "fused": FastCausalMultiHeadAttention}, {}
     with torch.no_grad():
-        times["projections"] = {t: quickest(partial(projections, torch.randn(1, t, 128, device=here)), 20) for t in lengths}
-    slopes = {"time": {name: slope(times[name]) for name in memory}, "memory": {name: slope(memory[name]) for name in memory}}
+        if kept.is_file():
+            writer = Writer(FastCausalMultiHeadAttention, len(characters), 64)
+            writer.load_state_dict(torch.load(kept, map_location="cpu", weights_only=True)["model"])
+            print(write(writer.to(here).eval()), "\n")
+        for t, rounds in ((64, 200), (2048, 4)):
+            ids = torch.randint(len(characters), (1, t), device=here)
+            spent = race({way: partial(Writer(kind, len(characters), t).to(here).eval(), ids) for way, kind in kinds.items()}, rounds)
+            gains[t] = spent["eager"] / spent["fused"]
+            print(f"{t:4} tokens: eager {spent['eager']:.2f} ms, fused {spent['fused']:.2f} ms: {gains[t]:.2f} times as fast")
+    bench.keep("model", gains)
+
+# %% [markdown]
+# With the fused operator the model reads 64 tokens {{ gains[64]:.2f; it < 1.6 }} times as fast, and 2,048 tokens
+# {{ gains[2048]:.1f; it > 1.5 }} times. In a short text the projections, the feed-forward network and the calls take the time. A faster
+# attention makes a faster model only as far as the model waits for attention.
+
+# %% [markdown]
+# ## Further: What T² looks like
+#
+# Time and memory of a narrow attention layer for growing T, on two logarithmic axes, where a power of T is a line. For those who want to
+# see the exponents with their own eyes.
+
+# %% [markdown]
+# @predict
+#
+# On logarithmic axes T² has slope 2. Which slopes do you expect at the long end: time and memory of the eager way, time and memory of
+# the fused one?
+#
+# @answer
+#
+# Memory: 2 for eager, whose score matrix is T × T, and 1 for fused. Time: 2 for both, because the fused operator computes T² scores,
+# too. The curves only approach these numbers, since the projections, which are linear in T, never disappear. In this copy the last
+# two points gave {{ slopes["time"]["eager"]:.1f; it > 1.3 }} (eager) and {{ slopes["time"]["fused"]:.1f; it > 1.2 }} (fused) for the time,
+# {{ slopes["memory"]["eager"]:.1f; 1.7 < it < 2.1 }} and {{ slopes["memory"]["fused"]:.1f; 0.9 < it < 1.1 }} for the memory.
+#
+# @wrong
+#
+# Slope 1 for the fused way's time would need fewer scores. It computes every score that the mask allows, and only never
+# writes them down.
+
+# %% role="payoff" exercise="FastCausalMultiHeadAttention" tags=["hide-input"]
+if passed(time_ms) and passed(FastCausalMultiHeadAttention):
+    def slope(curve):
+        """The exponent of T between the last two points: 2 where doubling T makes four times as much."""
+        (t, before), (longer, after) = list(curve.items())[-2:]
+        return math.log(after / before) / math.log(longer / t)
+
+    torch.manual_seed(0)
+    layers = {"eager": EagerAttention(128, 2).to(here, precision), "fused": FastCausalMultiHeadAttention(128, 2).to(here, precision)}
+    times, memory, full = {way: {} for way in layers}, {way: {} for way in layers}, {}
+    room = 2**29 if here.type == "cpu" else 2**60  # bytes of scores that we allow; a GPU says by itself when it is full
+    for (way, layer), t in itertools.product(layers.items(), [2**i for i in range(7, 14 if here.type == "cpu" else 17)]):
+        if way in full:
+            continue
+        call = partial(layer, torch.randn(1, t, 128, device=here, dtype=precision))
+        try:
+            if way == "eager" and 2 * 3 * precision.itemsize * t**2 > room:  # scores, masked scores and weights of two heads
+                raise RuntimeError("out of memory: more than we allow")
+            memory[way][t] = bench.kept_bytes(call) / 2**20
+            with torch.no_grad():
+                times[way][t] = min(measure(call, 60) for _ in range(3))  # other programs only ever add
+        except RuntimeError as error:  # the point at which it no longer fits is a result, too
+            if "out of memory" not in str(error):
+                raise
+            full[way] = t
+            memory[way].pop(t, None)
+    future.cache_clear()
+    slopes = {what: {way: slope(curve) for way, curve in curves.items()} for what, curves in {"time": times, "memory": memory}.items()}
     figures.gpu.against_length(times, memory, full, slopes, crossing=4 * 128)
 
 # %% [markdown]
-# The gray line is the projections alone. Where the fused way takes more than twice as long as they do, attention is
-# the larger part. By the count, that is so to the right of the dotted line.
-
-# %% role="payoff" exercise="FastCausalMultiHeadAttention"
-if passed(time_ms) and passed(FastCausalMultiHeadAttention):
-    attending = {t: ms / times["projections"][t] - 1 for t, ms in times["fused"].items()}  # in units of the projections' time
-    crossed, longest = next((t for t in attending if attending[t] > 1), math.inf), max(times["explicit"])
-    speed = times["explicit"][longest] / times["fused"][longest]
-    space = memory["explicit"][longest] / memory["fused"][longest]
-    print(f"attention takes longer than the projections from {crossed} tokens on; at 512, {attending[512]:.1f} times as long")
-    print(f"{longest} tokens, float32: fused is {speed:.1f} times as fast; explicit keeps {space:.0f} times as much")
-    if here.type == "cpu":
-        assert space > 8 and full["explicit"] > longest and attending[512] > 1
-        assert min(slopes["time"]["explicit"], slopes["time"]["fused"]) > 1.4  # on an idle machine 1.8 to 2
-        assert slopes["memory"]["explicit"] > 1.7 > 1.2 > slopes["memory"]["fused"]
+# The dotted line is where attention and the four projections do equally many operations: 2 · T² · d_model = 8 · T · d_model²
+# gives T = 4 · d_model.
 
 # %% [markdown]
-# On the machine of this copy, at {{ longest }} tokens, the fused way was {{ speed:.1f; it > 2 }} times as fast, and the
-# explicit way kept {{ space:.0f }} times as much for the backward pass. The cross marks the length at which the
-# explicit way ran out of memory. On a GPU that limit is real; on a CPU it is one of {{ room >> 20; it == 512 }} MiB, set in the
-# cell. Two things in the left panel were not in the count:
+# ## Further: Fewer bits in training
 #
-# - At 512 tokens, where attention and the projections do equally many operations, attention took
-#   {{ attending[512]:.1f }} times as long, and it was the larger part from {{ crossed; it <= 1024 }} tokens on. Equal counts are not
-#   equal times: the exponentials of softmax, for one, are in no count.
-# - The explicit way has a step, steeper than slope 2, between 512 and 2,048 tokens. Tables of that size come from the
-#   operating system anew in every call, and it clears each page first. On the course's CPU, explicit attention took
-#   about 10 ns for each pair of tokens before the step and 23 to 31 ns after it. When the program was allowed to keep
-#   the memory between calls, it took 9 to 12 ns at every length, and the step was gone.
-#
-# In 16 bits every number takes half the memory. Whether that is also faster depends on whether the processor has units
-# for 16-bit numbers; many CPUs have none.
-#
-# ## A training step
-#
-# Training also needs the backward pass. The operator has kept no weights, so in the backward pass it computes them
-# *again*, tile by tile. That is more arithmetic, and Dao et al. (2022, section 3.1) still find it faster, because
-# moving the table would have cost more time.
-
-# %% role="payoff" exercise="FastCausalMultiHeadAttention"
-if passed(time_ms) and passed(FastCausalMultiHeadAttention):
-    x = torch.randn(1, 1024, 128, device=here)
-    for way, module in ways.items():
-        forward = time_ms(partial(module, x), here, 1, 5)
-        both = time_ms(lambda module=module: module(x).square().mean().backward(), here, 1, 5)
-        print(f"{way:9} forward {forward:7.1f} ms, with backward {both:7.1f} ms, {both / forward:.1f} times as long")
+# How `torch.autocast` uses 16 bits where they do no harm. For those who train on a GPU.
 
 # %% [markdown]
-# ## How near to the limit?
-#
-# Two of the regimes, memory and arithmetic, fit into one picture. The horizontal axis shows how many operations a
-# program does for each byte it moves, the vertical axis how many it does in a second. Memory sets the slope on the
-# left and arithmetic the flat part, and together they look like a roof (Williams et al. 2009). The roofs of three
-# GPUs are drawn next to this machine's, from NVIDIA's data sheets (T4: 65 TFLOP/s in float16, 300 GB/s; A100 80 GB
-# SXM: 312 TFLOP/s, 2,039 GB/s; H100 SXM: 989 TFLOP/s without sparsity, 3,350 GB/s; a TFLOP is 1,000 GFLOP). The stars
-# are rates that papers report: FlashAttention-2 230 TFLOP/s on an A100 and, with the backward pass, 335 on an H100
-# (Dao 2023, section 4.1), FlashAttention-3 740 on an H100 (Shah et al. 2024, the preprint; the NeurIPS version
-# reports 840). Their heights are published; their horizontal positions are computed here, for a causal forward pass
-# of 16,384 tokens.
-
-# %% role="payoff" exercise="FastCausalMultiHeadAttention"
-if passed(time_ms) and passed(attention_flops) and passed(FastCausalMultiHeadAttention):
-    operator = partial(F.scaled_dot_product_attention, is_causal=True)
-    ready = {"explicit": explicit_attention, "fused": operator}
-    points = {}
-    for (way, attend), dtype in itertools.product(ready.items(), (torch.float32, half)):
-        name = way if dtype == torch.float32 else f"{way}, 16 bits"
-        points[name] = []
-        for t in (128, 256, 512, 1024):
-            q, k, v = torch.randn(3, 1, 8, t, 64, device=here, dtype=dtype)
-            ends, table = 4 * 8 * t * 64 * q.element_size(), 8 * t * t * q.element_size()  # bytes: q, k, v, output; scores
-            moved = ends + (8 * table if way == "explicit" else 0)  # the table is written or read eight times
-            flops, ms = attention_flops(1, 8, t, t, 64, causal=True), time_ms(partial(attend, q, k, v), here, 1, 3)
-            points[name].append((flops / moved, flops / ms / 1e6))
-    roofs = {"T4": (65e3, 300), "A100": (312e3, 2039), "H100": (989e3, 3350)}
-    stars = {"FlashAttention-2, A100": 230e3, "FlashAttention-2, H100": 335e3, "FlashAttention-3, H100": 740e3}
-    stars = {name: (16384 / 4, height) for name, height in stars.items()}  # causal, 16 bits: T / 4 operations a byte
-    figures.gpu.roofline(rate, bandwidth, points, roofs, stars)
-
-# %% [markdown]
-# Explicit attention stays at almost the same place on the horizontal axis however long the text is, because its
-# operations and its bytes both grow with T². The fused way moves to the right as T grows, out from under the slope. A
-# point that still lies below the roof spends time on work that we did not count: the exponentials of softmax and, in
-# explicit attention, the scores that the mask then hides.
-#
-# ## Fewer bits
-#
-# 16 bits are half the bytes, and many GPUs multiply them many times faster. The price is the error. bfloat16 keeps float32's range
-# and 2 to 3 digits, float16 more digits and a range that ends at 65,504. `torch.autocast` keeps the weights in float32 and chooses
-# where fewer bits do no harm: products yes, softmax and sums no (Micikevicius et al. 2018, section 3). Your class needs no change for
-# that.
+# 16 bits are half the bytes, and tensor cores multiply them fast. The price is the error. bfloat16 keeps float32's range and 2 to 3
+# digits; float16 keeps more digits and a range that ends at 65,504. `torch.autocast` keeps the weights in float32 and
+# chooses: products in 16 bits, softmax and sums not (Micikevicius et al. 2018, section 3). Your class needs no change for that.
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention"
 if passed(FastCausalMultiHeadAttention):
     torch.manual_seed(0)
     small, x = FastCausalMultiHeadAttention(64, 4).to(here), torch.randn(2, 100, 64, device=here)
     with torch.no_grad():
-        with torch.autocast(here.type, torch.float16 if here.type == "mps" else torch.bfloat16):
+        with torch.autocast(here.type, torch.bfloat16 if here.type == "cpu" else precision):
             y = small(x)
         error = (y.float() - small(x)).abs().max().item()
     print(f"autocast on {here.type}: {y.dtype}, weights {small.qkv.weight.dtype}, largest difference {error:.0e}")
     assert error < 0.05
 
 # %% [markdown]
-# Behind the one operator stand several implementations, called backends, and torch chooses by device, type and shape. Its choice is not
-# always the fastest, so a report of a rate says which one ran.
-
-# %% role="payoff" exercise="time_ms"
-if passed(time_ms):
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-
-    q, k, v = torch.randn(3, 1, 8, 512, 64, device=here)
-    call = partial(F.scaled_dot_product_attention, q, k, v, is_causal=True)
-    for backend in ("MATH", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION"):
-        try:
-            with sdpa_kernel(getattr(SDPBackend, backend)):
-                print(f"{backend:22} {time_ms(call, here):8.2f} ms")
-        except RuntimeError:
-            print(f"{backend:22} not available here")
+# ## Further: One query and a cache
+#
+# A flag that is right in training and wrong while a model writes. For those who go on to lesson 16.
 
 # %% [markdown]
-# ## Break it on purpose: one query and a cache
-#
-# A model that writes can keep the keys and values of earlier tokens in a *cache* (lesson 16). Then one new query meets all keys so far, and
-# lesson 06's mask lets the last query see every key. What does `is_causal=True` make of one query and three keys with values 10, 20 and 60?
+# A model that writes can keep the keys and values of earlier tokens in a *cache*. Then one new query meets all keys so far, and lesson
+# 06's mask lets the last query see every key. What does `is_causal=True` make of one query and three keys with values 10, 20 and 60?
 
 # %% role="demo" tags=["nbval-check-output"]
 one_query, keys = torch.zeros(1, 1, 1, 4), torch.zeros(1, 1, 3, 4)
@@ -662,162 +683,44 @@ for flag in (True, False):
     print(f"is_causal={flag}: {output[0, 0, 0, 0].item():.0f}")
 
 # %% [markdown]
-# With equal scores the right answer is the mean, 30. `is_causal=True` counts from the *first* key, so query 0 sees key 0 alone. For a
-# cache the flag has to be off. The numbers are finite and the shapes right, so only a test with T_q ≠ T_k tells.
-#
-# ## Your model, on the fastest path
-#
-# Finally the whole model of lesson 10: what does the operator gain there, in a short text and in a long one? The next
-# cell defines its shape again, with a free choice of attention. Its table of positions ends at 64, so for longer texts
-# we make a model of the same shape with more positions and random weights. Its text would be noise, but the times do
-# not depend on the weights.
-
-# %% role="given"
-class Writer(nn.Module):
-    """Lesson 10's model around any attention(d_model, num_heads); names as in its checkpoint."""
-
-    def __init__(self, attention, vocabulary, d=128, heads=4, layers=2, max_len=64):
-        super().__init__()
-        self.token, self.position = nn.Embedding(vocabulary, d), nn.Embedding(max_len, d)
-        self.blocks = nn.ModuleList(nn.ModuleDict({
-            "ln1": nn.LayerNorm(d), "attn": attention(d, heads), "ln2": nn.LayerNorm(d),
-            "mlp": nn.Sequential(nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d)),
-        }) for _ in range(layers))
-        self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, vocabulary, bias=False)
-
-    def forward(self, ids):
-        x = self.token(ids) + self.position(torch.arange(ids.shape[1], device=ids.device))
-        for block in self.blocks:
-            x = x + block["attn"](block["ln1"](x))
-            x = x + block["mlp"](block["ln2"](x))
-        return self.head(self.norm(x))
+# With equal scores the right answer is the mean, 30. `is_causal=True` counts from the *first* key, so query 0 sees key 0 alone. A
+# single query needs no mask at all. The numbers are finite and the shapes right, so only a test with T_q ≠ T_k tells.
 
 # %% [markdown]
-# @predict
-#
-# Count as before. A block's projections and feed-forward network cost 24 · T · d_model² operations. Attention adds
-# 2 · T² · d_model with the operator and twice that when it is explicit, hidden scores included. So for d_model = 128
-# the explicit model does 1.04 times the operations at 64 tokens, and 1.57 times at 2,048. What will the clock say at
-# these two lengths: less than that, about that, or more?
-#
-# @answer
-#
-# At 64 tokens about that or a little more, {{ gains[64]:.2f }} in this copy: attention is a small part of the pass
-# there, and the operator leaves the projections, the feed-forward network and the cost of their calls as they are. At
-# 2,048 tokens far more, {{ gains[2048]:.1f }}: the operator skips hidden scores and, above all, moves no tables.
-#
-# @wrong
-#
-# If you said "about that" for both, you counted operations alone. They are the whole story only where arithmetic is the
-# limit.
-
-# %% role="payoff" exercise="FastCausalMultiHeadAttention"
-if passed(time_ms) and passed(FastCausalMultiHeadAttention):
-    class Explicit(FastCausalMultiHeadAttention):
-        def forward(self, x):
-            q, k, v = (part.unflatten(-1, (4, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
-            return self.proj(explicit_attention(q, k, v).transpose(1, 2).flatten(2))
-
-    characters, kinds = sorted(set(figures.language_model.reference_text())), {"explicit": Explicit, "fused": FastCausalMultiHeadAttention}
-
-    @torch.no_grad()
-    def pass_ms(writers, ids, rounds):
-        spent = dict.fromkeys(writers, math.inf)
-        for _ in range(rounds):  # in turn, and the quickest of each: other programs only ever add
-            for name, writer in writers.items():
-                spent[name] = min(spent[name], time_ms(partial(writer, ids), here, 0, 1))
-        return spent
-
-# %% role="payoff" exercise="FastCausalMultiHeadAttention"
-if passed(time_ms) and passed(FastCausalMultiHeadAttention):
-    torch.manual_seed(13)
-    long = {name: Writer(kind, len(characters), max_len=2048).to(here).eval() for name, kind in kinds.items()}
-    gains = {}
-    for t in (64, 256, 512, 1024, 2048):
-        spent = pass_ms(long, torch.randint(len(characters), (1, t), device=here), max(3, 4096 // t))
-        gains[t] = spent["explicit"] / spent["fused"]
-        print(f"{t:4} tokens: explicit {spent['explicit']:6.1f} ms, fused {spent['fused']:5.1f} ms, {gains[t]:.2f} times as fast")
-    counted = {t: (24 * 128 + 4 * t) / (24 * 128 + 2 * t) for t in gains}
-    assert (round(counted[64], 2), round(counted[2048], 2)) == (1.04, 1.57)
-    assert here.type != "cpu" or gains[2048] > max(gains[64], 1.6)
-
-# %% [markdown]
-# Now your own model writes, with the weights of the checkpoint from your training. (If there is none, the weights are
-# random, and so is the text.) Both ways write 16 texts, so that we can see whether they agree. What is timed is the next
-# character of one text, a pass over 63 characters.
-
-# %% role="payoff" exercise="FastCausalMultiHeadAttention"
-if passed(time_ms) and passed(FastCausalMultiHeadAttention):
-    kept = figures.language_model.checkpoint()
-    writers = {name: Writer(kind, len(characters)).to(here).eval() for name, kind in kinds.items()}
-    trained = torch.load(kept, map_location=here, weights_only=True)["model"] if kept.is_file() else writers["fused"].state_dict()
-    for writer in writers.values():
-        writer.load_state_dict(trained)
-
-    @torch.no_grad()
-    def write(writer, rows=16, length=80):
-        draws = torch.Generator().manual_seed(1)
-        ids = torch.tensor([[characters.index(c) for c in "If the object is "]] * rows, device=here)
-        for _ in range(length):
-            weights = torch.softmax(writer(ids[:, -63:])[:, -1] / 0.7, dim=-1)  # the 64th position never learned
-            ids = torch.cat([ids, torch.multinomial(weights.cpu(), 1, generator=draws).to(here)], dim=1)
-        return ids
-
-# %% role="payoff" exercise="FastCausalMultiHeadAttention"
-if passed(time_ms) and passed(FastCausalMultiHeadAttention):
-    texts = {name: write(writer) for name, writer in writers.items()}
-    same = (texts["explicit"] == texts["fused"]).float().mean().item()
-    spent = pass_ms(writers, texts["fused"][:1, -63:], 200)
-    ratio = spent["explicit"] / spent["fused"]
-    print("".join(characters[i] for i in texts["fused"][0].tolist()))
-    print(f"\n{same:.1%} of the characters agree")
-    print(f"the next one takes {spent['explicit']:.2f} ms explicit, {spent['fused']:.2f} ms fused")
-    print(f"your model writes {ratio:.2f} times as fast on {figures.gpu.name()}")
-    print("" if kept.is_file() else "No checkpoint of lesson 10 is here: the weights are random, and so is the text.")
-
-# %% [markdown]
-# In this copy {{ same:.1%; it > 0.9 }} of the characters are the same. (A difference in the seventh digit can change a draw, and
-# from there on two texts differ.) Your model writes {{ ratio:.2f; 0.8 < it < 1.4 }} times as fast, which is hardly a gain, and a model of
-# its shape reads 2,048 tokens {{ gains[2048]:.1f }} times as fast. At 64 tokens the projections, the feed-forward network
-# and the overhead of the calls dominate, as the count predicts. (On the course's CPU, a pass with attention left out
-# altogether still took 76 to 86 % of the time.)
-#
 # ## What we keep
 #
-# - Three regimes: the call, the memory, the arithmetic. Ask which one it is before making anything faster.
-# - A stopwatch warms up, waits for the device and takes the median. One that does not wait measures the asking.
-# - Count operations before quoting a rate, and say what was left out.
-# - For long texts the time grows with T² both ways. The fused operator writes no T × T table: its memory grows with T
-#   alone, and time falls where memory was the limit. In short texts the projections and the calls dominate, and it
-#   gains little.
-# - 16 bits are half the bytes and fewer digits; weights stay in float32.
+# - Time goes into launches, memory or arithmetic. Ask which before making anything faster.
+# - A stopwatch warms up, waits, and takes the median.
+# - Operations ÷ bytes = arithmetic intensity. Below the machine's own ratio a kernel is memory bound.
+# - Compare a rate only with the roof of its own precision.
+# - Fusion saves bytes, not operations. Fused attention keeps no score matrix: memory grows with T, time with T².
 #
-# | what | operations | memory that is kept |
+# | what | operations, forward | what is kept for the backward pass |
 # |---|---|---|
 # | projections | 8 · T · d_model² | (B, T, 3 · d_model) |
-# | causal attention, explicit | 2 · T² · d_model, twice that with hidden scores | the weights, (B, num_heads, T, T) |
-# | causal attention, fused | 2 · T² · d_model, more in the backward pass | q, k, v, the output and (B, num_heads, T) |
+# | causal attention, eager | 4 · T² · d_model | the weights, (B, num_heads, T, T) |
+# | causal attention, fused | 2 · T² · d_model | q, k, v, the output and (B, num_heads, T) |
 #
-# Sources: Dao et al. 2022, *FlashAttention*; Dao 2023, *FlashAttention-2*; Shah et al. 2024, *FlashAttention-3*; Milakov and
-# Gimelshein 2018, *Online normalizer calculation for softmax*; Williams et al. 2009, *Roofline*; He 2022, *Making deep learning go
-# brrrr from first principles*; Micikevicius et al. 2018, *Mixed precision training*; NVIDIA's data sheets of the T4, the A100 and the
-# H100.
+# Sources: Dao et al. 2022, Dao 2023, Shah et al. 2024: *FlashAttention* 1 to 3; Dong et al. 2024, *Flex Attention*; Williams et al. 2009,
+# *Roofline*; He 2022, *Making deep learning go brrrr*; Micikevicius et al. 2018, *Mixed precision training*.
 
 # %% [markdown]
 # @teaching
 #
 # ## What the lesson is for
 #
-# One question runs through it: where does the time go? Learners leave with three regimes, a stopwatch that they can trust and a
-# picture in which any kernel can be placed. The GPU is an example, not a requirement.
+# One question runs through it: where does the time go? Learners leave with three answers, a stopwatch that they can trust and a
+# picture in which any kernel can be placed. The GPU is an example, not a requirement; on one, `make gpu` runs the whole lesson
+# and stores what it measured, so that a class without a GPU sees it.
 #
 # ## Cut for 60 minutes
 #
-# `pick_device` and `attention_flops` as homework; stopwatch, regimes, the fast class, T² and the writer at the end.
+# `pick_device` and `attention_flops` as homework. "A clock that does not wait", "Count before you measure", "Four ways to one result",
+# and the fast class.
 #
 # ## Cut for 90 minutes
 #
-# Leave out backends and autocast. Run the roofline together and let learners place their own kernel in it.
+# Leave out "A trace" and "Your model on it". Run the roofline together and let learners place their own kernel in it.
 #
 # ## Mistakes to expect
 #
@@ -834,11 +737,12 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 #
 # ## To discuss
 #
-# - A colleague replaces softmax by a cheaper function and nothing becomes faster. What do you ask first? A good answer asks for the
-#   regime: explicit attention waits for memory, so less arithmetic saves nothing, and a second measurement with the tables kept on
-#   the chip tells.
+# - A colleague replaces softmax by a cheaper function and nothing becomes faster. What do you ask first? A good answer asks what the
+#   kernel waits for: eager attention waits for memory, so less arithmetic saves nothing.
 # - FlashAttention computes more in the backward pass and is faster. How can that be? A good answer compares the cost of recomputing a tile
 #   on the chip with that of writing and reading it, and names the machine's operations per byte.
+# - A vendor plots a bfloat16 kernel under a float32 roof. What is wrong with the picture? A good answer says that the kernel can lie
+#   above that roof, and that its distance from its own roof is what tells.
 #
 # ## On paper
 #

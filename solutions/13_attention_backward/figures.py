@@ -8,61 +8,77 @@ import numpy as np
 
 from grader.figures import COLOURS, matrix, panels, show
 
-_STATIONS = (
-    (0.4, "Q, K", "T_q × d_k, T_k × d_k"),
-    (3.6, "scores S", "T_q × T_k"),
-    (6.6, "weights W", "T_q × T_k"),
-    (9.6, "output O", "T_q × d_v"),
+_Q, _K, _S, _W, _O, _V = (0.9, 3.5), (0.9, 1.3), (5.5, 2.4), (8.8, 2.4), (12.1, 2.4), (10.4, 0.0)
+_BOXES = (
+    (_Q, "queries Q", "T_q × d_k"),
+    (_K, "keys K", "T_k × d_k"),
+    (_S, "scores S", "T_q × T_k"),
+    (_W, "weights W", "T_q × T_k"),
+    (_O, "output O", "T_q × d_v"),
+    (_V, "values V", "T_k × d_v"),
 )
-_FORWARD = ("S = Q Kᵀ / √d_k", "softmax", "O = W V")
-_BACK = (
-    ("∂Q = ∂S K / √d_k", "∂K = ∂Sᵀ Q / √d_k"),
-    ("∂S = W ⊙ (∂W − weighted", "mean of each row)"),
-    ("∂W = ∂O Vᵀ", "∂V = Wᵀ ∂O"),
+# the place of each gradient, and its formula
+_GRADIENTS = (
+    ("dQ", (3.4, 3.78), "dS K / √d_k"),
+    ("dK", (3.4, 1.02), "dSᵀ Q / √d_k"),
+    ("dS", (7.05, 1.45), "W ⊙ (dW − weighted\nmean of each row)"),
+    ("dW", (10.4, 1.82), "dO Vᵀ"),
+    ("dV", (8.55, 0.0), "Wᵀ dO"),
 )
-_ASKED = (("∂Q = ?", "∂K = ?"), ("∂S = ?",), ("∂W = ?", "∂V = ?"))
 
 
 def road_back(solved: bool) -> None:
     """The three steps of attention and their gradients, which run the other way; solved: with the formulas that were derived."""
-    fig, (ax,) = panels(1, width=8.8, height=3.0)
+    fig, (ax,) = panels(1, width=9.4, height=3.9)
     ax.set_axis_off()
-    ax.set(xlim=(-0.9, 10.7), ylim=(-1.45, 1.25))
-    for x, name, shape in _STATIONS:
-        ax.text(x, 0.12, name, ha="center", va="center", fontsize=11, weight="bold")
-        ax.text(x, -0.16, shape, ha="center", va="center", fontsize=9, color="#555555")
-    for at, (forward, backward) in enumerate(zip(_FORWARD, _BACK if solved else _ASKED, strict=True)):
-        left, right = _STATIONS[at][0], _STATIONS[at + 1][0]
-        _arc(ax, (left + 0.3, 0.36), (right - 0.3, 0.36), COLOURS["blue"])
-        _arc(ax, (right - 0.3, -0.36), (left + 0.3, -0.36), COLOURS["vermillion"])
-        ax.text((left + right) / 2, 0.86, forward, ha="center", color=COLOURS["blue"])
-        ax.text(
-            (left + right) / 2,
-            -0.92,
-            "\n".join(backward),
-            ha="center",
-            va="top",
-            color=COLOURS["vermillion"],
-            linespacing=1.4,
-        )
-    ax.text(-0.9, 1.1, "forward", color=COLOURS["blue"], weight="bold")
-    ax.text(-0.9, -1.4, "backward", color=COLOURS["vermillion"], weight="bold")
-    said = "; ".join(", ".join(lines) if at != 1 else " ".join(lines) for at, lines in enumerate(_BACK))
-    end = f", with the formulas {said}." if solved else ", each with a question mark."
+    ax.set(xlim=(-0.1, 14.1), ylim=(-0.6, 4.1))
+    forward, back = COLOURS["blue"], COLOURS["vermillion"]
+    for (x, y), name, shape in _BOXES:
+        _box(ax, x, y)
+        ax.text(x, y + 0.16, name, ha="center", va="center", fontsize=11, weight="bold")
+        ax.text(x, y - 0.22, shape, ha="center", va="center", fontsize=9, color="#555555")
+    for start, end in ((_S, _W), (_W, _O)):
+        _arrow(ax, (start[0] + 0.95, start[1] + 0.17), (end[0] - 0.95, end[1] + 0.17), forward)
+        _arrow(ax, (end[0] - 0.95, end[1] - 0.17), (start[0] + 0.95, start[1] - 0.17), back)
+    _arrow(ax, (1.85, 3.36), (4.55, 2.72), forward)
+    _arrow(ax, (4.55, 2.98), (1.85, 3.62), back)
+    _arrow(ax, (1.85, 1.44), (4.55, 2.08), forward)
+    _arrow(ax, (4.55, 1.82), (1.85, 1.18), back)
+    _arrow(ax, (10.85, 0.5), (11.7, 1.87), forward)
+    _arrow(ax, (12.05, 1.87), (11.2, 0.5), back)
+    _arrow(ax, (13.95, 2.23), (13.05, 2.23), back)
+    for x, y, step in ((7.15, 2.83, "softmax"), (10.45, 2.83, "O = W V"), (2.95, 2.4, "S = Q Kᵀ / √d_k")):
+        ax.text(x, y, step, ha="center", va="center", color=forward)
+    for name, (x, y), formula in _GRADIENTS:
+        said = f"{name} = {formula if solved else '?'}"
+        ax.text(x, y, said, ha="center", va="center", color=back, linespacing=1.35, fontsize=10 if solved else 12)
+    ax.text(13.55, 1.82, "dO: given", ha="center", va="center", color=back)
+    ax.text(-0.05, -0.35, "forward", color=forward, weight="bold")
+    ax.text(1.35, -0.35, "backward", color=back, weight="bold")
+    ax.set_title("Every step forward has a step back" if solved else "Given dO: which gradients follow?")
+    end = "; ".join(f"{name} = {' '.join(formula.split())}" for name, _, formula in _GRADIENTS)
     show(
         fig,
-        alt="Four stations in a row: Q and K, scores, weights, output. Blue arrows lead forward by the product Q Kᵀ over √d_k, "
-        f"softmax and the product W V; red arrows lead back{end}",
+        alt="Boxes: queries and keys lead to scores, scores to weights, weights together with values to the output. Blue arrows run "
+        "forward by S = Q Kᵀ / √d_k, softmax and O = W V. Red arrows run back along each of them, "
+        + (
+            f"with the formulas {end}."
+            if solved
+            else "each with a gradient that is still a question mark; dO is given."
+        ),
     )
 
 
-def _arc(ax: Any, start: tuple[float, float], end: tuple[float, float], colour: str) -> None:
-    from matplotlib.patches import FancyArrowPatch
+def _box(ax: Any, x: float, y: float) -> None:
+    from matplotlib.patches import FancyBboxPatch
 
-    ax.add_patch(
-        FancyArrowPatch(
-            start, end, connectionstyle="arc3,rad=-0.25", arrowstyle="-|>", mutation_scale=12, color=colour, lw=1.6
-        )
+    look = {"boxstyle": "round,pad=0.02,rounding_size=0.12", "facecolor": "#F4F6F8", "edgecolor": "#9A9A9A"}
+    ax.add_patch(FancyBboxPatch((x - 0.85, y - 0.45), 1.7, 0.9, **look))
+
+
+def _arrow(ax: Any, start: tuple[float, float], end: tuple[float, float], colour: str) -> None:
+    ax.annotate(
+        "", end, start, arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 1.6, "shrinkA": 0, "shrinkB": 0}
     )
 
 
@@ -96,8 +112,8 @@ def pairs(weights: np.ndarray, grad_weights: np.ndarray, grad_scores: np.ndarray
     asks, answers = ("it", "was"), ("animal", "street", "tired")
     shown = (
         (weights, "Weights W", "weights"),
-        (grad_weights, "∂W, if each weight\ncould change alone", "difference"),
-        (grad_scores, "∂S: each row sums to 0", "difference"),
+        (grad_weights, "dW, if each weight\ncould change alone", "difference"),
+        (grad_scores, "dS: each row sums to 0", "difference"),
     )
     for ax, (values, title, kind) in zip(axes, shown, strict=True):
         ylabel = "query" if ax is axes[0] else ""
@@ -132,44 +148,25 @@ def passed_on(first: np.ndarray, gradient: np.ndarray) -> None:
     )
 
 
-def descents(right: np.ndarray, wrong: np.ndarray, own: np.ndarray, mean: np.ndarray) -> None:
-    """Squared errors during descent, and why one row goes astray.
-
-    right, wrong: (steps, rows), with the right gradient and with the wrong one. own, mean: (steps,), under the wrong rule the
-    gradient of the key of row 2 that ends with all the weight, and the weighted mean of its row.
-    """
-    fig, (left, rows, key) = panels(3, width=10.4, height=3.7)
-    left.semilogy(right.mean(axis=1), label="your formula")
-    left.semilogy(wrong.mean(axis=1), linestyle="--", color=COLOURS["vermillion"], label="without the row's mean")
-    left.set(xlabel="step", ylabel="mean squared error", ylim=(1e-6, 1), title="All three rows together")
-    for row, style in enumerate(("-", "-.", "--")):
-        rows.semilogy(
-            wrong[:, row], linestyle=style, color=COLOURS[("sky", "green", "vermillion")[row]], label=f"row {row}"
-        )
-    rows.set(xlabel="step", ylim=(1e-6, 1), title="Without the mean, row by row")
-    shown = 100  # the two curves are one from there on
-    key.axhline(0, color=COLOURS["grey"], linewidth=1)
-    key.plot(own[:shown], color=COLOURS["blue"], label="gradient g of this key")
-    key.plot(mean[:shown], linestyle="--", color=COLOURS["orange"], label="weighted mean p · g")
-    key.fill_between(
-        range(shown),
-        own[:shown],
-        mean[:shown],
-        where=own[:shown] > mean[:shown],
-        color=COLOURS["orange"],
-        alpha=0.25,
-        linewidth=0,
-    )
-    key.set(xlabel="step", ylabel="gradient of a weight", title="Row 2: below 0, above the mean")
-    for ax in (left, rows):
-        ax.legend(frameon=False, loc="center right")
-    key.legend(frameon=False, loc="lower center")
-    ends = ", ".join(f"{value:.1e}" for value in wrong[-1])
-    lowest, last = wrong.mean(axis=1).min(), wrong[-1].mean()
+def ends(right: np.ndarray, wrong: np.ndarray) -> None:
+    """The loss at the end of descent from each start, with the right gradient and with a wrong one."""
+    fig, (ax,) = panels(1, width=5.6, height=4.3)
+    low, high = 1e-20, 2.0
+    ahead = wrong < right
+    ax.fill_between([low, high], [low, high], low, color="#E8E8E8", linewidth=0)
+    ax.plot([low, high], [low, high], color=COLOURS["grey"], linewidth=1)
+    for which, colour, marker, label in (
+        (~ahead, COLOURS["blue"], "o", "right gradient ends lower"),
+        (ahead, COLOURS["vermillion"], "^", "wrong gradient ends lower"),
+    ):
+        said = f"{label} ({int(which.sum())})"
+        ax.loglog(right[which], wrong[which], linestyle="", marker=marker, markersize=6, color=colour, label=said)
+    ax.set(xlim=(low, high), ylim=(low, high), xlabel="last loss with the right gradient")
+    ax.set_ylabel("last loss without the row's mean")
+    ax.set_title(f"A wrong gradient wins from {int(ahead.sum())} of {len(right)} starts")
+    ax.legend(frameon=False, loc="lower right")
     show(
         fig,
-        alt=f"Left: over {len(right)} steps the error falls to {right[-1].mean():.0e} with the right gradient; without the mean it "
-        f"falls to {lowest:.3f} and rises to {last:.3f}. Middle: the three rows without the mean, in the end {ends}. Right: the "
-        f"gradient of one key of row 2 is below 0 at every step, and above the row's weighted mean from step "
-        f"{int(np.argmax(own > mean))} on.",
+        alt=f"{len(right)} points on logarithmic axes: the last loss with the right gradient, and without the row's mean. "
+        f"{int(ahead.sum())} lie below the diagonal, where the wrong gradient ends lower.",
     )

@@ -11,7 +11,7 @@ from grader.course.declare import Tensor, mistake, patch
 
 Array = np.ndarray
 
-# Where memory is judged: many tiles, one item and one head, so that a mask shared by all is as large as the table.
+# Where memory is judged: many tiles, one item and one head, so that a mask shared by all is as large as the score matrix.
 T_Q, T_K, BLOCK = 33, 37, 10
 SCALED = "scores = q_tile @ k_tile.mT / {}"
 HIDDEN = "columns > rows[:, None]"
@@ -72,7 +72,7 @@ def settings(key: str, block_size: int, causal: bool) -> tuple[tuple[Any, ...], 
 
 
 def small_memory() -> Iterator[tuple[str, str, tuple[int, ...], int, bool]]:
-    """The cases in which no tensor may be as large as the table."""
+    """The cases in which no tensor may be as large as the score matrix."""
     many = "{} queries, {} keys, tiles of {}"
     yield "memory", many.format(T_K, T_Q, BLOCK), (1, 1, T_K, T_Q, 3, 5), BLOCK, False
     yield "causal memory", f"causal, {many.format(T_Q, T_K, BLOCK)}", (1, 1, T_Q, T_K, 5, 3), BLOCK, True

@@ -255,16 +255,13 @@ def _numbers(lessons: Sequence[str], separator: str = ",") -> str:
 
 def _readme(course: Course, lessons: Sequence[str], without_solutions: bool, torch: bool) -> str:
     rows = [
-        "| lesson | question | exercises | minutes for them | minutes of reading | points |",
+        "| lesson | question | exercises: core + further | core, minutes | further, minutes | points |",
         "|---|---|---|---|---|---|",
     ]
     for name in lessons:
-        lesson = course.lesson(name)
-        own = (
-            len(lesson.exercises),
-            *reading.of_lesson(course, name),
-            sum(exercise.points for exercise in lesson.exercises),
-        )
+        lesson, beyond = course.lesson(name), len(course.further(name))
+        minutes = [sum(reading.of_lesson(course, name, further=further)) for further in (False, True)]
+        own = [f"{len(lesson.exercises) - beyond} + {beyond}", *minutes, sum(one.points for one in lesson.exercises)]
         link = f"[{name[:2]} · {lesson.title}](notebooks/{name}.ipynb)"
         rows.append(f"| {link} | {lesson.question} | {' | '.join(map(str, own))} |")
     title = "Attention, one step at a time"

@@ -86,11 +86,11 @@ class query_gradient_norm:
         )
 
     hints = (
-        "Nudge q a little: first the scores move, then the weights. Which of the two steps do you know from `softmax_gradient_norm`?",
+        "Nudge q a little: first the scores move, then the weights. Which of the two steps is `J`?",
         "Chain rule: ∂p/∂q = (∂p/∂scores) (∂scores/∂q), an (n, n) matrix times an (n, d) one. Score j is scale · (keys[j] · q): what is "
         "its derivative with respect to q?",
-        "```python\np = softmax(scale * (keys @ q))\njacobian = np.diag(p) - np.outer(p, p)\n"
-        "by_query = jacobian @ (____ * ____)  # (n, d)\nreturn np.sqrt((by_query**2).____())\n```",
+        "```python\np = softmax(scale * (keys @ q))\nby_query = J(p) @ (____ * ____)  # (n, d)\n"
+        "return np.sqrt((by_query**2).____())\n```",
     )
 
     mistakes = {
@@ -173,6 +173,12 @@ class query_gradient_norm:
             patch(NORM, "np.abs(by_query).sum()"),
             says="The absolute values were summed; the root of the sum of squares is asked for, the Frobenius norm.",
             why="""The sum of sizes is another norm, and larger wherever more than one entry differs from 0.""",
+        ),
+        "QG14": mistake(
+            patch(NORM, "np.linalg.norm(jacobian) * np.linalg.norm(scale * keys)"),
+            says="Two norms were multiplied; multiply the two matrices first, and take the norm of their product.",
+            why="""‖A‖ · ‖B‖ is never below ‖A B‖, and mostly above it. If all keys are the same, ∂p/∂q is 0, though neither factor's norm
+            need be.""",
         ),
         "SM5": patch(f" - {TOP}", ""),
     }

@@ -1,4 +1,4 @@
-"""How undecided each row of weights is, in nats."""
+"""The entropy of each row of weights, in nats."""
 
 import math
 
@@ -45,7 +45,7 @@ class row_entropy:
         low = float(parts["result"].min())
         return None if low > -1e-6 else f"an entropy of {low:.4g} came back."
 
-    @holds("n equal weights are the most undecided, with ln n nats")
+    @holds("n equal weights have the largest entropy, ln n nats")
     def not_above_uniform(case, parts):
         n = np.shape(case.args[0])[-1]
         highest, most = float(parts["result"].max()), math.log(n)
@@ -97,7 +97,7 @@ class row_entropy:
         ),
         "WS20": mistake(
             patch(RETURN, "return entropy / np.log(weights.shape[-1])"),
-            says="The entropy was divided by ln n; it is asked for in nats, undivided.",
+            says="The entropy was divided by ln n; it is asked for in nats, as it is.",
             why="""Divided by ln n it runs from 0 to 1 and rows of different lengths can be compared, a useful measure with another
             name, normalized entropy. In nats two equal weights have 0.693.""",
         ),
@@ -115,7 +115,7 @@ class row_entropy:
         "WS32": mistake(
             patch(RETURN, "return np.exp(entropy)"),
             says="The perplexity came back, the exponential of the entropy; the entropy itself is asked for.",
-            why="""The perplexity is the number of equal weights that would be as undecided as the row; the entropy is its logarithm.
+            why="""The perplexity is the number of equal weights that would have the same entropy as the row; the entropy is its logarithm.
             Two equal weights have a perplexity of 2 and an entropy of 0.693 nats.""",
         ),
         "WS33": mistake(

@@ -216,7 +216,7 @@ WRONG = {
 """,
         ),
         (
-            None,
+            "WS37",
             """def dot_product_std(d_k, n_samples, rng):
     q, k = rng.normal(size=(2, n_samples, d_k))
     return (q @ k.T).std()
@@ -504,6 +504,9 @@ RIGHT["query_gradient_norm"] = [
         return np.array([[p[i] * ((1 if i == j else 0) - p[j]) for j in range(len(p))] for i in range(len(p))])
     return float(np.linalg.norm(scale * jac(softmax(scale * keys.dot(q))).dot(keys)))
 """,
+    """def query_gradient_norm(q, keys, scale):
+    return np.linalg.norm(J(softmax(scale * keys @ q)) @ (scale * keys))
+""",
 ]
 
 WRONG["query_gradient_norm"] = [
@@ -655,7 +658,7 @@ WRONG["query_gradient_norm"] = [
 """,
     ),
     (
-        None,
+        "QG14",
         """def query_gradient_norm(q, keys, scale):
     p = softmax(scale * (keys @ q))
     return np.linalg.norm(np.diag(p) - np.outer(p, p)) * np.linalg.norm(scale * keys)

@@ -62,7 +62,7 @@ def each(old: str, new: str):
 @exercise(
     kind="class",
     points=4,
-    minutes=15,
+    minutes=8,
     difficulty=2,
     parts=("output", "weights"),
     container="tensor",
@@ -148,7 +148,7 @@ class SelfAttention:
         "NT19": mistake(
             patch("super().__init__()\n        ", ""),
             says="`super().__init__()` is missing, or comes after the first layer; call it first.",
-            why="`nn.Module` keeps its parameters in a register that its constructor makes. Before that no layer can be stored in it.",
+            why="`nn.Module` keeps its parameters in a list that its constructor makes. Before that no layer can be entered there.",
         ),
         "NT20": mistake(
             patch(

@@ -118,8 +118,8 @@ class linear_from_numpy:
         "NT29": mistake(
             patch(f"with torch.no_grad():\n        {COPY}", COPY),
             patch(f"with torch.no_grad():\n        {COPY}", "layer.weight[:] = torch.tensor(w.T)"),
-            says="The weight was overwritten while autograd was recording; write into it inside `torch.no_grad()`.",
-            why="""The graph is torch's record of which tensor was computed from which; a leaf is one that was not computed, such as a
-            parameter. A recorded change in place would make it computed, so torch refuses. A first value needs no record.""",
+            says="The weight was overwritten while autograd was watching; write into it inside `torch.no_grad()`.",
+            why="""The graph notes which tensor was computed from which; a leaf is one that was not computed, such as a
+            parameter. A change in place that autograd notes would make it computed, so torch refuses. A first value needs no graph.""",
         ),
     }

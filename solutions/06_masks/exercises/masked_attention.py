@@ -219,8 +219,8 @@ class masked_attention:
             patch(HIDE, ADDED, ZERO, "weights = weights.nan_to_num(0.0)"),
             says="The gradient of an empty row is still NaN, although its result was repaired; hide with `masked_fill`, not by adding −∞.",
             why="""Softmax over a row of −∞ gives NaN, and its backward pass multiplies by that NaN, whatever `nan_to_num` makes of
-            the value later. Through an addition the NaN goes on to q and k, and one empty row turns every weight of the model into
-            NaN at the first step. `masked_fill` stops it, since nothing flows back through what was filled; a finite fill never
+            the value later. Through an addition the NaN goes on to q and k, and one empty row turns the whole projections that made
+            them into NaN at the first step. `masked_fill` stops it, since nothing flows back through what was filled; a finite fill never
             makes it.""",
         ),
         "MA17": mistake(

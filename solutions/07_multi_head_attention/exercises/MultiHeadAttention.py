@@ -253,7 +253,7 @@ class MultiHeadAttention:
         "MU2": mistake(
             patch("self.w_o(merge", "merge", "v))", "v)"),
             says="The output projection w_o is not applied.",
-            why="Merged heads lie side by side. `w_o` mixes them; without it, what one head found never reaches another's slice.",
+            why="Concatenated heads lie side by side. `w_o` mixes them; without it, what different heads found never meets.",
         ),
         "MU3": mistake(
             patch("(output, weights)", "(output, weights.mean(dim=1))"),
@@ -287,7 +287,8 @@ class MultiHeadAttention:
         "MU9": mistake(
             patch("self.w_v(value)", "value"),
             says="The values are not projected: w_v is not used.",
-            why="Without w_v a head cannot choose what to pass on; it copies its slice of the token as it is.",
+            why="""Every head should see the whole token through a projection of its own. Without w_v the token itself is cut into slices, and a
+            head can pass on nothing but its few numbers, as they are.""",
         ),
         "MU11": mistake(
             *(patch("~mask", "~mask.unsqueeze(1)") + way for way in (PLAIN, BY_QUERY)),

@@ -1,4 +1,4 @@
-"""Each head's slice of every projected token."""
+"""The projection of every token, cut into one slice for each head."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ SLICES = "torch.stack([x[..., h * d_head:(h + 1) * d_head] for h in range(num_he
 
 @exercise(points=2, minutes=8, difficulty=2, container="tensor")
 class split_heads:
-    """Give each head its own slice of every projected token."""
+    """Cut each token's projection into one slice for each head."""
 
     def cases(rng):
         def case(
@@ -47,7 +47,7 @@ class split_heads:
                 raises="ValueError",
             )
 
-    @holds("head h holds the h-th slice of every projected token")
+    @holds("head h holds the h-th slice of every token's projection")
     def slices(case, parts):
         x, heads = case.args[0].array, case.args[1]
         b, t, d_model = x.shape
@@ -59,11 +59,11 @@ class split_heads:
             return None
         item, head, token, place = (int(i) for i in np.argwhere(far)[0])
         came, want = parts["result"][item, head, token, place], wanted[item, head, token, place]
-        said = f"number {place} of head {head} is number {head * wanted.shape[-1] + place} of each token"
+        said = f"number {place} of head {head} is number {head * wanted.shape[-1] + place} of each token's projection"
         return f"{said}; for token {token} of item {item} that is {want:.4g}, and here it is {came:.4g}."
 
     hints = (
-        "Token 0 is (0, 1, 2, 3) and there are two heads. Which numbers of token 0 does head 1 hold?",
+        "The projection of token 0 is (0, 1, 2, 3) and there are two heads. Which of these numbers does head 1 hold?",
         "`x.view(B, T, num_heads, d_head)` names the axes in the order in which the numbers lie in memory. After that, exchange the "
         "axes of tokens and heads.",
         "B, T, d_model = x.shape\nif ____:\n    raise ValueError(...)\nreturn x.reshape(B, T, ____, ____).transpose(____, ____)",
@@ -81,7 +81,7 @@ class split_heads:
         ),
         "MU4": mistake(
             patch(*DEALT),
-            says="Heads took every num_heads-th number; each should be one contiguous slice of d_model.",
+            says="Heads took every num_heads-th number of the projection; each should get one contiguous slice of it.",
             why="""`view(B, T, d_head, num_heads)` deals the numbers out like cards: head 0 of two gets the numbers 0, 2, 4, …. It
             trains as well, and no weights of another model fit it.""",
         ),
@@ -108,7 +108,7 @@ class split_heads:
         "MU19": mistake(
             patch("return x.", "return x.detach()."),
             says="The graph is cut: the numbers are right, but no gradient reaches x.",
-            why="""Moving numbers about is differentiable, and torch records it. `detach()`, `.data`, NumPy and `torch.tensor(...)`
-            of a tensor drop the record, and nothing below learns.""",
+            why="""Moving numbers about is differentiable, and torch adds it to the graph. `detach()`, `.data`, NumPy and
+            `torch.tensor(...)` of a tensor leave the graph, and nothing below learns.""",
         ),
     }

@@ -39,16 +39,16 @@ def _read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     return {PART: Part("tensor", _table(positions, d_model, base) @ part.array.astype(np.float64).T, "float64")}
 
 
-@exercise(points=3, minutes=12, difficulty=2, container="tensor", parts=(PART,), dtype=("float64",))
+@exercise(points=3, minutes=15, difficulty=2, container="tensor", parts=(PART,), dtype=("float64",))
 class shift_matrix:
-    """Build the matrix that moves each row PE(p) of the sinusoidal table to PE(p + offset), the same matrix for every p."""
+    """Build the matrix that takes each sinusoidal encoding PE(p) to PE(p + offset), the same matrix for every p."""
 
     def cases(rng):
         def case(key: str, title: str, d_model: int, offset: int, show: bool = False, **base: float) -> Case:
             return Case(key, title, (d_model, offset), base, reading=_read, show=show, atol=1e-3)
 
-        yield case("small", "d_model 4, one position on; rows for p = 0, 1, 2", 4, 1, show=True)
-        yield case("back", "d_model 4, two positions back; rows for p = 2, 3, 4", 4, -2, show=True)
+        yield case("small", "d_model 4, one position on; encodings of p = 0, 1, 2", 4, 1, show=True)
+        yield case("back", "d_model 4, two positions back; encodings of p = 2, 3, 4", 4, -2, show=True)
         yield case("stay", "offset 0: nothing moves", 6, 0, show=True)
         yield case("pair", "a single pair", 2, 3, show=True)
         for d_model, offset in ((8, 5), (6, -7), (10, 12), (16, 1), (12, -1)):
@@ -82,9 +82,10 @@ class shift_matrix:
             patch(SINE, "shift[even, even + 1] = -angles.sin()", OTHER, "shift[even + 1, even] = angles.sin()"),
             patch("offset *", "-offset *"),
             patch("return shift", "return shift.T"),
-            says="The rows were moved the wrong way, to p − offset; they should go to p + offset.",
+            says="The encodings were moved the wrong way, to p − offset; they should go to p + offset.",
             why="""A turn by +b and a turn by −b differ in the sign of the sine, and in which of the two sines stands above the diagonal.
-            RoPE's block is for pairs (cos, sin); the table's pairs are (sin, cos), so the minus stands in the other place.""",
+            The usual matrix of a rotation is for pairs (cos, sin); the table's pairs are (sin, cos), so the minus stands in the other
+            place.""",
         ),
         "SH2": mistake(
             patch(OTHER, "shift[even + 1, even] = angles.sin()"),
@@ -102,7 +103,7 @@ class shift_matrix:
                 "shift[even + 1, even] = -angles.cos()",
             ),
             says="Sine and cosine were exchanged in M; for offset 0 M should be the identity.",
-            why="The cosine of the angle 0 is 1, the sine 0. Where nothing moves, each row keeps its numbers.",
+            why="The cosine of the angle 0 is 1, the sine 0. Where nothing moves, each encoding keeps its numbers.",
         ),
         "SH4": mistake(
             patch("offset * ", "(offset > 0) * "),
@@ -147,9 +148,8 @@ class shift_matrix:
         "SH8": mistake(
             patch("return shift", "return torch.eye(d_model).roll(offset, 0)"),
             patch("return shift", "return torch.eye(d_model).roll(-offset, 0)"),
-            says="M moves the features of a row to other places; it should turn each pair of them.",
-            why="""Positions are rows of the table, and M acts on the features of one row. A row's neighbor is not made by moving its
-            numbers along.""",
+            says="M moves the features of an encoding to other places; it should turn each pair of them.",
+            why="""M acts on the features of one position. The next position's encoding is not made by moving these numbers along.""",
         ),
         "SH9": mistake(
             patch("offset *", "2 * offset *"),
@@ -164,7 +164,7 @@ class shift_matrix:
                 "shift[even, even] += angles.cos()\n    shift[even + 1, even + 1] += angles.cos()",
             ),
             says="The identity was added to M; the rotation alone is asked for.",
-            why="PE(p) + (turned row) is not the row at p + offset. M · PE(p) already is that row.",
+            why="PE(p) + (turned encoding) is not the encoding of p + offset. M · PE(p) already is.",
         ),
         **{id: ANGLES[id] for id in OF_FREQUENCIES},
         "PO7": patch("-two_i", "two_i"),

@@ -1,4 +1,4 @@
-"""A table of sines and cosines, a row for each position."""
+"""The sinusoidal positional encoding: a table of sines and cosines, a row for each position."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ ANGLES = wrong_angles("d_model", "dtype=torch.float64")
 
 @exercise(points=3, minutes=12, difficulty=1, container="tensor")
 class sinusoidal_positions:
-    """Give each position a row of sines and cosines."""
+    """Compute the sinusoidal encoding of each position."""
 
     def cases(rng):
         yield Case("small", "three positions, d_model 4", (3, 4), atol=2e-5)
@@ -45,7 +45,7 @@ class sinusoidal_positions:
         worst = lengths.flat[np.abs(lengths - 1).argmax()]
         return None if abs(worst - 1) < 1e-3 else f"a pair of neighboring columns has sin² + cos² = {worst:.4g}."
 
-    @holds("the dot product of two rows depends on their distance only")
+    @holds("the dot product of two encodings depends on their distance only")
     def distance_only(case, parts):
         products = parts["result"] @ parts["result"].T
         for distance in range(len(products)):

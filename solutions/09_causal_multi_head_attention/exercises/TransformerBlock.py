@@ -1,4 +1,4 @@
-"""A block of a Transformer: attention and a small network, each behind a normalization and beside a residual path."""
+"""A block of a Transformer: attention and a feed-forward network, each behind a normalization and beside a residual connection."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def _state(rng: np.random.Generator, d: int) -> dict[str, np.ndarray]:
 @exercise(
     kind="class",
     points=3,
-    minutes=12,
+    minutes=15,
     difficulty=2,
     container="tensor",
     parts=("output",),
@@ -48,7 +48,7 @@ def _state(rng: np.random.Generator, d: int) -> dict[str, np.ndarray]:
     atol=1e-4,
 )
 class TransformerBlock:
-    """Write the block: attention and a small network; each reads a normalized x, and its result is added to x."""
+    """Write the block: attention and a feed-forward network; each reads a normalized x, and its result is added to x."""
 
     def cases(rng):
         def case(key: str, title: str, shape: tuple[int, ...], *sizes: Any, silent: bool = False, **more: Any) -> Case:
@@ -103,7 +103,7 @@ class TransformerBlock:
             )
 
     hints = (
-        "What does the block return when both attention and the network return zero?",
+        "What does the block return when both attention and the feed-forward network return zero?",
         "Four attributes in `__init__`; two lines in `forward`, each of the form x = x + f(norm(x)).",
         "x = x + self.attn(____)\nreturn x + self.mlp(____)",
     )
@@ -122,13 +122,14 @@ class TransformerBlock:
         ),
         "CM22": mistake(
             patch("x + self.attn", "self.attn"),
-            says="The residual path around attention is missing: x = attn(…) where x + attn(…) was asked for.",
+            says="The residual connection around attention is missing: x = attn(…) where x + attn(…) was asked for.",
             why="Without the sum a token keeps only what it gathered. With attention at zero the block should still pass x on.",
         ),
         "CM23": mistake(
             patch("x + self.mlp", "self.mlp"),
-            says="The residual path around mlp is missing: mlp(…) is returned where x + mlp(…) was asked for.",
-            why="What attention gathered survives only if the network passes it on. In a deep stack the first gradients fade.",
+            says="The residual connection around mlp is missing: mlp(…) is returned where x + mlp(…) was asked for.",
+            why="""What attention gathered survives only if the network passes it on. Where both sums are missing in a deep stack, the
+            gradient vanishes.""",
         ),
         "CM24": mistake(
             patch("self.ln2(x)", "self.ln1(x)"),
@@ -145,8 +146,8 @@ class TransformerBlock:
             ),
             patch(ATTEND, "x = self.ln1(x)\n        x = x + self.attn(x)"),
             patch(THINK, "x = self.ln2(x)\n        return x + self.mlp(x)"),
-            says="The residual path carries the normalized x; it should carry x itself.",
-            why="Overwriting x by ln1(x) puts a normalization into the path that should stay free of any.",
+            says="The residual connection carries the normalized x; it should carry x itself.",
+            why="Overwriting x by ln1(x) puts a normalization into the residual stream, which should stay free of any.",
         ),
         "CM26": mistake(
             patch("nn.GELU()", "nn.GELU(approximate='tanh')"),
@@ -201,7 +202,7 @@ class TransformerBlock:
         "CM34": mistake(
             patch("x = x + self.attn", "h = x + self.attn", "self.ln2(x)", "self.ln2(h)"),
             says="The second sum starts from the block's input; it should start from x after attention has been added to it.",
-            why="What attention gathered then reaches the output only through mlp, not along the residual path around it.",
+            why="What attention gathered then reaches the output only through mlp, not along the residual connection around it.",
         ),
         "CM35": mistake(
             patch("x = x + self.attn", "x += self.attn", THINK, "x += self.mlp(self.ln2(x))\n        return x"),

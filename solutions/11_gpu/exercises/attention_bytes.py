@@ -63,18 +63,18 @@ class attention_bytes:
     mistakes = {
         "BY1": mistake(
             patch(TABLE, "2 * t_q * t_k"),
-            says="Half of the traffic of the t_q × t_k tables is missing: scores and weights are each written once and read once.",
+            says="Half of the traffic of the t_q × t_k matrices is missing: scores and weights are each written once and read once.",
             why="""The first kernel writes the scores, softmax reads them and writes the weights, and the last kernel reads those: four
             passes.""",
         ),
         "BY2": mistake(
             patch(TABLE, "t_q * t_k"),
-            says="One pass over a t_q × t_k table was counted; scores and weights are each written once and read once.",
-            why="The table is not only made. It goes to memory and comes back, twice: as scores and as weights.",
+            says="One pass over a t_q × t_k matrix was counted; scores and weights are each written once and read once.",
+            why="The score matrix is not only made. It goes to memory and comes back, twice: as scores and as weights.",
         ),
         "BY3": mistake(
             patch(TABLE, "3 * t_q * t_k"),
-            says="One pass over a t_q × t_k table is missing: scores and weights are each written once and read once, which is four.",
+            says="One pass over a t_q × t_k matrix is missing: scores and weights are each written once and read once, which is four.",
             why="Either softmax's own reading, its writing, or the last kernel's reading was left out.",
         ),
         "BY4": mistake(
@@ -84,8 +84,8 @@ class attention_bytes:
         ),
         "BY5": mistake(
             patch("if fused", "if not fused"),
-            says="fused has the opposite effect: the tables were counted where they never reach memory.",
-            why="Fused, q, k and v are read once and the output is written once. In three kernels the tables come on top.",
+            says="fused has the opposite effect: score matrices were counted where they never reach memory.",
+            why="Fused, q, k and v are read once and the output is written once. In three kernels scores and weights come on top.",
         ),
         "BY6": mistake(
             patch(VECTORS, "t_q + 2 * t_k"),
@@ -115,7 +115,7 @@ class attention_bytes:
         "BY11": mistake(
             patch("num_heads * (", "("),
             says="The number of heads is missing.",
-            why="Each head has q, k, v and tables of its own.",
+            why="Each head has q, k, v and scores of its own.",
         ),
         "BY12": mistake(
             patch("batch * num_heads", "num_heads"),
@@ -143,18 +143,18 @@ class attention_bytes:
             patch(VECTORS, "t_q + t_k if fused else 2 * t_q + 2 * t_k"),
             patch(VECTORS, "t_q + 2 * t_k if fused else 2 * t_q + 2 * t_k"),
             says="Fused, a tensor was left out: q, k and v are read once, and the output is written once.",
-            why="The fused operator saves the tables and nothing else. Its inputs still come from memory, and its output goes there.",
+            why="The fused operator avoids scores and weights alone. Its inputs still come from memory, and its output goes there.",
         ),
         "BY17": mistake(
             patch(TABLE, "4 * t_q * t_k * d_head"),
-            says="The tables were given d_head numbers for each pair of query and key; a score is one number.",
+            says="The score matrix was given d_head numbers for each pair of query and key; a score is one number.",
             why="A score sums d_head products, and only the sum is written.",
         ),
         "BY18": mistake(
             patch(TABLE, "8 * t_q * t_k"),
-            says="""Eight passes over the tables were counted, as for scaling and masking in kernels of their own; here there are three
-            kernels.""",
+            says="""Eight passes over the score matrix were counted, as for scaling and masking in kernels of their own; here there
+            are three kernels.""",
             why="""The task names the kernels: scores (scaled and masked in the same one), softmax, sum. Between three kernels lie two
-            tables.""",
+            matrices, scores and weights.""",
         ),
     }

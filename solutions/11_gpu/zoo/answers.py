@@ -458,7 +458,7 @@ FAST_WRONG = [
             "float('-inf')), dim=-1) @ v"
         ),
     ),
-    ("GP43", _fast(call="explicit_attention(q, k, v)")),
+    ("GP43", _fast(call="eager_attention(q, k, v, torch.ones(T, T, dtype=torch.bool).triu(1))")),
     ("GP44", _fast(call="F.scaled_dot_product_attention(q, k, v, dropout_p=0.1, is_causal=True)")),
     ("GP45", _fast(call="F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=math.sqrt(q.size(-1)))")),
     ("GP46", _fast(split=_SPLIT.replace("q, k, v", "k, q, v", 1))),

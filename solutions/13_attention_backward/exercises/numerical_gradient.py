@@ -67,7 +67,7 @@ def _given(case, parts):
     return {"what f was given": Part("text", text=other), "result": parts["result"]}
 
 
-@exercise(points=3, minutes=12, difficulty=2, dtype=("float64",), forbids=("torch",))
+@exercise(points=3, minutes=10, difficulty=2, dtype=("float64",), forbids=("torch",))
 class numerical_gradient:
     """Measure a gradient: move each number of x up and down by a step, and see how much f changes."""
 

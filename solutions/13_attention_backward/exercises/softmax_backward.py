@@ -21,7 +21,7 @@ def _weights(rng: np.random.Generator, *shape: int) -> np.ndarray:
     return exps / exps.sum(axis=-1, keepdims=True)
 
 
-@exercise(points=2, minutes=10, difficulty=1, forbids=("torch",))
+@exercise(points=2, minutes=8, difficulty=1, forbids=("torch",))
 class softmax_backward:
     """Carry a gradient back through softmax, from the weights to the scores."""
 

@@ -961,7 +961,7 @@ def numerical_gradient(f, x, step=1e-5):
     return grad
 
 def attention_backward(q, k, v, grad_output):
-    """By the learner's own instrument."""
+    """By measuring."""
     loss = lambda q, k, v: (attend(q, k, v)[0] * grad_output).sum()
     return (numerical_gradient(lambda x: loss(x, k, v), q), numerical_gradient(lambda x: loss(q, x, v), k),
             numerical_gradient(lambda x: loss(q, k, x), v))

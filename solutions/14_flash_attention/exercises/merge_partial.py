@@ -53,7 +53,7 @@ RETURN = "return (m, l, o)"
 UNGUARDED = patch(SHIFT, "shift = m")
 
 
-@exercise(points=3, minutes=20, difficulty=2, container="tensor", parts=("m", "l", "o"), forbids=("attention", "table"))
+@exercise(points=3, minutes=15, difficulty=2, container="tensor", parts=("m", "l", "o"), forbids=("attention", "table"))
 class merge_partial:
     """Merge what two sets of keys contribute to attention into what both together contribute."""
 
@@ -165,7 +165,7 @@ class merge_partial:
             ),
             says="o was merged as a mean with weights l, as if o_a and o_b had been divided; they are sums, which should be added.",
             why="""Libraries often keep *normalized* outputs together with a logsumexp, and merge those as a weighted mean. Here o is
-            the undivided Σ exp(score − m) · value, whose weight is inside it already.""",
+            the sum Σ exp(score − m) · value, not divided by anything: its weight is inside it already.""",
         ),
         "OS5": mistake(
             patch(RETURN, "return (m + torch.log(l), l, o)"),

@@ -111,7 +111,7 @@ def softmax_of_tiles(merged: str):
 
 @exercise(
     points=5,
-    minutes=40,
+    minutes=35,
     difficulty=3,
     container="tensor",
     parts=("output", "logsumexp"),

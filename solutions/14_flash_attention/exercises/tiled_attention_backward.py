@@ -147,8 +147,8 @@ class tiled_attention_backward:
 
     hints = (
         "The forward pass left its sums behind in one number a query. How do you get a weight from a score and that number?",
-        "weight = exp(score − logsumexp): no maximum and no sum are needed any more. Lesson 13's ∂S = W ⊙ (∂W − rowsum(∂W ⊙ W)) wants "
-        "a sum over *all* keys of a query; rowsum(∂O ⊙ O) is the "
+        "weight = exp(score − logsumexp): no maximum and no sum are needed any more. Lesson 13's dS = W ⊙ (dW − rowsum(dW ⊙ W)) wants "
+        "a sum over *all* keys of a query; rowsum(dO ⊙ O) is the "
         "same number and needs no weights. Every tile adds its share to three gradients.",
         "delta = (grad_output * ____).sum(-1)\nweights = torch.exp(scores - ____)\ngrad_v[..., keys, :] += weights.mT @ ____\n"
         "grad_scores = weights * (grad_out_tile @ ____ - ____)\ngrad_q[..., queries, :] += grad_scores @ ____ / ____\n"
@@ -170,8 +170,8 @@ class tiled_attention_backward:
             ),
             says="The row's weighted mean was taken over one tile; it should be taken over all keys of the query.",
             why="""Softmax ties a query's score to *all* its weights, those of other tiles as well. Take two tiles of one key, the weights
-            (½, ½) and ∂W = (1, 0). The weighted mean is ½, so ∂S is (¼, −¼). Taken tile by tile it is ½ and then 0, and ∂S comes out as
-            (¼, 0). rowsum(∂O ⊙ O) is the mean over all keys, and is known before the first tile.""",
+            (½, ½) and dW = (1, 0). The weighted mean is ½, so dS is (¼, −¼). Taken tile by tile it is ½ and then 0, and dS comes out as
+            (¼, 0). rowsum(dO ⊙ O) is the mean over all keys, and is known before the first tile.""",
         ),
         "FB2": mistake(
             SOFTMAX,
@@ -216,23 +216,23 @@ class tiled_attention_backward:
             delta("(output * output).sum(dim=-1)"),
             delta("(grad_output * grad_output).sum(dim=-1)"),
             says="For the row's weighted mean the output or its gradient was taken twice; multiply the output by its *gradient*.",
-            why="Σ_j W_ij ∂W_ij = Σ_j W_ij (∂O_i · V_j) = ∂O_i · O_i: the gradient of a query's output, times that output.",
+            why="Σ_j W_ij dW_ij = Σ_j W_ij (dO_i · V_j) = dO_i · O_i: the gradient of a query's output, times that output.",
         ),
         "FB9": mistake(
             delta("grad_output.sum(dim=-1)"),
             delta("output.sum(dim=-1)"),
-            says="The row's weighted mean was taken from one array alone; it should be rowsum(∂O ⊙ O).",
-            why="Σ_j W_ij ∂W_ij = ∂O_i · O_i. With an output of (1, 2) and its gradient (3, 0) it is 3.",
+            says="The row's weighted mean was taken from one array alone; it should be rowsum(dO ⊙ O).",
+            why="Σ_j W_ij dW_ij = dO_i · O_i. With an output of (1, 2) and its gradient (3, 0) it is 3.",
         ),
         "FB10": mistake(
             delta("(grad_output * output).mean(dim=-1)"),
-            says="The row's weighted mean was divided by d_v; ∂O ⊙ O should be summed over the features, not averaged.",
-            why="∂O_i · O_i is a dot product. Averaged, it is d_v times too small, and grad_k no longer sums to 0 over the keys.",
+            says="The row's weighted mean was divided by d_v; dO ⊙ O should be summed over the features, not averaged.",
+            why="dO_i · O_i is a dot product. Averaged, it is d_v times too small, and grad_k no longer sums to 0 over the keys.",
         ),
         "FB11": mistake(
             patch(GRAD_SCORES, GRAD_SCORES.replace("grad_weights - ", "grad_weights + ")),
             says="The row's weighted mean was added; it should be subtracted.",
-            why="∂S = W ⊙ (∂W − weighted mean). Raising one score lowers the other weights of its row; the minus sign accounts for that.",
+            why="dS = W ⊙ (dW − weighted mean). Raising one score lowers the other weights of its row; the minus sign accounts for that.",
         ),
         "FB12": mistake(
             patch(RETURN, "return (grad_k, grad_q, grad_v)"),
@@ -263,14 +263,14 @@ class tiled_attention_backward:
         "FB20": mistake(
             patch(GRAD_V, GRAD_V.replace("weights", "grad_scores")),
             says="grad_v was formed with grad_scores; it should be formed with the weights.",
-            why="""output = weights v, so the gradient of v is weightsᵀ grad_output. ∂S = W ⊙ (∂W − weighted mean) is the gradient of the
+            why="""output = weights v, so the gradient of v is weightsᵀ grad_output. dS = W ⊙ (dW − weighted mean) is the gradient of the
             scores; it goes on to q and k, not to v.""",
         ),
         "FB21": mistake(
             NO_WEIGHTS,
             NO_WEIGHTS + NO_SKIP,
             says="The weights are missing in grad_scores: it should be weights ⊙ (grad_weights − the row's weighted mean).",
-            why="""A score moves its row in proportion to its own weight: ∂S = W ⊙ (∂W − weighted mean). A key with a weight of 0, such as a
+            why="""A score moves its row in proportion to its own weight: dS = W ⊙ (dW − weighted mean). A key with a weight of 0, such as a
             hidden one, gets no gradient at all.""",
         ),
         "FB16": mistake(

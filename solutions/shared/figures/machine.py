@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from grader.figures import COLOURS, panels, show
+from grader.figures import COLOURS, SCREEN_DPI, panels, show
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +20,17 @@ QUERY = np.array([2.0, 0.0, 1.0, 1.0])
 KEYS = np.array([[1.0, 0.0, 1.0, 1.0], [1.0, 1.0, -1.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
 VALUES = np.array([[1.0, 0.15, 0.3], [0.1, 0.9, 0.2], [0.4, 0.3, 0.3], [0.2, 0.1, 1.0]])
 
+
+class Table(NamedTuple):
+    """The words of a machine, the one that asks, and their vectors: query (d_k,), keys (n, d_k), values (n, d_v)."""
+
+    words: tuple[str, ...]
+    asks: str
+    query: np.ndarray
+    keys: np.ndarray
+    values: np.ndarray
+
+
 _PAINT = {
     "tokens": "#444444",
     "query": COLOURS["vermillion"],
@@ -30,8 +41,9 @@ _PAINT = {
     "blend": COLOURS["green"],
     "output": "#00664A",
 }
-_GHOST, _GHOST_INK = "#DCDCDC", "#B4B4B4"
+_GHOST, _GHOST_INK = "#C8C8C8", "#868686"
 _CELL = 19  # pixels of a number of a vector
+_WIDE_CELL = 26  # where the number is written into it
 _TOKEN, _VECTOR, _SCORE, _SOFTMAX, _WEIGHT, _BLEND, _SUM, _OUTPUT = (
     62,
     190,
@@ -42,43 +54,52 @@ _TOKEN, _VECTOR, _SCORE, _SOFTMAX, _WEIGHT, _BLEND, _SUM, _OUTPUT = (
     716,
     770,
 )  # where columns stand
-_ROWS = tuple(268 - 68 * j for j in range(len(WORDS)))  # the height of each key's row
+_HIGHEST, _APART = 268, 68  # the height of the first key's row, and from each to the next
 _TOP = 334  # the row of the token that asks
 _LANE = 17  # how far below a key its value lies
 
 
-def draw(lit: Collection[str] | None = None, title: str = "", *, scaled: bool = True) -> None:
+def draw(
+    lit: Collection[str] | None = None, title: str = "", *, scaled: bool = True, table: Table | None = None
+) -> None:
     """Draws tokens → query, keys, values → scores → weights → blend → output, for the token 'it'.
 
     lit: the parts in colour, names from PARTS; the others are pale. None: all of them.
     scaled: the scores are divided by √d_k; else they are plain dot products, and the division stands beside softmax.
+    table: a lesson's own numbers, at most four words and vectors of two numbers, which are then written into the cells.
     Raises: ValueError for a part that there is not.
     """
     lit = set(PARTS if lit is None else lit)
     if lit - set(PARTS):
         raise ValueError(f"the machine has the parts {', '.join(PARTS)}; got {', '.join(sorted(lit - set(PARTS)))}")
-    products, root = KEYS @ QUERY, np.sqrt(len(QUERY))
+    own = table is not None
+    table = table or Table(WORDS, ASKS, QUERY, KEYS, VALUES)
+    products, root = table.keys @ table.query, np.sqrt(len(table.query))
     weights = np.exp(products / root) / np.exp(products / root).sum()
     scores = products / root if scaled else products
-    fig, (ax,) = panels(1, width=8.8, height=4.5 if title else 4.15)
-    ax.set(xlim=(0, 845), ylim=(0, 396))
+    spare = _APART * (len(WORDS) - len(table.words))  # below the rows
+    fig, (ax,) = panels(1, width=8.8, height=(4.5 if title else 4.15) - spare / SCREEN_DPI)
+    ax.set(xlim=(0, 845), ylim=(spare, 396))
     ax.axis("off")
     if title:
         ax.set_title(title, fontsize=12, fontweight="bold")
-    machine = _Machine(ax, lit, scaled)
+    machine = _Machine(ax, lit, scaled, table, own)
     machine.headings()
     machine.question()
-    for row in zip(_ROWS, WORDS, KEYS, VALUES, scores, weights, strict=True):
+    for row in zip(machine.rows, table.words, table.keys, table.values, scores, weights, strict=True):
         machine.answer(*row)
-    machine.together(weights @ VALUES)
-    show(fig, alt=_said(lit, scores, weights, scaled))
+    machine.together(weights @ table.values)
+    show(fig, alt=_said(lit, scores, weights, scaled, table, own))
 
 
 class _Machine:
     """What is drawn on one axes, in screen pixels; parts that are not lit are pale."""
 
-    def __init__(self, ax: Axes, lit: set[str], scaled: bool) -> None:
-        self.ax, self.lit, self.scaled = ax, lit, scaled
+    def __init__(self, ax: Axes, lit: set[str], scaled: bool, table: Table, written: bool) -> None:
+        self.ax, self.lit, self.scaled, self.table, self.written = ax, lit, scaled, table, written
+        self.cell = _WIDE_CELL if written else _CELL
+        self.rows = [_HIGHEST - _APART * j for j in range(len(table.words))]
+        self.middle = (self.rows[0] + self.rows[-1]) / 2
 
     def colour(self, *parts: str) -> str:
         """The colour of the last of these parts where all of them are lit."""
@@ -89,9 +110,9 @@ class _Machine:
 
     def headings(self) -> None:
         """The name of each column, and below the rows what is done there."""
-        middle = _VECTOR + 2 * _CELL
+        middle, below = _VECTOR + 2 * _CELL, self.rows[-1] - 50
         columns = (
-            (_TOKEN, "tokens", "tokens", "a vector x each"),
+            (_TOKEN, "tokens", "tokens", "" if self.written else "a vector x each"),
             (_SCORE, "scores", "scores", "q · k / √d$_k$" if self.scaled else "q · k"),
             (_WEIGHT + 36, "weights", "weights", "positive, sum 1"),
             (_BLEND + 29, "blend", "blend", "weight × value"),
@@ -99,32 +120,34 @@ class _Machine:
         )
         for x, part, name, does in columns:
             self.text(x, 383, name, self.ink(part), size=11, bold=True)
-            self.text(x, 14, does, self.ink(part), size=9)
+            self.text(x, below, does, self.ink(part), size=9)
         for at, name in enumerate(("query", "key", "value")):
             x = middle + (-50, 0, 48)[at]
             self.text(x, 383, name, self.ink(name), size=11, bold=True)
-            self.text(x, 14, f"x W$_{name[0] if name != 'key' else 'k'}$", self.ink("tokens", name), size=9)
-        self.text(_OUTPUT - 24, _TOP, "numbers designed by hand,\nnot learned", _GHOST_INK, size=8.5)
+            if not self.written:
+                self.text(x, below, f"x W$_{name[0] if name != 'key' else 'k'}$", self.ink("tokens", name), size=9)
+        said = "the table's numbers" if self.written else "numbers designed by hand,\nnot learned"
+        self.text(_OUTPUT - 24, _TOP, said, _GHOST_INK, size=8.5)
 
     def question(self) -> None:
         """The token that asks, its query, and the line by which the query meets every key."""
-        self.box(_TOKEN, _TOP, ASKS, bold=True)
+        self.box(_TOKEN, _TOP, self.table.asks, bold=True)
         self.arrow((_TOKEN + 44, _TOP), (_VECTOR - 4, _TOP), "tokens", "query")
-        self.vector(_VECTOR, _TOP, QUERY, "query", "q")
-        end = _VECTOR + len(QUERY) * _CELL
-        self.line([(end + 16, _TOP), (_SCORE, _TOP), (_SCORE, _ROWS[-1])], "query", width=2)
-        self.text((_SCORE + end) / 2 + 6, _TOP + 10, f"“{ASKS}” asks", self.ink("query"), size=9)
+        self.vector(_VECTOR, _TOP, self.table.query, "query", "q")
+        end = _VECTOR + len(self.table.query) * self.cell
+        self.line([(end + 16, _TOP), (_SCORE, _TOP), (_SCORE, self.rows[-1])], "query", width=2)
+        self.text((_SCORE + end) / 2 + 6, _TOP + 10, f"“{self.table.asks}” asks", self.ink("query"), size=9)
 
     def answer(self, y: float, word: str, key: np.ndarray, value: np.ndarray, score: float, weight: float) -> None:
         """One token that is asked: its key, score and weight, and below them its value on the way to the blend."""
-        self.box(_TOKEN, y - _LANE / 2, word, bold=word == ASKS)
+        self.box(_TOKEN, y - _LANE / 2, word, bold=word == self.table.asks)
         low = y - 1.5 * _LANE
         self.arrow((_TOKEN + 44, y - _LANE / 2), (_VECTOR - 4, y), "tokens", "key")
         self.arrow((_TOKEN + 44, y - _LANE / 2), (_VECTOR - 4, low), "tokens", "value")
         self.vector(_VECTOR, y, key, "key", "k")
         self.vector(_VECTOR, low, value, "value", "v")
-        self.arrow((_VECTOR + 4 * _CELL + 16, y), (_SCORE - 19, y), "key")
-        self.line([(_VECTOR + 3 * _CELL + 16, low), (_BLEND - 12, low)], "value")
+        self.arrow((_VECTOR + len(key) * self.cell + 16, y), (_SCORE - 19, y), "key")
+        self.line([(_VECTOR + len(value) * self.cell + 16, low), (_BLEND - 12, low)], "value")
         self.arrow((_BLEND - 12, low), (_BLEND - 2, y - 0.6 * _CELL), "value")
         self.number(_SCORE, y, score)
         self.arrow((_SCORE + 19, y), (_SOFTMAX - 12, y), "scores")
@@ -132,13 +155,14 @@ class _Machine:
         self.bar(y, weight)
         self.arrow((_WEIGHT + 114, y), (_BLEND - 2, y), "weights")
         self.vector(_BLEND, y, value, "blend", "", strength=weight)
-        self.arrow((_BLEND + 3 * _CELL + 2, y), (_SUM - 11, sum((_ROWS[0], _ROWS[-1])) / 2 + (y - 166) / 14), "blend")
+        end = _BLEND + len(value) * self.cell
+        self.arrow((end + 2, y), (_SUM - 11, self.middle + (y - self.middle) / 14), "blend")
 
     def together(self, output: np.ndarray) -> None:
         """Softmax over all scores, and the sum that makes the output."""
         from matplotlib.patches import FancyBboxPatch
 
-        low, high = _ROWS[-1] - 17, _ROWS[0] + 17
+        low, high = self.rows[-1] - 17, self.rows[0] + 17
         self.ax.add_patch(
             FancyBboxPatch(
                 (_SOFTMAX - 10, low),
@@ -153,10 +177,9 @@ class _Machine:
         )
         steps = "softmax" if self.scaled else "÷ √d$_k$, then softmax"
         self.text(_SOFTMAX, (low + high) / 2, steps, self.ink("weights"), size=10, rotation=90)
-        middle = (_ROWS[0] + _ROWS[-1]) / 2
         self.ax.plot(
             _SUM,
-            middle,
+            self.middle,
             "o",
             markersize=21,
             markerfacecolor="white",
@@ -164,12 +187,11 @@ class _Machine:
             markeredgewidth=1.6,
             zorder=3,
         )
-        self.text(_SUM, middle - 0.5, "+", self.ink("blend"), size=15, bold=True)
-        self.arrow((_SUM + 12, middle), (_OUTPUT - 4, middle), "output")
-        self.vector(_OUTPUT, middle, output, "output", "")
-        self.text(
-            _OUTPUT + 1.5 * _CELL, middle - 24, f"“{ASKS}”, with\nwhat it found", self.ink("output"), size=9, top=True
-        )
+        self.text(_SUM, self.middle - 0.5, "+", self.ink("blend"), size=15, bold=True)
+        self.arrow((_SUM + 12, self.middle), (_OUTPUT - 4, self.middle), "output")
+        self.vector(_OUTPUT, self.middle, output, "output", "")
+        found = f"“{self.table.asks}”, with\nwhat it found"
+        self.text(_OUTPUT + 1.5 * _CELL, self.middle - 24, found, self.ink("output"), size=9, top=True)
 
     def text(
         self,
@@ -217,13 +239,14 @@ class _Machine:
         from matplotlib.colors import to_rgba
         from matplotlib.patches import Rectangle
 
-        shade = np.abs(numbers) / max(np.abs(numbers).max(), 1.0)
+        of_values = self.written and part in ("value", "blend", "output")
+        shade = np.abs(numbers) / (np.abs(self.table.values).max() if of_values else max(np.abs(numbers).max(), 1.0))
         for at, (number, dark) in enumerate(zip(numbers, shade, strict=True)):
             fill = to_rgba(_PAINT[part], (0.06 + 0.84 * dark) * strength) if part in self.lit else "white"
             self.ax.add_patch(
                 Rectangle(
-                    (x + at * _CELL, y - _CELL / 2 + 1.5),
-                    _CELL,
+                    (x + at * self.cell, y - _CELL / 2 + 1.5),
+                    self.cell,
                     _CELL - 3,
                     facecolor=fill,
                     linewidth=1.2,
@@ -232,7 +255,11 @@ class _Machine:
                     zorder=2,
                 )
             )
-        self.text(x + len(numbers) * _CELL + 9, y, name, self.ink(part), size=11, bold=True)
+            if self.written and part in self.lit:
+                said = f"{number * strength:{'.1f' if part in ('blend', 'output') else 'g'}}"
+                dark_cell = part in self.lit and dark * strength > 0.55
+                self.text(x + (at + 0.5) * self.cell, y - 0.5, said, "white" if dark_cell else "#222222", size=8.5)
+        self.text(x + len(numbers) * self.cell + 9, y, name, self.ink(part), size=11, bold=True)
 
     def number(self, x: float, y: float, score: float) -> None:
         from matplotlib.patches import FancyBboxPatch
@@ -280,15 +307,16 @@ class _Machine:
         )
 
 
-def _said(lit: set[str], scores: np.ndarray, weights: np.ndarray, scaled: bool) -> str:
+def _said(lit: set[str], scores: np.ndarray, weights: np.ndarray, scaled: bool, table: Table, own: bool) -> str:
     met = ", ".join(
-        f"{word} {score:.1f} and {weight:.2f}" for word, score, weight in zip(WORDS, scores, weights, strict=True)
+        f"{word} {score:.1f} and {weight:.2f}" for word, score, weight in zip(table.words, scores, weights, strict=True)
     )
     coloured = ", ".join(part for part in PARTS if part in lit)
     turns = "softmax turns" if scaled else "which are plain dot products; the division by √d_k and softmax turn"
     pale = "" if lit == set(PARTS) else f" In color: {coloured or 'nothing'}; the other parts are pale."
     return (
-        f"The attention machine for one token, with numbers designed by hand. The token '{ASKS}' gives a query; every token, "
+        f"The attention machine for one token, with {'the numbers of the table' if own else 'numbers designed by hand'}. "
+        f"The token '{table.asks}' gives a query; every token, "
         f"itself included, gives a key and a value. Query and keys give scores, {turns} them into weights ({met}), and "
         f"the values, each times its weight, add up to the output.{pale}"
     )

@@ -1,0 +1,82 @@
+"""`make gpu`: runs lesson 11 and its checks on this computer's GPU and stores what it measured, for those who have none.
+
+The lesson's stored notebook, solved, runs in a kernel of its own; then what a CPU cannot show is checked on the GPU. Only a run in
+which every cell and every check passed is stored, in solutions/shared/data/gpu_runs.json, with the machine's name and the date.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+LESSON, TIMEOUT_S = "11_gpu", 900
+NO_GPU = "torch finds no GPU on this computer (CUDA or Apple's), so nothing was run and nothing was changed."
+
+# Runs after the lesson's last cell. The learner's functions are the solution's here.
+CHECKS = """
+assert all(passed(name) for name in (pick_device, time_ms, attention_flops, attention_bytes, FastCausalMultiHeadAttention)), "a check failed"
+assert pick_device().type == here.type != "cpu"
+torch.manual_seed(0)
+for dtype, tolerance in ((torch.float32, 1e-3), (precision, 0.1)):
+    module = FastCausalMultiHeadAttention(128, 4).to(here, dtype)
+    twin = EagerAttention(128, 4).to(here, dtype)
+    twin.load_state_dict(module.state_dict())
+    for t in (1, 2, 63, 200):
+        x = torch.randn(2, t, 128, device=here, dtype=dtype, requires_grad=True)
+        y = x.detach().clone().requires_grad_()
+        mine, right = module(x), twin(y)
+        mine.sum().backward()
+        right.sum().backward()
+        assert (mine - right).abs().max().item() < tolerance, f"output of {t} tokens in {dtype}"
+        assert (x.grad - y.grad).abs().max().item() < 10 * tolerance, f"gradient of {t} tokens in {dtype}"
+if here.type == "cuda":
+    a = torch.randn(4096, 4096, device=here)
+    by_clock, by_events = time_ms(lambda: a @ a, here), measure(lambda: a @ a)
+    assert 0.7 < by_clock / by_events < 1.5, f"the stopwatch says {by_clock:.2f} ms, the events {by_events:.2f} ms"
+print("stored:", bench.store())
+"""
+
+
+def main() -> int:
+    """Returns: 0 where a run was stored, 1 where something failed, 2 where there is no GPU."""
+    try:
+        import torch
+    except ImportError:
+        print(NO_GPU)
+        return 2
+    if not (torch.cuda.is_available() or torch.backends.mps.is_available()):
+        print(NO_GPU)
+        return 2
+    return run(CHECKS)
+
+
+def run(checks: str) -> int:
+    """Runs the stored notebook's cells, then `checks`, and prints what came of it."""
+    from grader.authoring import kernel
+    from grader.course.course import open_course
+
+    course = open_course()
+    cells = json.loads(course.solution_path(LESSON).read_text(encoding="utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    last = {"cell_type": "code", "id": "gpu", "source": checks}
+    print(f"Running {LESSON} on this computer's GPU: {len(code)} cells.", flush=True)
+    try:
+        ran = kernel.run(course, [*code, last], TIMEOUT_S)
+    except kernel.KernelError as error:
+        print(f"Nothing was stored: {error}")
+        return 1
+    for cell, (_, outputs) in zip([*code, last], ran, strict=True):
+        for output in outputs:
+            if output["output_type"] == "error":
+                print(f"Nothing was stored: cell {cell['id']} raises {output['ename']}: {output['evalue']}")
+                return 1
+            if output["output_type"] == "stream":
+                print("".join(output["text"]), end="", flush=True)
+    print(
+        "\nThe run is in solutions/shared/data/gpu_runs.json; `grader build --anew 11` puts it into the lesson's figures."
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

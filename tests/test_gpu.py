@@ -1,0 +1,167 @@
+"""Lesson 11 on machines that are not here: what cannot run says why, a run is stored once a machine, `make gpu` changes nothing without a GPU."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+import subprocess
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from grader.course.course import open_course
+from tests import gpu
+from tests.conftest import ROOT
+
+
+@pytest.fixture
+def figures():
+    return open_course().module("11_gpu.figures")
+
+
+def raising(error):
+    raise error
+
+
+@pytest.mark.parametrize(
+    "error, reason",
+    [
+        (
+            RuntimeError("InvalidCxxCompiler: No working C++ compiler found in torch._inductor.config"),
+            "no C++ compiler",
+        ),
+        (RuntimeError("Found Tesla K80 which is too old to be supported by the triton GPU compiler"), "7.0"),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB"), "does not fit"),
+        (ModuleNotFoundError("No module named 'torch.nn.attention.flex_attention'"), "2.5"),
+        (ValueError("\n" + "x" * 200 + "\nmore"), "ValueError"),
+    ],
+)
+def test_what_cannot_run_says_why_in_one_line(figures, error, reason):
+    said = figures.attempt(lambda: raising(error))
+    assert reason in said and "\n" not in said and len(said) <= 90
+
+
+def test_what_runs_comes_back(figures):
+    assert figures.attempt(lambda: 1.5) == 1.5
+    assert (figures.said(1.5, "ms"), figures.said(1234.0, "ms"), figures.said("too old", "ms")) == (
+        "1.5 ms",
+        "1,234 ms",
+        "not here: too old",
+    )
+
+
+def test_a_run_is_stored_once_a_machine(figures, tmp_path, monkeypatch):
+    path = tmp_path / "runs.json"
+    monkeypatch.setattr(figures, "RUN", {})
+    assert figures.stored(path) == []
+    figures.keep("ways", {"eager": 2.0, "fused": 1.0, "compiled": "no C++ compiler"})
+    figures.keep("shape", "2,048 tokens")
+    for _ in range(2):
+        figures.store(path)
+    monkeypatch.setattr(figures, "name", lambda: "another card")
+    figures.store(path)
+    machines = [run["machine"] for run in figures.stored(path)]
+    assert len(machines) == 2 and machines[-1] == "another card" and json.loads(path.read_text())[0]["date"]
+
+
+def test_the_lesson_tells_of_the_newest_stored_run(figures, monkeypatch, capsys):
+    assert figures.stored() or "No GPU was at hand" in figures.about_gpus()
+    run = {
+        "machine": "a card",
+        "torch": "2.13",
+        "date": "2026-11-25",
+        "shape": "2,048 tokens",
+        "ways": {"eager": 2.0, "fused": 1.0},
+    }
+    monkeypatch.setattr(figures, "stored", lambda: [run])
+    assert "a card" in figures.about_gpus() and "2026-11-25" in figures.about_gpus()
+    shown = []
+    monkeypatch.setattr(figures, "show", lambda fig, alt: shown.append(alt))
+    figures.elsewhere()
+    assert "a card" in shown[0] and "fused 1 ms" in shown[0]
+
+
+def event(name, start, end, device="DeviceType.CPU", parent=None):
+    return SimpleNamespace(
+        name=name, device_type=device, cpu_parent=parent, time_range=SimpleNamespace(start=start, end=end)
+    )
+
+
+def test_a_trace_of_a_gpu_tells_calls_from_kernels(figures):
+    cuda = "DeviceType.CUDA"
+    spans = list(
+        figures._spans(
+            [
+                event("aten::matmul", 0, 5),
+                event("aten::bmm", 1, 4, parent="aten::matmul"),
+                event("cudaDeviceSynchronize", 5, 90),
+                event("ampere_bf16_s16816gemm_bf16_128x64", 10, 20, cuda),
+                event("void at::native::elementwise_kernel<masked_fill>", 20, 50, cuda),
+                event("void (anonymous namespace)::softmax_warp_forward", 50, 60, cuda),
+                event("fmha_cutlassF_f16_aligned_64x64_rf_sm75", 60, 70, cuda),
+                event("void pytorch_flash::flash_fwd_kernel", 70, 80, cuda),
+            ]
+        )
+    )
+    assert [(one.row, one.kind) for one in spans] == [
+        ("CPU", "matrix product"),
+        ("GPU", "matrix product"),
+        ("GPU", "scale and mask"),
+        ("GPU", "softmax"),
+        ("GPU", "attention kernel"),
+        ("GPU", "attention kernel"),
+    ]
+    assert figures.over_the_matrix(spans[:4]) == pytest.approx(40 / 50)
+
+
+def test_no_point_lies_under_the_roof_of_another_precision(figures, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(figures, "show", lambda fig, alt: drawn.append((fig, alt)))
+    figures.roofline(
+        {"float32": (90.0, 6.0)}, {"float32": {"eager": [(10, 5), (11, 6)], "fused": [(60, 20), (120, 22)]}}
+    )
+    full, sixteen = drawn[0][0].axes
+    measured = [[line.get_label() for line in ax.lines if "measured" in line.get_label()] for ax in (full, sixteen)]
+    assert measured == [["eager, measured", "fused, measured"], []]
+    assert "this machine" in full.get_legend().get_texts()[0].get_text()
+
+
+def test_the_roofline_shows_the_stored_run_where_this_machine_was_not_measured(figures, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(figures, "show", lambda fig, alt: drawn.append(alt))
+    card = {"machine": "a card, compute capability 9.0", "roofs": {"float32": [5e4, 3e3], "16 bits": [7e5, 3e3]}}
+    monkeypatch.setattr(figures, "stored", lambda: [{**card, "points": {"16 bits": {"eager": [[30, 9e3], [31, 1e4]]}}}])
+    figures.roofline({"float32": (90.0, 6.0)}, {"float32": {"eager": [(10, 5), (11, 6)]}})
+    assert "16 bits: the roof of a card is 700000" in drawn[0] and "eager, stored run, in 16 bits" in drawn[0]
+    assert "float32: the roof of this machine is 90" in drawn[0] and "50000" not in drawn[0]
+
+
+def test_a_longer_step_takes_fewer_tokens(figures):
+    assert [figures.tokens_for(ms, 3000) for ms in (100, 400, 900, 5000)] == [2048, 1024, 512, 512]
+
+
+def test_without_a_gpu_one_sentence_and_nothing_else(monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    monkeypatch.setattr(gpu, "run", lambda checks: pytest.fail("something ran"))
+    assert gpu.main() == 2
+    assert capsys.readouterr().out.strip() == gpu.NO_GPU
+
+
+def test_make_gpu_asks_before_it_sets_anything_up(tmp_path):
+    """With a path on which no driver's program lies; an Apple computer has a GPU in any case."""
+    if platform.system() == "Darwin":
+        return
+    (tmp_path / "bin").mkdir()
+    for program in ("make", "sh", "uname", "id"):
+        (tmp_path / "bin" / program).symlink_to(shutil.which(program))
+    asked = subprocess.run(
+        ["make", "gpu", f"VENV={tmp_path / 'none'}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={"PATH": str(tmp_path / "bin")},
+    )
+    assert asked.returncode == 2 and asked.stdout.count("\n") == 1 and not (tmp_path / "none").exists()
