@@ -153,12 +153,12 @@ def timeline(steps: Mapping[str, Sequence[float]], prompt: int) -> None:
             ax.plot([ends[i]] * 2, [row - 0.3, row + 0.22], color="#222222", linewidth=1.4)
             ax.text(ends[i], row - 0.33, f"token {i + 1}", ha="center", va="bottom", fontsize=9)
         middle = {"ha": "center", "va": "top", "fontsize": 9.5}
-        ax.text(times[0] / 2, row + 0.28, "prefill" if cached else "reads the prompt", color="#8A5A00", **middle)
         if cached:
+            ax.text(times[0] / 2, row + 0.28, "prefill", color="#8A5A00", **middle)
             ax.text((ends[0] + ends[-1]) / 2, row + 0.28, "decode: one token a call", color=COLOURS["blue"], **middle)
         else:
-            words = f"reads everything again each time; token {len(times)} after {ends[-1]:,.0f} ms"
-            ax.text(1.05 * ends[0], row + 0.28, words, color="#8A5A00", va="top", fontsize=9.5)
+            words = f"reads the whole text for each token; token {len(times)} after {ends[-1]:,.0f} ms"
+            ax.text(0.005 * until, row + 0.28, words, color="#8A5A00", va="top", fontsize=9.5)
         said.append(f"{name}: token 1 after {ends[0]:.1f} ms, token {len(times)} after {ends[-1]:.0f} ms")
     ax.set_yticks(range(len(steps)), list(steps))
     ax.set(
