@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ import torch
 
 from grader.authoring.build import checked_cells, solution_notebook
 from grader.authoring.execute import run
+from grader.course import references
 from grader.course.course import open_course
 from grader.data import smollm2
 from tests import llama
@@ -31,7 +31,7 @@ def lesson() -> dict:
         if (
             cell["cell_type"] == "code"
             and about.get("role") in ("given", "exercise", "demo")
-            and "figures.lesson" not in "".join(cell["source"])
+            and not "".join(cell["source"]).startswith("if passed(")
         ):
             exec("".join(cell["source"]), made)
     return made
@@ -77,7 +77,6 @@ def test_a_stack_of_the_lesson_s_blocks_gives_the_logits_of_another_computation(
     held, ids = weights(SMALL), [3, 0, 7, 7, 10, 1, 2, 5]
     expected = elsewhere(held, ids, SMALL)
     np.testing.assert_allclose(logits(lesson, held, ids, SMALL), expected, atol=1e-3)
-    np.testing.assert_allclose(lesson["another_way"](held, ids, SMALL).numpy(), expected, atol=1e-9)
 
 
 def test_the_real_model_gives_them_too(lesson):
@@ -87,13 +86,6 @@ def test_the_real_model_gives_them_too(lesson):
     np.testing.assert_allclose(
         logits(lesson, model.weights, ids, model.config), elsewhere(model.weights, ids, model.config), atol=1e-3
     )
-
-
-@pytest.mark.parametrize("asked", [{}, {"scale": 0.3}, {"enable_gqa": True}])
-def test_the_formula_answers_as_torch_s_operator(lesson, asked):
-    q, k, v = torch.randn(2, 6, 5, 4), *torch.randn(2, 2, 2 if asked.get("enable_gqa") else 6, 5, 4)
-    expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, **asked)
-    torch.testing.assert_close(lesson["by_formula"](q, k, v, is_causal=True, **asked), expected)
 
 
 def cell(begins: str) -> str:
@@ -108,27 +100,59 @@ def blocks() -> list[str]:
     return lesson_16.RIGHT["LlamaBlock"] + [each + "\n" + cell("class LlamaBlock(") for each in attentions]
 
 
-@pytest.mark.parametrize(
-    "block, norm",
-    list(zip(blocks(), itertools.cycle(lesson_16.RIGHT["rms_norm"]), strict=False)),
-    ids=map(str, itertools.count()),
-)
-def test_however_they_are_written_a_block_runs_on_the_formula_and_the_learner_s_norm(lesson, block, norm):
+WHOLE = [each for each in blocks() if "nn.Module(), nn.Module()" not in each]
+
+
+@pytest.mark.parametrize("block", WHOLE, ids=map(str, itertools.count()))
+def test_however_it_is_written_a_block_gives_the_same_logits_on_a_cache(lesson, block):
+    """The prompt in one call, then token by token, with the stand-ins for lesson 16's answers. Its parts have to be modules that run."""
     held, tokens = weights(SMALL), [3, 0, 7, 7, 10, 1, 2, 5]
-    made = {
-        **lesson,
-        "passed": lambda _: True,
-        "prompt": "",
-        "smol": SimpleNamespace(encode=lambda _: tokens, token=str),
-    }
-    exec("\n".join((block, norm, cell("class Llama("))), made)
-    made["model"] = made["Llama"](SMALL, held)
-    made["likely"] = [(str(elsewhere(held, tokens, SMALL)[-1].argmax()), 1.0)]
-    for each in checked_cells(open_course(), NAME)[0]:
-        if each.text.startswith("if passed(LlamaBlock) and passed(rms_norm)"):
-            exec(each.text, made)
-    assert made["replaced"][-1] == "rms_norm", "the last norm of all, at least"
-    np.testing.assert_allclose(made["after"].numpy(), elsewhere(held, tokens, SMALL), atol=1e-3)
+    made = dict(lesson)
+    exec("\n".join((block, cell("class Llama("))), made)
+    model = made["Llama"](SMALL, held)
+    caches, rows = [made["KVCache"](1, SMALL.kv_heads, 8, 4) for _ in model.blocks], []
+    with torch.no_grad():
+        for new in (tokens[:5], tokens[5:6], tokens[6:7], tokens[7:]):
+            x = model.token(torch.tensor([new]))
+            for each, cache in zip(model.blocks, caches, strict=True):
+                x = made["step"](each, x, cache, SMALL)
+            rows.append((model.norm(x) @ model.token.weight.T)[0])
+    np.testing.assert_allclose(torch.cat(rows).numpy(), elsewhere(held, tokens, SMALL), atol=1e-3)
+
+
+def a_notebook_of_lesson_16(folder, **answers: str) -> str:
+    """A learner's notebook with these answers."""
+    cells = [
+        {"metadata": {"grader": {"role": "exercise", "exercise": name}}, "source": text.splitlines(keepends=True)}
+        for name, text in answers.items()
+    ]
+    (folder / "16_decoding.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    return str(folder / "16_decoding.ipynb")
+
+
+CACHE = references.solution_text(open_course(), "KVCache")
+
+
+@pytest.mark.parametrize(
+    "answer, said",
+    [
+        (CACHE, "yours, from lesson 16"),
+        (CACHE.replace("self.length = end", "pass"), "a stand-in"),
+        ("class KVCache:\n    def __init__(self, *sizes): ...", "a stand-in"),
+        ("class KVCache(", "a stand-in"),
+        ("", "a stand-in"),
+    ],
+    ids=["right", "wrong", "not started", "no Python", "empty"],
+)
+def test_the_learner_s_cache_comes_from_lesson_16_where_it_is_right(lesson, answer, said, tmp_path, capsys):
+    notebook = a_notebook_of_lesson_16(tmp_path, KVCache=answer)
+    found = lesson["of_lesson_16"]("KVCache", lesson["GivenCache"], lesson["filled"], notebook)
+    assert capsys.readouterr().out == f"KVCache: {said}\n"
+    assert (found is lesson["GivenCache"]) == (said == "a stand-in")
+    for name in (tmp_path / "none.ipynb", a_notebook_of_lesson_16(tmp_path)):
+        assert (
+            lesson["of_lesson_16"]("KVCache", lesson["GivenCache"], lesson["filled"], str(name)) is lesson["GivenCache"]
+        )
 
 
 def published_permutation(weight: torch.Tensor, heads: int) -> torch.Tensor:
@@ -216,9 +240,6 @@ def test_the_stored_run_says_paris():
     assert any("␣Paris 0.77" in text for text in texts) and any(
         "The capital of France is Paris." in text for text in texts
     )
-    assert any(
-        "{'scaled_dot_product_attention': 30, 'rms_norm': 61} calls replaced\nnext token ' Paris'" in text
-        for text in texts
-    )
+    assert any("without a cache" in text and "tokens a second, with a cache" in text for text in texts)
     learner = open_course().notebook_path(NAME).read_text(encoding="utf-8")
     assert "|  Paris | 0.77" in learner, "the learner's notebook shows the stored run as a table"

@@ -1,4 +1,4 @@
-"""Figures of lesson 16: repeated work, what caches take, a roofline, chunks, shared heads, windows, the time of one more token."""
+"""Figures of lesson 16: repeated work, what caches take, chunks, shared heads, prefill and decode in time, windows, a roofline."""
 
 from __future__ import annotations
 
@@ -31,27 +31,17 @@ def passes(t: int = 8) -> None:
 
 
 def sizes(kib_a_token: Mapping[str, float]) -> None:
-    """Bars of what one token takes in the cache of each model, on a logarithmic axis."""
+    """Bars of what one token takes in the cache of each model."""
     names, heights = list(kib_a_token), list(kib_a_token.values())
-    fig, (ax,) = panels(1, width=8.2, height=3.3)
-    drawn = ax.barh(
-        range(len(names)),
-        heights,
-        color=[COLOURS["vermillion" if "latent" in name else "blue"] for name in names],
-        height=0.6,
-    )
+    fig, (ax,) = panels(1, width=8.2, height=2.6)
+    drawn = ax.barh(range(len(names)), heights, color=COLOURS["blue"], height=0.6)
     ax.bar_label(drawn, [f"{height:,.1f} KiB" for height in heights], padding=4, fontsize=9.5)
     ax.set_yticks(range(len(names)), names)
     ax.invert_yaxis()
-    ax.set(xscale="log", xlim=(min(heights) / 1.6, 4 * max(heights)), xlabel="KiB per token, in 16 bits")
+    ax.set(xlim=(0, 1.18 * max(heights)), xlabel="KiB per token, in 16 bits")
     ax.grid(False, axis="y")
-    ax.set_title("A token's keys and values, by model")
-    show(
-        fig,
-        alt="Horizontal bars, logarithmic: "
-        + ", ".join(f"{n} {h:,.1f} KiB per token" for n, h in kib_a_token.items())
-        + ".",
-    )
+    ax.set_title("A token's keys and values take less where heads share them")
+    show(fig, alt="Horizontal bars: " + ", ".join(f"{n} {h:,.1f} KiB per token" for n, h in kib_a_token.items()) + ".")
 
 
 def strips(chunks: Sequence[int]) -> None:
@@ -76,7 +66,7 @@ def strips(chunks: Sequence[int]) -> None:
 
 
 def sharing(heads: int = 6) -> None:
-    """Which key-value head each query head reads: one each, groups, one for all."""
+    """Which KV head each query head reads: one each, groups, one for all."""
     counts = (heads, heads // 2, 1)
     names = ("multi-head: one each", "grouped: pairs share", "multi-query: one for all")
     fig, axes = panels(3, width=9.6, height=2.7)
@@ -94,12 +84,12 @@ def sharing(heads: int = 6) -> None:
             ax.plot(x, 0, "s", color=COLOURS[KINDS[g % len(KINDS)]], markersize=16)
             ax.text(x, 0, g, ha="center", va="center", color="white", fontsize=9)
         ax.text((heads - 1) / 2, 1.5, "query heads", ha="center", color="#555555", fontsize=9)
-        ax.text((heads - 1) / 2, -0.55, "key-value heads, in the cache", ha="center", color="#555555", fontsize=9)
+        ax.text((heads - 1) / 2, -0.55, "KV heads, in the cache", ha="center", color="#555555", fontsize=9)
         ax.set_title(title)
     show(
         fig,
-        alt=f"{heads} query heads above, key-value heads below, lines between them. Left: each query head has its own. Middle: "
-        f"heads 0 and 1 share key-value head 0, heads 2 and 3 share 1, and so on. Right: all share one.",
+        alt=f"{heads} query heads above, KV heads below, lines between them. Left: each query head has its own. Middle: "
+        f"heads 0 and 1 share KV head 0, heads 2 and 3 share 1, and so on. Right: all share one.",
     )
 
 
@@ -138,6 +128,48 @@ def one_more(times: Mapping[int, Mapping[str, float]]) -> None:
     show(
         fig,
         alt=f"Time of one more token against the number of tokens before it, {lengths[0]} to {lengths[-1]}: {'; '.join(said)}.",
+    )
+
+
+def timeline(steps: Mapping[str, Sequence[float]], prompt: int) -> None:
+    """The beginning of an answer on a line of time, a box for each call of the model; the last way's calls are all there.
+
+    steps: by way, first without a cache, then with one, the milliseconds of its calls, in order.
+    """
+    from matplotlib.patches import Rectangle
+
+    fig, (ax,) = panels(1, width=8.6, height=3.3)
+    said, until = [], 1.32 * sum(list(steps.values())[-1])
+    for row, (name, times) in enumerate(steps.items()):
+        cached, ends = row == len(steps) - 1, np.cumsum(times)
+        for i, (ms, end) in enumerate(zip(times, ends, strict=True)):
+            if end - ms < until:
+                paint = COLOURS["blue" if cached and i else "orange"]
+                ax.add_patch(
+                    Rectangle((end - ms, row - 0.22), ms, 0.44, facecolor=paint, edgecolor="white", linewidth=1)
+                )
+        seen = int(np.sum(ends < 0.97 * until))
+        for i in (0, seen - 1) if cached else range(seen):
+            ax.plot([ends[i]] * 2, [row - 0.3, row + 0.22], color="#222222", linewidth=1.4)
+            ax.text(ends[i], row - 0.33, f"token {i + 1}", ha="center", va="bottom", fontsize=9)
+        middle = {"ha": "center", "va": "top", "fontsize": 9.5}
+        if cached:
+            ax.text(times[0] / 2, row + 0.28, "prefill", color="#8A5A00", **middle)
+            ax.text((ends[0] + ends[-1]) / 2, row + 0.28, "decode: one token a call", color=COLOURS["blue"], **middle)
+        else:
+            words = f"reads the whole text for each token; token {len(times)} after {ends[-1]:,.0f} ms"
+            ax.text(0.005 * until, row + 0.28, words, color="#8A5A00", va="top", fontsize=9.5)
+        said.append(f"{name}: token 1 after {ends[0]:.1f} ms, token {len(times)} after {ends[-1]:.0f} ms")
+    ax.set_yticks(range(len(steps)), list(steps))
+    ax.set(
+        xlim=(0, until), ylim=(len(steps) - 0.42, -0.62), xlabel=f"milliseconds after the prompt of {prompt:,} tokens"
+    )
+    ax.grid(False, axis="y")
+    ax.set_title("With a cache the prompt is read once")
+    show(
+        fig,
+        alt=f"Two rows of boxes on an axis of time, a box for each call of the model. {'; '.join(said)}. With the cache one long box, "
+        "prefill, is followed by many narrow ones, decode; without it every box is as long as the first.",
     )
 
 

@@ -3,13 +3,13 @@
 #
 # **Why does a model keep its keys and values while it writes, and what does that cost?**
 #
-# **Before this lesson:** lesson 06 (the causal mask, also for fewer queries than keys), lesson 07 (heads), lesson 10 (the model
-# that writes), and what a view of a tensor is (lesson 05).
+# **Before this lesson:** lesson 05 (views), lesson 06 (the causal mask), lesson 07 (heads), lesson 10 (the model that
+# writes).
 #
-# Lesson 10's model writes one character at a time, and for each character it reads the whole text again. The programs
-# that you chat with avoid this: they keep what they have already computed. In this lesson you build that memory, find
-# out what it saves and what it costs, and make it smaller in two ways: heads share it, or it forgets. With it your
-# model from lesson 10 writes the same text as before, but faster.
+# In a chat, the first word of an answer makes us wait a moment, and the others follow quickly. Lesson 10's model would not
+# do that: it reads the whole text again for every character. Chat programs keep what they have already computed. In this
+# lesson you build that memory, find out what it saves and costs, and make it smaller. With it your own model from lesson
+# 10 writes the same text as before, only faster.
 
 # %% role="given"
 import math
@@ -22,25 +22,24 @@ from torch.nn import functional as F
 
 from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
-# %% role="demo"
+# %% role="demo" tags=["hide-input"]
 torch.set_num_threads(1)  # one thread gives quieter times
 figures.machine.draw(lit=("key", "value"), title="What a new token needs from every earlier one")
 
 # %% [markdown]
-# The new token brings a query of its own. From every earlier token it needs the key, to compare, and the value, to
-# blend. It needs no earlier query: those have done their work.
+# The new token brings a query of its own. From every earlier token it needs the key and the value, but no query: those
+# have done their work.
 #
 # ## The same work, again and again
 #
-# To write, lesson 10's `generate` feeds the whole text to the model, takes the last position's logits, appends a token
-# and starts over. All other positions are computed for nothing, because the pass before had already computed them. How
-# much work is that?
+# A model that writes by reading its own output is called **autoregressive**. Lesson 10's `generate` feeds the whole text to
+# the model, takes the last position's logits, appends a token and starts over. How much work is that?
 
 # %% [markdown]
 # @predict
 #
-# A model starts with a text of one token and writes 100 more. Before each of them it reads the whole text so far. How
-# many tokens go through the model altogether? And how many would it be if each token had to go through only once?
+# A model starts with one token and writes 100 more. Before each of them it reads the whole text so far. How many tokens
+# go through the model altogether? And how many if each had to go through only once?
 #
 # @answer
 #
@@ -48,16 +47,14 @@ figures.machine.draw(lit=("key", "value"), title="What a new token needs from ev
 #
 # @wrong
 #
-# If you said 100 · 100 = 10,000, you gave every pass the full length; on average a pass is only half as long. If you
-# said 100 for both, you counted the tokens that are written and not those that are read.
+# 100 · 100 = 10,000 gives every pass the full length; on average a pass is half as long.
 
-# %% role="demo"
+# %% role="demo" tags=["hide-input"]
 figures.decoding.passes()
 
 # %% [markdown]
-# Each row is a step. The dark squares are computed in that step; the pale ones are already in memory. Attention saves
-# even more: in step t a head compares one query with t keys, instead of t queries. But may we keep what was computed?
-# Only if no later token changes it.
+# Each row is a step; dark squares are computed in it, pale ones are kept. But may we keep what was computed? Only if no
+# later token changes it.
 #
 # ## Why a row never changes
 #
@@ -73,35 +70,27 @@ for t in (1, 2, 3):
 
 # %% [markdown]
 # Rows 0 and 1 stay as they are, digit for digit: token 1 sees tokens 0 and 1, and token 2 arrives too late to affect
-# it. The same holds in the next layer, since its inputs are these rows, and so on through all layers. Because of the
-# causal mask **the past is final**, and so it can be kept.
+# it. The next layer reads only these rows, so the same holds there, and in all layers. Because of the causal mask **the
+# past is final**, and so it can be kept.
 #
-# Here is token 2 by hand. Its query is (1, 1). The kept keys are (1, 1) and (1, 0), its own key is (0, 1), so the
-# scores are 2, 1 and 1, each divided by √2. Softmax turns them into 0.5035, 0.2483 and 0.2483. The kept values are
-# (10, 0) and (0, 10), its own value is (5, 5), and the blend is 0.5035 · 10 + 0.2483 · 5 = 6.28 and 0.2483 · 10 +
-# 0.2483 · 5 = 3.72. That took one row of three scores instead of a whole table.
+# Here is token 2 by hand. Its query (1, 1) meets the kept keys (1, 1) and (1, 0) and its own, (0, 1). The scores are 2, 1
+# and 1, divided by √2, and the weights 0.5035, 0.2483 and 0.2483. With the values (10, 0), (0, 10) and (5, 5) the blend is
+# (6.28, 3.72), the last row above. That took one row of scores instead of a matrix, and no mask: nothing that is kept
+# comes after the new token.
 #
-# The keys and values that we keep are called the **key-value cache**. Each step adds one key and one value to it, and
-# throws its query away.
+# The keys and values that we keep are called the **KV cache** (key-value cache).
 #
 # ## What it costs
 #
-# A cache takes memory: two vectors for each token, in each key-value head, in each layer, for each text that is being
-# written. For now, a *key-value head* is what lesson 07 calls a head; later, several query heads will share one.
+# A cache takes memory: one key and one value for each token, in each head, in each layer, for each text. Only heads with
+# keys and values of their own count, the **KV heads**. So far every head is one; below, several query heads share one.
 
 # %% [markdown]
 # @exercise cache_bytes
 #
 # `num_layers`, `num_kv_heads`, `d_head`, `t`, `batch`, `bytes_per_number` integers → an int
 #
-# ```text
-# for each layer, each text of the batch, each of its t tokens and each key-value head:
-#     one key of d_head numbers
-#     one value of d_head numbers
-# each number takes bytes_per_number bytes (2 in float16 and bfloat16)
-# ```
-#
-# A whole number of bytes, no float.
+# The bytes of the keys and values of t tokens, in all layers, for each text of the batch. A whole number, no float.
 
 # %% role="exercise" exercise="cache_bytes"
 def cache_bytes(
@@ -119,27 +108,20 @@ def cache_bytes(
 check(cache_bytes)
 
 # %% [markdown]
-# Here are the sizes of six models, as published:
+# Here are the sizes of four models, from their papers and released configurations:
 #
-# | model | layers | query heads | key-value heads | d_head | source |
-# |---|---|---|---|---|---|
-# | GPT-2 (124 million) | 12 | 12 | 12 | 64 | Radford et al. 2019, Table 2, and the released `hparams.json` |
-# | Llama 2 7B | 32 | 32 | 32 | 128 | Touvron et al. 2023, and the released `params.json` |
-# | Llama 2 70B | 80 | 64 | 8 | 128 | as above; Table 1 marks it as sharing heads |
-# | Llama 3 8B | 32 | 32 | 8 | 128 | Grattafiori et al. 2024, Table 3 |
-# | SmolLM2-135M | 30 | 9 | 3 | 64 | the model's own configuration; lesson 17 loads it |
-# | DeepSeek-V2 | 60 | 128 | a *latent* | 576 together | DeepSeek-AI 2024, sections 2.1 and 3.1.2 |
-#
-# For each token and layer, DeepSeek-V2 keeps a vector of 512 numbers, the *latent*, from which the keys and values of
-# all heads are computed when they are needed, and one key of 64 numbers, which carries the position and is shared by
-# all heads. This is *multi-head latent attention*. Your function counts a key and a value, so we enter these 576
-# numbers as one head of 288.
+# | model | layers | query heads | KV heads | d_head |
+# |---|---|---|---|---|
+# | Llama 2 7B (Touvron et al. 2023) | 32 | 32 | 32 | 128 |
+# | Llama 2 70B (the same) | 80 | 64 | 8 | 128 |
+# | Llama 3 8B (Grattafiori et al. 2024, Table 3) | 32 | 32 | 8 | 128 |
+# | SmolLM2-135M (lesson 17 loads it) | 30 | 9 | 3 | 64 |
 
 # %% [markdown]
 # @predict
 #
-# Llama 2 7B has 6.7 billion parameters, which take 13.5 GB in 16 bits. Several texts of 4,096 tokens each are being
-# written at once. How many texts does it take until their caches need more memory than the whole model?
+# Llama 2 7B has 6.7 billion parameters, 13.5 GB in 16 bits. Several texts of 4,096 tokens are being written at once. How
+# many does it take until their caches need more memory than the model?
 #
 # - **A** 7
 # - **B** 700
@@ -147,78 +129,39 @@ check(cache_bytes)
 #
 # @answer
 #
-# **A**. A token takes 2 · 32 · 32 · 128 numbers of 2 bytes, which is half a MiB, and 4,096 of them take 2 GiB = 2.15
-# GB. Seven texts take 15.0 GB.
+# **A**. A token takes 2 · 32 · 32 · 128 numbers of 2 bytes, half a MiB, and a text 2.15 GB. Seven take 15.0 GB.
 #
 # @wrong
 #
-# If you said B, you may have left out a factor: the layers and the heads contribute 32 each. If you said C:
-# the parameters are stored once, but every text brings its own cache.
+# **B** may leave out the layers or the heads, a factor of 32. **C** forgets that every text brings a cache.
 
-# %% role="payoff" exercise="cache_bytes"
+# %% role="payoff" exercise="cache_bytes" tags=["hide-input"]
 if passed(cache_bytes):
-    models = {"GPT-2": (12, 12, 64), "Llama 2 7B": (32, 32, 128), "Llama 2 70B": (80, 8, 128), "Llama 3 8B": (32, 8, 128),
-              "SmolLM2-135M": (30, 3, 64), "DeepSeek-V2 (latent)": (60, 1, 288)}
+    models = {"Llama 2 7B": (32, 32, 128), "Llama 2 70B": (80, 8, 128), "Llama 3 8B": (32, 8, 128),
+              "SmolLM2-135M": (30, 3, 64)}
     figures.decoding.sizes({name: cache_bytes(*sizes, 1) / 2**10 for name, sizes in models.items()})
     assert cache_bytes(32, 32, 128, 4096, 7) > 13.5e9 > cache_bytes(32, 32, 128, 4096, 6)
 
 # %% [markdown]
-# Llama 3 8B is about as large as Llama 2 7B, but its tokens cost a quarter as much, because it has a quarter of the
-# key-value heads. Llama 2 70B is ten times as large as Llama 2 7B, and still its tokens cost less. So for a cache, the
-# number of key-value heads matters more than the size of the model. It matters for the speed, too.
+# Llama 2 70B is ten times as large as Llama 2 7B, and still its tokens cost less: it has a quarter of the KV heads.
 #
 # ## What one token waits for
 #
-# A cache saves almost all of the arithmetic, and yet writing stays slow. To see why, count operations and bytes as in
-# lesson 11, for one token of Llama 2 7B in 16 bits. Each of its 6.7 billion parameters is multiplied by one number,
-# and the product is added to a sum: 2 operations. For that, its 2 bytes have to come from the GPU's main memory. A
-# number in the cache is also read once and used in one multiplication and one addition: a key's with the query, a
-# value's with its weight. So **one token takes about one operation for each byte that it reads**, however large the
-# model is: for one text, in 16 bits, where every query head has keys and values of its own.
+# A cache saves almost all of the arithmetic, and yet writing stays slow. To see why, count as in lesson 11, for one token of
+# Llama 2 7B, one text, in 16 bits. Each parameter is multiplied by one number and added to a sum: 2 operations, for which
+# its 2 bytes have to come from the GPU's main memory. A number in the cache is also read once, for 2 operations. So here
+# the **arithmetic intensity**, the operations for each byte moved, is about 1.
 #
 # An A100 can do 153 operations in the time in which it moves one byte (lesson 11). The token after 4,096 others reads
-# 13.5 GB of parameters and 2.15 GB of cache. At 2,039 GB a second that takes 7.7 ms, while its arithmetic would take
-# 0.05 ms. For the rest of the time the arithmetic units wait, so faster arithmetic would not help. What helps is to
-# read fewer bytes, or to use each byte more often.
-#
-# A *batch* does the latter. If 30 texts are written at the same time, a step reads the parameters once and uses them
-# 30 times. But each cache serves its own text alone. The next cell counts four cases: one text; 30 texts, whose caches
-# just fit beside the parameters into 80 GB; 120 texts, which fit with a quarter of the key-value heads; and, for
-# comparison, the reading of a prompt.
-
-# %% role="payoff" exercise="cache_bytes" tags=["nbval-check-output"]
-if passed(cache_bytes):
-    weights = 2 * 6.74e9  # 2 bytes for each parameter, and 2 operations for each token
-    cache, quarter = cache_bytes(32, 32, 128, 4096), cache_bytes(32, 8, 128, 4096)  # also 2 operations for 2 bytes
-    steps = {  # operations and bytes
-        "one text": (weights + cache, weights + cache),
-        "30 texts": (30 * (weights + cache), weights + 30 * cache),
-        "120 texts, 8 key-value heads": (120 * (weights + cache), weights + 120 * quarter),
-        "a prompt of 4,096 tokens": (4096 * weights + 32 * 2 * 4096**2 * 4096, weights + cache)}  # lesson 11: 2 T² d_model
-    for name, (operations, moved) in steps.items():
-        ms = 1000 * max(operations / 312e12, moved / 2039e9)  # the slower of the two
-        print(f"{name:28} {moved / 1e9:5.1f} GB  {operations / moved:7.1f} operations a byte  {ms:6.1f} ms at least")
-    figures.decoding.roof(312e12, 2039e9, steps)
-    assert (weights + cache) / cache < 7.3 and weights + 30 * cache < 80e9 < weights + 31 * cache
-
-# %% [markdown]
-# Thirty texts take five times as long as one, not thirty times. But the gain ends there. However many texts there
-# are, a step never does more than 15.6 / 2.15 = 7.3 operations a byte, because the bytes of the caches grow with the
-# batch as fast as the operations do. And no 31st text fits. With a quarter of the key-value heads, 120 texts fit and a
-# step takes the same time, so the GPU writes four times as many tokens: this is what a smaller cache is for. A prompt
-# is another matter: all its tokens use each parameter that is read, so it waits for arithmetic. (The cell leaves out
-# softmax and everything between the layers, and real programs stay below the roof.)
-#
-# A server that reserves, for each text, the memory that the longest possible text would need wastes most of it: Kwon et
-# al. (2023, section 1) found that only 20 to 38 % held tokens. Their **paged** cache (section 4) cuts the memory into
-# blocks of, for example, 16 tokens and gives a text a new block only when its last one is full.
+# 13.5 GB of parameters and 2.15 GB of cache. At 2,039 GB a second that takes 7.7 ms, and its arithmetic 0.05 ms. What
+# helps is to read fewer bytes (8-bit numbers, shared heads), or to use each more often: texts that are written at once
+# share the parameters (a further part counts that).
 #
 # ## Allocating the memory once
 #
-# The texts in your cache all have the same length, so it needs no blocks. The obvious way to append to it is
-# `keys = torch.cat([keys, k], dim=2)`. That works, but every call copies everything so far into a new tensor. If we
-# know how long the text may become, we can instead allocate the memory once, write each token into its place, and
-# return a *view* of the part that is filled. A slice is a view and copies nothing (lesson 05).
+# The obvious way to append is `keys = torch.cat([keys, k], dim=2)`. It works, but every call copies everything so far. We can
+# instead allocate memory for the longest text once, write each token into its place, and return a *view* of the part that
+# is filled. A slice is a view and copies nothing (lesson 05).
 
 # %% [markdown]
 # @exercise KVCache
@@ -226,16 +169,10 @@ if passed(cache_bytes):
 # `KVCache(batch, num_kv_heads, max_len, d_head, dtype=torch.float32, device=None)`. `append(k, v)`, both (batch, num_kv_heads,
 # T_new, d_head) → (keys, values), both (batch, num_kv_heads, length, d_head)
 #
-# ```text
-# when it is made:  allocate memory for max_len tokens, of this dtype, on this device
-# append(k, v):     if the total would exceed max_len: raise ValueError and change nothing
-#                   write k and v after what is already there
-#                   return all keys and all values so far, oldest first, as views of the memory
-# len(cache):       how many tokens are in it
-# ```
-#
-# One call of `append` brings a *chunk* of any number of tokens: a whole prompt (reading it in is called **prefill**)
-# or a single token. What is stored shares no memory with k and v. Gradients are not needed.
+# - Memory for `max_len` tokens is allocated when the cache is made, of this dtype, on this device.
+# - `append` takes a *chunk* of any number of tokens, and returns all keys and values so far, oldest first, as views of that
+#   memory. What is stored shares no memory with k and v.
+# - More than `max_len` tokens raise `ValueError` and change nothing. `len(cache)` is the number of tokens.
 
 # %% role="exercise" exercise="KVCache"
 class KVCache:
@@ -287,8 +224,9 @@ class KVCache:
 check(KVCache)
 
 # %% [markdown]
-# Does the cache give the right attention, however the text is cut into chunks? The queries of a chunk are the *last*
-# positions of the text so far, so their mask is lesson 06's for fewer queries than keys.
+# Reading the prompt, in one chunk, is called **prefill**; writing, one token at a time, is called **decode**. The queries
+# of a chunk are the *last* positions of the text so far, so their mask is lesson 06's for fewer queries than keys. A
+# single query needs none.
 
 # %% role="given"
 def causal(t_q, t_k):
@@ -299,8 +237,8 @@ def causal(t_q, t_k):
 def attend(q, k, v, mask=causal):
     """Attention on torch's operator. mask: makes a boolean mask of the numbers of queries and keys."""
     t_q, t_k = q.shape[-2], k.shape[-2]
-    if mask is causal and t_q == t_k:
-        return F.scaled_dot_product_attention(q, k, v, is_causal=True)  # the operator's own, faster than a table
+    if mask is causal and t_q in (1, t_k):  # no mask matrix needed: one query sees all, a whole text has is_causal
+        return F.scaled_dot_product_attention(q, k, v, is_causal=t_q == t_k)
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask(t_q, t_k))
 
 # %% [markdown]
@@ -314,13 +252,12 @@ def attend(q, k, v, mask=causal):
 #
 # @answer
 #
-# **B**. The new tokens are at positions 5, 6 and 7. Each sees all tokens before it and itself.
+# **B**. The new tokens are at positions 5, 6 and 7. Each sees itself and all before it.
 #
 # @wrong
 #
-# **A** leaves out the mask, so the first of the three reads the two that come after it. No error is raised. **C** puts
-# the mask's corner at the top left, as `is_causal=True` does: the new queries see only the first keys of the text, and
-# not even their own.
+# **A** leaves out the mask, so the first of the three reads the two after it. **C** puts the mask's corner at the top
+# left, as `is_causal=True` does: the new queries do not even see their own keys.
 
 # %% role="payoff" exercise="KVCache"
 if passed(KVCache):
@@ -336,42 +273,30 @@ if passed(KVCache):
     figures.decoding.strips((7, 1, 9, 7))
 
 # %% [markdown]
-# All four ways give the same numbers, up to rounding. That is what a cache promises, and it is also the best test of
-# one: **filled in chunks of any size, it gives what one full run gives.**
+# All four ways agree, up to rounding. This is the best test of a cache: **filled in chunks of any size, it gives what one
+# full run gives.**
 #
 # ## Fewer heads to keep
 #
-# Keys and values have to stay, because all later tokens read them. To keep fewer of them, several query heads can read
-# *one* key-value head. If all query heads share one, this is **multi-query attention** (Shazeer 2019). If each group of
-# neighboring query heads shares one, it is **grouped-query attention** (Ainslie et al. 2023). With H query heads and
-# H_kv key-value heads, query head h reads key-value head h // (H / H_kv).
+# Keys and values have to stay, because all later tokens read them; queries don't. So to keep less, several query heads can
+# read *one* KV head. If all share one, this is **multi-query attention** (Shazeer 2019). If each group of neighboring
+# query heads shares one, it is **grouped-query attention** (Ainslie et al. 2023): nearly as good as with all KV heads,
+# where a single one loses more (section 3).
 
-# %% role="demo"
+# %% role="demo" tags=["hide-input"]
 figures.decoding.sharing()
-
-# %% [markdown]
-# Why groups, and not one for all? Ainslie et al. (2023, section 3) tried both on T5. One key-value head for all loses
-# quality; eight come close to the full number, at nearly the speed of one.
 
 # %% [markdown]
 # @exercise grouped_query_attention
 #
 # `q` (B, H, T_q, d), `k` and `v` (B, H_kv, T_k, d) → output (B, H, T_q, d)
 #
-# ```text
-# for each query head h:
-#     g         h // (H / H_kv), the key-value head that it reads
-#     scores    q[:, h] @ k[:, g]ᵀ / √d
-#     causal:   hide the keys after position i + (T_k − T_q), for query i
-#     output    softmax(scores) @ v[:, g]
-# ```
-#
-# H not divisible by H_kv raises `ValueError`. `causal` is True by default; without it T_q and T_k may be any numbers. From scratch:
-# no `F.scaled_dot_product_attention`. Stable for scores of ±10,000.
+# Query head h reads KV head h // (H / H_kv); if H_kv does not divide H, `ValueError`. With `causal` the queries are the
+# last of the T_k positions. From scratch: no `F.scaled_dot_product_attention`. Stable for scores of ±10,000.
 
 # %% role="exercise" exercise="grouped_query_attention"
 def grouped_query_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = True) -> Tensor:
-    """Attention in which each key-value head serves a group of neighboring query heads.
+    """Attention in which each KV head serves a group of neighboring query heads.
 
     q: (B, H, T_q, d). k, v: (B, H_kv, T_k, d). Causal as in lesson 06: the last query sees every key.
     Returns: (B, H, T_q, d). Raises: ValueError where H_kv does not divide H.
@@ -381,7 +306,7 @@ def grouped_query_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = True
     heads, kv_heads = q.shape[1], k.shape[1]
     t_q, t_k = q.shape[2], k.shape[2]
     if heads % kv_heads:
-        raise ValueError(f"{kv_heads} key-value heads do not divide {heads} query heads")
+        raise ValueError(f"{kv_heads} KV heads do not divide {heads} query heads")
     if causal and t_k < t_q:
         raise ValueError(f"{t_q} queries cannot be the last of {t_k} positions; causal attention needs T_k ≥ T_q")
     group = heads // kv_heads
@@ -399,21 +324,20 @@ def grouped_query_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = True
 check(grouped_query_attention)
 
 # %% [markdown]
-# The shortest solution repeats each key-value head in memory, once for every query head of its group. That is right,
-# but it copies the cache at every step. The helper below, which our model will use, copies nothing. It treats the
-# queries of a group as further rows against the same keys: (B, H, T_q, d) is read as (B, H_kv, group · T_q, d).
+# The shortest solution repeats each KV head in memory. That is right, but it copies the cache at every step. The folded
+# helper, which our model will use, reads the queries of a group as further rows against the same keys. It has to agree
+# with your function, here with the heads of Llama 3 8B.
 
-# %% role="given"
+# %% role="given" tags=["hide-input"]
 def attend_grouped(q, k, v, mask=causal):
-    """attend, where each key-value head serves a group of query heads; no key and no value is copied."""
+    """attend, where each KV head serves a group of query heads; no key and no value is copied."""
     t_q, group = q.shape[2], q.shape[1] // k.shape[1]
     if group == 1:
         return attend(q, k, v, mask)
     rows = q.reshape(q.shape[0], k.shape[1], group * t_q, q.shape[3])
+    if mask is causal and t_q == 1:
+        return F.scaled_dot_product_attention(rows, k, v).reshape(q.shape)
     return attend(rows, k, v, lambda _, t_k: mask(t_q, t_k).repeat(group, 1)).reshape(q.shape)
-
-# %% [markdown]
-# The helper has to agree with your function, here with the heads of Llama 3 8B:
 
 # %% role="payoff" exercise="grouped_query_attention"
 if passed(grouped_query_attention):
@@ -425,25 +349,222 @@ if passed(grouped_query_attention):
     assert gap < 1e-5
 
 # %% [markdown]
-# The output keeps the shape of q, because all 32 query heads still ask. Only what has to be
-# stored is less: 8 keys and values for each token instead of 32.
+# All 32 query heads still ask; only what is stored is less. Each byte of the cache is now used by four query heads, so the
+# intensity of this part rises from 1 to 4. Which heads share is a convention: ONNX once *tiled* the KV heads, 0, 1, 0, 1,
+# where PyTorch repeats each in its place, 0, 0, 1, 1 (onnx/onnx#7274).
 #
-# **In published code.** Which query heads share a key-value head is a convention, and it has to be the one that the
-# model was trained with. The definition of ONNX's attention *tiled* the heads, 0, 1, 0, 1, where PyTorch repeats each
-# in its place, 0, 0, 1, 1 (found in onnx/onnx#7274): the shapes were right and the numbers were not. The simulator
-# ONNXim divided h by H_kv instead of H / H_kv (PSAL-POSTECH/ONNXim#33). With 64 query heads and 8 key-value heads
-# both are 8, and the mistake does not show; with 32 and 8, half of the key-value heads were never read.
+# ## Writing with a cache
 #
-# ## Windows and sinks
+# Now the cache goes into lesson 10's model. The folded cell holds its layers; attention now appends its keys and values to
+# a cache, if there is one, and reads all that are there.
+
+# %% role="given" tags=["hide-input"]
+class CachedAttention(nn.Module):
+    """Lesson 09's attention; with a cache, x holds the new tokens alone."""
+
+    mask = staticmethod(causal)
+
+    def __init__(self, d, heads, kv_heads):
+        super().__init__()
+        self.d_head = d // heads
+        self.widths = d, kv_heads * self.d_head, kv_heads * self.d_head  # of all queries, keys and values
+        self.qkv, self.proj = nn.Linear(d, sum(self.widths), bias=False), nn.Linear(d, d, bias=False)
+
+    def forward(self, x, cache=None):
+        parts = self.qkv(x).split(self.widths, dim=-1)
+        q, k, v = (part.unflatten(-1, (-1, self.d_head)).transpose(1, 2) for part in parts)
+        if cache is not None:
+            k, v = cache.append(k, v)
+        return self.proj(attend_grouped(q, k, v, self.mask).transpose(1, 2).flatten(2))
+
+
+class Layers(nn.Module):
+    """The layers of lesson 10's model, names as in its checkpoint."""
+
+    def __init__(self, vocabulary, d=128, heads=4, layers=2, max_len=64, kv_heads=None):
+        super().__init__()
+        kv_heads = kv_heads or heads
+        self.sizes = kv_heads, max_len, d // heads  # of a cache
+        self.token, self.position = nn.Embedding(vocabulary, d), nn.Embedding(max_len, d)
+        self.blocks = nn.ModuleList(nn.ModuleDict({
+            "ln1": nn.LayerNorm(d), "attn": CachedAttention(d, heads, kv_heads), "ln2": nn.LayerNorm(d),
+            "mlp": nn.Sequential(nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d)),
+        }) for _ in range(layers))
+        self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, vocabulary, bias=False)
+
+# %% [markdown]
+# The number of tokens in a cache is also the position of the next token. `forward` begins with it, and that line is easily
+# forgotten.
+
+# %% role="given"
+class CachedWriter(Layers):
+    """Lesson 10's model with a cache: your KVCache, one for each block."""
+
+    def new_cache(self, batch):
+        return [KVCache(batch, *self.sizes) for _ in self.blocks]
+
+    def places(self, start, t):
+        return torch.arange(start, start + t)
+
+    def forward(self, ids, cache=None):
+        start = len(cache[0]) if cache else 0
+        if start + ids.shape[1] > self.sizes[1]:
+            raise ValueError(f"{start + ids.shape[1]} tokens; this model has {self.sizes[1]} positions")
+        x = self.token(ids) + self.position(self.places(start, ids.shape[1]))
+        for i, block in enumerate(self.blocks):
+            x = x + block["attn"](block["ln1"](x), cache[i] if cache else None)
+            x = x + block["mlp"](block["ln2"](x))
+        return self.head(self.norm(x))
+
+# %% [markdown]
+# @exercise generate_cached
 #
-# Another way to keep less is to forget. With a **window** of w, each token sees itself and the w − 1 tokens before it
+# `model.new_cache(batch)` → a cache. `model(ids, cache)` → logits (B, T, V) of these tokens; the cache is then longer by them.
+# `ids` (B, T) int64 → (B, T + max_new_tokens) int64, the given ids first
+#
+# Greedy: the likeliest token each time, for each row. The prompt goes in at once, then each new token once, alone (the last one
+# need not). No graph is built, the model's mode and `ids` stay as they were. `max_new_tokens` may be 0.
+
+# %% role="exercise" exercise="generate_cached"
+def generate_cached(model: nn.Module, ids: Tensor, max_new_tokens: int) -> Tensor:
+    """Continue each row of ids by the likeliest token, again and again, feeding each token once.
+
+    model: has new_cache(batch); model(ids, cache) gives logits (B, T, V) and extends the cache. ids: (B, T) int64.
+    Returns: (B, T + max_new_tokens) int64.
+    """
+    # region solution
+    if max_new_tokens < 0:
+        raise ValueError(f"max_new_tokens = {max_new_tokens}; it is 0 or more")
+    with torch.no_grad():
+        cache = model.new_cache(ids.shape[0])
+        new = ids
+        for _ in range(max_new_tokens):
+            logits = model(new, cache)
+            new = logits[:, -1].argmax(dim=-1, keepdim=True)
+            ids = torch.cat([ids, new], dim=1)
+    return ids
+    # endregion
+
+# %% role="check" exercise="generate_cached"
+check(generate_cached)
+
+# %% [markdown]
+# Now your checkpoint of lesson 10 writes, as lesson 10 does and with your cache. (Without it the parameters are random and
+# the text is noise, but both ways must agree.)
+
+# %% role="payoff" exercise="generate_cached"
+if passed(KVCache) and passed(generate_cached):
+    characters, kept = sorted(set(figures.language_model.reference_text())), figures.language_model.checkpoint()
+    torch.manual_seed(15)
+    writer = CachedWriter(len(characters)).eval()
+    if kept.is_file():
+        writer.load_state_dict(torch.load(kept, weights_only=True)["model"])
+    start = again = torch.tensor([[characters.index(c) for c in "If the object is "]])
+    for _ in range(47):  # lesson 10's loop, greedy; the model has 64 positions
+        again = torch.cat([again, writer(again)[:, -1:].argmax(dim=-1)], dim=1)
+    texts = again, generate_cached(writer, start, 47)
+    for ids in texts:
+        print("".join(characters[i] for i in ids[0].tolist()))
+    assert torch.equal(*texts)
+
+# %% [markdown]
+# The text is the same, token for token. How much faster it comes depends on its length. So we give the model room for more
+# tokens, with random parameters, and measure how long *one more token* takes.
+
+# %% role="payoff" exercise="generate_cached" tags=["hide-input"]
+if passed(KVCache) and passed(generate_cached):
+    @torch.no_grad()
+    def quickest_ms(run, best=math.inf):
+        """Milliseconds that a function takes, the quickest of eight runs."""
+        for _ in range(8):
+            started = time.perf_counter()
+            run()
+            best = min(best, 1000 * (time.perf_counter() - started))
+        return best
+
+    @torch.no_grad()
+    def one_more(t):
+        """The time of the token after t others, which are in the cache beforehand; what is appended does not stay."""
+        cache, new = long.new_cache(1), text[:, t : t + 1]
+        long(text[:, :t], cache)
+        return {"without a cache": quickest_ms(lambda: long(text[:, : t + 1])),
+                "with a cache": quickest_ms(lambda: long(new, cache))}
+
+    long, text = CachedWriter(100, max_len=2100).eval(), torch.randint(100, (1, 2100))
+    times = {t: one_more(t) for t in (64, 128, 256, 512, 1024, 2048)}
+    figures.decoding.one_more(times)
+    rise, flat = (times[2048][name] / times[64][name] for name in times[64])
+    gain = times[2048]["without a cache"] / times[2048]["with a cache"]
+    assert gain > 5 and rise > 3 * flat
+
+# %% [markdown]
+# Without a cache all tokens go through the layers again. With one a single token does, and only attention has more to read.
+# Here is an answer on a time line: a prompt of 256 tokens, then 32 new ones.
+
+# %% role="payoff" exercise="generate_cached" tags=["hide-input"]
+if passed(KVCache) and passed(generate_cached):
+    cache = long.new_cache(1)
+    prefill = quickest_ms(lambda: long(text[:, :256], long.new_cache(1)))
+    with torch.no_grad():
+        long(text[:, :256], cache)
+    answer = {"without a cache": [prefill] + [quickest_ms(lambda t=t: long(text[:, :t])) for t in range(257, 288)],
+              "with a cache": [prefill] + [quickest_ms(lambda t=t: long(text[:, t : t + 1], cache)) for t in range(256, 287)]}
+    figures.decoding.timeline(answer, prompt=256)
+    assert sum(answer["without a cache"]) > 2 * sum(answer["with a cache"])
+
+# %% [markdown]
+# The first token costs the same both ways, since the prompt has to be read once: the **time to first token**. This is the
+# pause before an answer in a chat.
+#
+# ## Break it on purpose
+#
+# A broken cache raises no error; the model writes as if it were badly trained. So `gap` tests the whole model: logits of one
+# full run over 48 characters against those in chunks. We break the given model in two ways.
+
+# %% role="payoff" exercise="generate_cached"
+if passed(KVCache) and passed(generate_cached):
+    @torch.no_grad()
+    def gap(model, n):
+        """The largest difference between the logits of a full run and of a run in chunks of n."""
+        cache, ids = model.new_cache(1), texts[0][:, :48]
+        rows = [model(chunk, cache) for chunk in ids.split(n, dim=1)]
+        return (torch.cat(rows, dim=1) - writer(ids)).abs().max().item()
+
+    restarted, unmasked = CachedWriter(len(characters)).eval(), CachedWriter(len(characters)).eval()
+    restarted.places = lambda start, t: torch.arange(t)  # as if every chunk were a text of its own
+    for block in unmasked.blocks:
+        block["attn"].mask = lambda t_q, t_k: torch.ones(t_q, t_k, dtype=torch.bool)  # "a cache needs no mask"
+
+# %% role="payoff" exercise="generate_cached" tags=["hide-input"]
+if passed(KVCache) and passed(generate_cached):
+    found = {}
+    for name, model in (("right", writer), ("positions restart at 0", restarted), ("no mask", unmasked)):
+        model.load_state_dict(writer.state_dict())
+        found[name] = at_once, in_chunks, one_by_one = [gap(model, n) for n in (48, 16, 1)]
+        print(f"{name:22}   at once: {at_once:7.1e}   chunks of 16: {in_chunks:7.1e}   one by one: {one_by_one:7.1e}")
+    wrong = [[value > 1e-3 for value in values] for values in found.values()]
+    assert wrong == [[False, False, False], [False, True, True], [True, True, False]]
+
+# %% [markdown]
+# Look at where the errors *hide*. Positions that restart do no harm in a single chunk, which does begin at 0. A missing
+# mask does none one token at a time. Only chunks of several tokens find both. Published code has had both
+# (Blaizzy/mlx-vlm#1983, Mikyx-1/TinyLLM#17).
+
+# %% [markdown]
+# ## Further: windows and sinks
+#
+# Another way to keep less is to forget. For those who want to see how Mistral's window works, and why the first tokens of a
+# text must not be forgotten.
+
+# %% [markdown]
+# With a **sliding window** of w, each token sees itself and the w − 1 tokens before it
 # (Beltagy et al. 2020; Mistral 7B, Jiang et al. 2023, with w = 4,096). Then w places are enough for a cache, however
 # long the text is. Information can travel further than that, since layers are stacked: what a token passes on already
 # contains what it read one layer below. Each layer carries information w − 1 tokens further, so Mistral 7B's 32 layers
 # reach back about 131,000 tokens (section 2 of its paper).
 #
 # Forgetting the beginning has an unexpected price. Many trained models put much of their weight on the first few tokens
-# of a text, whatever these say. Xiao et al. (2024) explain it this way: the weights of a softmax have to sum to 1, so a
+# of a text, whatever these say. Xiao et al. (2024) explain it this way. The weights of a softmax have to sum to 1. So a
 # head that finds nothing relevant must still put its weight somewhere, and it learns to use the first tokens, which
 # every query sees. They are called **attention sinks**. When they leave the window, the model begins to write
 # nonsense; keeping as few as four of them repairs it. So your mask has both: a window, and the first `sinks` keys,
@@ -454,12 +575,8 @@ if passed(grouped_query_attention):
 #
 # `t_q`, `t_k`, `window`, `sinks` integers → a bool tensor (t_q, t_k), True where attention is allowed
 #
-# ```text
-# for each query i, at position p = i + t_k − t_q, and each key j:
-#     allowed   where j ≤ p, and (p − j < window or j < sinks)
-# ```
-#
-# t_k ≥ t_q ≥ 1, window ≥ 1, sinks ≥ 0.
+# Each query sees no later key; of the others it sees the last `window`, itself included, and the first `sinks` of the text.
+# The queries are the last t_q of t_k positions. t_k ≥ t_q ≥ 1, window ≥ 1, sinks ≥ 0.
 
 # %% role="exercise" exercise="window_mask"
 def window_mask(t_q: int, t_k: int, window: int, sinks: int = 0) -> Tensor:
@@ -493,9 +610,13 @@ if passed(window_mask):
 # and 1 stay, tokens 2 to 5 fill the ring, and token 6 takes the place of token 2, which it must not see anyway.
 #
 # So the keys are soon out of order. To a single query that does not matter: it sums over all keys, whatever their
-# order, and each token's position was added to it before its key was made. The ring keeps these positions as they were.
-# StreamingLLM, which found that a window needs sinks (Xiao et al. 2024, section 3.2), renumbers them *within the cache*
-# instead, so that no position ever exceeds what the model was trained on.
+# order, and each token's position was added to it before its key was made. `RingCache` keeps these positions as they
+# were, so it gives what your mask gives.
+#
+# StreamingLLM, which found the sinks, does something else: it numbers positions *within the cache*, anew at each step
+# (Xiao et al. 2024, section 3.2). With eight tokens kept, their positions are 0 to 7, however long the text has become,
+# so that no position ever exceeds what the model was trained on. Our ring does not do that. A model that has never seen
+# position 5,000 fails there with this ring, too.
 
 # %% role="given"
 class RingCache:
@@ -531,235 +652,14 @@ if passed(window_mask):
 # The ring gives what your mask gives over all 24 keys, up to rounding. It takes one token at a time, because in a chunk
 # the last tokens would overwrite keys that the first ones still need.
 #
-# ## Writing with a cache
-#
-# Now the cache goes into a model. The one below is lesson 10's, with the names of its checkpoint and three additions:
-# attention appends to a cache if there is one, the positions of new tokens continue where the cache ends, and there
-# may be fewer key-value heads than query heads.
-
-# %% role="given"
-class CachedAttention(nn.Module):
-    """Lesson 09's attention; with a cache, x holds the new tokens alone."""
-
-    mask = staticmethod(causal)
-
-    def __init__(self, d, heads, kv_heads):
-        super().__init__()
-        self.d_head = d // heads
-        self.widths = d, kv_heads * self.d_head, kv_heads * self.d_head  # of all queries, keys and values
-        self.qkv, self.proj = nn.Linear(d, sum(self.widths), bias=False), nn.Linear(d, d, bias=False)
-
-    def forward(self, x, cache=None):
-        parts = self.qkv(x).split(self.widths, dim=-1)
-        q, k, v = (part.unflatten(-1, (-1, self.d_head)).transpose(1, 2) for part in parts)
-        if cache is not None:
-            k, v = cache.append(k, v)
-        return self.proj(attend_grouped(q, k, v, self.mask).transpose(1, 2).flatten(2))
-
-# %% role="given"
-class Layers(nn.Module):
-    """The layers of lesson 10's model, names as in its checkpoint."""
-
-    def __init__(self, vocabulary, d=128, heads=4, layers=2, max_len=64, kv_heads=None):
-        super().__init__()
-        kv_heads = kv_heads or heads
-        self.sizes = kv_heads, max_len, d // heads  # of a cache
-        self.token, self.position = nn.Embedding(vocabulary, d), nn.Embedding(max_len, d)
-        self.blocks = nn.ModuleList(nn.ModuleDict({
-            "ln1": nn.LayerNorm(d), "attn": CachedAttention(d, heads, kv_heads), "ln2": nn.LayerNorm(d),
-            "mlp": nn.Sequential(nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d)),
-        }) for _ in range(layers))
-        self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, vocabulary, bias=False)
-
-# %% [markdown]
-# Each block needs its own cache, because each has its own keys and values. The number of tokens in the cache is also
-# the position of the next token: `forward` begins with it, and that line is easily forgotten.
-
-# %% role="given"
-class CachedWriter(Layers):
-    """Lesson 10's model with a cache: your KVCache, one for each block."""
-
-    def new_cache(self, batch):
-        return [KVCache(batch, *self.sizes) for _ in self.blocks]
-
-    def places(self, start, t):
-        return torch.arange(start, start + t)
-
-    def forward(self, ids, cache=None):
-        start = len(cache[0]) if cache else 0
-        if start + ids.shape[1] > self.sizes[1]:
-            raise ValueError(f"{start + ids.shape[1]} tokens; this model has {self.sizes[1]} positions")
-        x = self.token(ids) + self.position(self.places(start, ids.shape[1]))
-        for i, block in enumerate(self.blocks):
-            x = x + block["attn"](block["ln1"](x), cache[i] if cache else None)
-            x = x + block["mlp"](block["ln2"](x))
-        return self.head(self.norm(x))
-
-# %% [markdown]
-# Only the loop is missing. The prompt goes in all at once, so that each parameter, once read, serves all its tokens.
-# Its last logits already give the first new token. From then on every call feeds one token, and the keys and values
-# of the others come from the cache.
-
-# %% [markdown]
-# @exercise generate_cached
-#
-# `model.new_cache(batch)` → a cache. `model(ids, cache)`, `ids` (B, T) → logits (B, T, V) of these tokens; the cache is then longer
-# by them. `ids` (B, T) int64 → (B, T + max_new_tokens) int64, the given ids first
-#
-# ```text
-# a new cache for B texts
-# feed the prompt, all of it; then, max_new_tokens times:
-#     the likeliest token after the last position, for each row
-#     append it to the text, and feed it, alone
-# ```
-#
-# Greedy. Each token goes into the model exactly once (the last new one need not). The model's mode stays as it was, no graph is
-# built, `ids` is not changed. `max_new_tokens` may be 0.
-
-# %% role="exercise" exercise="generate_cached"
-def generate_cached(model: nn.Module, ids: Tensor, max_new_tokens: int) -> Tensor:
-    """Continue each row of ids by the likeliest token, again and again, feeding each token once.
-
-    model: has new_cache(batch); model(ids, cache) gives logits (B, T, V) and extends the cache. ids: (B, T) int64.
-    Returns: (B, T + max_new_tokens) int64.
-    """
-    # region solution
-    if max_new_tokens < 0:
-        raise ValueError(f"max_new_tokens = {max_new_tokens}; it is 0 or more")
-    with torch.no_grad():
-        cache = model.new_cache(ids.shape[0])
-        new = ids
-        for _ in range(max_new_tokens):
-            logits = model(new, cache)
-            new = logits[:, -1].argmax(dim=-1, keepdim=True)
-            ids = torch.cat([ids, new], dim=1)
-    return ids
-    # endregion
-
-# %% role="check" exercise="generate_cached"
-check(generate_cached)
-
-# %% [markdown]
-# Now your checkpoint of lesson 10 writes, once as lesson 10 does and once with your cache. Where there is no checkpoint, the
-# parameters are random: the text is noise then, and both ways must still agree.
-
-# %% role="payoff" exercise="generate_cached"
-if passed(KVCache) and passed(generate_cached):
-    characters, kept = sorted(set(figures.language_model.reference_text())), figures.language_model.checkpoint()
-    torch.manual_seed(15)
-    writer = CachedWriter(len(characters)).eval()
-    if kept.is_file():
-        writer.load_state_dict(torch.load(kept, weights_only=True)["model"])
-    start = again = torch.tensor([[characters.index(c) for c in "If the object is "]])
-    for _ in range(47):  # lesson 10's loop, greedy; the model has 64 positions
-        again = torch.cat([again, writer(again)[:, -1:].argmax(dim=-1)], dim=1)
-    texts = again, generate_cached(writer, start, 47)
-    for ids in texts:
-        print("".join(characters[i] for i in ids[0].tolist()))
-    assert torch.equal(*texts)
-
-# %% [markdown]
-# The text is the same, token for token. How much faster it comes depends on its length. So we give the same model room
-# for more tokens, with random parameters, since only the time matters here.
-
-# %% [markdown]
-# @predict
-#
-# The text grows from 64 tokens to 2,048, by a factor of 32. By which factor does the time of *one more token* grow,
-# without a cache and with one?
-#
-# - **A** about 32 in both cases
-# - **B** more than 32 without a cache, only a few with one
-# - **C** about 32 without a cache, about 32 / 2 with one
-#
-# @answer
-#
-# **B**. Here the factor was {{ rise:.0f }} without a cache and {{ flat:.1f }} with one. Without a cache, 32 times as
-# many tokens go through the layers, and attention's table has 32² times as many entries. With a cache one token goes
-# through, and only attention has more to do: it reads 2,048 keys. The rest of the step takes as long as before.
-#
-# @wrong
-#
-# If you said A, you gave the cached step the work of all tokens. If you said C, you thought of T²/2: that half
-# belongs to a sum over a whole text, and this is a single step. But with very long texts, or many at once, reading the
-# cache does take most of the time.
-
-# %% role="payoff" exercise="generate_cached"
-if passed(KVCache) and passed(generate_cached):
-    @torch.no_grad()
-    def quickest_ms(run, best=math.inf):
-        """Milliseconds that a function takes, the quickest of eight runs."""
-        for _ in range(8):
-            started = time.perf_counter()
-            run()
-            best = min(best, 1000 * (time.perf_counter() - started))
-        return best
-
-# %% role="payoff" exercise="generate_cached"
-if passed(KVCache) and passed(generate_cached):
-    @torch.no_grad()
-    def one_more(t):
-        cache, new = long.new_cache(1), text[:, t : t + 1]
-        long(text[:, :t], cache)
-        return {"without a cache": quickest_ms(lambda: long(text[:, : t + 1])),
-                "with a cache": quickest_ms(lambda: long(new, cache))}
-
-    long, text = CachedWriter(100, max_len=2100).eval(), torch.randint(100, (1, 2100))
-    times = {t: one_more(t) for t in (64, 128, 256, 512, 1024, 2048)}
-    figures.decoding.one_more(times)
-    rise, flat = (times[2048][name] / times[64][name] for name in times[64])
-    gain = times[2048]["without a cache"] / times[2048]["with a cache"]
-    assert gain > 5 and rise > 3 * flat
-
-# %% [markdown]
-# After 2,048 tokens the next one came {{ gain:.0f }} times as fast with the cache. This is why every program that serves
-# a language model has one, and why in a chat the first word of an answer takes longer than each word after it: the
-# whole prompt has to be read first.
-#
-# ## Break it on purpose
-#
-# A broken cache raises no error. The model writes a little worse, or nonsense, as if it were badly trained. So here is
-# the property from above as a test of the whole model: the logits of one full run over 48 characters against those of
-# a run in chunks. Then we break the model in two ways, and the test has to find both.
-
-# %% role="payoff" exercise="generate_cached"
-if passed(KVCache) and passed(generate_cached):
-    @torch.no_grad()
-    def gap(model, n):
-        """The largest difference between the logits of a full run and of a run in chunks of n."""
-        cache, ids = model.new_cache(1), texts[0][:, :48]
-        rows = [model(chunk, cache) for chunk in ids.split(n, dim=1)]
-        return (torch.cat(rows, dim=1) - writer(ids)).abs().max().item()
-
-# %% role="payoff" exercise="generate_cached"
-if passed(KVCache) and passed(generate_cached):
-    restarted, unmasked = CachedWriter(len(characters)).eval(), CachedWriter(len(characters)).eval()
-    restarted.places = lambda start, t: torch.arange(t)  # as if every chunk were a text of its own
-    for block in unmasked.blocks:
-        block["attn"].mask = lambda t_q, t_k: torch.ones(t_q, t_k, dtype=torch.bool)  # "a cache needs no mask"
-    found = {}
-    for name, model in (("right", writer), ("positions restart at 0", restarted), ("no mask", unmasked)):
-        model.load_state_dict(writer.state_dict())
-        found[name] = at_once, in_chunks, one_by_one = [gap(model, n) for n in (48, 16, 1)]
-        print(f"{name:22}   at once: {at_once:7.1e}   chunks of 16: {in_chunks:7.1e}   one by one: {one_by_one:7.1e}")
-    wrong = [[value > 1e-3 for value in values] for values in found.values()]
-    assert wrong == [[False, False, False], [False, True, True], [True, True, False]]
-
-# %% [markdown]
-# Look at where the errors *hide*. Positions that restart do no harm as long as the text comes in one piece, since its
-# only chunk does begin at 0. A missing mask does no harm one token at a time. So each of the two tests that come to
-# mind first, all at once and one by one, misses one of the errors; chunks of several tokens find both. Published code
-# has had both: mlx-vlm gave position 0 to every token that it wrote (Blaizzy/mlx-vlm#1983), and TinyLLM left out the
-# mask where there was a cache (Mikyx-1/TinyLLM#17).
-#
-# ## The same model with less to keep
+# ### The same model with less to keep
 #
 # Now the two smaller caches go into the model. We compare three models: the long one from above with its full cache, the
-# same with 2 key-value heads instead of 4, and the same with a ring of 252 places and 4 sinks. We fill the caches of
+# same with 2 KV heads instead of 4, and the same with a ring of 252 places and 4 sinks. We fill the caches of
 # 16 texts with 2,048 random tokens each, ask torch for the bytes of the memory behind what `append` returns, and time
 # one more token.
 
-# %% role="payoff" exercise="generate_cached"
+# %% role="demo" tags=["hide-input"]
 if passed(KVCache) and passed(generate_cached):
     def fill(model, texts=16, t=2048):
         """Caches with t random tokens for each text, and the MiB of memory that they lie in."""
@@ -773,7 +673,7 @@ if passed(KVCache) and passed(generate_cached):
     slim, ringed = CachedWriter(100, max_len=2100, kv_heads=2).eval(), CachedWriter(100, max_len=2100).eval()
     ringed.new_cache = lambda batch: [RingCache(batch, 4, 252, 32, sinks=4) for _ in ringed.blocks]
 
-# %% role="payoff" exercise="generate_cached"
+# %% role="demo"
 if passed(KVCache) and passed(generate_cached):
     mib, ms, token = {}, {}, text[:, :1].expand(16, 1)
     for name, model in {"full": long, "grouped": slim, "windowed": ringed}.items():
@@ -783,7 +683,7 @@ if passed(KVCache) and passed(generate_cached):
     assert mib["full"] == 2 * mib["grouped"] > 8 * mib["windowed"] and ms["windowed"] < ms["full"]
 
 # %% [markdown]
-# Two key-value heads instead of four take half the memory, {{ mib["grouped"]:.1f }} instead of {{ mib["full"]:.1f }} MiB.
+# Two KV heads instead of four take half the memory, {{ mib["grouped"]:.1f }} instead of {{ mib["full"]:.1f }} MiB.
 # The ring takes {{ mib["windowed"]:.1f }} MiB, and would take no more for a longer text. The 16 texts share the
 # parameters, so nearly everything that a step reads is cache. On the machine that made this copy a step took
 # {{ ms["full"]:.1f }} ms with the full cache, {{ ms["grouped"]:.1f }} ms with the grouped one and
@@ -794,31 +694,71 @@ if passed(KVCache) and passed(generate_cached):
 # in Llama 3, or by taking the mean of each group's heads in a trained model and training it further (Ainslie et al.
 # 2023, section 2.1).
 #
+# Sources of this part: Beltagy et al. 2020, *Longformer*; Jiang et al. 2023, *Mistral 7B*; Xiao et al. 2024, *Efficient
+# streaming language models with attention sinks*.
+
+# %% [markdown]
+# ## Further: many texts at once
+#
+# For those who want to know what a server does with its memory: how far a batch helps, and what stops it.
+
+# %% [markdown]
+# Texts that are written at the same time share the parameters: a step reads them once and uses them once for each text.
+# But each cache serves its own text alone. The next cell continues the count for Llama 2 7B in four cases: one text; 30
+# texts, whose caches just fit beside the parameters into 80 GB; 120 texts, which fit with a quarter of the KV heads; and,
+# for comparison, the prefill of a prompt. It leaves out softmax and everything between the layers.
+
+# %% role="demo"
+if passed(cache_bytes):
+    weights = 2 * 6.74e9  # 2 bytes for each parameter, and 2 operations for each token
+    cache, quarter = cache_bytes(32, 32, 128, 4096), cache_bytes(32, 8, 128, 4096)  # also 2 operations for 2 bytes
+    steps = {  # operations and bytes
+        "one text": (weights + cache, weights + cache),
+        "30 texts": (30 * (weights + cache), weights + 30 * cache),
+        "120 texts, 8 KV heads": (120 * (weights + cache), weights + 120 * quarter),
+        "a prompt of 4,096 tokens": (4096 * weights + 32 * 2 * 4096**2 * 4096, weights + cache)}  # lesson 11: 2 T² d_model
+    for name, (operations, moved) in steps.items():
+        ms = 1000 * max(operations / 312e12, moved / 2039e9)  # the slower of the two
+        print(f"{name:28} {moved / 1e9:5.1f} GB  {operations / moved:7.1f} operations a byte  {ms:6.1f} ms at least")
+    figures.decoding.roof(312e12, 2039e9, steps)
+    assert (weights + cache) / cache < 7.3 and weights + 30 * cache < 80e9 < weights + 31 * cache
+
+# %% [markdown]
+# Thirty texts take five times as long as one, not thirty times. But the gain ends there. However many texts there
+# are, a step never does more than 15.6 / 2.15 = 7.3 operations a byte, because the bytes of the caches grow with the
+# batch as fast as the operations do. And no 31st text fits. With a quarter of the KV heads, 120 texts fit and a
+# step takes the same time, so the GPU writes four times as many tokens: this is what a smaller cache is for. Prefill
+# is another matter: all tokens of the prompt use each parameter that is read, so it waits for arithmetic.
+#
+# A server that reserves, for each text, the memory that the longest possible text would need wastes most of it: Kwon et
+# al. (2023, section 1) found that only 20 to 38 % held tokens. Their **paged** cache (section 4) cuts the memory into
+# blocks of, for example, 16 tokens and gives a text a new block only when its last one is full.
+#
+# DeepSeek-V2 keeps less in yet another way. For each token and layer it stores one vector of 512 numbers, the *latent*,
+# from which the keys and values of all 128 heads are computed when they are needed, and one key of 64 numbers that
+# carries the position and is shared by all heads. This is **multi-head latent attention** (DeepSeek-AI 2024, sections
+# 2.1 and 3.1.2). Its 60 layers keep 60 · 576 numbers a token, 67.5 KiB in 16 bits: an eighth of Llama 2 7B's, for a
+# model 35 times as large.
+#
+# Sources of this part: Kwon et al. 2023, *Efficient memory management for large language model serving with
+# PagedAttention*; DeepSeek-AI 2024, *DeepSeek-V2*.
+
+# %% [markdown]
 # ## What we keep
 #
-# - Causal rows never change, so keys and values can be kept: T tokens go through the model instead of about T²/2.
-# - A cache costs 2 · layers · key-value heads · d_head numbers a token, for every text.
-# - One token takes about one operation for each byte it reads, so it waits for memory. A batch shares the parameters,
-#   but every text brings its own cache.
-# - Allocate the memory once, write into it, return views. One property tests a cache: filled in chunks of any size, it
-#   gives what one full run gives.
-# - There are three ways to keep less: share heads (grouped queries, which have to be trained), forget (a window, kept as
-#   a ring), or keep a smaller vector (a latent, which we only counted).
+# - Causal rows never change, so keys and values can be kept: T tokens are computed instead of about T²/2.
+# - A cache costs 2 · layers · KV heads · d_head numbers a token, for every text.
+# - Prefill reads the prompt in one call; decode feeds one token a call, and waits for memory.
+# - The test of a cache: filled in chunks of any size, it gives what one full run gives.
+# - Grouped-query attention keeps less: query head h reads KV head h // (H / H_kv).
 #
 # | what | shape |
 # |---|---|
 # | the memory of a layer, twice | (B, H_kv, max_len, d_head) |
-# | the same, as a ring | (B, H_kv, sinks + w, d_head) |
-# | keys and values so far, views of it | (B, H_kv, length, d_head) |
-# | queries of a chunk | (B, H, T_new, d_head) |
-# | their mask | (T_new, length), its corner at the bottom right |
-# | logits of a chunk | (B, T_new, V) |
+# | keys, values so far: views of it | (B, H_kv, length, d_head) |
+# | their mask | (T_new, length), its corner at the bottom right; none where T_new = 1 |
 #
-# Sources: Shazeer 2019, *Fast Transformer decoding: one write-head is all you need*; Ainslie et al. 2023, *GQA*; Beltagy et al.
-# 2020, *Longformer*; Jiang et al. 2023, *Mistral 7B*; Xiao et al. 2024, *Efficient streaming language models with attention sinks*;
-# DeepSeek-AI 2024, *DeepSeek-V2*; Kwon et al. 2023, *Efficient memory management for large language model serving with
-# PagedAttention*; Radford et al. 2019, *Language models are unsupervised multitask learners*; Touvron et al. 2023,
-# *Llama 2*; Grattafiori et al. 2024, *The Llama 3 herd of models*.
+# Sources: Shazeer 2019, *Fast Transformer decoding*; Ainslie et al. 2023, *GQA*; the models' own papers, named in the table.
 
 # %% [markdown]
 # @teaching
@@ -826,18 +766,18 @@ if passed(KVCache) and passed(generate_cached):
 # ## What the lesson is for
 #
 # Learners see that the speed of every chat program rests on one fact they already know: causal rows do not change. They leave with
-# a cache that they trust, because they know the property that tests it, and with the arithmetic that explains batches, grouped
-# heads, windows and latents: one token does about one operation for each byte that it reads.
+# a cache that they trust, because they know the property that tests it, and with the arithmetic that explains why heads share keys:
+# one token of one text does about one operation for each byte that it reads.
 #
 # ## Cut for 60 minutes
 #
-# `cache_bytes` together, on the board, with the table of models. `KVCache` and `generate_cached` in class, with the payoff at the
-# end. Show the solution of `grouped_query_attention`; leave `window_mask` as homework.
+# `cache_bytes` together, on the board, with the table of models. `KVCache` and `generate_cached` in class, with the line of time
+# at the end. Show the solution of `grouped_query_attention`. Both further parts are homework.
 #
 # ## Cut for 90 minutes
 #
-# All exercises but `window_mask`, whose figure is shown together with the ring. Keep ten minutes for "Break it on purpose": let
-# learners say beforehand which of the three cuts finds which mistake. Show the last section, "The same model with less to keep".
+# The whole core. Keep ten minutes for "Break it on purpose": let learners say beforehand which of the three ways to cut the text
+# finds which mistake. The further part "Many texts at once" is a good talk of ten minutes for those who run servers.
 #
 # ## Mistakes to expect
 #
@@ -847,24 +787,24 @@ if passed(KVCache) and passed(generate_cached):
 # - KVCache KC4: What is in the places that nobody has written yet, and which weight would they get?
 # - KVCache KC6: Into a cache of 5 come 5 tokens. Should it refuse?
 # - KVCache KC7: After a refused append, what does `len` say?
-# - grouped_query_attention GQ1: With 6 query heads and 3 key-value heads, what does head 1 read in your code?
+# - grouped_query_attention GQ1: With 6 query heads and 3 KV heads, what does head 1 read in your code?
 # - grouped_query_attention GH6: A chunk of three comes to a cache of five. Which keys does its first query see?
-# - window_mask SW1: With a window of 1, what should a token see?
-# - window_mask WM4: Does query 0 see key 1, if there are two sinks?
 # - generate_cached GC5: Which call of the model gives the first new token?
 # - generate_cached GC1: After the second call, what is in the cache?
+# - window_mask SW1: With a window of 1, what should a token see?
+# - window_mask WM4: Does query 0 see key 1, if there are two sinks?
 #
 # ## To discuss
 #
 # - A colleague's cache passes every test with one token at a time, and the chat program still writes nonsense after long prompts.
 #   What do you ask? A good answer asks how the prompt goes in: a chunk needs a mask with its corner at the bottom right, and
 #   positions that go on where the cache ends. Uneven chunks against a full run would tell.
-# - You may halve the cache by halving the key-value heads, the layers' width in bits, or the window. What does each cost? A good
+# - You may halve the cache by halving the KV heads, the bits of each number, or the window. What does each cost? A good
 #   answer: fewer heads have to be trained for and lose some difference between heads; fewer bits cost precision and no training; a
 #   window loses what lies further back than layers · (w − 1), and needs sinks.
 #
 # ## On paper
 #
-# A model has 4 layers, 6 query heads, 2 key-value heads and d_head 16, and its cache holds 16-bit numbers. How many bytes does a
-# text of 100 tokens take? Which key-value head do query heads 0 to 5 read? *Solution:* 2 · 4 · 2 · 16 · 100 · 2 = 51,200 bytes.
+# A model has 4 layers, 6 query heads, 2 KV heads and d_head 16, and its cache holds 16-bit numbers. How many bytes does a
+# text of 100 tokens take? Which KV head do query heads 0 to 5 read? *Solution:* 2 · 4 · 2 · 16 · 100 · 2 = 51,200 bytes.
 # Groups of three: 0, 0, 0, 1, 1, 1.

@@ -1,4 +1,4 @@
-"""Figures of lesson 17: three blocks side by side, gates, shared heads, and what a real model says next. All are handed their numbers."""
+"""Figures of lesson 17: three blocks, gates, the order of rows, and what a real model says next. All are handed their numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BLOCKS = {  # from the bottom up; True where the part is new against the column
         ("multi-head attention", False),
         ("+", False),
         ("LayerNorm", False),
-        ("ReLU network", False),
+        ("ReLU feed-forward", False),
         ("+", False),
         ("LayerNorm", False),
     ),
@@ -24,7 +24,7 @@ _BLOCKS = {  # from the bottom up; True where the part is new against the column
         ("multi-head attention", False),
         ("+", False),
         ("LayerNorm", True),
-        ("GELU network", True),
+        ("GELU feed-forward", True),
         ("+", False),
     ),
     "Llama 3, SmolLM2": (
@@ -32,7 +32,7 @@ _BLOCKS = {  # from the bottom up; True where the part is new against the column
         ("grouped queries + RoPE", True),
         ("+", False),
         ("RMSNorm", True),
-        ("SwiGLU network", True),
+        ("SwiGLU feed-forward", True),
         ("+", False),
     ),
 }
@@ -98,9 +98,10 @@ def blocks() -> None:
             ax.text(middle, height + 4, part, ha="center", va="center", fontsize=9, zorder=4)
     show(
         fig,
-        alt="Three blocks, read upwards. 2017: attention, sum, LayerNorm, ReLU network, sum, LayerNorm. GPT-2: LayerNorm, attention, "
-        "sum, LayerNorm, GELU network, sum. Llama 3: RMSNorm, attention with grouped queries and RoPE, sum, RMSNorm, "
-        "SwiGLU network, sum. In the last two a path leads past both branches without any normalization on it.",
+        alt="Three blocks, read upwards. 2017: attention, sum, LayerNorm, ReLU feed-forward network, sum, LayerNorm. GPT-2: "
+        "LayerNorm, attention, sum, LayerNorm, GELU feed-forward network, sum. Llama 3: RMSNorm, attention with "
+        "grouped queries and RoPE, sum, RMSNorm, SwiGLU feed-forward network, sum. In the last two "
+        "a path leads past both branches without any normalization on it.",
     )
 
 
@@ -166,53 +167,71 @@ def learned(histories: Mapping[str, Sequence[Sequence[float]]], every: int) -> N
                 label=name if number == 0 else None,
             )
     ax.set(xlabel="step", ylabel="mean squared error")
-    ax.set_title("Learning to multiply, with as many numbers in either network")
+    ax.set_title("Learning to multiply, with as many parameters in either network")
     ax.legend(frameon=False)
     ends = "; ".join(f"{name}: {', '.join(f'{run[-1]:.2g}' for run in runs)}" for name, runs in histories.items())
     show(fig, alt=f"Loss against steps, both networks, a line for each seed. At the end: {ends}.")
 
 
-def shared(num_heads: int, num_kv_heads: int) -> None:
-    """Which head of keys and values each query head reads."""
-    fig, (ax,) = panels(1, width=7.0, height=2.3)
-    ax.set(xlim=(-0.8, num_heads - 0.2), ylim=(-0.55, 1.6))
+def layouts(d_head: int) -> None:
+    """Where the rows of one head move, from the order of halves to that of neighbors: 0, d_head/2, 1, d_head/2 + 1, …"""
+    half, gap = d_head // 2, 0.9
+    # the rows that are drawn, and where: the first and the last ones of each half
+    pairs = (0, 1, 2, half - 1)
+    spots = {0: 0.0, 1: 1.0, 2: 2.0, half - 1: 3.0 + gap}
+    width = spots[half - 1] + 1
+    above = {row: spot for row, spot in spots.items()} | {half + row: width + 0.5 + spot for row, spot in spots.items()}
+    below = {row: 2 * spots[row] - (gap if row == half - 1 else 0) for row in pairs}
+    below = {row: spot + 0.25 for row, spot in below.items()} | {half + row: spot + 1.25 for row, spot in below.items()}
+    paints = dict(zip(pairs, ("blue", "orange", "green", "purple"), strict=True))
+    fig, (ax,) = panels(1, width=8.6, height=3.1)
+    ax.set(xlim=(-0.75, 2 * width + 0.4), ylim=(-0.78, 2.85))
     ax.axis("off")
-    group = num_heads // num_kv_heads
-    paints = [COLOURS[name] for name in ("blue", "orange", "green", "purple", "sky")]
-    for head in range(num_heads):
-        owner = head // group
-        at, colour = owner * group + (group - 1) / 2, paints[owner % len(paints)]
-        ax.plot([head, at], [1, 0], color=colour, linewidth=1.6, zorder=1)
-        ax.text(
-            head,
-            1.05,
-            f"q {head}",
-            ha="center",
-            va="bottom",
-            bbox={"facecolor": "white", "edgecolor": colour, "pad": 3},
+    for row in above:
+        paint = COLOURS[paints[row % half]]
+        ax.annotate(
+            "",
+            (below[row], 0.31),
+            (above[row], 1.69),
+            arrowprops={"arrowstyle": "-|>", "color": paint, "linewidth": 1.5, "shrinkA": 0, "shrinkB": 0},
         )
-        ax.text(
-            at,
-            -0.05,
-            f"k, v {owner}",
-            ha="center",
-            va="top",
-            bbox={"facecolor": "white", "edgecolor": colour, "pad": 4},
-        )
-    ax.set_title(f"{num_heads} heads of queries, {num_kv_heads} of keys and values: neighbors share")
-    reads = "; ".join(f"query heads {g * group} to {(g + 1) * group - 1} read {g}" for g in range(num_kv_heads))
-    show(fig, alt=f"Lines from query heads to heads of keys and values: {reads}.")
+        for spot, y in ((above[row], 2.0), (below[row], 0.0)):
+            ax.bar(spot, 0.6, 0.86, y - 0.3, color=paint, zorder=3)
+            ax.text(spot, y, row, ha="center", va="center", fontsize=10, color="white", fontweight="bold", zorder=4)
+    between = (spots[2] + spots[half - 1]) / 2
+    dots = ((between, 2.0), (width + 0.5 + between, 2.0), ((below[half + 2] + below[half - 1]) / 2, 0.0))
+    for spot, y in dots:
+        ax.text(spot, y, "…", ha="center", va="center", fontsize=14, color="#555555")
+    ax.text(
+        -0.5,
+        2.55,
+        "in halves: rows i and i + 32 are rotated together (Hugging Face Hub)".replace("32", str(half)),
+        fontsize=10,
+    )
+    ax.text(
+        -0.5,
+        -0.68,
+        "neighbors: rows 2i and 2i + 1 are rotated together (lesson 08, and this course's file)",
+        fontsize=10,
+    )
+    ax.set_title(f"The {d_head} rows of one head in two orders; a color is a pair")
+    show(
+        fig,
+        alt=f"Two rows of boxes with arrows between them. Above, in halves: 0, 1, 2, …, {half - 1}, then {half}, {half + 1}, {half + 2}, "
+        f"…, {d_head - 1}. Below, neighbors: 0, {half}, 1, {half + 1}, 2, {half + 2}, …, {half - 1}, {d_head - 1}. Rows i and "
+        f"i + {half} have one color: above they lie apart, below side by side.",
+    )
 
 
 def parts(counts: Mapping[str, int]) -> None:
-    """How many of a model's numbers sit in which part."""
+    """How many of a model's parameters sit in which part."""
     fig, (ax,) = panels(1, width=7.2, height=2.5)
     names, sizes = list(counts)[::-1], np.array(list(counts.values())[::-1])
     drawn = ax.barh(names, sizes / 1e6, color=COLOURS["blue"], height=0.6)
     said = [f"{size / 1e6:.1f} million, {size / sizes.sum():.0%}" if size > 5e5 else f"{size:,}" for size in sizes]
     ax.bar_label(drawn, said, padding=4, fontsize=9)
-    ax.set(xlabel="numbers (millions)", xlim=(0, sizes.max() / 1e6 * 1.35))
-    ax.set_title(f"{sizes.sum():,} numbers, and where they sit")
+    ax.set(xlabel="parameters (millions)", xlim=(0, sizes.max() / 1e6 * 1.35))
+    ax.set_title(f"{sizes.sum():,} parameters, and where they sit")
     show(fig, alt="Bars: " + "; ".join(f"{name} {size / 1e6:.1f} million" for name, size in counts.items()) + ".")
 
 

@@ -239,7 +239,7 @@ def chain() -> None:
             if row:
                 ax.plot((at, at), (1.25 * row - 1.25, 1.25 * row), color="#DDDDDD", linewidth=1.2, zorder=0)
     for start, end, colour, words, place in (
-        ((0, 0), (1.5, 1.25), "blue", "16.0 copies the token before", (1.05, 0.55)),
+        ((0, 0), (1.5, 1.25), "blue", "16.0 notes the token before", (1.05, 0.55)),
         ((1.5, 1.25), (5.4, 2.5), "vermillion", "17.4 asks: who stands after cold?", (3.15, 1.62)),
     ):
         look = {
@@ -260,9 +260,10 @@ def chain() -> None:
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
         )
     ax.text(6.35, 2.5, "→  window", va="center", fontsize=11, fontweight="bold", color=COLOURS["vermillion"])
+    ax.set_title("Two heads, one after the other: a note, and a search for that note")
     show(
         fig,
-        alt="Tokens cold, window, paper, …, cold in three rows. In layer 16 an arrow goes from cold to window: 16.0 copies the token "
+        alt="Tokens cold, window, paper, …, cold in three rows. In layer 16 an arrow goes from cold to window: 16.0 notes the token "
         "before. In layer 17 an arrow goes from window to the second cold: 17.4 finds the token that stands after cold, and "
         "the model goes on with window.",
     )
@@ -374,40 +375,53 @@ def _beside(ax: Axes, x: float, marks: Sequence[tuple[float, str]], side: str, a
         ax.text(x + (-0.05 if side == "right" else 0.05), height, name, ha=side, va="center", fontsize=8.5)
 
 
-def needed(losses: Mapping[str, float], whole: float, lengths: Sequence[float]) -> None:
-    """The loss with each head removed, beside the length of what each head adds."""
-    fig, (left, right) = panels(2, width=9.6, height=3.3)
-    names, worst = list(losses), max(losses, key=losses.get)
-    left.bar(
-        names,
-        list(losses.values()),
-        color=[COLOURS["vermillion"] if name == worst else COLOURS["sky"] for name in names],
-        width=0.7,
+def needed(losses: Mapping[tuple[int, int], float], with_mean: Mapping[tuple[int, int], float], whole: float) -> None:
+    """The loss with each head removed, and with its mean in its place. losses, with_mean: by (block, head)."""
+    fig, (ax,) = panels(1, width=8.2, height=3.2)
+    names, at, width = [_name(*head) for head in losses], np.arange(len(losses)), 0.38
+    for shift, values, colour, label in (
+        (-width / 2, losses, "vermillion", "the head adds nothing"),
+        (width / 2, with_mean, "sky", "the head adds its mean"),
+    ):
+        drawn = ax.bar(at + shift, list(values.values()), width, color=COLOURS[colour], label=label)
+        ax.bar_label(drawn, [f"{value:.2f}" for value in values.values()], padding=2, fontsize=8)
+    ax.axhline(whole, color=_INK, linewidth=1, linestyle="--", label=f"the whole model, {whole:.2f}")
+    ax.set_xticks(at, names)
+    ax.grid(False, axis="x")
+    ax.margins(y=0.3)
+    ax.legend(frameon=False, loc="upper right", ncols=3)
+    ax.set(
+        xlabel="head that is taken away (block.head)",
+        ylabel="held-out loss (nats)",
+        title=f"Of {len(names)} heads, {names[int(np.argmax(list(losses.values())))]} is missed most",
     )
-    left.axhline(whole, color=_INK, linewidth=1, linestyle="--")
-    for at, value in enumerate(losses.values()):
-        left.text(at, value + 0.03, f"{value:.2f}", ha="center", fontsize=8.5)
-    left.set(
-        xlabel="head that is removed (block.head)",
-        ylabel="held-out loss (nats a character)",
-        title=f"The loss without it; dashed: nothing removed, {whole:.2f}",
-    )
-    left.margins(y=0.12)
-    right.bar(
-        names,
-        list(lengths),
-        color=[COLOURS["vermillion"] if name == worst else COLOURS["orange"] for name in names],
-        width=0.7,
-    )
-    right.set(xlabel="head (block.head)", ylabel="mean length of what it adds", title="How much it adds")
-    for ax in (left, right):
+    said = ", ".join(f"{name} {a:.2f} or {b:.2f}" for name, a, b in zip(names, losses.values(), with_mean.values()))
+    show(fig, alt=f"Held-out loss where a head adds nothing, or its mean: {said}; the whole model {whole:.2f}.")
+
+
+def exchanged(words: Sequence[str], rows: Any, asks: int, places: tuple[int, int]) -> None:
+    """What 17.4 gives to each word of the first copy, before and after two notes of 16.0 changed places.
+
+    rows: (2, words), before and after. asks: the word whose second occurrence looks. places: whose notes changed places.
+    """
+    rows = np.asarray(rows, float)
+    names = [_seen(word) for word in words]
+    fig, axes = panels(2, width=9.6, height=3.3)
+    a, b = (names[place] for place in places)
+    titles = (f"As it is: it looks at “{a}”", f"After the exchange: at “{b}”")
+    for ax, values, title in zip(axes, rows, titles, strict=True):
+        colours = [COLOURS["vermillion" if at in places else "sky"] for at in range(len(names))]
+        ax.bar(range(len(names)), values, color=colours, width=0.7)
+        ax.set_xticks(range(len(names)), names, rotation=45, ha="right")
         ax.grid(False, axis="x")
-    said = ", ".join(f"{name} {value:.2f}" for name, value in losses.items())
+        ax.set(ylim=(0, 1.1), title=title)
+        for at in places:
+            ax.text(at, values[at] + 0.02, f"{values[at]:.2f}", ha="center", fontsize=9)
+    axes[0].set_ylabel(f"weight of 17.4 from the second “{names[asks]}”")
     show(
         fig,
-        alt=f"Held-out loss without each head: {said}; with all of them {whole:.2f}. The lengths of what they add: "
-        + ", ".join(f"{name} {length:.2f}" for name, length in zip(names, lengths, strict=True))
-        + ".",
+        alt=f"From the second {names[asks]}, 17.4 gives {rows[0, places[0]]:.2f} to {a} and {rows[0, places[1]]:.2f} to {b}. With what "
+        f"16.0 found at the two exchanged, it gives {rows[1, places[0]]:.2f} and {rows[1, places[1]]:.2f}.",
     )
 
 

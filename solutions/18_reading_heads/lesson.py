@@ -4,14 +4,12 @@
 # **What does a head do in a trained model, and how do we find out?**
 #
 # **Before this lesson:** lesson 07 (heads), lesson 09 (the block) and lesson 10 (the language model, its loss).
-# Lessons 08 and 17 explain the parts of the second model; you can follow without them.
 #
 # The course began with a sentence: "The animal didn't cross the street because it was too tired." What is *it*? A
-# famous picture from 2017 answers with a head that looks from *it* to *animal*. Such pictures are easy to make and
-# easy to believe. In this lesson you make them for two models: the one that you trained in lesson 10, and an open one
-# with 270 heads. For each picture you then ask what it really shows.
+# famous picture from 2017 answers with a head that looks from *it* to *animal*. Such pictures are easy to make and easy to
+# believe. Here you make them, and ask what each really shows.
 
-# %% role="given"
+# %% role="given" tags=["hide-input"]
 import functools
 import itertools
 import math
@@ -24,19 +22,13 @@ from torch.nn import functional as F
 
 from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
-# %% role="demo"
-figures.machine.draw(lit=("weights", "blend", "output"), title="Where a head looks, and what it brings back")
-
 # %% [markdown]
-# The weights say where a head looks, and a picture of them shows no more than that. What the head brings back is a second
-# question, and what the model does with it is a third. We take them in this order.
-#
-# ## Two models to read
-#
-# The first model is small: lesson 10's language model of single characters, with two blocks of four heads. Here it is
-# once more, and its attention keeps its weights, so that we can look at them.
+# Three folded cells hold both models. `small` is lesson 10's, two blocks of four heads, with your checkpoint; `small.maps(ids)`
+# gives the weights of each block. `real` is lesson 17's SmolLM2-135M-Instruct, 30 layers of 9 heads. `read(real, ids)` runs it
+# with a **hook**, a place where we can look at what the heads have found, or change it. `without=[(16, 0)]` silences head 0
+# of layer 16, which we call 16.0. Where the real weights are missing, `measured` takes an experiment's stored numbers.
 
-# %% role="given"
+# %% role="given" tags=["hide-input"]
 class CausalHeads(nn.Module):
     """Lesson 09's attention, by its names. Of its last call it keeps x and the weights (B, H, T, T)."""
 
@@ -52,7 +44,7 @@ class CausalHeads(nn.Module):
         self.x, self.weights = x.detach(), weights.detach()
         return self.proj((weights @ v).transpose(1, 2).flatten(2))
 
-# %% role="given"
+
 class Small(nn.Module):
     """Lesson 10's model, by its names. maps: ids (B, T) → the weights (B, H, T, T) of each block."""
 
@@ -81,38 +73,7 @@ def next_token_loss(logits, ids):
     """Lesson 10's loss: the mean surprise, in nats, about the token that follows each position."""
     return F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
 
-# %% [markdown]
-# Its weights come from the checkpoint that your training saved in lesson 10. The loss is on text that was held out there.
-
-# %% role="demo"
-from grader.data import heads, smollm2
-
-text = figures.language_model.reference_text()
-characters = sorted(set(text))
-held = text[9 * len(text) // 10 :][: 64 * 64]  # from the last tenth, which was held out
-windows = torch.tensor([characters.index(character) for character in held]).view(64, 64)
-torch.manual_seed(17)
-small = heads.trained(Small(len(characters)), figures.language_model.checkpoint())
-print(f"loss {next_token_loss(small(windows), windows):.2f} nats a character")
-
-# %% [markdown]
-# The second model is a real one: SmolLM2-135M-Instruct (Allal et al. 2025), 30 layers of 9 heads, trained on two
-# trillion tokens of text. Its weights are an extra of this course. Where they are missing, the next cell says how to
-# get them, and `measured` then takes an experiment's numbers from the course's own run.
-
-# %% role="demo"
-real = smollm2.load() if smollm2.available() else None
-run = heads.stored_run()
-measured = heads.measuring(run, fresh=real is not None)
-if real is None:
-    print(smollm2.how_to_get(), "Until then, all numbers and figures of this model come from the course's own run.")
-
-# %% [markdown]
-# The next two code cells are the whole forward pass of that model. RMSNorm takes the place of LayerNorm, positions
-# become rotations (lesson 08: neighboring pairs, base 100,000), three query heads share one key-value head, the small
-# network has a gate, and the table of tokens is used a second time at the output. First, the parts.
-
-# %% role="given"
+# %% role="given" tags=["hide-input"]
 def rms(x, weight, eps):
     return x / torch.sqrt((x * x).mean(dim=-1, keepdim=True) + eps) * weight
 
@@ -132,15 +93,12 @@ def attend(of, y, c):
     future = torch.ones(y.shape[1], y.shape[1], dtype=torch.bool).triu(1)
     return torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1), v
 
-# %% [markdown]
-# And now all layers. With `without` you silence single heads: what they have found is set to 0 before the output
-# projection, or to what you name instead.
 
-# %% role="given"
-def read(model, ids, without=(), instead=None, layers=None, x=None):
+def read(model, ids, without=(), instead=None, layers=None, x=None, hook=None):
     """Reads ids (B, T). without: (layer, head) pairs to silence. instead: (L, H, d_head), what they find then, or 0.
 
     layers: a range of them, by default all; where it does not begin at 0, x is what stands in front of it.
+    hook(layer, found): gets what the heads of a layer have found (B, H, T, d_head), before the output projection, and may change it.
     Returns weights (B, L, H, T, T), values, found = weights @ values (B, L, H, T, d_head), and x (B, T, d_model) at the end.
     """
     w, c, seen = model.weights, model.config, []
@@ -152,6 +110,8 @@ def read(model, ids, without=(), instead=None, layers=None, x=None):
         found = weights @ values
         gone = [head for where, head in without if where == layer]
         found[:, gone] = 0 if instead is None else instead[layer, gone][:, None]
+        if hook:
+            hook(layer, found)
         x = x + F.linear(found.transpose(1, 2).flatten(2), of("attn.w_o"))
         y = rms(x, of("mlp_norm"), c.eps)
         x = x + F.linear(F.silu(F.linear(y, of("mlp.gate"))) * F.linear(y, of("mlp.up")), of("mlp.down"))
@@ -162,10 +122,23 @@ def read(model, ids, without=(), instead=None, layers=None, x=None):
 def logits_of(model, x):
     return F.linear(rms(x, model.weights["norm.weight"], model.config.eps), model.weights["token.weight"])
 
-# %% [markdown]
-# Before we read its heads, we ask it for a capital.
+# %% role="demo" tags=["hide-input"]
+from grader.data import heads, smollm2
 
-# %% role="demo"
+text = figures.language_model.reference_text()
+characters = sorted(set(text))
+held = text[9 * len(text) // 10 :][: 64 * 64]  # from the last tenth, which was held out
+windows = torch.tensor([characters.index(character) for character in held]).view(64, 64)
+torch.manual_seed(17)
+small = heads.trained(Small(len(characters)), figures.language_model.checkpoint())
+
+real = smollm2.load() if smollm2.available() else None
+run = heads.stored_run()
+measured = heads.measuring(run, fresh=real is not None)
+if real is None:
+    print(smollm2.how_to_get(), "Until then, all numbers and figures of this model come from the course's own run.")
+
+
 def capital():
     x = read(real, torch.tensor([real.encode("The capital of France is")])).x[0, -1]
     shares, ids = logits_of(real, x).softmax(dim=-1).topk(5)
@@ -173,15 +146,14 @@ def capital():
 
 
 answer = measured("capital", capital)
-print(*answer["token"], answer["share"].round(3))
+print(f"small: loss {next_token_loss(small(windows), windows):.2f} nats a character;  real: The capital of France is{answer['token'][0]}")
 assert answer["token"][0] == " Paris" and answer["share"][0] > 0.5
 
 # %% [markdown]
 # ## The token before
 #
-# The simplest thing that a head can do is to look one token back. In lesson 03 you built such a head by hand. Do
-# trained models have them? A picture can suggest it; a **score** lets us compare 270 heads. Take these weights of three
-# tokens:
+# The simplest thing that a head can do is to look one token back, like the one that you built in lesson 03. Do trained
+# models have such heads? A **score** lets us compare 270 of them. Take these weights:
 #
 # | | token 0 | token 1 | token 2 |
 # |---|---|---|---|
@@ -189,18 +161,14 @@ assert answer["token"][0] == " Paris" and answer["share"][0] > 0.5
 # | **token 1** | 0.9 | 0.1 | 0 |
 # | **token 2** | 0.2 | 0.7 | 0.1 |
 #
-# Token 1 gives 0.9 to the token before it, token 2 gives 0.7, and token 0 has none before it. The score is the mean
-# of the two, 0.8.
+# Token 1 gives 0.9 to the token before it, token 2 gives 0.7, and token 0 has none. The score is their mean, 0.8.
 
 # %% [markdown]
 # @exercise previous_token_score
 #
 # `weights` (B, H, T, T), causal, T ≥ 2 → (H,)
 #
-# ```text
-# for each head h:
-#     the mean of weights[b, h, i, i − 1] over all b and all i from 1 to T − 1
-# ```
+# The mean weight of each head on the token just before, over the batch and over all tokens that have one.
 
 # %% role="exercise" exercise="previous_token_score"
 def previous_token_score(weights: torch.Tensor) -> torch.Tensor:
@@ -219,26 +187,20 @@ def previous_token_score(weights: torch.Tensor) -> torch.Tensor:
 check(previous_token_score)
 
 # %% [markdown]
-# First your own model, with scores over the 64 windows of held-out text. Rows are the characters that look, columns
-# those that are looked at.
+# First your own model, with scores over held-out text. Rows are the characters that look, columns those that are looked at.
 
-# %% role="payoff" exercise="previous_token_score"
+# %% role="payoff" exercise="previous_token_score" tags=["hide-input"]
 if passed(previous_token_score):
     back = torch.stack([previous_token_score(maps) for maps in small.maps(windows)])  # (blocks, heads)
-    block, head = divmod(back.argmax().item(), 4)
     passage = text[(at := text.find("must be an iterable")) : at + 19]
     maps = small.maps(torch.tensor([[characters.index(c) for c in passage]]))
     figures.reading_heads.grid([each[0].numpy() for each in maps], list(passage), back)
 
 # %% [markdown]
-# In the course's copy, head {{ head; back[block, it] == back.max() }} of block {{ block }} gives
-# {{ back.max():.0%; it > 0.5 }} of its weight to the character
-# before: a diagonal line below the main one. Which head takes this role differs from training to training.
-#
-# Now the real model. It reads the three sentences of the course (`maps_of` keeps the maps of all 270 heads) and, for
-# the scores, a longer text.
+# A head that looks back shows a diagonal line below the main one. Which head takes this role differs from training to
+# training. Now the real model, on a longer text.
 
-# %% role="demo" tags=["nbval-check-output"]
+# %% role="demo" tags=["hide-input", "nbval-check-output"]
 SENTENCES = ("The animal didn't cross the street because it was too tired",
              "The animal didn't cross the street because it was too wide",
              "The cat sat on the mat because it was comfortable")
@@ -261,44 +223,41 @@ if passed(previous_token_score):
         return {"score": previous_token_score(weights.flatten(1, 2)).view(30, 9)}
 
     score = measured("looking back", looking_back)["score"]  # (layers, heads)
-    figures.reading_heads.all_heads(score, "Weight on the token before, for each head of SmolLM2-135M", most=4)
+    figures.reading_heads.all_heads(score, "A few of 270 heads look at the token before, the others hardly ever", most=4)
     assert divmod(score.argmax(), 9) == (16, 0) and (score > 0.6).sum() >= 3 and np.median(score) < 0.1
 
 # %% [markdown]
-# Most heads give next to nothing to the token before: half of them have a score below {{ np.median(score):.2f }}. A
-# few do little else. The strongest is head 0 of layer 16, which we shall call 16.0, with {{ score[16, 0]:.2f }}. Here
-# it is on the first sentence. If your notebook can show widgets, browse a while, for example in layers 5, 13 and 23.
+# The strongest is 16.0, with {{ score[16, 0]:.2f }}. Here it is. If your notebook can show widgets, browse a while, for
+# example in layers 5, 13 and 23.
 
-# %% role="payoff" exercise="previous_token_score"
+# %% role="payoff" exercise="previous_token_score" tags=["hide-input"]
 if passed(previous_token_score):
     figures.reading_heads.explorer(maps_of, layer=16, head=0)
 
 # %% [markdown]
 # ## Where the weight goes when a head finds nothing
 #
-# If you try other heads, you see the same picture again and again: not a diagonal, but a bright first column.
+# Other heads show the same picture again and again: a bright first column.
 
 # %% [markdown]
 # @predict
 #
-# "The animal didn't cross the street because it was too tired." On average over all 270 heads and all later tokens, how
-# much of the weight lies on the first token, *The*?
+# On average over all heads and all later tokens of this sentence, how much of the weight lies on the first token, *The*?
 #
-# - **A** about 5 %: it is a word without much meaning
-# - **B** about 20 %: the causal mask lets every token see it
+# - **A** about 5 %
+# - **B** about 20 %
 # - **C** about 65 %
 #
 # @answer
 #
-# **C**: {{ sink.mean():.0% }}. It has nothing to do with *The*: when we begin the sentence with *Paris*, *seven*, *(* or
-# *Although*, more than half of the weight lies on that token.
+# **C**: {{ sink.mean():.0% }}. It has nothing to do with *The*: with *Paris*, *seven*, *(* or *Although* in its place, more
+# than half of the weight lies on that token.
 #
 # @wrong
 #
-# If you said B, you thought of weights spread evenly over what can be seen. That gives {{ even:.0%; it < sink.mean() }}. If you said A, you
-# took weight for importance, and that is the mistake that this lesson is about.
+# **B** is what evenly spread weights would give ({{ even:.0%; it < sink.mean() }}). **A** takes weight for importance.
 
-# %% role="payoff" exercise="previous_token_score"
+# %% role="payoff" exercise="previous_token_score" tags=["hide-input"]
 if passed(previous_token_score):
     def sinks():
         seen = read(real, torch.tensor([real.encode(SENTENCES[0])]))
@@ -314,33 +273,26 @@ if passed(previous_token_score):
     assert 0.6 < sink.mean() < 0.7 and found["other"].min() > 0.5 and np.median(length) < 0.4
 
 # %% [markdown]
-# The weights of a row have to sum to 1 (lesson 02), even where a head finds nothing that it looks for. The usual
-# explanation: trained models learn to put the rest on a token that every row can see, the first one, and to give it a
-# value that adds little. Here, in the median layer, its value vector is {{ np.median(length):.2f }} times as long as
-# the others. This is the **attention sink** (Xiao et al. 2024; lessons 12 and 16). For reading heads it means that
-# weight on the first token mostly says *nothing here*.
+# The weights of a row have to sum to 1, even where a head finds nothing that it looks for. The usual explanation: models
+# put the rest on a token that every row can see, and give it a short value. This is the **attention sink**
+# (Xiao et al. 2024): weight on the first token mostly says *nothing here*.
 #
 # ## What followed the last time
 #
-# A text mentions a "Dr. Kowalczyk", and two pages later it says "Dr. Kow". A language model can go on, even if it
-# never met the name in training: it copies from the context. Elhage et al. (2021) found a head that looks for an
-# earlier occurrence of the *current* token and takes what came **after** it. They called it an **induction head**.
+# A text mentions a "Dr. Kowalczyk", and two pages later it says "Dr. Kow". A language model can go on, even if it never met
+# the name: it copies from the context. Elhage et al. (2021) found a head that looks for an earlier occurrence of the
+# *current* token and takes what came **after** it: an **induction head**.
 #
-# To find such heads we need a text in which nothing else can help: random tokens, written twice. Take the sequence
-# A B C A B C, with period 3. Token 3 is an A. The previous A is token 0, and after it came the B, token 1. In general,
-# the previous occurrence of token i is at i − period, and what followed it is at i − period + 1.
+# To find such heads we use random tokens, written twice, so that nothing else can help. In A B C A B C, with period 3, token 3
+# is an A. The previous A is token 0, and after it came the B, token 1.
 
 # %% [markdown]
 # @exercise induction_score
 #
 # `weights` (B, H, T, T) on a sequence that repeats with this period, `period` ≥ 1, T > period → (H,)
 #
-# ```text
-# for each head h:
-#     the mean of weights[b, h, i, i − period + 1] over all b and all i from period to T − 1
-# ```
-#
-# A score of 1 means: all the weight lies on the token after the previous occurrence.
+# The mean weight of each head on the token that followed the current token's previous occurrence, over the batch and over all
+# tokens that have one. A score of 1 means: all the weight lies there.
 
 # %% role="exercise" exercise="induction_score"
 def induction_score(weights: torch.Tensor, period: int) -> torch.Tensor:
@@ -359,65 +311,19 @@ def induction_score(weights: torch.Tensor, period: int) -> torch.Tensor:
 check(induction_score)
 
 # %% [markdown]
-# A score is only as good as the test behind it. Here is a trap. We train the small model with a single layer of one
-# head, on random sequences that always repeat after **ten** tokens.
+# We test the real model at random periods. (At one fixed period a model can cheat; a further part shows it.)
 
-# %% role="payoff" exercise="induction_score"
+# %% role="payoff" exercise="induction_score" tags=["hide-input"]
 if passed(induction_score):
-    def repeated(count, period, t=20):
-        """ids (count, t): random tokens, the same again after `period`."""
-        return torch.randint(24, (count, period)).repeat(1, -(-t // period))[:, :t]
+    def drawn(seed, count=3):
+        """Random tokens of `count` random lengths, two rows of each."""
+        draws = torch.Generator().manual_seed(seed)
+        lengths = torch.randint(14, 34, (count,), generator=draws).tolist()
+        return [torch.randint(1000, 40_000, (2, period), generator=draws) for period in lengths]
 
-    torch.manual_seed(1)
-    one_layer = Small(24, d=64, num_heads=1, layers=1, max_len=20)
-    optimizer = torch.optim.Adam(one_layer.parameters(), lr=4e-3)
-    for _ in range(200):
-        ids = repeated(64, 10)
-        loss = next_token_loss(one_layer(ids)[:, 10:], ids[:, 10:])  # only where the text has begun to repeat
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    one_layer.requires_grad_(False)
+    halves = drawn(17)
 
-# %% [markdown]
-# @predict
-#
-# After training at period 10, this model predicts nearly every next token of the second copy. Has it learned to look
-# for the previous occurrence? What will it do with sequences that repeat after 8 or 13 tokens?
-#
-# @answer
-#
-# No, and at other periods it fails. At period 10 its score is {{ scores[4]:.2f }}, at period 13 {{ scores[7]:.2f }}. It
-# has learned "look nine places back", and for that the position vectors are enough; it need not compare any tokens. (We
-# trained it from four seeds, each time with the same result.)
-#
-# @wrong
-#
-# If you said that it works for every period, you took a high score as proof of the mechanism that the score is named
-# after. A test at one fixed period cannot tell the two apart.
-
-# %% role="payoff" exercise="induction_score"
-if passed(induction_score):
-    torch.manual_seed(2)
-    tests = {period: repeated(64, period) for period in range(6, 15)}
-    scores = [induction_score(one_layer.maps(ids)[0], period).item() for period, ids in tests.items()]
-    logits = one_layer(tests[10])
-    right = (logits[:, 10:-1].argmax(dim=-1) == tests[10][:, 11:]).float().mean().item()
-    figures.reading_heads.cheat(scores, {period: one_layer.maps(tests[period])[0][0, 0].numpy() for period in (10, 13)})
-    assert right > 0.98 and scores[4] > 0.5 > 5 * max(scores[:3] + scores[6:])
-
-# %% [markdown]
-# (The rows before the first repetition, and the last row, are noise: training asked nothing of them.)
-#
-# So we test the real model at random periods. Each sequence of random tokens stands there twice.
-
-# %% role="payoff" exercise="induction_score"
-if passed(induction_score):
-    draws = torch.Generator().manual_seed(17)
-    lengths = torch.randint(14, 34, (3,), generator=draws).tolist()
-    halves = [torch.randint(1000, 40_000, (2, period), generator=draws) for period in lengths]
-
-    def copying(without=(), instead=None):
+    def copying(without=(), instead=None, halves=halves):
         """(layers, heads) induction scores; the mean loss in each copy, in nats a token."""
         each = []
         for half in halves:
@@ -428,73 +334,58 @@ if passed(induction_score):
             each.append((score, loss[:, : period - 1].mean(), loss[:, period:].mean()))
         return {name: torch.stack(of).mean(dim=0) for name, of in zip(("score", "first", "second"), zip(*each))}
 
-# %% role="payoff" exercise="induction_score"
-if passed(induction_score):
-    whole = measured("copying", copying)
-    induction = whole["score"]
-    figures.reading_heads.all_heads(induction, "Induction score of each head, at random periods", most=6)
-    assert whole["first"] > 11 > 4 > whole["second"] and 5 <= (induction > 0.5).sum() <= 9 and np.median(induction) < 0.03
-    assert np.argwhere(induction > 0.5)[:, 0].min() == 17, np.argwhere(induction > 0.5)
-
-# %% [markdown]
-# The first copy cannot be guessed, and costs {{ whole["first"]:.1f }} nats a token. (Guessing evenly among all 49,152
-# tokens would cost only ln 49,152 = 10.8. The model expects text.) The second costs {{ whole["second"]:.1f }}: the
-# model copies. Of 270 heads, {{ (induction > 0.5).sum() }} have a score above ½, all of them in layer 17 or later, and
-# half of all heads score below {{ np.median(induction):.2f }}. Here is one of them on twelve random words, written
-# twice, next to 16.0:
-
-# %% role="payoff" exercise="induction_score"
-if passed(induction_score):
     def words():
         ids = real.encode(" lamp river seven cold window paper goat north sugar bell dust ladder") * 2
         weights = read(real, torch.tensor([ids])).weights[0]
         return {"token": [real.token(i) for i in ids], "16.0": weights[16, 0], "17.4": weights[17, 4]}
 
+    whole = measured("copying", copying)
+    induction = whole["score"]
+    figures.reading_heads.all_heads(induction, "Induction heads: a few, and all of them in late layers", most=6)
+    assert whole["first"] > 11 > 4 > whole["second"] and 5 <= (induction > 0.5).sum() <= 9 and np.median(induction) < 0.03
+    assert np.argwhere(induction > 0.5)[:, 0].min() == 17, np.argwhere(induction > 0.5)
     example = measured("words", words)
     figures.reading_heads.pair(example["token"], {"16.0 looks at the token before": example["16.0"],
                                               "17.4 looks at what followed the last time": example["17.4"]})
     assert induction_score(torch.tensor(example["17.4"])[None, None], 12).item() > 0.5
 
 # %% [markdown]
-# In the first copy there is nothing to find, and 17.4 leaves its weight on the sink. In the second copy, from the third
-# word on, most of its weight lies on the word that followed the last time.
+# The first copy costs {{ whole["first"]:.1f }} nats a token, the second {{ whole["second"]:.1f }}: the model copies.
+# {{ (induction > 0.5).sum() }} of 270 heads have a score above ½, all of them in layer 17 or later. The second picture shows one
+# on twelve words, written twice, next to 16.0.
 #
-# How can a head know what *followed*? A head finds a token by its key. If the key at *window* were made from that
-# token alone, it could not say that *cold* came before it. An earlier head has to bring that in, and this is the job
-# of a previous-token head. In the account of
-# Elhage et al. (2021) and Olsson et al. (2022), a head of layer 16 writes something of *cold* into the vector at *window*,
-# and in layer 17 the second *cold* asks "who has *cold* before it?", and *window* answers. What the head writes we do
-# not test here; whether it is needed, we do. To find
-# the place by its content takes two heads in two layers, and the trap's model had one layer.
+# How can a head know what *followed*? It finds a token by its key. If the key at *window* were made from that token alone,
+# it could not say that *cold* came before it. An earlier head has to bring that in: a previous-token head.
 
-# %% role="demo"
+# %% role="demo" tags=["hide-input"]
 figures.reading_heads.chain()
 
 # %% [markdown]
-# That is a claim about causes, and a picture cannot prove it. An experiment can: take head 16.0 away, and see what
-# becomes of the others. As controls, take away all eight *other* heads of layer 16 at once, or 11.1, the second
-# strongest previous-token head.
+# ## Take it away, or move it
+#
+# That is a claim about causes, and a map cannot prove it. An experiment can: take 16.0 away (**ablation**) and see what
+# becomes of the others. As controls, take away the eight *other* heads of layer 16 at once, or 11.1, the second strongest
+# previous-token head.
 
 # %% [markdown]
 # @predict
 #
-# We set what 16.0 finds to zero, one head of 270. What happens to the loss in the second copy, {{ whole["second"]:.1f }}
-# nats?
+# We set what 16.0 finds to zero. What happens to the loss in the second copy, {{ whole["second"]:.1f }} nats?
 #
 # - **A** nothing to speak of: one head of 270
 # - **B** it rises by a nat or so
-# - **C** it more than doubles
+# - **C** it rises by several nats
 #
 # @answer
 #
-# **C**: {{ loss_without["16.0"]:.1f }} nats. And the induction heads of layer 17, which we did not touch, stop
-# working: the score of 17.4 falls from {{ induction[17, 4]:.2f }} to {{ after[17, 4]:.2f }}.
+# **C**: {{ loss_without["16.0"]:.1f }} nats. And 17.4, which we did not touch, stops working: its score falls from
+# {{ induction[17, 4]:.2f }} to {{ after[17, 4]:.2f }}.
 #
 # @wrong
 #
-# If you said A: most heads are like that. But heads build on heads, and a chain ends where a link is missing.
+# **A** is right for most heads. But heads build on heads, and a chain ends where a link is missing.
 
-# %% role="payoff" exercise="induction_score"
+# %% role="payoff" exercise="induction_score" tags=["hide-input"]
 if passed(induction_score):
     TAKEN = {"16.0": [(16, 0)], "the other eight of layer 16": [(16, head) for head in range(1, 9)], "11.1": [(11, 1)]}
     ablated = {name: measured(f"copying without {name}", lambda gone=gone: copying(gone)) for name, gone in TAKEN.items()}
@@ -507,77 +398,63 @@ if passed(induction_score):
     assert loss_without["the other eight of layer 16"] < whole["second"] + 1
     assert min(induction[17, 3:6].min(), control[17, 3:6].min()) > 0.5 > 5 * after[17, 3:6].max()
 
-# %% [markdown]
-# It is not that layer 16 was damaged. Without its other *eight* heads the loss is
-# {{ loss_without["the other eight of layer 16"]:.1f }} nats, and the score of 17.4 is still {{ control[17, 4]:.2f }}.
-# Nor is it enough to be a previous-token head: without 11.1 the loss is {{ loss_without["11.1"]:.1f }}. (We tried three
-# more draws of random tokens. Each time the loss more than doubled without 16.0, and rose by less than a nat without the
-# other eight.)
-#
-# Removing heads is called **ablation**. To set what a head finds to 0 is a choice, and later layers may never have
-# seen a 0 there. In **mean ablation** the head finds its own mean over many tokens instead, the same in every row. Here
-# that makes little difference: the loss is {{ with_mean:.1f }} nats.
-#
-# This is the strongest kind of evidence in this lesson. A map suggested a mechanism, the mechanism predicted what an
-# intervention would do, the intervention did it, and a larger one next door did not.
-#
-# ## What a head adds
-#
-# A head brings back a blend of values. What of it reaches the residual path? Multi-head attention lays the heads'
-# results side by side and multiplies by one matrix. Take two heads of one number each, with the results 2 and 3, and
-#
-# $$W_O = \begin{pmatrix} 1 & 4 \\ 2 & 5 \end{pmatrix}, \qquad
-# W_O \begin{pmatrix} 2 \\ 3 \end{pmatrix} = \begin{pmatrix} 1\cdot 2 + 4\cdot 3 \\ 2\cdot 2 + 5\cdot 3 \end{pmatrix}
-# = \underbrace{2 \begin{pmatrix} 1 \\ 2 \end{pmatrix}}_{\text{head 0 adds}}
-# + \underbrace{3 \begin{pmatrix} 4 \\ 5 \end{pmatrix}}_{\text{head 1 adds}}
-# = \begin{pmatrix} 14 \\ 19 \end{pmatrix}$$
-#
-# A matrix times a long vector is the sum, over slices of that vector, of the matching columns times the slice. So the
-# output of attention *is* a sum over heads (Elhage et al. 2021), and each term can be looked at by itself.
+    def other_draws():
+        """The loss in the second copy of five more draws: with all heads, without 16.0, without the other eight."""
+        draws = [drawn(seed, 1) for seed in range(5)]
+        gone = ((), TAKEN["16.0"], TAKEN["the other eight of layer 16"])
+        return {"second": torch.stack([torch.stack([copying(each, halves=half)["second"] for each in gone]) for half in draws])}
+
+    draws = measured("five more draws", other_draws)["second"]  # (5, 3)
+    missed, spared = draws[:, 1] - draws[:, 0], draws[:, 2] - draws[:, 0]
 
 # %% [markdown]
-# @exercise head_contributions
+# It is not that layer 16 was damaged: without its other *eight* heads the loss is
+# {{ loss_without["the other eight of layer 16"]:.1f }} nats. In five more draws of random tokens it rose by
+# {{ missed.min():.1f; it > 3 }} nats or more without 16.0, and by {{ spared.max():.1f; it < 1 }} or less without the other eight.
 #
-# `module` an attention with lesson 09's contract (`num_heads`, `qkv`, `proj`), in eval mode; `x` (B, T, d_model) → (B, num_heads, T,
-# d_model)
-#
-# ```text
-# for each head h:
-#     found    softmax(causal scores of head h) · its values                     (B, T, d_head)
-#     result   found, multiplied by those columns of proj.weight that meet head h  (B, T, d_model)
-# the sum over the heads is module(x)
-# ```
-#
-# The module and x stay as they are. From scratch: without `F.scaled_dot_product_attention` and its like. Take the wrong
-# columns, or the weight transposed, and the shape is still right: only the sum tells (goodfire-ai/causalab#61).
+# So 16.0 is needed. Does it also write what we think, *cold* into the vector at *window*? We can move what it has written.
+# The hook below exchanges what 16.0 found at *window*, the word after *cold*, with what it found at *sugar*, the word after
+# *north*: **activation patching**. If the claim is right, the second *cold* now finds *sugar*.
 
-# %% role="exercise" exercise="head_contributions"
-def head_contributions(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
-    """What each head of a causal attention adds to its result.
+# %% role="payoff" exercise="induction_score"
+if passed(induction_score):
+    def exchange(a, b):
+        def hook(layer, found):  # found: (B, H, T, d_head)
+            if layer == 16:
+                found[:, 0, [a, b]] = found[:, 0, [b, a]]
+        return hook
 
-    module: lesson 09's attention, in eval mode. x: (B, T, d_model).
-    Returns: (B, num_heads, T, d_model), whose sum over heads is module(x).
-    """
-    # region solution
-    heads, t = module.num_heads, x.shape[1]
-    with torch.no_grad():
-        q, k, v = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in module.qkv(x).chunk(3, dim=-1))
-        scores = q @ k.mT / math.sqrt(q.shape[-1])
-        future = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
-        weights = torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1)
-        slices = module.proj.weight.unflatten(1, (heads, -1))  # (d_model, heads, d_head): each head's columns
-        return torch.einsum("bhtc,dhc->bhtd", weights @ v, slices)
-    # endregion
+    def swapped(text, pairs):
+        """From the second copy of the word before place a: what 17.4 gives to the first copy, before and after the exchange."""
+        ids = torch.tensor([real.encode(text) * 2])
+        t, plain = ids.shape[1] // 2, read(real, ids)
+        new = [read(real, ids, hook=exchange(a, b)) for a, b in pairs]
+        return [torch.stack([seen.weights[0, 17, 4, t + a - 1, :t] for seen in (plain, each)]) for (a, _), each in zip(pairs, new)]
 
-# %% role="check" exercise="head_contributions"
-check(head_contributions)
+# %% role="payoff" exercise="induction_score" tags=["hide-input"]
+if passed(induction_score):
+    LISTS = (" lamp river seven cold window paper goat north sugar bell dust ladder",
+             " stone milk tower green engine rope ghost apple winter coin bread mirror",
+             " salt piano forest knife yellow bridge moon carpet tiger bottle road cloud",
+             " hammer lemon circle snow market finger violin desert button sheep flame letter",
+             " pencil ocean helmet butter castle drum rabbit silver garden needle truck smoke")
+    PAIRS = [(4, 8), (3, 9), (5, 10), (6, 11), (2, 7)]
+    moved_to = measured("exchanged", lambda: {"rows": torch.stack(
+        [torch.stack(swapped(words, PAIRS)) for words in LISTS])})["rows"]  # (lists, pairs, before or after, words)
+    at_a, at_b = (np.stack([moved_to[:, i, :, pair[side]] for i, pair in enumerate(PAIRS)], axis=1) for side in (0, 1))
+    figures.reading_heads.exchanged(example["token"][:12], moved_to[0, 0], 3, PAIRS[0])
+    assert at_a[..., 0].mean() > 0.5 > 0.05 > at_a[..., 1].mean() and at_b[..., 1].mean() > 0.5 > 0.05 > at_b[..., 0].mean()
 
 # %% [markdown]
-# ### A model without one of its heads
+# It does. Over five lists with five exchanges each, 17.4 gave {{ at_a[..., 0].mean():.2f }} to the word that really followed,
+# and {{ at_a[..., 1].mean():.2f }} after the exchange; the other word rose from {{ at_b[..., 0].mean():.2f }} to
+# {{ at_b[..., 1].mean():.2f }}. A map suggested a mechanism, it predicted what an intervention would do, and the intervention
+# did it.
 #
-# Which of its eight heads does your own model need? And can we tell from the length of what a head adds? A head is
-# removed in front of `proj`, where the heads' results still lie side by side. The model must be whole again afterwards:
-# whoever forgets that measures every later head in a model that lacks this one.
+# ## A model without one of its heads
+#
+# Which of its eight heads does your own model need? To set what a head finds to 0 is a choice: later layers may never have
+# seen a 0 there. In **mean ablation**, the control, the head adds its own mean instead, the same everywhere.
 
 # %% [markdown]
 # @exercise loss_without_head
@@ -587,11 +464,9 @@ check(head_contributions)
 #
 # - A head's part is its slice of what enters `model.blocks[layer].attn.proj`, which attention calls as a module.
 #   `attn.num_heads` tells how many heads there are.
-# - With `mean=True` it adds, at every token, its own mean over all batch rows and tokens of these ids.
-# - A layer or head that does not exist raises ValueError; negative numbers do not count from the end.
+# - With `mean=True` it adds, at every token, its own mean over all rows and tokens of these ids.
+# - A layer or head that does not exist, negative ones included, raises ValueError.
 # - The model is left as it was: weights, hooks and mode, also where its call raises.
-#
-# The notebook's `next_token_loss(logits, ids)` is lesson 10's. The check brings models of its own.
 
 # %% role="exercise" exercise="loss_without_head"
 def loss_without_head(model: nn.Module, ids: torch.Tensor, layer: int, head: int, mean: bool = False) -> float:
@@ -624,53 +499,83 @@ def loss_without_head(model: nn.Module, ids: torch.Tensor, layer: int, head: int
 # %% role="check" exercise="loss_without_head"
 check(loss_without_head)
 
-# %% [markdown]
-# Here are all eight heads, each removed in turn, and beside it the mean length of what it adds, from your
-# `head_contributions`.
-
 # %% role="payoff" exercise="loss_without_head"
-if passed(loss_without_head) and passed(head_contributions):
+if passed(loss_without_head):
     all_there = next_token_loss(small(windows), windows).item()
     eight = list(itertools.product(range(2), range(4)))
     needed, with_its_mean = ({each: loss_without_head(small, windows, *each, mean) for each in eight} for mean in (False, True))
-    parts = [head_contributions(block.attn, block.attn.x) for block in small.blocks]  # each (B, H, T, d_model)
-    lengths = torch.stack([each.norm(dim=-1).mean(dim=(0, 2)) for each in parts]).flatten().tolist()
-    figures.reading_heads.needed({f"{i}.{h}": value for (i, h), value in needed.items()}, all_there, lengths)
+    figures.reading_heads.needed(needed, with_its_mean, all_there)
     worst = max(needed, key=needed.get)
 
 # %% [markdown]
-# In the course's copy the loss rises from {{ all_there:.2f; it < needed[worst] - 0.3 }} to
-# {{ needed[worst]:.2f; it > all_there + 0.3 }} nats without head
-# {{ worst[0]; needed[worst] == max(needed.values()) }}.{{ worst[1] }}, which gives {{ back[worst]:.0%; it > 0.5 }} of its
-# weight to the character before, and to {{ with_its_mean[worst]:.2f; it > all_there + 0.3 }} with its mean in its place: what the model
-# misses is *which* character stood there. Most of the
-# others can be removed at a small cost, as Michel et al. (2019) found for far larger models. Length hints at that cost
-# and does not measure it: the longest contribution is {{ max(lengths) / min(lengths):.1f; it < 5 }} times as long
-# as the shortest, but the largest cost is
-# {{ (needed[worst] - all_there) / (min(needed.values()) - all_there):.0f; it > 10 }} times the smallest.
+# In the course's copy the loss rises from {{ all_there:.2f; it < needed[worst] }} to
+# {{ needed[worst]:.2f; it == max(needed.values()) }} nats without head {{ worst[0] }}.{{ worst[1] }}, and to
+# {{ with_its_mean[worst]:.2f; it > all_there }} with its mean in its place. Most heads can be removed at a small cost, as Michel
+# et al. (2019) found for far larger models. (A small cost does not prove an idle head: other heads can step in; McGrath et al.
+# 2023.)
 #
-# A warning: a model without one of its heads is a model that nobody trained. The loss can rise by more than the head's
-# own work was worth, since later layers have never seen such vectors. It can also rise by less, since other heads can
-# step in (McGrath et al. 2023).
+# ## What a head adds
 #
+# Multi-head attention lays the heads' results side by side and multiplies by one matrix. Take two heads of one number each,
+# with the results 2 and 3, and
+#
+# $$W_O = \begin{pmatrix} 1 & 4 \\ 2 & 5 \end{pmatrix}, \qquad
+# W_O \begin{pmatrix} 2 \\ 3 \end{pmatrix}
+# = \underbrace{2 \begin{pmatrix} 1 \\ 2 \end{pmatrix}}_{\text{head 0 adds}}
+# + \underbrace{3 \begin{pmatrix} 4 \\ 5 \end{pmatrix}}_{\text{head 1 adds}}
+# = \begin{pmatrix} 14 \\ 19 \end{pmatrix}$$
+#
+# So the output of attention *is* a sum over heads (Elhage et al. 2021).
+
+# %% [markdown]
+# @exercise head_contributions
+#
+# `module` an attention with lesson 09's contract (`num_heads`, `qkv`, `proj`), in eval mode; `x` (B, T, d_model) → (B, num_heads, T,
+# d_model)
+#
+# What each head adds to the result; their sum is module(x), and only this sum tells whether you took the right columns
+# (goodfire-ai/causalab#61). The module and x stay as they are. From scratch: without `F.scaled_dot_product_attention`.
+
+# %% role="exercise" exercise="head_contributions"
+def head_contributions(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """What each head of a causal attention adds to its result.
+
+    module: lesson 09's attention, in eval mode. x: (B, T, d_model).
+    Returns: (B, num_heads, T, d_model), whose sum over heads is module(x).
+    """
+    # region solution
+    heads, t = module.num_heads, x.shape[1]
+    with torch.no_grad():
+        q, k, v = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in module.qkv(x).chunk(3, dim=-1))
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        future = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
+        weights = torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1)
+        slices = module.proj.weight.unflatten(1, (heads, -1))  # (d_model, heads, d_head): each head's columns
+        return torch.einsum("bhtc,dhc->bhtd", weights @ v, slices)
+    # endregion
+
+# %% role="check" exercise="head_contributions"
+check(head_contributions)
+
+# %% [markdown]
 # ## The head that writes Paris
 #
-# On the residual path everything is added up: the last vector is the token's own, plus what each head and each small
-# network has added. The last norm divides this sum by one number. After that, the difference between the logits of
-# *Paris* and *London* is a dot product of the sum with one fixed vector. So each head has a direct share in it, in
-# logits: what it has found at the last token, times its columns of the output projection, times that vector. (What it
-# does by way of later layers is not counted.) Who says Paris?
-#
-# Some head always has the largest share, whatever we ask. So we choose the head on *France* alone, and keep four more
-# capitals to test it on.
+# On the residual stream everything is added up, and the difference between the logits of *Paris* and *London* is a dot
+# product of that sum (divided by the last norm) with one fixed vector. So each head has a direct share in it, in logits:
+# this is **logit attribution**. Some head always has the largest share. So we choose it on *France* alone, and test it on
+# four more capitals.
 
-# %% role="payoff" exercise="head_contributions"
+# %% role="payoff" exercise="head_contributions" tags=["hide-input"]
 if passed(head_contributions):
     LAND = {"France": "Paris", "Italy": "Rome", "Spain": "Madrid", "Germany": "Berlin", "Austria": "Vienna"}
 
     def capitals(without=()):
         seen = read(real, torch.tensor([real.encode(f"The capital of {country} is") for country in LAND]), without)
         return seen, logits_of(real, seen.x[:, -1]), torch.tensor([real.encode(" " + city) for city in LAND.values()])
+
+    def chances(without=()):  # the probability of each capital (5,)
+        _, logits, city = capitals(without)
+        return logits.softmax(dim=-1).gather(1, city)[:, 0]
 
 # %% role="payoff" exercise="head_contributions"
 if passed(head_contributions):
@@ -684,26 +589,13 @@ if passed(head_contributions):
                 "looks": seen.weights[:, *divmod(share[0].argmax().item(), 9), -1]}
 
     said = measured("capitals", shares)
+
+# %% role="payoff" exercise="head_contributions" tags=["hide-input"]
+if passed(head_contributions):
     share, looks = said["share"], said["looks"]  # (5, layers, heads), in logits; (5, tokens), of the head chosen on France
     figures.reading_heads.paris(share[0], said["gap"][0], ["The", "capital", "of", "France", "is"], looks[0])
     assert divmod(share[0].argmax(), 9) == (23, 4) and share[0].max() > 0.5 * said["gap"][0] and looks[:, 3].min() > 0.85
     assert [(each > each[23, 4]).sum() for each in share] == [0, 1, 0, 0, 0] and divmod(share[1].argmax(), 9) == (29, 1)
-
-# %% [markdown]
-# On *France* one head out of 270 stands out: 23.4 looks from *is* to *France* with {{ looks[0, 3]:.0% }} of its
-# weight, and adds {{ share[0].max():.1f }} logits to *Paris* over *London*. All parts together, for and against, come
-# to {{ said["gap"][0]:.1f }}. On the four capitals that did not choose it, it looks at the country with
-# {{ looks[1:, 3].min():.0% }} to {{ looks[1:, 3].max():.0% }}, and its share is again the largest of 270, but for
-# *Italy*: there 29.1 adds more.
-#
-# Now the ablation, on all five. As a control we remove each other head of layer 23, one at a time.
-
-# %% role="payoff" exercise="head_contributions"
-if passed(head_contributions):
-    def chances(without=()):  # the probability of each capital (5,)
-        _, logits, city = capitals(without)
-        return logits.softmax(dim=-1).gather(1, city)[:, 0]
-
     kept = measured("capitals without a head of layer 23", lambda: {
         "whole": chances(), "without": torch.stack([chances([(23, head)]) for head in range(9)])})
     figures.reading_heads.capitals(LAND, kept["whole"], kept["without"], 23, 4)
@@ -711,18 +603,121 @@ if passed(head_contributions):
     assert left.argmin(axis=0).tolist() == [4] * 5 and left[4].max() < 0.6 and np.delete(left, 4, axis=0).min() > 0.75
 
 # %% [markdown]
-# Without 23.4 the probability of *Paris* falls from {{ kept["whole"][0]:.2f }} to
-# {{ kept["without"][4, 0]:.2f; it < kept["whole"][0] / 2 }}. On
-# the other four, between {{ left[4, 1:].min():.0% }} and {{ left[4, 1:].max():.0% }} of the capital's probability is
-# left. Without any other head of the layer it is at least {{ np.delete(left, 4, axis=0).min():.0% }}, on every prompt.
-# Map, contribution and ablation agree, on prompts that had no say in the choice. Only then may we say what a head does:
-# in prompts of this form, 23.4 looks at the country and adds to its capital. In other texts we have not tried it.
+# On *France* one head stands out: 23.4 looks from *is* to *France* with {{ looks[0, 3]:.0% }} of its weight, and adds
+# {{ share[0].max():.1f }} logits to *Paris* over *London*, of {{ said["gap"][0]:.1f }} in all. On the other four it looks at the
+# country with {{ looks[1:, 3].min():.0% }} or more, and its share is the largest of 270, but for *Italy*.
 #
-# ## Rolling all layers into one
+# Then the ablation: without 23.4 the probability of *Paris* falls from {{ kept["whole"][0]:.2f }} to
+# {{ kept["without"][4, 0]:.2f; it < kept["whole"][0] / 2 }}. On the other four, {{ left[4, 1:].min():.0% }} to
+# {{ left[4, 1:].max():.0% }} is left; without another head of the layer, at least
+# {{ np.delete(left, 4, axis=0).min():.0% }}. Map, attribution and ablation agree, on prompts that had no say in the choice.
+# So we may say: in prompts of this form, 23.4 looks at the country and adds to its capital.
 #
-# That took three measurements for one head. Can we have the answer from all maps at once? Abnar and Zuidema (2020)
-# multiply the layers together: where token 5 of one layer reads token 3 of the layer below, and that token 3 has read
-# token 0, token 0 has a share in token 5. They let the residual path, on which a token stays what it is, count for half
+# ## What is *it*?
+#
+# *Too tired* is the animal, *too wide* is the street. The head that looks most from *it* to *animal* is 13.8. Is this the
+# picture of 2017?
+
+# %% [markdown]
+# @predict
+#
+# We read both sentences and compare the maps of 13.8. In which rows do they differ? (A row is the token that looks.)
+#
+# - **A** in the row of *it*
+# - **B** in the rows of *it*, *was*, *too* and the last word
+# - **C** in the row of the last word alone
+#
+# @answer
+#
+# **C**. The mask is causal: when the model reads *it*, the word that decides has not come yet. No head of any causal model
+# can resolve this *it* at its own position. The famous picture (Uszkoreit 2017) is from an encoder, which reads the whole
+# sentence at once.
+#
+# @wrong
+#
+# **A** reads the sentence as someone who knows how it ends. As to **B**: which of these tokens has seen *tired*?
+
+# %% role="payoff" exercise="head_contributions" tags=["hide-input"]
+if passed(head_contributions):
+    (tokens, tired), (other, wide) = maps_of[SENTENCES[0]], maps_of[SENTENCES[1]]
+    it, animal, street = tokens.index(" it"), tokens.index(" animal"), tokens.index(" street")
+    figures.reading_heads.pair(tokens, {"13.8, … too tired": tired[13, 8], "13.8, … too wide": wide[13, 8]}, [tokens, other])
+    assert np.array_equal(tired[:, :, :-1], wide[:, :, :-1]) and np.abs(tired[13, 8, -1] - wide[13, 8, -1]).max() > 0.1
+    assert divmod(tired[:, :, it, animal].argmax(), 9) == (13, 8)
+
+# %% [markdown]
+# From *it*, head 13.8 gives {{ tired[13, 8, it, animal]:.0% }} of its weight to *animal*, and exactly as much in the sentence
+# where *it* is the street. It makes the famous picture, and for one of the two sentences the picture is wrong. At the last
+# word some heads do look at the right noun (a further part reads sixteen pairs of such sentences), but the model does as
+# well without them. In this model we found no head that resolves *it*.
+
+# %% [markdown]
+# ## Further: a score that can be cheated
+#
+# For those who design tests: a small model with a high induction score that compares nothing.
+
+# %% [markdown]
+# A score is only as good as the test behind it. We train the small model with a single layer of one head, on random
+# sequences that always repeat after **ten** tokens, from five seeds.
+
+# %% role="demo" tags=["hide-input"]
+def repeated(count, period, t=20):
+    """ids (count, t): random tokens, the same again after `period`."""
+    return torch.randint(24, (count, period)).repeat(1, -(-t // period))[:, :t]
+
+
+def trained_at_ten(seed):
+    torch.manual_seed(seed)
+    model = Small(24, d=64, num_heads=1, layers=1, max_len=20)
+    optimizer = torch.optim.Adam(model.parameters(), lr=4e-3)
+    for _ in range(200):
+        ids = repeated(64, 10)
+        loss = next_token_loss(model(ids)[:, 10:], ids[:, 10:])  # only where the text has begun to repeat
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model.requires_grad_(False)
+
+
+five = [trained_at_ten(seed) for seed in range(1, 6)]
+
+# %% [markdown]
+# @predict
+#
+# After training at period 10, such a model predicts nearly every next token of the second copy. Has it learned to look
+# for the previous occurrence? What will it do with sequences that repeat after 8 or 13 tokens?
+#
+# @answer
+#
+# No, and at other periods it fails: {{ cheats; it == 5 }} of 5 models have a score above ½ at period 10 and one below 0.2 at
+# all periods that are two or more away. They have learned "look nine places back", and for that the positions are enough;
+# they need not compare any tokens.
+#
+# @wrong
+#
+# A yes takes the high score as proof of the mechanism that the score is named after. A test at one fixed period cannot tell
+# the two apart.
+
+# %% role="demo" tags=["hide-input"]
+if passed(induction_score):
+    torch.manual_seed(2)
+    tests = {period: repeated(64, period) for period in range(6, 15)}
+    all_scores = [[induction_score(model.maps(ids)[0], period).item() for period, ids in tests.items()] for model in five]
+    cheats = sum(scores[4] > 0.5 and max(scores[:3] + scores[7:]) < 0.2 for scores in all_scores)
+    figures.reading_heads.cheat(all_scores[0], {period: five[0].maps(tests[period])[0][0, 0].numpy() for period in (10, 13)})
+
+# %% [markdown]
+# (The rows before the first repetition, and the last row, are noise: training asked nothing of them.) To find a place by its
+# content takes two heads in two layers, and this model had one.
+
+# %% [markdown]
+# ## Further: rolling all layers into one
+#
+# For those who have seen heat maps made by *attention rollout*: how it is computed, and what it says where we know the answer.
+
+# %% [markdown]
+# Abnar and Zuidema (2020) multiply the layers together. Where token 5 of one layer reads token 3 of the layer below, and that
+# token 3 has read token 0, token 0 has a share in token 5. They let the residual stream, on which a token stays what it is, count for half
 # of each layer. By hand, with two tokens and one head: layer 0 has the rows (1, 0) and (1, 0), layer 1 has the rows
 # (1, 0) and (½, ½). Half of each, plus half of the identity, gives A₀ and A₁:
 #
@@ -736,12 +731,8 @@ if passed(head_contributions):
 #
 # `layers` a list, first layer first, of weights (B, H, T, T) whose rows sum to 1 → (B, T, T)
 #
-# ```text
-# for each layer: A = ½ · (mean of the weights over the heads) + ½ · identity
-# result: A_last @ … @ A_first
-# ```
-#
-# Leave the list and its tensors unchanged.
+# For each layer, A is half the mean of the weights over the heads, plus half the identity; the result is their product, in the
+# order in which a token's share travels. Leave the list and its tensors unchanged.
 
 # %% role="exercise" exercise="attention_rollout"
 def attention_rollout(layers: list[torch.Tensor]) -> torch.Tensor:
@@ -788,7 +779,7 @@ check(attention_rollout)
 # that adds little as fully as any other. That 23.4 gives *France* {{ looks[0, 3]:.0% }} is, to rollout, one ninth of one
 # layer of thirty.
 
-# %% role="payoff" exercise="attention_rollout"
+# %% role="payoff" exercise="attention_rollout" tags=["hide-input"]
 if passed(attention_rollout):
     def depends():
         ids = torch.tensor(real.encode("The capital of France is"))
@@ -808,7 +799,7 @@ if passed(attention_rollout):
     assert rolled[0] > 0.99 and moved[3] > 2 * moved[0] and abs(rolled.sum() - 1) < 1e-3
 
 # %% [markdown]
-# ## Break it on purpose: the published rollout
+# ### The published rollout
 #
 # A published implementation first sets the smallest weights to 0, nine tenths of them by default. Then it divides each
 # A by `a.sum(dim=-1)`, without `keepdim` (jacobgil/vit-explain#16), so that each *column* is divided by the sum of a
@@ -833,7 +824,7 @@ if passed(attention_rollout):
 explain("RL18")
 
 # %% [markdown]
-# ## What weights do not explain
+# ### What weights do not explain
 #
 # Are attention weights an explanation? Jain and Wallace (2019), *Attention is not Explanation*, found in text
 # classifiers that very different weights can give the same prediction. Wiegreffe and Pinter (2019), *Attention is not
@@ -843,53 +834,20 @@ explain("RL18")
 # This lesson's own numbers support both. 16.0 and 23.4 do what their maps show, on the inputs that we tried. The
 # rollout, made of weights alone, gives *The* everything and *France* nothing. To know which weights to trust, we needed
 # the interventions.
-#
-# ## What is *it*?
-#
-# One question is left, the first one of the course: in "The animal didn't cross the street because it was too tired",
-# what is *it*? One word decides: *too tired* is the animal, *too wide* is the street. The head that looks most from *it*
-# to *animal* is 13.8. Is this the picture of 2017?
 
 # %% [markdown]
-# @predict
+# ## Further: sixteen pairs of twins
 #
-# We read both sentences with the same model and compare the maps of 13.8. In which rows do they differ? (A row is the
-# token that looks.)
-#
-# - **A** in the row of *it*
-# - **B** in the rows of *it*, *was*, *too* and the last word
-# - **C** in the row of the last word alone
-#
-# @answer
-#
-# **C**, and the other rows are equal to the last bit. The mask is causal: when the model reads *it*, the word that
-# decides has not come yet. So no head of any causal model can resolve this *it* at the position of *it*. The famous
-# picture (Uszkoreit 2017) is from an encoder, which reads the whole sentence at once.
-#
-# @wrong
-#
-# If you said A, you read the sentence as someone who knows how it ends. If you said B: which of these tokens has seen
-# *tired*?
-
-# %% role="payoff" exercise="head_contributions"
-if passed(head_contributions):
-    (tokens, tired), (other, wide) = maps_of[SENTENCES[0]], maps_of[SENTENCES[1]]
-    it, animal, street = tokens.index(" it"), tokens.index(" animal"), tokens.index(" street")
-    figures.reading_heads.pair(tokens, {"13.8, … too tired": tired[13, 8], "13.8, … too wide": wide[13, 8]}, [tokens, other])
-    assert np.array_equal(tired[:, :, :-1], wide[:, :, :-1]) and np.abs(tired[13, 8, -1] - wide[13, 8, -1]).max() > 0.1
-    assert divmod(tired[:, :, it, animal].argmax(), 9) == (13, 8)
+# For those who want to follow the question of *it* to its end: how heads are chosen on one half of the examples, tested on the
+# other, and removed.
 
 # %% [markdown]
-# From *it*, head 13.8 gives {{ tired[13, 8, it, animal]:.0% }} of its weight to *animal*, and exactly as much in the
-# sentence where *it* is the street. It makes the famous picture, and for one of the two sentences the picture is
-# wrong. We may say that 13.8 looks at a noun that *it* could mean, and not that it resolves *it*.
-#
 # ### Which way a head leans
 #
-# Is *it* resolved later, at the last word? From there a head sees the whole sentence. We read off how much weight goes
+# Is *it* resolved at the last word? From there a head sees the whole sentence. We read off how much weight goes
 # from the last word to each noun.
 
-# %% role="payoff" exercise="head_contributions"
+# %% role="demo"
 if passed(head_contributions):
     a = np.array([each[13, 8, -1, [animal, street]] for each in (tired, wide)], float).round(3)
     print("from tired:", a[0], "from wide:", a[1])
@@ -909,7 +867,7 @@ if passed(head_contributions):
 # "The horse didn't cross the river because it was too weak", or "too deep". As a control we also read bare lists of the
 # same words, without an *it*: "a horse, to cross, a river, and too weak".
 
-# %% role="payoff" exercise="head_contributions"
+# %% role="demo" tags=["hide-input"]
 if passed(head_contributions):
     FORM = "The {0} didn't {1} the {2} because it was too {3}"
 
@@ -937,7 +895,7 @@ if passed(head_contributions):
 # With 270 heads and only sixteen pairs, some head will look good by luck. So we choose the best head on eight pairs
 # and test it on the other eight, for all 12,870 ways to split the sixteen.
 
-# %% role="payoff" exercise="head_contributions"
+# %% role="demo"
 if passed(head_contributions):
     splits = np.array([np.isin(range(16), half) for half in itertools.combinations(range(16), 8)])
     on_half, on_other = (each @ lean.reshape(16, 270) / 8 for each in (splits, ~splits))  # (12870, 270)
@@ -956,7 +914,7 @@ if passed(head_contributions):
 # Is any head right in all sixteen pairs? If heads were coins, thrown sixteen times each, we would expect such a coin
 # among 270 in about one of 240 experiments.
 
-# %% role="payoff" exercise="head_contributions"
+# %% role="demo"
 if passed(head_contributions):
     always = (lean > 0).all(axis=0)
     steady, in_text, in_list = np.argwhere(always).tolist(), lean[:, always], listed[:, always]  # (16, 6)
@@ -976,7 +934,7 @@ if passed(head_contributions):
 # First, what does the model itself say? We add a question, "What was too tired? The …", and compare the odds of the
 # two nouns as the next word. How far do they shift from one twin to the other?
 
-# %% role="payoff" exercise="head_contributions"
+# %% role="demo" tags=["hide-input"]
 if passed(head_contributions):
     first = min(steady)[0]  # below this layer nothing will be removed: one reading serves all questions
 
@@ -1004,7 +962,7 @@ if passed(head_contributions):
 # pairs. And the heads that looked so telling? We remove 17.0, then 13.8, then all six together. As a control we remove
 # six *other* heads of the same layers, in eight different choices: every other head of these layers goes once.
 
-# %% role="payoff" exercise="head_contributions"
+# %% role="demo"
 if passed(head_contributions):
     left = {}
     for name, gone in {"17.0": [(17, 0)], "13.8": [(13, 8)], "the six": steady}.items():
@@ -1033,36 +991,34 @@ if passed(head_contributions):
 # %% [markdown]
 # ## What we keep
 #
-# - A map shows where a head looks. A score compares heads, and is only as good as the test behind it.
-# - Weight on the first token is usually a sink: it says *nothing here*, and the value it fetches is short.
-# - Induction takes two heads: one that notes what came before, one that looks for that note. Test at random periods.
-# - The output of attention is a sum over heads, so each head's part can be measured and taken away.
-# - Map, contribution and ablation have to agree before we say what a head does. A head picked from 270 has to be
-#   tested on examples that were not used to pick it, and its ablation compared with that of its neighbors.
+# - A map shows where a head looks. A score compares heads, and is as good as the test behind it.
+# - Weight on the first token is usually a sink.
+# - Induction takes two heads: one that notes what came before, one that looks for that note.
+# - Ablation takes a head's part away, activation patching moves it, logit attribution counts it in logits.
+# - They have to agree before we say what a head does, on examples that did not choose the head, and against its neighbors.
 #
 # | what | shape |
 # |---|---|
 # | weights of one layer | (B, num_heads, T, T) |
 # | previous-token score, induction score | (num_heads,) |
-# | what each head adds | (B, num_heads, T, d_model) |
-# | rollout | (B, T, T) |
 
 # %% [markdown]
 # @teaching
 #
 # ## What the lesson is for
 #
-# Learners leave able to measure what a head does in three ways (where it looks, what it adds, what is lost without it) and with the habit
-# of asking what else could make a score high. The opening question of the course gets its honest answer.
+# Learners leave able to measure what a head does (where it looks, what it adds, what is lost without it, what moves with it) and with the
+# habit of asking what else could make a score high. The opening question of the course gets its honest answer.
 #
 # ## Cut for 60 minutes
 #
-# Write `previous_token_score` and `induction_score`; show `head_contributions` solved. Leave out the rollout and the sixteen twins:
-# of *it*, show the two maps of 13.8 and the honest answer. Keep the removal of 16.0: it is the heart of the lesson.
+# Write `previous_token_score` and `induction_score`; show the other two solved. Keep "Take it away, or move it": it is the heart of
+# the lesson. Of *it*, show the two maps of 13.8 and the honest answer.
 #
 # ## Cut for 90 minutes
 #
-# All exercises; read the twins together as a story about choosing and testing, without running the questions to the model.
+# The core. Of the further parts, "A score that can be cheated" is the best to read together; the twins are a story about choosing and
+# testing.
 #
 # ## Mistakes to expect
 #
@@ -1070,11 +1026,11 @@ if passed(head_contributions):
 # - previous_token_score PV1: In the table, is the token before to the left of the diagonal or to its right?
 # - induction_score IN1: You look at where the token stood before. What would help to guess the *next* one?
 # - induction_score IN3: Which is the first row whose token has occurred before?
-# - head_contributions HC1: `nn.Linear` computes x @ weight.T. With which axis of `proj.weight` do the heads' numbers meet?
-# - head_contributions HC2: How many of the numbers of your contribution are 0, and would the residual path see the same?
 # - loss_without_head LH2: Behind `proj`, which of the numbers came from head 1?
 # - loss_without_head LH10: What happens to your hook when the model raises an error?
-# - attention_rollout RL1: Which layer's table meets the input tokens first: the one on the left or the one on the right of the product?
+# - head_contributions HC1: `nn.Linear` computes x @ weight.T. With which axis of `proj.weight` do the heads' numbers meet?
+# - head_contributions HC2: How many of the numbers of your contribution are 0, and would the residual stream see the same?
+# - attention_rollout RL1: Which layer's matrix meets the input tokens first: the one on the left or the one on the right of the product?
 # - attention_rollout RL2: If no head of a layer looked at a token, would its vector be gone after that layer?
 #
 # ## To discuss

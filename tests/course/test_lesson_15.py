@@ -62,7 +62,7 @@ def test_what_a_cache_holds_is_not_trained():
         (
             "grouped_query_attention",
             (torch.zeros(1, 3, 2, 2), torch.zeros(1, 2, 2, 2), torch.zeros(1, 2, 2, 2)),
-            "2 key-value heads do not divide 3",
+            "2 KV heads do not divide 3",
         ),
         ("window_mask", (3, 2, 1), "3 queries cannot be the last of 2 positions"),
         ("window_mask", (2, 2, 0), "window is 1 or more"),

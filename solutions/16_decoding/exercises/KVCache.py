@@ -46,7 +46,7 @@ def both(text: str):
 @exercise(
     kind="class",
     points=4,
-    minutes=20,
+    minutes=18,
     difficulty=2,
     container="tensor",
     rtol=0,

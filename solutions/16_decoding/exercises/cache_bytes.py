@@ -46,7 +46,7 @@ class cache_bytes:
 
     hints = (
         "Which two tensors does a new token need, in each layer, from every earlier token?",
-        "A key is d_head numbers, one for each key-value head, each layer and each token. A value is as large.",
+        "A key is d_head numbers, one for each KV head, each layer and each token. A value is as large.",
         "return 2 * num_layers * ____ * d_head * ____ * batch * ____",
     )
 
@@ -64,7 +64,7 @@ class cache_bytes:
         ),
         "CB3": mistake(
             patch(" * num_kv_heads", ""),
-            says="One head was counted; each key-value head should be, with keys of its own.",
+            says="One head was counted; each KV head should be, with keys of its own.",
             why="A token has num_kv_heads keys of d_head numbers in each layer, and as many values.",
         ),
         "CB4": mistake(

@@ -31,7 +31,7 @@ def either(*texts: str, last: str = "model(new, cache)"):
     return patch(*texts), patch(*texts) + patch(FED_TOO[0], FED_TOO[1].format(last))
 
 
-@exercise(points=3, minutes=15, difficulty=3, container="tensor", dtype=("int64",), forbids=("tampering",))
+@exercise(points=3, minutes=12, difficulty=3, container="tensor", dtype=("int64",), forbids=("tampering",))
 class generate_cached:
     """Let a model with a cache continue a prompt: the prompt goes in once, then each new token, alone."""
 
@@ -113,7 +113,7 @@ class generate_cached:
             ),
             says="The prompt was fed token by token; it should go in at once.",
             why="""The numbers are the same, and the time is not. In one call the products are large and run near the machine's
-            limit. One at a time each call reads all weights again, for a single token.""",
+            limit. One at a time each call reads all parameters again, for a single token.""",
         ),
         "GC5": mistake(
             *either("new = ids\n", "model(ids, cache)\n        new = ids[:, -1:]\n"),

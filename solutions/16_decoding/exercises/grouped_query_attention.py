@@ -1,4 +1,4 @@
-"""Attention in which neighboring query heads share a key-value head, with a cache's mask."""
+"""Attention in which neighboring query heads share a KV head, with a cache's mask."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ HIDE = "scores = scores.masked_fill(~seen, -torch.inf)"
 SOFTMAX, RETURN = "weights = torch.softmax(scores, dim=-1)", "return weights @ v"
 SEEN = "seen = torch.ones(t_q, t_k, dtype=torch.bool, device=q.device).tril(t_k - t_q)"
 UNEVEN = (
-    "if heads % kv_heads:\n        raise ValueError(f'{kv_heads} key-value heads do not divide {heads} query heads')"
+    "if heads % kv_heads:\n        raise ValueError(f'{kv_heads} KV heads do not divide {heads} query heads')"
 )
 
 
@@ -57,18 +57,18 @@ def _large(rng: np.random.Generator) -> Iterator[Case]:
         )
 
 
-@exercise(points=3, minutes=15, difficulty=2, container="tensor", parts=("output",), forbids=("attention",))
+@exercise(points=3, minutes=14, difficulty=2, container="tensor", parts=("output",), forbids=("attention",))
 class grouped_query_attention:
-    """Compute attention in which neighboring query heads share a key-value head."""
+    """Compute attention in which neighboring query heads share a KV head."""
 
     def cases(rng):
-        yield Case("small", "two query heads share one key-value head, two tokens", _inputs(rng, 1, 2, 1, 2, 2, 2))
+        yield Case("small", "two query heads share one KV head, two tokens", _inputs(rng, 1, 2, 1, 2, 2, 2))
         yield Case("sizes", "all sizes different: six heads share three", _inputs(rng, 2, 6, 3, 4, 5, 7))
         yield Case("seen-again", "the same sizes, new numbers", _inputs(rng, 2, 6, 3, 4, 5, 7))
         yield Case("wide", "six heads share two", _inputs(rng, 1, 6, 2, 5, 5, 3))
-        yield Case("own", "a key-value head for each head", _inputs(rng, 2, 3, 3, 4, 4, 2))
-        yield Case("shared", "one key-value head for all", _inputs(rng, 3, 4, 1, 2, 6, 5))
-        yield Case("single", "one head, with one key-value head", _inputs(rng, 2, 1, 1, 3, 4, 2))
+        yield Case("own", "a KV head for each head", _inputs(rng, 2, 3, 3, 4, 4, 2))
+        yield Case("shared", "one KV head for all", _inputs(rng, 3, 4, 1, 2, 6, 5))
+        yield Case("single", "one head, with one KV head", _inputs(rng, 2, 1, 1, 3, 4, 2))
         yield Case("step", "one new query, seven cached keys", _inputs(rng, 2, 4, 2, 1, 7, 3))
         yield from _later(rng)
         yield Case("all", "not causal, more queries than keys", _inputs(rng, 2, 4, 2, 5, 3, 4), {"causal": False})
@@ -84,7 +84,7 @@ class grouped_query_attention:
         yield Case("float64", "float64", tuple(double))
         yield Case("long", "more than sixteen queries and keys", _inputs(rng, 1, 4, 2, 18, 21, 3))
         for i, (heads, kv) in enumerate(((3, 2), (4, 3), (2, 4))):
-            title = f"{heads} query heads, {kv} key-value heads"
+            title = f"{heads} query heads, {kv} KV heads"
             yield Case(f"uneven-{i}", title, _inputs(rng, 1, heads, kv, 2, 3, 4), raises="ValueError")
         yield from _large(rng)
 
@@ -96,7 +96,7 @@ class grouped_query_attention:
     )
 
     hints = (
-        "With 6 query heads and 3 key-value heads, which of the three does query head 3 read?",
+        "With 6 query heads and 3 KV heads, which of the three does query head 3 read?",
         "`repeat_interleave` repeats each entry of an axis in its place: heads 0, 1, 2 become 0, 0, 1, 1, 2, 2. The rest is lesson 06's "
         "attention, its mask for t_k ≥ t_q included.",
         "k = k.repeat_interleave(____, dim=1)\nv = ____\nscores = q @ k.transpose(-2, -1) / ____\n"
@@ -118,27 +118,27 @@ class grouped_query_attention:
         "GH2": mistake(
             shared("{x}[:, torch.arange(heads) // kv_heads % kv_heads]"),
             shared("{x}[:, (torch.arange(heads) // kv_heads).clamp_max(kv_heads - 1)]"),
-            says="The heads' numbers were divided by the number of key-value heads; divide by the number of query heads that share one.",
-            why="""Head h reads h // (H / H_kv). With 4 heads and 2 key-value heads both numbers are 2, and nothing shows. With 6 and 3
+            says="The heads' numbers were divided by the number of KV heads; divide by the number of query heads that share one.",
+            why="""Head h reads h // (H / H_kv). With 4 heads and 2 KV heads both numbers are 2, and nothing shows. With 6 and 3
             the groups are pairs, and h // 3 makes triples.""",
             evidence="PSAL-POSTECH/ONNXim#33",
         ),
         "GH3": mistake(
             shared("{x}[:, :1].expand(-1, heads, -1, -1)"),
             shared("{x}.mean(dim=1, keepdim=True).expand(-1, heads, -1, -1)"),
-            says="All query heads read the same keys and values; each group should have a key-value head of its own.",
+            says="All query heads read the same keys and values; each group should have a KV head of its own.",
             why="""One for all is multi-query attention (Shazeer 2019), the case H_kv = 1. Groups keep some difference between the
             heads (Ainslie et al. 2023).""",
         ),
         "GH4": mistake(
             patch(V, "v = v.repeat(1, group, 1, 1)"),
             patch(K, "k = k.repeat(1, group, 1, 1)"),
-            says="Keys and values were repeated in different orders; a query head should take both from the same key-value head.",
-            why="Weights found with one key-value head's keys are meant for that head's values, not for another head's.",
+            says="Keys and values were repeated in different orders; a query head should take both from the same KV head.",
+            why="Weights found with one KV head's keys are meant for that head's values, not for another head's.",
         ),
         "GH5": mistake(
             patch(UNEVEN, "pass"),
-            says="A number of query heads that the key-value heads do not divide is not refused with ValueError.",
+            says="A number of query heads that the KV heads do not divide is not refused with ValueError.",
             why="H // H_kv rounds down, and the shapes then fail somewhere else, with a message that never mentions heads.",
         ),
         "GH6": mistake(

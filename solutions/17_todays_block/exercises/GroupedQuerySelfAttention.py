@@ -1,4 +1,4 @@
-"""Causal self-attention with rotated positions, in which several query heads share one head of keys and values."""
+"""Causal self-attention with rotated positions, in which several query heads share one KV head."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -113,7 +113,7 @@ def _companions(rng: np.random.Generator) -> Iterator[Case]:
     atol=2e-4,
 )
 class GroupedQuerySelfAttention:
-    """Write causal self-attention with rotated queries and keys, in which groups of query heads share one head of keys and values."""
+    """Write causal self-attention with rotated queries and keys, in which groups of query heads share one KV head."""
 
     def cases(rng):
         def case(
@@ -122,15 +122,15 @@ class GroupedQuerySelfAttention:
             state = weights_of(rng, shapes(d, heads, kv_heads), 2.0 / np.sqrt(d))
             return _case(key, title, rng.normal(size=(b, t, d)), state, heads, kv_heads, *base, **more)
 
-        yield case("small", "three tokens, two heads of two numbers, one head of keys", 1, 3, 4, 2, 1)
+        yield case("small", "three tokens, two heads of two numbers, one KV head", 1, 3, 4, 2, 1)
         yield case("sizes", "all sizes different, four heads in two groups", 3, 5, 16, 4, 2, grad=True)
         yield case("seen-again", "the same sizes, new numbers", 3, 5, 16, 4, 2, grad=True)
         yield case("six", "six heads in two groups of three", 2, 7, 12, 6, 2, grad=True)
         yield case(
             "three", "six heads in three groups of two, base=100, in training mode", 2, 6, 24, 6, 3, 100.0, mode="train"
         )
-        yield case("all", "as many heads of keys as of queries", 2, 4, 12, 3, 3)
-        yield case("multi-query", "one head of keys for all, base=20", 2, 6, 16, 4, 1, 20.0)
+        yield case("all", "as many KV heads as of queries", 2, 4, 12, 3, 3)
+        yield case("multi-query", "one KV head for all, base=20", 2, 6, 16, 4, 1, 20.0)
         yield case("one-head", "one head", 2, 4, 6, 1, 1)
         yield case("one-token", "one token", 3, 1, 8, 4, 2)
         yield case("two-tokens", "two tokens", 2, 2, 8, 2, 1)
@@ -160,9 +160,9 @@ class GroupedQuerySelfAttention:
             (10, 4, 2): "4 heads do not divide d_model 10",
             (12, 5, 1): "5 heads do not divide d_model 12",
             (18, 4, 4): "4 heads do not divide d_model 18",
-            (16, 4, 3): "3 heads of keys do not divide 4 heads",
-            (12, 2, 4): "4 heads of keys do not divide 2 heads",
-            (24, 6, 4): "4 heads of keys do not divide 6 heads",
+            (16, 4, 3): "3 KV heads do not divide 4 heads",
+            (12, 2, 4): "4 KV heads do not divide 2 heads",
+            (24, 6, 4): "4 KV heads do not divide 6 heads",
             (12, 4, 2): "heads of 3 numbers",
             (10, 2, 1): "heads of 5 numbers",
             (6, 6, 2): "heads of 1 number",
@@ -187,7 +187,7 @@ class GroupedQuerySelfAttention:
     apart = items_apart("after", "other item")
 
     hints = (
-        "With 9 heads of queries and 3 of keys: which head of keys does query head 4 read, and how do you copy the keys so that they "
+        "With 9 query heads and 3 KV heads: which KV head does query head 4 read, and how do you copy the keys so that they "
         "are there?",
         "Project, `view` as (B, T, heads, d_head), transpose. Rotate q and k by `apply_rope(…, positions, self.base)`. Then repeat each "
         "head of k and v num_heads // num_kv_heads times, side by side: `repeat_interleave(…, dim=1)`.",
@@ -346,7 +346,7 @@ class GroupedQuerySelfAttention:
                 HEADS,
                 HEADS + "\n        k, v = (k[:, :1], v[:, :1])",
             ),
-            says="All query heads read key-value head 0; the other ones are never used.",
+            says="All query heads read KV head 0; the other ones are never used.",
             why="""That is multi-query attention (Shazeer 2019) on the weights of another model. Where num_kv_heads is 1 it is right.""",
         ),
     }

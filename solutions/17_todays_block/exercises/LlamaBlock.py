@@ -87,12 +87,12 @@ class LlamaBlock:
                 reading=readings.block,
             )
 
-        yield case("small", "three tokens, two heads of two numbers, one head of keys", 1, 3, 4, 2, 1, 6)
+        yield case("small", "three tokens, two heads of two numbers, one KV head", 1, 3, 4, 2, 1, 6)
         yield case("sizes", "all sizes different, four heads in two groups", 3, 5, 8, 4, 2, 11, grad=True)
         yield case("seen-again", "the same sizes, new numbers", 3, 5, 8, 4, 2, 11, grad=True)
         yield case("base", "base=30, in training mode", 2, 7, 12, 3, 1, 10, 30.0, mode="train")
         yield case("eps", "eps=0.5 by name", 2, 4, 12, 6, 2, 9, eps=0.5, grad=True)
-        yield case("eps-again", "eps=2 by name, four heads of keys", 1, 3, 8, 4, 4, 6, eps=2.0)
+        yield case("eps-again", "eps=2 by name, four KV heads", 1, 3, 8, 4, 4, 6, eps=2.0)
         yield case("eps-third", "base=50, eps=0.8", 2, 3, 6, 1, 1, 5, 50.0, 0.8)
         yield case(
             "quiet", "numbers of a few thousandths, base=100, eps=0.0001", 2, 6, 8, 2, 1, 5, 100.0, 1e-4, spread=3e-3
@@ -107,7 +107,7 @@ class LlamaBlock:
         yield after_others(rng, used, (1, 3, 8), (2, 4, 8))
         for sizes, says in (
             ((10, 4, 2, 8), "4 heads do not divide d_model 10"),
-            ((16, 4, 3, 8), "3 heads of keys do not divide 4 heads"),
+            ((16, 4, 3, 8), "3 KV heads do not divide 4 heads"),
             ((12, 4, 2, 8), "heads of 3 numbers"),
         ):
             yield Case(
@@ -133,17 +133,17 @@ class LlamaBlock:
         "TB61": mistake(
             patch(ATTEND, "x = self.attn_norm(x + self.attn(x))", THINK, "return self.mlp_norm(x + self.mlp(x))"),
             says="The normalization was applied after the sum (post-norm); it should be applied to what goes into each branch.",
-            why="""Post-norm is the order of 2017. Since GPT-2 nearly all models normalize the branch's input, and the residual path
+            why="""Post-norm is the order of 2017. Since GPT-2 nearly all models normalize the branch's input, and the residual stream
             stays free (Xiong et al. 2020).""",
         ),
         "TB62": mistake(
             patch("x + self.attn", "self.attn"),
-            says="The residual path around attention is missing.",
+            says="The residual connection around attention is missing.",
             why="""Without the sum a token keeps only what it gathered from others.""",
         ),
         "TB63": mistake(
             patch("x + self.mlp", "self.mlp"),
-            says="The residual path around mlp is missing.",
+            says="The residual connection around mlp is missing.",
             why="""What attention gathered survives only if the network passes it on, and 30 blocks later nothing is left of it.""",
         ),
         "TB64": mistake(
@@ -183,7 +183,7 @@ class LlamaBlock:
             patch(ATTENTION, "GroupedQuerySelfAttention(d_model, num_heads, num_heads, base)"),
             patch(ATTENTION, "GroupedQuerySelfAttention(d_model, num_kv_heads, num_kv_heads, base)"),
             says="num_heads and num_kv_heads do not reach attention as they were given.",
-            why="""The first counts heads of queries, the second heads of keys and values. The shapes of w_k and w_v tell them apart
+            why="""The first counts query heads, the second KV heads. The shapes of w_k and w_v tell them apart
             when weights are loaded.""",
         ),
         "TB70": mistake(
@@ -205,8 +205,8 @@ class LlamaBlock:
             ),
             patch(ATTEND, "x = self.attn_norm(x)\n        x = x + self.attn(x)"),
             patch(THINK, "x = self.mlp_norm(x)\n        return x + self.mlp(x)"),
-            says="The residual path carries the normalized x; it should carry x itself.",
-            why="""Overwriting x with its normalization puts the normalization on the residual path, which should be free of it.""",
+            says="The residual stream carries the normalized x; it should carry x itself.",
+            why="""Overwriting x with its normalization puts the normalization on the residual stream, which should be free of it.""",
         ),
         "TB73": mistake(
             patch("x = x + self.attn", "h = x + self.attn", "self.mlp_norm(x)", "self.mlp_norm(h)"),

@@ -27,7 +27,7 @@ def gated(instead: str):
     kind="class", points=2, minutes=8, difficulty=1, container="tensor", parts=("output",), forbids=("tampering",)
 )
 class SwiGLU:
-    """Write the gated network: down(silu(gate(x)) · up(x))."""
+    """Write the gated feed-forward network of today's blocks."""
 
     def cases(rng):
         def case(
@@ -151,7 +151,7 @@ class SwiGLU:
         ),
         "TB33": mistake(
             patch("self.down(", "x + self.down("),
-            says="x was added to the result; the residual path should be left to the block.",
+            says="x was added to the result; the residual connection should be left to the block.",
             why="""The block writes x + mlp(norm(x)). Added inside as well, the normalized x comes in a second time.""",
         ),
         "TB34": mistake(
@@ -164,6 +164,6 @@ class SwiGLU:
             patch(f"self.down({GATED})", "F.silu(self.down(self.gate(x) * self.up(x)))"),
             patch(f"self.down({GATED})", "F.silu(self.down(F.silu(self.gate(x)) * self.up(x)))"),
             says="silu was applied to what down gives; nothing should be applied after down.",
-            why="""What the block adds to its residual path must be able to be negative, too.""",
+            why="""What the block adds to its residual stream must be able to be negative, too.""",
         ),
     }

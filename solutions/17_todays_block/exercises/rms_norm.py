@@ -275,7 +275,7 @@ class rms_norm:
             patch("wide / root * weight", "wide.div_(root).mul_(weight)"),
             says="x itself was overwritten; the result should be in a new tensor.",
             why="""`x.float()` gives x itself where x is float32 already, so what is done to it in place is done to the caller's tensor. In
-            a block that tensor is the residual path. In half precision the conversion makes a copy, and nothing shows.""",
+            a block that tensor is the residual stream. In half precision the conversion makes a copy, and nothing shows.""",
             evidence="GeeeekExplorer/nano-vllm#170",
         ),
     }

@@ -1,4 +1,4 @@
-"""Attention of many layers rolled into one table, with the residual path counted as half."""
+"""Attention of many layers rolled into one matrix, with the residual stream counted as half."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ class attention_rollout:
     hints = (
         "If layer 1's token mixes what layer 0 has mixed, in which order do the two tables multiply?",
         "A_last @ … @ A_first: each new layer is multiplied from the left. A is (B, T, T): half of the mean over the heads, half of the "
-        "identity, which stands for the residual path.",
+        "identity, which stands for the residual stream.",
         "rolled = torch.eye(layers[0].shape[-1])\nfor weights in layers:\n    a = 0.5 * weights.mean(dim=____) + 0.5 * ____\n"
         "    rolled = ____ @ ____\nreturn rolled",
     )
@@ -63,7 +63,7 @@ class attention_rollout:
         ),
         "RL2": mistake(
             patch(MIXED, f"mixed = {MEAN}"),
-            says="The identity is missing: a token also keeps what it was, through the residual path.",
+            says="The identity is missing: a token also keeps what it was, through the residual stream.",
             why="""A block adds the heads' result to x. Without the identity a layer counts only what attention read; with a causal
             mask, everything then seems to come from the first token after enough layers.""",
         ),
@@ -82,7 +82,7 @@ class attention_rollout:
         "RL6": mistake(
             patch(MEAN, "weights.sum(dim=1)"),
             says="The heads were added up; their mean was asked for.",
-            why="""With H heads the sum counts attention H times as much as the residual path, and rows sum to more than 1.""",
+            why="""With H heads the sum counts attention H times as much as the residual stream, and rows sum to more than 1.""",
         ),
         "RL7": mistake(
             patch(MEAN, "weights.amax(dim=1)"),
@@ -136,8 +136,8 @@ class attention_rollout:
         "RL14": mistake(
             patch("+ 0.5 * identity", "+ 0.5 * torch.ones_like(identity)"),
             patch("identity = torch.eye(layers[0].shape[-1]", "identity = torch.ones(layers[0].shape[-2:]"),
-            says="A table of ones was used in place of the identity.",
-            why="""The residual path carries a token to itself alone: ones on the diagonal, zeros elsewhere.""",
+            says="A matrix of ones was used in place of the identity.",
+            why="""The residual stream carries a token to itself alone: ones on the diagonal, zeros elsewhere.""",
         ),
         "RL15": mistake(
             patch(

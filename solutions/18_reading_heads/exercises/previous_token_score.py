@@ -12,7 +12,7 @@ DIAGONAL = "back = weights.diagonal(offset=-1, dim1=-2, dim2=-1)"
 RETURN = "return back.mean(dim=(0, -1))"
 
 
-@exercise(points=2, minutes=8, difficulty=1, container="tensor")
+@exercise(points=2, minutes=6, difficulty=1, container="tensor")
 class previous_token_score:
     """Say for each head how much weight it gives, on average, to the token just before."""
 
@@ -43,7 +43,7 @@ class previous_token_score:
         return None if abs(found - 1) < 1e-4 else f"such a head got the score {found:.4g}."
 
     hints = (
-        "Where in the (T, T) table of one head are the weights that go from token i to token i − 1?",
+        "Where in the matrix (T, T) of one head are the weights that go from token i to token i − 1?",
         "They are a diagonal, one below the main one: `weights.diagonal(offset=…, dim1=-2, dim2=-1)` has shape (B, H, T − 1). Then a mean "
         "over two of its axes.",
         "back = weights.diagonal(offset=____, dim1=-2, dim2=-1)  # (B, H, T − 1)\nreturn back.mean(dim=____)",
