@@ -17,7 +17,7 @@ from grader.data import smollm2
 from tests import llama
 
 NAME = "17_todays_block"
-lesson_16 = open_course().module(f"{NAME}.zoo.answers")
+ANSWERS = open_course().module(f"{NAME}.zoo.answers")
 SMALL = smollm2.Config(layers=2, d_model=24, heads=6, kv_heads=2, d_hidden=20, base=300.0, eps=1e-5, vocabulary=11)
 
 
@@ -96,8 +96,8 @@ def cell(begins: str) -> str:
 
 def blocks() -> list[str]:
     """Right blocks of a learner's, and the lesson's own on right attentions of a learner's."""
-    attentions = lesson_16.RIGHT["GroupedQuerySelfAttention"]
-    return lesson_16.RIGHT["LlamaBlock"] + [each + "\n" + cell("class LlamaBlock(") for each in attentions]
+    attentions = ANSWERS.RIGHT["GroupedQuerySelfAttention"]
+    return ANSWERS.RIGHT["LlamaBlock"] + [each + "\n" + cell("class LlamaBlock(") for each in attentions]
 
 
 WHOLE = [each for each in blocks() if "nn.Module(), nn.Module()" not in each]
