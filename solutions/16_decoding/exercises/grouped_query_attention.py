@@ -12,9 +12,7 @@ K, V = "k = k.repeat_interleave(group, dim=1)", "v = v.repeat_interleave(group, 
 HIDE = "scores = scores.masked_fill(~seen, -torch.inf)"
 SOFTMAX, RETURN = "weights = torch.softmax(scores, dim=-1)", "return weights @ v"
 SEEN = "seen = torch.ones(t_q, t_k, dtype=torch.bool, device=q.device).tril(t_k - t_q)"
-UNEVEN = (
-    "if heads % kv_heads:\n        raise ValueError(f'{kv_heads} KV heads do not divide {heads} query heads')"
-)
+UNEVEN = "if heads % kv_heads:\n        raise ValueError(f'{kv_heads} KV heads do not divide {heads} query heads')"
 
 
 def shared(how: str):
