@@ -387,7 +387,7 @@ find = by_feature(tired=[8, 0], wide=[0, 8]), by_feature(living=[1, 0], place=[0
 
 # %% [markdown]
 # Between the steps each token keeps its own vector and *adds* what it has read. Such a sum of a layer's input and output is
-# called a **residual connection**, or skip connection. Both sentences go through in one batch, (2, 4, 6).
+# called a **residual connection**, or **skip connection**. Both sentences go through in one batch, (2, 4, 6).
 
 # %% role="payoff" exercise="scaled_dot_product_attention"
 if passed(scaled_dot_product_attention) and passed(project_qkv):
