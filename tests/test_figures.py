@@ -259,7 +259,7 @@ def test_lesson_01_describes_what_it_draws(capsys):
     )
     said = capsys.readouterr().out
     assert "it has the dot products 1 with cat, 0 with it" in said
-    assert "Weights: 0.5, 0.5; 0.6698, 0.3302." in said
+    assert "Weights, a row for each query: 0.5, 0.5; 0.6698, 0.3302." in said
     assert "The printed results 5.3, 4.2 lie below it" in said
     assert (
         "0, where each key has 0.50, to its full length, where key 1 has 0.60, and to twice that, where it has 0.80"

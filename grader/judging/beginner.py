@@ -243,9 +243,13 @@ def _star_for_product(facts: Facts) -> str | None:
         first, second = shapes.get(slip.name, ()), shapes.get(slip.other, ())
         if slip.turned:
             second = (*second[:-2], *second[:-3:-1])
-        if len(first) < 2 or len(second) < 2 or _go_together(first, second):
+        if not first or len(second) < 2 or _go_together(first, second):
             continue
         why = f"`*` multiplies entry by entry, and shapes {first} and {second} do not fit so"
+        if len(first) == 1 and first[0] == second[0] and len(second) == 2 and not slip.turned:
+            return f"{why}; `{slip.name} @ {slip.other}` multiplies row i by entry i and adds up the rows."
+        if len(first) < 2:
+            continue
         if first == second[::-1] and not slip.turned:
             return f"{why}: one of the two is transposed, or the matrix product is meant, which is written `@`."
         if first[-1] == second[-2] and len(second) in (2, len(first)):

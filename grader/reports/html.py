@@ -31,7 +31,6 @@ __all__ = [
 ]
 
 PAIRS = ("expected", "actual", "run")  # roles of tables that share one scale of colors
-FOLDED = 30  # numbers of inputs from which on they are folded: the verdict's headline stays in view
 Draw = Callable[[View, Scale | None], str]
 STYLE = f"<style>\n{style('verdict.css')}</style>"
 
@@ -86,7 +85,7 @@ def pictures(tables: Sequence[Table], draw: Draw = svg) -> Pictured:
         return Pictured()
     inputs = [view for view in shown if view.table.role == "input"]
     compared = [view for view in shown if view.table.role != "input"]
-    large = sum(view.cells.size for view in inputs) > FOLDED
+    large = sum(view.cells.size for view in inputs) > text.MUCH
     runs = any(view.table.role == "run" for view in compared)
     return Pictured(_figures(inputs, draw), _figures(compared, draw, _key(compared)), _numbers(shown), large, runs)
 

@@ -14,6 +14,7 @@ from grader.reports.tables import View, content, views
 from grader.util.names import IGNORED
 
 WIDTH = 96
+MUCH = 30  # numbers of inputs from which on they stand behind the results, or are folded
 PRINTED = 600  # characters of what a learner's code printed
 LIMIT = 20_000  # characters that one exercise may add to a report
 WORDS = {
@@ -98,8 +99,10 @@ def _tables(tables: Sequence[Table]) -> list[str]:
         if len(_TABLE_TEXTS) >= 1_000:
             _TABLE_TEXTS.clear()
         shown = views(tables)
-        inputs = [_table(view) for view in shown if view.table.role == "input"]
-        _TABLE_TEXTS[key] = [*inputs, *_compared([view for view in shown if view.table.role != "input"])]
+        inputs = [view for view in shown if view.table.role == "input"]
+        told, compared = [_table(view) for view in inputs], _compared([v for v in shown if v.table.role != "input"])
+        after = compared and sum(view.cells.size for view in inputs) > MUCH  # a module's weights take pages
+        _TABLE_TEXTS[key] = [*compared, "\nThe inputs", *told] if after else [*told, *compared]
     return _TABLE_TEXTS[key]
 
 

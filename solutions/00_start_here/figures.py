@@ -45,7 +45,7 @@ def moving_query() -> None:
             min=0,
             max=90,
             step=3,
-            description="it asks: tired (0°) … wide (90°)",
+            description="“it” asks: tired (0°) … wide (90°)",
             style=wide,
             layout={"width": "34em"},
         ),
@@ -53,7 +53,7 @@ def moving_query() -> None:
 
 
 def _look_up(degrees: float) -> tuple[Array, Array, Array, Array]:
-    """(query, scores, weights, answer) of a query of length 1 in this direction."""
+    """(query, scores, weights, answer) of a query in this direction, an arrow of length 1."""
     query = np.array([np.cos(np.radians(degrees)), np.sin(np.radians(degrees))])
     scores = KEYS @ query
     weights = np.exp(scores) / np.exp(scores).sum()
@@ -77,12 +77,12 @@ def _strip() -> Picture:
         query, _, weights, answer = _look_up(degrees)
         plane, below = axes[number], axes[4 + number]
         _plane(plane, query, small=True)
-        plane.set_title({0: "it asks: tired", 90: "it asks: wide"}.get(degrees, f"turned by {degrees}°"))
+        plane.set_title({0: "“it” asks: tired", 90: "“it” asks: wide"}.get(degrees, f"turned by {degrees}°"))
         _answer(below, weights, answer, WORDS if number == 0 else [""] * len(WORDS), small=True)
         if number:
             plane.set_ylabel("")
         said.append(_said(degrees, weights, answer))
-    fig.suptitle("As its query turns, it becomes less animal and more street", fontsize=12, fontweight="bold")
+    fig.suptitle("As the query of “it” turns, the answer goes from animal to street", fontsize=12, fontweight="bold")
     return picture(fig, alt=f"A soft look-up at four positions of the query. {' '.join(said)}")
 
 

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from grader.figures import COLOURS, arrows, matrix, panels, show
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Array = np.ndarray
 
 
 def queries_and_keys(Q: Array, K: Array, names: Sequence[str]) -> None:
     """One panel a query (n, 2): the query as an arrow, each key's tip as a dot with its projection and its dot product."""
-    fig, axes = panels(len(Q), width=8.8, height=3.5)
+    fig, axes = panels(len(Q), width=8.8, height=3.7)
+    fig.suptitle(
+        "The further out a key lands on the query’s line, the higher its score", fontsize=12, fontweight="bold"
+    )
     for ax, query, asks in zip(axes, Q, names, strict=True):
         ax.axline((0, 0), query, color=COLOURS["vermillion"], linewidth=1, linestyle="--", zorder=1)
-        arrows({"": query}, "", ax=ax, colour="vermillion", reach=1.55)
+        _arrow_to(ax, query, clear=(K == query).all(axis=1).any())
         for key, name in zip(K, names, strict=True):
             landing = (key @ query) / (query @ query) * query
             ax.plot(*zip(key, landing), color=COLOURS["grey"], linewidth=1.4, linestyle=":", zorder=2)
@@ -36,7 +43,9 @@ def queries_and_keys(Q: Array, K: Array, names: Sequence[str]) -> None:
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85},
             )
         ax.set_title(f"{asks} asks [{query[0]:g}, {query[1]:g}]")
-        ax.set(xticks=[0, 1], yticks=[0, 1], xlabel="names a thing", xlim=(-0.2, 1.55), ylim=(-0.2, 1.55))
+        ax.set(
+            xticks=[0, 1], yticks=[0, 1], xlabel="names a thing", xlim=(-0.2, 1.55), ylim=(-0.2, 1.55), aspect="equal"
+        )
     axes[0].set_ylabel("can be tired")
     products = [", ".join(f"{q @ k:g} with {name}" for k, name in zip(K, names, strict=True)) for q in Q]
     said = "; ".join(f"{asks} has the dot products {listed}" for asks, listed in zip(names, products, strict=True))
@@ -44,6 +53,22 @@ def queries_and_keys(Q: Array, K: Array, names: Sequence[str]) -> None:
         fig,
         alt="Three panels, one for each query, which is an arrow. The keys are dots, and a dotted line leads from each of them to "
         f"its projection on the query's line. {said}.",
+    )
+
+
+def _arrow_to(ax: Axes, tip: Array, *, clear: bool) -> None:
+    """An arrow from the origin; clear: its head ends at the edge of the dot that lies at its tip."""
+    ax.annotate(
+        "",
+        tip,
+        (0, 0),
+        arrowprops={
+            "arrowstyle": "-|>,head_width=0.25,head_length=0.5",
+            "color": COLOURS["vermillion"],
+            "linewidth": 2.2,
+            "shrinkA": 0,
+            "shrinkB": 6 if clear else 0,
+        },
     )
 
 
@@ -64,44 +89,31 @@ def scores_map(scores: Array, names: Sequence[str]) -> None:
 
 
 def whole_step(Q: Array, K: Array, V: Array, weights: Array, output: Array, names: Sequence[str]) -> None:
-    """The stages of one attention step side by side, V among them; scores and scaled scores share their colors."""
-    scores = Q @ K.T
-    sizes = [array.shape[1] for array in (scores, scores, weights, V, output)]
-    fig, axes = panels(5, width=8.8, height=2.9, columns=5, ratios=sizes)
-    scaled, reach, numbers = (
-        scores / np.sqrt(Q.shape[1]),
-        float(np.abs(scores).max()),
-        [str(i) for i in range(len(names))],
-    )
-    how = {"rows": names, "columns": names, "ylabel": "", "xlabel": "key of"}
-    matrix(scores, "Scores", kind="scores", ax=axes[0], limits=(-reach, reach), **{**how, "ylabel": "query of"})
-    matrix(
-        scaled,
-        "Scores ÷ √d_k",
-        kind="scores",
-        ax=axes[1],
-        limits=(-reach, reach),
-        fmt=".2f",
-        **{**how, "rows": numbers},
-    )
-    matrix(weights, "Weights", ax=axes[2], **{**how, "rows": numbers})
+    """The stages of one attention step side by side: rows of queries, but those of V, which are the tokens' values."""
+    scores = Q @ K.T / np.sqrt(Q.shape[1])
+    sizes = [array.shape[1] for array in (scores, weights, V, output)]
+    fig, axes = panels(4, width=8.8, height=3.0, columns=4, ratios=sizes)
+    fig.suptitle("Each query’s weights blend the values into its output", fontsize=12, fontweight="bold")
+    reach = float(np.abs(scores).max())
+    keys = {"rows": names, "columns": names, "ylabel": "query of", "xlabel": "key of"}
     about = {
         "kind": "values",
         "limits": (0, 10),
-        "ylabel": "",
+        "rows": names,
         "xlabel": "about",
         "columns": ["animal", "street"][: V.shape[1]],
     }
-    matrix(V, "× V", ax=axes[3], **about)
-    matrix(output, "= Output", ax=axes[4], fmt=".2f", **about)
-    for ax in axes[1:]:
-        ax.set_yticks([])
+    matrix(scores, "Scores QKᵀ / √d$_k$", kind="scores", ax=axes[0], limits=(-reach, reach), fmt=".2f", **keys)
+    matrix(weights, "softmax → Weights", ax=axes[1], **keys)
+    matrix(V, "× V", ax=axes[2], ylabel="value of", **about)
+    matrix(output, "= Output", ax=axes[3], fmt=".2f", ylabel="query of", **about)
     for ax in axes:
         ax.tick_params(axis="x", labelrotation=40, labelsize=8.5)
     show(
         fig,
-        alt=f"Five heat maps, a row for each token. Scores: {_rows(scores)}. Divided by the root of d_k: {_rows(scaled)}. "
-        f"Weights: {_rows(weights)}. V: {_rows(V)}. Output: {_rows(output)}.",
+        alt=f"Four heat maps. Scores divided by the root of d_k, a row for each query: {_rows(scores)}. "
+        f"Weights, a row for each query: {_rows(weights)}. V, a row for each token's value: {_rows(V)}. "
+        f"Output, a row for each query: {_rows(output)}.",
     )
 
 
@@ -155,16 +167,16 @@ def impossible_outputs(V: Array, output: Sequence[float], printed: Sequence[Sequ
 
 def longer_query(keys: Array, query: Array, factors: Array, weights: Array, *, target: int) -> None:
     """Keys (n, 2) and a query's direction in the plane; the weights (m, n) for the query times each factor (m,)."""
-    fig, (left, right) = panels(2, width=8.8, height=3.9, ratios=(1, 1.35))
+    fig, (left, right) = panels(2, width=8.8, height=4.1, ratios=(1, 1.35))
     paints = ["sky", "blue", "orange", "purple", "black"]
     paints[target] = "blue"
     left.add_patch(_circle())
     direction = query / np.linalg.norm(query)
     arrows({"": 0.8 * direction}, "", ax=left, colour="vermillion", reach=1.35)
     left.annotate(
-        "query",
-        0.55 * direction,
-        (-6, 10),
+        "query:\ndirection only",
+        0.5 * direction,
+        (-6, 2),
         textcoords="offset points",
         ha="right",
         color=COLOURS["vermillion"],
@@ -180,27 +192,26 @@ def longer_query(keys: Array, query: Array, factors: Array, weights: Array, *, t
             color=COLOURS[paint],
             fontweight="bold" if at == target else None,
         )
-        right.plot(factors, weights[:, at], color=COLOURS[paint], linewidth=2.8 if at == target else 1.8)
-    order = np.argsort(-weights[len(factors) // 4])
-    for at in order[:2]:
-        right.annotate(
-            f"key {at}",
-            (factors[len(factors) // 4], weights[len(factors) // 4, at]),
-            (6, -14 if at == target else 8),
-            textcoords="offset points",
-            color=COLOURS[paints[at]],
-            fontweight="bold",
+        right.plot(
+            factors, weights[:, at], color=COLOURS[paint], linewidth=2.8 if at == target else 1.8, label=f"key {at}"
         )
     left.set(xlim=(-1.6, 1.6), ylim=(-1.45, 1.45), xticks=[], yticks=[])
     left.spines[:].set_visible(False)
     left.grid(False)
-    left.set_title("Its direction decides which key wins …")
+    left.set_title("Direction: which key wins")
     right.axvline(1, color=COLOURS["grey"], linewidth=1, linestyle=":")
     right.annotate("your query", (1, 0.5), (5, 0), textcoords="offset points", color="#555555", fontsize=9)
     right.set(
-        xlabel="length, as a multiple of your query's", ylabel="weight", ylim=(0, 1.03), xlim=(0, float(factors[-1]))
+        xlabel="length of the arrow, as a multiple of your query’s",
+        ylabel="weight",
+        ylim=(0, 1.03),
+        xlim=(0, float(factors[-1])),
     )
-    right.set_title("… and its length decides how clearly")
+    right.set_title("Length of the arrow: how clearly")
+    right.legend(frameon=False, loc="center right")
+    fig.suptitle(
+        "The direction of a query decides which key wins, its length how clearly", fontsize=12, fontweight="bold"
+    )
     at_0, at_1, at_2 = (weights[at, target] for at in (0, len(factors) // 2, -1))
     show(
         fig,

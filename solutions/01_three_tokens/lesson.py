@@ -3,7 +3,7 @@
 #
 # **An article computes attention for three tokens twice, and prints two different results for the first. Which one is right?**
 #
-# **Before this lesson:** lesson 00, the product of two matrices (`@` in NumPy), and what `keepdims=True` does.
+# **Before this lesson:** lesson 00, and the product of two matrices (`@` in NumPy).
 #
 # The article (Shaikh, [*Transformers and Attention Mechanisms: Unveiling the Math Behind Modern NLP
 # Models*](https://learn.mathnai.com/module/core/math/transformers-attention-mechanisms)) walks through a small table of
@@ -37,7 +37,8 @@ d_k = 2  # how many numbers a query or a key has
 # - The **keys** here depend on the word alone, whatever the sentence. *Animal* names a thing that can be tired: [1, 1]. *Street*
 #   names a thing that cannot: [1, 0]. *It* names nothing, but it can stand for something that gets tired: [0, 1].
 # - The **query** of *it* does depend on the sentence, which ends in *tired*. It looks for the name of a thing that can be
-#   tired: [1, 1]. The other two queries are the article's numbers and carry no meaning.
+#   tired: [1, 1]. The other two queries have no such meaning. We keep the article's numbers for them, so that we can compare
+#   our results with the printed ones.
 # - The **value** of *animal* speaks only of the animal, [10, 0], and that of *street* only of the street, [0, 10]. *It* could
 #   be either: [5, 5].
 #
@@ -62,7 +63,9 @@ d_k = 2  # how many numbers a query or a key has
 
 # %% role="demo"
 table = figures.machine.Table(tuple(tokens), "it", Q[2], K, V)
-figures.machine.draw(lit=("query", "key", "scores"), title="Step 1: the query meets every key", scaled=False, table=table)
+figures.machine.draw(
+    lit=("query", "key", "scores"), title="Step 1: the query meets every key", scaled=False, table=table
+)
 
 # %% [markdown]
 # ## Step 1: scores
@@ -76,18 +79,18 @@ figures.machine.draw(lit=("query", "key", "scores"), title="Step 1: the query me
 # The query of *animal* is [1, 0]. The keys are [1, 1] (animal), [1, 0] (street) and [0, 1] (it). Which key fits it best?
 #
 # - **A** *street*, since its key equals the query
-# - **B** *animal*, since its key is the longest
+# - **B** *animal*, since its key is the longest arrow
 # - **C** *animal* and *street* fit equally well
 #
 # @answer
 #
-# **C**: both dot products are 1. The key [1, 1] does not point in the direction of the query, but it is longer than
-# [1, 0], and the one makes up exactly for the other.
+# **C**: both dot products are 1. The second number of the query is 0, so only the first number of a key counts, and both
+# keys have a 1 there. Seen as arrows, both keys reach equally far in the direction of the query.
 #
 # @wrong
 #
-# **A** compares directions alone, but a dot product also counts length. **B** compares lengths alone, but only the part of a key
-# that lies along the query counts.
+# **A** compares directions alone, but a dot product also counts how long an arrow is. **B** compares lengths alone, but only the
+# part of a key that lies along the query counts.
 
 # %% role="demo"
 figures.three_tokens.queries_and_keys(Q, K, tokens)
@@ -105,8 +108,8 @@ figures.three_tokens.queries_and_keys(Q, K, tokens)
 #
 # `Q` (n_q, d_k), `K` (n_k, d_k) → scores (n_q, n_k)
 #
-# Entry [i, j] is the dot product of query i and key j. There may be more keys than queries, or fewer. Nothing is scaled yet. Any
-# style will do.
+# Entry [i, j] is the dot product of query i and key j. There may be more keys than queries, or fewer. Nothing is scaled yet.
+
 
 # %% role="exercise" exercise="attention_scores"
 def attention_scores(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
@@ -117,6 +120,7 @@ def attention_scores(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
     # region solution
     return Q @ K.T
     # endregion
+
 
 # %% role="check" exercise="attention_scores"
 check(attention_scores)
@@ -143,17 +147,19 @@ if passed(attention_scores):
 #
 # `scores` of any shape, `d_k` a whole number → the same shape
 #
-# `d_k` is an argument of its own, because the scores no longer show it: their shape is (n_q, n_k).
+# `d_k` is an argument, because the function cannot tell it from the scores: their shape is (n_q, n_k).
+
 
 # %% role="exercise" exercise="scale_scores"
 def scale_scores(scores: np.ndarray, d_k: int) -> np.ndarray:
     """Return the scores divided by the square root of d_k.
 
-    scores: any shape. d_k: the length of a query. Returns: the shape of scores.
+    scores: any shape. d_k: how many numbers a query has. Returns: the shape of scores.
     """
     # region solution
     return scores / math.sqrt(d_k)  # unit-variance q and k: scores of variance 1 again
     # endregion
+
 
 # %% role="check" exercise="scale_scores"
 check(scale_scores)
@@ -188,8 +194,11 @@ for token, score, grown in zip(tokens, scaled_row, exponentials):
 
 # %% [markdown]
 # One precaution before you write it for a whole score matrix: subtract the largest score m of each row from that row
-# first. The weights stay the same, because every exponential of the row is divided by e^m, and so is their sum. But
-# none of them can overflow any more: the largest is e⁰ = 1.
+# first. That divides every exponential of the row by e^m, and so also their sum, and the weights stay the same. And now no
+# exponential can overflow: the largest is e⁰ = 1.
+#
+# In NumPy, `scores.max(axis=1)` has shape (n_q,). With `keepdims=True` it has shape (n_q, 1): one column, which NumPy
+# subtracts from each column of the (n_q, n_k) scores.
 
 # %% [markdown]
 # @exercise softmax_rows
@@ -197,6 +206,7 @@ for token, score, grown in zip(tokens, scaled_row, exponentials):
 # `scores` (n_q, n_k) → weights (n_q, n_k)
 #
 # Each row sums to 1, and stays finite for scores of ±1000. A ready-made softmax (from scipy or torch) is not allowed.
+
 
 # %% role="exercise" exercise="softmax_rows"
 def softmax_rows(scores: np.ndarray) -> np.ndarray:
@@ -210,6 +220,7 @@ def softmax_rows(scores: np.ndarray) -> np.ndarray:
     exponentials = np.exp(shifted)
     return exponentials / exponentials.sum(axis=1, keepdims=True)
     # endregion
+
 
 # %% role="check" exercise="softmax_rows"
 check(softmax_rows)
@@ -236,7 +247,7 @@ if passed(softmax_rows):
     print("without the scale:", np.round(softmax_rows(animal_scores), 4))
 
 # %% [markdown]
-# So far the article's second walk-through is right. We have yet to look at its output.
+# So far the article's second walk-through is right.
 #
 # ## Step 4: the output blends the values
 #
@@ -246,7 +257,7 @@ if passed(softmax_rows):
 # - first number (animal): 0.4011·10 + 0.1978·0 + 0.4011·5
 # - second number (street): 0.4011·0 + 0.1978·10 + 0.4011·5
 #
-# The folded cell below the prediction adds them up.
+# Before you add them up:
 
 # %% [markdown]
 # @predict
@@ -261,19 +272,13 @@ if passed(softmax_rows):
 #
 # Adding up the six products gives 10, too, or nearly: rounded weights may give 9.9999. The argument gives exactly 10.
 
-# %% role="demo" tags=["nbval-check-output", "hide-input"]
-by_hand = np.array([math.exp(1 / math.sqrt(2)), 1.0, math.exp(1 / math.sqrt(2))])
-by_hand = by_hand / by_hand.sum()
-for feature, about in enumerate(("animal", "street")):
-    shares = by_hand * V[:, feature]
-    print(f"about the {about}: " + " + ".join(f"{share:.4f}" for share in shares) + f" = {shares.sum():.4f}")
-
 # %% [markdown]
 # @exercise weighted_sum
 #
 # `weights` (n_q, n_k), `V` (n_k, d_v) → output (n_q, d_v)
 #
 # The weights are taken as they are, whether they sum to 1 or not.
+
 
 # %% role="exercise" exercise="weighted_sum"
 def weighted_sum(weights: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -284,6 +289,7 @@ def weighted_sum(weights: np.ndarray, V: np.ndarray) -> np.ndarray:
     # region solution
     return weights @ V
     # endregion
+
 
 # %% role="check" exercise="weighted_sum"
 check(weighted_sum)
@@ -301,6 +307,7 @@ check(weighted_sum)
 # You can call your four functions or start afresh. It has to work for any sizes, with n_q ≠ n_k and d_v ≠ d_k, and for scores
 # of ±10,000. Ready-made attention or softmax is not allowed.
 
+
 # %% role="exercise" exercise="three_token_attention"
 def three_token_attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Scaled dot-product attention: softmax(Q Kᵀ / √d_k) V.
@@ -317,11 +324,13 @@ def three_token_attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> tuple[
     return output, weights
     # endregion
 
+
 # %% role="check" exercise="three_token_attention"
 check(three_token_attention)
 
 # %% [markdown]
-# Here is the whole step, computed by your function. Each row follows one query to its output.
+# Here is what your function computes. Scores, weights and output have a row for each query; the rows of V are the values of
+# the tokens.
 
 # %% role="payoff" exercise="three_token_attention"
 if passed(three_token_attention):
@@ -350,7 +359,7 @@ for printed in ([5.3, 4.2], [5.0, 4.0]):
 #
 # An answer, not a function: a list, tuple or array of two numbers, each within 0.01. Compute the first token's output twice, to
 # four digits: as the formula says, and without the scale, as in the first walk-through. Compare the two, then give the
-# right one. On paper: why must the two numbers of *every* output sum to 10?
+# right one.
 
 # %% role="exercise" exercise="corrected_first_row"
 # region solution: corrected_first_row = None  # the two numbers
@@ -391,9 +400,8 @@ if passed(three_token_attention) and passed("corrected_first_row", corrected_fir
 # ## The other way around: design a query
 #
 # So far you were given the queries and computed the weights. Now you are given some keys, and one of them has to receive at
-# least a certain share of the attention. What query achieves that? Before you write code, sketch three keys as arrows of
-# equal length. Which direction do you choose for the query? And what can you change about it without changing its
-# direction?
+# least a certain share of the attention. What query achieves that? Before you write code, sketch three keys as equally long
+# arrows. Which direction do you choose for the query? And what can you change about it without changing its direction?
 
 # %% [markdown]
 # @exercise query_for
@@ -402,33 +410,35 @@ if passed(three_token_attention) and passed("corrected_first_row", corrected_fir
 #
 # The weights are softmax(keys · query / √d), and that of the target has to be at least `share`.
 #
-# All keys have the same length, between 0.01 and 100, and no two point nearly the same way (the cosine between them is at
-# most 0.9). The share is above 0 and at most 0.999. Many queries are right, and any of them passes.
+# Seen as arrows, all keys have one length, between 0.01 and 100, and no two point nearly the same way (the cosine between
+# them is at most 0.9). The share is above 0 and at most 0.999. Many queries are right, and any of them passes.
+
 
 # %% role="exercise" exercise="query_for"
 def query_for(keys: np.ndarray, target: int, share: float) -> np.ndarray:
     """Return a query that gives the key at index target at least this share of the weights.
 
-    keys: (n, d), n ≥ 2, rows of one length. share: 0 < share ≤ 0.999. Returns: (d,).
+    keys: (n, d), n ≥ 2, arrows of one length. share: 0 < share ≤ 0.999. Returns: (d,).
     """
     # region solution
-    own = keys[target]  # of keys of one length, none fits this query better than the target's own
+    own = keys[target]  # of equally long keys, none fits this query better than the target's own
     scores = keys @ own
     lead = scores[target] - np.delete(scores, target).max()
     needed = math.log(max((len(keys) - 1) * share / (1 - share), 1.0))  # if all were as near
     return own * (needed * math.sqrt(keys.shape[1]) / lead)
     # endregion
 
+
 # %% role="check" exercise="query_for"
 check(query_for)
 
 # %% [markdown]
-# The next cell takes your query for one of five keys and makes it shorter and longer.
+# The next cell takes your query for one of five keys and makes the arrow shorter and longer.
 
 # %% role="payoff" exercise="query_for"
 if passed(query_for) and passed(three_token_attention):
     angles = np.radians([10, 52, 110, 190, 290])
-    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)  # five keys of length 1
+    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)  # five arrows of length 1
     query = query_for(circle, 1, 0.9)
     factors = np.linspace(0, 2, 201)
     _, found = three_token_attention(np.outer(factors, query), circle, np.eye(5))
@@ -436,8 +446,8 @@ if passed(query_for) and passed(three_token_attention):
     figures.three_tokens.longer_query(circle, query, factors, found, target=1)
 
 # %% [markdown]
-# **The direction of a query decides which key wins; its length decides how clearly.** So one token can ask sharply and another
-# vaguely, by the length of a vector alone.
+# **For given keys, the direction of a query decides which of them wins, and its length how clearly.** So one token can ask
+# sharply and another vaguely, only by how long the arrow is.
 
 # %% [markdown]
 # ## What we keep
@@ -446,17 +456,13 @@ if passed(query_for) and passed(three_token_attention):
 # - Softmax gives no finite score the weight 0. The row's maximum is subtracted first.
 # - An output lies between the values that it blends. Where every value sums to 10, every output does.
 # - One worked example can be blind to a mistake: here the first row to the scale.
-# - The direction of a query chooses, its length sharpens.
+# - For given keys, the direction of a query chooses, and the length of its arrow sharpens.
 #
 # | what | shape |
 # |---|---|
 # | Q, K, V | (n_q, d_k), (n_k, d_k), (n_k, d_v) |
 # | scores = QKᵀ / √d_k, and weights | (n_q, d_k) · (d_k, n_k) → (n_q, n_k) |
 # | output = weights · V | (n_q, n_k) · (n_k, d_v) → (n_q, d_v) |
-
-# %% role="demo"
-yours = ("query", "key", "value", "scores", "weights", "blend", "output")
-figures.machine.draw(lit=yours, title="What you wrote in this lesson", table=table)
 
 # %% [markdown]
 # @teaching
@@ -485,6 +491,7 @@ figures.machine.draw(lit=yours, title="What you wrote in this lesson", table=tab
 # - scale_scores TT9: What does Python make of `2 ** 1 / 2`?
 # - softmax_rows SM1: What does each row of your result sum to? And each column?
 # - softmax_rows SM4: What shape has the sum along axis 1, and where does it line up when you divide?
+# - softmax_rows TT47: By how much do the scores of a row differ before your division, and by how much after it?
 # - softmax_rows SM6: What happens to a row whose scores are all 1000 below those of another row?
 # - weighted_sum SD8: The weights of which query went into row 0 of your output?
 # - weighted_sum TT24: You took one value for each query. What became of the other weights?
@@ -494,13 +501,13 @@ figures.machine.draw(lit=yours, title="What you wrote in this lesson", table=tab
 # - corrected_first_row TT34: What do the rows of V sum to, and what does [5.3, 4.2] sum to?
 # - corrected_first_row TT35: What do the rows of V sum to, and what does [5, 4] sum to?
 # - query_for QF1: Your query points the right way. What would happen to the weights if it were twice as long?
-# - query_for QF2: Between the dot product and softmax something divides. Did your query make up for it?
+# - query_for QF17: What becomes of your scores if all keys are a hundred times shorter?
 # - query_for QF4: How many other keys share what is left?
 # - query_for QF10: What does your logarithm give when the share asked for is smaller than 1/n?
 #
 # ## To discuss
 #
-# - Why does a query of length 0 give every key the same weight, and when might a model want that? A good answer says that all
+# - Why does a query of zeros give every key the same weight, and when might a model want that? A good answer says that all
 #   scores are 0, and names a token that needs nothing from the others, or one that needs a summary of all.
 # - The table's first row cannot test the scale. Which single row of numbers would you print in an article so that readers can
 #   test most? A good answer has n_q, n_k, d_k and d_v all different, no two equal scores, and values without a common sum.

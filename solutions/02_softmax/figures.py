@@ -72,7 +72,9 @@ def axes_compared(along: Mapping[str, Array]) -> None:
         "no axis": "no axis: all sum to 1",
     }
     for ax, (name, weights) in zip(axes, along.items(), strict=True):
-        matrix(weights, titles.get(name, name), ax=ax)
+        matrix(weights, titles.get(name, name), ax=ax, xlabel="key", ylabel="query")
+        for number, weight in zip(ax.texts, weights.ravel(), strict=True):
+            number.set_color("white" if weight > 0.55 else "black")  # on the darker half of the blues
         rows, columns = weights.shape
         for sums, places in (
             (weights.sum(axis=1), [(columns - 0.05, i) for i in range(rows)]),
@@ -92,6 +94,7 @@ def axes_compared(along: Mapping[str, Array]) -> None:
                 )
         ax.set_xlim(-0.5, columns + 0.45)
         ax.set_ylim(rows + 0.25, -0.5)
+    fig.suptitle("The same nine scores as three maps: only the sums tell them apart", fontsize=12)
     last = ", ".join(f"{value:.3f}" for value in list(along.values())[-1].sum(axis=1))
     show(
         fig,
@@ -125,18 +128,24 @@ def temperature_slider(softmax_with_temperature: Callable[..., Array]) -> None:
 
     def draw(temperature: float) -> Picture:
         weights = softmax_with_temperature(scores, temperature)
-        fig, (ax,) = panels(1, width=4.2, height=2.6)
+        fig, (ax,) = panels(1, width=4.2, height=2.9)
         _row_at(ax, weights, temperature)
         ax.set_ylabel("weight")
-        return picture(fig, alt=f"Five weights at temperature {temperature:.3g}, the largest {weights.max():.2f}.")
+        ahead = f"{weights[0] / weights[1]:.3g} times"
+        ax.set_title(f"temperature {temperature:.3g}: half a point ahead\nmeans {ahead} the weight")
+        return picture(
+            fig,
+            alt=f"Five weights at temperature {temperature:.3g}, the largest {weights.max():.2f}: "
+            f"{ahead} that of the second key, which scores half a point less.",
+        )
 
     try:
         from ipywidgets import FloatLogSlider
     except ImportError:
-        print(draw(1.0))
+        print(draw(2.0))
         return
     whole_label = {"description_width": "initial"}
-    follow(draw, FloatLogSlider(1.0, min=-2, max=2, step=0.05, description="temperature", style=whole_label))
+    follow(draw, FloatLogSlider(2.0, min=-2, max=2, step=0.05, description="temperature", style=whole_label))
 
 
 def logarithms(gaps: Array, errors: Mapping[str, tuple[Array, Array]]) -> None:
@@ -172,7 +181,7 @@ def jacobians(weights: Mapping[str, Array], found: Mapping[str, Array]) -> None:
     """Jacobians (n, n) at several weights (n,), by the same names."""
     fig, axes = panels(len(found), width=8.8, height=3.8)
     for ax, (name, jacobian) in zip(axes, found.items(), strict=True):
-        written = ", ".join(f"{value:.2f}" for value in weights[name])
+        written = ", ".join(f"{value:.3f}" for value in weights[name])
         matrix(
             jacobian,
             f"{name}\np = ({written})",
@@ -181,7 +190,8 @@ def jacobians(weights: Mapping[str, Array], found: Mapping[str, Array]) -> None:
             ax=ax,
             xlabel="score",
             ylabel="weight",
+            fmt=".2g",  # two decimals would print nine times 0.00 where the weights are saturated
         )
     fig.suptitle("With nearly all weight on one key, hardly any derivative is left", fontsize=12)
-    largest = ", ".join(f"{np.abs(jacobian).max():.2f}" for jacobian in found.values())
+    largest = ", ".join(f"{np.abs(jacobian).max():.2g}" for jacobian in found.values())
     show(fig, alt=f"Three Jacobians, positive on the diagonal, negative elsewhere. The largest entries are {largest}.")

@@ -6,9 +6,8 @@
 # **Before this lesson:** lesson 01, the function eˣ, and `axis` and `keepdims` in NumPy. The further parts at the end also use
 # logarithms; they explain derivatives where they need them.
 #
-# In lesson 01 softmax turned scores into weights. All other steps of attention are made of products and sums. (That does not make
-# them linear: where queries and keys come from the same tokens, doubling the tokens makes their scores four times as large.)
-# Softmax is the only step in which tokens compete: what one of them gains, the others lose. It decides which tokens count.
+# In lesson 01 softmax turned scores into weights. All other steps of attention are made of products and sums. Softmax is the only
+# step in which tokens compete: what one of them gains, the others lose. It decides which tokens count.
 #
 # First we ask why it uses exponentials. Then you write it so that no scores break it, and make its choice sharper or
 # flatter. Finally you find out whether somebody else's softmax can be trusted.
@@ -100,8 +99,8 @@ for kind in (np.float64, np.float32):
 
 # %% [markdown]
 # e¹⁰⁰⁰ is too large for a float and becomes ∞: an **overflow**. Then ∞ divided by ∞ is NaN, "not a number". In float32 this
-# happens as soon as a score exceeds 88.7. Such scores are not far-fetched: a query and a key of length 10 that point the same way
-# score 100 (before the division by √d_k).
+# happens as soon as a score exceeds 88.7. Such scores are not far-fetched: if the arrows of a query and a key point the same way and
+# each is 10 long (the root of the sum of its squares is 10), their score is 100, before the division by √d_k.
 #
 # But we may add any number to all scores, so we may subtract *the largest score* from all of them. Then the largest exponent is
 # 0, and nothing overflows. The sum contains e⁰ = 1, so we never divide by 0 either (Goodfellow, Bengio and Courville 2016,
@@ -139,8 +138,9 @@ print("rows sum to", np.round(whole.sum(axis=1), 3), "- all together", whole.sum
 
 # %% [markdown]
 # The sums have to be taken **along an axis**, and the axis has to be kept (`keepdims=True`), so that each row is
-# divided by its own sum. If you forget `keepdims` and there are as many queries as keys, NumPy raises no error: it
-# lines the sums up with the columns and divides column j by the sum of row j.
+# divided by its own sum. If you forget `keepdims` and there are as many queries as keys, NumPy raises no error. Say the
+# exponentials are [[1, 1], [1, 3]]. Their rows sum to 2 and 4. Without the kept axis NumPy lines these sums up with the *columns*:
+# it divides the first column by 2 and the second by 4. So the first row becomes (½, ¼), and it should be (½, ½).
 
 # %% [markdown]
 # @exercise softmax
@@ -199,23 +199,23 @@ with np.errstate(invalid="ignore"):
 # ## Sharper or flatter: temperature
 #
 # A score that is one point ahead gets 2.7 times the weight. What if we want a softmax that is more cautious, or more determined?
-# We divide all scores by a number T > 0 first. This number is the **temperature**. One point ahead then means e^(1/T) times the
-# weight.
+# We divide all scores by a positive number first. This number is the **temperature**; we write it τ, the Greek letter tau. One
+# point ahead then means e^(1/τ) times the weight.
 
 # %% [markdown]
 # @predict
 #
-# What happens to the weights as T → 0, and what as T → ∞?
+# What happens to the weights as τ → 0, and what as τ → ∞?
 #
 # @answer
 #
-# As T → 0, all differences grow without bound, and the largest score takes all the weight (scores that tie for the
-# lead share it): the hard look-up of lesson 00. As T → ∞, all differences shrink to 0 and all weights become equal:
+# As τ → 0, all differences grow without bound, and the largest score takes all the weight (scores that tie for the
+# lead share it): the hard look-up of lesson 00. As τ → ∞, all differences shrink to 0 and all weights become equal:
 # the plain average.
 #
 # @wrong
 #
-# The other way around is what *multiplying* by T would do. We divide, so a small T makes large differences. The name comes from
+# The other way around is what *multiplying* by τ would do. We divide, so a small τ makes large differences. The name comes from
 # physics, where a cold system settles into its state of lowest energy.
 
 # %% [markdown]
@@ -247,7 +247,7 @@ check(softmax_with_temperature)
 # %% role="payoff" exercise="softmax_with_temperature"
 if passed(softmax_with_temperature):
     row = np.array([2.0, 1.5, 0.5, 0.0, -1.0])
-    at_temperature = {T: softmax_with_temperature(row, T) for T in (0.1, 0.5, 1.0, 5.0)}
+    at_temperature = {tau: softmax_with_temperature(row, tau) for tau in (0.1, 0.5, 1.0, 5.0)}
     assert at_temperature[0.1].max() > 0.99 and at_temperature[5.0].max() < 0.3
     figures.softmax.temperatures(row, at_temperature)
 
@@ -263,20 +263,21 @@ word_scores = np.array([3.0, 2.3, 1.8, 0.9, -1.5])  # designed: how well each wo
 
 # %% role="payoff" exercise="softmax_with_temperature" tags=["nbval-check-output"]
 if passed(softmax_with_temperature):
-    for T in (0.2, 1.0, 4.0):
-        weights = softmax_with_temperature(word_scores, T)
+    for tau in (0.2, 1.0, 4.0):
+        weights = softmax_with_temperature(word_scores, tau)
         drawn = np.random.default_rng(0).choice(words, size=8, p=weights)
-        print(f"T = {T}: tired {weights[0]:.2f}, purple {weights[4]:.1e}   " + " ".join(drawn))
-    coldest, plain, hottest = (softmax_with_temperature(word_scores, T)[4] for T in (0.2, 1.0, 4.0))
+        print(f"temperature {tau}: tired {weights[0]:.2f}, purple {weights[4]:.1e}   " + " ".join(drawn))
+    coldest, plain, hottest = (softmax_with_temperature(word_scores, tau)[4] for tau in (0.2, 1.0, 4.0))
     assert coldest < 1e-9 and plain < 0.01 and hottest > 0.08
 
 # %% [markdown]
 # The colder the model, the more often it repeats its favorite word; the hotter, the closer it comes to drawing blindly. *purple*
-# has less than one chance in a billion at T = 0.2, and {{ 100 * hottest:.0f; 8 < it < 12 }} in a hundred at T = 4. The words drawn
+# has less than one chance in a billion at τ = 0.2, and {{ 100 * hottest:.0f; 8 < it < 12 }} in a hundred at τ = 4. The words drawn
 # are one seed's. Change the seed or the temperatures and run the cell again.
 #
-# Attention has a temperature, too: its factor 1/√d_k (Vaswani et al. 2017, section 3.2.1) means T = √d_k. Lesson 04 asks why it is
-# that value. If your notebook can show widgets, a slider follows.
+# Attention has a temperature, too: its factor 1/√d_k (Vaswani et al. 2017, section 3.2.1) means τ = √d_k. Lesson 04 asks why it is
+# that value. The title of the next picture tells how far the first key is ahead. If your notebook can show widgets, a slider moves
+# the temperature.
 
 # %% role="payoff" exercise="softmax_with_temperature"
 if passed(softmax_with_temperature):
@@ -298,8 +299,8 @@ if passed(softmax_with_temperature):
 #
 # - *Wrong* means: it raises, or returns another shape, or a NaN, or numbers that differ from the softmax by more than 1e-6.
 # - The array has m ≥ 1 rows and n ≥ 1 columns, at most 10,000 entries, and finite scores up to ±10,000.
-# - The candidate may be called 1,000 times. It gives the same answer each time and does not change its input. A result in
-#   float32 is right, and so is every way of computing that ends within 1e-6.
+# - The candidate may be called 1,000 times. It gives the same answer each time and does not change its input. How it computes does
+#   not matter: a result in float32, for example, is right if no number is off by more than 1e-6.
 #
 # You may use your own `softmax`. The candidates that the check tries have the mistakes of lessons 01 and 02, and some have
 # none.
@@ -587,9 +588,11 @@ if passed(cross_entropy_gradient) and passed(cross_entropy) and passed(softmax):
 # How does each weight p_i change when a score x_j does? These derivatives form a square matrix, the **Jacobian** J, with a row for
 # each weight and a column for each score.
 #
-# We start from ln p_i = x_i − ln Σ e^x. When x_j grows, the first term changes at the rate 1 if i = j and 0 otherwise. The second
-# changes at the rate −p_j, because only e^{x_j} grows in the sum, and its share of the sum is p_j. A change of ln p_i is a change of
-# p_i divided by p_i. So we multiply by p_i:
+# We start from ln p_i = x_i − ln Σ e^x and let x_j grow. The first term, x_i, changes at the rate 1 if i = j and does not change
+# otherwise. In the second term only e^{x_j} grows. So the logarithm of the sum grows at the rate e^{x_j} / Σ e^x, which is p_j, and
+# the second term, with its minus sign, changes at the rate −p_j.
+#
+# Both together are the rate of ln p_i. The rate of ln p_i is the rate of p_i divided by p_i. So we multiply by p_i:
 #
 # $$\frac{\partial p_i}{\partial x_j} = \begin{cases} p_i\,(1 - p_i) & i = j \\ -\,p_i\, p_j & i \neq j \end{cases}$$
 #
@@ -679,7 +682,7 @@ if passed(softmax_jacobian) and passed(softmax):
 # - softmax SM6: What becomes of a row that lies 2000 below another one?
 # - softmax SX3: Which dtype came in, and which went out?
 # - softmax_with_temperature SX11: Which of the two makes differences larger, a small temperature or a large one?
-# - softmax_with_temperature SM5: You divided first. Can x / T still be too large for exp?
+# - softmax_with_temperature SM5: You divided first. Can x / temperature still be too large for exp?
 # - find_failure FF4: What is `float("nan") > 1e-6`?
 # - find_failure FF2: With one row, what is the difference between a softmax of the row and one of the table?
 # - find_failure FF13: How far above the mean of its row can a score lie?
@@ -706,5 +709,5 @@ if passed(softmax_jacobian) and passed(softmax):
 #
 # The scores are (0, ln 3, ln 4). Compute the weights. Which weights result if 7 is added to all three scores, and which at a
 # temperature of ½? *Solution:* the exponentials are 1, 3, 4 and sum to 8, so the weights are (⅛, ⅜, ½). Adding 7 changes nothing.
-# At T = ½ the scores are doubled, so the exponentials are squared: 1, 9, 16, with the sum 26. The weights are (1/26, 9/26, 16/26),
+# At τ = ½ the scores are doubled, so the exponentials are squared: 1, 9, 16, with the sum 26. The weights are (1/26, 9/26, 16/26),
 # about (0.04, 0.35, 0.62).

@@ -15,8 +15,8 @@ def first_cases(rng: np.random.Generator) -> Iterator[Case]:
     rows = np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 1.0]])
     yield Case("small", "one row of three", (rows[0],))
     yield Case("rows", "two rows of three", (rows,))
-    yield Case("columns", "the same, along axis 0", (rows, 0))
-    yield Case("seen-again", "the same shape, new numbers", (rng.normal(size=(2, 3)),))
+    yield Case("columns", "two rows of three, along axis 0", (rows, 0))
+    yield Case("seen-again", "two rows of three, new numbers", (rng.normal(size=(2, 3)),))
     yield Case("square", "as many rows as columns", (rng.normal(size=(4, 4)),))
 
 
@@ -78,6 +78,13 @@ def common(x: str) -> dict[str, Patch | tuple[Patch, ...]]:
             says="The sum ran along the last axis, whatever was asked for; it should run along `axis`.",
             why="""Along the last axis the result is right, so a test with rows alone cannot tell. Asked for axis=0, the columns have
             to sum to 1, and here the rows still do.""",
+        ),
+        "SX53": mistake(
+            top("-1"),
+            top("0"),
+            says="The maximum ran along a fixed axis, whatever was asked for; it should run along `axis`, as the sum does.",
+            why="""Only a number that is the same for a whole slice leaves its weights as they are. With `axis=0` in the call the slices
+            are columns; a maximum of each row subtracts another number from each entry of a column, and changes their ratios.""",
         ),
         "SX4": mistake(
             patch(".max(", ".mean("),

@@ -31,7 +31,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 # %% [markdown]
 # ## First half: three matrices
 #
-# The part of the machine in color is new: each token's vector turns into a query, a key and a value.
+# The part of the machine in color is new.
 
 # %% role="demo"
 figures.machine.draw(lit=("tokens", "query", "key", "value"), title="Each token's vector becomes three others")
@@ -39,8 +39,8 @@ figures.machine.draw(lit=("tokens", "query", "key", "value"), title="Each token'
 # %% [markdown]
 # The vector of a token is its **embedding**. Training finds its numbers, and nobody can say what a single one of them means. So we
 # build our own, for four tokens. Each number says whether one **feature** applies, such as *noun* or *living*. We write T for the
-# number of tokens and d_model, the paper's name, for the length of their vectors: here T = 4 and d_model = 6. The folded cell holds
-# the words with their features, and two helpers that make vectors and matrices of them.
+# number of tokens and, with Vaswani et al. 2017, d_model for the length of their vectors: here T = 4 and d_model = 6. The folded
+# cell lists the features of each word, and has a helper that makes matrices.
 
 # %% role="given" tags=["hide-input"]
 features = ["noun", "living", "place", "pronoun", "tired", "wide"]
@@ -50,15 +50,15 @@ about = {
 }
 
 
-def embed(words: list[str]) -> np.ndarray:
-    """One row of six numbers for each word, 1 where a feature applies: (T, 6)."""
-    return np.array([[float(name in about[word]) for name in features] for word in words])
-
-
 def by_feature(**rows: list[float]) -> np.ndarray:
     """A matrix (6, width) from the rows of the features that are named; the other rows are 0."""
     width = len(next(iter(rows.values())))
     return np.array([rows.get(name, [0.0] * width) for name in features])
+
+# %% role="given"
+def embed(words: list[str]) -> np.ndarray:
+    """One row of six numbers for each word, 1 where a feature applies: (T, 6)."""
+    return np.array([[float(name in about[word]) for name in features] for word in words])
 
 # %% [markdown]
 # ## Three roles for each token
@@ -74,7 +74,8 @@ def by_feature(**rows: list[float]) -> np.ndarray:
 # matrices, with the attention that they lead to, are called a **head**.
 #
 # The numbers in the matrices are **parameters**: training finds them, too. To see what they can do, we choose them by hand. In our
-# head a pronoun looks for nouns. Each matrix has a row for each feature, and rows that we do not name are 0.
+# head a pronoun looks for nouns. Each matrix has a row for each feature, and rows that we do not name are 0. The 8 below could be
+# any large number: the larger the scores, the sharper softmax.
 
 # %% role="given"
 words = ["animal", "street", "it", "tired"]
@@ -87,9 +88,10 @@ w_v = by_feature(living=[1, 0, 0], place=[0, 1, 0], pronoun=[0, 0, 1])  # (6, 3)
 figures.scaled_dot_product_attention.projections(x, w_q, w_k, w_v, words, features, follow="it")
 
 # %% [markdown]
-# Each number of Q, K and V stands where a row of X meets a column of a matrix, and is their dot product. Follow the framed row of
-# *it*. Its only 1 stands under *pronoun*, so its query is the row *pronoun* of the first matrix, [8, 0]. No other row of X has any
-# part in it: a projection sees one token at a time. With the key [1, 0] of *animal*, the query of *it* scores 8.
+# What pictures and formulas write in capital letters, X, W_Q and Q, is x, w_q and q in code. Each number of Q is the dot product of
+# a row of X and a column of W_Q; K and V are made in the same way. Follow the framed row of *it*. Its only 1 stands under
+# *pronoun*, so its query is the row *pronoun* of the first matrix, [8, 0]. No other row of X has any part in it: a projection sees
+# one token at a time. With the key [1, 0] of *animal*, the query of *it* scores 8.
 
 # %% [markdown]
 # @predict
@@ -107,7 +109,7 @@ figures.scaled_dot_product_attention.projections(x, w_q, w_k, w_v, words, featur
 #
 # @wrong
 #
-# A would be so if all vectors were equally long. A longer one in the same direction scores more.
+# A is possible with one matrix, too: a longer arrow that points the same way scores more than the token itself.
 
 # %% role="demo"
 own, shared = x @ w_k, (x @ w_k) @ (x @ w_k).T
@@ -120,8 +122,8 @@ figures.scaled_dot_product_attention.token_scores(both, words)
 # On the left queries and keys both come from w_k, and *it* fits itself best. On the right *it* scores 8 with both nouns, and the
 # nouns do not ask back. With a matrix of its own, a query can ask for something that the token itself is not.
 #
-# Why a third matrix, for values? *animal* is found because it is a noun. A token that asked for a noun knows that already. What it
-# does not know is that this noun is *living*, so that is what the value says.
+# Why a third matrix, for values? What *it* found is a noun; *it* asked for one. What it does not know is that the noun *animal* is
+# *living*, so that is what the value says.
 
 # %% [markdown]
 # @exercise project_qkv
@@ -129,8 +131,8 @@ figures.scaled_dot_product_attention.token_scores(both, words)
 # `x` (..., T, d_model), `w_q` and `w_k` (d_model, d_k), `w_v` (d_model, d_v) → `(q, k, v)` of shapes (..., T, d_k),
 # (..., T, d_k) and (..., T, d_v)
 #
-# The three dots stand for any number of dimensions in front: none for one sentence, one for many sentences stacked on top of one
-# another. `@` multiplies the matrices in the last two axes, once for each place in front (NumPy reference, `numpy.matmul`).
+# The three dots stand for any number of dimensions in front: none for one sentence, one for many sentences. `@` multiplies the
+# matrices in the last two axes, once for each place in front (NumPy reference, `numpy.matmul`).
 
 # %% role="exercise" exercise="project_qkv"
 def project_qkv(
@@ -165,8 +167,8 @@ if passed(project_qkv):
     figures.scaled_dot_product_attention.sentence_weights({"'it' looks at both nouns, half and half": weights}, words)
 
 # %% [markdown]
-# With keys in place of values, *it* would learn that it found a noun, which it knew. The values say: half living, half a place. The
-# head found both nouns and cannot choose. You can, because you have read the last word. Can the head?
+# The values say: half living, half a place. (Keys in their place would say no more than "noun".) The head found both nouns and
+# cannot choose. You can, because you have read the last word. Can the head?
 
 # %% [markdown]
 # @predict
@@ -201,9 +203,9 @@ if passed(project_qkv):
 # %% [markdown]
 # ## Projections that you design
 #
-# Now you design a pair of matrices. With this head each token attends to the token before it. Trained language models have such
-# *previous-token heads*; they are one half of a mechanism that continues repeated text (Olsson et al. 2022, "In-context learning
-# and induction heads").
+# Now you design a head with which each token attends to the token before it. Trained language models have such *previous-token
+# heads*; they are one half of a mechanism that continues repeated text (Olsson et al. 2022, "In-context learning and induction
+# heads").
 
 # %% [markdown]
 # @exercise previous_token_projections
@@ -237,7 +239,8 @@ def previous_token_projections(t: int, share: float) -> tuple[np.ndarray, np.nda
 check(previous_token_projections)
 
 # %% [markdown]
-# Here is your head on the whole sentence. Lesson 08 shows how positions get into a model's vectors.
+# Here is your head on the whole sentence. The first two rows both attend to *The*: *animal* comes right after it, and *The* has no
+# token before it. Lesson 08 shows how positions get into a model's vectors.
 
 # %% role="payoff" exercise="previous_token_projections"
 if passed(previous_token_projections):
@@ -249,13 +252,14 @@ if passed(previous_token_projections):
     figures.scaled_dot_product_attention.sentence_weights({"Each token attends to the token before it": back}, sentence)
 
 # %% [markdown]
-# ## Second half: many sentences at once
-#
-# ---
-#
 # *This is the middle of the lesson, and a good place for a break.*
 #
-# We have queries, keys and values. What remains are the steps of lesson 01, in one formula:
+# ---
+
+# %% [markdown]
+# ## Second half: many sentences at once
+#
+# What remains are the steps of lesson 01, in one formula:
 #
 # $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V$$
 #
@@ -265,8 +269,8 @@ if passed(previous_token_projections):
 figures.machine.draw(lit=("scores", "weights", "blend", "output"), title="The second half: scores, weights, blend")
 
 # %% [markdown]
-# A model computes many sentences at a time, a **batch**: one array of shape (B, T, d_model), B sentences of T tokens. Each sentence
-# has scores of its own, and no query meets a key of another sentence.
+# A model computes many sentences at a time, a **batch**: one array of shape (B, T, d_model), B sentences of T tokens. No query
+# meets a key of another sentence. The numbers of queries and keys, n_q and n_k in lesson 01, are T_q and T_k from here on.
 
 # %% [markdown]
 # ## Why `k.T` breaks
@@ -284,8 +288,7 @@ except ValueError as error:
     print("k @ k.T             raises", type(error).__name__)
 
 # %% [markdown]
-# `.T` reverses *all* axes, so it sends the batch axis to the end. `k.swapaxes(-1, -2)` swaps the last two and leaves everything in
-# front alone.
+# `.T` reverses *all* axes, so it sends the batch axis to the end. `k.swapaxes(-1, -2)` swaps only the last two.
 
 # %% role="demo"
 figures.scaled_dot_product_attention.axes_moved(k.shape)
@@ -317,7 +320,7 @@ print("shapes:", right.shape, wrong.shape)
 print("numbers that agree:", int(np.isclose(right, wrong).sum()), "of", right.size)
 
 # %% [markdown]
-# No error, and not one number is right. That is why the checks of this course try sizes that all differ, and sizes that all agree.
+# No error, and not one number is right. So the checks of this course try sizes that all differ, and sizes that all agree.
 
 # %% [markdown]
 # ## Shapes are the map
@@ -331,9 +334,12 @@ q, k, v = (shape_rng.normal(size=shape) for shape in ((2, 3, 4), (2, 5, 4), (2, 
 figures.scaled_dot_product_attention.shapes(q, k, v)
 
 # %% [markdown]
-# The last two axes are the same for one sentence, (T, d), for a batch, (B, T, d), and for a batch in which H heads work
-# side by side, (B, H, T, d). So we count axes from the end. In the scores, axis −1 holds the keys and axis −2 the queries. Axis 1
-# would be the keys of one sentence, the queries of a batch, and the heads of a batch with heads.
+# Where H heads work side by side, there is one more axis in front, (B, H, T, d). The last two axes stay what they are. So we count
+# from the end: in the scores, axis −1 holds the keys and axis −2 the queries. Axis 1 is something else each time:
+#
+# - one sentence, (T_q, **T_k**): the keys
+# - a batch, (B, **T_q**, T_k): the queries
+# - a batch with heads, (B, **H**, T_q, T_k): the heads
 
 # %% [markdown]
 # @exercise scaled_dot_product_attention
@@ -376,7 +382,8 @@ check(scaled_dot_product_attention)
 # %% role="given"
 pass_on = by_feature(tired=[0, 0, 0, 0, 1, 0], wide=[0, 0, 0, 0, 0, 1])  # (6, 6): the feature itself
 read = by_feature(pronoun=[6]), by_feature(tired=[1], wide=[1]), pass_on  # w_q, w_k, w_v with d_k = 1
-find = by_feature(tired=[8, 0], wide=[0, 8]), by_feature(living=[1, 0], place=[0, 1]), w_v  # d_k = 2
+# d_k = 2, and w_v is that of the first half. 6 and 8 again make softmax sharp.
+find = by_feature(tired=[8, 0], wide=[0, 8]), by_feature(living=[1, 0], place=[0, 1]), w_v
 
 # %% [markdown]
 # Between the steps each token keeps its own vector and *adds* what it has read. Such a sum of a layer's input and output is
@@ -393,14 +400,14 @@ if passed(scaled_dot_product_attention) and passed(project_qkv):
     figures.scaled_dot_product_attention.two_steps(steps, ("animal", "street", "it", "tired or wide"))
 
 # %% [markdown]
-# After the first step the vector of *it* has {{ informed[0, 2, 4]:.2f }} in place of the 0 for "tired". The query of the second step
-# is made from this new vector. So *it* puts {{ second[0, 2, 0]:.2f }} of its weight on *animal* when it was too tired, and
-# {{ second[1, 2, 1]:.2f }} on *street* when it was too wide. Both sentences went through the same matrices.
+# After the first step the vector of *it* has {{ informed[0, 2, 4]:.2f }} in place of the 0 for "tired". The query of the second
+# step is made from this new vector. So *it* puts {{ second[0, 2, 0]:.2f }} of its weight on *animal* when it was too tired, and
+# {{ second[1, 2, 1]:.2f }} on *street* when it was too wide.
 #
-# Did attention understand the sentence? No. We wrote the answer into the projection matrices: `find` says that what is tired is
-# living, and that what is wide is a place. Attention only brought together what stood in different tokens. In a real model,
-# training has to find such matrices, and it can: in a trained translation model, attention from *it* moves between these two nouns
-# just so (Uszkoreit 2017, "Transformer: A Novel Neural Network Architecture for Language Understanding").
+# Did attention understand the sentence? No. We wrote the answer into the matrices: `find` says that what is tired is living, and
+# that what is wide is a place. Attention only brought together what stood in different tokens. Training has to find such matrices,
+# and it can: in a trained translation model, attention from *it* moves between these two nouns just so (Uszkoreit 2017,
+# "Transformer: A Novel Neural Network Architecture for Language Understanding").
 
 # %% [markdown]
 # ## Further: what real matrices look like
@@ -589,7 +596,7 @@ assert by_loops_s > 100 * by_product_s and by_einsum_s > by_product_s
 #
 # ## Cut for 90 minutes
 #
-# Nothing of the core. `previous_token_projections` in pairs, fifteen minutes, then compare two different right pairs: every
+# Nothing of the core. `previous_token_projections` in pairs, twenty minutes, then compare two different right pairs: every
 # pair that gives the share passes, and the room will have found more than one. The break is at "Second half".
 #
 # ## Mistakes to expect

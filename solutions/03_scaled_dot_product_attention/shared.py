@@ -105,8 +105,9 @@ MISTAKES = {
     ),
     "AB14": mistake(
         divided_by("math.sqrt(q.shape[1])"),
-        says="The scale was read from axis 1, which is d_k only in a matrix; read it from the last axis of q.",
-        why="In a batch `shape[1]` is T_q; with two leading axes it counts heads. d_k is the last axis of q and k.",
+        says="The scale was read from axis 1, counted from the front, which is d_k only in a matrix; d_k is the last axis, -1, of q and k.",
+        why="""In a batch `q.shape[1]` is T_q and `k.shape[1]` is T_k; with two leading axes both count heads. Counted from the end,
+        d_k is always axis -1 of q and of k.""",
     ),
     "AB20": mistake(
         patch(WEIGHTS, "weights = scores"),

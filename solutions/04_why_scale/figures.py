@@ -132,7 +132,7 @@ def means_and_medians(widths: Array, reached: Mapping[str, Array]) -> None:
             line = of(numbers, axis=1)
             ax.loglog(widths, line, marker=marker, markersize=4.5, color=colour, label=name)
             ends.append(f"{name} {line[-1]:.2g}")
-        ax.set(xlabel="d_k", ylabel="norm of ∂p/∂q", title=f"{what.capitalize()} over 500 rows")
+        ax.set(xlabel="d_k", ylabel="norm of ∂p/∂q", title=f"{what.capitalize()} over {numbers.shape[1]:,} rows")
         said.append(f"{what} at {widths[-1]}: {', '.join(ends)}")
     low, high = min(ax.get_ylim()[0] for ax in axes), max(ax.get_ylim()[1] for ax in axes)
     for ax in axes:
@@ -145,46 +145,40 @@ def means_and_medians(widths: Array, reached: Mapping[str, Array]) -> None:
     )
 
 
-def ends_and_rates(ends: Mapping[tuple[str, str, int], tuple[float, Array]]) -> None:
-    """(optimizer, start, d_k) -> (best learning rate, the losses of several seeds with it): above the losses, below the rates."""
+def losses_of_seeds(ends: Mapping[tuple[str, str, int], tuple[float, Array]]) -> None:
+    """(optimizer, start, d_k) -> (learning rate, the losses of several seeds with it): at each width the starts side by side."""
     optimizers, names = (list(dict.fromkeys(key[i] for key in ends)) for i in (0, 1))
     widths = sorted({d_k for *_, d_k in ends})
-    fig, axes = panels(2 * len(optimizers), width=8.6, height=6.4, columns=len(optimizers))
+    fig, axes = panels(len(optimizers), width=8.8, height=4.0)
     said = []
-    for column, optimizer in enumerate(optimizers):
-        above, below = axes[column], axes[column + len(optimizers)]
+    for ax, optimizer in zip(axes, optimizers, strict=True):
         for at, name in enumerate(names):
             colour, marker = _STYLES[name]
-            aside = np.array(widths) * 1.09 ** (at - 1.5)  # so that markers of equal height lie side by side
-            found = [ends[optimizer, name, d_k] for d_k in widths]
-            for x, (_, losses) in zip(aside, found, strict=True):
-                above.plot(np.full(len(losses), x), losses, ".", color=colour, alpha=0.45, markersize=6)
-            means = [losses.mean() for _, losses in found]
-            above.plot(aside, means, marker=marker, color=colour, label=name, markersize=6)
-            below.plot(aside, [rate for rate, _ in found], marker=marker, color=colour, markersize=6)
+            losses = np.array([ends[optimizer, name, d_k][1] for d_k in widths])  # (widths, seeds)
+            spots = np.arange(len(widths)) + 0.2 * (at - (len(names) - 1) / 2)
+            for x, of_seeds in zip(spots, losses, strict=True):
+                ax.plot(np.full(len(of_seeds), x), of_seeds, marker, color=colour, alpha=0.55, markersize=4.5, mew=0)
+            means = losses.mean(axis=1)
+            ax.hlines(means, spots - 0.085, spots + 0.085, color=colour, linewidth=2.6)
+            ax.plot([], [], marker, color=colour, markersize=5, label=name)
             said.append(f"{optimizer}, {name}: " + ", ".join(f"{mean:.2f}" for mean in means))
-        above.set(title=optimizer[0].upper() + optimizer[1:], xscale="log", yscale="log")
-        below.set(xscale="log", yscale="log", xlabel="d_k")
-        for ax in (above, below):
-            ax.set_xticks(widths, [str(d_k) for d_k in widths])
-            ax.minorticks_off()
-    low, high = min(ax.get_ylim()[0] for ax in axes[:2]), max(ax.get_ylim()[1] for ax in axes[:2])
-    for ax in axes[:2]:
+        for between in np.arange(len(widths) - 1) + 0.5:
+            ax.axvline(between, color=COLOURS["grey"], linewidth=0.7, alpha=0.5)
+        ax.set_xticks(range(len(widths)), [str(d_k) for d_k in widths])
+        ax.set(title=optimizer[0].upper() + optimizer[1:], xlabel="d_k", yscale="log")
+        ax.set_xlim(-0.5, len(widths) - 0.5)
+        ax.minorticks_off()
+    low, high = min(ax.get_ylim()[0] for ax in axes), max(ax.get_ylim()[1] for ax in axes)
+    for ax in axes:
         ax.set_ylim(low, high)
         ax.set_yticks([0.03, 0.1, 0.3, 1], ["0.03", "0.1", "0.3", "1"])
-    middles = [np.sqrt(np.prod(ax.get_ylim())) for ax in axes[2:]]
-    for ax, middle in zip(axes[2:], middles, strict=True):  # three decades each, so that equal slopes are equal growth
-        ax.set_ylim(middle / 10**1.6, middle * 10**1.6)
-        ticks = [tick for tick in (0.001, 0.01, 0.1, 1, 10, 100) if middle / 10**1.6 < tick < middle * 10**1.6]
-        ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axes[0].set_ylabel("loss after 300 steps")
-    axes[2].set_ylabel("best learning rate")
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=9.5)
-    fig.suptitle("Three starts learn at every width; the unscaled head falls behind", fontsize=12)
+    fig.suptitle("The wider the head, the further the unscaled one falls behind", fontsize=12)
     show(
         fig,
-        alt="Above, the loss after training against d_k for four starts, dots for five seeds and lines for their mean; below, the "
-        f"best learning rate. Mean losses at d_k = {', '.join(map(str, widths))}: " + "; ".join(said) + ".",
+        alt="For four starts and three widths, the losses of five seeds after training, with a bar at their mean. Mean losses at "
+        f"d_k = {', '.join(map(str, widths))}: " + "; ".join(said) + ".",
     )
 
 
@@ -195,6 +189,7 @@ def side_by_side(maps: Mapping[str, Array]) -> None:
     for ax, (name, weights) in zip(axes, maps.items(), strict=True):
         columns.append(f"{name}: {len(set(weights.argmax(axis=-1)))}")
         matrix(weights, name, ax=ax)
+    fig.suptitle("All-positive vectors give nearly every query the same favorite key", fontsize=12)
     show(
         fig,
         alt="Heat maps of weights, twelve queries by eight keys. Number of keys that are some query's favorite: "

@@ -273,26 +273,6 @@ def training(
     )
 
 
-def gradients(runs: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
-    """The norm of each projection's gradient during training, a panel for each run: title -> name -> norms."""
-    fig, axes = panels(len(runs), width=8.8, height=3.1)
-    said = []
-    top = 1.1 * max(max(_smooth(norms)) for by_name in runs.values() for norms in by_name.values())
-    for ax, (title, by_name) in zip(axes, runs.items(), strict=True):
-        for (name, norms), style in zip(by_name.items(), ("-", "--", ":"), strict=True):
-            ax.plot(_smooth(norms), style, linewidth=2, label=name)
-            said.append(f"{title}, {name}: at most {max(norms):.2f}, at the end {np.mean(norms[-10:]):.2g}")
-        ax.set(
-            title=title,
-            xlabel="step",
-            ylabel="norm of the gradient\n(mean of the last 10 steps)",
-            ylim=(-0.02 * top, top),
-        )
-    axes[0].legend(frameon=False)
-    fig.suptitle("With w_q and w_k frozen, only w_v gets a gradient", fontsize=12)
-    show(fig, alt="Line plots of the gradients' norms during training. " + "; ".join(said) + ".")
-
-
 def _smooth(curve: Sequence[float], width: int = 10) -> np.ndarray:
     sums = np.cumsum(np.concatenate([[0.0], curve]))
     counts = np.minimum(np.arange(1, len(curve) + 1), width)

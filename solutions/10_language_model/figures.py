@@ -1,4 +1,4 @@
-"""Figures of lesson 10: surprise, pairs of characters, the course of a training, and what heads look at. All are handed their numbers."""
+"""Figures of lesson 10: surprise, pairs of characters, the parts of the model, and the course of a training."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from grader.figures import COLOURS, matrix, panels, show
 from grader.notebook.record import default_path
 
 from ..shared.data import python_reference
-from ..shared.figures.meter import Meter
 
-__all__ = ["Meter", "checkpoint", "heads", "learned", "pairs", "reference_text", "surprise"]
+__all__ = ["checkpoint", "learned", "pairs", "parts", "reference_text", "surprise"]
 
 
 def reference_text() -> str:
@@ -25,7 +24,7 @@ def reference_text() -> str:
 
 
 def checkpoint() -> Path:
-    """Where the trained model is kept for lesson 11: in the folder of the learner's record, which is made where it is missing.
+    """Where the trained model is kept for later lessons: in the folder of the learner's record, which is made where it is missing.
 
     The environment variable ATTENTION_COURSE_KEPT names another folder, as it does while the course's own notebooks are built.
     """
@@ -78,11 +77,103 @@ def pairs(table: Any, characters: Sequence[str], shown: str) -> None:
     )
 
 
-def learned(history: Sequence[tuple[int, float, float]], vocabulary: int, bigram: float) -> None:
-    """The loss on training text and on held-out text by step, between knowing nothing and counting pairs. history: (step, loss, held)."""
-    steps, losses, held = zip(*history, strict=True)
+_EDGE, _TALL = "#9A9A9A", 0.52  # of the boxes: the color of their frames, the height of a flat one
+
+
+def parts(text: str, numbers: Sequence[int], d_model: int, vocabulary: int) -> None:
+    """Draws a language model from bottom to top: ids, embeddings, blocks, logits. text: one character more than is read."""
+    from matplotlib.patches import FancyBboxPatch
+
+    read, asked = text[:-1], text[1:]
+    fig, (ax,) = panels(1, width=8.2, height=6.2)
+    ax.set_axis_off()
+    ax.set(xlim=(-1.75, len(read) + 1.35), ylim=(-0.65, 7.85))
+    middle = (len(read) - 1) / 2
+
+    def wide(y: float, name: str, tall: float = _TALL, color: str = "#F4F4F4") -> None:
+        box = FancyBboxPatch(
+            (-0.42, y - tall / 2), len(read) - 0.16, tall, boxstyle="round,pad=0.05", facecolor=color, edgecolor=_EDGE
+        )
+        ax.add_patch(box)
+        ax.text(middle, y, name, ha="center", va="center", fontsize=10)
+
+    def up(x: float, start: float, end: float) -> None:
+        ax.annotate(
+            "", (x, end), (x, start), arrowprops={"arrowstyle": "-|>", "color": _EDGE, "shrinkA": 0, "shrinkB": 0}
+        )
+
+    shade = np.random.default_rng(3).uniform(0.1, 0.9, size=(len(read), 2, 6))
+    heights = np.random.default_rng(8).uniform(0.06, 0.32, size=(len(read), 7))
+    for x, (letter, number, answer) in enumerate(zip(read, numbers, asked, strict=False)):
+        ax.text(x, -0.42, _letter(letter), ha="center", va="center", fontsize=12, weight="bold")
+        ax.text(
+            x, 0.1, str(number), ha="center", va="center", fontsize=10, bbox={"facecolor": "white", "edgecolor": _EDGE}
+        )
+        up(x, 0.38, 0.88)
+        for row, color in enumerate(("blue", "orange")):
+            for cell, alpha in enumerate(shade[x, row]):
+                y, width = 1.12 + 0.44 * row, 0.7 / 6
+                ax.bar(
+                    x - 0.35 + (cell + 0.5) * width,
+                    0.26,
+                    width,
+                    y - 0.13,
+                    color=COLOURS[color],
+                    alpha=alpha,
+                    linewidth=0,
+                )
+        ax.text(x, 1.34, "+", ha="center", va="center", fontsize=9)
+        for start, end in ((1.75, 2.07), (4.0, 4.4), (4.98, 5.4), (6.1, 6.5)):
+            up(x, start, end)
+        top = heights[x].argmax()
+        for bar, height in enumerate(heights[x]):
+            color = COLOURS["vermillion"] if bar == top else "#BDBDBD"
+            ax.bar(x - 0.3 + bar * 0.1, 2 * height, 0.075, 6.58, color=color, linewidth=0)
+        ax.text(
+            x, 7.6, _letter(answer), ha="center", va="center", fontsize=12, weight="bold", color=COLOURS["vermillion"]
+        )
+    wide(3.02, "", 1.75, "#E4EEF6")
+    ax.text(middle, 3.62, "feed-forward network, for each position alone", ha="center", va="center", fontsize=10)
+    ax.text(middle, 3.15, "causal attention, from left to right", ha="center", va="center", fontsize=10)
+    for later in range(1, len(read)):
+        for earlier in range(later):
+            ax.annotate(
+                "",
+                (later, 2.87),
+                (earlier, 2.27),
+                arrowprops={"arrowstyle": "-", "color": COLOURS["blue"], "alpha": 0.55},
+            )
+        ax.plot([later, later], [2.27, 2.87], color=COLOURS["blue"], alpha=0.55, linewidth=1)
+    ax.plot([0, 0], [2.27, 2.87], color=COLOURS["blue"], alpha=0.55, linewidth=1)
+    ax.text(middle, 4.69, "more blocks of the same kind", ha="center", va="center", fontsize=9.5, color="#555555")
+    wide(5.75, "last LayerNorm, then the linear layer “head”")
+    for y, name, shape in (
+        (0.1, "ids", "(B, T)"),
+        (1.34, "embeddings", ""),
+        (3.02, "blocks", f"(B, T, {d_model})"),
+        (6.95, "logits", f"(B, T, {vocabulary})"),
+    ):
+        ax.text(-0.75, y, name, ha="right", va="center", fontsize=10.5, weight="bold")
+        ax.text(len(read) - 0.3, y, shape, ha="left", va="center", fontsize=10, color="#555555")
+    for y, name in ((1.56, "+ one of the position"), (1.12, "one of the character")):
+        ax.text(len(read) - 0.3, y, name, ha="left", va="center", fontsize=9, color="#555555")
+    ax.text(-0.75, -0.42, "what it reads", ha="right", va="center", fontsize=9.5, color="#555555")
+    ax.text(-0.75, 7.6, "what comes next", ha="right", va="center", fontsize=9.5, color=COLOURS["vermillion"])
+    ax.set_title("At every position, the model predicts the character that comes next")
+    show(
+        fig,
+        alt=f"A language model, from bottom to top. It reads {' '.join(map(_letter, read))} as ids of shape (B, T). Each id becomes the "
+        f"sum of two embeddings, one of the character and one of the position: (B, T, {d_model}). Blocks of causal attention and "
+        f"a feed-forward network keep this shape. A last LayerNorm and the layer head give {vocabulary} logits at each position; "
+        f"these are compared with the next characters, {' '.join(map(_letter, asked))}. The bars of the logits are drawn by hand.",
+    )
+
+
+def learned(history: Sequence[Sequence], vocabulary: int, bigram: float) -> None:
+    """The loss on training text and on held-out text by step, between knowing nothing and counting pairs. history: (step, loss, held, …)."""
+    steps, losses, held = (list(numbers) for numbers in zip(*(noted[:3] for noted in history), strict=True))
     fig, (ax,) = panels(1, width=7.2, height=3.4)
-    ax.plot(steps, losses, label="training text, running mean")
+    ax.plot(steps, losses, label="training text, mean of the last batches")
     ax.plot(steps, held, "o-", markersize=4, label="held-out text")
     for level, name in (
         (math.log(vocabulary), f"knowing nothing: {math.log(vocabulary):.2f}"),
@@ -97,36 +188,4 @@ def learned(history: Sequence[tuple[int, float, float]], vocabulary: int, bigram
         fig,
         alt=f"Loss against step: the held-out loss falls from {held[0]:.2f} to {held[-1]:.2f} nats a character; pairs alone give "
         f"{bigram:.2f}.",
-    )
-
-
-def heads(weights: Sequence[Any], letters: Sequence[str], favourites: Sequence[Sequence[tuple[int, float]]]) -> None:
-    """The weights of each head of each block on a short passage. weights: (H, T, T) a block; favourites: (distance back, share) a head."""
-    count, names = len(weights[0]), [_letter(letter) for letter in letters]
-    fig, axes = panels(len(weights) * count, width=10.4, height=2.9 * len(weights) + 0.6, columns=count)
-    said = []
-    for number, ax in enumerate(axes):
-        layer, head = divmod(number, count)
-        back, share = favourites[layer][head]
-        place = "itself" if back == 0 else f"{back} back"
-        matrix(
-            np.asarray(weights[layer][head]),
-            f"block {layer}, head {head}",
-            ax=ax,
-            rows=names,
-            columns=names,
-            xlabel="",
-            ylabel="",
-            limits=(0, 1),
-        )
-        ax.set_title(f"block {layer}, head {head}\n{share:.0%} on {place}", fontsize=10)
-        ax.tick_params(labelsize=6, rotation=0)
-        said.append(f"block {layer} head {head}: {place}, {share:.2f}")
-    while len(fig.axes) > len(axes):
-        fig.axes[-1].remove()  # one scale, 0 to 1, serves all
-    show(
-        fig,
-        alt="Heat maps of the learned heads on a short passage. The distance that each looks back most: "
-        + "; ".join(said)
-        + ".",
     )

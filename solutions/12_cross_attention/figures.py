@@ -1,4 +1,4 @@
-"""Figures of lesson 12: a state that fades, two roads through a sentence, why tanh, one step, alignment maps, the bottleneck."""
+"""Figures of lesson 12: the vanishing gradient, two roads through a sentence, why tanh, one step, alignment maps, the bottleneck."""
 
 from __future__ import annotations
 
@@ -56,17 +56,24 @@ def _arrow(ax: Any, start: tuple[float, float], end: tuple[float, float], color:
     )
 
 
-def fading(felt: Any) -> None:
-    """felt: (T,) by how much the last state moves with each token."""
-    felt = np.asarray(felt)
-    fig, (ax,) = panels(1, width=6.6, height=3.0)
-    ax.plot(range(len(felt)), felt, "o-", markersize=4)
-    ax.set(yscale="log", xlabel="token", ylabel="gradient of the last state", xticks=range(0, len(felt), 3))
-    ax.set_title("The last state hardly feels the first tokens")
+def fading(curves: Mapping[str, Sequence[Any]]) -> None:
+    """curves: by kind of weights, for each network (T,) by how much the last state moves with each token."""
+    fig, (ax,) = panels(1, width=7.2, height=3.4)
+    said = []
+    for (name, networks), color in zip(curves.items(), ("blue", "orange"), strict=True):
+        felt = np.stack([np.asarray(one) for one in networks])
+        for one in felt:
+            ax.plot(range(felt.shape[1]), one, color=COLOURS[color], linewidth=0.8, alpha=0.35)
+        middle = np.exp(np.log(felt).mean(axis=0))
+        ax.plot(range(felt.shape[1]), middle, "o-", markersize=4, color=COLOURS[color], label=name)
+        said.append(f"with {name} it rises from {middle[0]:.1e} for token 0 to {middle[-1]:.1e} for the last")
+    ax.set(yscale="log", xlabel="token", ylabel="gradient of the last state", xticks=range(0, felt.shape[1], 3))
+    ax.set_title("The gradient vanishes: the last state hardly depends on the first tokens")
+    ax.legend(frameon=False, loc="lower right")
     show(
         fig,
-        alt=f"The size of the gradient of the last state against the token, on a logarithmic scale. It rises from {felt[0]:.1e} for "
-        f"token 0 to {felt[-1]:.1e} for the last.",
+        alt=f"The size of the gradient of the last state against the token, on a logarithmic scale, {len(felt)} networks of each kind "
+        f"and their geometric mean: {'; '.join(said)}.",
     )
 
 
@@ -164,73 +171,52 @@ def _part(ax: Any, at: tuple[float, float], name: str, shape: str, color: str = 
     ax.text(*at, f"{name}\n{shape}", ha="center", va="center", fontsize=9.5, zorder=3, bbox={**_BOX, **edge})
 
 
-def reversed_letters(letters: Sequence[str], written: Sequence[str], before: Any, after: Any) -> None:
-    """Two maps of one sequence, before and after training: rows are the letters written, columns the letters read."""
-    before, after = np.asarray(before), np.asarray(after)
-    steps = [str(step) for step in range(len(written))]
-    fig, (left, right) = panels(2, width=9.6, height=4.4)
-    matrix(
-        before,
-        "Before training",
-        ax=left,
-        limits=(0, 1),
-        columns=letters,
-        rows=steps,
-        xlabel="letter read",
-        ylabel="step",
-    )
-    matrix(
-        after,
-        "After training",
-        ax=right,
-        limits=(0, 1),
-        columns=letters,
-        rows=written,
-        xlabel="letter read",
-        ylabel="letter written",
-    )
-    claim = "Trained to write backwards, the decoder looks from the last letter to the first"
+def aligned(sentences: Sequence[tuple[Sequence[str], Sequence[str], Any]]) -> None:
+    """A map for each sentence (words read, words written, weights): rows are the words written, columns the words read."""
+    fig, axes = panels(len(sentences), width=9.2, height=4.4, ratios=[len(read) + 2 for read, _, _ in sentences])
+    said = []
+    for ax, (read, written, weights) in zip(axes, sentences, strict=True):
+        rows = np.asarray(weights)
+        matrix(
+            rows,
+            "",
+            ax=ax,
+            limits=(0, 1),
+            rows=written,
+            columns=read,
+            xlabel="French word read",
+            ylabel="English word written",
+        )
+        ax.tick_params(axis="x", rotation=45)
+        best = ", ".join(f"{word} at {read[i]}" for word, i in zip(written, rows.argmax(axis=1), strict=True))
+        said.append(f"for '{' '.join(read)}' the largest weight lies, in the order of writing, for {best}")
+    claim = "The decoder looks at the word that it translates"
     fig.suptitle(claim, fontsize=11.5)
-    best = ", ".join(f"{out} at {letters[i]} ({i})" for out, i in zip(written, after.argmax(axis=1), strict=True))
-    show(
-        fig,
-        alt=f"{claim}. Two heat maps of attention weights for the letters {' '.join(letters)}. Before training no weight is above "
-        f"{before.max():.2f}. After training the largest weight of each row lies, in the order of writing, for {best}: a line "
-        "from the upper right to the lower left.",
-    )
+    show(fig, alt=f"{claim}. Heat maps of attention weights: " + "; ".join(said) + ".")
 
 
 def bottleneck(shares: Mapping[str, Mapping[int, float]], longest: int) -> None:
-    """Share of letters that came out right, by name and length; longest: the longest sequence of the training."""
-    fig, (ax,) = panels(1, width=8.2, height=4.0)
-    colors = {"attention": "orange", "wide": "sky", "800": "green"}
-    for name, row in shares.items():
-        color = COLOURS[next((color for part, color in colors.items() if part in name), "blue")]
-        ax.plot(
-            list(row),
-            list(row.values()),
-            "o-" if name.startswith("attention") else "o--",
-            markersize=3.5,
-            color=color,
-            label=name,
-        )
-    lengths = list(next(iter(shares.values())))
-    ax.axhline(1 / 26, color=COLOURS["grey"], linewidth=1.2, linestyle=":", label="guessing")
-    ax.axvspan(longest + 0.5, lengths[-1] + 0.5, color="#EFEFEF", zorder=0)
-    ax.text(longest + 0.6, 0.07, "longer than in training", va="bottom", fontsize=8.5, color="#555555")
+    """Share of words that came out right, by name and number of noun phrases; longest: the longest sentences of the training."""
+    fig, (ax,) = panels(1, width=7.2, height=3.6)
+    for (name, row), style, color in zip(shares.items(), ("o-", "s--"), ("orange", "blue"), strict=True):
+        ax.plot(list(row), list(row.values()), style, markersize=5, color=COLOURS[color], label=name)
+    counts = list(next(iter(shares.values())))
+    ax.axvspan(longest + 0.5, counts[-1] + 0.3, color="#EFEFEF", zorder=0)
+    ax.text(longest + 0.6, 0.03, "longer than in training", va="bottom", fontsize=9, color="#555555")
     ax.set(
-        xlabel="letters in the sequence",
-        ylabel="share of letters right",
+        xlabel="noun phrases in the sentence",
+        ylabel="share of words right",
         ylim=(0, 1.05),
-        xticks=lengths,
-        title="Backwards: one vector falls early, attention stays high",
+        xlim=(counts[0] - 0.3, counts[-1] + 0.3),
+        xticks=counts,
+        title="With attention, the same training reaches longer sentences",
     )
-    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 0.04))
+    ax.legend(frameon=False, loc="lower left")
     said = "; ".join(
-        f"{name}: " + ", ".join(f"{share:.0%} at {length}" for length, share in row.items())
+        f"{name}: " + ", ".join(f"{share:.0%} at {count}" for count, share in row.items())
         for name, row in shares.items()
     )
-    show(fig, alt=f"The share of letters that come out right against the length of the sequence. {said}.")
+    show(fig, alt=f"The share of words that come out right against the number of noun phrases in the sentence. {said}.")
 
 
 def alignments(texts: Sequence[str], written: Sequence[str], weights: np.ndarray, claim: str) -> None:
@@ -260,38 +246,3 @@ def alignments(texts: Sequence[str], written: Sequence[str], weights: np.ndarray
 
 def _read(text: str, i: int) -> str:
     return f"'{text[i]}' ({i})" if i < len(text) else "the padding"
-
-
-def dictionary(
-    w: Any, weights: Any, english: Sequence[str], vocabulary: Sequence[str], sentence: Sequence[str]
-) -> None:
-    """Luong's w as a dictionary between two vocabularies, and the weights that follow from it."""
-    weights = np.asarray(weights)
-    fig, (left, right) = panels(2, width=8.6, height=3.3, ratios=[len(vocabulary), len(sentence)])
-    matrix(
-        w,
-        "w: a dictionary written by hand",
-        kind="scores",
-        ax=left,
-        rows=english,
-        columns=vocabulary,
-        xlabel="French vocabulary",
-        ylabel="English vocabulary",
-    )
-    matrix(
-        weights,
-        "weights: the alignment",
-        ax=right,
-        rows=english,
-        columns=sentence,
-        xlabel="French sentence (keys)",
-        ylabel="English word (query)",
-    )
-    said = ", ".join(
-        f"{word} looks at {sentence[row.argmax()]} with {row.max():.2f}"
-        for word, row in zip(english, weights, strict=True)
-    )
-    show(
-        fig,
-        alt=f"Left: the matrix w with entries only where an English and a French word belong together. Right: the weights; {said}.",
-    )

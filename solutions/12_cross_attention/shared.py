@@ -173,7 +173,7 @@ def alignment_mistakes(scores: str, projected: str, widths: tuple[str, ...]) -> 
         "AL20": mistake(
             patch("softmax", "log_softmax"),
             says="log_softmax was used, which gives the logarithms of the weights; the weights themselves were asked for.",
-            why="Logarithms of weights are what a loss wants (lesson 02). They are at most 0: a sum of keys with them is no average.",
+            why="Logarithms of weights are what a loss wants (lesson 10). They are at most 0: a sum of keys with them is no average.",
         ),
         "AL21": mistake(
             patch("[:, 0]", ""),

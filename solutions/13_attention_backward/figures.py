@@ -8,7 +8,7 @@ import numpy as np
 
 from grader.figures import COLOURS, matrix, panels, show
 
-_Q, _K, _S, _W, _O, _V = (0.9, 3.5), (0.9, 1.3), (5.5, 2.4), (8.8, 2.4), (12.1, 2.4), (10.4, 0.0)
+_Q, _K, _S, _W, _O, _V = (0.9, 3.5), (0.9, 1.3), (4.7, 2.4), (9.2, 2.4), (12.5, 2.4), (10.7, 0.0)
 _BOXES = (
     (_Q, "queries Q", "T_q × d_k"),
     (_K, "keys K", "T_k × d_k"),
@@ -19,11 +19,11 @@ _BOXES = (
 )
 # the place of each gradient, and its formula
 _GRADIENTS = (
-    ("dQ", (3.4, 3.78), "dS K / √d_k"),
-    ("dK", (3.4, 1.02), "dSᵀ Q / √d_k"),
-    ("dS", (7.05, 1.45), "W ⊙ (dW − weighted\nmean of each row)"),
-    ("dW", (10.4, 1.82), "dO Vᵀ"),
-    ("dV", (8.55, 0.0), "Wᵀ dO"),
+    ("dQ", (3.3, 3.66), "dS K / √d_k"),
+    ("dK", (3.3, 1.14), "dSᵀ Q / √d_k"),
+    ("dS", (6.95, 1.8), "W ⊙ (dW − each\nrow's weighted mean)"),
+    ("dW", (10.85, 1.98), "dO Vᵀ"),
+    ("dV", (12.75, 1.15), "Wᵀ dO"),
 )
 
 
@@ -31,7 +31,7 @@ def road_back(solved: bool) -> None:
     """The three steps of attention and their gradients, which run the other way; solved: with the formulas that were derived."""
     fig, (ax,) = panels(1, width=9.4, height=3.9)
     ax.set_axis_off()
-    ax.set(xlim=(-0.1, 14.1), ylim=(-0.6, 4.1))
+    ax.set(xlim=(-0.1, 14.7), ylim=(-0.6, 4.1))
     forward, back = COLOURS["blue"], COLOURS["vermillion"]
     for (x, y), name, shape in _BOXES:
         _box(ax, x, y)
@@ -40,19 +40,19 @@ def road_back(solved: bool) -> None:
     for start, end in ((_S, _W), (_W, _O)):
         _arrow(ax, (start[0] + 0.95, start[1] + 0.17), (end[0] - 0.95, end[1] + 0.17), forward)
         _arrow(ax, (end[0] - 0.95, end[1] - 0.17), (start[0] + 0.95, start[1] - 0.17), back)
-    _arrow(ax, (1.85, 3.36), (4.55, 2.72), forward)
-    _arrow(ax, (4.55, 2.98), (1.85, 3.62), back)
-    _arrow(ax, (1.85, 1.44), (4.55, 2.08), forward)
-    _arrow(ax, (4.55, 1.82), (1.85, 1.18), back)
-    _arrow(ax, (10.85, 0.5), (11.7, 1.87), forward)
-    _arrow(ax, (12.05, 1.87), (11.2, 0.5), back)
-    _arrow(ax, (13.95, 2.23), (13.05, 2.23), back)
-    for x, y, step in ((7.15, 2.83, "softmax"), (10.45, 2.83, "O = W V"), (2.95, 2.4, "S = Q Kᵀ / √d_k")):
+    _arrow(ax, (1.85, 3.36), (3.75, 2.72), forward)
+    _arrow(ax, (3.75, 2.98), (1.85, 3.62), back)
+    _arrow(ax, (1.85, 1.44), (3.75, 2.08), forward)
+    _arrow(ax, (3.75, 1.82), (1.85, 1.18), back)
+    _arrow(ax, (11.15, 0.5), (12.05, 1.87), forward)
+    _arrow(ax, (12.4, 1.87), (11.5, 0.5), back)
+    _arrow(ax, (14.55, 2.23), (13.45, 2.23), back)
+    for x, y, step in ((6.95, 2.83, "softmax"), (10.85, 2.83, "O = W V"), (2.2, 2.4, "S = Q Kᵀ / √d_k")):
         ax.text(x, y, step, ha="center", va="center", color=forward)
     for name, (x, y), formula in _GRADIENTS:
         said = f"{name} = {formula if solved else '?'}"
         ax.text(x, y, said, ha="center", va="center", color=back, linespacing=1.35, fontsize=10 if solved else 12)
-    ax.text(13.55, 1.82, "dO: given", ha="center", va="center", color=back)
+    ax.text(14.0, 1.93, "dO: given", ha="center", va="center", color=back)
     ax.text(-0.05, -0.35, "forward", color=forward, weight="bold")
     ax.text(1.35, -0.35, "backward", color=back, weight="bold")
     ax.set_title("Every step forward has a step back" if solved else "Given dO: which gradients follow?")
@@ -108,7 +108,7 @@ def step_errors(steps: np.ndarray, central: np.ndarray, one_sided: np.ndarray) -
 
 def pairs(weights: np.ndarray, grad_weights: np.ndarray, grad_scores: np.ndarray) -> None:
     """Weights of two queries over three keys, and the gradients of the weights and of the scores."""
-    fig, axes = panels(3, width=9.4, height=2.7)
+    fig, axes = panels(3, width=9.4, height=3.0)
     asks, answers = ("it", "was"), ("animal", "street", "tired")
     shown = (
         (weights, "Weights W", "weights"),
@@ -118,6 +118,7 @@ def pairs(weights: np.ndarray, grad_weights: np.ndarray, grad_scores: np.ndarray
     for ax, (values, title, kind) in zip(axes, shown, strict=True):
         ylabel = "query" if ax is axes[0] else ""
         matrix(values, title, kind=kind, ax=ax, rows=asks, columns=answers, xlabel="key", ylabel=ylabel, fmt=".3g")
+    fig.supxlabel("Each panel has a color scale of its own. dW and dS: blue is negative, orange positive.", fontsize=9)
     said = "; ".join(
         f"{ask}: {', '.join(f'{value:g}' for value in row)}" for ask, row in zip(asks, grad_scores, strict=True)
     )
@@ -163,7 +164,7 @@ def ends(right: np.ndarray, wrong: np.ndarray) -> None:
         ax.loglog(right[which], wrong[which], linestyle="", marker=marker, markersize=6, color=colour, label=said)
     ax.set(xlim=(low, high), ylim=(low, high), xlabel="last loss with the right gradient")
     ax.set_ylabel("last loss without the row's mean")
-    ax.set_title(f"A wrong gradient wins from {int(ahead.sum())} of {len(right)} starts")
+    ax.set_title(f"The wrong gradient ends lower from {int(ahead.sum())} of {len(right)} starts")
     ax.legend(frameon=False, loc="lower right")
     show(
         fig,

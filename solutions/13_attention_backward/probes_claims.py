@@ -76,6 +76,17 @@ def _last_off(numbers: ndarray) -> ndarray:
     return made
 
 
+def _last_off_a_little(numbers: ndarray) -> ndarray:
+    made = array(numbers)
+    made.flat[-1] += 0.011
+    return made
+
+
+def _nearly(gradients: Gradients) -> Gradients:
+    """All of them a little too large, by half of what is allowed."""
+    return tuple((1 + 5e-5) * one for one in gradients)
+
+
 def _swapped_signs(numbers: ndarray) -> ndarray:
     """Two numbers exchanged: their sum stays as it was."""
     made = array(numbers)
@@ -116,7 +127,7 @@ CLAIMS: dict[str, tuple[Callable[..., ndarray], Callable[..., Gradients]]] = {
     "the gradient of q has the wrong sign": (attention, _replaced(0, lambda g: -g)),
     "the gradient of k is twice too large": (attention, _replaced(1, lambda g: 2 * g)),
     "the gradient of v is 0": (attention, _replaced(2, zeros_like)),
-    "the gradient of k is transposed": (attention, _replaced(1, lambda g: g.T)),
+    "the gradient of k is transposed, so its shape is another": (attention, _replaced(1, lambda g: g.T)),
     "the last number of v's gradient is off": (attention, _replaced(2, _last_off)),
     "the last number of k's gradient is off": (attention, _replaced(1, _last_off)),
     "the last number of q's gradient is off": (attention, _replaced(0, _last_off)),
@@ -164,5 +175,11 @@ CLAIMS: dict[str, tuple[Callable[..., ndarray], Callable[..., Gradients]]] = {
         lambda x, y: x * y,
         lambda x, y, g: (g * y, g * x - 1 / 30),
     ),
+    "attention, large gradients, right to four digits": (attention, lambda *a: _nearly(_attention_backward(*a))),
+    "a linear layer, large gradients, right to four digits": (_linear, lambda *a: _nearly(_linear_backward(*a))),
+    "a product, large gradients, right to four digits": (lambda x, y: x * y, lambda x, y, g: _nearly((g * y, g * x))),
+    "one number of q's large gradient is off by a hundredth": (attention, _replaced(0, _last_off_a_little)),
+    "one number of k's large gradient is off by a hundredth": (attention, _replaced(1, _last_off_a_little)),
+    "one number of v's large gradient is off by a hundredth": (attention, _replaced(2, _last_off_a_little)),
     "a constant with a gradient": (lambda x, y: x * 0 + 3.0, lambda x, y, g: (g, broadcast_to(0.0, y.shape))),
 }

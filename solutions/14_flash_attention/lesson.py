@@ -6,9 +6,9 @@
 # **Before this lesson:** lesson 02 (why softmax subtracts the maximum), lesson 06 (causal masks), lesson 11 (memory traffic and the
 # fused operator). One further part needs lesson 13.
 #
-# In lesson 11 you called `F.scaled_dot_product_attention`, and the T × T matrix of scores disappeared from memory. The operator was a
-# black box. In this lesson you write its algorithm yourself, **FlashAttention** (Dao et al. 2022), in plain PyTorch. Nothing is left
-# out or approximated; only the order of the computation changes.
+# In lesson 11 you called `F.scaled_dot_product_attention`, and the T × T matrix of scores disappeared from memory. In this
+# lesson you write the operator's algorithm yourself, **FlashAttention** (Dao et al. 2022), in plain PyTorch. Nothing is left
+# out or approximated; only the order of the computation changes. (Rabe and Staats had used the idea in 2021, to save memory alone.)
 #
 # How large is that matrix? A model with 32 heads meets these sizes in a *single* layer, for a single text:
 
@@ -18,6 +18,7 @@ import json
 import math
 import os
 import tempfile
+import time
 import timeit
 from pathlib import Path
 
@@ -172,7 +173,7 @@ if passed(merge_partial):
 figures.flash_attention.loop_order()
 
 # %% [markdown]
-# With a causal mask, a tile of scores may lie entirely in the future, and is not computed at all. A tile on the diagonal is computed
+# With a causal mask, a tile of scores may lie entirely in the future, and need not be computed. A tile on the diagonal is computed
 # and masked. Positions are those in the *whole* sequence: query i sees key j where j ≤ i + T_k − T_q, as in lesson 06.
 
 # %% [markdown]
@@ -207,8 +208,9 @@ assert (computed, masked) == (36, 8)
 # causal mask T_k ≥ T_q; without one, T_q > T_k is allowed. Write it without the mask first, check, then add the mask: two `arange`s
 # give a tile's positions. Use `merge_partial` or the loop's update from above.
 #
-# **No tensor that your code makes, masks included, may ever have T_q · T_k numbers or more per item and head, and keys are taken
-# tile by tile.** The check watches every tensor, and names the line. (A view, such as `expand`'s, does not count.)
+# **Where T_q and T_k are several times `block_size`, and d_k and d_v smaller than T, no tensor that your code makes, masks included,
+# may have T_q · T_k numbers or more per item and head, and keys are taken tile by tile.** The check watches every tensor, and names the
+# line. Skipping tiles of the future is up to you.
 # `F.scaled_dot_product_attention` and its relatives are not allowed, and the work stays in PyTorch.
 
 # %% role="exercise" exercise="tiled_attention"
@@ -269,19 +271,19 @@ if passed(tiled_attention):
         assert gap < 1e-5
 
 # %% [markdown]
-# Then the memory. **Eager attention** computes the whole score matrix. The folded cell defines it, a class that keeps the shape of the
-# largest tensor, as the check does, and `peak_and_time`, which follows all allocations by PyTorch's profiler.
+# Then the memory. **Eager attention** computes the whole score matrix. The folded cell defines it, a class that keeps the size of the
+# largest tensor, and `peak_and_time`, which follows all allocations by PyTorch's profiler.
 
 # %% role="demo" tags=["hide-input"]
 class Largest(TorchDispatchMode):
-    """Remembers the shape of the largest tensor that any operator makes inside the block."""
+    """Remembers how many numbers the largest tensor has that any operator makes inside the block."""
 
-    shape = (0,)
+    numbers = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         made = func(*args, **(kwargs or {}))
-        if isinstance(made, Tensor) and made.numel() > math.prod(self.shape):
-            self.shape = tuple(made.shape)
+        if isinstance(made, Tensor):
+            self.numbers = max(self.numbers, made.numel())
         return made
 
 
@@ -296,7 +298,7 @@ os.environ["KINETO_LOG_LEVEL"] = "99"  # the profiler's own log stays out of the
 
 
 def peak_and_time(way, t):
-    """MiB at the peak of way(q, k, v) for t tokens in eight heads of 64 numbers; seconds, the best of three where one is short."""
+    """MiB at the peak of way(q, k, v) for t tokens in eight heads of 64 numbers; seconds of a processor, the best of a few."""
     q, k, v = torch.randn(3, 1, 8, t, 64)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as record:
         way(q, k, v)
@@ -304,7 +306,7 @@ def peak_and_time(way, t):
         record.export_chrome_trace(f"{folder}/record.json")
         events = json.loads(Path(folder, "record.json").read_text(encoding="utf-8"))["traceEvents"]
     pieces = sorted((event["ts"], event["args"]["Bytes"]) for event in events if event.get("name") == "[memory]")
-    seconds = timeit.repeat(lambda: way(q, k, v), number=1, repeat=1 if t > 2048 else 3)
+    seconds = timeit.repeat(lambda: way(q, k, v), number=1, repeat=2 if t > 2048 else 5, timer=time.process_time)
     return max(itertools.accumulate(size for _, size in pieces)) / 2**20, min(seconds)
 
 # %% role="payoff" exercise="tiled_attention"
@@ -314,8 +316,9 @@ if passed(tiled_attention):
     for name, way in ways.items():
         with Largest() as largest:
             way(q, k, v)
-        print(f"{name:16} largest tensor {largest.shape}: {math.prod(largest.shape):9,} numbers")
-    assert math.prod(largest.shape) < 8 * 1024**2
+        each = largest.numbers / (8 * 1024)
+        print(f"{name:16} largest tensor: {largest.numbers:9,} numbers, {each:5,.0f} for each query of each head")
+    assert largest.numbers < 8 * 1024**2
 
 # %% [markdown]
 # In the course's solution the largest tensor is the output. A tile of scores has 8 · 128 · 128 = 131,072 numbers, however long the text
@@ -336,13 +339,13 @@ if passed(tiled_attention):
 # %% [markdown]
 # At 2,048 tokens eager attention holds {{ eager:.0f }} MiB: scores, masked scores and weights, 128 MiB each, and the mask. Your tiles hold
 # {{ tiles:.0f }} MiB, {{ eager / tiles:.0f }} times less. The operations still grow with T² for all three, since every pair of a query and
-# a key that it may see has its score. (Your loop's steps are calls from Python. The fused operator's loop is compiled.)
+# a key that it may see has its score. (The fused operator's loop is compiled.)
 #
 # ## Which tile fits, and why it matters
 #
 # On a GPU tiles save time as well, because attention waits for memory (lesson 11), and a tile of scores that is used up in fast memory
-# never travels. An A100 has 108 processors with 192 KB of on-chip memory (**SRAM**) each, about 19 TB/s fast. Its **main memory (HBM)**
-# moves 1.5 to 2.0 TB/s (Dao et al. 2022, section 2.1). What fits into 192 KB?
+# never travels. An A100 has 108 processors. Each has 192 KB of on-chip memory (**SRAM**), and all of these together move about 19 TB/s. The
+# **main memory (HBM)** moves 1.5 to 2.0 TB/s (Dao et al. 2022, section 2.1). What fits into 192 KB?
 
 # %% role="demo" tags=["nbval-check-output"]
 def held(queries, keys, d=64):
@@ -351,31 +354,30 @@ def held(queries, keys, d=64):
 
 
 for tile in (32, 64, 128, 256):
-    print(f"tiles of {tile:3}: {held(tile, tile) / 1024:3.0f} KB")
+    print(f"tiles of {tile:3} queries and {tile:3} keys: {held(tile, tile) / 1024:3.0f} KB")
 assert held(128, 128) < 192 * 1024 < held(256, 256)
 
 # %% [markdown]
-# Tiles of 128 fit, tiles of 256 do not. FlashAttention-2's code takes 128 × 128 at this head size. (It keeps o and the scores in registers,
-# which are faster still. A comment in `flash_fwd_launch_template.h` says that 256 queries ran 85 % slower, since registers overflowed.)
+# Tiles of 128 × 128 fit, 256 × 256 do not. FlashAttention-2's code takes 128 × 128 at this head size.
 #
-# Lesson 11 counted the best case: q, k and v are read once. The picture above says more: *every tile of queries reads all of K and V*.
+# Lesson 11 counted the best case: q, k and v are read once. Here the two loops decide how often.
 
 # %% [markdown]
 # @predict
 #
-# A larger fast memory would hold tiles of twice as many queries, and of twice as many keys. How do the bytes change that K and V travel?
+# A larger fast memory has room for twice as many queries in a tile, or for twice as many keys. What makes K and V travel less?
 #
-# - **A** They stay the same, since every query still meets every key.
-# - **B** They halve.
-# - **C** They fall to a quarter.
+# - **A** More queries in a tile.
+# - **B** More keys in a tile.
+# - **C** Either: both halve the number of tiles of scores.
 #
 # @answer
 #
-# **B.** All of K and V is read once for each tile of queries, and there are half as many of these.
+# **A.** All of K and V is read once for each tile of queries. Twice as many queries in each mean half as many tiles, and half the bytes.
 #
 # @wrong
 #
-# A counts operations. C counts tiles of scores: a quarter as many, but each takes twice as many keys.
+# B and C change how many keys come at a time. But all of them come, once for each tile of queries.
 
 # %% role="demo"
 def traffic(t, d, queries):
@@ -384,35 +386,26 @@ def traffic(t, d, queries):
 
 
 t, d, sizes = 1024, 64, (16, 32, 64, 128, 256, 512, 1024)
-eager_numbers, once = 4 * t * t + 4 * t * d, 4 * t * d  # lesson 11's two counts: three kernels; each tensor once
+three_kernels, once = 4 * t * t + 4 * t * d, 4 * t * d  # lesson 11's two counts: not fused; each tensor once
 figures.flash_attention.traffic(
     sizes, [held(one, 64) / 1024 for one in sizes], [2 * traffic(t, d, one) / 2**20 for one in sizes],
-    eager=2 * eager_numbers / 2**20, once=2 * once / 2**20,
+    kernels=2 * three_kernels / 2**20, once=2 * once / 2**20,
 )
-assert traffic(t, d, 16) > eager_numbers > 3 * traffic(t, d, 128) and traffic(t, d, 1024) == once
+assert traffic(t, d, 16) > three_kernels > 3 * traffic(t, d, 128) and traffic(t, d, 1024) == once
 
 # %% [markdown]
-# Tiles alone save nothing: with 16 queries a tile, K and V travel so often that eager attention moves less. With 128 the tiles move
-# {{ eager_numbers / traffic(t, d, 128):.1f; 3 < it < 4 }} times less than eager attention. With all queries in one tile we are at lesson
-# 11's best case.
+# Tiles alone save nothing: with 16 queries a tile, K and V travel so often that lesson 11's three kernels move less. With 128 queries
+# and 64 keys the tiles move {{ three_kernels / traffic(t, d, 128):.1f; 3 < it < 4 }} times less than these. With all queries in one
+# tile we are at lesson 11's best case.
 #
-# So the size of the fast memory decides. If it holds M numbers, a tile has room for about M / d queries. Then K and V, T · d numbers
-# each, are read about T · d / M times: the traffic grows like **T² d² / M**. Dao et al. prove this, and that no exact algorithm does
-# better over the whole range of M from d to T · d (2022, theorem 2, proposition 3). Algorithms designed by such counts are **IO-aware**.
-
-# %% [markdown]
-# @predict
+# So the size of the fast memory decides, and the room is best given to queries. Say that it holds M numbers, and that a tile has about d
+# keys. Then each query takes a few times d numbers (q, o and its scores), and there is room for about M / d queries. (The sides
+# of a square tile grow like √M.) So K and V, T · d numbers each, are read about T · d / M times: the traffic grows like **T² d² / M**.
+# Dao et al. prove this, and that no exact algorithm does better over the whole range of M from d to T · d (2022, theorem 2,
+# proposition 3). Algorithms designed by such counts are **IO-aware**.
 #
-# Now a published measurement, GPT-2's attention forward *and* backward on an A100. FlashAttention computes the scores twice. Does it do
-# more operations than the standard implementation, or fewer? Is it faster?
-#
-# @answer
-#
-# It does 13 % more operations, moves about a ninth of the bytes, and is 5.7 times as fast.
-#
-# @wrong
-#
-# Slower, because it does more operations, would be right if arithmetic were the limit. Here memory is.
+# That answers the riddle that opens lesson 11, about GPT-2's attention, forward and backward. FlashAttention does 13 % *more* operations,
+# since the backward pass computes the scores again. It is 5.7 times as fast, since it moves a ninth of the bytes:
 
 # %% role="demo"
 standard = {"operations, GFLOP": 66.6, "main memory, GB": 40.3, "time, ms": 41.7}  # Dao et al. 2022, figure 2, left
@@ -424,10 +417,8 @@ matrix_gb = 64 * 16 * 1024**2 * 2 / 1e9  # batch 64, 16 heads, 1,024 tokens, 2 b
 # The course did not measure these numbers (GPT-2 medium, 1,024 tokens, 16 heads of 64, batch 64). One matrix of T² numbers takes
 # {{ matrix_gb:.2f; 2.1 < it < 2.2 }} GB at this batch size. So the standard implementation moves such a matrix
 # {{ standard["main memory, GB"] / matrix_gb:.0f; 18 < it < 20 }} times in all, with mask, dropout and backward pass. FlashAttention's whole
-# traffic equals {{ flash["main memory, GB"] / matrix_gb:.0f; 1.5 < it < 2.5 }} of them. Our count above is of a forward pass alone, so its
-# ratio is another one.
-#
-# Rabe and Staats (2021) had used the idea before, to save memory alone.
+# traffic equals {{ flash["main memory, GB"] / matrix_gb:.0f; 1.5 < it < 2.5 }} of them. (Our factor of
+# {{ three_kernels / traffic(t, d, 128):.1f }} counts a forward pass alone, and cannot be compared with this ninth.)
 
 # %% [markdown]
 # ## Further: the backward pass in tiles
@@ -570,18 +561,13 @@ if passed(tiled_attention) and passed(tiled_attention_backward):
 # %% [markdown]
 # ## Further: slips that random scores do not find
 #
-# The lines with the factors are easy to get right; the rows without keys are not, and published libraries have stumbled over them. For
+# The lines with the factors are easy to get right. Rows without any key are hard, and published libraries have stumbled over them. For
 # anyone who writes such code, or tests it: five slips, and the rows that catch each of them.
 
 # %% [markdown]
-# Three reports about what you have written in `merge_partial`:
-#
-# - **zhuzilin/ring-flash-attention#30**: the merge took exp of a difference that could be positive, and it overflowed.
-# - **flashinfer-ai/flashinfer#4450** and **#4051**: −50,000 stood in place of −∞, so a row whose real scores were all below that came
-#   back as zeros; and merging two empty states gave NaN.
-# - **Dao-AILab/flash-attention#2082**: to avoid NaN, the code set the *kept* maximum of an empty tile to 0. When all later scores were
-#   far below 0, they vanished in exp, and whole heads came out as zeros. The maximum may be replaced by 0 where it is subtracted,
-#   but the maximum that is kept must stay −∞.
+# One report about what you have written in `merge_partial`, **Dao-AILab/flash-attention#2082**: to avoid NaN, the code set the *kept*
+# maximum of an empty tile to 0. When all later scores were far below 0, they vanished in exp, and whole heads came out as zeros. The
+# maximum may be replaced by 0 where it is subtracted, but the maximum that is kept must stay −∞.
 #
 # Now break online softmax on purpose. Four slips are easy to make:
 #
@@ -669,6 +655,10 @@ assert list(wrong.values()) == [[], ["rising"], ["falling", "low"], ["low", "bot
 # %% [markdown]
 # Three of these rows catch all five slips: *rising*, *falling* and *both*. The checks of this lesson have such rows, and more: lengths
 # that tiles do not divide, tiles that are larger than the text, fewer queries than keys.
+#
+# Two more reports on the same line: in **zhuzilin/ring-flash-attention#30** exp was taken of a difference that could be positive, and
+# overflowed. In **flashinfer-ai/flashinfer#4450** −50,000 stood in place of −∞, and a row whose real scores were all below that came back
+# as zeros.
 
 # %% [markdown]
 # ## Further: three versions of FlashAttention
@@ -720,8 +710,8 @@ assert list(wrong.values()) == [[], ["rising"], ["falling", "low"], ["low", "bot
 #
 # ## Cut for 90 minutes
 #
-# Keep `tiled_attention` in pairs, one writing the loop and one the mask, and "Which tile fits, and why it matters" with its first
-# prediction. Both further parts stay at home. For a group that tests numerical code, "slips that random scores do not find" takes ten
+# Keep `tiled_attention` in pairs, one writing the loop and one the mask, and "Which tile fits, and why it matters" with its
+# prediction. The further parts stay at home. For a group that tests numerical code, "slips that random scores do not find" takes ten
 # minutes and is worth them.
 #
 # ## Mistakes to expect
@@ -731,6 +721,7 @@ assert list(wrong.values()) == [[], ["rising"], ["falling", "low"], ["low", "bot
 # - merge_partial OS3: If o is divided already, how would the next merge know how many keys are behind it?
 # - tiled_attention FL3: Two tiles, the second with lower scores. What is each p relative to?
 # - tiled_attention TI1: This tile begins at query 4 and key 8. Which position does its row 0 have in the whole sequence?
+# - tiled_attention OS8: Which maximum does a query keep that has seen no key yet, and which is subtracted?
 # - tiled_attention MK14: One new query, nine keys: which of them may it see?
 # - tiled_attention_backward FB1: Over which keys does this sum run, and over which should it?
 # - tiled_attention_backward FB3: How many tiles of keys does query 0 meet? How often is its gradient written?
@@ -741,8 +732,8 @@ assert list(wrong.values()) == [[], ["rising"], ["falling", "low"], ["low", "bot
 #   right programs do. Sparse and low-rank attention approximate.)
 # - Why is it faster although training computes the scores twice? (It moves fewer bytes, and attention waits for memory. Where arithmetic is
 #   the limit, computing twice would cost time.)
-# - A new chip has the same main memory and half the fast memory. What happens to attention on it? (Tiles of half as many queries, so K
-#   and V travel twice as often; it is slower if it was waiting for memory before.)
+# - A new chip has the same main memory and half the fast memory. What happens to attention on it? (With as many keys in a tile as before,
+#   half as many queries, so K and V travel twice as often; it is slower if it was waiting for memory before.)
 #
 # ## On paper
 #

@@ -159,7 +159,7 @@ def test_an_installed_grader_releases_the_same_files(tmp_path):
 
 @pytest.mark.parametrize("lesson", COURSE.lessons())
 def test_only_lessons_that_import_torch_ask_for_it(lesson, tmp_path):
-    wanted = lesson >= "05"
+    wanted = lesson >= "05" and not lesson.startswith("13")  # gradients by hand, in NumPy
     assert needs_torch(COURSE, [lesson]) == wanted
     asked = requirements(build_wheel(COURSE, [lesson])[1], tmp_path)
     assert "numpy" in asked and "torch" not in asked and "jupyterlab" not in asked
@@ -308,7 +308,7 @@ def test_the_dearest_lesson_fits_into_gradescope_s_smallest_container(tmp_path):
         archive.extract("run_autograder", tmp_path)
     (tmp_path / "submission").mkdir()
     shutil.copy(ROOT / "solutions" / "11_gpu.ipynb", tmp_path / "submission")
-    script = (tmp_path / "run_autograder").read_text().replace(",".join(name[:2] for name in COURSE.lessons()), "13")
+    script = (tmp_path / "run_autograder").read_text().replace(",".join(name[:2] for name in COURSE.lessons()), "11")
     environment = {
         **os.environ,
         "AUTOGRADER_ROOT": str(tmp_path),

@@ -167,7 +167,7 @@ class hard_lookup:
         "HL1": mistake(
             patch("values[best]", "keys[best]"),
             says="The best key itself was returned; the value that belongs to it is asked for.",
-            why="Keys are compared, values are returned. Their lengths may differ: here keys have d numbers, values d_v.",
+            why="Keys are compared, values are returned. They may differ in size: here a key has d numbers, a value d_v.",
         ),
         "HL2": mistake(
             patch(
@@ -197,7 +197,7 @@ class hard_lookup:
                 patch(FIT, f"keys @ query / (np.linalg.norm(keys, axis=1) * np.linalg.norm(query){guard})")
                 for guard in ("", " + 1e-09")
             ),
-            says="Keys were ranked by the angle to the query alone (cosine similarity); the dot product should count their length, too.",
+            says="Keys were ranked by the angle to the query alone (cosine similarity); a dot product counts how long they are, too.",
             why="Dividing by the norms removes the keys' lengths. In attention a longer key may score higher, so its length is kept.",
         ),
         "HL6": mistake(

@@ -172,7 +172,7 @@ class soft_lookup:
         "SL9": mistake(
             patch(BLEND, "weights @ keys"),
             says="The keys were blended; the values should be.",
-            why="Keys are compared, values are returned. Here they have different lengths, d and d_v.",
+            why="Keys are compared, values are returned. They may differ in size: here a key has d numbers, a value d_v.",
         ),
         "SL10": mistake(
             patch(BLEND, "weights[:, None] * values"),
@@ -184,8 +184,8 @@ class soft_lookup:
                 patch(FIT, f"keys @ query / (np.linalg.norm(keys, axis=1) * np.linalg.norm(query){guard})")
                 for guard in ("", " + 1e-09")
             ),
-            says="""The keys were compared by the angle to the query alone (cosine similarity); the dot product should count their
-            length, too.""",
+            says="""The keys were compared by the angle to the query alone (cosine similarity); a dot product counts how long
+            they are, too.""",
             why="Dividing by the norms removes the keys' lengths. In attention a longer key may score higher, so its length is kept.",
         ),
         "SL12": mistake(

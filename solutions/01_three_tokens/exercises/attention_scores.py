@@ -7,7 +7,7 @@ from grader.course.declare import Case, exercise, mistake, patch
 from ..shared import TABLE_K, TABLE_Q, single, whole
 
 
-@exercise(points=1, minutes=5, difficulty=1, forbids=("softmax", "attention"))
+@exercise(points=1, minutes=4, difficulty=1, forbids=("softmax", "attention"))
 class attention_scores:
     """Multiply every query by every key: one dot product per pair, one row per query."""
 
@@ -78,7 +78,7 @@ class attention_scores:
         ),
         "TT5": mistake(
             patch("Q @ K.T", "Q @ K.T / (np.linalg.norm(Q, axis=1)[:, None] * np.linalg.norm(K, axis=1))"),
-            says="The scores were divided by the lengths of query and key (cosine similarity); the lengths should be kept.",
+            says="The scores were divided by how long the arrows of query and key are (cosine similarity); that should count.",
             why="Scaled dot-product attention divides by √d_k alone, the same number for every pair.",
         ),
         "TT6": mistake(

@@ -69,7 +69,7 @@ def _said(weight: float) -> str:
     return f"{weight:.4g}" if weight < 0.9 else f"{weight:.6f}".rstrip("0").rstrip(".")
 
 
-@exercise(points=2, minutes=12, difficulty=3, parts=(PART,), forbids=("softmax", "attention"), spare=("share",))
+@exercise(points=2, minutes=18, difficulty=3, parts=(PART,), forbids=("softmax", "attention"), spare=("share",))
 class query_for:
     """Design a query that gives one key at least the share of attention that is asked for."""
 
@@ -96,7 +96,7 @@ class query_for:
         ):
             yield case(
                 f"random-{number}",
-                f"{n} keys of length {length:g}, {share:g} for key {target}",
+                f"{n} keys, arrows of length {length:g}, {share:g} for key {target}",
                 _keys(rng, n, d, target, length),
                 target,
                 share,
@@ -110,9 +110,9 @@ class query_for:
                 share,
             )
         yield case("float32", "float32 keys, 0.9 for key 5", _keys(rng, 6, 9, 5).astype(np.float32), 5, 0.9)
-        yield case("short", "keys of length 0.01, 0.999 for key 4", _keys(rng, 5, 3, 4, 0.01), 4, 0.999)
-        yield case("short-again", "keys of length 0.02, 0.9 for key 0", _keys(rng, 3, 6, 0, 0.02), 0, 0.9)
-        yield case("long", "keys of length 100, 0.99 for key 1", _keys(rng, 4, 6, 1, 100.0), 1, 0.99)
+        yield case("short", "arrows of length 0.01, 0.999 for key 4", _keys(rng, 5, 3, 4, 0.01), 4, 0.999)
+        yield case("short-again", "arrows of length 0.02, 0.9 for key 0", _keys(rng, 3, 6, 0, 0.02), 0, 0.9)
+        yield case("long", "arrows of length 100, 0.99 for key 1", _keys(rng, 4, 6, 1, 100.0), 1, 0.99)
         yield case("many", "forty keys, 0.999 for key 17", _keys(rng, 40, 16, 17), 17, 0.999)
         # Cut to whole numbers, a query that is just long enough falls short of these shares.
         yield case("whole-two", "two keys of whole numbers, 0.6 for key 1", np.array([[0, -1, 0], [1, 0, 0]]), 1, 0.6)
@@ -129,15 +129,16 @@ class query_for:
                 target,
                 0.9,
             )
-        own, across = np.linalg.qr(rng.normal(size=(12, 2)))[0].T
         cosine = 0.9 - 1e-9
-        yield case(
-            "near",
-            "two keys of length 0.01 with a cosine of 0.9, 0.999 for key 0",
-            0.01 * np.array([own, cosine * own + np.sqrt(1 - cosine**2) * across]),
-            0,
-            0.999,
-        )
+        for key, d, target, length in (("near", 12, 0, 0.01), ("near-again", 20, 1, 0.01), ("near-wide", 60, 0, 0.02)):
+            own, across = np.linalg.qr(rng.normal(size=(d, 2)))[0].T
+            yield case(
+                key,
+                f"two keys of {d} numbers, arrows of length {length:g} with a cosine of 0.9, 0.999 for key {target}",
+                length * np.array([own, cosine * own + np.sqrt(1 - cosine**2) * across]),
+                target,
+                0.999,
+            )
 
     hints = (
         "All keys are equally long. Which direction must a query have so that it fits the target's key better than any other? "
@@ -156,6 +157,26 @@ class query_for:
             says="The target's key itself came back, in the right direction but too short; the query should be long enough for the share.",
             why="""Softmax looks at differences of scores. A query in the direction of the key puts it ahead of all others, and how far
             ahead depends on the query's length: made longer, the same query gives any share below 1.""",
+        ),
+        "QF17": mistake(
+            *(
+                patch(f"own * ({SCALE})", f"own * {times}")
+                for times in ("1000.0", "100.0", "10.0", "1e4", "1e5", "1e6")
+            ),
+            says="The target's key was multiplied by a fixed number; how much is needed should follow from the keys and the share.",
+            why="""The query c · key gives its key the score c · ‖key‖² / √d. If all keys are a hundred times shorter, the same c gives
+            scores that are ten thousand times smaller: 1000 is plenty for arrows of length 1, and far too little for arrows of length
+            0.01. Measure the lead, or make the query longer in a loop until the weight is large enough.""",
+        ),
+        "QF18": mistake(
+            *(
+                patch(f"own * ({SCALE})", f"own / np.linalg.norm(own) * {times}")
+                for times in ("1000.0", "100.0", "10.0", "1.0", "1e4")
+            ),
+            says="The query was given a fixed length along the target's key; the length should follow from the keys and the share.",
+            why="""A score is the length of the query times how far out a key lands on its line. Keys of length 0.01 land a hundred times
+            less far out than keys of length 1, so the query has to be a hundred times longer; it also has to be longer where another
+            key is near the target's. Measure the lead, or make the query longer in a loop until the weight is large enough.""",
         ),
         "QF2": mistake(
             patch(" * math.sqrt(keys.shape[1])", ""),

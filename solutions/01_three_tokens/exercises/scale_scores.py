@@ -40,7 +40,7 @@ class scale_scores:
         "SD5": patch("/ math", "* math"),
         "TT8": mistake(
             patch("sqrt(d_k)", "sqrt(scores.shape[-1])"),
-            says="The scale was taken from the number of keys; take it from d_k, the length of a query.",
+            says="The scale was taken from the number of keys; take it from d_k, how many numbers a query has.",
             why="A dot product adds up d_k products and spreads more the more there are, however many keys there are.",
         ),
         "TT9": mistake(
@@ -51,8 +51,8 @@ class scale_scores:
         ),
         "TT10": mistake(
             patch("sqrt(d_k)", "sqrt(2)"),
-            says="The scale is always √2, which fits the table's d_k alone; it should be √d_k, with d_k the length of a query.",
-            why="The three-token table has d_k = 2. Other queries are longer, so the scale follows d_k.",
+            says="The scale is always √2, which fits the table's d_k alone; it should be √d_k, whatever d_k is.",
+            why="The three-token table has d_k = 2. Elsewhere queries and keys have more numbers, so the scale follows d_k.",
         ),
         "TT11": mistake(
             patch("sqrt", "isqrt"),

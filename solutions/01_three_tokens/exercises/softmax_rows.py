@@ -128,6 +128,13 @@ class softmax_rows:
             says="Powers of 2 were used; softmax should use powers of e.",
             why="With base 2 every score counts ln 2 = 0.69 times as much.",
         ),
+        "TT47": mistake(
+            *(patch(SHIFT, f"scores / np.abs(scores).max({axis})") for axis in ("", "axis=1, keepdims=True")),
+            *(patch(SHIFT, f"scores / scores.max({axis})") for axis in ("", "axis=1, keepdims=True")),
+            says="The scores were divided by the largest of them before exp; the largest of a row should be subtracted.",
+            why="""A division changes how far apart the scores are, and so the weights: [2, 1] has the weights [0.731, 0.269], and
+            divided by 2, [1, 0.5] has [0.622, 0.378]. A subtraction keeps every difference, and prevents the overflow just as well.""",
+        ),
         "TT18": mistake(
             patch(WEIGHTS, "1 / (1 + np.exp(-scores))"),
             says="A sigmoid was applied to each score on its own; softmax should share one unit of weight among the keys.",

@@ -142,7 +142,7 @@ class three_token_attention:
         ),
         "TT28": mistake(
             patch("Q.shape[1]", "V.shape[1]"),
-            says="The scale was taken from d_v, the length of a value; take it from d_k, the length of a query.",
+            says="The scale was taken from d_v, how many numbers a value has; take it from d_k, how many a query has.",
             why="A dot product adds up d_k products. In the table d_k and d_v are both 2; in general they differ.",
         ),
         "TT29": mistake(

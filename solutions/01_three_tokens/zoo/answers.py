@@ -626,6 +626,26 @@ def scale_scores(scores, d_k):
     ],
     "softmax_rows": [
         (
+            "TT47",
+            """
+def softmax_rows(scores):
+    small = scores / np.max(np.abs(scores))
+    e = np.exp(small)
+    return e / e.sum(axis=1, keepdims=True)
+""",
+        ),
+        (
+            "TT47",
+            """
+def softmax_rows(scores):
+    rows = []
+    for row in scores:
+        e = np.exp(row / abs(row).max())
+        rows.append(e / e.sum())
+    return np.array(rows)
+""",
+        ),
+        (
             "SM4+SX26",
             """
 def softmax_rows(scores):
@@ -1280,6 +1300,21 @@ def three_token_attention(Q, K, V):
     ],
     "query_for": [
         (
+            "QF17",
+            """
+def query_for(keys, target, share):
+    return 1000 * keys[target]
+""",
+        ),
+        (
+            "QF18",
+            """
+def query_for(keys, target, share):
+    direction = keys[target] / np.sqrt((keys[target] ** 2).sum())
+    return 100 * direction
+""",
+        ),
+        (
             "QF16",
             """
 def query_for(keys, target, share):
@@ -1330,14 +1365,14 @@ def query_for(keys, target, share):
 """,
         ),
         (
-            None,
+            "QF17",
             """
 def query_for(keys, target, share):
     return 1e6 * keys[target]
 """,
         ),
         (
-            None,
+            "QF18",
             """
 def query_for(keys, target, share):
     return 1e4 * keys[target] / np.linalg.norm(keys[target])
@@ -1475,7 +1510,7 @@ def query_for(keys, target, share):
 """,
         ),
         (
-            None,
+            "QF17",
             """
 def query_for(keys, target, share):
     return keys[target] * 100.0

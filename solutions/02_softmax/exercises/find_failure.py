@@ -18,16 +18,42 @@ FOUND, MISSED, BLAMED, NO_FAILURE = (
     "an array for a right one",
     "an array that shows nothing",
 )
-# For each wrong candidate a small input on which it is wrong.
-SHOWN = (
-    [[0.0, 1.0]],
-    [[0.0, 1.0], [2.0, 5.0]],
-    [[0.0, 1.0, 3.0], [2.0, 5.0, 4.0]],
-    [[0.0, 800.0]],
-    [[-900.0, -901.0]],
-    [[0.0, 0.0], [0.0, 1600.0]],
-)
-SHOWN += ([[0.0, 0.0, 0.0, 3000.0]], [[0.0, 1.4]])
+# For each wrong candidate, what kind of scores shows that it is wrong: in words, for an array could be pasted into the answer.
+APART, MANY, NOT_SQUARE = "two rows that lie far apart", "more than one row", "fewer or more rows than columns"
+SHOWS = {
+    "nothing is subtracted": "a score in the thousands",
+    "nothing is subtracted, and NaN becomes 0": "a score in the thousands",
+    "scores are cut at ±100": "two different scores far beyond ±100",
+    "scores are cut at ±600": "two different scores far beyond ±600",
+    "each row's mean is subtracted": "one score far above all others of its row",
+    "each row's median is subtracted": "one score far above all others of its row",
+    "each row's first score is subtracted": "a score far above the first of its row",
+    "half of each row's maximum is subtracted": "a row whose largest score is in the thousands",
+    "each row's minimum is subtracted": "one score far above another of its row",
+    "each row's maximum is added": "a row whose largest score is in the thousands",
+    "the maximum of the whole table is subtracted": APART,
+    "the first row's maximum is subtracted everywhere": APART,
+    "the mean of the rows' maxima is subtracted": APART,
+    "each row's largest absolute value is subtracted": "a row whose scores all lie far below 0",
+    "the maximum is subtracted only where it is positive": "a row whose scores all lie far below 0",
+    "the maximum is subtracted only where it is above −100": "a row whose scores all lie far below 0",
+    "columns sum to 1": "nearly any scores",
+    "the whole table sums to 1": MANY,
+    "right for one row, columns otherwise": MANY,
+    "every row is divided by the first row's sum": "two rows that differ by more than a shift",
+    "2 is raised to the scores": "two different scores in a row",
+    "absolute values of the scores": "a positive and a negative score in a row",
+    "scores rounded to whole numbers": "scores with fractions",
+    "weights rounded to three decimals": "nearly any scores, if differences count from 1e-6 on",
+    "weights rounded to four decimals": "nearly any scores, if differences count from 1e-6 on",
+    "weights kept in float16 for a moment": "nearly any scores, if differences count from 1e-6 on",
+    "the last column is left out of the sum": "a last score that is not far below the others of its row",
+    "the last row is 0": MANY,
+    "right for square tables; columns otherwise": NOT_SQUARE,
+    "right for square tables; the whole table otherwise": f"{MANY}, and {NOT_SQUARE}",
+    "right for square tables; otherwise without the last column": NOT_SQUARE,
+    "the transpose comes back": NOT_SQUARE,
+}
 LISTED = (
     "[[1.0, 2.0, 4.0]]",
     "[[0.5, -2.0, 1.0], [3.0, 1.0, -1.0]]",
@@ -91,16 +117,8 @@ def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
         return None
     if what == BLAMED:
         return f"An array came back for a right softmax ({name}); None was asked for."
-    scores = next(np.array(table) for table in SHOWN if _fails(name, np.array(table)))
-    with np.errstate(all="ignore"):
-        out = np.asarray(CANDIDATES[name](scores))
-    shows = f"For {_text(scores)} it gives {_text(out)}; the softmax of each row is {_text(_softmax(scores))}."
-    slipped = "None came back for" if what == MISSED else "An array came back for which nothing is wrong with"
-    return f"{slipped} a wrong softmax: {name}. {shows}"
-
-
-def _text(numbers: np.ndarray) -> str:
-    return np.array2string(numbers, precision=4, suppress_small=True, separator=", ").replace("\n", "")
+    slipped = "None came back for" if what == MISSED else "The array that came back shows nothing wrong with"
+    return f"{slipped} a wrong softmax: {name}. What shows it: {SHOWS[name]}."
 
 
 @exercise(points=3, minutes=15, difficulty=3, parts=(PART,), container="any", forbids=("softmax", "attention"))
@@ -126,7 +144,8 @@ class find_failure:
         "Try several tables, one after another: a single row, more rows than columns and fewer, rows that differ much in size, large "
         "positive and large negative scores. For each, compute the right answer, catch what the candidate raises, compare shapes first, "
         "and remember that a comparison with NaN is always False.",
-        "```python\nfor scores in tables:\n    try:\n        out = candidate(scores.copy())\n    except ____:\n        return scores\n"
+        "```python\ntables = [np.array([[0.0, 800.0, 799.0]]), np.array([[0.0, 1.0], [-2000.0, -2001.5]]), ____]\n"
+        "for scores in tables:\n    try:\n        out = candidate(scores.copy())\n    except ____:\n        return scores\n"
         "    if out.shape != ____ or not (np.abs(out - right) <= ____).all():\n        return scores\nreturn ____\n```",
     )
 

@@ -7,7 +7,8 @@ from grader.course.declare import Case, exercise, holds, mistake, patch
 from ..shared import FLOAT32_AT_1E4, by_math, common, first_cases, rows_apart, worst_sum
 
 COMMON = common("x")
-LEAST = ("1e-12", "1e-10", "1e-09", "1e-08", "1e-07", "1e-15")
+LEAST = ("1e-12", "1e-10", "1e-09", "1e-08", "1e-07", "1e-15", "1e-16", "1e-20", "1e-30", "1e-300")
+LEAST += ("np.finfo(float).eps", "np.finfo(float).tiny")
 LOGS = "shifted - np.log(total)"
 PAIRWISE = """slices = np.moveaxis(x, axis, -1)
     grown = np.exp(slices[..., None, :] - slices[..., :, None])

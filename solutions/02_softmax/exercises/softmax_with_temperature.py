@@ -20,7 +20,7 @@ class softmax_with_temperature:
     def cases(rng):
         yield Case("small", "one row of three at temperature 2", (np.array([1.0, 0.0, 2.0]), 2.0))
         yield Case("cold", "two rows at temperature 0.5", (np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 1.0]]), 0.5))
-        yield Case("seen-again", "the same shape, new numbers", (rng.normal(size=(2, 3)), 0.5))
+        yield Case("seen-again", "two rows at temperature 0.5, new numbers", (rng.normal(size=(2, 3)), 0.5))
         yield Case("one", "temperature 1", (rng.normal(size=(3, 4)), 1.0))
         yield Case("whole", "whole numbers, temperature 3", (np.array([[3, -1, 0], [2, 5, 1]]), 3))
         yield Case("one-columns", "temperature 1, along axis 0", (rng.normal(size=(4, 3)), 1.0, 0))
@@ -80,7 +80,7 @@ class softmax_with_temperature:
         "SX12": mistake(
             UNSCALED + patch(WEIGHTS, f"{WEIGHTS} / temperature"),
             says="The weights were divided by the temperature; divide the scores by it.",
-            why="After softmax the row sums to 1; divided by T, to 1/T. Before softmax T changes how the weights compare.",
+            why="After softmax the row sums to 1; divided by a temperature τ, to 1/τ. Before softmax τ changes how the weights compare.",
         ),
         "SX13": mistake(
             patch(REFUSE, ""),
@@ -97,14 +97,14 @@ class softmax_with_temperature:
         "SX19": mistake(
             UNSCALED,
             says="The temperature has no effect: it is never used, or it cancels; divide the scores by it.",
-            why="""At a temperature of 1 nothing shows. At 0.1 the weights have to be far sharper, at 10 far flatter. If T divides
+            why="""At a temperature of 1 nothing shows. At 0.1 the weights have to be far sharper, at 10 far flatter. If it divides
             the exponentials, or weights that are then normalized again, it appears in numerator and denominator and cancels.""",
         ),
         "SX20": mistake(
             UNSCALED + patch(WEIGHTS, POWERS),
-            says="The weights were raised to 1/T and no longer sum to 1; divide the scores by T before softmax.",
-            why="""softmax(x)^(1/T) has the right proportions, since (e^x)^(1/T) = e^(x/T). Divided by its own sum it would be right, as
-            long as nothing underflows.""",
+            says="The weights were raised to the power 1/temperature and no longer sum to 1; divide the scores before softmax.",
+            why="""softmax(x)^(1/τ), with τ for the temperature, has the right proportions, since (e^x)^(1/τ) = e^(x/τ). Divided by its
+            own sum it would be right, as long as nothing underflows.""",
         ),
         "SX21": mistake(
             patch("x / temperature", "x / np.sqrt(temperature)"),
@@ -117,7 +117,7 @@ class softmax_with_temperature:
                 f"return {WEIGHTS}", f"powers = {POWERS}\n    return powers / powers.sum(axis=axis, keepdims=True)"
             ),
             says="The temperature came after softmax, as a power of the weights, where a weight rounded to 0 stays 0; divide the scores.",
-            why="""softmax(x)^(1/T), normalized again, is the same on paper. For (0, −5000) at T = 10000 it should give (0.622,
+            why="""softmax(x)^(1/τ), normalized again, is the same on paper. For (0, −5000) at temperature 10000 it should give (0.622,
             0.378), but softmax has already rounded the weights to (1, 0), and no power brings the 0 back.""",
         ),
         "SX51": mistake(

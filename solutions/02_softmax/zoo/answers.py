@@ -12,6 +12,23 @@ def softmax(x, axis=-1):
 
 RIGHT = {
     "find_failure": [
+        # a large part of its calls, on the largest tables that the contract allows
+        """
+def find_failure(candidate):
+    rng = np.random.default_rng(0)
+    for trial in range(250):
+        m, n = ((1, 10000), (100, 100), (10000, 1), (2, 5), (10, 1000))[trial % 5]
+        size = (0.5, 2, 30, 300, 800, 3000, 1e4)[trial % 7]
+        x = rng.uniform(-size, size, (m, n)) + (trial % 3 - 1) * size + rng.uniform(-1, 1, (m, 1)) * size
+        x = np.clip(x, -1e4, 1e4)
+        e = np.exp(x - x.max(axis=1, keepdims=True))
+        try:
+            out = np.asarray(candidate(x.copy()))
+        except Exception:
+            return x
+        if out.shape != x.shape or not (abs(out - e / e.sum(axis=1, keepdims=True)) <= 1e-6).all():
+            return x
+""",
         """
 def expected(scores):
     scores = np.asarray(scores, dtype=float)
@@ -470,6 +487,13 @@ def find_failure(candidate):
         ),
     ],
     "softmax": [
+        (
+            "SX53",
+            """def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+""",
+        ),
         ("SM5", "def softmax(x, axis=-1):\n    return np.exp(x) / np.exp(x).sum(axis=axis, keepdims=True)"),
         ("SM3", "def softmax(x, axis=-1):\n    e = np.exp(x - np.max(x))\n    return e / np.sum(e)"),
         (
@@ -629,6 +653,16 @@ def find_failure(candidate):
         ),
     ],
     "softmax_with_temperature": [
+        (
+            "SX53",
+            """def softmax_with_temperature(x, temperature, axis=-1):
+    if temperature <= 0:
+        raise ValueError("temperature must be positive")
+    z = x / temperature
+    e = np.exp(z - np.max(z, axis=-1, keepdims=True))
+    return e / np.sum(e, axis=axis, keepdims=True)
+""",
+        ),
         (
             "SX51",
             """def softmax_with_temperature(x, temperature, axis=-1):
@@ -849,6 +883,20 @@ def softmax_with_temperature(x, temperature, axis=-1):
     ],
     "log_softmax": [
         (
+            "SX53",
+            """def log_softmax(x, axis=-1):
+    s = x - np.max(x, axis=-1, keepdims=True)
+    return s - np.log(np.sum(np.exp(s), axis=axis, keepdims=True))
+""",
+        ),
+        (
+            "SX31",
+            """def log_softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return np.log(np.maximum(e / e.sum(axis=axis, keepdims=True), 1e-300))
+""",
+        ),
+        (
             "SX52",
             """def log_softmax(x, axis=-1):
     e = np.exp(x - x.max(axis=axis, keepdims=True))
@@ -984,6 +1032,7 @@ def log_softmax(x, axis=-1):
         ),
     ],
     "softmax_jacobian": [
+        ("SX45", "def softmax_jacobian(p):\n    return np.diag(p) - p @ p\n"),
         ("SX46", "def softmax_jacobian(p):\n    return np.diag(p - p**2)"),
         ("SX40", "def softmax_jacobian(p):\n    return np.outer(p, p) - np.diag(p)"),
         ("SX41", "def softmax_jacobian(p):\n    return np.diag(p) - p"),

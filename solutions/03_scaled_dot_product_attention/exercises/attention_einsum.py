@@ -69,6 +69,23 @@ class attention_einsum:
         "SD8": patch("bid,bjd->bij", "bid,bjd->bji"),
         "AB22": patch("bij,bje->bie", "bij,bie->bje"),
         "AB23": patch("bid,bjd->bij", "bid,bdj->bij"),
+        "AB35": mistake(
+            patch("bij,bje->bie", "bij,bje->bje"),
+            says="The letters of the second product keep the keys and sum over the queries; the output should keep the queries, i.",
+            why="""A letter that is not right of the arrow is summed. Output row i is the sum over keys j of weights[i, j] · v[j], so i
+            stays and j goes: `bij,bje->bie`. With `->bje` each value is multiplied by all the weight that the queries gave it.""",
+        ),
+        "AB36": mistake(
+            patch("bij,bje->bie", "bij,bke->bie"),
+            says="In the second product v's tokens have a letter that the weights lack, so no weight meets its value; call both j.",
+            why="""A letter of one operand alone is summed by itself. `bij,bke->bie` sums each row of weights, which gives 1, and all
+            values of the sentence: every query gets the same sum.""",
+        ),
+        "AB37": mistake(
+            patch("bij,bje->bie", "bij,bje->be"),
+            says="The letter i is missing from the output, so it was summed over the queries; keep i, for each query has a row of its own.",
+            why="einsum sums every letter that is not right of the arrow. An axis that should stay needs its letter there.",
+        ),
         "AB24": mistake(
             patch("bid,bjd->bij", "bid,bjd->ij", "bij,bje->bie", "ij,bje->bie"),
             says="The letter b is missing from the scores, so they are summed over the batch; keep b, for each item has scores of its own.",

@@ -5,7 +5,7 @@ import numpy as np
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
 from ..cases import TABLE, TWO_QUERIES, batches, drawn, extremes, keys_apart, near, whole
-from ..shared import MISTAKES, ROOT, item_alone, row_at_fault, softmax_over, unordered
+from ..shared import MISTAKES, ROOT, divided_by, item_alone, row_at_fault, softmax_over, unordered
 
 KEYS = "k.swapaxes(-1, -2)"
 SCORES, OUTPUT = f"scores = q @ {KEYS} /", "output = weights @ v"
@@ -21,7 +21,7 @@ def by_einsum(scores: str, output: str = "...qk,...kv->...qv"):
     )
 
 
-@exercise(points=3, minutes=12, difficulty=2, parts=("output", "weights"), forbids=("attention",))
+@exercise(points=3, minutes=8, difficulty=2, parts=("output", "weights"), forbids=("attention",))
 class scaled_dot_product_attention:
     """Compute attention and its weights for any number of leading dimensions, none included."""
 
@@ -88,6 +88,7 @@ class scaled_dot_product_attention:
             says="Softmax ran along axis 2, which is the keys for three dimensions only; count from the end: axis -1.",
             why="Axis 2 of a matrix is an error, and with two leading dimensions it is the queries.",
         ),
+        "AB14": (*MISTAKES["AB14"].ways, divided_by("math.sqrt(k.shape[1])")),  # letters for three axes only: AB12
         "AB34": mistake(
             patch(OUTPUT, "output = exps @ v"),
             says="The values were weighted by exponentials that were not divided by their sum; weight them by the weights.",

@@ -549,6 +549,16 @@ def project_qkv(x, w_q, w_k, w_v):
     ],
     "scaled_dot_product_attention": [
         (
+            "AB14",
+            """
+def scaled_dot_product_attention(q, k, v):
+    s = q @ np.swapaxes(k, -1, -2) / np.sqrt(k.shape[1])
+    e = np.exp(s - s.max(-1, keepdims=True))
+    w = e / e.sum(-1, keepdims=True)
+    return w @ v, w
+""",
+        ),
+        (
             "SM1",
             """
 def scaled_dot_product_attention(q, k, v):
@@ -1178,6 +1188,51 @@ def scaled_dot_product_attention(q, k, v):
         ),
     ],
     "attention_einsum": [
+        (
+            "AB35",
+            """
+def attention_einsum(q, k, v):
+    s = np.einsum("bqd,bkd->bqk", q, k) / np.sqrt(q.shape[-1])
+    e = np.exp(s - s.max(-1, keepdims=True))
+    return np.einsum("bqk,bkv->bkv", e / e.sum(-1, keepdims=True), v)
+""",
+        ),
+        (
+            "AB36",
+            """
+def attention_einsum(q, k, v):
+    s = np.einsum("bqd,bkd->bqk", q, k) / np.sqrt(q.shape[-1])
+    e = np.exp(s - s.max(-1, keepdims=True))
+    return np.einsum("bqk,bnv->bqv", e / e.sum(-1, keepdims=True), v)
+""",
+        ),
+        (
+            "AB37",
+            """
+def attention_einsum(q, k, v):
+    s = np.einsum("bqd,bkd->bqk", q, k) / np.sqrt(q.shape[-1])
+    e = np.exp(s - s.max(-1, keepdims=True))
+    return np.einsum("bqk,bkv->bv", e / e.sum(-1, keepdims=True), v)
+""",
+        ),
+        (
+            "AB22",
+            """
+def attention_einsum(q, k, v):
+    s = np.einsum("bqd,bkd->bqk", q, k) / np.sqrt(q.shape[-1])
+    e = np.exp(s - s.max(-1, keepdims=True))
+    return np.einsum("bqk,bqv->bkv", e / e.sum(-1, keepdims=True), v)
+""",
+        ),
+        (
+            "AB22",
+            """
+def attention_einsum(q, k, v):
+    s = np.einsum("bqd,bkd->bqk", q, k) / np.sqrt(q.shape[-1])
+    e = np.exp(s - s.max(-1, keepdims=True))
+    return np.einsum("bkq,bkv->bqv", e / e.sum(-1, keepdims=True), v)
+""",
+        ),
         (
             "SM1",
             """

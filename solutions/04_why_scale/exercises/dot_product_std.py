@@ -53,6 +53,17 @@ class dot_product_std:
             options={"seed": int(rng.integers(2**31)), "calls": 1500, "more": 50},
             reading=read_results,
         )
+        for key in ("few-again", "few-once-more"):  # so that what these alone show is proven, too
+            yield sampled(
+                key,
+                "1500 times two pairs of length 1, new numbers",
+                (1, 2),
+                probe="probes.small_samples",
+                rtol=0.3,
+                costly=True,
+                options={"seed": int(rng.integers(2**31)), "calls": 1500},
+                reading=read_results,
+            )
         yield sampled(
             "few-long",
             "300 times two pairs of length 8",
@@ -147,6 +158,12 @@ class dot_product_std:
             why="""An array (n_samples, d_k) has a pair in each row, so the features lie along its last axis; in an array (d_k,
             n_samples) they lie along the first. Summed over the pairs there are d_k sums of n_samples products each, and their
             spread is near √n_samples. With d_k = 1 a single sum is left, whose spread is 0.""",
+        ),
+        "WS37": mistake(
+            patch("(q * k).sum(axis=-1)", "q @ k.T"),
+            says="Every query met every key; each query should meet only the key of its own pair.",
+            why="""`q @ k.T` has n² dot products, made of n queries and n keys. They spread by √d_k, too, but those of one query share its
+            length, so they say less than n² independent pairs. With ten thousand pairs the array has a hundred million numbers.""",
         ),
         "WS30": mistake(
             patch(Q, "q = rng.standard_normal(d_k)"),

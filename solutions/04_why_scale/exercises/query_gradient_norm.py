@@ -174,5 +174,11 @@ class query_gradient_norm:
             says="The absolute values were summed; the root of the sum of squares is asked for, the Frobenius norm.",
             why="""The sum of sizes is another norm, and larger wherever more than one entry differs from 0.""",
         ),
+        "QG14": mistake(
+            patch(NORM, "np.linalg.norm(jacobian) * np.linalg.norm(scale * keys)"),
+            says="Two norms were multiplied; multiply the two matrices first, and take the norm of their product.",
+            why="""‖A‖ · ‖B‖ is never below ‖A B‖, and mostly above it. If all keys are the same, ∂p/∂q is 0, though neither factor's norm
+            need be.""",
+        ),
         "SM5": patch(f" - {TOP}", ""),
     }

@@ -216,7 +216,7 @@ WRONG = {
 """,
         ),
         (
-            None,
+            "WS37",
             """def dot_product_std(d_k, n_samples, rng):
     q, k = rng.normal(size=(2, n_samples, d_k))
     return (q @ k.T).std()
@@ -658,7 +658,7 @@ WRONG["query_gradient_norm"] = [
 """,
     ),
     (
-        None,
+        "QG14",
         """def query_gradient_norm(q, keys, scale):
     p = softmax(scale * (keys @ q))
     return np.linalg.norm(np.diag(p) - np.outer(p, p)) * np.linalg.norm(scale * keys)

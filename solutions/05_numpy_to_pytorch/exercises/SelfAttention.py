@@ -62,7 +62,7 @@ def each(old: str, new: str):
 @exercise(
     kind="class",
     points=4,
-    minutes=15,
+    minutes=8,
     difficulty=2,
     parts=("output", "weights"),
     container="tensor",

@@ -18,7 +18,7 @@ CHANGES = {
     "buffers": "a buffer, such as BatchNorm's running mean, has other numbers",
     "modes": "a part of it is no longer in the mode (training or evaluation) in which it was",
     "hooks": "a hook was left on it or taken away",
-    "x": "x requires a gradient, or has one, that it did not have",
+    "x": "x requires a gradient, or has one in `x.grad`, that it did not have",
     "recording": "torch no longer records gradients",
 }
 # As in the probe, which needs torch.
@@ -27,14 +27,14 @@ CANDIDATES = (
     "attention that returns its weights, too",
     "a softmax at the end",
     "a LayerNorm at the end",
-    "each number comes with both signs",
-    "each number of attention comes with both signs",
-    "each token's mean is removed",
-    "the token before is subtracted, in a ring",
-    "cosine and sine, side by side",
-    "cosine and sine, one token after the other",
+    "a linear layer whose numbers come out with both signs",
+    "attention whose numbers come out with both signs",
+    "a linear layer, less each token's mean",
+    "a linear layer, less its result for the token before",
+    "cosine and sine of a layer, side by side",
+    "cosine and sine of a layer, one token after the other",
     "cosine and sine of attention",
-    "a result of ten-millionths",
+    "two layers with a result of ten-millionths",
     "attention, scaled down to a billionth",
     "a small step beside the tokens",
     "a table of positions that is longer than the text",
@@ -45,41 +45,43 @@ CANDIDATES = (
     "BatchNorm and dropout",
     "BatchNorm behind tanh",
     "BatchNorm, cut off before the last layer",
-    "the queries are detached",
-    "the keys are computed under no_grad",
-    "the values go through .data",
-    "the values go through NumPy",
-    "a layer is called with a copy of its weight",
-    "a new parameter is made of a weight at each call",
-    "a learned factor is read with .item()",
-    "the second of two blocks has detached queries and keys",
-    "argmax in the place of softmax, soft weights beside",
-    "the result is detached, the weights beside it are not",
-    "the queries are detached in the result, not in the weights",
-    "a layer is rounded",
+    "attention with detached queries",
+    "attention with keys computed under no_grad",
+    "attention with values that go through .data",
+    "attention with values that go through NumPy",
+    "a layer that is called with a copy of its weight",
+    "a layer that makes a new parameter of its weight at each call",
+    "a layer with a learned factor that is read by .item()",
+    "two blocks, the second with detached queries and keys",
+    "attention by argmax that returns soft weights, too",
+    "attention that detaches its result, not its weights",
+    "attention with queries detached for the result, not for the weights",
+    "a layer whose result is rounded",
     "the sign of a layer",
-    "a layer is rounded down",
-    "a hook sets the gradient to 0",
-    "nothing is recorded",
-    "the result is detached",
-    "the result goes through NumPy",
-    "a frozen bias",
-    "a frozen layer",
-    "frozen queries, detached keys",
-    "everything is frozen",
+    "a layer whose result is rounded down",
+    "a layer with a hook that sets its gradient to 0",
+    "attention under no_grad",
+    "two layers whose result is detached",
+    "a layer whose result goes through NumPy",
+    "two layers, one bias frozen",
+    "two layers, one of them frozen",
+    "attention with frozen queries and detached keys",
+    "a layer with everything frozen",
 )
 STALE = (
-    "the keys are computed under no_grad",
-    "a layer is rounded",
-    "a new parameter is made of a weight at each call",
+    "attention with keys computed under no_grad",
+    "a layer whose result is rounded",
+    "a layer that makes a new parameter of its weight at each call",
 )
 COPY = "copied = copy.deepcopy(module)"
 FIRST = "output = output[0] if isinstance(output, tuple) else output"
 LOSS = "loss = (output * torch.randn(output.shape, generator=generator, dtype=output.dtype)).sum()"
 GRADS = "grads = torch.autograd.grad(loss, list(trainable.values()), allow_unused=True)"
+BACKWARD = "copied.zero_grad()\n        loss.backward()\n        grads = [p.grad for p in trainable.values()]"
 ARRIVED = "grad is not None and grad.any()"
 NOTHING = "if not output.requires_grad:\n            break"
 END = "return silent"
+UNDETACHED = ("copied(x.detach())", "copied(x)", GRADS, BACKWARD)
 
 
 def _read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
@@ -101,12 +103,8 @@ def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
     candidate, left = case.options["candidate"], got.parts[MODULE].text
     wanted, said = (set(filter(None, one.parts[PART].text.split(", "))) for one in (expected, got))
     if wanted == said:
-        return (
-            None
-            if left == WHOLE
-            else f"After the call the module was not as it had been: {left}. (The module: {candidate}.)"
-        )
-    start = f"{candidate[0].upper()}{candidate[1:]}: {_text(said)} came back, and {_text(wanted)} was asked for."
+        return None if left == WHOLE else f"Tried on {candidate}: the names are right, but after the call {left}."
+    start = f"Tried on {candidate}: {_text(said)} came back, and {_text(wanted)} was asked for."
     x = case.args[0].array
     parameters = dict(made(candidate, x.shape[-1], str(x.dtype)).named_parameters())
     unknown, blamed, missed = (sorted(names) for names in (said - parameters.keys(), said - wanted, wanted - said))
@@ -137,7 +135,7 @@ def _largest(case: Case, name: str) -> float:
     return float(grad.abs().max())
 
 
-@exercise(points=3, minutes=15, difficulty=3, parts=(PART,), container="any", forbids=("tampering",))
+@exercise(points=3, minutes=25, difficulty=3, parts=(PART,), container="any", forbids=("tampering",))
 class parameters_without_gradient:
     """Find the parameters of a module to which no gradient comes back from its result."""
 
@@ -172,7 +170,7 @@ class parameters_without_gradient:
         "before you sum it, several times over; a parameter that never has a gradient other than None or 0 is in the set. If the result "
         "does not require grad, all are.",
         "```python\ncopied = copy.deepcopy(module)\nparameters = dict(copied.named_parameters())\nsilent = set(parameters)\n"
-        "for _ in range(3):\n    output = ____  # the first entry, where copied(x) is a tuple\n    if not ____:\n        break\n"
+        "for _ in range(3):\n    output = ____  # of copied(x.detach()): its first entry, if a tuple\n    if not ____:\n        break\n"
         "    loss = (output * torch.randn_like(output)).sum()\n    copied.zero_grad()\n    loss.backward()\n"
         "    silent -= {name for name, p in parameters.items() if p.grad is not None and ____}\nreturn silent\n```",
     )
@@ -211,18 +209,8 @@ class parameters_without_gradient:
             patch(
                 COPY, "copied = module", GRADS, "loss.backward()\n        grads = [p.grad for p in trainable.values()]"
             ),
-            patch(
-                COPY,
-                "copied = module.eval()",
-                GRADS,
-                "copied.zero_grad()\n        loss.backward()\n        grads = [p.grad for p in trainable.values()]",
-            ),
-            patch(
-                COPY,
-                "copied = module",
-                GRADS,
-                "copied.zero_grad()\n        loss.backward()\n        grads = [p.grad for p in trainable.values()]",
-            ),
+            patch(COPY, "copied = module.eval()", GRADS, BACKWARD),
+            patch(COPY, "copied = module", GRADS, BACKWARD),
             says="`.grad` of the parameters was left changed; the next step of training would use or add to it.",
             why="""`backward()` adds to `.grad`. Use `torch.autograd.grad`, which leaves it alone, or work on a copy of the module.""",
         ),
@@ -292,4 +280,14 @@ class parameters_without_gradient:
             says="Only weights came back; biases and other parameters count, too.",
             why="`named_parameters` has them all.",
         ),
+        "PG18": mistake(
+            patch(*UNDETACHED),
+            says="`backward` left a gradient in `x.grad`; give the module `x.detach()`.",
+            why="""Where x requires a gradient, `backward()` goes on to it and adds to its `.grad`, too. Only the parameters' gradients are
+            asked for.""",
+        ),
+        # As many first tries are: x as it came, no word on a result without a graph, and a third.
+        "PG1+PG15+PG18": patch(*UNDETACHED, NOTHING, "pass", LOSS, "loss = output.sum()"),
+        "PG2+PG15+PG18": patch(*UNDETACHED, NOTHING, "pass", LOSS, "loss = output.square().sum()"),
+        "PG3+PG15+PG18": patch(*UNDETACHED, NOTHING, "pass", ARRIVED, "grad is not None"),
     }

@@ -801,6 +801,21 @@ def parameters_without_gradient(module, x):
     return {name for name, p in model.named_parameters()} - alive
 """
 
+# As most first tries are: one loss, and x as it came.
+_ONCE = """
+import copy
+
+def parameters_without_gradient(module, x):
+    m = copy.deepcopy(module)
+    m.zero_grad()
+    out = m(x)
+    if isinstance(out, tuple):
+        out = out[0]
+    if out.requires_grad:
+        out.sum().backward()
+    return {n for n, p in m.named_parameters() if p.grad is None or (p.grad == 0).all()}
+"""
+
 _RESTORED = """
 def parameters_without_gradient(module, x):
     kept = {name: b.clone() for name, b in module.named_buffers()}
@@ -861,6 +876,12 @@ RIGHT = {
 WRONG = {
     "parameters_without_gradient": [
         ("PG1", _SILENT.replace("((out - 3 * torch.randn_like(out)) ** 2).sum()", "out.sum()")),
+        ("PG18", _ONCE.replace("out.sum()", "(out * torch.randn_like(out)).sum()")),
+        ("PG1+PG18", _ONCE),
+        ("PG1+PG15+PG18", _ONCE.replace("if out.requires_grad:", "if True:")),
+        ("PG2+PG15+PG18", _ONCE.replace("out.sum()", "(out**2).sum()").replace("if out.requires_grad:", "if True:")),
+        ("PG3+PG15+PG18", _ONCE.replace(" or (p.grad == 0).all()", "").replace("if out.requires_grad:", "if True:")),
+        ("PG1", _ONCE.replace("m(x)", "m(x.detach())")),
         ("PG2", _SILENT.replace("((out - 3 * torch.randn_like(out)) ** 2).sum()", "out.pow(2).sum()")),
         ("PG2", _SILENT.replace("((out - 3 * torch.randn_like(out)) ** 2).sum()", "(out * out).mean()")),
         ("PG3", _SILENT.replace("is not None and torch.count_nonzero(p.grad) > 0", "is not None")),

@@ -1,4 +1,4 @@
-"""A language model around the block: two tables in front of it, a normalization and a layer back to the vocabulary behind it."""
+"""A language model around the block: two embeddings in front of it, a LayerNorm and a layer back to the vocabulary behind it."""
 
 from typing import Any
 
@@ -57,7 +57,7 @@ def _state(rng: np.random.Generator, v: int, d: int, layers: int, max_len: int) 
     atol=1e-3,
 )
 class LanguageModel:
-    """Turn ids into logits: token and position vectors, the blocks, a last normalization, a layer to the vocabulary."""
+    """Turn ids into logits: embeddings of token and position, the blocks, a last LayerNorm, a layer to the vocabulary."""
 
     def cases(rng):
         def case(
@@ -156,7 +156,7 @@ class LanguageModel:
                 "self.position(torch.arange(1, ids.shape[1] + 1, device=ids.device).clamp_max(self.max_len - 1))",
             ),
             says="Positions were counted from 1; they should be counted from 0.",
-            why="""Row 0 of the table is then never used, and at T = max_len the last position is one past the end.""",
+            why="""Row 0 of `position` is then never used, and at T = max_len the last position is one past the end.""",
         ),
         "LM3": mistake(
             patch("self.norm(x)", "x"),
@@ -187,7 +187,7 @@ class LanguageModel:
             patch("bias=False)", "bias=False)\n        self.head.weight = self.token.weight"),
             patch("bias=False)", "bias=False)\n        self.token.weight = self.head.weight"),
             says="head and token share one weight; each should have its own.",
-            why="""Tying them saves vocabulary · d_model numbers (Press and Wolf 2017), and GPT-2 does it. With 102
+            why="""Tying them saves vocabulary · d_model parameters (Press and Wolf 2017), and GPT-2 does it. With 102
             characters there is little to save, and this model keeps them apart.""",
         ),
         "LM8": mistake(
@@ -200,7 +200,7 @@ class LanguageModel:
             patch(TOO_LONG, "pass"),
             patch(TOO_LONG, "", SUM, "ids = ids[:, -self.max_len:]\n        x = self.token(ids) + "),
             says="A sequence longer than max_len is not refused with ValueError.",
-            why="""Without the check the table of positions raises an IndexError that never mentions max_len; where the ids
+            why="""Without the check `position` raises an IndexError that never mentions max_len; where the ids
             are silently cut off, fewer logits come back than ids went in.""",
         ),
         "LM10": mistake(
@@ -212,8 +212,8 @@ class LanguageModel:
         ),
         "LM11": mistake(
             patch(TOKENS, "self.token(ids) * self.token.embedding_dim ** 0.5"),
-            says="The token vectors were multiplied by √d_model; they should be added as they are.",
-            why="""Vaswani et al. 2017 (section 3.4) do so, with tied weights and fixed positions. Learned tables find their own
+            says="The token embeddings were multiplied by √d_model; they should be added as they are.",
+            why="""Vaswani et al. 2017 (section 3.4) do so, with tied weights and fixed positions. Learned embeddings find their own
             scale.""",
         ),
         "LM12": mistake(
@@ -232,7 +232,7 @@ class LanguageModel:
             patch(PLACES, "self.position(torch.arange(ids.shape[0], device=ids.device))[:, None]"),
             says="The positions of the rows in the batch were used; those of the tokens are expected.",
             why="""ids is (B, T): the places are along axis 1. With `ids.shape[0]` every token of a row gets the same
-            vector.""",
+            embedding.""",
         ),
         "LM14": mistake(
             patch(OUT, "return self.head(self.norm(x[:, -1]))"),
@@ -251,17 +251,17 @@ class LanguageModel:
             patch(PLACES, "self.position(ids % self.max_len)"),
             patch(PLACES, "self.position(ids.clamp_max(self.max_len - 1))"),
             says="position was looked up by the tokens' ids; it should be looked up by their places, 0 … T − 1.",
-            why="""Both tables take whole numbers. A place that follows from the id adds nothing to what the token vector
+            why="""Both tables take whole numbers. A place that follows from the id adds nothing to what the token embedding
             says.""",
         ),
         "LM17": mistake(
             patch(SUM, "x = self.token(ids) * "),
-            says="Token and position vectors were multiplied; they should be added.",
+            says="Token and position embeddings were multiplied; they should be added.",
             why="""Added, both can be read off again; multiplied, a position near 0 wipes the token out.""",
         ),
         "LM18": mistake(
             patch(BLOCKS, "for block in self.blocks:\n            x = x + block(x)"),
-            says="x was added once more around each block; write x = block(x), since a block has its residual paths inside.",
+            says="x was added once more around each block; write x = block(x), since a block has its residual connections inside.",
             why="""x + block(x) doubles x in every layer. The block of lesson 09 already returns x plus what it found.""",
         ),
         "LM19": mistake(
@@ -271,8 +271,8 @@ class LanguageModel:
                 PLACES,
                 "self.kept[:ids.shape[1]]",
             ),
-            says="What position gave in an earlier call was kept and used again; look the vectors up in every call.",
-            why="""The graph of the kept vectors is used up by the first `backward()`, so that the second one raises; and once the
-            optimizer has stepped, they are not those of the table any more. The places 0 … T − 1 may be kept, in a buffer.""",
+            says="What position gave in an earlier call was kept and used again; look the embeddings up in every call.",
+            why="""The graph of the kept embeddings is used up by the first `backward()`, so that the second one raises; and once the
+            optimizer has stepped, they are no longer those of `position`. The places 0 … T − 1 may be kept, in a buffer.""",
         ),
     }

@@ -1,4 +1,4 @@
-"""The mean surprise of a model about each next token: what it is trained to lower."""
+"""Cross entropy, the mean surprise of a model about each next token: what it is trained to lower."""
 
 import numpy as np
 

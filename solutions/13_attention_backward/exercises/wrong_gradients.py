@@ -64,6 +64,20 @@ def _shown(claimed: np.ndarray, right: np.ndarray) -> str:
     return f"at {tuple(map(int, at))} it is {claimed[at]:.4g}, and the loss changes by {right[at]:.4g}"
 
 
+def _scaled(claim: str, args: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """The same arguments; where large gradients are claimed, with a larger grad_output.
+
+    Where one number is off by a hundredth, the largest of its gradient becomes 90, so that 9.1e-3 are allowed.
+    """
+    *inputs, grad_output = args
+    if "large gradients" in claim:
+        return (*inputs, 1000 * grad_output)
+    if "large gradient " in claim:
+        true = CLAIMS["attention, every gradient right"][1](*inputs, grad_output)["qkv".index(claim.split("'")[0][-1])]
+        return (*inputs, grad_output * 90 / np.abs(true).max())
+    return args
+
+
 def _true(case: Case, at: int) -> np.ndarray:
     """The gradient by central differences."""
     *inputs, grad_output = case.args
@@ -96,7 +110,7 @@ class wrong_gradients:
                 shapes = (4, 3), (3, 2), (2,), (4, 2)
             else:
                 shapes = (2, 3), (2, 3), (2, 3)
-            args = tuple(rng.normal(size=shape) + 0.1 for shape in shapes)
+            args = _scaled(claim, tuple(rng.normal(size=shape) + 0.1 for shape in shapes))
             names = (*NAMES[kind], "grad_output")
             by_name = {"by_name": ("forward", "backward", "inputs", "grad_output")} if number == 1 else {}
             yield Case(
@@ -169,6 +183,26 @@ class wrong_gradients:
             patch("0.0001 * (1 + np.abs(true).max())", "0.05 * (1 + np.abs(true).max())"),
             says="The tolerance was too wide; an entry that is off by more than 1e-4 · (1 + the largest true one) is wrong.",
             why="Central differences are right to some 1e-9 here. A tolerance of a tenth hides errors of three percent.",
+        ),
+        "WG13": mistake(
+            patch("0.0001 * (1 + np.abs(true).max())", "0.0001"),
+            patch("0.0001 * (1 + np.abs(true).max())", "0.001"),
+            patch("0.0001 * (1 + np.abs(true).max())", "1e-06"),
+            says="The tolerance was the same for every gradient; it should grow with the largest entry: 1e-4 · (1 + that entry).",
+            why="""A gradient of 1,000 that is right to four digits is off by 0.05. A fixed tolerance of 1e-4 calls it wrong, and asks for
+            seven digits there, for four where the gradient is 1.""",
+        ),
+        "WG14": mistake(
+            patch(FAR, "not np.linalg.norm(given - true) <= 0.001 * np.linalg.norm(true)"),
+            patch(FAR, "not np.abs(given - true).mean() <= 0.0001 * (1 + np.abs(true).max())"),
+            patch(
+                FAR,
+                "not abs(np.vdot(given - true, u := np.cos(np.arange(x.size) + 1.0).reshape(x.shape)) / np.linalg.norm(u)) "
+                "<= 0.0001 * (1 + np.abs(true).max())",
+            ),
+            says="One number for the whole array was compared, such as a norm or one direction; compare every entry.",
+            why="""A single wrong entry drowns in a norm or a mean of all entries. And a single direction hardly feels an entry in which it
+            is small.""",
         ),
         "WG7": mistake(
             patch(FAR, "not np.array_equal(given, true)"),

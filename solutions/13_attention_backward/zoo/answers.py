@@ -290,6 +290,40 @@ def wrong_gradients(forward, backward, inputs, grad_output):
 """,
         ),
         (
+            "WG13",
+            """
+def wrong_gradients(forward, backward, inputs, grad_output):
+    wrong = []
+    for i, g in enumerate(backward(*inputs, grad_output)):
+        true = np.zeros(inputs[i].shape)
+        for at in np.ndindex(inputs[i].shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[i][at] += 1e-5
+            down[i][at] -= 1e-5
+            true[at] = ((forward(*up) - forward(*down)) * grad_output).sum() / 2e-5
+        if g.shape != true.shape or not (abs(g - true) < 1e-5).all():
+            wrong.append(i)
+    return wrong
+""",
+        ),
+        (
+            "WG14",
+            """
+def wrong_gradients(forward, backward, inputs, grad_output):
+    wrong = []
+    for i, g in enumerate(backward(*inputs, grad_output)):
+        true = np.zeros(inputs[i].shape)
+        for at in np.ndindex(inputs[i].shape):
+            up, down = [a.copy() for a in inputs], [a.copy() for a in inputs]
+            up[i][at] += 1e-5
+            down[i][at] -= 1e-5
+            true[at] = ((forward(*up) - forward(*down)) * grad_output).sum() / 2e-5
+        if g.shape != true.shape or not np.linalg.norm(g - true) <= 1e-3 * (np.linalg.norm(g) + np.linalg.norm(true)):
+            wrong.append(i)
+    return wrong
+""",
+        ),
+        (
             "WG7",
             """
 def wrong_gradients(forward, backward, inputs, grad_output):

@@ -65,6 +65,8 @@ class merge_partial:
         )
         yield Case("small", "one query: scores ln 2 and 0 with values 4 and 8, then ln 4 and 0 with 2 and 0", (a, b))
         yield Case("small falling", "the same, exchanged: the larger score is in a", (b, a))
+        none = partial(np.zeros((1, 0)), np.zeros((0, 1)))
+        yield Case("one row", "one query, and neither a nor b has a key", (none, none), atol=EXACT)
         for key, title in (("sizes", "all sizes different"), ("seen-again", "the same sizes, new numbers")):
             yield Case(key, title, halves(rng, (2, 3, 5), 4, 7, 6))
         yield Case("rising", "the scores of b lie 3 above those of a", halves(rng, (2, 4), 3, 5, 2, 3.0))
@@ -204,7 +206,7 @@ class merge_partial:
         "OS8": mistake(
             patch(SHIFT, "m = m.masked_fill(m == -math.inf, 0.0)\n    shift = m"),
             patch(RETURN, "return (torch.nan_to_num(m, neginf=0.0), l, o)"),
-            says="Over no keys m became 0; it should stay −∞, or the next merge takes 0 for a score that was seen.",
+            says="Over no keys the maximum that is kept became 0; it should stay −∞, or 0 counts as a score that was seen.",
             why="""The guard belongs to what is subtracted, not to the maximum that is kept. With m = 0 for a row that has seen nothing,
             real scores below −104 vanish in the next merge, since exp of them is 0 in float32. A kernel that reset it in this way lost
             whole heads.""",

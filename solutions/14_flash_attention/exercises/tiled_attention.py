@@ -92,6 +92,12 @@ OWN_PARTS = patch(
 FULL_TILES = patch(
     "for top in range(0, t_q, block_size):", "for top in range(0, t_q // block_size * block_size, block_size):"
 )
+BACKWARDS = patch(LOOPS, LOOPS.replace("range(0, visible, block_size)", "reversed(range(0, visible, block_size))"))
+ZERO_KEPT = BACKWARDS + patch(MAXIMUM, f"{MAXIMUM}\n            m_new = m_new.masked_fill(m_new == -math.inf, 0.0)")
+ZERO_OF_TILE = patch(
+    MAXIMUM,
+    "top_tile = scores.amax(dim=-1)\n            m_new = torch.maximum(m, top_tile.masked_fill(top_tile == -math.inf, 0.0))",
+)
 REST = "q.new_zeros(*q.shape[:2], t_q % block_size{})"
 
 
@@ -163,6 +169,7 @@ class tiled_attention:
         "FL3": (OWN_MAXIMUM, OWN_MAXIMUM + NO_SKIP),
         "FL4": (patch(START, "m = q_tile.new_zeros(q_tile.shape[:-1])"),),
         "FL5": (OWN_PARTS, OWN_PARTS + NO_SKIP),
+        "OS8": tuple(way + more for way in (ZERO_KEPT, ZERO_OF_TILE) for more in (patch(), NO_SKIP)),
         "SD1": patch(SCORES, "scores = q_tile @ k_tile.mT"),
         "SD2": patch(SCORES, SCALED.format("q.shape[-1]")),
         "SD5": patch(SCORES, "scores = q_tile @ k_tile.mT * math.sqrt(q.shape[-1])"),

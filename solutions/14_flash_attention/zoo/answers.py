@@ -460,6 +460,14 @@ TILED_WRONG = [
     ("FL2", _TILED.replace("acc = alpha * acc + p", "acc = acc + p").replace("l = alpha * l + p", "l = l + p")),
     ("FL3", _TILED.replace("p = (s - new).exp()", "p = (s - s.amax(3, keepdim=True)).exp()")),
     ("FL4", _TILED.replace('float("-inf"), dtype=q.dtype, device', "0.0, dtype=q.dtype, device")),
+    # the published guard: keys from the last to the first, so that a first tile may be hidden, and a kept maximum of 0 (flash-attention#2082)
+    ("OS8", TILED_RIGHT[2].replace("    base = ", "    m = ").replace("- base", "- m")),
+    (
+        "OS8",
+        TILED_RIGHT[2]
+        .replace("reversed(range(0, t_k, block_size))", "range(0, t_k, block_size)")
+        .replace("    return m, p.sum", "    return torch.nan_to_num(m, neginf=0.0), p.sum"),
+    ),
     ("SD1", _TILED.replace(" / d ** 0.5", "")),
     ("SD2", _TILED.replace("d ** 0.5", "d")),
     ("MK14", _TILED.replace(" + Tk - Tq", "")),
@@ -486,8 +494,6 @@ TILED_WRONG = [
     ("TI21", _TILED.replace("            m = new\n", "").replace("(m + l.log", "(new + l.log")),
     ("FL1+TI4", _TILED.replace("acc = alpha * acc + p", "acc = acc + p").replace("m + l.log()", "m")),
     # no list holds these
-    # the published guard: keys from the last to the first, so that a first tile may be hidden, and a kept maximum of 0 (flash-attention#2082)
-    (None, TILED_RIGHT[2].replace("    base = ", "    m = ").replace("- base", "- m")),
     (None, TILED_RIGHT[2].replace('torch.where(m == float("-inf"), 0.0, m)', "m")),
     (None, _TILED.replace("range(0, Tk, n)", "range(n, Tk, n)")),
     (None, _TILED.replace("qi = q", "assert Tq % n == 0 and Tk % n == 0\n        qi = q")),

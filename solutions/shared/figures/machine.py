@@ -41,7 +41,7 @@ _PAINT = {
     "blend": COLOURS["green"],
     "output": "#00664A",
 }
-_GHOST, _GHOST_INK = "#DCDCDC", "#B4B4B4"
+_GHOST, _GHOST_INK = "#C8C8C8", "#868686"
 _CELL = 19  # pixels of a number of a vector
 _WIDE_CELL = 26  # where the number is written into it
 _TOKEN, _VECTOR, _SCORE, _SOFTMAX, _WEIGHT, _BLEND, _SUM, _OUTPUT = (
@@ -112,7 +112,7 @@ class _Machine:
         """The name of each column, and below the rows what is done there."""
         middle, below = _VECTOR + 2 * _CELL, self.rows[-1] - 50
         columns = (
-            (_TOKEN, "tokens", "tokens", "a vector x each"),
+            (_TOKEN, "tokens", "tokens", "" if self.written else "a vector x each"),
             (_SCORE, "scores", "scores", "q · k / √d$_k$" if self.scaled else "q · k"),
             (_WEIGHT + 36, "weights", "weights", "positive, sum 1"),
             (_BLEND + 29, "blend", "blend", "weight × value"),
@@ -124,7 +124,8 @@ class _Machine:
         for at, name in enumerate(("query", "key", "value")):
             x = middle + (-50, 0, 48)[at]
             self.text(x, 383, name, self.ink(name), size=11, bold=True)
-            self.text(x, below, f"x W$_{name[0] if name != 'key' else 'k'}$", self.ink("tokens", name), size=9)
+            if not self.written:
+                self.text(x, below, f"x W$_{name[0] if name != 'key' else 'k'}$", self.ink("tokens", name), size=9)
         said = "the table's numbers" if self.written else "numbers designed by hand,\nnot learned"
         self.text(_OUTPUT - 24, _TOP, said, _GHOST_INK, size=8.5)
 
