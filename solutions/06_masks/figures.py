@@ -1,13 +1,16 @@
-"""Figures of lesson 06: a text shifted by one, masks, how scores become weights, leaks, what each output depends on."""
+"""Figures of lesson 06: a text shifted by one, masks, how scores become weights, leaks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grader.figures import COLOURS, matrix, panels, show
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 WORDS = ["The", "cat", "sat", "on", "the", "mat"]
 
@@ -52,21 +55,29 @@ def who_may_look(words: Sequence[str]) -> None:
     """Three rules for one padded sentence: causal, padding, both."""
     n, real = len(words), np.array([word != "<pad>" for word in words], dtype=float)
     past, seen = np.tri(n), np.tile(real, (n, 1))
-    fig, axes = panels(3, width=9.6, height=4.1)
-    for ax, mask, title in zip(
-        axes, (past, seen, past * seen), ("the past and itself", "real words", "both"), strict=True
-    ):
-        title = f"{title}: {int(mask.sum())} of {n * n} pairs"
-        matrix(mask, title, ax=ax, rows=words, columns=words, fmt="g", xlabel="key", ylabel="query")
-        ax.tick_params(axis="x", rotation=45)
+    fig, axes = panels(3, width=9.6, height=3.8)
+    rules, names = (past, seen, past * seen), ("causal", "padding", "both")
+    for ax, mask, name in zip(axes, rules, names, strict=True):
+        matrix(
+            mask,
+            f"{name}: {int(mask.sum())} of {n * n} pairs",
+            ax=ax,
+            rows=words,
+            columns=words,
+            xlabel="key",
+            ylabel="",
+        )
+        _true_or_false(ax)
+        ax.tick_params(axis="x", rotation=0)
+    axes[0].set_ylabel("query")
     for ax in axes[1:]:
-        ax.set_ylabel("")
         ax.tick_params(axis="y", labelleft=False)
-    counts = [int(mask.sum()) for mask in (past, seen, past * seen)]
+    fig.suptitle("Where both rules hold, a query sees the real words of its past", fontsize=12, fontweight="bold")
+    counts = [int(mask.sum()) for mask in rules]
     show(
         fig,
-        alt=f"Three matrices of {n} queries and {n} keys with 1 where a query may look: a lower triangle of {counts[0]} "
-        f"pairs; the columns of real words, {counts[1]} pairs; and where both hold, {counts[2]} pairs.",
+        alt=f"Three matrices of {n} queries and {n} keys for the tokens {' '.join(words)}, True where a query may look. Causal: a "
+        f"lower triangle of {counts[0]} pairs. Padding: the columns of real words, {counts[1]} pairs. Both rules: {counts[2]} pairs.",
     )
 
 
@@ -74,14 +85,24 @@ def masks(full: Any, late: Any) -> None:
     """A mask for a whole sequence, and one for queries that come after kept keys."""
     full, late = np.asarray(full, dtype=float), np.asarray(late, dtype=float)
     first = late.shape[1] - late.shape[0]
-    fig, (left, right) = panels(2, width=8.0, height=3.1)
-    matrix(full, "Five queries, five keys", ax=left, fmt="g")
-    matrix(late, "The last two of seven positions", ax=right, rows=[str(first + i) for i in range(len(late))], fmt="g")
+    fig, (left, right) = panels(2, width=9.0, height=3.7, ratios=(full.shape[1], late.shape[1]))
+    matrix(full, "five queries, five keys", ax=left)
+    matrix(late, "two queries, the last of seven positions", ax=right, rows=[str(first + i) for i in range(len(late))])
+    for ax in (left, right):
+        _true_or_false(ax)
+    fig.suptitle("Each query sees its own position and all before it", fontsize=12, fontweight="bold")
     show(
         fig,
-        alt=f"Two masks with 1 for allowed. Left a lower triangle with {int(full.sum())} allowed pairs; right two rows with "
+        alt=f"Two masks, True where a query may look. Left a lower triangle with {int(full.sum())} allowed pairs; right two rows with "
         f"{int(late[0].sum())} and {int(late[1].sum())} allowed keys of {late.shape[1]}.",
     )
+
+
+def _true_or_false(ax: Axes) -> None:
+    """Write the cells of a boolean mask as the text does."""
+    for cell in ax.texts:
+        true = cell.get_text() == "1"
+        cell.set(text=str(true), fontsize=9, color="white" if true else "#6A6A6A")
 
 
 def hiding(words: Sequence[str]) -> None:
@@ -171,23 +192,4 @@ def leaks(without_mask: Callable[..., Any], with_mask: Callable[..., Any]) -> No
         fig,
         alt="Two heat maps of how far each output moves when a token changes. Above the diagonal the largest movement is "
         f"{above[0]:.2f} without a mask and exactly {above[1]:g} with the causal one.",
-    )
-
-
-def reach(shares: Any) -> None:
-    """The share of each output's gradient that reaches each word."""
-    shares = np.asarray(shares)
-    ax = matrix(
-        shares,
-        "What each output depends on (untrained)",
-        rows=WORDS,
-        columns=WORDS,
-        xlabel="word",
-        ylabel="output at",
-        fmt=".2g",
-    )
-    show(
-        ax.figure,
-        alt="A lower-triangular heat map over the words The cat sat on the mat: the share of each output's gradient that "
-        f"reaches each word. Above the diagonal the largest is {np.triu(shares, 1).max():g}. Random weights.",
     )

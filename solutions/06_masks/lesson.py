@@ -31,9 +31,9 @@ def plain_attention(q, k, v):
 # %% [markdown]
 # ## One pass, many questions
 #
-# A **language model** learns to say which token comes next. When it writes a text in this way, each token from those
-# before it, it is called **autoregressive**. The sentence "The animal didn't cross the street" asks it five questions.
-# What comes after *The*? What after *The animal*? And so on.
+# A **language model** learns to say which token comes next. If it writes whole texts like that, token by token, it is
+# called **autoregressive**: each new token depends on those before it. The sentence "The animal didn't cross the street"
+# asks it five questions. What comes after *The*? What after *The animal*? And so on.
 #
 # Attention can answer all five in a single pass, since it computes an output for every position. Each output has to
 # predict the token one place further on. So input and target are the same text, shifted by one. (Training on the true
@@ -44,8 +44,8 @@ figures.masks.shifted("The animal didn't cross the street".split())
 
 # %% [markdown]
 # The output at *didn't* must predict *cross*, and *cross* is right there in the input, one place to the right. A model
-# that may look there has nothing to learn, because it can copy. Its training loss looks wonderful. But when it writes on
-# its own, there is no token to the right to copy.
+# that may look there only learns to copy. Its training loss looks wonderful. But when it writes on its own, there is no
+# token to the right.
 #
 # So each query may see only its past and itself. Attention with this rule is called **causal**, and its mask a **causal
 # mask** (or look-ahead mask). An output that depends on a later token all the same is a **leak**.
@@ -53,8 +53,8 @@ figures.masks.shifted("The animal didn't cross the street".split())
 # ## A leak, made visible
 #
 # Whether attention is causal can be tested without looking inside. Change one token, and watch the outputs *before* it.
-# If one of them moves, it has looked ahead. In attention without a mask every query sees every key, so all outputs should
-# move:
+# If one of them moves, it has looked ahead. (We leave out the projections: they act on each token alone, so they cannot
+# leak.) In attention without a mask every query sees every key, so all outputs should move:
 
 # %% role="demo"
 torch.manual_seed(6)
@@ -79,8 +79,8 @@ assert (moved > 0).all()
 # ```
 #
 # There need not be as many queries as keys. A model that writes keeps the keys and values of the text so far (in a
-# *key-value cache*, the subject of lesson 16). When new tokens arrive, only these ask, but they may look at everything
-# before them. So the queries always belong to the *last* of the positions that the keys cover.
+# *key-value cache*, lesson 16). When new tokens arrive, only these ask, but they may look at everything before them. So
+# the t_q queries always stand at the *last* of the t_k positions.
 
 # %% [markdown]
 # @predict
@@ -102,8 +102,7 @@ assert (moved > 0).all()
 #
 # `t_q` and `t_k` integers with t_k ≥ t_q ≥ 1 → bool tensor (t_q, t_k); `t_k` left out means t_q
 #
-# The queries are the *last* t_q of t_k positions. Each may see its own position and all before it. (Vaswani et al. 2017,
-# section 3.2.3, has t_q = t_k.)
+# The queries are the *last* t_q of t_k positions. Each may see its own position and all before it.
 
 # %% role="exercise" exercise="causal_mask"
 def causal_mask(t_q: int, t_k: int | None = None) -> torch.Tensor:
@@ -128,17 +127,17 @@ if passed(causal_mask):
 # ## Padding
 #
 # Sentences in one batch need the same width. The remaining places are filled with a token `<pad>` that means nothing.
-# This is called **padding**, and the mask that hides it a **padding mask**. It depends on the keys alone, so all queries
-# of a sentence share one row of it. For B sentences its shape is (B, 1, max_len), and the axis of length 1 broadcasts
-# over the queries.
+# This is called **padding**, and the mask that hides it a **padding mask**. It hides a `<pad>` key from every query, so
+# one row is enough for a whole sentence. For B sentences its shape is (B, 1, max_len), and the axis of length 1
+# broadcasts over the queries.
 
 # %% role="demo"
-figures.masks.who_may_look(["The", "cat", "sat", "on", "<pad>", "<pad>"])
+figures.masks.who_may_look(["The", "cat", "sat", "<pad>", "<pad>"])
 
 # %% [markdown]
 # On the right a query may see a key only where *both* rules allow it, which is `causal & real` for boolean masks. The
-# last two rows belong to `<pad>` queries, and these still see the real tokens. That is fine. Nobody reads their outputs: a
-# training loss leaves these positions out.
+# last two rows belong to `<pad>` queries, and these still see the real tokens. That is fine: a training loss leaves
+# their outputs out.
 
 # %% [markdown]
 # @exercise padding_mask
@@ -243,20 +242,18 @@ figures.masks.hiding(["The", "cat", "sat", "on"])
 row, nothing = torch.tensor([2.0, 1.0, 0.0]), torch.tensor([False, False, False])
 for name, fill in (("-inf", -torch.inf), ("-1e9", -1e9)):
     print(name, torch.softmax(row.masked_fill(~nothing, fill), -1))
-try:
-    row.half().masked_fill(~nothing, -1e9)
-except RuntimeError as error:
-    print("float16:", error)
 
 # %% [markdown]
-# Nobody wants either. In float16 −1e9 does not even exist (NVIDIA/apex#1052); `torch.finfo(dtype).min`, the lowest finite
-# number, exists for every floating-point type. In this course a query that may see nothing receives nothing: zeros.
+# Nobody wants either. In this course a query that may see nothing receives nothing: zeros. (float16 cannot even hold
+# −1e9; `torch.finfo(dtype).min` is the lowest finite number of each type.)
 #
-# NaN is the worse of the two results, because it spreads. The backward pass multiplies gradients by weights, and NaN
-# times anything is NaN, even NaN times 0. So one empty row can turn the gradients of a whole projection into NaN, and
-# after one step of training all of its numbers are NaN. Replacing NaN by 0 afterward repairs the value that we see, but
-# the backward pass may still meet it where it arose (the first further part shows when). The safe way is to let no NaN
-# arise at all.
+# NaN is the worse of the two results, because it spreads: NaN times anything is NaN, even NaN times 0. One empty row can
+# turn a whole projection into NaN in a single step of training.
+#
+# Does it help to replace NaN weights by 0? The output is right then, but the gradient depends on how −∞ came in. Softmax
+# multiplies by its own NaN on the way back. If −∞ was *added* to the scores, that NaN goes on to q and k. If
+# `masked_fill` *replaced* them, it ends there: a replaced number does not affect the result, so its gradient is 0. Then
+# the repair is right, as is a finite fill, with which no NaN arises.
 
 # %% [markdown]
 # @exercise masked_attention
@@ -267,7 +264,7 @@ except RuntimeError as error:
 # - Hidden keys get weight 0, and the visible ones share the whole of it.
 # - A query that may see no key gets zeros in both.
 # - No NaN, not in the gradients either.
-# - float16, bfloat16 and float32, the output in the input's dtype; scores may reach ±1e4.
+# - float16, bfloat16 and float32, the output in the input's dtype; scores divided by √d_k may reach ±1e4.
 #
 # From scratch: without `F.scaled_dot_product_attention` and the like; `torch.softmax` is fine.
 
@@ -296,8 +293,7 @@ def masked_attention(
 check(masked_attention)
 
 # %% [markdown]
-# Now attention without a mask beside attention with yours. Every word is changed in turn, and a cell says how far each
-# output moved: 0 only where it did not move at all.
+# Now every word is changed in turn. A cell says how far each output moved, without a mask and with yours.
 
 # %% role="payoff" exercise="masked_attention"
 if passed(masked_attention) and passed(causal_mask):
@@ -307,12 +303,17 @@ if passed(masked_attention) and passed(causal_mask):
     )
 
 # %% [markdown]
+# ---
+#
+# *This is the middle of the lesson, and a good place for a break.*
+
+# %% [markdown]
 # ## A test that you keep
 #
 # Your mask works today. Tomorrow somebody puts it into a larger model, and there it is easily lost: one path forgets to
-# pass it (keras-team/keras#23038), a triangle is off by one, a normalization takes its mean over the tokens. No error is
-# raised, and the loss gets better. So one keeps a test that knows nothing of the inside: it takes any function from
-# tokens to outputs, changes tokens, and watches the outputs before them.
+# pass it, a triangle is off by one, a normalization takes its mean over the tokens. So one keeps a test that knows
+# nothing of the inside: it takes any function from tokens to outputs, changes tokens, and watches the outputs before
+# them.
 #
 # Such a test needs some thought. Many models first subtract from each token the mean of its own features (LayerNorm,
 # lesson 09). If we add 1 to *every* feature of a token, the mean grows by 1, too, and is subtracted again. The test
@@ -332,7 +333,8 @@ for name, other in (("1 everywhere", blind), ("four numbers", seeing)):
     assert by < 1e-5 if name == "1 everywhere" else by > 1e-3
 
 # %% [markdown]
-# The first number is rounding. What do you change, by how much, and which difference counts? You decide.
+# The first number is rounding. Begin with the lines under "A leak, made visible". What do you change, by how much, and
+# which difference counts?
 
 # %% [markdown]
 # @exercise leaks
@@ -341,11 +343,12 @@ for name, other in (("1 everywhere", blind), ("four numbers", seeing)):
 # False: does any output depend on a later token?
 #
 # - x is float64, with 2 to 64 tokens. Differences up to 1e-9 are rounding, and no leak.
-# - You may call `attention` 2,000 times. It gives the same answer each time. Leave x and its results as they are.
+# - You may call `attention` 2,000 times; the same input gives the same output. Change neither `x` nor what `attention`
+#   returns.
 # - A leak may hide: it may come from a few tokens alone, reach a few outputs alone, be small, or show only for large
 #   changes (try some whose largest entry is near 10) or in some directions.
 #
-# The check tries your test on some forty attentions, causal ones and leaky ones.
+# The check tries your test on causal attentions and on leaky ones.
 
 # %% role="exercise" exercise="leaks"
 def leaks(attention, x: torch.Tensor) -> bool:
@@ -371,9 +374,9 @@ check(leaks)
 
 # %% role="payoff" exercise="leaks" tags=["nbval-check-output"]
 if passed(leaks) and passed(masked_attention) and passed(causal_mask):
-    x = torch.randn(6, 4, dtype=torch.float64)
-    print("no mask:", leaks(lambda y: plain_attention(y, y, y)[0], x))
-    print("yours:  ", leaks(lambda y: masked_attention(y, y, y, causal_mask(len(y)))[0], x))
+    example = torch.randn(6, 4, dtype=torch.float64)
+    print("no mask:", leaks(lambda y: plain_attention(y, y, y)[0], example))
+    print("yours:  ", leaks(lambda y: masked_attention(y, y, y, causal_mask(len(y)))[0], example))
 
 # %% [markdown]
 # ## What a leak does to a loss
@@ -405,46 +408,46 @@ def predict_random_text(attend, steps=300, seed=0):
 
 # %% role="payoff" exercise="masked_attention"
 if passed(masked_attention) and passed(causal_mask):
-    causal_loss = predict_random_text(lambda q, k, v: masked_attention(q, k, v, causal_mask(16))[0])
-    leaky_loss = predict_random_text(lambda q, k, v: masked_attention(q, k, v)[0])
+    with_mask, without = (
+        lambda q, k, v: masked_attention(q, k, v, causal_mask(16))[0],
+        lambda q, k, v: masked_attention(q, k, v)[0],
+    )
+    causal_loss, leaky_loss = predict_random_text(with_mask), predict_random_text(without)
     print(f"loss with your causal mask: {causal_loss:.3f}   without a mask: {leaky_loss:.3f}")
     assert abs(causal_loss - math.log(8)) < 0.02 and leaky_loss < 0.3
+
+# %% role="payoff" exercise="masked_attention" tags=["hide-input"]
+if passed(masked_attention) and passed(causal_mask):
+    causal_losses, leaky_losses = ([predict_random_text(way, seed=seed) for seed in range(6)] for way in (with_mask, without))
+    print(f"six starts: {min(causal_losses):.2f} to {max(causal_losses):.2f} with the mask, at most {max(leaky_losses):.2f} without")
+    assert max(abs(loss - math.log(8)) for loss in causal_losses) < 0.02 and max(leaky_losses) < 0.3
 
 # %% [markdown]
 # With the mask the loss is {{ causal_loss:.2f }}, that of an even guess. Without it the model "predicts" random symbols
 # with a loss of {{ leaky_loss:.2f }}. (Nearly all of that comes from the last position, whose target is not among the
-# inputs: 2.08 / 16 = 0.13.) Six starts all ended between 2.07 and 2.09 with the mask, and below 0.16 without. If a loss
-# is too good to be true, look for a leak.
+# inputs: 2.08 / 16 = 0.13.) The second folded cell repeats this from six starts. If a loss is too good to be true,
+# look for a leak.
 
 # %% [markdown]
-# ## Further: Empty rows, and a NaN that hides
+# ## Further: empty rows, and a NaN that hides
 #
 # For those who write attention layers of their own: what PyTorch does with a row that sees nothing, and how a NaN that
 # was repaired can still stop a training.
 
 # %% [markdown]
-# When a batch is padded on the left, so that all sentences end at the last position, a causal mask leaves rows empty:
-
-# %% role="payoff" exercise="causal_mask"
-if passed(causal_mask):
-    real = torch.tensor([False, False, True, True])  # <pad> <pad> The cat
-    print((causal_mask(4) & real).int())
-
-# %% [markdown]
-# The first two rows belong to `<pad>` queries. What do PyTorch's own operators make of a row without any key?
+# What do PyTorch's own operators make of a row without any key?
 
 # %% role="demo"
 torch.manual_seed(0)
-x, none_allowed = torch.randn(1, 3, 4), torch.zeros(3, 3, dtype=torch.bool)
+three, none_allowed = torch.randn(1, 3, 4), torch.zeros(3, 3, dtype=torch.bool)
 layer = nn.MultiheadAttention(4, 1, batch_first=True)
 print("torch", torch.__version__)
-print("F.scaled_dot_product_attention:", F.scaled_dot_product_attention(x, x, x, none_allowed)[0, 0].tolist())
-print("nn.MultiheadAttention         :", layer(x, x, x, attn_mask=~none_allowed)[0][0, 0].tolist())
+print("F.scaled_dot_product_attention:", F.scaled_dot_product_attention(three, three, three, none_allowed)[0, 0].tolist())
+print("nn.MultiheadAttention         :", layer(three, three, three, attn_mask=~none_allowed)[0][0, 0].tolist())
 
 # %% [markdown]
-# `F.scaled_dot_product_attention` has returned zeros since torch 2.5. Before that it returned NaN
-# (pytorch/pytorch#103749, changed by #133882), and `nn.MultiheadAttention` still did so in torch 2.13, the version
-# with which this notebook was written.
+# `F.scaled_dot_product_attention` has returned zeros since torch 2.5. Before that it returned NaN, and
+# `nn.MultiheadAttention` still did so in torch 2.13, the version with which this notebook was written.
 #
 # A quick repair is popular: let softmax divide 0 by 0, and turn the NaN into 0 with `nan_to_num`. We try four layers
 # that do so. They *add* a mask of 0 and −∞ to the scores, or *fill* hidden scores with −∞ by `masked_fill`. And they
@@ -463,11 +466,14 @@ print("nn.MultiheadAttention         :", layer(x, x, x, attn_mask=~none_allowed)
 #
 # @answer
 #
-# **D.** Follow the gradient from the loss backward. The gradient of the values multiplies by the weights. If these
-# still hold a NaN, it is NaN, and repairing the output comes too late. Next comes softmax, whose backward pass
-# multiplies by the weights that it computed itself, so the gradient of the empty row's scores is NaN in all four. An
-# addition hands it on to the scores, and from there it reaches all of w_q and w_k. `masked_fill` does not: a score that
-# was replaced has no influence on the result, so its gradient is 0.
+# **D.** Follow the gradient from the loss backward, in four steps.
+#
+# 1. The output: repaired or not, it hands the gradient on.
+# 2. The values: their gradient multiplies by the weights. Where only the output was repaired, the weights still hold
+#    NaN, and so all of w_v becomes NaN.
+# 3. Softmax: it multiplies by the weights that it computed itself. The gradient of the empty row is NaN in all four.
+# 4. The mask: an addition hands NaN on to the scores, and all of w_q and w_k become NaN. `masked_fill` gives 0 instead,
+#    since a score that was replaced has no influence on the result.
 #
 # @wrong
 #
@@ -516,11 +522,10 @@ for hide in HIDE:
 # The cell asserts this for six seeds each. Three of the four layers are ruined by the first step. All their scores are
 # NaN from then on, `nan_to_num` turns everything into 0, and the loss is finite and constant, so nothing reports an
 # error. Filled scores with repaired weights train. So the check of `masked_attention` asks for finite gradients, and
-# not for a certain spelling. A *finite* fill, with hidden weights set to 0 after softmax, needs no such thought: no NaN
-# ever arises.
+# not for a certain spelling.
 
 # %% [markdown]
-# ## Further: Three languages for one mask
+# ## Further: three languages for one mask
 #
 # For those who call attention in PyTorch: True means one thing in one function and the opposite in the next.
 
@@ -532,18 +537,18 @@ for hide in HIDE:
 # %% role="payoff" exercise="masked_attention"
 if passed(masked_attention):
     torch.manual_seed(0)
-    x, allowed = torch.randn(1, 4, 6), torch.ones(4, 4, dtype=torch.bool).tril()
+    four, allowed = torch.randn(1, 4, 6), torch.ones(4, 4, dtype=torch.bool).tril()
     layer = nn.MultiheadAttention(6, 1, batch_first=True, bias=False)
     with torch.no_grad():  # projections that change nothing, so that only the mask is compared
         layer.in_proj_weight.copy_(torch.eye(6).repeat(3, 1))
         layer.out_proj.weight.copy_(torch.eye(6))
-        yours = masked_attention(x, x, x, allowed)[0]
+        yours = masked_attention(four, four, four, allowed)[0]
         same = {
-            "F.sdpa, True = may attend": F.scaled_dot_product_attention(x, x, x, allowed),
-            "F.sdpa, 0 and -inf added ": F.scaled_dot_product_attention(x, x, x, torch.where(allowed, 0.0, -torch.inf)),
-            "nn.MHA, True = may not   ": layer(x, x, x, attn_mask=~allowed)[0],
+            "F.sdpa, True = may attend": F.scaled_dot_product_attention(four, four, four, allowed),
+            "F.sdpa, 0 and -inf added ": F.scaled_dot_product_attention(four, four, four, torch.where(allowed, 0.0, -torch.inf)),
+            "nn.MHA, True = may not   ": layer(four, four, four, attn_mask=~allowed)[0],
         }
-        forgotten = layer(x, x, x, attn_mask=allowed)[0]
+        forgotten = layer(four, four, four, attn_mask=allowed)[0]
     for name, output in same.items():
         print(f"{name}  differs from yours by {(output - yours).abs().max():.0e}")
         assert torch.allclose(output, yours, atol=1e-5)
@@ -569,32 +574,18 @@ if passed(causal_mask):
     assert (built_in > 0).sum(dim=-1).tolist() == [1, 2] and (yours > 0).sum(dim=-1).tolist() == [6, 7]
 
 # %% [markdown]
-# No error is raised, yet a model that writes this way loses sight of most of what it has read (pytorch/pytorch#144858
-# is one report of it).
+# No error is raised, yet a model that writes this way loses sight of most of what it has read.
 
 # %% [markdown]
-# ## Further: A mask inside a module
+# ## Further: a mask inside a module
 #
 # For those who build models: where a tensor lives that belongs to a module and is not learned, with one exercise.
 
 # %% [markdown]
 # A module that always uses the same mask can build it once. The mask is not learned, so it is no parameter. But it has
-# to follow the module to a GPU, so it cannot be a plain attribute. PyTorch calls this third kind of tensor a
-# **buffer**. The difference shows without any GPU, on the *meta* device, where tensors have shapes and no numbers:
-
-# %% role="demo" tags=["nbval-check-output"]
-class Forgetful(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.mask = torch.ones(3, 3).tril().bool()
-        self.register_buffer("kept", torch.ones(3, 3).tril().bool(), persistent=False)
-
-module = Forgetful().to("meta")
-print("attribute:", module.mask.device, "  buffer:", module.kept.device, "  saved:", list(module.state_dict()))
-
-# %% [markdown]
-# The attribute stayed behind on the CPU. `persistent=False` keeps the buffer out of what is saved: it follows from
-# `max_len` and need not be stored.
+# to follow the module to a GPU, and a plain attribute would stay behind on the CPU. PyTorch calls this third kind of
+# tensor a **buffer**: `self.register_buffer(name, tensor)`. With `persistent=False` it is kept out of what is saved; a
+# mask follows from `max_len` and need not be stored.
 
 # %% [markdown]
 # @exercise CausalSelfAttention
@@ -640,22 +631,14 @@ class CausalSelfAttention(nn.Module):
 check(CausalSelfAttention)
 
 # %% [markdown]
-# Your module now reads a sentence from left to right. Which words does each output depend on? The gradient tells us:
-# it is 0 where an output does not depend on a word at all.
+# Does it leak? Your own test says so:
 
 # %% role="payoff" exercise="CausalSelfAttention"
-if passed(CausalSelfAttention):
+if passed(CausalSelfAttention) and passed(leaks):
     torch.manual_seed(11)
-    module, x = CausalSelfAttention(8, 10), torch.randn(1, 6, 8, requires_grad=True)
-    output, reach = module(x), torch.zeros(6, 6)
-    for i in range(6):
-        (grad,) = torch.autograd.grad(output[0, i].sum(), x, retain_graph=True)
-        reach[i] = grad[0].norm(dim=-1) / grad[0].norm(dim=-1).sum()
-    figures.masks.reach(reach)
-    assert (reach.triu(1) == 0).all() and reach[0, 0] == 1
-
-# %% [markdown]
-# The projections are random, so the picture shows who *may* be looked at, and not yet who *should* be.
+    module, example = CausalSelfAttention(8, 10).double(), torch.randn(6, 8, dtype=torch.float64)
+    print("leaks:", leaks(lambda y: module(y[None])[0].detach(), example))
+    assert not leaks(lambda y: module(y[None])[0].detach(), example)
 
 # %% [markdown]
 # ## What we keep
@@ -664,7 +647,7 @@ if passed(CausalSelfAttention):
 #   j ≤ i + (t_k − t_q).
 # - The mask acts on the scores, before softmax. Weights that are cut afterward no longer sum to 1, and a score of 0
 #   hides nothing.
-# - A query that sees nothing gets zeros. A NaN that is replaced later can still reach the gradients, so let none arise.
+# - A query that sees nothing gets zeros. A repaired NaN still reaches the gradients where −∞ was added to the scores.
 # - To test a model for leaks, change its tokens, in several ways, and look whether an earlier output moves.
 #
 # | built | shape |
@@ -682,20 +665,21 @@ if passed(CausalSelfAttention):
 # ## What the lesson is for
 #
 # Learners can say why a language model must be causal, write the two masks that every model uses, and *test* attention for a leak
-# instead of believing it. Numerically, they learn to let no NaN arise that the backward pass could meet. The polarity of masks costs
-# people more hours than anything else here, so it is worth saying "True means may attend" aloud several times.
+# instead of believing it. Numerically, they learn where a NaN that was repaired still reaches the gradient, and two ways that are
+# right: a finite fill, or −∞ by `masked_fill` with the weights repaired. The polarity of masks costs people more hours than anything
+# else here, so it is worth saying "True means may attend" aloud several times. The break is before "A test that you keep".
 #
 # ## Cut for 60 minutes
 #
 # Keep "One pass, many questions", "A leak, made visible", "True means may attend" with `causal_mask`, "Where the mask acts" and
 # `masked_attention`. Leave out "Padding", the exercise `leaks` and all further parts. Of "A row with nothing to see" say in a sentence
-# that such rows must give zeros, and that no NaN may arise on the way.
+# that such rows must give zeros, and that their gradients must be finite, too.
 #
 # ## Cut for 90 minutes
 #
 # Add "Padding" with `padding_mask`, and "A test that you keep" with `leaks`, whose decisions are worth discussing in the room. The
-# further parts are good homework: "Empty rows, and a NaN that hides" for those who write layers, "A mask inside a module" with
-# `CausalSelfAttention` for those who build models.
+# further parts are good homework: "Further: empty rows, and a NaN that hides" for those who write layers, "Further: a mask inside a
+# module" with `CausalSelfAttention` for those who build models.
 #
 # ## Mistakes to expect
 #

@@ -1,4 +1,4 @@
-"""Figures of lesson 07: heads in parallel, the module as a pipeline, where numbers go, heads that divide the work."""
+"""Figures of lesson 07: heads in parallel, where numbers go, heads that divide the work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def two_heads(one: np.ndarray, two: np.ndarray, values: np.ndarray) -> None:
     """one: (3,) weights of a single head; two: (2, 3) weights of two heads, each for its own column of values (3, 2)."""
-    fig, axes = panels(3, width=9.0, height=2.6, ratios=(2, 3, 3))
+    fig, axes = panels(3, width=9.8, height=3.0, ratios=(2, 3, 3))
     tokens = ["token 0", "token 1", "token 2"]
     matrix(
         values,
@@ -27,26 +27,18 @@ def two_heads(one: np.ndarray, two: np.ndarray, values: np.ndarray) -> None:
         xlabel="number",
         ylabel="",
     )
-    mixed = one @ values
-    matrix(
-        one[None],
-        f"one head: output ({mixed[0]:g}, {mixed[1]:g})",
-        ax=axes[1],
-        rows=["both"],
-        columns=tokens,
-        xlabel="",
-        ylabel="",
-    )
-    apart = [two[h] @ values[:, h] for h in (0, 1)]
-    matrix(
-        two,
-        f"two heads: output ({apart[0]:g}, {apart[1]:g})",
-        ax=axes[2],
-        rows=["first", "second"],
-        columns=tokens,
-        xlabel="",
-        ylabel="",
-    )
+    mixed, apart = one @ values, [two[h] @ values[:, h] for h in (0, 1)]
+    for ax, weights, title, rows in (
+        (axes[1], one[None], f"one head: output ({mixed[0]:g}, {mixed[1]:g})", ["weights for\nboth numbers"]),
+        (
+            axes[2],
+            two,
+            f"two heads: output ({apart[0]:g}, {apart[1]:g})",
+            ["weights for the\nfirst number", "weights for the\nsecond number"],
+        ),
+    ):
+        matrix(weights, title, ax=ax, rows=rows, columns=tokens, xlabel="", ylabel="", fmt="g")
+    fig.suptitle("Only a row of weights for each number can take them from two tokens", fontsize=12, fontweight="bold")
     show(
         fig,
         alt=f"Three matrices: values of three tokens; one row of weights, whose output is ({mixed[0]:g}, {mixed[1]:g}); two rows of "
@@ -57,112 +49,56 @@ def two_heads(one: np.ndarray, two: np.ndarray, values: np.ndarray) -> None:
 def where_numbers_go(split: Callable[..., Any]) -> None:
     """Three tokens whose numbers tell where they come from, split by the learner's function and by a view alone."""
     import torch
+    from matplotlib.patches import Rectangle
 
     x = (10 * torch.arange(3)[:, None] + torch.arange(4)).float()[None]  # number j of token i is 10 i + j
-    fig, axes = panels(5, width=10.4, height=3.1, ratios=(4, 2, 2, 2, 2), columns=5)
-    owner = [f"token {i}" for i in range(3)]
-    matrix(
-        x[0].numpy(),
-        "x: number j of token i is 10 i + j",
-        ax=axes[0],
-        kind="values",
-        limits=(0, 30),
-        rows=owner,
-        columns=[str(j) for j in range(4)],
-        xlabel="number",
-        ylabel="",
-        fmt=".0f",
-    )
-    heads, cut = split(x, 2)[0], x.view(1, 2, 3, 2)[0]
-    for ax, part, title in zip(
-        axes[1:], (*heads, *cut), ("head 0", "head 1", "view alone: 0", "view alone: 1"), strict=True
-    ):
-        rows = owner if ax is axes[1] else [""] * 3
+    fig, axes = panels(5, width=10.4, height=3.4, ratios=(4, 2, 2, 2, 2), columns=5)
+    heads, viewed = split(x, 2)[0], x.view(1, 2, 3, 2)[0]
+    shown = (x[0], *heads, *viewed)
+    titles = ("x: token i holds 10 i + j", "split: head 0", "split: head 1", "view: head 0", "view: head 1")
+    for number, (ax, part, title) in enumerate(zip(axes, shown, titles, strict=True)):
+        part = part.detach().numpy()
+        rows = [f"token {i}" for i in range(3)] if number in (0, 1) else [""] * 3
+        columns = [str(j) for j in range(part.shape[1])]
+        limits = (0.0, 30.0)
         matrix(
-            part.detach().numpy(),
+            part,
             title,
             ax=ax,
             kind="values",
-            limits=(0, 30),
+            limits=limits,
             rows=rows,
-            columns=["", ""],
+            columns=columns,
             xlabel="",
             ylabel="",
             fmt=".0f",
         )
+        for row in range(3):
+            if (part[row] // 10 != row).any():
+                corner, wide = (-0.46, row - 0.46), part.shape[1] - 0.08
+                ax.add_patch(
+                    Rectangle(corner, wide, 0.92, fill=False, edgecolor=COLOURS["vermillion"], linewidth=2.5, zorder=6)
+                )
+    axes[0].set_xlabel("number")
     while len(fig.axes) > len(axes):
         fig.axes[-1].remove()  # the numbers are written in; a scale would say it twice
-    said = [part.int().tolist() for part in (*heads, *cut)]
+    fig.suptitle("A view alone gives rows to the wrong token (framed)", fontsize=12, fontweight="bold")
+    said = [part.int().tolist() for part in shown[1:]]
     show(
         fig,
         alt=f"Five matrices. x has rows of four numbers. The split gives head 0 {said[0]} and head 1 {said[1]}; a view alone gives "
-        f"{said[2]} and {said[3]}.",
-    )
-
-
-def pipeline() -> None:
-    """The way of a query through the module, as boxes with shapes; split and merge in color. Nothing is computed."""
-    from matplotlib.patches import FancyBboxPatch
-
-    steps = (
-        ("query, key, value", "(B, T, d_model)", "plain"),
-        ("w_q, w_k, w_v", "(B, T, d_model)", "plain"),
-        ("split_heads", "(B, H, T, d_head)", "new"),
-        ("scores, weights", "(B, H, T_q, T_k)", "plain"),
-        ("weights · values", "(B, H, T_q, d_head)", "plain"),
-        ("merge_heads", "(B, T_q, d_model)", "new"),
-        ("w_o", "(B, T_q, d_model)", "plain"),
-    )
-    fig, (ax,) = panels(1, width=8.8, height=1.9)
-    ax.set_axis_off()
-    ax.set(xlim=(-0.5, len(steps) - 0.5), ylim=(-0.78, 0.42))
-    ax.set_title("Two steps are new: split_heads and merge_heads", fontsize=11, fontweight="bold")
-    for i, (name, shape, kind) in enumerate(steps):
-        edge = COLOURS["vermillion"] if kind == "new" else "#9A9A9A"
-        ax.add_patch(
-            FancyBboxPatch(
-                (i - 0.41, -0.32),
-                0.82,
-                0.64,
-                boxstyle="round,pad=0.02",
-                facecolor="white",
-                edgecolor=edge,
-                linewidth=2.4 if kind == "new" else 1.2,
-            )
-        )
-        ax.text(
-            i,
-            0,
-            name.replace(", value", ",\nvalue")
-            .replace(" · ", " ·\n")
-            .replace("scores, ", "scores,\n")
-            .replace("_heads", "_\nheads"),
-            ha="center",
-            va="center",
-            fontsize=9,
-            fontweight="bold" if kind == "new" else "normal",
-        )
-        ax.text(i, -0.6, shape.strip("()"), ha="center", va="center", fontsize=8.5, color="#555555")
-        if i:
-            ax.annotate(
-                "",
-                (i - 0.42, 0),
-                (i - 0.58, 0),
-                arrowprops={"arrowstyle": "-|>", "color": "#777777", "shrinkA": 0, "shrinkB": 0},
-            )
-    said = ", ".join(f"{name} {shape}" for name, shape, _ in steps)
-    show(
-        fig,
-        alt=f"Seven boxes in a row, each with the shape that leaves it; split_heads and merge_heads are in color. {said}.",
+        f"{said[2]} and {said[3]}, and the rows that hold numbers of another token are framed.",
     )
 
 
 def heads_in_parallel() -> None:
-    """Every head reads whole tokens through matrices of its own; what they find is concatenated and joined by W_O. Nothing is computed."""
+    """Every head reads whole tokens through matrices of its own; what they find is concatenated and mixed by w_o. Nothing is computed."""
     fig, (ax,) = panels(1, width=9.6, height=4.0)
     ax.set(xlim=(5, 945), ylim=(35, 392))
     ax.axis("off")
-    ax.set_title("Every head sees the whole tokens; W$_O$ mixes what the heads find", fontsize=12, fontweight="bold")
+    ax.set_title(
+        "Each head attends with matrices of its own; w$_o$ mixes what they find", fontsize=12, fontweight="bold"
+    )
     middle, lanes = 212, (332, 212, 92)
     _grid(ax, 14, middle, 4, 6, ["#C9CED3"] * 6)
     _said(ax, 53, middle, "tokens x", "T × d$_{model}$", 40)
@@ -170,7 +106,7 @@ def heads_in_parallel() -> None:
         _arrow(ax, (98, middle), (140, y), "#777777")
         _box(ax, 144, y, 108, 60, paint)
         ax.text(198, y + 13, f"head {h}", ha="center", va="center", fontsize=10, fontweight="bold", color=paint)
-        ax.text(198, y - 10, "W$_Q$  W$_K$  W$_V$", ha="center", va="center", fontsize=9.5)
+        ax.text(198, y - 10, "w$_q$  w$_k$  w$_v$", ha="center", va="center", fontsize=9.5)
         _arrow(ax, (256, y), (282, y), paint)
         for at, name in enumerate("qkv"):
             _grid(ax, 288 + 38 * at, y, 4, 2, [paint] * 2)
@@ -190,15 +126,15 @@ def heads_in_parallel() -> None:
     ax.text(647, middle - 57, "T × d$_{model}$", ha="center", va="center", fontsize=9, color="#555555")
     ax.text(702, middle, "·", ha="center", va="center", fontsize=18, fontweight="bold")
     _grid(ax, 718, middle, 6, 6, ["#E3D6E8"] * 6)
-    _said(ax, 757, middle, "W$_O$", "d$_{model}$ × d$_{model}$", 53)
+    _said(ax, 757, middle, "w$_o$", "d$_{model}$ × d$_{model}$", 53)
     _arrow(ax, (802, middle), (838, middle), "#777777")
     _grid(ax, 844, middle, 4, 6, ["#B79CC4"] * 6)
     _said(ax, 883, middle, "output", "T × d$_{model}$", 40)
     show(
         fig,
-        alt="A diagram with three heads. Whole tokens x (T × d_model) go to each of them. Each head has small matrices W_Q, W_K and W_V "
+        alt="A diagram with three heads. Whole tokens x (T × d_model) go to each of them. Each head has small matrices w_q, w_k and w_v "
         "of its own (d_model × d_head), which make its queries, keys and values (T × d_head), then its weights (T × T), and with them "
-        "its result (T × d_head). The three results lie side by side, concatenated (T × d_model), and the matrix W_O "
+        "its result (T × d_head). The three results lie side by side, concatenated (T × d_model), and the matrix w_o "
         "(d_model × d_model) turns them into the output (T × d_model).",
     )
 

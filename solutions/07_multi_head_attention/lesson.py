@@ -58,7 +58,7 @@ figures.multi_head_attention.two_heads(one.numpy(), two.numpy(), values.numpy())
 #
 # The paper gives each head three small matrices of shape (d_model, d_head), usually with d_head = d_model / num_heads (Vaswani et al.
 # 2017, section 3.2.2). They turn every token into a short query, a short key and a short value. Then the head attends as in lesson 03.
-# Its dot products sum over d_head products, so its scores are divided by √d_head.
+# Queries and keys of a head have only d_head numbers, so its scores are divided by √d_head.
 
 # %% role="demo"
 torch.manual_seed(9)
@@ -76,8 +76,8 @@ def one_head(x, h, allowed=None):
     return torch.softmax(scores, dim=-1) @ v
 
 # %% [markdown]
-# What the heads find is then put side by side, or **concatenated**. A last matrix, the **output projection** W_O, mixes it. Without W_O
-# the findings of different heads would never meet.
+# What the heads find is then put side by side, or **concatenated**. A last matrix, the **output projection** `w_o`, mixes it. Without
+# `w_o` the findings of different heads would never meet.
 
 # %% role="demo"
 x = torch.randn(5, d_model)
@@ -88,7 +88,7 @@ print([tuple(head.shape) for head in heads], "→", tuple(concatenated.shape), "
 figures.multi_head_attention.heads_in_parallel()
 
 # %% [markdown]
-# This is all of multi-head attention. What remains is to write it without a loop.
+# What remains is to write this without a loop.
 
 # %% [markdown]
 # @predict
@@ -98,6 +98,7 @@ figures.multi_head_attention.heads_in_parallel()
 #
 # - **A** On the last three: head 0 has the first half of the token, and head 1 the second.
 # - **B** On all six.
+# - **C** On three of the six, which training chooses.
 #
 # @answer
 #
@@ -106,8 +107,8 @@ figures.multi_head_attention.heads_in_parallel()
 #
 # @wrong
 #
-# A is a common belief, and many drawings suggest it. But no head is given a part of the token. Its query is short because its matrix
-# is narrow.
+# A and C give the head a part of the token, as many drawings do. But it gets the whole. Its query is short because its matrix is
+# narrow.
 
 # %% role="demo"
 changed = x.clone()
@@ -129,19 +130,16 @@ assert torch.allclose(projection[:, :3], x @ w_q[0], atol=1e-6) and torch.allclo
 print("two matrices", tuple(w_q[0].shape), "side by side:", tuple(large.shape), "  queries of both heads:", tuple(projection.shape))
 
 # %% [markdown]
-# The numbers are the same. The first d_head columns of the *projection* are head 0's queries, the next d_head columns head 1's. Here,
-# and only here, something is cut into slices: the projection, after it was made from the whole token.
+# The first d_head columns of the *projection* are head 0's queries, the next d_head columns head 1's. Only
+# the projection is sliced, never the token.
 #
 # The attention of all heads fits into one product, too, if the heads get an axis of their own next to the batch axis, just as in
-# lesson 03 one product served all items of a batch. The picture shows the shape after each step. The two steps in color are new.
-
-# %% role="demo"
-figures.multi_head_attention.pipeline()
-
-# %% [markdown]
+# lesson 03 one product served all items of a batch. That takes two new steps: before attention the projections are split into heads,
+# and after it the heads are merged again.
+#
 # ## Cutting the projection into heads
 #
-# The first new step turns (B, T, d_model) into (B, num_heads, T, d_head). It computes nothing and only regroups the numbers.
+# The first new step turns (B, T, d_model) into (B, num_heads, T, d_head). It only regroups the numbers.
 
 # %% [markdown]
 # @predict
@@ -159,8 +157,8 @@ figures.multi_head_attention.pipeline()
 #
 # @wrong
 #
-# `view(1, 2, 2, 2)` gives exactly A. It cuts the *sequence* in two instead of the projections. All three have the shape (T, d_head),
-# so no error message can tell them apart.
+# `view(1, 2, 2, 2)` gives exactly A. It cuts the *sequence* in two instead of the projections. All three have the same
+# shape, so no error message tells them apart.
 
 # %% [markdown]
 # @exercise split_heads
@@ -242,13 +240,14 @@ if passed(merge_heads) and passed(split_heads):
 # %% [markdown]
 # ## The whole module
 #
-# In a module the large matrices are `nn.Linear` layers, here with biases (Vaswani et al. 2017, section 3.2.2):
+# In a module the large matrices are `nn.Linear` layers, here with biases:
 #
 # $$\operatorname{head}_h = \operatorname{softmax}\!\left(\frac{Q_h K_h^\top}{\sqrt{d_{head}}}\right) V_h \qquad
-# \operatorname{output} = [\operatorname{head}_0, \ldots, \operatorname{head}_{H-1}]\, W_O$$
+# \operatorname{output} = [\operatorname{head}_0, \operatorname{head}_1, \ldots]\; w_o$$
 #
 # How does the number of **parameters**, the numbers that training changes, depend on the number of heads? Not at all. More heads are
-# narrower heads, and side by side their matrices are always (d_model, d_model). PyTorch's own module has the same four layers:
+# narrower heads, and side by side their matrices are always (d_model, d_model). PyTorch's own module has as many, with three of the
+# four matrices stacked in one:
 
 # %% role="demo" tags=["nbval-check-output"]
 counts = {heads: sum(p.numel() for p in nn.MultiheadAttention(64, heads).parameters()) for heads in (1, 4, 16)}
@@ -256,15 +255,15 @@ print(counts)
 assert all(count == 4 * (64 * 64 + 64) for count in counts.values())
 
 # %% [markdown]
-# If these two are not finished, the next exercise can use `cut` and `join` from the folded cell below, which do the same.
+# Is your split or merge not finished? `spare_split` and `spare_merge` of the folded cell do the same; you need not open it.
 
 # %% role="given" tags=["hide-input"]
-def cut(x, num_heads):
+def spare_split(x, num_heads):
     """As split_heads, without its ValueError."""
     return torch.stack(x.chunk(num_heads, dim=-1), dim=1)
 
 
-def join(x):
+def spare_merge(x):
     """As merge_heads."""
     return torch.cat(x.unbind(dim=1), dim=-1)
 
@@ -394,7 +393,8 @@ def tested(model):
 # %% [markdown]
 # @predict
 #
-# We train the model with **one** head. For each person one row of weights gives one mean. What will the model do?
+# We train the model with **one** head (in the cell below, which takes some seconds). For each person one row of weights gives one mean.
+# What will the model do?
 #
 # - **A** answer both questions half of the time
 # - **B** answer one question nearly always, and guess at the other
@@ -402,15 +402,16 @@ def tested(model):
 #
 # @answer
 #
-# **B.** It answers one question correctly {{ max(one_head_right):.0%; it > 0.85 }} of the time and the other {{ min(one_head_right):.0%; it < 0.4 }}.
-# Guessing gives {{ 1 / LETTERS:.1%; it == 0.125 }}. An even mean of both friends' values does not say which letter is whose. So training
-# prefers one friend. From 8 of 10 starts the head came to look at one friend alone. From the other two it looked at both, with unequal
-# weights: then the letter with the larger weight stands out in the mean, and the other is nearly lost.
+# **B.** It answers one question correctly {{ max(one_head_right):.0%; it > 0.85 }} of the time and the other
+# {{ min(one_head_right):.0%; it < 0.4 }}. Guessing gives {{ 1 / LETTERS:.1%; it == 0.125 }}. An even mean of both friends' values does
+# not say which letter is whose. So training prefers one friend. From 8 of 10 starts the head came to look at one friend alone. From the
+# other two it looked at both, with unequal weights: then the letter with the larger weight stands out in the mean, and the other is
+# nearly lost.
 #
 # @wrong
 #
-# A would come from two equal weights: the model could only choose one of the two letters at random. C: 32 numbers have room for two
-# letters, but the only head sends both friends through one projection and adds them up.
+# A would come from two equal weights: the model could only choose one of the two letters at random. C needs to know which letter is
+# whose, but one head projects both friends alike and adds them up.
 
 # %% role="payoff" exercise="MultiHeadAttention"
 if passed(MultiHeadAttention):
@@ -423,15 +424,16 @@ if passed(MultiHeadAttention):
 
 # %% [markdown]
 # With two heads both answers are right {{ min(two_heads_right):.0%; it > 0.95 }} of the time, and each head looks at one of the friends.
-# Nobody told the heads which question is theirs. From each of 25 starts they divided the friends between them.
+# Nobody told the heads which question is theirs. From each of 25 starts they divided the friends between them. So *it* can ask one
+# head for *animal* and another for *tired*.
 #
 # In large models the work is rarely divided so neatly: many heads can be removed with little loss (Michel et al. 2019, section 3).
 #
 # ## Break it on purpose: a merge without its transpose
 #
-# What if somebody merges heads by `reshape` alone? We try it on the two heads from the beginning of this lesson, with a causal mask. All
-# shapes are right, and no error is raised: the number of entries fits, and that is all `reshape` asks for. The test of lesson 06 looks
-# further. We change the last of nine tokens, and see which outputs move.
+# What if somebody merges heads by `reshape` alone? We try it on the two heads from the beginning, with a causal mask. All shapes are
+# right, and no error is raised: `reshape` only asks whether the number of entries fits. The test of lesson 06 sees more. We change the
+# last of nine tokens, and see which outputs move.
 
 # %% role="demo" tags=["nbval-check-output"]
 causal = torch.ones(9, 9, dtype=torch.bool).tril()
@@ -443,10 +445,10 @@ def scrambled(x):
 def sound(x):
     return torch.cat([one_head(x, h, causal) for h in range(num_heads)], dim=-1)
 
-x, changed = torch.randn(2, 9, d_model)
-changed[:8] = x[:8]  # only token 8 differs
+nine, changed = torch.randn(2, 9, d_model)
+changed[:8] = nine[:8]  # only token 8 differs
 for attend, expected in ((scrambled, [4, 8]), (sound, [8])):
-    moved = (attend(changed) - attend(x)).abs().amax(dim=-1) > 1e-6
+    moved = (attend(changed) - attend(nine)).abs().amax(dim=-1) > 1e-6
     print(f"{attend.__name__:9}: outputs that move:", moved.nonzero().flatten().tolist())
     assert moved.nonzero().flatten().tolist() == expected
 
@@ -459,7 +461,7 @@ for attend, expected in ((scrambled, [4, 8]), (sound, [8])):
 explain("MH2")
 
 # %% [markdown]
-# ## Further: The same numbers as PyTorch
+# ## Further: the same numbers as PyTorch
 #
 # For those who read or load other people's models: the weights of PyTorch's own module in yours, with one exercise.
 
@@ -503,13 +505,13 @@ check(copy_torch_weights)
 if passed(copy_torch_weights) and passed(MultiHeadAttention):
     torch.manual_seed(9)
     theirs, mine = nn.MultiheadAttention(8, 2, batch_first=True), MultiHeadAttention(8, 2)
-    x, allowed = torch.randn(1, 5, 8), torch.ones(5, 5, dtype=torch.bool).tril()
+    five, allowed = torch.randn(1, 5, 8), torch.ones(5, 5, dtype=torch.bool).tril()
     copy_torch_weights(mine, theirs)
-    output, weights = mine(x, x, x, allowed)
-    their_output, their_weights = theirs(x, x, x, attn_mask=~allowed, average_attn_weights=False)
-    q, k, v = (cut(layer(x), 2) for layer in (mine.w_q, mine.w_k, mine.w_v))
-    fused = mine.w_o(join(F.scaled_dot_product_attention(q, k, v, attn_mask=allowed)))
-    gaps = [(a - b).abs().max().item() for a, b in ((output, their_output), (weights, their_weights), (output, fused))]
+    my_output, my_weights = mine(five, five, five, allowed)
+    their_output, their_weights = theirs(five, five, five, attn_mask=~allowed, average_attn_weights=False)
+    q, k, v = (spare_split(layer(five), 2) for layer in (mine.w_q, mine.w_k, mine.w_v))
+    fused = mine.w_o(spare_merge(F.scaled_dot_product_attention(q, k, v, attn_mask=allowed)))
+    gaps = [(a - b).abs().max().item() for a, b in ((my_output, their_output), (my_weights, their_weights), (my_output, fused))]
     print("nn.MultiheadAttention: outputs differ by {:.0e}, weights by {:.0e}".format(*gaps))
     print(f"the fused operator:    outputs differ by {gaps[2]:.0e}")
     assert max(gaps) < 1e-5

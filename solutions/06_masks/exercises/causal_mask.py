@@ -3,7 +3,7 @@
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
 
-@exercise(points=2, minutes=8, difficulty=1, container="tensor", dtype=("bool",))
+@exercise(points=2, minutes=5, difficulty=1, container="tensor", dtype=("bool",))
 class causal_mask:
     """Mark for each query the keys that lie in its past, its own position included."""
 
@@ -65,9 +65,9 @@ class causal_mask:
         ),
         "MA27": mistake(
             patch("diagonal=t_k - t_q", "diagonal=t_q - t_k"),
-            says="The diagonal was shifted to the wrong side, by t_q − t_k; shift it by t_k − t_q.",
+            says="The diagonal was shifted to the wrong side; with fewer queries than keys each query should see more keys, not fewer.",
             why="""A positive offset of `tril` allows more. With fewer queries than keys each query also sees the t_k − t_q positions
-            that came before the first of them; shifted the other way, 2 queries see none of 5 keys.""",
+            that came before the first of them, so the offset is t_k − t_q. Shifted the other way, 2 queries see none of 5 keys.""",
         ),
         "MA28": mistake(
             patch(".tril(diagonal=t_k - t_q)", ""),

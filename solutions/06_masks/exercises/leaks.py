@@ -55,6 +55,7 @@ CHANGE = "change = torch.randn(x.shape[-1], dtype=x.dtype, generator=generator)"
 SIZED = "changed[t] += size * change / change.abs().max()"
 BEFORE = "(attention(changed)[:t] - base[:t]).abs()"
 MOVED = f"if {BEFORE}.max() > 1e-07:"
+LAST, LUCK = "for t in (len(x) - 1,):", ((1.0, 1), (5.0, 1), (4.0, 2), (7.0, 4), (6.0, 1), (4.0, 5), (2.0, 2), (5.0, 6))
 TOKENS, SIZES = "for t in range(1, len(x)):", "for size in (2.0, 10.0):"
 
 
@@ -93,7 +94,7 @@ def _judge(case: Case, expected: Observation, got: Observation) -> str | None:
     return said_false
 
 
-@exercise(points=3, minutes=15, difficulty=3, parts=(PART,), container="any", forbids=("tampering",))
+@exercise(points=3, minutes=22, difficulty=3, parts=(PART,), container="any", forbids=("tampering",))
 class leaks:
     """Test whether any output of an attention depends on a later token."""
 
@@ -140,7 +141,10 @@ class leaks:
 
     mistakes = {
         "LK1": mistake(
-            patch(TOKENS, "for t in (len(x) - 1,):"),
+            patch(TOKENS, LAST),
+            *(  # which gates the last token happens to open depends on its random numbers
+                patch(TOKENS, LAST, SIZES, f"for size in ({size},):", "seed(0)", f"seed({seed})") for size, seed in LUCK
+            ),
             says="Only the last token was changed; a leak may come from any later token.",
             why="""Where the first tokens see each other, or heads are cut from the tokens, the last one may be hidden well.
             Change every token but the first, one at a time.""",

@@ -197,6 +197,16 @@ def leaks(attention, x):
 """,
         ),
         (
+            "LK1",
+            """
+def leaks(attention, x):
+    torch.manual_seed(2)
+    z = x.clone()
+    z[-1] = z[-1] + torch.randn(x.shape[-1], dtype=x.dtype)
+    return not torch.allclose(attention(z)[:-1], attention(x)[:-1], rtol=0, atol=1e-8)
+""",
+        ),
+        (
             "LK2",
             """
 def leaks(attention, x):

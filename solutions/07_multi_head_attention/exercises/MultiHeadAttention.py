@@ -287,8 +287,8 @@ class MultiHeadAttention:
         "MU9": mistake(
             patch("self.w_v(value)", "value"),
             says="The values are not projected: w_v is not used.",
-            why="""Every head should see the whole token through a projection of its own. Without w_v the token itself is cut into slices, and a
-            head can pass on nothing but its few numbers, as they are.""",
+            why="""Every head should see the whole token through a projection of its own. Without w_v the token itself is cut into
+            slices, and a head can pass on nothing but its few numbers, as they are.""",
         ),
         "MU11": mistake(
             *(patch("~mask", "~mask.unsqueeze(1)") + way for way in (PLAIN, BY_QUERY)),

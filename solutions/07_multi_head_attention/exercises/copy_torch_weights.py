@@ -1,5 +1,7 @@
 """The weights of torch's own module, written into ours."""
 
+from itertools import combinations
+
 import numpy as np
 
 from grader.course.declare import Case, exercise, mistake, patch
@@ -116,8 +118,13 @@ class copy_torch_weights:
         ),
         "MU33": mistake(
             patch("copy_(weight)", "copy_(weight.T)"),
-            patch("copy_(weight)", "copy_(weight if layer is mine.w_o else weight.T)"),
-            patch("out_proj.weight", "out_proj.weight.T"),
+            *(
+                patch("copy_(weight)", f"copy_(weight.T if layer in ({turned},) else weight)")
+                for count in (1, 2, 3)
+                for turned in map(", ".join, combinations(("mine.w_q", "mine.w_k", "mine.w_v", "mine.w_o"), count))
+            ),
+            patch("in_proj_weight.chunk(3)", "in_proj_weight.T.reshape(3, -1, torch_mha.embed_dim)"),
+            patch("in_proj_weight.chunk(3)", "in_proj_weight.T.chunk(3)"),
             says="A weight was transposed; copy it as it is, since nn.Linear and nn.MultiheadAttention both store (out, in).",
             why="Square matrices fit either way, so nothing raises. Only code that computes x @ w needs a transpose (lesson 05).",
         ),

@@ -459,6 +459,13 @@ WRONG = {
             ),
         ),
         ("MU33", _COPY.replace("out_proj.weight)", "out_proj.weight.t())")),
+        ("MU33", _COPY.replace("(w_q)", "(w_q.T)")),
+        ("MU33", _COPY.replace("(w_q)", "(w_q.T)").replace("(w_k)", "(w_k.mT)")),
+        ("MU33", _COPY.replace("in_proj_weight.chunk(3)", "in_proj_weight.T.chunk(3)")),
+        (
+            "MU33",
+            _COPY.replace("in_proj_weight.chunk(3)", "in_proj_weight.T.reshape(3, len(torch_mha.out_proj.bias), -1)"),
+        ),
         (
             "MU41",
             """def copy_torch_weights(mine, torch_mha):

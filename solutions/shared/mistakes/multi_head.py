@@ -5,9 +5,10 @@ from grader.course.spec import MistakeText
 TEXTS = (
     MistakeText(
         "MH1",
-        "The split mixed up the tokens; view as (B, T, H, d_head) first, then transpose.",
+        "The split mixed up the tokens; row t of every head should hold numbers of token t alone.",
         "`view` keeps the order of the numbers in memory, where one token's numbers lie side by side. A view straight to (B, H, T, "
-        "d_head) has the right shape and cuts that order elsewhere: head 0 receives whole early tokens, the last head whole late ones.\n\n"
+        "d_head) has the right shape and cuts that order elsewhere: head 0 receives whole early tokens, the last head whole late ones. "
+        "View as (B, T, H, d_head) first, which follows the order, and then transpose.\n\n"
         "Take two tokens [0, 1, 2, 3] and [4, 5, 6, 7] and two heads. Head 0 should hold [[0, 1], [4, 5]], the first half of each token. "
         "The direct view gives it [[0, 1], [2, 3]]: token 0 alone.",
         "heads = x.view(B, num_heads, T, d_head)",
