@@ -194,7 +194,8 @@ def relative(maps: Sequence[Any]) -> None:
     show(
         fig,
         alt="Three heat maps of 8 by 8 positions. In each, every diagonal holds one number. The first is symmetric; those of RoPE "
-        f"are not ({seen[1][1, 0]:.1f} for a query one place after the key, {seen[1][0, 1]:.1f} one place before it), and agree with each other within {np.abs(seen[1] - seen[2]).max():.0e}.",
+        f"are not ({seen[1][1, 0]:.1f} for a query one place after the key, {seen[1][0, 1]:.1f} one place before it), and agree "
+        f"with each other within {np.abs(seen[1] - seen[2]).max():.0e}.",
     )
 
 

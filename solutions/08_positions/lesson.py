@@ -88,8 +88,8 @@ assert torch.allclose(outputs[0], outputs[1].flip(0), atol=1e-5)
 #
 # Think of each pair as the hand of a clock. The table stores (sin, cos). Drawn as the point (cos, sin), the pair is a hand of
 # length 1, and from each position to the next it turns by the angle $\omega_i$, the pair's **frequency**. The first hand
-# turns by 1 radian a position, and each further hand turns more slowly. Together they tell the time: the fast hands say exactly where a token is among its neighbors, the
-# slow ones roughly where it is in the text.
+# turns by 1 radian a position, and each further hand turns more slowly. Together they tell the time: the fast hands say
+# exactly where a token is among its neighbors, the slow ones roughly where it is in the text.
 #
 # The article whose table you computed in lesson 01 (Shaikh, *Unveiling the Math Behind Modern NLP Models*) prints this
 # code for it, and it is not alone (jadore801120/attention-is-all-you-need-pytorch#32):

@@ -82,7 +82,7 @@ class shift_matrix:
             patch(SINE, "shift[even, even + 1] = -angles.sin()", OTHER, "shift[even + 1, even] = angles.sin()"),
             patch("offset *", "-offset *"),
             patch("return shift", "return shift.T"),
-            says="The encodings moved to p − offset, not p + offset: the usual rotation is for pairs (cos, sin), the table's are (sin, cos).",
+            says="The encodings moved to p − offset, not p + offset: the usual rotation is for pairs (cos, sin), these are (sin, cos).",
             why="""A turn by +b and a turn by −b differ in the sign of the sine, and so in which of the two sines has the minus. For pairs
             in the order (sin, cos) the minus stands in the other place. Write sin(a + b) and cos(a + b) out to see where.""",
         ),
