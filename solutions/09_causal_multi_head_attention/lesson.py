@@ -270,7 +270,7 @@ check(TransformerBlock)
 # Where do a block's parameters sit? And is the way around the branches really free? We let both branches return zeros, and x must
 # come through unchanged.
 
-# %% role="payoff" exercise="TransformerBlock"
+# %% role="payoff" exercise="TransformerBlock" tags=["nbval-check-output"]
 if passed(TransformerBlock):
     block, x = TransformerBlock(128, 4, 64), torch.randn(2, 10, 128)
     held = {name: sum(p.numel() for p in part.parameters()) for name, part in block.named_children()}
