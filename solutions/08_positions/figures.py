@@ -16,11 +16,21 @@ def _numpy(tensor: Any) -> np.ndarray:
 
 
 def bag(orders: Sequence[Sequence[str]], weights: Sequence[Any]) -> None:
-    """Attention weights of one sentence in two orders."""
-    fig, axes = panels(2, width=7.4, height=3.4)
-    for ax, words, one in zip(axes, orders, weights, strict=True):
-        matrix(_numpy(one), " ".join(words), rows=words, columns=words, ax=ax, xlabel="key", ylabel="query")
+    """Attention weights of one sentence in two orders; rows in the order of the sentence, columns in the first one's."""
+    fig, axes = panels(2, width=7.4, height=3.7)
+    fig.suptitle("In either order, each word gives every other word the same weight", fontsize=11.5)
     first, second = orders
+    for ax, words, one in zip(axes, orders, weights, strict=True):
+        sorted_keys = _numpy(one)[:, [words.index(word) for word in first]]
+        matrix(
+            sorted_keys,
+            " ".join(words),
+            rows=words,
+            columns=first,
+            ax=ax,
+            xlabel="key (same order in both)",
+            ylabel="query",
+        )
     back = [second.index(word) for word in first]
     apart = np.abs(_numpy(weights[0]) - _numpy(weights[1])[np.ix_(back, back)]).max()
     show(
@@ -33,7 +43,7 @@ def bag(orders: Sequence[Sequence[str]], weights: Sequence[Any]) -> None:
 def sinusoids(table: Any, products: Any) -> None:
     """The sines and the cosines of a table of positions, and the dot products of its encodings over their distance."""
     table, products = _numpy(table), _numpy(products)
-    fig, (sines, cosines, right) = panels(3, width=9.6, height=3.6)
+    fig, (sines, cosines, right) = panels(3, width=8.6, height=3.8, ratios=(1, 1.22, 1.25))
     for ax, columns, title in (
         (sines, table[:, ::2], "Sines (columns 0, 2, …)"),
         (cosines, table[:, 1::2], "Cosines (1, 3, …)"),
@@ -47,10 +57,12 @@ def sinusoids(table: Any, products: Any) -> None:
             xlabel="pair",
             ylabel="position" if ax is sines else "",
         )
+        ax.set_aspect("auto")
+    sines.images[0].colorbar.remove()  # both have the same range
     apart = 0.0
     for position, colour, style in ((0, "blue", "-"), (15, "orange", "--"), (30, "green", ":")):
-        line = products[position, position : position + 30]
-        apart = max(apart, float(np.abs(line - products[0, :30]).max()))
+        line = products[position, position:]
+        apart = max(apart, float(np.abs(line - products[0, : len(line)]).max()))
         right.plot(line, style, color=COLOURS[colour], label=f"from position {position}")
     right.set(xlabel="distance", ylabel="dot product", title="From anywhere, one curve")
     right.legend(frameon=False)
@@ -150,8 +162,12 @@ def turned(places: Sequence[tuple[int, int]], omega: float) -> None:
 
 def relative(maps: Sequence[Any]) -> None:
     """Three maps over pairs of positions: sinusoidal encodings, a query and a key turned by RoPE near the start, and far from it."""
-    fig, axes = panels(3, width=9.6, height=4.1)
-    titles = ("Sinusoidal encodings, positions 0–7", "RoPE, positions 0–7", "RoPE, positions 100–107")
+    from matplotlib.patches import Rectangle
+
+    fig, axes = panels(3, width=9.4, height=4.2)
+    fig.suptitle("One number on each diagonal: only the offset counts, and with RoPE also its sign", fontsize=11.5)
+    titles = ("Sinusoidal, positions 0–7", "RoPE, positions 0–7", "RoPE, positions 100–107")
+    framed = {1: ("-", "query one place after the key (offset +1)"), -1: (":", "query one place before it (offset −1)")}
     seen = [_numpy(one) for one in maps]
     for ax, values, title, start in zip(axes, seen, titles, (0, 0, 100), strict=True):
         names = [str(start + p) for p in range(len(values))]
@@ -168,10 +184,18 @@ def relative(maps: Sequence[Any]) -> None:
             fmt=".1f",
             ylabel=ylabel,
         )
+        marks = []
+        for offset, (style, name) in framed.items():
+            look = {"fill": False, "edgecolor": COLOURS["black"], "linewidth": 1.5, "linestyle": style, "zorder": 7}
+            for p in range(max(0, offset), len(values) + min(0, offset)):
+                ax.add_patch(Rectangle((p - offset - 0.43, p - 0.43), 0.86, 0.86, **look))
+            marks.append(Rectangle((0, 0), 1, 1, label=name, **look))
+    fig.legend(handles=marks, loc="outside lower center", ncols=2, frameon=False)
     show(
         fig,
         alt="Three heat maps of 8 by 8 positions. In each, every diagonal holds one number. The first is symmetric; those of RoPE "
-        f"are not, and agree with each other within {np.abs(seen[1] - seen[2]).max():.0e}.",
+        f"are not ({seen[1][1, 0]:.1f} for a query one place after the key, {seen[1][0, 1]:.1f} one place before it), and agree "
+        f"with each other within {np.abs(seen[1] - seen[2]).max():.0e}.",
     )
 
 
@@ -219,7 +243,7 @@ def beyond(accuracy: Mapping[str, Mapping[str, Any]], trained: int, guessing: Ma
 
     accuracy: task -> name -> the share of right answers, (seeds, positions). guessing: task -> what guessing achieves.
     """
-    fig, axes = panels(len(accuracy), width=8.4, height=8, columns=1)
+    fig, axes = panels(len(accuracy), width=8.4, height=7.2, columns=1)
     fig.suptitle("Right answers within the trained length say little about what lies beyond it", fontsize=11.5)
     clear = {"facecolor": "white", "edgecolor": "none", "pad": 1}
     said = []
@@ -232,7 +256,6 @@ def beyond(accuracy: Mapping[str, Mapping[str, Any]], trained: int, guessing: Ma
                     [np.nanmean(_numpy(curve)[:, a:b], axis=1) for a, b in zip(edges, edges[1:], strict=False)]
                 )
                 paint = {"color": COLOURS[colour]}
-                ax.fill_between(middles, means.min(axis=1), means.max(axis=1), alpha=0.15, linewidth=0, **paint)
                 ax.plot(middles, means.mean(axis=1), linestyle=style, marker=marker, markersize=4.5, **paint)
             ends.append((middles[-1], means[-1].mean()))
             inside, late = np.nanmean(_numpy(curve)[:, 2:trained]), np.nanmean(_numpy(curve)[:, 64:])
@@ -251,5 +274,5 @@ def beyond(accuracy: Mapping[str, Mapping[str, Any]], trained: int, guessing: Ma
         ax.set(xscale="log", xlim=(2, 205), ylim=(0, 1.12), ylabel="right answers", title=task)
         ax.set_xticks([2, 4, 8, 16, 32, 64, 128], ["2", "4", "8", "16", "32", "64", "128"])
         ax.minorticks_off()
-    axes[-1].set_xlabel("position")
+    axes[-1].set_xlabel("position (doubles from mark to mark)")
     show(fig, alt=f"Share of right answers against position, trained on positions below {trained}. {'; '.join(said)}.")

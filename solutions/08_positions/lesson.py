@@ -64,7 +64,8 @@ figures.positions.bag(orders, weights)
 assert torch.allclose(outputs[0], outputs[1].flip(0), atol=1e-5)
 
 # %% [markdown]
-# Each word gives every other word the same weight, wherever that word is in the sentence. Attention is
+# The rows keep the order of the sentence; the columns have the same order in both pictures. Each word gives every other
+# word the same weight, wherever that word is in the sentence. Attention is
 # **permutation-equivariant**: reordering its input reorders its output and does nothing else. To attention, a
 # sentence is a bag of words.
 #
@@ -73,19 +74,9 @@ assert torch.allclose(outputs[0], outputs[1].flip(0), atol=1e-5)
 # The simplest remedy gives every position a vector of its own, adds it to the token at that position, and lets
 # training find its numbers. This is a **positional embedding**: a table of parameters with one row for each
 # position, `nn.Embedding(max_len, d_model)`. BERT (Devlin et al. 2019) and GPT-2 (Radford et al. 2019) use it.
-
-# %% role="demo"
-torch.manual_seed(43)
-table = nn.Embedding(3, 4)  # three positions; random rows here, trained ones in a model
-found = []
-for order in orders:
-    x = torch.stack([words[w] for w in order]) + table(torch.arange(3)).detach()
-    found.append(attention(x, *projections)[0][1])
-    print(f"bites in {' '.join(order)!r}:", found[-1])
-assert (found[0] - found[1]).abs().max() > 0.5
-
-# %% [markdown]
-# Now the order counts. But the table has no row for the position after its last one. Nor are its rows related to one
+#
+# Now the order counts: in one sentence *bites* reads *dog* plus the first row, in the other *dog* plus the third. But the
+# table has no row for the position after its last one. Nor are its rows related to one
 # another: that position 5 is next to position 6 has to be learned from data.
 #
 # ## Computed: the sinusoidal encoding
@@ -95,10 +86,10 @@ assert (found[0] - found[1]).abs().max() > 0.5
 #
 # $$PE(p, 2i) = \sin(p\,\omega_i) \qquad PE(p, 2i+1) = \cos(p\,\omega_i) \qquad \omega_i = 10000^{-2i/d_{model}}$$
 #
-# Think of each pair as the hand of a clock. (cos, sin) is a point on a circle, and from each position to the next it moves on by
-# the angle $\omega_i$, the pair's **frequency**. The first hand turns by 1 radian a position, and each further hand
-# turns more slowly. Together they tell the time: the fast hands say exactly where a token is among its neighbors, the
-# slow ones roughly where it is in the text.
+# Think of each pair as the hand of a clock. The table stores (sin, cos). Drawn as the point (cos, sin), the pair is a hand of
+# length 1, and from each position to the next it turns by the angle $\omega_i$, the pair's **frequency**. The first hand
+# turns by 1 radian a position, and each further hand turns more slowly. Together they tell the time: the fast hands say
+# exactly where a token is among its neighbors, the slow ones roughly where it is in the text.
 #
 # The article whose table you computed in lesson 01 (Shaikh, *Unveiling the Math Behind Modern NLP Models*) prints this
 # code for it, and it is not alone (jadore801120/attention-is-all-you-need-pytorch#32):
@@ -175,12 +166,15 @@ if passed(sinusoidal_positions):
     constant = {name: int((rows.std(dim=0, correction=0) < 0.01).sum()) for name, rows in tables.items()}
     print("nearly constant columns of 512:", constant)
     rows = sinusoidal_positions(60, 64).double()
-    figures.positions.sinusoids(rows, rows @ rows.mT)
+    products = rows @ rows.mT
+    figures.positions.sinusoids(rows, products)
+    rises, steps = int((products[0].diff() > 0).sum()), len(rows) - 1
     assert constant["published code"] > 1.9 * constant["your function"]
 
 # %% [markdown]
-# With the doubled exponent {{ constant["published code"] }} of 512 columns say nearly nothing, with the right one
-# {{ constant["your function"] }}: the slow hands, which are there for longer texts.
+# With the doubled exponent {{ constant["published code"] }} of 512 columns say nearly nothing. With the right one
+# {{ constant["your function"] }} hardly move, too. They belong to the slow hands, which need a longer text to turn
+# noticeably. The published code has far too many of these.
 #
 # The panel on the right shows dot products of encodings. From position 0, 15 or 30, the curve over the distance is the same.
 # Why should that be?
@@ -241,13 +235,17 @@ if passed(shift_matrix) and passed(sinusoidal_positions):
 # This explains the curves above. Two encodings that are turned by the same angles keep their dot product. So those of
 # positions 101 and 103 have the same dot product as those of 1 and 3. Each pair adds the cosine of the angle between its two
 # hands, and the sum is $\sum_i \cos\bigl((p - s)\,\omega_i\bigr)$: only the **offset** p − s is left. Since cos(−x) =
-# cos x, even its sign is gone. This product cannot tell before from after.
+# cos x, the offsets 2 and −2 give the same sum: this product cannot tell before from after. It depends on the distance
+# alone. But it does not simply fall with the distance: the curve rises again at {{ rises; it > 5 }} of {{ steps; it == 59 }} steps.
 #
 # ## RoPE: turn queries and keys
 #
-# Attention does not compare these encodings, though. It compares $(x_p + PE_p)\,W_Q$ with $(x_s + PE_s)\,W_K$.
-# Multiplied out, this is a sum of four products. Only one of them involves positions alone, and even there $W_Q$ and $W_K$
-# come between the two encodings. That the offset counts has to be learned.
+# Attention does not compare these encodings, though. It compares $(x_p + PE_p)\,W_Q$ with $(x_s + PE_s)\,W_K$. Multiplied out,
+# with $A = W_Q W_K^\top$, the score is a sum of four products:
+#
+# $$x_p A\,x_s^\top + x_p A\,PE_s^\top + PE_p A\,x_s^\top + PE_p A\,PE_s^\top$$
+#
+# Only the last one has positions alone, and even there A stands between them. That the offset counts has to be learned.
 #
 # If a step is a rotation, why not rotate the queries and keys themselves? This is **RoPE** (*rotary position embedding*, Su et al.
 # 2021, section 3.2). It adds nothing to the tokens and leaves the values alone. In every layer and every head it takes a query's
@@ -273,23 +271,8 @@ figures.positions.turned(places=((0, 0), (3, 1), (5, 3)), omega=math.radians(20)
 # $$r\,t\,\cos\bigl((\alpha + p\omega) - (\beta + s\omega)\bigr) \;=\; r\,t\,\cos\bigl((\alpha - \beta) + (p - s)\,\omega\bigr)$$
 #
 # The score is the sum over all pairs, so positions enter it only through their offset. This holds for *any* query and
-# key, whatever W_Q and W_K are. And the sign of the offset counts: α − β is in general not 0, and then p − s and s − p
-# give different cosines. RoPE can tell before from after.
-
-# %% [markdown]
-# @predict
-#
-# Take the first pair, with ω = 1, and let query and key both be (1, 0). Where does RoPE turn the query at position 3, where the key at
-# position 1, and what is their dot product? What is it at positions 103 and 101?
-#
-# @answer
-#
-# The query goes to (cos 3, sin 3) = (−0.9900, 0.1411), the key to (cos 1, sin 1) = (0.5403, 0.8415). Their product is
-# −0.5349 + 0.1187 = **−0.416**, which is cos 2. At 103 and 101 it is **the same**, since only the difference of 2 counts.
-#
-# @wrong
-#
-# cos 4 comes from adding the two angles. Both arrows turn the same way, so their *difference* matters.
+# key, whatever W_Q and W_K are. And the sign of the offset counts, unless α = β: with α − β = 40° and ω = 20°, an offset of 1
+# gives cos 60° and an offset of −1 gives cos 20°. RoPE can tell before from after.
 
 # %% [markdown]
 # @exercise apply_rope
@@ -345,8 +328,8 @@ if passed(apply_rope) and passed(sinusoidal_positions):
 
 # %% [markdown]
 # Every diagonal holds one number, so the offset is all that counts, and the middle map and the right one are equal. The
-# left map is symmetric: it knows only the distance. The maps of RoPE are not. With the query one place after the key
-# the score is {{ near[1, 0]:.1f }}, and with the query one place before it {{ near[0, 1]:.1f }}.
+# left map is symmetric: its two framed diagonals agree, since it knows only the distance. Those of RoPE do not. With the
+# query one place after the key the score is {{ near[1, 0]:.1f }}, and with the query one place before it −{{ -near[0, 1]:.1f; it > 0 }}.
 #
 # ## Three ways in one table
 #
@@ -355,7 +338,7 @@ if passed(apply_rope) and passed(sinusoidal_positions):
 # | where it acts | added to the tokens | added to the tokens | turns q and k, in every layer |
 # | parameters | max_len · d_model | none | none |
 # | where only the offset p − s counts | nowhere | between two encodings | in every score |
-# | whether its sign counts there | – | no, only the distance | yes |
+# | whether its sign counts there | – | no, only the distance | yes, unless α = β |
 # | beyond the trained length | no rows | can be computed | can be computed |
 # | used by | BERT, GPT-2 | the first Transformer | LLaMA (Touvron et al. 2023) |
 #
@@ -479,8 +462,8 @@ if passed(alibi_bias):
     print("weight of the four nearest keys in each head:", [round(share, 2) for share in near[:, :4].sum(dim=-1).tolist()])
 
 # %% [markdown]
-# BLOOM (Le Scao et al. 2022) uses ALiBi. It has 112 heads, which is no power of two. Its code takes the slopes of 64 heads and
-# fills them up with every second slope of 128, so not all of its slopes follow the formula above.
+# BLOOM (Le Scao et al. 2022) uses ALiBi. Its number of heads, 112, is no power of two, and not all of its slopes follow the
+# formula above.
 
 # %% [markdown]
 # ## Further: beyond the trained length
@@ -608,8 +591,8 @@ if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
     assert small["ALiBi"][:, 64:].mean(dim=1).min() > 0.85 and 0.3 < two["ALiBi"].nanmean() < 0.45
 
 # %% [markdown]
-# Each line is the mean of five trainings with different seeds, and the shading reaches from the worst to the best
-# of them. All that follows holds for each of the five.
+# Each point is the mean over a range of positions and over five trainings with different seeds. The positions double from mark
+# to mark, so that short and long texts both have room. All that follows holds for each of the five.
 #
 # - **Learned, sinusoidal and RoPE** answer both questions within the trained length. The learned embedding fails right after
 #   it, because its rows from 16 on were never trained. The sinusoidal encoding gets worse at once.

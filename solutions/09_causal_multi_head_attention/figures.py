@@ -170,7 +170,11 @@ def fused() -> None:
 def dropped(still: Any, once: Any, mean: Any, p: float) -> None:
     """A head's weights in evaluation, in one training step and averaged over many; what the mask hides is grey, what dropout took is 0."""
     hidden = np.triu(np.ones(np.shape(still), dtype=bool), 1)
-    fig, axes = panels(3, width=9.4, height=3.7)
+    fig, axes = panels(3, width=9.4, height=4.0)
+    fig.suptitle(
+        f"Dropout takes weights away and multiplies the others by {1 / (1 - p):g}; on average, each stays about as it was",
+        fontsize=11.5,
+    )
     titles = ("In evaluation", f"One training step, dropout={p}", "Mean of 400 training steps")
     for ax, values, title in zip(axes, (still, once, mean), titles, strict=True):
         matrix(np.where(hidden, -np.inf, values), title, ax=ax, limits=(0, 2), fmt=".2f")
@@ -195,6 +199,13 @@ def reverse(losses: Sequence[float], guess: float, weights: Any, written: str) -
     left.set_title("It learns to reverse")
     matrix(weights, "Each written letter looks at the one it copies", ax=right, rows=written, columns=written)
     right.tick_params(axis="x", rotation=0)
+    bar = len(written) // 2
+    right.axhspan(-0.5, bar - 0.5, color="white", alpha=0.72, linewidth=0, zorder=4)
+    right.plot([-0.5, len(written) - 0.5], [bar - 0.5] * 2, color=COLOURS["grey"], linewidth=1, zorder=5)
+    right.text(
+        14.5, bar / 2 - 0.5, "queries before the bar\nwrite nothing:\nnever trained", zorder=6, ha="center", va="center"
+    )
+    right.text(14.5, 1.5 * bar, "queries that write", zorder=6, ha="center", va="center")
     asked = np.asarray(weights)[len(written) // 2 :, : len(written) // 2]
     on = float(np.fliplr(asked).diagonal().mean())
     show(
@@ -217,15 +228,18 @@ def gradients(norms: Mapping[str, Sequence[float]]) -> None:
     """The size of the gradient that each block's attention gets, by its place in the stack."""
     fig, (ax,) = panels(1, width=7.4, height=3.6)
     for at, (name, values) in enumerate(norms.items()):
-        seen = np.where(
-            np.asarray(values) < 1e-13, np.nan, values
-        )  # what float32 has rounded to 0 has no place on this axis
-        _line(ax, at, range(1, len(values) + 1), seen, label=name)
+        _line(ax, at, range(1, len(values) + 1), values, label=name)
     ax.set(
-        xlabel="block, counted from the input", ylabel="norm of the gradient of qkv", yscale="log", ylim=(1e-12, 100)
+        xlabel="block, counted from the input",
+        ylabel="norm of the gradient of qkv",
+        yscale="log",
+        ylim=(1e-32, 1e4),
+        xticks=(1, 6, 12, 18, 24),
+        yticks=[10.0**power for power in range(-30, 1, 5)],
     )
+    ax.minorticks_off()
     ax.set_title("Stacked plainly, the gradient vanishes on its way back to the first block")
-    ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(0.02, 0.78), handlelength=3)
+    ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(0.02, 0.8), handlelength=3)
     show(
         fig,
         alt="Gradient norms by block, logarithmic: "
@@ -268,7 +282,7 @@ def ablation(runs: Mapping[str, Mapping[str, Sequence[float]]], guess: float) ->
         ax.axhline(guess, color="#7A7A7A", linewidth=1)
         stuck = ", ".join(name for name, values in losses.items() if np.mean(values[-9:]) > 0.98 * guess)
         at_level = {"ha": "right", "va": "bottom", "color": "#555555", "fontsize": 9.5}
-        ax.text(len(values), 1.03 * guess, f"guessing costs ln 8:\n{stuck}", **at_level)
+        ax.text(len(values), 1.03 * guess, f"{stuck}:\nas good as guessing (ln 8)", **at_level)
         ax.set(xlabel="step", ylim=(0, 1.3 * guess), title=rate)
     axes[0].set_ylabel("loss (nats)")
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, handlelength=3)

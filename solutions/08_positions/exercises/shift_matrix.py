@@ -39,7 +39,7 @@ def _read(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     return {PART: Part("tensor", _table(positions, d_model, base) @ part.array.astype(np.float64).T, "float64")}
 
 
-@exercise(points=3, minutes=15, difficulty=2, container="tensor", parts=(PART,), dtype=("float64",))
+@exercise(points=3, minutes=18, difficulty=2, container="tensor", parts=(PART,), dtype=("float64",))
 class shift_matrix:
     """Build the matrix that takes each sinusoidal encoding PE(p) to PE(p + offset), the same matrix for every p."""
 
@@ -82,10 +82,9 @@ class shift_matrix:
             patch(SINE, "shift[even, even + 1] = -angles.sin()", OTHER, "shift[even + 1, even] = angles.sin()"),
             patch("offset *", "-offset *"),
             patch("return shift", "return shift.T"),
-            says="The encodings were moved the wrong way, to p − offset; they should go to p + offset.",
-            why="""A turn by +b and a turn by −b differ in the sign of the sine, and in which of the two sines stands above the diagonal.
-            The usual matrix of a rotation is for pairs (cos, sin); the table's pairs are (sin, cos), so the minus stands in the other
-            place.""",
+            says="The encodings moved to p − offset, not p + offset: the usual rotation is for pairs (cos, sin), these are (sin, cos).",
+            why="""A turn by +b and a turn by −b differ in the sign of the sine, and so in which of the two sines has the minus. For pairs
+            in the order (sin, cos) the minus stands in the other place. Write sin(a + b) and cos(a + b) out to see where.""",
         ),
         "SH2": mistake(
             patch(OTHER, "shift[even + 1, even] = angles.sin()"),

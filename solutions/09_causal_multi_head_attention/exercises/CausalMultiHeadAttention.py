@@ -268,9 +268,9 @@ class CausalMultiHeadAttention:
                 "scores = q @ k.mT / math.sqrt(q.shape[-1])", "scores = self.dropout(q @ k.mT / math.sqrt(q.shape[-1]))"
             ),
             NO_DROPOUT + patch(HIDE, HIDE.replace("scores = ", "scores = self.dropout(") + ")"),
-            says="Dropout was applied to the scores: a dropped score becomes 0, which still gets weight e⁰.",
-            why="""A score of 0 does not take the key away, as in lesson 06; it may raise its weight. Where the mask has put −∞ before,
-            −∞ · 0 is NaN, and so is its whole row. Dropout comes after softmax.""",
+            says="Dropout was applied to the scores; it should be applied to the weights, after softmax.",
+            why="""A score that is dropped becomes 0. That does not take its key away, since softmax makes e⁰ of it, and may even raise
+            its weight. Where the mask has put −∞ before, −∞ · 0 is NaN, and so is the whole row.""",
         ),
         "CM4": mistake(
             patch(

@@ -36,6 +36,37 @@ def _state(rng: np.random.Generator, d: int) -> dict[str, np.ndarray]:
     return {name: array.astype(np.float32) for name, array in state.items()}
 
 
+def _by_hand() -> Case:
+    """Two tokens, an attention that is −3 times a plain mean, and a network that passes on the first number alone, through GELU.
+
+    The −3 makes x before and after attention differ in sign, which is all that a norm of two numbers keeps.
+    """
+    state = {f"{name}.{part}": np.full(2, part == "weight") for name in ("ln1", "ln2") for part in ("weight", "bias")}
+    state |= {"attn.qkv.weight": np.zeros((6, 2)), "attn.proj.weight": -3 * np.eye(2)}
+    state["attn.qkv.weight"][4:] = np.eye(2)  # all scores 0, and the values are what attention reads
+    state |= {
+        "mlp.0.weight": np.zeros((8, 2)),
+        "mlp.0.bias": np.zeros(8),
+        "mlp.2.weight": np.zeros((2, 8)),
+        "mlp.2.bias": np.zeros(2),
+    }
+    state["mlp.0.weight"][0, 0], state["mlp.2.weight"][0, 0] = 1, 10
+    options = {
+        "init": (2, 1, 3),
+        "state": {name: array.astype(np.float32) for name, array in state.items()},
+        "linear": LAYERS,
+        "no_bias": LAYERS[:2],
+    }
+    return Case(
+        "hand",
+        "tokens (1, 3) and (6, 2); attn gives −3 times the mean of its inputs so far, mlp (10 · GELU(first input), 0)",
+        (Tensor(np.array([[[1, 3], [6, 2]]], np.float32)),),
+        probe="probes.block",
+        options=options,
+        reading=readings.block,
+    )
+
+
 @exercise(
     kind="class",
     points=3,
@@ -60,6 +91,7 @@ class TransformerBlock:
             x = Tensor(2 * x + 1, None, bool(more.get("gradients")))
             return Case(key, title, (x,), probe="probes.block", options=options, reading=readings.block)
 
+        yield _by_hand()
         yield case("small", "three tokens, two heads of two numbers", (1, 3, 4), 2, 5)
         yield case("sizes", "all sizes different, three heads", (2, 4, 6), 3, 7, gradients=True)
         yield case("seen-again", "the same sizes, new numbers", (2, 4, 6), 3, 7, gradients=True)

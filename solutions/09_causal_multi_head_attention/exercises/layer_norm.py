@@ -42,6 +42,11 @@ class layer_norm:
             "one token, 1 2 6",
             tuple(Tensor(np.array(each, np.float32)) for each in ([[1, 2, 6]], [1, 1, 1], [0, 0, 0])),
         )
+        yield Case(
+            "close",
+            "one token, 0.001 0.003: its variance, 0.000001, is smaller than eps",
+            tuple(Tensor(np.array(each, np.float32)) for each in ([[0.001, 0.003]], [1, 1], [0, 0])),
+        )
         yield case("plain", "weight 1 and bias 0", (2, 4), plain=True)
         yield case("sizes", "all sizes different", (2, 3, 5), grad=True)
         yield case("seen-again", "the same sizes, new numbers", (2, 3, 5), grad=True)
