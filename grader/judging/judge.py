@@ -335,7 +335,11 @@ class _Judging:
         elif self.exercise.kind == "answer":
             self.verified.append(wording.CLOSE)
         else:
-            self.verified = [wording.FITTING, *self.verified, wording.agreeing(titles)]
+            self.verified = [
+                wording.FITTING,
+                *self.verified,
+                wording.agreeing(titles, compared=self.exercise.compare is None),
+            ]
 
     def _passed(self) -> Verdict:
         following = wording.following(self.exercise)

@@ -355,9 +355,10 @@ UNTOUCHED = "the inputs are left as they are"
 CLOSE = "each number is within the tolerance"
 
 
-def agreeing(titles: Sequence[str]) -> str:
-    """What was verified of ordinary inputs."""
-    return f"the numbers agree on {f'{len(titles)} inputs, {titles[0]} among them' if len(titles) > 1 else titles[0]}"
+def agreeing(titles: Sequence[str], compared: bool = True) -> str:
+    """What was verified of ordinary inputs. compared: whether results were held against the reference's."""
+    on = f"{len(titles)} inputs, {titles[0]} among them" if len(titles) > 1 else titles[0]
+    return f"the numbers agree on {on}" if compared else f"what was asked for holds on {on}"
 
 
 def extremes(titles: Iterable[str]) -> str:

@@ -218,7 +218,7 @@ def stopping(speeds: Array, distances: Array, asked: Array, hard: Array, soft: A
     ax.plot(asked, line, color=COLOURS["black"], linewidth=1.4, linestyle="-.", label="a straight line")
     ax.plot(asked, soft, color=COLOURS["blue"], linestyle="--", linewidth=2.4, label="soft: a blend of all stops")
     ax.legend(frameon=False, loc="upper left")
-    ax.set_title("The blend is smooth, and stays close to a straight line")
+    ax.set_title("The blend follows the stops, with no line assumed")
     ax.set_xlabel("speed, miles per hour")
     ax.set_ylabel("stopping distance, feet")
     at = int(np.abs(asked - 21).argmin())

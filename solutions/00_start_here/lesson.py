@@ -22,7 +22,8 @@ from grader import check, explain, figures, hint, passed, progress, replay, rese
 figures.start_here.moving_query()
 
 # %% [markdown]
-# The arrow is what *it* asks for. At 0° that is something that goes with *tired*, and the answer is nine tenths animal.
+# The arrow is what *it* asks for. At 0° that is something that goes with *tired*, and the answer is nine tenths animal: *animal*
+# itself weighs 0.84, and half of the 0.11 of *it* is animal, too.
 # At 90° it is something that goes with *wide*, and the answer is nine tenths street. In between, the answer glides
 # from the one to the other. (Where sliders do not work, the picture shows four positions.)
 #
@@ -128,7 +129,7 @@ def hard_lookup(query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.n
 check(hard_lookup)
 
 # %% [markdown]
-# Below a verdict, buttons do what fits it. In a new cell, you can call the same by name:
+# Below each verdict are buttons for the next step. You can also type these calls in a new cell:
 #
 # | this call | gives you |
 # |---|---|
@@ -242,7 +243,7 @@ if passed(soft_lookup) and passed(hard_lookup):
 # which way to go.
 
 # %% [markdown]
-# ## Break it on purpose: how sharp?
+# ## How sharp?
 
 # %% [markdown]
 # @predict
@@ -425,8 +426,8 @@ def speed_keys(speeds):
 # list, which is sorted.
 
 # %% [markdown]
-# Many of the speeds were driven several times, and the list has the shortest stop of each speed first, so the hard
-# look-up always answers with the shortest. A fairer version takes the mean of all stops that are equally near. The next
+# Many of the speeds were driven several times, and the list has the shortest stop of each speed first. So on a tie the hard
+# look-up answers with the shortest stop of the slower speed. A fairer version takes the mean of all stops that are equally near. The next
 # cell draws it beside your soft look-up and a straight line through all stops.
 
 # %% role="payoff" exercise="soft_lookup"
@@ -523,7 +524,7 @@ progress()
 #
 # ## Cut for 90 minutes
 #
-# Combine it with lesson 01. Leave out "Break it on purpose: how sharp?" and the further part; move the slider on the projector and
+# Combine it with lesson 01. Leave out "How sharp?" and the further part; move the slider on the projector and
 # ask the prediction about the turning query aloud.
 #
 # ## Mistakes to expect

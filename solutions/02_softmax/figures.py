@@ -94,7 +94,7 @@ def axes_compared(along: Mapping[str, Array]) -> None:
                 )
         ax.set_xlim(-0.5, columns + 0.45)
         ax.set_ylim(rows + 0.25, -0.5)
-    fig.suptitle("The same nine scores as three maps: only the sums tell them apart", fontsize=12)
+    fig.suptitle("The same nine scores as three maps: the sums tell them apart", fontsize=12)
     last = ", ".join(f"{value:.3f}" for value in list(along.values())[-1].sum(axis=1))
     show(
         fig,

@@ -148,7 +148,7 @@ print("rows sum to", np.round(whole.sum(axis=1), 3), "- all together", whole.sum
 # `x` with any number of dimensions, `axis` one integer → the same shape, summing to 1 along `axis`
 #
 # Finite for entries of ±10000. For float32 it returns float32, and `x` is left as it is. An entry of −∞ gets the weight 0,
-# which is how lesson 06 hides keys (no slice is −∞ throughout). Write it from scratch, without `scipy.special.softmax`,
+# which is how lesson 06 hides keys (never all −∞ along `axis`). Write it from scratch, without `scipy.special.softmax`,
 # `torch.softmax` and the like.
 
 # %% role="exercise" exercise="softmax"
@@ -276,7 +276,7 @@ if passed(softmax_with_temperature):
 # are one seed's. Change the seed or the temperatures and run the cell again.
 #
 # Attention has a temperature, too: its factor 1/√d_k (Vaswani et al. 2017, section 3.2.1) means τ = √d_k. Lesson 04 asks why it is
-# that value. The title of the next picture tells how far the first key is ahead. If your notebook can show widgets, a slider moves
+# that value. The next picture's title says what a lead of half a point buys. If your notebook can show widgets, a slider moves
 # the temperature.
 
 # %% role="payoff" exercise="softmax_with_temperature"
@@ -429,7 +429,7 @@ if passed(log_softmax) and passed(softmax):
     figures.softmax.logarithms(gaps, errors)
 
 # %% [markdown]
-# Taken after softmax, the logarithm is −∞ for differences beyond {{ last["float32"]:.0f; 103 <= it < 105 }} in float32 and beyond
+# Taken after softmax, the logarithm is −∞ for differences beyond about {{ last["float32"]:.0f; 103 <= it < 105 }} in float32 and
 # {{ last["float64"]:.0f; 744 <= it < 746 }} in float64. Shortly before, it is already wrong, because the smallest floats
 # have few digits left. Yours stays exact to rounding.
 

@@ -37,10 +37,10 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 figures.machine.draw(lit=("tokens", "query", "key", "value"), title="Each token's vector becomes three others")
 
 # %% [markdown]
-# The vector of a token is its **embedding**. Training finds its numbers, and nobody can say what a single one of them means. So we
+# (Its numbers are another head's; only the path matters.) The vector of a token is its **embedding**. Training finds its numbers, and nobody can say what a single one of them means. So we
 # build our own, for four tokens. Each number says whether one **feature** applies, such as *noun* or *living*. We write T for the
 # number of tokens and, with Vaswani et al. 2017, d_model for the length of their vectors: here T = 4 and d_model = 6. The folded
-# cell lists the features of each word, and has a helper that makes matrices.
+# cell lists the features of each word, and defines `by_feature`, which makes matrices.
 
 # %% role="given" tags=["hide-input"]
 features = ["noun", "living", "place", "pronoun", "tired", "wide"]
@@ -406,7 +406,7 @@ if passed(scaled_dot_product_attention) and passed(project_qkv):
 #
 # Did attention understand the sentence? No. We wrote the answer into the matrices: `find` says that what is tired is living, and
 # that what is wide is a place. Attention only brought together what stood in different tokens. Training has to find such matrices,
-# and it can: in a trained translation model, attention from *it* moves between these two nouns just so (Uszkoreit 2017,
+# and it can: in a trained translation model, attention from *it* moves between these two nouns in the same way (Uszkoreit 2017,
 # "Transformer: A Novel Neural Network Architecture for Language Understanding").
 
 # %% [markdown]
