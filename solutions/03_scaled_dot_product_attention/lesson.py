@@ -38,7 +38,7 @@ figures.machine.draw(lit=("tokens", "query", "key", "value"), title="Each token'
 
 # %% [markdown]
 # (Its numbers are another head's; only the path matters.) The vector of a token is its **embedding**. Training finds its numbers, and nobody can say what a single one of them means. So we
-# build our own, for four tokens. Each number says whether one **feature** applies, such as *noun* or *living*. We write T for the
+# build our own, for four tokens. Each number says whether a **feature** applies, *noun* or *living*. We write T for the
 # number of tokens and, with Vaswani et al. 2017, d_model for the length of their vectors: here T = 4 and d_model = 6. The folded
 # cell lists the features of each word, and defines `by_feature`, which makes matrices.
 
