@@ -159,6 +159,10 @@ print("two matrices", tuple(w_q[0].shape), "side by side:", tuple(large.shape), 
 #
 # `view(1, 2, 2, 2)` gives exactly A. It cuts the *sequence* in two instead of the projections. All three have the same
 # shape, so no error message tells them apart.
+#
+# Three functions of PyTorch help. `transpose` only changes the order in which numbers are read. `view` regroups them in the order
+# in which they lie in memory (where the axes follow it, a tensor is **contiguous**); after a transpose it cannot join the swapped
+# axes, and raises an error. `reshape` copies where `view` would fail.
 
 # %% [markdown]
 # @exercise split_heads
@@ -200,10 +204,6 @@ if passed(split_heads):
 #
 # After attention, what the heads found for each token is concatenated. The array has the axes (B, num_heads, T, d_head), and the two
 # axes to join, num_heads and d_head, are not neighbors.
-#
-# Three functions of PyTorch matter here. `transpose` moves no numbers in memory and only changes the order in which they are read.
-# `view` works only where the numbers lie in memory in the order of the axes (the tensor is then **contiguous**), and raises an error
-# after a transpose. `reshape` makes a copy where `view` would fail.
 
 # %% [markdown]
 # @exercise merge_heads

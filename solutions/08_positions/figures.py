@@ -18,7 +18,7 @@ def _numpy(tensor: Any) -> np.ndarray:
 def bag(orders: Sequence[Sequence[str]], weights: Sequence[Any]) -> None:
     """Attention weights of one sentence in two orders; rows in the order of the sentence, columns in the first one's."""
     fig, axes = panels(2, width=7.4, height=3.7)
-    fig.suptitle("In either order, each word gives every other word the same weight", fontsize=11.5)
+    fig.suptitle("In either order, the weight from one word to another is the same", fontsize=11.5)
     first, second = orders
     for ax, words, one in zip(axes, orders, weights, strict=True):
         sorted_keys = _numpy(one)[:, [words.index(word) for word in first]]

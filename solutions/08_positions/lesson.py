@@ -64,8 +64,8 @@ figures.positions.bag(orders, weights)
 assert torch.allclose(outputs[0], outputs[1].flip(0), atol=1e-5)
 
 # %% [markdown]
-# The rows keep the order of the sentence; the columns have the same order in both pictures. Each word gives every other
-# word the same weight, wherever that word is in the sentence. Attention is
+# The rows keep the order of the sentence; the columns have the same order in both pictures. How much weight one word gives to another does not depend
+# on where they stand. Attention is
 # **permutation-equivariant**: reordering its input reorders its output and does nothing else. To attention, a
 # sentence is a bag of words.
 #
@@ -271,7 +271,7 @@ figures.positions.turned(places=((0, 0), (3, 1), (5, 3)), omega=math.radians(20)
 # $$r\,t\,\cos\bigl((\alpha + p\omega) - (\beta + s\omega)\bigr) \;=\; r\,t\,\cos\bigl((\alpha - \beta) + (p - s)\,\omega\bigr)$$
 #
 # The score is the sum over all pairs, so positions enter it only through their offset. This holds for *any* query and
-# key, whatever W_Q and W_K are. And the sign of the offset counts, unless α = β: with α − β = 40° and ω = 20°, an offset of 1
+# key, whatever W_Q and W_K are. And in general the sign of the offset counts: with α − β = 40° and ω = 20°, an offset of 1
 # gives cos 60° and an offset of −1 gives cos 20°. RoPE can tell before from after.
 
 # %% [markdown]
@@ -338,7 +338,7 @@ if passed(apply_rope) and passed(sinusoidal_positions):
 # | where it acts | added to the tokens | added to the tokens | turns q and k, in every layer |
 # | parameters | max_len · d_model | none | none |
 # | where only the offset p − s counts | nowhere | between two encodings | in every score |
-# | whether its sign counts there | – | no, only the distance | yes, unless α = β |
+# | whether its sign counts there | – | no, only the distance | in general yes |
 # | beyond the trained length | no rows | can be computed | can be computed |
 # | used by | BERT, GPT-2 | the first Transformer | LLaMA (Touvron et al. 2023) |
 #
@@ -462,8 +462,8 @@ if passed(alibi_bias):
     print("weight of the four nearest keys in each head:", [round(share, 2) for share in near[:, :4].sum(dim=-1).tolist()])
 
 # %% [markdown]
-# BLOOM (Le Scao et al. 2022) uses ALiBi. Its number of heads, 112, is no power of two, and not all of its slopes follow the
-# formula above.
+# BLOOM (Le Scao et al. 2022) uses ALiBi. Its number of heads, 112, is no power of two, and most of its slopes are not among
+# those of the formula above.
 
 # %% [markdown]
 # ## Further: beyond the trained length

@@ -168,14 +168,14 @@ def fused() -> None:
 
 
 def dropped(still: Any, once: Any, mean: Any, p: float) -> None:
-    """A head's weights in evaluation, in one training step and averaged over many; what the mask hides is grey, what dropout took is 0."""
+    """A head's weights in evaluation, in one pass in training mode and averaged over many; what the mask hides is grey, what dropout took is 0."""
     hidden = np.triu(np.ones(np.shape(still), dtype=bool), 1)
     fig, axes = panels(3, width=9.4, height=4.0)
     fig.suptitle(
         f"Dropout takes weights away and multiplies the others by {1 / (1 - p):g}; on average, each stays about as it was",
         fontsize=11.5,
     )
-    titles = ("In evaluation", f"One training step, dropout={p}", "Mean of 400 training steps")
+    titles = ("In evaluation", f"One pass in training mode, dropout={p}", "Mean of 400 such passes")
     for ax, values, title in zip(axes, (still, once, mean), titles, strict=True):
         matrix(np.where(hidden, -np.inf, values), title, ax=ax, limits=(0, 2), fmt=".2f")
     for text in [text for ax in axes for text in ax.texts if text.get_text() == "−∞"]:
@@ -184,7 +184,7 @@ def dropped(still: Any, once: Any, mean: Any, p: float) -> None:
     gap = np.abs(mean - still).max()
     show(
         fig,
-        alt=f"Three causal weight matrices, the hidden half gray. In one training step {gone} of {int((~hidden).sum())} weights "
+        alt=f"Three causal weight matrices, the hidden half gray. In one pass in training mode {gone} of {int((~hidden).sum())} weights "
         f"are 0 and the others doubled; the mean of 400 steps differs from evaluation by at most {gap:.2f}.",
     )
 

@@ -356,7 +356,7 @@ def train_stack(way, steps, rate, warm_up=0, seed=0):
 #
 # **C**: {{ size["plain"][0]:.1e; it < 1e-27 }} at the first block, {{ size["plain"][-1]:.2f; it > 0.01 }} at the last. Between them
 # lie 46 parts, attention or network. On the way back each multiplies the gradient, by
-# {{ (size["plain"][0] / size["plain"][-1]) ** (1 / 46):.2f; 0.235 < it < 0.245 }} on average, and 0.24⁴⁶ ≈ 10⁻²⁸.
+# {{ (size["plain"][0] / size["plain"][-1]) ** (1 / 46):.2f; 0.235 < it < 0.245 }} on average, and 0.24⁴⁶ ≈ 3 · 10⁻²⁹.
 # This is a **vanishing gradient**.
 #
 # @wrong
