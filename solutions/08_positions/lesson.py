@@ -64,10 +64,9 @@ figures.positions.bag(orders, weights)
 assert torch.allclose(outputs[0], outputs[1].flip(0), atol=1e-5)
 
 # %% [markdown]
-# The rows keep the order of the sentence; the columns have the same order in both pictures. How much weight one word gives to another does not depend
-# on where they stand. Attention is
-# **permutation-equivariant**: reordering its input reorders its output and does nothing else. To attention, a
-# sentence is a bag of words.
+# The rows keep the order of the sentence; the columns have the same order in both pictures. How much weight one word gives to
+# another does not depend on where they stand. Attention is **permutation-equivariant**: reordering its input reorders its
+# output and does nothing else. To attention, a sentence is a bag of words.
 #
 # ## Learned: a vector for each position
 #
