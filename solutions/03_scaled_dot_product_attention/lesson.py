@@ -37,10 +37,11 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 figures.machine.draw(lit=("tokens", "query", "key", "value"), title="Each token's vector becomes three others")
 
 # %% [markdown]
-# (Its numbers are another head's; only the path matters.) The vector of a token is its **embedding**. Training finds its numbers, and nobody can say what a single one of them means. So we
-# build our own, for four tokens. Each number says whether a **feature** applies, *noun* or *living*. We write T for the
-# number of tokens and, with Vaswani et al. 2017, d_model for the length of their vectors: here T = 4 and d_model = 6. The folded
-# cell lists the features of each word, and defines `by_feature`, which makes matrices.
+# (Its numbers are another head's; only the path matters.) The vector of a token is its **embedding**. Training finds its numbers,
+# and nobody can say what a single one of them means. So we build our own, for four tokens. Each number says whether a **feature**
+# applies, *noun* or *living*. We write T for the number of tokens and, with Vaswani et al. 2017, d_model for the length of their
+# vectors: here T = 4 and d_model = 6. The folded cell lists the features of each word, and defines `by_feature`, which makes
+# matrices.
 
 # %% role="given" tags=["hide-input"]
 features = ["noun", "living", "place", "pronoun", "tired", "wide"]

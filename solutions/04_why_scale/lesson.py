@@ -14,8 +14,8 @@
 # > (Vaswani et al. 2017, section 3.2.1)
 #
 # "We suspect" is not "we measured". So we measure: how fast dot products grow, what large scores do to softmax, how
-# much gradient is left, and whether a head without the scale still learns. Dot products do grow, and the typical
-# gradient does vanish. But some rows get far too much.
+# much gradient is left, and whether a head without the scale still learns. Dot products do grow, and in wide heads
+# the typical gradient does vanish. But some rows get far too much.
 
 # %% role="given"
 import numpy as np
@@ -342,13 +342,12 @@ def train_heads(scale: float, gain: float, d_k: int, rates: np.ndarray, optimize
 # @answer
 #
 # **B.** Divided by d_k, every gradient is small *by the same factor*, and a larger learning rate makes up for it. A
-# smaller initialization keeps rows from saturating as a scale does. In the unscaled head most rows' gradients are nearly 0
-# and a few are large, and no learning rate suits both.
+# smaller initialization keeps rows from saturating as a scale does. In the unscaled head some rows' gradients are a
+# thousand times those of others, and no learning rate suits both.
 #
 # @wrong
 #
-# A takes √d_k for the only way to small scores. C forgets that a learning rate multiplies all gradients alike: ten
-# times nearly 0 is still nearly 0.
+# A takes √d_k for the only way to small scores. C forgets that a learning rate multiplies all rows alike.
 
 # %% role="demo"
 rates = {"gradient descent": 10.0 ** np.arange(-1.5, 2.1, 0.5), "Adam": 10.0 ** np.arange(-4, -0.4, 0.5)}
@@ -498,7 +497,7 @@ figures.why_scale.side_by_side(maps)
 #
 # - Dot products of vectors with independent components have a standard deviation of √d_k, because variances add up.
 #   Dividing by √d_k brings it back to 1 at every width.
-# - With large scores softmax saturates before anything is learned, and the typical row passes next to no gradient. A
+# - With large scores softmax saturates before anything is learned, and in wide heads the typical row passes next to no gradient. A
 #   few rows pass far too much, so look at the mean *and* the median.
 # - The scale sets the *start*: scores with a variance of 1 at initialization. A smaller initialization can do the same
 #   work. What training makes of it depends on the optimizer and the width, and μP divides by d_k.

@@ -73,7 +73,7 @@ class Number:
                 arriving[factor] = arriving.get(factor, 0.0) + arriving[number] * derivative
 
 # %% [markdown]
-# For a = 3 and b = 2 we compute c = a · b and y = c · a. The figure shows what the class noted: values in black, and
+# For a = 3 and b = 2 we compute c = a · b and y = c · a. The figure shows what the class noted: numbers in black, and
 # the gradients that came back in blue. On each edge stands the derivative by which the gradient is multiplied.
 
 # %% role="demo"
@@ -338,8 +338,8 @@ def train(layer: nn.Module, steps: int = 300) -> list[float]:
 #
 # @answer
 #
-# **B.** w_v still learns. But the weights come from random, frozen projections and are nearly equal, so every token
-# receives nearly the same mean over all six. The best that w_v can do is to pass on the number and ignore
+# **B.** w_v still learns. But the weights come from random, frozen projections and cannot follow the color, so every
+# token receives some mean over all six. The best that w_v can do is to pass on the number and ignore
 # the color. That is better than nothing, and there it ends.
 #
 # @wrong
@@ -407,7 +407,7 @@ if passed(SelfAttention):
 #   loss may mislead. For `result.sum()` a layer with a softmax at its end gets 0, since the sum is always 1. Other
 #   losses do reach it, so its parameters are not in the set.
 # - Frozen parameters (`requires_grad=False`) are in the set. The set is empty where nothing is amiss.
-# - Afterwards module and x are as they were: parameters, buffers, each part's mode, and every `.grad`, that of x, too.
+# - Afterwards module and x are as they were: parameters, stored tensors, `training`, and every `.grad`, that of x, too.
 #
 # The check brings modules of its own.
 

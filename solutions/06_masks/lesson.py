@@ -126,7 +126,7 @@ if passed(causal_mask):
 # %% [markdown]
 # ## Padding
 #
-# Sentences in one batch need the same width. The remaining places are filled with a token `<pad>` that means nothing.
+# Sentences in one batch need the same length. The remaining places are filled with a token `<pad>` that means nothing.
 # This is called **padding**, and the mask that hides it a **padding mask**. It hides a `<pad>` key from every query, so
 # one row is enough for a whole sentence. For B sentences its shape is (B, 1, max_len), and the axis of length 1
 # broadcasts over the queries.
@@ -215,9 +215,8 @@ figures.masks.hiding(["The", "cat", "sat", "on"])
 # %% [markdown]
 # ## A row with nothing to see
 #
-# A few rows have no visible key: those of an empty sentence, or of the first `<pad>` queries where a batch is padded on
-# the *left*. What does softmax make of them? *The Annotated Transformer* (Rush 2018) and much later code fill hidden
-# scores with −1e9 instead of −∞.
+# A few rows have no visible key: those of an empty sentence, or, under a causal mask, of `<pad>` queries on the *left*. What does
+# softmax make of them? *The Annotated Transformer* (Rush 2018) and much later code fill hidden scores with −1e9 instead of −∞.
 
 # %% [markdown]
 # @predict
@@ -253,7 +252,7 @@ for name, fill in (("-inf", -torch.inf), ("-1e9", -1e9)):
 # Does it help to replace NaN weights by 0? The output is right then, but the gradient depends on how −∞ came in. Softmax
 # multiplies by its own NaN on the way back. If −∞ was *added* to the scores, that NaN goes on to q and k. If
 # `masked_fill` *replaced* them, it ends there: a replaced number does not affect the result, so its gradient is 0. Then
-# the repair is right, as is a finite fill, with which no NaN arises.
+# the repair is right, as is a finite fill whose weights are then set to 0.
 
 # %% [markdown]
 # @exercise masked_attention
@@ -519,8 +518,8 @@ for hide in HIDE:
                 assert nans >= 128 and losses[1] == losses[-1]  # from the second step on nothing changes
 
 # %% [markdown]
-# The cell asserts this for six seeds each. Three of the four layers are ruined by the first step. All their scores are
-# NaN from then on, `nan_to_num` turns everything into 0, and the loss is finite and constant, so nothing reports an
+# The cell asserts this for six seeds each. Three of the four layers are ruined within two steps. From then on
+# `nan_to_num` turns their outputs into 0, and the loss is finite and constant, so nothing reports an
 # error. Filled scores with repaired weights train. So the check of `masked_attention` asks for finite gradients, and
 # not for a certain spelling.
 
@@ -657,7 +656,8 @@ if passed(CausalSelfAttention) and passed(leaks):
 # | `masked_attention` | q (…, T_q, d_k), k (…, T_k, d_k), v (…, T_k, d_v) → (…, T_q, d_v), (…, T_q, T_k) |
 # | `leaks` | a function (T, d) → (T, d_out), and x (T, d) → bool |
 #
-# **Sources.** Vaswani et al. 2017, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.2.3. Rush 2018, [*The Annotated Transformer*](https://nlp.seas.harvard.edu/2018/04/03/attention.html).
+# **Sources.** Vaswani et al. 2017, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.2.3. Rush 2018, [*The
+# Annotated Transformer*](https://nlp.seas.harvard.edu/2018/04/03/attention.html).
 
 # %% [markdown]
 # @teaching

@@ -168,7 +168,10 @@ def fused() -> None:
 
 
 def dropped(still: Any, once: Any, mean: Any, p: float) -> None:
-    """A head's weights in evaluation, in one pass in training mode and averaged over many; what the mask hides is grey, what dropout took is 0."""
+    """A head's weights in evaluation, in one pass in training mode, and averaged over many.
+
+    What the mask hides is gray, what dropout took is 0.
+    """
     hidden = np.triu(np.ones(np.shape(still), dtype=bool), 1)
     fig, axes = panels(3, width=9.4, height=4.0)
     fig.suptitle(
