@@ -561,7 +561,7 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
 # GPT-2 is built like the model that you have just trained. This part says what differs, for those who want to load its weights.
 
 # %% [markdown]
-# GPT-2 (Radford et al. 2019, section 2.3) has the same parts in the same order, only more and wider ones. Whoever loads its
+# GPT-2 (Radford et al. 2019, section 2.3) has the same parts in the same order, only more and wider ones. If you load its
 # weights meets small differences: biases in the attention projections, tanh-GELU, and one weight for embedding matrix and
 # output layer (Press and Wolf 2017). Its tokens are pieces of words, about 50,000 of them. So its loss cannot be compared
 # with ours, unless both are divided by the number of characters.

@@ -598,7 +598,7 @@ if passed(additive_attention):
 #
 # Why is this attention worse than none? Without attention the context is the encoder's *last* states, which have read the
 # whole date and can learn to keep its parts apart. Without tanh it is one weighted mean of all states, which blends what
-# stands at different places. In a third experiment the context was the plain mean of the states: 72% to 79%. This fits, but does not
+# stands at different places. In a third experiment the context was the plain mean of the states: 73% to 78%. This fits, but does not
 # prove it.
 #
 # So a good result does not show that attention did the work. To see whether
@@ -607,7 +607,7 @@ if passed(additive_attention):
 # %% [markdown]
 # ## What we keep
 #
-# - Cross-attention: queries from one sequence, keys and values from another. The weights are an alignment of the two.
+# - Cross-attention: queries from one sequence, keys and values from another. The weights can be read as an alignment of the two.
 # - A recurrent state has a fixed size. With attention the decoder looks back at every state.
 # - Additive: $v \cdot \tanh(q W_q + k_j W_k)$. General: $q\,W\,k_j$, which scaled dot-product attention has kept.
 # - Weights have to depend on the query. Without the tanh, softmax cancels it.
