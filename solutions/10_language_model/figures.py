@@ -57,17 +57,18 @@ def pairs(table: Any, characters: Sequence[str], shown: str) -> None:
     at = [characters.index(character) for character in shown]
     part = np.asarray(table)[np.ix_(at, at)]
     names = [_letter(character) for character in shown]
-    fig, (ax,) = panels(1, width=7.4, height=5.2)
+    fig, (ax,) = panels(1, width=6.4, height=5.4)
     matrix(
         part,
-        "How often each character follows each",
+        "After q comes u; after a space, almost anything",
         rows=names,
         columns=names,
         ax=ax,
         xlabel="next character",
         ylabel="character",
-        limits=(0, 0.6),
+        limits=(0, 0.7),
     )
+    ax.images[0].colorbar.set_label("probability", fontsize=10)
     ax.tick_params(axis="x", rotation=0)
     top = np.unravel_index(part.argmax(), part.shape)
     after, comes = names[top[0]], names[top[1]]
@@ -173,7 +174,7 @@ def learned(history: Sequence[Sequence], vocabulary: int, bigram: float) -> None
     """The loss on training text and on held-out text by step, between knowing nothing and counting pairs. history: (step, loss, held, …)."""
     steps, losses, held = (list(numbers) for numbers in zip(*(noted[:3] for noted in history), strict=True))
     fig, (ax,) = panels(1, width=7.2, height=3.4)
-    ax.plot(steps, losses, label="training text, mean of the last batches")
+    ax.plot(steps, losses, label="training text, mean of the last 20 batches")
     ax.plot(steps, held, "o-", markersize=4, label="held-out text")
     for level, name in (
         (math.log(vocabulary), f"knowing nothing: {math.log(vocabulary):.2f}"),

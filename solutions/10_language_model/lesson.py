@@ -99,18 +99,18 @@ for t in range(8, 14):
 #
 # @wrong
 #
-# In most rows of the table below, a few columns hold most of the probability; that speaks against A. Against C: behind
+# In many rows of the table below, a few columns hold most of the probability; that speaks against A. Against C: behind
 # each space, almost any letter may begin a new word.
 
 # %% role="demo"
 counts = torch.ones(len(characters), len(characters))
 counts.index_put_((train[:-1], train[1:]), torch.ones(cut - 1), accumulate=True)
 follows = counts / counts.sum(dim=1, keepdim=True)  # row: a character; its entries: what comes next
-bigram = -follows[held[:-1], held[1:]].log().mean().item()
+bigram, seen = (-follows[part[:-1], part[1:]].log().mean().item() for part in (held, train))
 
 # %% role="demo"
 figures.language_model.pairs(follows, characters, " etaonrisdlcuq.\n")
-print(f"the bigram model on held-out text: {bigram:.3f} nats a character")
+print(f"the bigram model: {bigram:.3f} nats a character on held-out text, {seen:.3f} on the training text")
 assert 2.2 < bigram < 2.6
 
 # %% [markdown]
@@ -122,8 +122,8 @@ assert 2.2 < bigram < 2.6
 # of them in one pass, because its output at a position knows nothing of later positions (lesson 06).
 # A leak in the mask would be fatal: each answer stands in the input, one place to the right.
 #
-# For each position the model returns one **logit** for each token of the vocabulary: a score before softmax. The same
-# ids are read and asked for, but shifted by one. This **shift** is where most wrong losses come from.
+# For each position the model returns one **logit** for each token of the vocabulary: a score before softmax. The
+# logits at position t are compared with the id at t + 1. This **shift** is where most wrong losses come from.
 
 # %% [markdown]
 # @exercise next_token_loss
@@ -270,11 +270,10 @@ if passed(LanguageModel) and passed(next_token_loss):
 # %% [markdown]
 # ## One step of training
 #
-# A step moves all parameters a little, in the direction that lowers the loss on one batch. Three things can go wrong
-# without an error message. Gradients of an earlier step may still be there, because `backward()` adds to what it finds.
-# One unusual batch may have huge gradients and throw the model off course; **gradient clipping** prevents that: all
-# gradients together are shrunk until their common norm is at most a limit. And a loss that is handed back as a tensor
-# keeps its whole graph, so that a list of a thousand losses fills the memory.
+# A step moves all parameters a little, so that the loss on one batch falls. Much can go wrong
+# without an error message. One unusual batch may have huge gradients and throw the model off course; **gradient clipping**
+# prevents that: all gradients together are shrunk until their common norm is at most a limit. And a loss that is handed
+# back as a tensor keeps its whole graph, so that a list of a thousand losses fills the memory.
 
 # %% [markdown]
 # @exercise train_step
@@ -303,8 +302,8 @@ def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, ids: torch.Te
 check(train_step)
 
 # %% [markdown]
-# Before a long training, run a test of two seconds that finds most bugs: a model that is shown *one* batch again and again
-# must learn it by heart.
+# Before a long training, a test of two seconds finds most bugs: a model that is shown *one* batch again and again must
+# learn it by heart.
 
 # %% role="payoff" exercise="train_step"
 if passed(next_token_loss) and passed(LanguageModel) and passed(train_step):
@@ -323,9 +322,8 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step):
 # distribution. Then the **temperature** τ of lesson 02 comes in: logits are divided by τ before softmax. A small τ comes
 # close to greedy, and a large one gives unlikely tokens more room.
 #
-# Three things can go wrong here. The text becomes longer than the model can read. The model is left in the wrong mode: a
-# sample in the middle of training has to switch dropout off and then *back on*. And other code also draws from torch's
-# global generator, so a text that you want to repeat needs its own.
+# The text may become longer than the model can read. A sample in the middle of training must not disturb it. And other
+# code also draws from torch's global generator, so a text that you want to repeat needs its own.
 
 # %% [markdown]
 # @exercise generate
@@ -372,8 +370,8 @@ check(generate)
 # ## A minute of training
 #
 # The model reads up to 64 characters, so we cut windows of 65: the first 64 are read, and the last one only serves as an
-# answer. In windows of 64 nobody would ask what follows the last position, and its embedding would never get a gradient.
-# `train_step` expects logits for all 65, though. So `Reader` puts zeros in the last place, which your loss never reads.
+# answer. `next_token_loss` wants logits for every id of a window. The model cannot read the 65th, so `Reader` appends a row
+# of zeros. The loss drops it.
 
 # %% role="payoff" exercise="train_step"
 if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
@@ -431,20 +429,21 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
     print(f"{steps:,} steps of {1000 * min(tried.values()):.0f} ms on {torch.get_num_threads()} of the threads here")
 
 # %% [markdown]
-# Now the loop. The **learning rate** says how far a step goes. During the **warm-up**, the first tenth, it rises, because
-# AdamW's step sizes rest on means over batches, and at first there are few. Then it falls to 0 along half a cosine, so
-# that the model can settle.
+# Now the loop. The **learning rate** says how far a step goes. In the first tenth of the training, the **warm-up**, it
+# rises, because AdamW's step sizes depend on running means over the past batches, and at first there are few. Then it
+# falls to 0 along half a cosine, so that the model can settle. (`betas` set how long these means remember; `weight_decay`
+# pulls weights towards 0.)
 
 # %% role="payoff" exercise="train_step"
 if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
-    def train_on(model, steps, peak=4e-3):
+    def train_on(model, steps, peak=4e-3, warm_up=0.1, count=16):
         """Trains a model. To end early, press the square in the toolbar: what was learned is kept."""
         optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0.01)
         losses, history = [], []
         for number, step in enumerate(meter.training_steps("training", steps)):
             way = number / steps
-            optimizer.param_groups[0]["lr"] = peak * min(10 * way + 0.02, 0.5 + 0.5 * math.cos(math.pi * way))
-            step.loss = train_step(Reader(model), optimizer, batch())
+            optimizer.param_groups[0]["lr"] = peak * min((way + 0.002) / warm_up, 0.5 + 0.5 * math.cos(math.pi * way))
+            step.loss = train_step(Reader(model), optimizer, batch(count))
             losses.append(step.loss)
             if number in {0, steps // 32, steps // 8, steps // 4, steps // 2, 3 * steps // 4}:
                 history.append(note(model, losses))
@@ -490,12 +489,16 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
 
 # %% [markdown]
 # Read the samples from top to bottom. Noise comes first, then spaces and the frequent letters, then short words, then
-# longer ones, if your machine gets that far in a minute. The two curves lie close together, so the model has not
-# learned its text by heart. What it has learned is the distribution of the next character.
+# longer ones.
 #
-# Now change the loop. Make a new model, as in the cell of its first loss, and predict before you run. What does
-# `train_on(new, steps, peak=4e-4)` cost? What happens at `peak=0.4`, without the warm-up, or with batches of 4 windows?
-# The checkpoint stays as it is.
+# The two curves cannot be compared directly. The training curve lags behind, as a mean over past batches. And the held-out
+# text is easier, for the bigram by {{ seen - bigram:.2f; it > 0.1 }} nats. So compare the gains over the bigram:
+# {{ seen - history[-1][1]:.2f; it > 0.2 }} nats on the training text, {{ bigram - final:.2f; it > 0.2 }} on the held-out text. Learned by heart, the training
+# text would gain far more.
+#
+# Now change the loop, and predict before you run. Train `new = LanguageModel(len(characters), 128, 4, 2, 64)` by
+# `train_on(new, steps, peak=4e-4)`. What happens with `peak=0.4`, without warm-up (`warm_up=0.001`), or with batches of
+# `count=4` windows? A further part has answers.
 #
 # How sure should a writer be? The same model, at three temperatures:
 
@@ -543,31 +546,27 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
 # %% role="payoff" exercise="generate"
 if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
     same = loss_after("with attention", attention=True)
-    print(f"held-out loss: with attention {same:.2f}, without {without:.2f}, counting pairs {bigram:.2f}")
+    print(f"held-out loss: with attention {same:.3f}, without {without:.3f}, counting pairs {bigram:.3f}")
 
 # %% [markdown]
 # Without attention no character reaches another. Each position sees its own character and its place in the window, and
 # the place says nothing, since windows begin anywhere in the text. So all that this model can learn is what the table
-# of pairs counts. Here it ends {{ without - bigram:.2f; 0 < it < 0.15 }} nats above the table, and the same model with attention
-# is already {{ bigram - same:.2f; it > 0.2 }} nats below it. We trained both with five seeds: without attention the loss was 0.02 to 0.05
+# of pairs counts. Here it ends {{ without - bigram:.3f; 0 < it < 0.15 }} nats above the table, and the same model with attention
+# is already {{ bigram - same:.3f; it > 0.2 }} nats below it. We trained both with five seeds: without attention the loss was 0.02 to 0.05
 # above the table, with attention 0.36 to 0.40 below.
 
 # %% [markdown]
 # ## Further: how far it is to GPT-2
 #
-# GPT-2 is built like the model that you have just trained. This part says what differs, for readers who want to load
-# published weights.
+# GPT-2 is built like the model that you have just trained. This part says what differs, for those who want to load its weights.
 
 # %% [markdown]
-# GPT-2 (Radford et al. 2019, section 2.3) has the same parts in the same order, with 12 to 48 blocks and a width of 768
-# to 1600. It differs in small things that matter when weights are exchanged. Its attention projections have biases. Its
-# output layer shares its weight with the embedding matrix (Press and Wolf 2017). Its initialization is smaller: a
-# standard deviation of 0.02, and less for the layers that end a residual branch in a deep stack. Its GELU is the tanh
-# approximation. Its tokens are pieces of words, about 50,000 of them, so its loss cannot be compared with ours: a piece
-# of a word holds several characters. To compare two such models, divide the loss of the whole text by its number of
-# characters or bytes.
+# GPT-2 (Radford et al. 2019, section 2.3) has the same parts in the same order, only more and wider ones. If you load its
+# weights meets small differences: biases in the attention projections, tanh-GELU, and one weight for embedding matrix and
+# output layer (Press and Wolf 2017). Its tokens are pieces of words, about 50,000 of them. So its loss cannot be compared
+# with ours, unless both are divided by the number of characters.
 #
-# Where are the parameters? Ours has most of them in its blocks. In a small GPT-2, the embedding matrix alone takes a third.
+# Ours has most of its parameters in its blocks. In a small GPT-2, the embedding matrix alone takes a third:
 
 # %% role="demo"
 layers, width, tokens, places = 12, 768, 50_257, 1024  # the smallest GPT-2

@@ -68,7 +68,7 @@ def fading(curves: Mapping[str, Sequence[Any]]) -> None:
         ax.plot(range(felt.shape[1]), middle, "o-", markersize=4, color=COLOURS[color], label=name)
         said.append(f"with {name} it rises from {middle[0]:.1e} for token 0 to {middle[-1]:.1e} for the last")
     ax.set(yscale="log", xlabel="token", ylabel="gradient of the last state", xticks=range(0, felt.shape[1], 3))
-    ax.set_title("The gradient vanishes: the last state hardly depends on the first tokens")
+    ax.set_title("The last state hardly depends on the first tokens")
     ax.legend(frameon=False, loc="lower right")
     show(
         fig,
@@ -92,63 +92,67 @@ def why_tanh(projected: np.ndarray, v: np.ndarray) -> None:
         weights = 1 / (1 + np.exp(scores[:, 1] - scores[:, 0]))
         ax.plot(parts, weights, style, label=name)
         said.append(f"{name} it goes from {weights[0]:.2f} over {weights[80]:.2f} to {weights[-1]:.2f}")
-    ax.set(xlabel="query", ylabel="weight of key 0", ylim=(0, 1))
+    ax.set(xlabel="the two numbers of the query, after $W_q$", ylabel="weight of key (1, 1)", ylim=(0, 1))
     ax.set_xticks([-3, 0, 3], ["(0, 3)", "(0, 0)", "(3, 0)"])
     ax.set_title("Without tanh the query has no say")
     ax.legend(frameon=False, loc="lower left")
-    show(fig, alt="The weight of key 0 for queries from (0, 4) over (0, 0) to (4, 0): " + "; ".join(said) + ".")
+    show(
+        fig,
+        alt="The weight of the key (1, 1), where the other key is (0, 0), for queries from (0, 4) over (0, 0) to (4, 0): "
+        + "; ".join(said)
+        + ".",
+    )
 
 
 SCORES = np.array([-1.0, 0.5, 3.0])  # of la, voiture, bleue while "blue" is written: set by hand
-HEIGHTS = (1.6, 1.0, 0.4)  # of their rows in the drawing
+HEIGHTS = (2.35, 1.65, 0.95)  # of their rows in the drawing
 
 
 def one_step() -> None:
     """Draws one step of the decoder with its shapes; the scores are set by hand, weights and context follow from them."""
     weights = np.exp(SCORES) / np.exp(SCORES).sum()
-    fig, (ax,) = panels(1, width=11.0, height=4.1)
+    fig, (ax,) = panels(1, width=8.3, height=6.1)
     ax.set_axis_off()
     ax.set(
-        xlim=(-0.75, 9.75),
-        ylim=(-0.85, 2.75),
-        title='One step of the decoder: it has written "the" and now writes "blue"',
+        xlim=(-0.05, 8.75), ylim=(0, 6.05), title='One step of the decoder: it has written "the" and now writes "blue"'
     )
     for y, name, shape in (
-        (2.0, "state", "(B, d_q)"),
-        (1.0, 'last word "the"', "(B,)"),
-        (0.0, "last context", "(B, d_h)"),
+        (5.65, "old state", "(B, d_q)"),
+        (4.7, 'last word "the"', "(B,)"),
+        (3.75, "last context", "(B, d_h)"),
     ):
-        _part(ax, (0, y), name, shape)
-        _arrow(ax, (0.57 if y == 1 else 0.45, y), (1.32, 1 + 0.25 * (y - 1)), "grey")
-    _part(ax, (1.85, 1), "decoder", "one GRU step")
-    _arrow(ax, (2.38, 1), (2.7, 1), "grey")
-    _part(ax, (3.35, 1), "next state", "= query (B, d_q)", "vermillion")
-    _arrow(ax, (4.0, 1), (4.32, 1), "grey")
-    for x, name, numbers in ((5.55, "scores", SCORES), (6.9, "weights", weights)):
-        ax.text(x, 2.1, f"{name}\n(B, T)", ha="center", va="center", fontsize=9.5, color=COLOURS["blue"])
-        for y, number in zip(HEIGHTS, numbers, strict=True):
-            ax.text(x, y, f"{number:.2f}".replace("-", "−"), ha="center", va="center", fontsize=10, bbox=_CELL)
-    for y, key, word in zip(HEIGHTS, range(3), FRENCH, strict=True):
-        ax.text(5.15, y, f"$k_{key}$ {word}", ha="right", va="center", fontsize=9)
-        _arrow(ax, (5.85, y), (6.62, y), "grey")
-    ax.text(6.22, 1.68, "softmax", ha="center", va="bottom", fontsize=8, color="#555555")
-    _part(ax, (5.0, -0.5), "keys: the encoder's states", "(B, T, d_h)")
-    _arrow(ax, (5.0, -0.2), (5.0, 0.2), "grey")
-    _arrow(ax, (6.0, -0.4), (7.75, 0.62), "grey")
-    _arrow(ax, (7.2, 1), (7.5, 1), "grey")
+        _part(ax, (0.8, y), name, shape)
+        _arrow(ax, (1.6 if y == 4.7 else 1.4, y), (2.3, 4.7 + 0.25 * (y - 4.7)), "grey")
+    _part(ax, (3.05, 4.7), "decoder", "one GRU step")
+    _arrow(ax, (3.78, 4.7), (4.3, 4.7), "grey")
+    _part(ax, (5.15, 4.7), "new state", "= query (B, d_q)", "vermillion")
+    _arrow(ax, (6.02, 4.7), (7.0, 4.7), "grey")
+    _part(ax, (7.75, 4.7), 'choose "blue"', "(B, n_out)")
+    for x, name in ((3.05, "scores"), (4.75, "weights")):
+        ax.text(x, 2.98, f"{name} (B, T)", ha="center", va="center", fontsize=10.5, color=COLOURS["blue"])
+    _arrow(ax, (4.75, 4.33), (3.35, 3.2), "grey")
+    ax.text(0.8, 2.98, "keys (B, T, d_h)", ha="center", va="center", fontsize=10.5)
+    for y, score, weight, key, word in zip(HEIGHTS, SCORES, weights, range(3), FRENCH, strict=True):
+        ax.text(0.8, y, f"$k_{key}$ {word}", ha="center", va="center", fontsize=10.5, bbox=_CELL)
+        _arrow(ax, (1.4, y), (2.55, y), "grey")
+        for x, number in ((3.05, score), (4.75, weight)):
+            ax.text(x, y, f"{number:.2f}".replace("-", "−"), ha="center", va="center", fontsize=11, bbox=_CELL)
+        _arrow(ax, (3.5, y), (4.32, y), "grey")
+        _arrow(ax, (5.2, y), (6.22, 1.65 + 0.25 * (y - 1.65)), "grey")
+    ax.text(3.9, 2.48, "softmax", ha="center", va="bottom", fontsize=10, color="#555555")
+    ax.plot([0.8, 0.8, 7.5], [0.68, 0.32, 0.32], color=COLOURS["grey"], linewidth=2)
+    _arrow(ax, (7.5, 0.305), (7.5, 1.2), "grey")
+    ax.text(4.0, 0.4, "the keys themselves are blended", ha="center", va="bottom", fontsize=10, color="#555555")
     blend = " + ".join(f"{weight:.2f} $k_{key}$" for key, weight in enumerate(weights))
-    _part(ax, (8.55, 1), "context", f"{blend}\n(B, d_h)", "vermillion")
-    _arrow(ax, (8.55, 1.38), (8.55, 2.2), "grey")
-    ax.plot([3.35, 3.35], [1.28, 2.5], color=COLOURS["grey"], linewidth=2, solid_capstyle="butt")
-    _arrow(ax, (3.335, 2.5), (7.93, 2.5), "grey")
-    _part(ax, (8.55, 2.5), 'choose "blue"', "(B, n_out)")
+    _part(ax, (7.5, 1.65), "context (B, d_h)", blend.replace(" + ", "\n+ ", 0), "vermillion")
+    _arrow(ax, (7.75, 2.05), (7.75, 4.33), "grey")
     ax.text(
-        8.55,
-        -0.5,
-        "The two framed in color\ngo on into the next step.",
-        ha="center",
+        7.6,
+        3.2,
+        "Framed in color:\nwhat goes on\ninto the next step",
+        ha="right",
         va="center",
-        fontsize=9,
+        fontsize=10,
         color=COLOURS["vermillion"],
     )
     said = ", ".join(
@@ -157,21 +161,21 @@ def one_step() -> None:
     )
     show(
         fig,
-        alt="One step of the decoder, from left to right. The state (B, d_q), the last word, the, and the last context (B, d_h) go "
-        "into one step of the decoder. Out comes the next state, which is the query. It meets the keys, the encoder's states "
-        f"(B, T, d_h), and gives scores (B, T); softmax makes weights (B, T) of them: {said}. The context (B, d_h) is the sum "
-        "of the keys by these weights. State and context together choose the next word, blue, and both go into the next "
-        "step.",
+        alt="One step of the decoder. Above, from left to right: the old state (B, d_q), the last word, the, and the last context "
+        "(B, d_h) go into one GRU step. Out comes the new state, which is the query. Below, from left to right: the query meets "
+        f"the keys, the encoder's states (B, T, d_h), and gives scores (B, T); softmax makes weights (B, T) of them: {said}. The "
+        "context (B, d_h) is the sum of the keys by these weights. State and context together choose the next word, blue, and "
+        "both go into the next step.",
     )
 
 
 def _part(ax: Any, at: tuple[float, float], name: str, shape: str, color: str = "") -> None:
     """A box of a diagram: a name, and its shape below it in smaller letters."""
     edge = {"edgecolor": COLOURS[color], "linewidth": 2} if color else {}
-    ax.text(*at, f"{name}\n{shape}", ha="center", va="center", fontsize=9.5, zorder=3, bbox={**_BOX, **edge})
+    ax.text(*at, f"{name}\n{shape}", ha="center", va="center", fontsize=10.5, zorder=3, bbox={**_BOX, **edge})
 
 
-def aligned(sentences: Sequence[tuple[Sequence[str], Sequence[str], Any]]) -> None:
+def aligned(sentences: Sequence[tuple[Sequence[str], Sequence[str], Any]], claim: str) -> None:
     """A map for each sentence (words read, words written, weights): rows are the words written, columns the words read."""
     fig, axes = panels(len(sentences), width=9.2, height=4.4, ratios=[len(read) + 2 for read, _, _ in sentences])
     said = []
@@ -190,7 +194,6 @@ def aligned(sentences: Sequence[tuple[Sequence[str], Sequence[str], Any]]) -> No
         ax.tick_params(axis="x", rotation=45)
         best = ", ".join(f"{word} at {read[i]}" for word, i in zip(written, rows.argmax(axis=1), strict=True))
         said.append(f"for '{' '.join(read)}' the largest weight lies, in the order of writing, for {best}")
-    claim = "The decoder looks at the word that it translates"
     fig.suptitle(claim, fontsize=11.5)
     show(fig, alt=f"{claim}. Heat maps of attention weights: " + "; ".join(said) + ".")
 
@@ -225,7 +228,7 @@ def alignments(texts: Sequence[str], written: Sequence[str], weights: np.ndarray
     weights: (n, characters written, characters read).
     """
     weights = np.asarray(weights)
-    fig, axes = panels(len(texts), width=11.0, height=4.2)
+    fig, axes = panels(len(texts), columns=1, width=7.6, height=0.4 + 4.1 * len(texts))
     said = []
     for ax, text, out, rows in zip(axes, texts, written, weights, strict=True):
         names = {"rows": list(out), "columns": [*text.replace(" ", "␣"), *"·" * (rows.shape[1] - len(text))]}
@@ -238,8 +241,11 @@ def alignments(texts: Sequence[str], written: Sequence[str], weights: np.ndarray
             ylabel="character written",
             **names,
         )
+        ax.images[0].colorbar.remove()  # one bar serves all maps
         best = ", ".join(f"{c} at {_read(text, int(i))}" for c, i in zip(out, rows.argmax(axis=1), strict=True))
         said.append(f"for '{text}' the largest weight lies, in the order of writing, for {best}")
+    bar = fig.colorbar(axes[0].images[0], ax=axes, shrink=0.5, label="attention weight")
+    bar.outline.set_visible(False)
     fig.suptitle(claim, fontsize=11.5)
     show(fig, alt=f"{claim}. Heat maps of attention weights: " + "; ".join(said) + ".")
 

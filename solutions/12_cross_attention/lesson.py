@@ -12,7 +12,7 @@
 # 2023). An image generator paints while it looks at the words of a prompt (Rombach et al. 2022).
 #
 # It is also how attention began. In 2014, three years before the Transformer, translators had a problem, and attention
-# was invented to solve it. We start at that problem.
+# was invented to solve it (Bahdanau et al., printed in 2015).
 
 # %% role="given"
 import random
@@ -113,9 +113,9 @@ if passed(rnn_states):
     figures.cross_attention.fading(curves)
 
 # %% [markdown]
-# With torch's default weights, token 19, the last one read, counts {{ min(default):,.0f; it > 100_000 }} to
-# {{ max(default):,.0f }} times as much as token 0. This is the **vanishing gradient**: what is far away can hardly be
-# learned. How bad it is depends on the weights. With an orthogonal $W_h$, which keeps the length of the state, the factor is
+# With torch's default weights, token 19, the last one read, counts {{ min(default) / 1e6:.1f; it > 0.1 }} to
+# {{ max(default) / 1e6:.0f; it > 10 }} million times as much as token 0. This is the **vanishing gradient** of lesson 09, through time instead of
+# depth: what is far away can hardly be learned. How bad it is depends on the weights. With an orthogonal $W_h$, which keeps the length of the state, the factor is
 # {{ min(orthogonal):.0f; it > 10 }} to {{ max(orthogonal):.0f; it < 1000 }}. Networks with *gates* (LSTM, Hochreiter and Schmidhuber 1997;
 # GRU, Cho et al. 2014) keep things longer, too. From here on we use `nn.GRU`. But one limit stays: the state has a fixed
 # size.
@@ -132,21 +132,22 @@ figures.cross_attention.two_roads()
 # %% [markdown]
 # The right half shows the idea of Bahdanau, Cho and Bengio (2015): keep *all* states of the encoder, and let the decoder
 # look back at each of them. The links are called an **alignment**. They cross here, because French puts *bleue* behind
-# *voiture*. And they depend on what is being written: each new word needs other words of the sentence.
+# *voiture*. Each new word has links of its own.
 #
 # ## A score that is learned
 #
-# How well does the decoder's state $q$, the query, fit the encoder's state $k_j$ at word j, a key? A feed-forward network
-# with one hidden layer gives the score (Bahdanau et al. 2015, section 3.1):
+# The query $q$ is a state of the decoder. The keys are the encoder's states; $k_j$ is the one at word j. How well does the
+# query fit each key? A feed-forward network with one hidden layer gives the score (Bahdanau et al. 2015, section 3.1):
 #
 # $$s_j = v \cdot \tanh(q\, W_q + k_j W_k) \qquad w = \operatorname{softmax}(s) \qquad c = \sum_j w_j\, k_j$$
 #
 # Query and key may have different widths. Two matrices bring both to $d_a$ numbers, which are added; hence the name
 # **additive attention**. The vector $v$ turns the $d_a$ numbers into one score. All three are learned together with the
-# translator, and nobody tells it which words belong together. The result $c$ is called the **context**.
+# translator. The result $c$ is called the **context**.
 #
-# The tanh is no ornament. Without it the score is $v \cdot q' + v \cdot k_j'$, with $q'$ and $k_j'$ for the projections. The
-# first term is the same for every key, and softmax cancels what all scores of a row share. So the query would have no say:
+# Without the tanh the score is $v \cdot q' + v \cdot k_j'$, with $q'$ and $k_j'$ for the projections. The
+# first term is the same for every key, and softmax cancels what all scores of a row share. So the query would have no say.
+# Take two keys that are (1, 1) and (0, 0) after $W_k$, and queries that, after $W_q$, go from (0, 3) over (0, 0) to (3, 0):
 
 # %% role="demo"
 projected, v = torch.tensor([[1.0, 1.0], [0.0, 0.0]]), torch.tensor([1.0, -1.0])  # two keys after W_k, and v
@@ -245,9 +246,14 @@ if passed(luong_attention):
 figures.cross_attention.one_step()
 
 # %% [markdown]
-# From left to right: the state takes in the word written last and becomes the next state. This state is the query. It gets
-# a score with each key, softmax turns the scores into weights, and the weights blend the keys into the context. State and
-# context together choose the next word. In code, where `attend` is your function, or None for a translator of 2014:
+# Above, from left to right: the GRU takes the old state, the word written last and the last context, and returns the next
+# state. This state is the query. Below: the query gets a score with each key, softmax turns the scores into weights, and
+# the weights blend the keys into the context. State and context together choose the next word.
+#
+# This is Luong's order: the *new* state asks. In Bahdanau's decoder the *old* state asks, and the context takes part in
+# making the new one.
+#
+# In code, `attend` is your function, or None for a translator of 2014:
 
 # %% role="demo"
 def decoder_step(model, last, state, context, keys):
@@ -259,7 +265,9 @@ def decoder_step(model, last, state, context, keys):
 
 # %% [markdown]
 # The folded cell holds the rest: the layers, a whole translation (in training each step is given the *right* word before,
-# which is called **teacher forcing**), and a training loop as in lesson 05.
+# which is called **teacher forcing**), and a training loop as in lesson 05. The encoder is **bidirectional**: one GRU reads
+# from left to right, another from right to left, and a key holds the states of both. So a key is twice as wide as the
+# decoder's state, and state and context together have the `3 * hidden` numbers that `choose` reads.
 
 # %% role="demo" tags=["hide-input"]
 torch.set_num_threads(1)  # tensors this small gain nothing from a second thread
@@ -314,7 +322,8 @@ def train(name, model, draw, steps, rate=1e-2):
 #
 # The next folded cell makes a small **parallel corpus**: sentences in two languages that mean the same. A sentence is a list of one to
 # three noun phrases. Each French word has one English word, but not in the same place, and the adjectives agree with their
-# noun. The words *la voiture bleue* never stand together in the training.
+# noun. The words *la voiture bleue* never stand together in the training. All sentences of a batch have the same shape, so they
+# are equally long. Real batches are padded, and a mask (lesson 06) keeps the weights off the padding.
 
 # %% role="demo" tags=["hide-input"]
 NOUNS = {"voiture": ("f", "car"), "maison": ("f", "house"), "fleur": ("f", "flower"), "porte": ("f", "door"), "table": ("f", "table"),
@@ -370,8 +379,8 @@ for shapes in (["RNA"], ["RBN", "RNA"], ["RN", "RBNA", "RBN"]):
 # @answer
 #
 # It writes *{{ said; it == "the blue car" }}*. While it writes *blue*, {{ small[1][2]:.0%; it > 0.5 }} of the weight lies on *bleue*, the
-# last word, and only then it goes back to *voiture*. The whole phrase is new, but each word is known, and so is the rule
-# that an adjective behind the noun comes first in English.
+# last word. Then it writes *car* and looks back at *voiture*, with {{ small[2][1]:.0%; it > 0.5 }}. The phrase is new, but its
+# words are known, and so is the rule that English puts the adjective first.
 #
 # @wrong
 #
@@ -392,18 +401,18 @@ if passed(additive_attention):
 if passed(additive_attention):
     shown = [read("la voiture bleue"), read("un petit chat noir et la maison blanche")]
     said, small = " ".join(shown[0][1]), shown[0][2].tolist()
-    figures.cross_attention.aligned(shown)
+    figures.cross_attention.aligned(shown, "In most rows the decoder looks at the word that it translates")
 
 # %% [markdown]
 # Nobody told the translator which words belong together. All that it was given is pairs of sentences. We trained it with
-# five seeds: each time it wrote *the blue car*, and each English word gave its largest weight to its French word. The
-# weights are not always that clear. An encoder's state also knows the words around it, so the decoder may find what it
-# needs one place away. A map shows where a model looks, and not always which word made it decide.
+# five seeds: each time it wrote *the blue car*, and each of these words gave its largest weight to its French word.
+# Not every row is that clear: on the right, *a* gives only {{ shown[1][2][0, 0].item():.0%; it < 0.5 }} of its weight to *un*. An encoder's
+# state also knows the words around it, so the decoder may find what it needs at another place.
 #
 # ## The bottleneck, measured
 #
 # How much does attention help? We train the translator of 2014, without attention, for as many steps on the same corpus, and
-# let both translate longer and longer lists.
+# let both translate longer and longer lists. A word counts as right only at its place in the sentence.
 
 # %% role="payoff" exercise="additive_attention"
 if passed(additive_attention):
@@ -427,17 +436,86 @@ if passed(additive_attention):
 # %% [markdown]
 # For one noun phrase, one vector is enough. For two it gets {{ shares["one vector"][2]:.0%; it < 0.8 }} of the words right, and for three
 # {{ shares["one vector"][3]:.0%; it < 0.6 }}. With attention these are {{ shares["attention"][2]:.0%; it > 0.9 }} and {{ shares["attention"][3]:.0%; it > 0.8 }}. We trained both with five
-# seeds: for three phrases one vector had 41% to 50%, attention 95% to 100%. With attention the model does not have to store
-# each word in a vector, only to learn where it is. Beyond the lengths of the training both get worse. Bahdanau et al. drew
+# seeds: for three phrases one vector had 41% to 50%, attention 95% to 100%. Beyond the lengths of the training both get worse. Bahdanau et al. drew
 # such curves for real sentences (their figure 2).
 #
 # ## From here to today
 #
-# The Transformer keeps the idea and drops the rest (Vaswani et al. 2017). Keys and values get projections of their own. All
-# queries ask at once. And the recurrent networks are gone, which is what the title "Attention is all you need" is about. In
-# code, cross-attention is lesson 07's module with two inputs: `attention(decoder, encoder, encoder)`. The output is as long
-# as the decoder's sequence; the weights form a (T_q, T_k) matrix. No causal mask is needed there, since the
-# whole source may be seen. The decoder's own self-attention still has one.
+# The Transformer keeps the idea and drops the rest (Vaswani et al. 2017). Keys and values get projections of their own. In
+# training all queries ask at once. And the recurrent networks are gone, which is what the title "Attention is all you
+# need" is about. Cross-attention is lesson 07's module with two inputs. Here
+# it stands in a small Transformer for the same corpus; `nn.MultiheadAttention` is torch's module of this kind:
+
+# %% role="demo"
+def look_across(model, source, before):
+    """Scores of all tokens (B, T_q, n_out), and the weights (B, T_q, T_k). before: the words written so far."""
+    encoder = model.encode(source)  # (B, T_k, d_model), by self-attention over the whole source
+    decoder = model.decode(before)  # (B, T_q, d_model), by causal self-attention
+    found, weights = model.attention(decoder, encoder, encoder)  # query, key, value
+    return model.choose(decoder + found), weights
+
+# %% [markdown]
+# The output is as long as the decoder's sequence. Cross-attention needs no causal mask, since the whole source may be
+# seen. The decoder's own self-attention still has one. The folded cell holds the layers, and trains them for 400 steps.
+
+# %% role="demo" tags=["hide-input"]
+class SmallTransformer(nn.Module):
+    """One layer of Vaswani et al. 2017 for each side, with its norms in front (lesson 09)."""
+
+    def __init__(self, n_in, n_out, d_model=64, longest=32):
+        super().__init__()
+        self.begin = n_out  # the id that says "begin to write"
+        self.read, self.write, self.place = (nn.Embedding(n, d_model) for n in (n_in, n_out + 1, longest))
+        options = {"dropout": 0.0, "batch_first": True, "norm_first": True}
+        self.reader = nn.TransformerEncoderLayer(d_model, 4, 2 * d_model, **options)
+        self.own = nn.MultiheadAttention(d_model, 4, batch_first=True)
+        self.attention = nn.MultiheadAttention(d_model, 1, batch_first=True)
+        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in range(3))
+        self.choose = nn.Sequential(nn.LayerNorm(d_model), nn.Linear(d_model, 2 * d_model), nn.GELU(), nn.Linear(2 * d_model, n_out))
+
+    def encode(self, source):
+        return self.norms[0](self.reader(self.read(source) + self.place.weight[: source.shape[1]]))
+
+    def decode(self, before):
+        x = self.write(before) + self.place.weight[: before.shape[1]]
+        future, y = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1), self.norms[1](x)
+        return self.norms[2](x + self.own(y, y, y, attn_mask=future, need_weights=False)[0])
+
+
+torch.manual_seed(0)
+rng, transformer = random.Random(0), SmallTransformer(len(FRENCH), len(ENGLISH))
+optimizer = torch.optim.Adam(transformer.parameters())
+schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=400)
+for step in meter.training_steps("Transformer", 400):
+    source, target, _ = phrases(rng)
+    before = F.pad(target[:, :-1], (1, 0), value=transformer.begin)  # teacher forcing, for all places at once
+    step.loss = F.cross_entropy(look_across(transformer, source, before)[0].flatten(0, 1), target.flatten())
+    optimizer.zero_grad()
+    step.loss.backward()
+    nn.utils.clip_grad_norm_(transformer.parameters(), 1.0)
+    optimizer.step()
+    schedule.step()
+
+
+@torch.no_grad()
+def across(words):
+    """As `read` above: the words read, the words written one after the other, and the weights (T_q, T_k)."""
+    source, before = torch.tensor([[FRENCH.index(word) for word in words.split()]]), torch.tensor([[transformer.begin]])
+    for _ in words.split():
+        scores, weights = look_across(transformer, source, before)
+        before = torch.cat([before, scores[:, -1:].argmax(dim=-1)], dim=1)
+    return words.split(), [ENGLISH[i] for i in before[0, 1:]], weights[0]
+
+# %% role="demo"
+mapped = [across("la voiture bleue"), across("un petit chat noir et la maison blanche")]
+written, newest = " ".join(mapped[0][1]), mapped[0][2].tolist()
+figures.cross_attention.aligned(mapped, "The Transformer may look at a neighbor of the word that it translates")
+
+# %% [markdown]
+# It, too, writes *{{ written; it == "the blue car" }}*. But while it writes *blue*, {{ newest[1][1]:.0%; it > 0.5 }} of the weight lies on *voiture*: by the encoder's
+# self-attention this word has learned that *bleue* stands behind it. With five seeds the phrase was right each time. In
+# four of them *blue* looked at *voiture*, in one at *bleue*. A map shows where a model looks, and not always which word made
+# it decide.
 
 # %% [markdown]
 # ## Further: a translator of dates
@@ -515,16 +593,22 @@ if passed(additive_attention):
 # %% [markdown]
 # Without its tanh the trained translator gets {{ scored["tanh removed afterwards"]:,; it < 200 }} dates right, because it had learned
 # to rely on weights that change from step to step. Trained without tanh, its weights are the same at every step: one
-# vector again. A date is short, and one vector can carry it. With five seeds, 83% to 88% of the dates came out right without
-# tanh, and 94% to 98% without any attention. So a good result does not show that attention did the work. To see whether
+# vector again. A date is short, and one vector can carry it. With five seeds, 80% to 89% of the dates came out right without
+# tanh, and 94% to 98% without any attention.
+#
+# Why is this attention worse than none? Without attention the context is the encoder's *last* states, which have read the
+# whole date and can learn to keep its parts apart. Without tanh it is one weighted mean of all states, which blends what
+# stands at different places. In a third experiment the context was the plain mean of the states: 73% to 78%. This fits, but does not
+# prove it.
+#
+# So a good result does not show that attention did the work. To see whether
 # it does something, change the query: the weights have to change with it.
 
 # %% [markdown]
 # ## What we keep
 #
-# - Cross-attention: queries from one sequence, keys and values from another. The weights are an alignment of the two.
-# - A recurrent state has a fixed size. With attention the decoder looks back at every state, so one vector no longer has to
-#   carry the whole sentence.
+# - Cross-attention: queries from one sequence, keys and values from another. The weights can be read as an alignment of the two.
+# - A recurrent state has a fixed size. With attention the decoder looks back at every state.
 # - Additive: $v \cdot \tanh(q W_q + k_j W_k)$. General: $q\,W\,k_j$, which scaled dot-product attention has kept.
 # - Weights have to depend on the query. Without the tanh, softmax cancels it.
 # - The context is a weighted sum of the keys themselves. Separate values came later.

@@ -106,7 +106,8 @@ class generate:
 
     hints = (
         "Which of the logits that come back say something about the token that follows the last one?",
-        "`model.training` is the flag; `torch.no_grad()` keeps the graph away; `torch.multinomial` takes a `generator`.",
+        "A sample in the middle of training has to switch dropout off, and then put the mode back as it was, whichever it was: "
+        "`model.training` is the flag. `torch.no_grad()` keeps the graph away; `torch.multinomial` takes a `generator`.",
         "logits = model(ids[:, ____:])[:, ____]\n"
         "following = ____ if temperature == 0 else torch.multinomial(torch.softmax(____, dim=-1), 1, generator=____)\n"
         "ids = torch.cat([ids, following], dim=____)",
