@@ -171,7 +171,10 @@ def parts(text: str, numbers: Sequence[int], d_model: int, vocabulary: int) -> N
 
 
 def learned(history: Sequence[Sequence], vocabulary: int, bigram: float) -> None:
-    """The loss on training text and on held-out text by step, between knowing nothing and counting pairs. history: (step, loss, held, …)."""
+    """The loss on training text and on held-out text by step, between knowing nothing and counting pairs.
+
+    history: (step, loss, held, …).
+    """
     steps, losses, held = (list(numbers) for numbers in zip(*(noted[:3] for noted in history), strict=True))
     fig, (ax,) = panels(1, width=7.2, height=3.4)
     ax.plot(steps, losses, label="training text, mean of the last 20 batches")

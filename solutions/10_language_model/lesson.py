@@ -493,8 +493,8 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
 #
 # The two curves cannot be compared directly. The training curve lags behind, as a mean over past batches. And the held-out
 # text is easier, for the bigram by {{ seen - bigram:.2f; it > 0.1 }} nats. So compare the gains over the bigram:
-# {{ seen - history[-1][1]:.2f; it > 0.2 }} nats on the training text, {{ bigram - final:.2f; it > 0.2 }} on the held-out text. Learned by heart, the training
-# text would gain far more.
+# {{ seen - history[-1][1]:.2f; it > 0.2 }} nats on the training text, {{ bigram - final:.2f; it > 0.2 }} on the held-out text.
+# Learned by heart, the training text would gain far more.
 #
 # Now change the loop, and predict before you run. Train `new = LanguageModel(len(characters), 128, 4, 2, 64)` by
 # `train_on(new, steps, peak=4e-4)`. What happens with `peak=0.4`, without warm-up (`warm_up=0.001`), or with batches of
@@ -577,8 +577,8 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
 # Without attention no character reaches another. Each position sees its own character and its place in the window, and
 # the place says nothing, since windows begin anywhere in the text. So all that this model can learn is what the table
 # of pairs counts. Here it ends {{ without - bigram:.3f; 0 < it < 0.15 }} nats above the table, and the same model with attention
-# is already {{ bigram - same:.3f; it > 0.2 }} nats below it. We trained both with five seeds: without attention the loss was 0.02 to 0.05
-# above the table, with attention 0.36 to 0.40 below.
+# is already {{ bigram - same:.3f; it > 0.2 }} nats below it. We trained both with five seeds: without attention the loss was 0.02
+# to 0.05 above the table, with attention 0.36 to 0.40 below.
 
 # %% [markdown]
 # ## Further: how far it is to GPT-2

@@ -114,11 +114,11 @@ if passed(rnn_states):
 
 # %% [markdown]
 # With torch's default weights, token 19, the last one read, counts {{ min(default) / 1e6:.1f; it > 0.1 }} to
-# {{ max(default) / 1e6:.0f; it > 10 }} million times as much as token 0. This is the **vanishing gradient** of lesson 09, through time instead of
-# depth: what is far away can hardly be learned. How bad it is depends on the weights. With an orthogonal $W_h$, which keeps the length of the state, the factor is
-# {{ min(orthogonal):.0f; it > 10 }} to {{ max(orthogonal):.0f; it < 1000 }}. Networks with *gates* (LSTM, Hochreiter and Schmidhuber 1997;
-# GRU, Cho et al. 2014) keep things longer, too. From here on we use `nn.GRU`. But one limit stays: the state has a fixed
-# size.
+# {{ max(default) / 1e6:.0f; it > 10 }} million times as much as token 0. This is the **vanishing gradient** of lesson 09, through
+# time instead of depth: what is far away can hardly be learned. How bad it is depends on the weights. With an orthogonal $W_h$,
+# which keeps the length of the state, the factor is {{ min(orthogonal):.0f; it > 10 }} to {{ max(orthogonal):.0f; it < 1000 }}.
+# Networks with *gates* (LSTM, Hochreiter and Schmidhuber 1997; GRU, Cho et al. 2014) keep things longer, too. From here on we use
+# `nn.GRU`. But one limit stays: the state has a fixed size.
 #
 # ## One vector for a whole sentence
 #
@@ -328,7 +328,8 @@ def train(name, model, draw, steps, rate=1e-2):
 # %% role="demo" tags=["hide-input"]
 NOUNS = {"voiture": ("f", "car"), "maison": ("f", "house"), "fleur": ("f", "flower"), "porte": ("f", "door"), "table": ("f", "table"),
          "chat": ("m", "cat"), "chien": ("m", "dog"), "livre": ("m", "book"), "train": ("m", "train"), "jardin": ("m", "garden")}
-BEHIND = (("bleu", "bleue", "blue"), ("rouge", "rouge", "red"), ("vert", "verte", "green"), ("noir", "noire", "black"), ("blanc", "blanche", "white"))
+BEHIND = (("bleu", "bleue", "blue"), ("rouge", "rouge", "red"), ("vert", "verte", "green"),
+          ("noir", "noire", "black"), ("blanc", "blanche", "white"))
 BEFORE = (("petit", "petite", "small"), ("grand", "grande", "big"))
 ARTICLES = (("le", "la", "the"), ("un", "une", "a"))
 SHAPES = ("RNA", "RBN", "RBNA", "RN")  # R article, B adjective before the noun, N noun, A adjective behind it
@@ -378,9 +379,9 @@ for shapes in (["RNA"], ["RBN", "RNA"], ["RN", "RBNA", "RBN"]):
 #
 # @answer
 #
-# It writes *{{ said; it == "the blue car" }}*. While it writes *blue*, {{ small[1][2]:.0%; it > 0.5 }} of the weight lies on *bleue*, the
-# last word. Then it writes *car* and looks back at *voiture*, with {{ small[2][1]:.0%; it > 0.5 }}. The phrase is new, but its
-# words are known, and so is the rule that English puts the adjective first.
+# It writes *{{ said; it == "the blue car" }}*. While it writes *blue*, {{ small[1][2]:.0%; it > 0.5 }} of the weight lies on
+# *bleue*, the last word. Then it writes *car* and looks back at *voiture*, with {{ small[2][1]:.0%; it > 0.5 }}. The phrase is
+# new, but its words are known, and so is the rule that English puts the adjective first.
 #
 # @wrong
 #
@@ -406,8 +407,8 @@ if passed(additive_attention):
 # %% [markdown]
 # Nobody told the translator which words belong together. All that it was given is pairs of sentences. We trained it with
 # five seeds: each time it wrote *the blue car*, and each of these words gave its largest weight to its French word.
-# Not every row is that clear: on the right, *a* gives only {{ shown[1][2][0, 0].item():.0%; it < 0.5 }} of its weight to *un*. An encoder's
-# state also knows the words around it, so the decoder may find what it needs at another place.
+# Not every row is that clear: on the right, *a* gives only {{ shown[1][2][0, 0].item():.0%; it < 0.5 }} of its weight to *un*. An
+# encoder's state also knows the words around it, so the decoder may find what it needs at another place.
 #
 # ## The bottleneck, measured
 #
@@ -429,15 +430,17 @@ if passed(additive_attention):
             right += (translate(model, source, target.shape[1])[0].argmax(dim=-1) == target).float().mean().item() / rounds
         return right
 
-    shares = {name: {count: share_right(model, count) for count in range(1, 6)} for name, model in (("attention", translator), ("one vector", old))}
+    readers = {"attention": translator, "one vector": old}
+    shares = {name: {count: share_right(model, count) for count in range(1, 6)} for name, model in readers.items()}
     figures.cross_attention.bottleneck(shares, longest=3)
     assert shares["attention"][2] > 0.9 and shares["attention"][2] > shares["one vector"][2] + 0.2
 
 # %% [markdown]
-# For one noun phrase, one vector is enough. For two it gets {{ shares["one vector"][2]:.0%; it < 0.8 }} of the words right, and for three
-# {{ shares["one vector"][3]:.0%; it < 0.6 }}. With attention these are {{ shares["attention"][2]:.0%; it > 0.9 }} and {{ shares["attention"][3]:.0%; it > 0.8 }}. We trained both with five
-# seeds: for three phrases one vector had 41% to 50%, attention 95% to 100%. Beyond the lengths of the training both get worse. Bahdanau et al. drew
-# such curves for real sentences (their figure 2).
+# For one noun phrase, one vector is enough. For two it gets {{ shares["one vector"][2]:.0%; it < 0.8 }} of the words right, and
+# for three {{ shares["one vector"][3]:.0%; it < 0.6 }}. With attention these are {{ shares["attention"][2]:.0%; it > 0.9 }} and
+# {{ shares["attention"][3]:.0%; it > 0.8 }}. We trained both with five seeds: for three phrases one vector had 41% to 50%,
+# attention 95% to 100%. Beyond the lengths of the training both get worse. Bahdanau et al. drew such curves for real sentences
+# (their figure 2).
 #
 # ## From here to today
 #
@@ -512,10 +515,10 @@ written, newest = " ".join(mapped[0][1]), mapped[0][2].tolist()
 figures.cross_attention.aligned(mapped, "The Transformer may look at a neighbor of the word that it translates")
 
 # %% [markdown]
-# It, too, writes *{{ written; it == "the blue car" }}*. But while it writes *blue*, {{ newest[1][1]:.0%; it > 0.5 }} of the weight lies on *voiture*: by the encoder's
-# self-attention this word has learned that *bleue* stands behind it. With five seeds the phrase was right each time. In
-# four of them *blue* looked at *voiture*, in one at *bleue*. A map shows where a model looks, and not always which word made
-# it decide.
+# It, too, writes *{{ written; it == "the blue car" }}*. But while it writes *blue*, {{ newest[1][1]:.0%; it > 0.5 }} of the
+# weight lies on *voiture*: by the encoder's self-attention this word has learned that *bleue* stands behind it. With five seeds
+# the phrase was right each time. In four of them *blue* looked at *voiture*, in one at *bleue*. A map shows where a model looks,
+# and not always which word made it decide.
 
 # %% [markdown]
 # ## Further: a translator of dates

@@ -143,7 +143,8 @@ class train_step:
         return f"{got:.4g} came back, which is the loss after the step; before it the loss is {loss:.4g}."
 
     hints = (
-        "`backward()` adds to the gradients that it finds. Which may be there when your function is called? And what does the optimizer read when it steps?",
+        "`backward()` adds to the gradients that it finds. Which may be there when your function is called? And what does the "
+        "optimizer read when it steps?",
         "Five lines: loss, optimizer.zero_grad(), backward(), torch.nn.utils.clip_grad_norm_ over all parameters, step(). "
         "`loss.item()` is a float without a graph.",
         "loss = next_token_loss(____, ids)\n"
