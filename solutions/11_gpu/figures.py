@@ -380,12 +380,12 @@ _PAPERS = {"FlashAttention-2, A100": 230e3, "FlashAttention-2, H100": 335e3, "Fl
 _AT = 16_384 / 4  # operations a byte, fused and causal in 16 bits at 16,384 tokens
 
 _KERNEL = {
-    "q kᵀ": (COLOURS["blue"], (-9, 7), "right"),
-    "weights · v": (COLOURS["blue"], (9, -9), "left"),
+    "q kᵀ": (COLOURS["blue"], (0, -20), "center"),
+    "weights · v": (COLOURS["blue"], (0, -20), "center"),
     "scale": (COLOURS["orange"], (-9, 0), "right"),
     "mask": (COLOURS["orange"], (9, 0), "left"),
     "softmax": (COLOURS["vermillion"], (9, 0), "left"),
-    "fused": (COLOURS["green"], (0, -14), "center"),
+    "fused": (COLOURS["green"], (9, 0), "left"),
 }  # the look of a kernel's point: color, where its name stands and on which side of that
 
 
@@ -402,16 +402,15 @@ def roofline(
     eager = [kernel for kernel in points if kernel != "fused"]
     under = sum(points[kernel][0] < corner for kernel in eager)
     count = ("none", "one", "two", "three", "four", "all five")[under] + ("" if under == 5 else " of five")
-    verb = "lies" if under == 1 else "lie"
-    ax.set_title(f"This machine, {precision}: {count} eager kernels {verb} under the slope", fontsize=10.5)
+    ax.set_title(f"This machine, {precision}: {count} eager kernels under the slope", fontsize=10.5)
     heights = [value for _, new, there in points.values() for value in (new, there) if value]
     low, high = min(heights) / 5, 4 * max(top, *heights)
     left, right = 0.04, 6 * max(at for at, _, _ in points.values())
     intensity = np.geomspace(left, right, 200)
     ax.loglog(intensity, np.minimum(top, moved * intensity), color="black", linewidth=2)
-    ax.plot([corner, corner], [low, top], color=_OTHER, linestyle=":", linewidth=1)
+    ax.plot([corner, corner], [low, top / 12], color=_OTHER, linestyle=":", linewidth=1)
     ax.text(right / 1.15, 1.25 * top, f"arithmetic: {top:,.0f} GFLOP/s", ha="right", va="bottom", fontsize=9)
-    ax.text(0.05, 1.6 * moved * 0.05, f"memory: {moved:,.0f} GB/s", ha="left", va="bottom", fontsize=9)
+    ax.text(corner / 5, top / 3, f"memory: {moved:,.0f} GB/s", ha="right", va="center", fontsize=9)
     for x, words, side in ((corner / 1.1, "memory bound", "right"), (corner * 1.1, "compute bound", "left")):
         ax.text(x, low * 1.25, words, ha=side, va="bottom", fontsize=8.5, color="#666666")
     said = [f"the roof of this machine is {top:.0f} GFLOP/s and {moved:.0f} GB/s, its corner at {corner:.1f}"]
@@ -422,15 +421,27 @@ def roofline(
         )  # equal intensities
         if there is not None:
             ax.plot([at * shift] * 2, [new, there], color=colour, linewidth=1.2, linestyle="-")
-            ax.plot(at * shift, there, marker="o", markersize=8, color=colour, markerfacecolor="white", linestyle="")
-        ax.plot(at * shift, new, marker="o", markersize=8, color=colour, linestyle="")
-        ax.annotate(
-            kernel, (at * shift, new), where, textcoords="offset points", ha=side, va="center", fontsize=9, color=colour
-        )
+            ax.plot(at * shift, there, marker="o", markersize=10, color=colour, markerfacecolor="white", linestyle="")
+        ax.plot(at * shift, new, marker="o", markersize=6.5, color=colour, linestyle="")
+        if kernel != "weights · v":  # its point stands beside that of q kᵀ, which names both
+            ax.annotate(
+                "q kᵀ (left),\nweights · v (right)" if kernel == "q kᵀ" else kernel,
+                (at * shift, new),
+                where,
+                textcoords="offset points",
+                ha=side,
+                va="center",
+                fontsize=9,
+                color=colour,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4, "alpha": 0.8},
+            )
         both = f" into new memory, {there:.1f} into memory that is there" if there is not None else ""
         said.append(f"{kernel}: {at:.2g} operations a byte, {new:.1f} GFLOP/s{both}")
-    for face, words in (("#666666", "result in new memory"), ("white", "result in memory that is there")):
-        ax.plot([], [], marker="o", color="#666666", markerfacecolor=face, markersize=8, linestyle="", label=words)
+    for face, size, words in (
+        ("#666666", 6.5, "result in new memory"),
+        ("white", 10, "result in memory that is there"),
+    ):
+        ax.plot([], [], marker="o", color="#666666", markerfacecolor=face, markersize=size, linestyle="", label=words)
     ax.set(xlabel="operations for each byte moved", ylabel="GFLOP/s", xlim=(left, right), ylim=(low, high))
     ax.legend(frameon=False, fontsize=8.5, loc="upper left")
 
@@ -438,7 +449,7 @@ def roofline(
     for number, (card, (peak, bandwidth)) in enumerate(_SHEETS.items()):
         style = ("--", "-.", ":")[number]
         other.loglog(wide, np.minimum(peak, bandwidth * wide), color="#8A8A8A", linewidth=1.2, linestyle=style)
-        other.text(1.3, 1.25 * bandwidth * 1.3, card, fontsize=8.5, color="#666666", ha="left", va="bottom")
+        other.text(36_000, 1.06 * peak, card, fontsize=8.5, color="#666666", ha="right", va="bottom")
     for (paper, height), lift in zip(_PAPERS.items(), (-9, 0, 3), strict=True):
         other.plot(_AT, height, marker="*", color=COLOURS["green"], markersize=10, linestyle="")
         other.annotate(

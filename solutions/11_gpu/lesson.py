@@ -388,6 +388,8 @@ if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
     flops = attention_flops(*sizes_here, causal=True)
     points["fused"] = (flops / attention_bytes(*sizes_here, precision.itemsize, True), flops / took["fused"] / 1e6, None)
     roof = roofs["float32" if here.type == "cpu" else "16 bits"]
+    reached = [(flops / ms / 1e6, moved / ms / 1e6) for ms, (flops, moved, _) in zip(there.values(), kernels.values())]
+    roof = tuple(max(top, *rates) for top, rates in zip(roof, zip(*reached)))  # a roof is the most that was reached here
     corner = roof[0] / roof[1]
     figures.gpu.roofline(roof, points, bits)
     bench.keep("roofline", {"precision": bits, "roof": roof, "points": points})
