@@ -312,7 +312,7 @@ ways = {
 }
 
 # %% [markdown]
-# The folded cell compares each way's result with the eager one, and measures it, compiling not counted. Where a way cannot run, its
+# The folded cell compares each way's result with the eager one, and measures it (without compiling). Where a way cannot run, its
 # place shows the reason.
 
 # %% role="payoff" exercise="time_ms" tags=["hide-input"]
@@ -399,7 +399,7 @@ if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
 # {{ points["weights · v"][0]:.0f; it > 20 }} operations a byte. Scaling, masking and softmax have less than two and are memory bound. Fused
 # attention has {{ points["fused"][0]:.0f; it > 100 }}. (The right panel shows data sheets and published rates: Dao 2023; Shah et al. 2024.)
 #
-# Yet even bytes do not explain these times. Scaling takes {{ new["scale"]:.1f; here.type != "cpu" or it > 1.3 * there["scale"] }} ms
+# Yet bytes do not explain these times. Scaling takes {{ new["scale"]:.1f; here.type != "cpu" or it > 1.3 * there["scale"] }} ms
 # into new memory, and {{ there["scale"]:.1f; it > 0 }} into memory that is there. On a CPU this is a fourth thing to wait for: the
 # operating system hands out new memory page by page, and Linux does so again for each tensor from 32 MiB on. On a GPU torch keeps the
 # memory that it once had. Nor is softmax only bytes: into memory that is there a copy takes {{ there["copy"]:.1f; it > 0 }} ms, exp alone
@@ -533,7 +533,7 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 #
 # @wrong
 #
-# Whoever says yes counts operations alone.
+# If you said yes, you counted operations alone.
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention"
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
@@ -789,8 +789,8 @@ for flag in (True, False):
 # ## To discuss
 #
 # - A colleague replaces softmax by a cheaper function and nothing becomes faster. What do you ask first? A good answer asks what the
-#   kernel waits for: on a GPU eager
-#   attention waits for memory, so less arithmetic saves nothing; on a CPU exp is a part of softmax's time, and new memory a larger one.
+#   kernel waits for: on a GPU eager attention waits for memory, so less arithmetic saves nothing. (On a CPU exp is a large part of
+#   softmax's time once the memory is there, and getting new memory often a larger one.)
 # - FlashAttention computes more in the backward pass and is faster. How can that be? A good answer compares the cost of recomputing a tile
 #   on the chip with that of writing and reading it, and names the machine's operations per byte.
 # - A vendor plots a bfloat16 kernel under a float32 roof. What is wrong with the picture? A good answer says that the kernel can lie
