@@ -133,8 +133,8 @@ def test_the_roofline_counts_the_kernels_under_the_slope(figures, monkeypatch):
     figures.roofline((90.0, 18.0), POINTS, "float32")
     figures.roofline((700e3, 3e3), POINTS, "bfloat16")
     assert [fig.axes[0].get_title() for fig, _ in drawn] == [
-        "This machine, float32: three of five eager kernels under the slope",
-        "This machine, bfloat16: all five eager kernels under the slope",
+        "Here, float32: three of five eager kernels under the slope",
+        "Here, bfloat16: all five eager kernels under the slope",
     ]
     assert "its corner at 5.0" in drawn[0][1] and "16 bits" in drawn[0][0].axes[1].get_title()
 

@@ -402,7 +402,7 @@ def roofline(
     eager = [kernel for kernel in points if kernel != "fused"]
     under = sum(points[kernel][0] < corner for kernel in eager)
     count = ("none", "one", "two", "three", "four", "all five")[under] + ("" if under == 5 else " of five")
-    ax.set_title(f"This machine, {precision}: {count} eager kernels under the slope", fontsize=10.5)
+    ax.set_title(f"Here, {precision}: {count} eager kernels under the slope", fontsize=10.5)
     heights = [value for _, new, there in points.values() for value in (new, there) if value]
     low, high = min(heights) / 5, 4 * max(top, *heights)
     left, right = 0.04, 6 * max(at for at, _, _ in points.values())

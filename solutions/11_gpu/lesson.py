@@ -393,6 +393,7 @@ if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
     corner = roof[0] / roof[1]
     figures.gpu.roofline(roof, points, bits)
     bench.keep("roofline", {"precision": bits, "roof": roof, "points": points})
+    del scores, weights  # a GPU's memory is needed below
 
 # %% [markdown]
 # Here the products lie {{ "right" if points["weights · v"][0] > corner else "left"; it }} of the corner, at
@@ -687,10 +688,9 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 # The dotted line is where attention and the four projections do equally many operations: 2 · T² · d_model = 8 · T · d_model²
 # gives T = 4 · d_model.
 #
-# Eager attention's jump from {{ times["eager"][1024]:.0f; it > 0 }} to
-# {{ times["eager"][2048]:.0f; here.type != "cpu" or it > 4 * times["eager"][1024] }} ms between 1,024 and 2,048 tokens is more than slope
-# 2. On Linux it is new memory once more: two heads' scores grow from 8 to 32 MiB there, and from that size on each tensor gets new
-# pages. A slope from two points near such a step says little.
+# Between 1,024 and 2,048 tokens eager attention goes from {{ times["eager"][1024]:.0f; it > 0 }} to
+# {{ times["eager"][2048]:.0f; it > times["eager"][1024] }} ms. On Linux new memory has its part in that step, too: two heads' scores grow
+# from 8 to 32 MiB there, and from that size on each tensor gets new pages. A slope from two points near such a step says little.
 
 # %% [markdown]
 # ## Further: Fewer bits in training
