@@ -116,26 +116,37 @@ def test_a_trace_of_a_gpu_tells_calls_from_kernels(figures):
     assert figures.over_the_matrix(spans[:4]) == pytest.approx(40 / 50)
 
 
-def test_no_point_lies_under_the_roof_of_another_precision(figures, monkeypatch):
+POINTS = {
+    "q kᵀ": (28.0, 40.0, 50.0),
+    "scale": (0.1, 0.3, 1.5),
+    "mask": (0.1, 0.3, 1.5),
+    "softmax": (0.6, 1.0, 4.0),
+    "weights · v": (28.0, 45.0, 45.0),
+    "fused": (128.0, 60.0, None),
+}
+
+
+def test_the_roofline_counts_the_kernels_under_the_slope(figures, monkeypatch):
     drawn = []
     monkeypatch.setattr(figures, "show", lambda fig, alt: drawn.append((fig, alt)))
-    figures.roofline(
-        {"float32": (90.0, 6.0)}, {"float32": {"eager": [(10, 5), (11, 6)], "fused": [(60, 20), (120, 22)]}}
-    )
-    full, sixteen = drawn[0][0].axes
-    measured = [[line.get_label() for line in ax.lines if "measured" in line.get_label()] for ax in (full, sixteen)]
-    assert measured == [["eager, measured", "fused, measured"], []]
-    assert "this machine" in full.get_legend().get_texts()[0].get_text()
+    monkeypatch.setattr(figures, "stored", list)
+    figures.roofline((90.0, 18.0), POINTS, "float32")
+    figures.roofline((700e3, 3e3), POINTS, "bfloat16")
+    assert [fig.axes[0].get_title() for fig, _ in drawn] == [
+        "Here, float32: three of five eager kernels under the slope",
+        "Here, bfloat16: all five eager kernels under the slope",
+    ]
+    assert "its corner at 5.0" in drawn[0][1] and "16 bits" in drawn[0][0].axes[1].get_title()
 
 
-def test_the_roofline_shows_the_stored_run_where_this_machine_was_not_measured(figures, monkeypatch):
+def test_the_roofline_shows_the_stored_run_beside_this_machine(figures, monkeypatch):
     drawn = []
     monkeypatch.setattr(figures, "show", lambda fig, alt: drawn.append(alt))
-    card = {"machine": "a card, compute capability 9.0", "roofs": {"float32": [5e4, 3e3], "16 bits": [7e5, 3e3]}}
-    monkeypatch.setattr(figures, "stored", lambda: [{**card, "points": {"16 bits": {"eager": [[30, 9e3], [31, 1e4]]}}}])
-    figures.roofline({"float32": (90.0, 6.0)}, {"float32": {"eager": [(10, 5), (11, 6)]}})
-    assert "16 bits: the roof of a card is 700000" in drawn[0] and "eager, stored run, in 16 bits" in drawn[0]
-    assert "float32: the roof of this machine is 90" in drawn[0] and "50000" not in drawn[0]
+    card = {"precision": "bfloat16", "roof": [7e5, 3e3], "points": {name: list(at) for name, at in POINTS.items()}}
+    monkeypatch.setattr(figures, "stored", lambda: [{"machine": "a card, compute capability 9.0", "roofline": card}])
+    figures.roofline((90.0, 18.0), POINTS, "float32")
+    assert "stored run in bfloat16: the roof of a card is 700000" in drawn[0]
+    assert "the roof of this machine is 90" in drawn[0]
 
 
 def test_a_longer_step_takes_fewer_tokens(figures):

@@ -181,9 +181,7 @@ def trace(call: Callable[[], Any]) -> list[Span]:
     cuda = device().type == "cuda"
     wait = {"cuda": torch.cuda.synchronize, "mps": torch.mps.synchronize}.get(device().type, lambda: None)
     seen = []
-    for _ in range(
-        5
-    ):  # the quickest counts: the first ones pay for what is set up once, and other programs only ever add
+    for _ in range(15):  # the quickest counts: the first pay for what is set up once, and other programs only ever add
         wait()
         activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if cuda else [])]
         with _silent(), profile(activities=activities) as profiled:
@@ -352,8 +350,11 @@ def regimes(sizes: Sequence[int], adding: Sequence[float], widths: Sequence[int]
     )
 
 
-def ways(took: Mapping[str, float | str], t: int, precision: str) -> None:
-    """Milliseconds of each way to compute the same attention; in a way's place its reason, where it cannot run."""
+def ways(took: Mapping[str, float | str], shape: str) -> None:
+    """Milliseconds of each way to compute the same attention; in a way's place its reason, where it cannot run.
+
+    shape: batch, heads, tokens and precision in words.
+    """
     fig, (ax,) = panels(1, width=8.0, height=2.9)
     ran = {way: ms for way, ms in took.items() if not isinstance(ms, str)}
     most = max(ran.values(), default=1.0)
@@ -365,76 +366,124 @@ def ways(took: Mapping[str, float | str], t: int, precision: str) -> None:
         ax.text(ms + 0.012 * most, row, f"{ms:.3g} ms", va="center", fontsize=9.5)
     ax.set_yticks(range(len(took)), list(took))
     ax.invert_yaxis()
-    ax.set(xlabel=f"milliseconds, {t:,} tokens, {precision}", xlim=(0, 1.15 * most))
+    ax.set(xlabel=f"milliseconds; {shape}", xlim=(0, 1.15 * most))
     ax.grid(axis="y", visible=False)
     gain = f": fused, {ran['eager'] / ran['fused']:.1f} times as fast" if {"eager", "fused"} <= set(ran) else ""
     ax.set_title(f"The same attention{gain}")
     said = ", ".join(f"{way}: {ms}" if isinstance(ms, str) else f"{way} {ms:.3g} ms" for way, ms in took.items())
-    show(fig, alt=f"Bars, on {name()}, {t} tokens in {precision}: {said}.")
+    show(fig, alt=f"Bars, on {name()}, {shape}: {said}.")
 
 
-# What data sheets promise, in GFLOP/s and GB/s, and what papers report, in GFLOP/s. 16 bits: dense, without structured sparsity.
-_SHEETS = {
-    "float32": {"T4": (8.1e3, 300), "A100": (19.5e3, 2039), "H100": (67e3, 3350)},
-    "16 bits": {"T4": (65e3, 300), "A100": (312e3, 2039), "H100": (989e3, 3350)},
-}
+# What data sheets promise in 16 bits (dense, without structured sparsity), in GFLOP/s and GB/s, and what papers report, in GFLOP/s.
+_SHEETS = {"T4": (65e3, 300), "A100": (312e3, 2039), "H100": (989e3, 3350)}
 _PAPERS = {"FlashAttention-2, A100": 230e3, "FlashAttention-2, H100": 335e3, "FlashAttention-3, H100": 740e3}
 _AT = 16_384 / 4  # operations a byte, fused and causal in 16 bits at 16,384 tokens
 
-Points = Mapping[str, Sequence[tuple[float, float]]]
+_KERNEL = {
+    "q kᵀ": (COLOURS["blue"], (0, -20), "center"),
+    "weights · v": (COLOURS["blue"], (0, -20), "center"),
+    "scale": (COLOURS["orange"], (-9, 0), "right"),
+    "mask": (COLOURS["orange"], (9, 0), "left"),
+    "softmax": (COLOURS["vermillion"], (9, 0), "left"),
+    "fused": (COLOURS["green"], (9, 0), "left"),
+}  # the look of a kernel's point: color, where its name stands and on which side of that
 
 
-def roofline(roofs: Mapping[str, tuple[float, float]], points: Mapping[str, Points]) -> None:
-    """A panel for each precision: its own roofs, and under them only points of that precision.
+def roofline(
+    roof: tuple[float, float], points: Mapping[str, tuple[float, float, float | None]], precision: str
+) -> None:
+    """This machine's roof with each kernel under it, all in one precision; beside it the roofs of other machines, in 16 bits.
 
-    roofs: of this machine, (GFLOP/s, GB/s) by 'float32' and '16 bits'. points: by the same names the ways, each with its
-    (operations a byte, GFLOP/s). A precision in which this machine was not measured shows the newest stored run, if there is one.
+    roof: (GFLOP/s, GB/s). points: by kernel (operations a byte, GFLOP/s into new memory, GFLOP/s into memory that is there or None).
     """
-    fig, axes = panels(2, width=9.2, height=4.6)
-    fig.suptitle("Longer texts move fused attention to the right, away from the slope", fontsize=11)
-    titles = {"float32": "float32, without TF32", "16 bits": "16 bits, on tensor cores"}
-    intensity, said, run = np.logspace(0, 4, 200), [], next(iter(stored()[-1:]), {})
-    for ax, (precision, sheets) in zip(axes, _SHEETS.items(), strict=True):
-        for number, (card, (top, moved)) in enumerate(sheets.items()):
-            ax.loglog(
-                intensity,
-                np.minimum(top, moved * intensity),
-                color="#9A9A9A",
-                linewidth=1.2,
-                linestyle=("--", "-.", ":")[number],
+    fig, (ax, other) = panels(2, width=9.6, height=4.6, ratios=(1.75, 1))
+    top, moved = roof
+    corner = top / moved
+    eager = [kernel for kernel in points if kernel != "fused"]
+    under = sum(points[kernel][0] < corner for kernel in eager)
+    count = ("none", "one", "two", "three", "four", "all five")[under] + ("" if under == 5 else " of five")
+    ax.set_title(f"Here, {precision}: {count} eager kernels under the slope", fontsize=10.5)
+    heights = [value for _, new, there in points.values() for value in (new, there) if value]
+    low, high = min(heights) / 5, 4 * max(top, *heights)
+    left, right = 0.04, 6 * max(at for at, _, _ in points.values())
+    intensity = np.geomspace(left, right, 200)
+    ax.loglog(intensity, np.minimum(top, moved * intensity), color="black", linewidth=2)
+    ax.plot([corner, corner], [low, top / 12], color=_OTHER, linestyle=":", linewidth=1)
+    ax.text(right / 1.15, 1.25 * top, f"arithmetic: {top:,.0f} GFLOP/s", ha="right", va="bottom", fontsize=9)
+    ax.text(corner / 5, top / 3, f"memory: {moved:,.0f} GB/s", ha="right", va="center", fontsize=9)
+    for x, words, side in ((corner / 1.1, "memory bound", "right"), (corner * 1.1, "compute bound", "left")):
+        ax.text(x, low * 1.25, words, ha=side, va="bottom", fontsize=8.5, color="#666666")
+    said = [f"the roof of this machine is {top:.0f} GFLOP/s and {moved:.0f} GB/s, its corner at {corner:.1f}"]
+    for kernel, (at, new, there) in points.items():
+        colour, where, side = _KERNEL[kernel]
+        shift = {"q kᵀ": 1 / 1.12, "weights · v": 1.12, "scale": 1 / 1.1, "mask": 1.1}.get(
+            kernel, 1.0
+        )  # equal intensities
+        if there is not None:
+            ax.plot([at * shift] * 2, [new, there], color=colour, linewidth=1.2, linestyle="-")
+            ax.plot(at * shift, there, marker="o", markersize=10, color=colour, markerfacecolor="white", linestyle="")
+        ax.plot(at * shift, new, marker="o", markersize=6.5, color=colour, linestyle="")
+        if kernel != "weights · v":  # its point stands beside that of q kᵀ, which names both
+            ax.annotate(
+                "q kᵀ (left),\nweights · v (right)" if kernel == "q kᵀ" else kernel,
+                (at * shift, new),
+                where,
+                textcoords="offset points",
+                ha=side,
+                va="center",
+                fontsize=9,
+                color=colour,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4, "alpha": 0.8},
             )
-            ax.text(11_500, top, card, fontsize=8.5, va="center", color="#666666")
-        roof, lines, whose = roofs.get(precision), points.get(precision, {}), "measured"
-        if roof is None and precision in run.get("roofs", {}):
-            roof, lines, whose = run["roofs"][precision], run.get("points", {}).get(precision, {}), "stored run"
-        if roof is not None:
-            top, moved = roof
-            label = "roof of this machine" if whose == "measured" else f"roof of {run['machine'].split(',')[0]}"
-            ax.loglog(intensity, np.minimum(top, moved * intensity), color="black", linewidth=2, label=label)
-            said.append(f"{precision}: the {label} is {top:.0f} GFLOP/s and {moved:.0f} GB/s")
-        for way, line in lines.items():
-            label = f"{way}, {whose}"
-            ax.plot(*zip(*line, strict=True), color=_LOOK[way], marker="o", markersize=5, linewidth=1, label=label)
-            said.append(f"{label}, in {precision} from {line[0][1]:.0f} to {line[-1][1]:.0f} GFLOP/s")
-        if precision == "16 bits":
-            for (paper, height), lift in zip(_PAPERS.items(), (-7, 5, 3), strict=True):
-                ax.plot(_AT, height, marker="*", color=COLOURS["green"], markersize=11, linestyle="")
-                ax.annotate(
-                    paper,
-                    (_AT, height),
-                    (-9, lift),
-                    textcoords="offset points",
-                    ha="right",
-                    va="center",
-                    fontsize=8,
-                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85},
-                )
-                said.append(f"published: {paper} {height / 1e3:.0f} TFLOP/s")
-        ax.set(xlabel="operations for each byte moved", ylabel="GFLOP/s", xlim=(1, 40_000), ylim=(1, 4e6))
-        ax.set_title(titles[precision])
-        if ax.get_legend_handles_labels()[0]:
-            ax.legend(frameon=False, fontsize=8.5, loc="lower right")
-    show(fig, alt="Two rooflines, each with the data sheets' roofs of T4, A100 and H100. " + "; ".join(said) + ".")
+        both = f" into new memory, {there:.1f} into memory that is there" if there is not None else ""
+        said.append(f"{kernel}: {at:.2g} operations a byte, {new:.1f} GFLOP/s{both}")
+    for face, size, words in (
+        ("#666666", 6.5, "result in new memory"),
+        ("white", 10, "result in memory that is there"),
+    ):
+        ax.plot([], [], marker="o", color="#666666", markerfacecolor=face, markersize=size, linestyle="", label=words)
+    ax.set(xlabel="operations for each byte moved", ylabel="GFLOP/s", xlim=(left, right), ylim=(low, high))
+    ax.legend(frameon=False, fontsize=8.5, loc="upper left")
+
+    wide, run = np.geomspace(1, 40_000, 200), next(iter(stored()[-1:]), {})
+    for number, (card, (peak, bandwidth)) in enumerate(_SHEETS.items()):
+        style = ("--", "-.", ":")[number]
+        other.loglog(wide, np.minimum(peak, bandwidth * wide), color="#8A8A8A", linewidth=1.2, linestyle=style)
+        other.text(36_000, 1.06 * peak, card, fontsize=8.5, color="#666666", ha="right", va="bottom")
+    for (paper, height), lift in zip(_PAPERS.items(), (-9, 0, 3), strict=True):
+        other.plot(_AT, height, marker="*", color=COLOURS["green"], markersize=10, linestyle="")
+        other.annotate(
+            paper,
+            (_AT, height),
+            (-8, lift),
+            textcoords="offset points",
+            ha="right",
+            va="center",
+            fontsize=7.5,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85},
+        )
+        said.append(f"published: {paper} {height / 1e3:.0f} TFLOP/s")
+    if "roofline" in run and run["machine"] != name():
+        theirs = run["roofline"]
+        peak, bandwidth = theirs["roof"]
+        card = run["machine"].split(",")[0]
+        other.loglog(
+            wide, np.minimum(peak, bandwidth * wide), color="black", linewidth=1.6, label=f"stored run: {card}"
+        )
+        for kernel, (at, new, _) in theirs["points"].items():
+            other.plot(at, new, marker="o", markersize=5, color=_KERNEL[kernel][0], linestyle="")
+        other.legend(frameon=False, fontsize=8, loc="lower right")
+        said.append(
+            f"stored run in {theirs['precision']}: the roof of {card} is {peak:.0f} GFLOP/s and {bandwidth:.0f} GB/s"
+        )
+    other.set(xlabel="operations for each byte moved", xlim=(1, 40_000), ylim=(100, 4e6))
+    other.set_title("Other machines, 16 bits", fontsize=10.5)
+    show(
+        fig,
+        alt=f"Left, a roofline of this machine in {precision}; right, the data sheets' roofs of T4, A100 and H100 in 16 bits. "
+        + "; ".join(said)
+        + ".",
+    )
 
 
 def traces(runs: Mapping[str, Sequence[Span]]) -> None:
@@ -506,7 +555,9 @@ def elsewhere() -> None:
         )
         return
     fig, axes = panels(3, width=8.8, height=2.7)
-    fig.suptitle("Published for an A100: attention of GPT-2, forward and backward", fontsize=10.5)
+    fig.suptitle(
+        "Published for an A100: GPT-2 medium's attention, 64 texts of 1,024 tokens, forward and backward", fontsize=10.5
+    )
     for ax, (what, unit, eager, fused) in zip(
         axes,
         (
@@ -534,15 +585,17 @@ def against_length(
     full: Mapping[str, int],
     slopes: Mapping[str, Mapping[str, float]],
     crossing: int,
+    limit: str = "out of memory",
 ) -> None:
     """Milliseconds and MiB by length for each way.
 
-    full: the length at which a way ran out of memory, by its name. slopes: under "time" and "memory", by the names of
+    full: the length at which a way reached the limit, by its name. slopes: under "time" and "memory", by the names of
     those ways whose slope is told. crossing: the length from which on attention does more operations than the projections.
+    limit: in words, what is reached there.
     """
     fig, axes = panels(2, width=9.2, height=4.0)
     said = []
-    titles = ("Time: both ways approach slope 2", "Memory: slope 2 eager, 1 fused")
+    titles = ("Time: eager attention falls behind", "Memory: slope 2 eager, 1 fused")
     for ax, what, unit, curves, title in zip(
         axes, ("time", "memory"), ("milliseconds", "MiB"), (times, memory), titles, strict=True
     ):
@@ -556,15 +609,7 @@ def against_length(
         for way, t in full.items():
             ax.plot(t, 3 * top, marker="x", markersize=9, color=_LOOK[way], linestyle="")
         for t in set(full.values()):
-            ax.annotate(
-                "out of memory",
-                (t, 3 * top),
-                (-6, 0),
-                textcoords="offset points",
-                ha="right",
-                va="center",
-                fontsize=8.5,
-            )
+            ax.annotate(limit, (t, 3 * top), (-6, 0), textcoords="offset points", ha="right", va="center", fontsize=8.5)
         _tick_lengths(ax, lengths[len(lengths) % 2 :: 2] if len(lengths) > 9 else lengths)
         ax.set(xlabel="tokens T", ylabel=unit, ylim=(None, 60 * top))
         ax.set_title(title)
@@ -578,7 +623,7 @@ def against_length(
     )
     for ax in axes:
         ax.legend(frameon=False, fontsize=8.5, loc="upper left")
-    said += [f"{way} runs out of memory at {t} tokens" for way, t in full.items()]
+    said += [f"{way} at {t} tokens: {limit}".replace("\n", " ") for way, t in full.items()]
     said.append(f"attention and projections do equally many operations at {crossing} tokens")
     show(
         fig,

@@ -6,12 +6,11 @@
 # **Before this lesson:** lesson 09 (causal multi-head attention as one module), lesson 10 (the model that writes), and what a logarithmic
 # axis is. A GPU is not needed.
 #
-# Two programs compute the same attention on the same GPU, an A100. One does 66.6 billion operations and takes 41.7
-# milliseconds. The other does *more*, 75.2 billion, and takes 7.3 (Dao et al. 2022, figure 2). What did the first one
-# do all that time?
+# Two programs compute GPT-2 medium's attention, forward and backward, on the same GPU, an A100. By their authors' count one does 66.6
+# billion operations, in 41.7 milliseconds. The other does *more*, 75.2 billion, and takes 7.3 (Dao et al. 2022, figure 2).
+# What did the first one do all that time?
 #
-# In this lesson you find out. You count the work, predict, and measure. Then you run lesson 09's attention in the four ways
-# in which it is run today, on whatever device you have.
+# In this lesson you count the work, predict, and measure. Then you run lesson 09's attention in four ways, on whatever device you have.
 
 # %% role="given"
 import itertools
@@ -46,8 +45,7 @@ print(f"measured on {bench.name()} in {bits}, torch {torch.__version__}, {time.s
 #
 # `pick_device()` → a `torch.device`
 #
-# Its type is `cuda` where torch says that CUDA is available, otherwise `mps` where that is available, otherwise `cpu`. The check lets
-# torch pretend to have GPUs.
+# Its type is `cuda` where torch says that CUDA is available, otherwise `mps` where that is available, otherwise `cpu`.
 
 # %% role="exercise" exercise="pick_device"
 def pick_device() -> torch.device:
@@ -64,16 +62,6 @@ def pick_device() -> torch.device:
 check(pick_device)
 
 # %% [markdown]
-# What runs on which machine, and why? Each way is tried below; where one cannot run, its place shows the reason.
-#
-# | | A100, H100, RTX 30 and newer | T4, RTX 20 | Apple GPU | CPU |
-# |---|---|---|---|---|
-# | precision | bfloat16 | float16: its tensor cores lack bfloat16 | float16 | float32 |
-# | fused kernel | flash, memory-efficient, cuDNN | memory-efficient: flash needs compute capability 8.0 | Metal | flash for CPUs |
-# | compiled, FlexAttention | by Triton | by Triton | tried | by a C++ compiler; Flex forward only |
-# | memory | peak | peak | kept for backward | kept for backward |
-# | trace | calls, kernels | calls, kernels | calls | operations |
-#
 # ## A clock that does not wait
 #
 # A program that runs on the device is called a **kernel**. On a GPU `a @ b` only puts one into the device's queue, the *stream*, and
@@ -83,10 +71,12 @@ check(pick_device)
 figures.gpu.queue()
 
 # %% [markdown]
-# In the upper picture a clock that does not wait shows the launches alone. In the lower one the device sits idle between
-# launches, and a faster GPU would change nothing.
+# In the upper picture the kernels are long. A clock that is read as soon as the last call returns shows the launches alone.
+# `torch.cuda.synchronize()` and `torch.mps.synchronize()` wait until the queue is empty; the CPU needs no waiting.
 #
-# First calls are slower, too: libraries are loaded and kernels chosen. So a stopwatch warms up. And it takes the
+# In the lower picture the kernels are short. The device is idle between them, and a faster GPU would change nothing.
+#
+# First calls are slower: libraries are loaded, kernels chosen. So a stopwatch warms up. It takes the
 # median: one reading that another program disturbed can raise the mean by any amount, and the median hardly.
 
 # %% [markdown]
@@ -123,9 +113,8 @@ def time_ms(fn, device, warmup: int = 3, repeats: int = 10) -> float:
 check(time_ms)
 
 # %% [markdown]
-# `triton.testing.do_bench`, which authors of kernels use, does two things more. It overwrites the GPU's cache (L2) before each reading,
-# so that no call finds its data there. And the device notes the time itself, by *events* queued among the kernels. From here
-# on we measure so on CUDA, and with your stopwatch elsewhere.
+# On CUDA we measure as authors of kernels do (`triton.testing.do_bench`): the GPU's cache is overwritten before each reading, and the
+# device notes the time itself, by *events* in its queue. Elsewhere your stopwatch measures.
 
 # %% role="payoff" exercise="time_ms"
 if passed(time_ms):
@@ -159,8 +148,7 @@ if passed(time_ms):
 #
 # @answer
 #
-# The first two are nearly the same, because the *call* takes the time there. For the many numbers memory is the limit. (In
-# between, caches help.)
+# 256 and 4,096 numbers take nearly the same time: both wait for the *call*. With 16 million numbers memory is the limit.
 #
 # @wrong
 #
@@ -228,9 +216,10 @@ check(attention_flops)
 # %% [markdown]
 # Now the bytes. Three kernels could do the work: one for the scores, scaled and masked on the way; one for softmax; one
 # for the weighted sum. Each reads its inputs from memory and writes its result there, the T × T scores and weights, too.
+# The mask is computed from the positions, not read.
 #
 # **Kernel fusion** joins kernels, so that what is between them never goes to memory. FlashAttention (Dao et al. 2022)
-# fuses all of attention into one, on tiles so small that their scores stay on the chip. Lesson 14 builds it.
+# fuses all of attention into one, on tiles so small that their scores stay on the chip.
 
 # %% [markdown]
 # @exercise attention_bytes
@@ -291,8 +280,8 @@ if passed(attention_bytes) and passed(attention_flops):
 #
 # ## Four ways to one result
 #
-# - **Eager attention** is lesson 09's: each operation is a kernel, five in all, since scaling and masking read and write
-#   the score matrix once more each.
+# - **Eager attention** is lesson 09's: each operation is a kernel, five in all. Scaling and masking read and write the score matrix
+#   once more each.
 # - **Compiled**: `torch.compile` fuses what stands between the two products. That is about the three kernels that you counted.
 # - **Fused**: `F.scaled_dot_product_attention` is one kernel.
 # - **FlexAttention** is one kernel, too, compiled for a mask that you write as a function of two positions.
@@ -323,8 +312,8 @@ ways = {
 }
 
 # %% [markdown]
-# The folded cell compares each way's result with the eager one, and measures it. Compiling takes some seconds once, which are not
-# counted.
+# The folded cell compares each way's result with the eager one, and measures it (without compiling). Where a way cannot run, its
+# place shows the reason.
 
 # %% role="payoff" exercise="time_ms" tags=["hide-input"]
 if passed(time_ms):
@@ -341,13 +330,14 @@ if passed(time_ms):
 
     with torch.no_grad():
         took = {way: bench.attempt(partial(tried, make)) for way, make in ways.items()}
-    figures.gpu.ways(took, t_ways, bits)
+    shape = f"batch {batch}, {heads} heads of 64, {t_ways:,} tokens, {bits}"
+    figures.gpu.ways(took, shape)
     bench.keep("ways", took)
-    bench.keep("shape", f"batch {batch}, {heads} heads of 64, {t_ways:,} tokens, {bits}")
+    bench.keep("shape", shape)
 
 # %% [markdown]
-# Fused is {{ took["eager"] / took["fused"]:.1f; it > 1.5 }} times as fast as eager here. It saves bytes, and by skipping hidden scores
-# half of the operations. And on a GPU?
+# Fused is {{ took["eager"] / took["fused"]:.1f; it > 1.5 }} times as fast as eager here. Fusion saves bytes; skipping what the mask
+# hides saves operations, here half. And on a GPU?
 
 # %% role="demo" tags=["hide-input"]
 figures.gpu.elsewhere()
@@ -355,43 +345,66 @@ figures.gpu.elsewhere()
 # %% [markdown]
 # The A100's fused program did more operations, since its backward pass computes the scores anew. It moved a ninth of the
 # bytes, in a sixth of the time.
-#
-# Behind the fused operator stand several kernels, its **backends**. torch chooses one by device, precision and shape.
-
-# %% role="payoff" exercise="time_ms" tags=["hide-input"]
-if passed(time_ms):
-    with torch.no_grad():
-        by_backend = bench.backends(ways["fused"](q, k, v), measure)
-    for backend, ms in by_backend.items():
-        print(f"{backend:20} {bench.said(ms, 'ms')}")
-    bench.keep("backends", by_backend)
 
 # %% [markdown]
 # ## The roofline
 #
 # A **roofline** shows how fast a machine can be at each arithmetic intensity: under the slope memory is the limit, under the flat
 # part arithmetic. Each precision has its own. **Tensor cores** are units of a GPU that do nothing but small matrix
-# products, in 16 bits 8 to 16 times as fast as the ordinary units in float32. Float32 they take only rounded to **TF32**, 10 bits
-# after the leading one in place of 23, and torch leaves that off unless asked.
+# products, in 16 bits 8 to 16 times as fast as the ordinary units in float32. They take float32 only after rounding it to **TF32** (10
+# bits after the leading one, not 23). For matrix products torch does so only if asked.
+#
+# An average would hide what eager attention's five kernels wait for. So we place each by itself, and twice: with *new* memory for the
+# result, as in eager attention, and with memory that is there.
+
+# %% role="payoff" exercise="attention_bytes"
+if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
+    sizes_here, n = (batch, heads, t_ways, t_ways, 64), batch * heads * t_ways**2  # n scores
+    product, matrix, vector = attention_flops(*sizes_here) // 2, n * precision.itemsize, n * 64 // t_ways * precision.itemsize
+    hidden, low, scores = future(t_ways), torch.tensor(-math.inf, device=here, dtype=precision), q @ k.mT
+    weights = torch.softmax(scores, dim=-1)
+    kernels = {  # operations, bytes, the call. out: where the result goes; None: into new memory
+        "q kᵀ": (product, matrix + 2 * vector, lambda out: torch.matmul(q, k.mT, out=out)),
+        "scale": (n, 2 * matrix, lambda out: torch.div(scores, 8, out=out)),
+        "mask": (n, 2 * matrix, lambda out: torch.where(hidden, low, scores, out=out)),
+        "softmax": (5 * n, 2 * matrix, lambda out: torch.softmax(scores, -1, out=out)),  # max, minus, exp, sum, division
+        "weights · v": (product, matrix + 2 * vector, lambda out: torch.matmul(weights, v, out=out)),
+        "exp": (n, 2 * matrix, lambda out: torch.exp(scores, out=out)),  # this one and the next for comparison
+        "copy": (0, 2 * matrix, lambda out: scores.clone() if out is None else out.copy_(scores)),
+    }
+    with torch.no_grad():
+        new, there = {}, {}
+        for kernel, (_, _, call) in kernels.items():
+            new[kernel], there[kernel] = (min(measure(partial(call, out), 60) for _ in range(3)) for out in (None, call(None)))
 
 # %% role="payoff" exercise="attention_bytes" tags=["hide-input"]
 if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
-    points = {}
-    for label, dtype in {"float32": torch.float32, **({"16 bits": precision} if here.type != "cpu" else {})}.items():
-        points[label] = {"eager": [], "fused": []}
-        for (way, line), t in itertools.product(points[label].items(), (128, 256, 512, 1024)):
-            call = ways[way](*torch.randn(3, batch, 12, t, 64, device=here, dtype=dtype))
-            flops = attention_flops(batch, 12, t, t, 64, causal=way == "fused")  # the eager way computes hidden scores, too
-            moved = attention_bytes(batch, 12, t, t, 64, dtype.itemsize, fused=way == "fused")
-            with torch.no_grad():
-                line.append((flops / moved, flops / measure(call, 100) / 1e6))
-    figures.gpu.roofline(roofs, points)
-    bench.keep("points", points)
+    for kernel in kernels:
+        print(f"{kernel:12} {new[kernel]:8.3g} ms into new memory, {there[kernel]:8.3g} ms into memory that is there")
+    points = {
+        kernel: (flops / moved, flops / new[kernel] / 1e6, flops / there[kernel] / 1e6)
+        for kernel, (flops, moved, _) in list(kernels.items())[:5]
+    }
+    flops = attention_flops(*sizes_here, causal=True)
+    points["fused"] = (flops / attention_bytes(*sizes_here, precision.itemsize, True), flops / took["fused"] / 1e6, None)
+    roof = roofs["float32" if here.type == "cpu" else "16 bits"]
+    reached = [(flops / ms / 1e6, moved / ms / 1e6) for ms, (flops, moved, _) in zip(there.values(), kernels.values())]
+    roof = tuple(max(top, *rates) for top, rates in zip(roof, zip(*reached)))  # a roof is the most that was reached here
+    corner = roof[0] / roof[1]
+    figures.gpu.roofline(roof, points, bits)
+    bench.keep("roofline", {"precision": bits, "roof": roof, "points": points})
+    del scores, weights  # a GPU's memory is needed below
 
 # %% [markdown]
-# With T the fused points move away from the slope; the eager ones stay near it. Eager is drawn at the intensity of three
-# kernels and runs five, which is one reason why it lies below its roof. The stars are published rates (Dao 2023; Shah et al.
-# 2024), and the gray roofs come from NVIDIA's data sheets.
+# Here the products lie {{ "right" if points["weights · v"][0] > corner else "left"; it }} of the corner, at
+# {{ points["weights · v"][0]:.0f; it > 20 }} operations a byte. Scaling, masking and softmax have less than two and are memory bound. Fused
+# attention has {{ points["fused"][0]:.0f; it > 100 }}. (The right panel shows data sheets and published rates: Dao 2023; Shah et al. 2024.)
+#
+# Yet bytes do not explain these times. Scaling takes {{ new["scale"]:.1f; here.type != "cpu" or it > 1.3 * there["scale"] }} ms
+# into new memory, and {{ there["scale"]:.1f; it > 0 }} into memory that is there. On a CPU this is a fourth thing to wait for: the
+# operating system hands out new memory page by page, and Linux does so again for each tensor from 32 MiB on. On a GPU torch keeps the
+# memory that it once had. Nor is softmax only bytes: into memory that is there a copy takes {{ there["copy"]:.1f; it > 0 }} ms, exp alone
+# {{ there["exp"]:.1f; it > 0 }}, softmax {{ there["softmax"]:.1f; it > 0 }}.
 #
 # ## A trace
 #
@@ -405,13 +418,13 @@ with torch.no_grad():
 figures.gpu.traces(seen)
 
 # %% [markdown]
-# {{ bench.over_the_matrix(seen["eager"]):.0%; it > 0.3 }} of eager attention's working time goes into scaling, masking and softmax:
-# few operations, most of the bytes. On CUDA, holes in the kernels' line are times when the device waits for Python.
+# {{ bench.over_the_matrix(seen["eager"]):.0%; it > 0.3 }} of eager attention's working time goes into scaling, masking and softmax.
+# The profiler takes time, too: read shares here, and times from the stopwatch. On CUDA, holes in the kernels' line are times when the
+# device waits for Python.
 #
 # ## Your attention on the fused operator
 #
-# Now lesson 09's class on the fused operator. `view` and `transpose` only change how memory is read; `contiguous` copies, and so
-# does a `reshape` that cannot be a view.
+# Now lesson 09's class on the fused operator.
 
 # %% [markdown]
 # @exercise FastCausalMultiHeadAttention
@@ -457,7 +470,7 @@ check(FastCausalMultiHeadAttention)
 #
 # Attention is not alone in a model. So take lesson 09's block at the width of GPT-2: d_model 768, 12 heads, on 2,048 tokens (fewer
 # where an eager step would take three seconds), forward and backward, as in training. The folded cell writes the block
-# around any attention, and your class with eager attention.
+# around any attention.
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention" tags=["hide-input"]
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
@@ -510,17 +523,18 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 #
 # For each token a block does 24 · d_model² operations in projections and feed-forward network. Attention adds
 # 4 · T · d_model when eager, half of that fused. So at 2,048 tokens the eager block does
-# {{ counted(2048):.2f; round(it, 2) == 1.18 }} times the operations, and at 512 {{ counted(512):.2f; round(it, 2) == 1.05 }}. Does
-# it also take about that many times as long?
+# {{ counted(2048):.2f; round(it, 2) == 1.18 }} times as many operations as the fused one, and at 512
+# {{ counted(512):.2f; round(it, 2) == 1.05 }} times. Does it also take about that many times as long?
 #
 # @answer
 #
 # Longer: {{ block_ms["eager"] / block_ms["fused"]:.2f; it > counted(t_block) + 0.05 }} times at
-# {{ t_block:,d; it in (512, 1024, 2048) }} tokens here. The passes over the score matrix are few operations and many bytes.
+# {{ t_block:,d; it in (512, 1024, 2048) }} tokens here. The passes over the score matrix are few operations, but
+# each reads and writes all of it, on a CPU into new memory.
 #
 # @wrong
 #
-# If you said yes, you counted operations alone. They decide only where arithmetic is the limit.
+# If you said yes, you counted operations alone.
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention"
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
@@ -534,8 +548,7 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 
 # %% [markdown]
 # On CUDA the memory is the peak (`torch.cuda.max_memory_allocated`); elsewhere it is what the forward pass keeps for the backward
-# pass. With its score matrices the eager block needs {{ block_mib["eager"] / block_mib["fused"]:.1f; it > 1.05 }} times as much. So
-# the operator also decides how long a text fits.
+# pass. With its score matrices the eager block needs {{ block_mib["eager"] / block_mib["fused"]:.1f; it > 1.05 }} times as much.
 #
 # ## Your model on it
 #
@@ -588,6 +601,35 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 # attention makes a faster model only as far as the model waits for attention.
 
 # %% [markdown]
+# ## Further: Which machine runs what
+#
+# A table of what each kind of machine can run, and the fused operator's kernels, each timed here. For those whose notebook says "not
+# here".
+
+# %% [markdown]
+# **Compute capability** is NVIDIA's number for a generation of its GPUs: 7.5 for a T4, 8.0 for an A100, 9.0 for an H100. **Triton** is the
+# language in which `torch.compile` writes kernels for GPUs; lesson 15 writes one in it.
+#
+# | | A100, H100, RTX 30 and newer | T4, RTX 20 | Apple GPU | CPU |
+# |---|---|---|---|---|
+# | precision | bfloat16 | float16: its tensor cores lack bfloat16 | float16 | float32 |
+# | fused kernel | flash, memory-efficient, cuDNN | memory-efficient: flash needs compute capability 8.0 | Metal | flash for CPUs |
+# | compiled, FlexAttention | by Triton | by Triton | tried | by a C++ compiler; Flex forward only |
+# | memory | peak | peak | kept for backward | kept for backward |
+# | trace | calls, kernels | calls, kernels | calls | operations |
+#
+# Behind the fused operator stand several kernels, its **backends**. torch chooses one by device, precision and shape.
+
+# %% role="payoff" exercise="time_ms" tags=["hide-input"]
+if passed(time_ms):
+    q, k, v = torch.randn(3, batch, heads, t_ways, 64, device=here, dtype=precision)
+    with torch.no_grad():
+        by_backend = bench.backends(ways["fused"](q, k, v), measure)
+    for backend, ms in by_backend.items():
+        print(f"{backend:20} {bench.said(ms, 'ms')}")
+    bench.keep("backends", by_backend)
+
+# %% [markdown]
 # ## Further: What T² looks like
 #
 # Time and memory of a narrow attention layer for growing T, on two logarithmic axes, where a power of T is a line. For those who want to
@@ -628,7 +670,7 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
         call = partial(layer, torch.randn(1, t, 128, device=here, dtype=precision))
         try:
             if way == "eager" and 2 * 3 * precision.itemsize * t**2 > room:  # scores, masked scores and weights of two heads
-                raise RuntimeError("out of memory: more than we allow")
+                raise RuntimeError("out of memory: more than we allow")  # before the machine slows down
             memory[way][t] = bench.kept_bytes(call) / 2**20
             with torch.no_grad():
                 times[way][t] = min(measure(call, 60) for _ in range(3))  # other programs only ever add
@@ -639,11 +681,16 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
             memory[way].pop(t, None)
     future.cache_clear()
     slopes = {what: {way: slope(curve) for way, curve in curves.items()} for what, curves in {"time": times, "memory": memory}.items()}
-    figures.gpu.against_length(times, memory, full, slopes, crossing=4 * 128)
+    limit = "more than we allow\n(512 MiB)" if here.type == "cpu" else "out of memory"
+    figures.gpu.against_length(times, memory, full, slopes, crossing=4 * 128, limit=limit)
 
 # %% [markdown]
 # The dotted line is where attention and the four projections do equally many operations: 2 · T² · d_model = 8 · T · d_model²
 # gives T = 4 · d_model.
+#
+# Between 1,024 and 2,048 tokens eager attention goes from {{ times["eager"][1024]:.0f; it > 0 }} to
+# {{ times["eager"][2048]:.0f; it > times["eager"][1024] }} ms. On Linux new memory has its part in that step, too: two heads' scores grow
+# from 8 to 32 MiB there, and from that size on each tensor gets new pages. A slope from two points near such a step says little.
 
 # %% [markdown]
 # ## Further: Fewer bits in training
@@ -692,8 +739,8 @@ for flag in (True, False):
 # - Time goes into launches, memory or arithmetic. Ask which before making anything faster.
 # - A stopwatch warms up, waits, and takes the median.
 # - Operations ÷ bytes = arithmetic intensity. Below the machine's own ratio a kernel is memory bound.
-# - Compare a rate only with the roof of its own precision.
-# - Fusion saves bytes, not operations. Fused attention keeps no score matrix: memory grows with T, time with T².
+# - Fusion saves bytes; skipping what the mask hides saves operations. Fused attention keeps no score matrix: memory grows with T, time
+#   with T².
 #
 # | what | operations, forward | what is kept for the backward pass |
 # |---|---|---|
@@ -722,12 +769,16 @@ for flag in (True, False):
 #
 # Leave out "A trace" and "Your model on it". Run the roofline together and let learners place their own kernel in it.
 #
+# The opening's 66.6 and 75.2 billion operations are the paper's own count; `attention_flops` gives 275 billion for the forward pass
+# of its caption's sizes (64 texts of 1,024 tokens, 16 heads of 64). The ratio of the two programs is the point.
+#
 # ## Mistakes to expect
 #
 # - pick_device GP3: On which machines is torch built for CUDA, and on which of those is there a GPU?
 # - pick_device GP5: What is the truth value of a function that is not called?
 # - attention_flops GP11: How many matrix products does attention have, and how many operations is one multiply-add?
 # - attention_bytes BY1: Who writes the scores, and who reads them?
+# - attention_bytes BY19: Does a causal mask have to be stored, when a kernel knows the positions?
 # - attention_bytes BY4: Which tensors does the fused kernel never write?
 # - attention_flops GP14: Which two numbers say how many scores there are when queries and keys differ in number?
 # - time_ms GP26: What has the device done when `fn()` returns?
@@ -738,7 +789,8 @@ for flag in (True, False):
 # ## To discuss
 #
 # - A colleague replaces softmax by a cheaper function and nothing becomes faster. What do you ask first? A good answer asks what the
-#   kernel waits for: eager attention waits for memory, so less arithmetic saves nothing.
+#   kernel waits for: on a GPU eager attention waits for memory, so less arithmetic saves nothing. (On a CPU exp is a large part of
+#   softmax's time once the memory is there, and getting new memory often a larger one.)
 # - FlashAttention computes more in the backward pass and is faster. How can that be? A good answer compares the cost of recomputing a tile
 #   on the chip with that of writing and reading it, and names the machine's operations per byte.
 # - A vendor plots a bfloat16 kernel under a float32 roof. What is wrong with the picture? A good answer says that the kernel can lie

@@ -157,4 +157,14 @@ class attention_bytes:
             why="""The task names the kernels: scores (scaled and masked in the same one), softmax, sum. Between three kernels lie two
             matrices, scores and weights.""",
         ),
+        "BY19": mistake(
+            patch(TABLE, "5 * t_q * t_k"),
+            patch(RETURN, f"{RETURN} + (0 if fused else t_q * t_k)"),
+            patch(RETURN, f"{RETURN} + (0 if fused else t_q * t_k * bytes_per_number)"),
+            patch(RETURN, f"{RETURN} + (0 if fused else batch * num_heads * t_q * t_k)"),
+            patch(RETURN, f"{RETURN} + (0 if fused else 4 * t_q * t_k)"),
+            says="The bytes of a t_q × t_k mask were counted, too; the mask is computed from the positions, not read.",
+            why="""A causal kernel knows the positions of its query and its key, and a comparison tells whether the key is hidden.
+            Nothing has to come from memory for that.""",
+        ),
     }

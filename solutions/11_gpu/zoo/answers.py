@@ -563,6 +563,9 @@ BYTES_WRONG = [
     ("BY15", _bytes(THREE, whole="float(batch * num_heads * n * bytes_per_number)")),
     ("BY16", _bytes(THREE, "t_q * d_head + 2 * t_k * d_head")),
     ("BY17", _bytes("2 * t_q * d_head + 2 * t_k * d_head + 4 * t_q * t_k * d_head")),
+    ("BY19", _bytes("2 * t_q * d_head + 2 * t_k * d_head + 5 * t_q * t_k")),
+    ("BY19", _bytes(THREE, whole="batch * num_heads * n * bytes_per_number + (not fused) * t_q * t_k")),
+    ("BY19", _bytes(THREE, whole="batch * num_heads * (n * bytes_per_number + (not fused) * t_q * t_k)")),
     ("BY18", _bytes("2 * t_q * d_head + 2 * t_k * d_head + 8 * t_q * t_k")),
 ]
 
