@@ -47,7 +47,7 @@ HOME_MADE = {  # what stood for a standard term, and the term
     r"witness(es)?": "control, test",
     r"instruments?": "measurement",
     r"∂[A-Z]\b(?!/)(?<!/∂[A-Z])": "dX",
-    r"\d+ million numbers": "million parameters",
+    r"135 million numbers": "million parameters",
 }
 
 
