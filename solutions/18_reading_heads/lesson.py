@@ -453,8 +453,7 @@ if passed(induction_score):
 
 # %% [markdown]
 # It does. Over five lists with five exchanges each, 17.4 gave {{ at_a[..., 0].mean():.2f }} to the word that really followed,
-# and {{ at_a[..., 1].mean():.2f }} after the exchange; the other word rose from {{ at_b[..., 0].mean():.2f }} to
-# {{ at_b[..., 1].mean():.2f }}.
+# and {{ at_a[..., 1].mean():.2f }} after the exchange; the other word rose from {{ at_b[..., 0].mean():.2f }} to {{ at_b[..., 1].mean():.2f }}.
 #
 # The weight moves, but the *answer* does not follow. The probability of the true next word falls from {{ says[0, 0]:.2f }} to
 # {{ says[1, 0]:.3f }}; the other word gets only {{ says[1, 1]:.3f }} on average. The note steers where 17.4 looks; alone it
@@ -462,7 +461,7 @@ if passed(induction_score):
 #
 # ## A model without one of its heads
 #
-# Which of its eight heads does your own model need? Later layers may never have seen a 0 in its place.
+# Which of its eight heads does your own model need? Later layers may never have met a head that adds 0.
 # In **mean ablation** the head adds its own mean instead, everywhere the same.
 #
 # A **forward pre-hook** sees the inputs of a module, a tuple, before it runs; what it returns takes their place:
