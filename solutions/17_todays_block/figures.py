@@ -139,7 +139,7 @@ def gates() -> None:
     fig, (ax, right) = panels(2, width=9.2, height=3.5)
     for up, colour in ((5, "blue"), (2, "green"), (-3, "vermillion")):
         ax.plot(z, up * silu, color=COLOURS[colour], linewidth=2)
-        ax.text(4.1, up * silu[-1], f"up = {up}".replace("-", "−"), color=COLOURS[colour], va="center", fontsize=10)
+        ax.text(4.35, up * silu[-1], f"up = {up}".replace("-", "−"), color=COLOURS[colour], va="center", fontsize=10)
     for at, drop in ((4.0, -1.2), (-4.0, 1.4)):
         through = 5 * at / (1 + np.exp(-at))
         ax.plot(at, through, "o", color=COLOURS["blue"], markersize=6)
