@@ -329,7 +329,7 @@ class Llama(nn.Module):
 
 # %% [markdown]
 # The weights are an optional extra of this course: a package of 94 MB, with 4 bits for most numbers. If you don't have them,
-# the next cell says how to get them, and the tables below show the run that is stored with this copy.
+# the next cell says how to get them, and the answers and tables below tell the run that is stored with this copy.
 
 # %% role="payoff" exercise="LlamaBlock"
 if passed(LlamaBlock):
