@@ -242,4 +242,4 @@ def test_the_stored_run_says_paris():
     )
     assert any("without a cache" in text and "tokens a second, with a cache" in text for text in texts)
     learner = open_course().notebook_path(NAME).read_text(encoding="utf-8")
-    assert "|  Paris | 0.77" in learner, "the learner's notebook shows the stored run as a table"
+    assert "` Paris`, with 0.77" in learner, "the learner's notebook tells the stored run in an answer"

@@ -68,23 +68,23 @@ def strips(chunks: Sequence[int]) -> None:
 def sharing(heads: int = 6) -> None:
     """Which KV head each query head reads: one each, groups, one for all."""
     counts = (heads, heads // 2, 1)
-    names = ("multi-head: one each", "grouped: pairs share", "multi-query: one for all")
-    fig, axes = panels(3, width=9.6, height=2.7)
+    names = ("multi-head: one each", "grouped: pairs share", "multi-query: all share")
+    fig, axes = panels(3, width=8.8, height=3.0)
     for ax, kv, title in zip(axes, counts, names, strict=True):
         ax.set_axis_off()
-        ax.set(xlim=(-0.7, heads - 0.3), ylim=(-0.75, 1.75))
+        ax.set(xlim=(-0.7, heads - 0.3), ylim=(-0.85, 1.8))
         places = [(2 * g + 1) * heads / kv / 2 - 0.5 for g in range(kv)]
         for h in range(heads):
             g = h // (heads // kv)
             paint = COLOURS[KINDS[g % len(KINDS)]]
             ax.plot([h, places[g]], [1, 0], color=paint, linewidth=1.8, zorder=1)
-            ax.plot(h, 1, "o", color=paint, markersize=15)
-            ax.text(h, 1, h, ha="center", va="center", color="white", fontsize=9)
+            ax.plot(h, 1, "o", color=paint, markersize=17)
+            ax.text(h, 1, h, ha="center", va="center", color="white", fontsize=11)
         for g, x in enumerate(places):
-            ax.plot(x, 0, "s", color=COLOURS[KINDS[g % len(KINDS)]], markersize=16)
-            ax.text(x, 0, g, ha="center", va="center", color="white", fontsize=9)
-        ax.text((heads - 1) / 2, 1.5, "query heads", ha="center", color="#555555", fontsize=9)
-        ax.text((heads - 1) / 2, -0.55, "KV heads, in the cache", ha="center", color="#555555", fontsize=9)
+            ax.plot(x, 0, "s", color=COLOURS[KINDS[g % len(KINDS)]], markersize=18)
+            ax.text(x, 0, g, ha="center", va="center", color="white", fontsize=11)
+        ax.text((heads - 1) / 2, 1.5, "query heads", ha="center", color="#555555", fontsize=11)
+        ax.text((heads - 1) / 2, -0.55, "KV heads, in the cache", ha="center", color="#555555", fontsize=11)
         ax.set_title(title)
     show(
         fig,
@@ -122,6 +122,9 @@ def one_more(times: Mapping[int, Mapping[str, float]]) -> None:
         said.append(f"{name} from {values[0]:.2f} to {values[-1]:.2f} ms")
     ax.set(xscale="log", yscale="log", xlabel="tokens before it", ylabel="ms for one more token")
     ax.set_xticks(lengths, [f"{n:,}" for n in lengths])
+    bottom, top = ax.get_ylim()
+    ticks = [tick for power in range(-3, 5) for tick in (10.0**power, 3 * 10.0**power) if bottom <= tick <= top]
+    ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     ax.minorticks_off()
     ax.legend(frameon=False)
     ax.set_title(f"From {lengths[0]} to {lengths[-1]:,} tokens: {rises[0]:.0f} times the time, or {rises[1]:.1f} times")

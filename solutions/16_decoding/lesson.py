@@ -9,7 +9,7 @@
 # In a chat, the first word of an answer makes us wait a moment, and the others follow quickly. Lesson 10's model would not
 # do that: it reads the whole text again for every character. Chat programs keep what they have already computed. In this
 # lesson you build that memory, find out what it saves and costs, and make it smaller. With it your own model from lesson
-# 10 writes the same text as before, only faster.
+# 10 writes the same text as before. A random model with 2,100 positions shows how much faster.
 
 # %% role="given"
 import math
@@ -82,8 +82,9 @@ for t in (1, 2, 3):
 #
 # ## What it costs
 #
-# A cache takes memory: one key and one value for each token, in each head, in each layer, for each text. Only heads with
-# keys and values of their own count, the **KV heads**. So far every head is one; below, several query heads share one.
+# A cache takes memory: one key and one value for each token, in each head, in each layer, for each text. Some models
+# let query heads share keys and values (below). What the cache pays for is the number of distinct key/value heads, the
+# **KV heads**.
 
 # %% [markdown]
 # @exercise cache_bytes
@@ -108,7 +109,7 @@ def cache_bytes(
 check(cache_bytes)
 
 # %% [markdown]
-# Here are the sizes of four models, from their papers and released configurations:
+# The sizes of four models, from their papers and released configurations:
 #
 # | model | layers | query heads | KV heads | d_head |
 # |---|---|---|---|---|
@@ -147,21 +148,21 @@ if passed(cache_bytes):
 #
 # ## What one token waits for
 #
-# A cache saves almost all of the arithmetic, and yet writing stays slow. To see why, count as in lesson 11, for one token of
-# Llama 2 7B, one text, in 16 bits. Each parameter is multiplied by one number and added to a sum: 2 operations, for which
+# A cache saves almost all of the arithmetic, and yet writing stays slow on a GPU, compared with what it could compute. To
+# see why, count as in lesson 11, for one token of Llama 2 7B, one text, in 16 bits. Each parameter is multiplied by one number and added to a sum: 2 operations, for which
 # its 2 bytes have to come from the GPU's main memory. A number in the cache is also read once, for 2 operations. So here
 # the **arithmetic intensity**, the operations for each byte moved, is about 1.
 #
 # An A100 can do 153 operations in the time in which it moves one byte (lesson 11). The token after 4,096 others reads
 # 13.5 GB of parameters and 2.15 GB of cache. At 2,039 GB a second that takes 7.7 ms, and its arithmetic 0.05 ms. What
 # helps is to read fewer bytes (8-bit numbers, shared heads), or to use each more often: texts that are written at once
-# share the parameters (a further part counts that).
+# share the parameters.
 #
 # ## Allocating the memory once
 #
 # The obvious way to append is `keys = torch.cat([keys, k], dim=2)`. It works, but every call copies everything so far. We can
 # instead allocate memory for the longest text once, write each token into its place, and return a *view* of the part that
-# is filled. A slice is a view and copies nothing (lesson 05).
+# is filled. A slice copies nothing (lesson 05).
 
 # %% [markdown]
 # @exercise KVCache
@@ -280,8 +281,8 @@ if passed(KVCache):
 #
 # Keys and values have to stay, because all later tokens read them; queries don't. So to keep less, several query heads can
 # read *one* KV head. If all share one, this is **multi-query attention** (Shazeer 2019). If each group of neighboring
-# query heads shares one, it is **grouped-query attention** (Ainslie et al. 2023): nearly as good as with all KV heads,
-# where a single one loses more (section 3).
+# query heads shares one, it is **grouped-query attention**. Ainslie et al. (2023, section 3) found it nearly as good as
+# with all KV heads. A single one lost more.
 
 # %% role="demo" tags=["hide-input"]
 figures.decoding.sharing()
@@ -350,8 +351,8 @@ if passed(grouped_query_attention):
 
 # %% [markdown]
 # All 32 query heads still ask; only what is stored is less. Each byte of the cache is now used by four query heads, so the
-# intensity of this part rises from 1 to 4. Which heads share is a convention: ONNX once *tiled* the KV heads, 0, 1, 0, 1,
-# where PyTorch repeats each in its place, 0, 0, 1, 1 (onnx/onnx#7274).
+# intensity of this part rises from 1 to 4. Which heads share is a convention: ONNX once *tiled* KV heads, 0, 1, 0, 1;
+# PyTorch repeats each in place, 0, 0, 1, 1 (onnx/onnx#7274).
 #
 # ## Writing with a cache
 #
@@ -468,8 +469,8 @@ if passed(KVCache) and passed(generate_cached):
     assert torch.equal(*texts)
 
 # %% [markdown]
-# The text is the same, token for token. How much faster it comes depends on its length. So we give the model room for more
-# tokens, with random parameters, and measure how long *one more token* takes.
+# The text is the same, token for token. How much faster it comes depends on its length. Yours ends at 64 tokens, so
+# a model of the same kind with 2,100 positions and random parameters shows how long *one more token* takes.
 
 # %% role="payoff" exercise="generate_cached" tags=["hide-input"]
 if passed(KVCache) and passed(generate_cached):
@@ -546,8 +547,8 @@ if passed(KVCache) and passed(generate_cached):
     assert wrong == [[False, False, False], [False, True, True], [True, True, False]]
 
 # %% [markdown]
-# Look at where the errors *hide*. Positions that restart do no harm in a single chunk, which does begin at 0. A missing
-# mask does none one token at a time. Only chunks of several tokens find both. Published code has had both
+# Look at where the errors *hide*. *At once* misses positions that restart, because a single chunk does begin at 0. *One by
+# one* misses the missing mask. Only chunks of several tokens find both. Published code has had both
 # (Blaizzy/mlx-vlm#1983, Mikyx-1/TinyLLM#17).
 
 # %% [markdown]
@@ -615,8 +616,8 @@ if passed(window_mask):
 #
 # StreamingLLM, which found the sinks, does something else: it numbers positions *within the cache*, anew at each step
 # (Xiao et al. 2024, section 3.2). With eight tokens kept, their positions are 0 to 7, however long the text has become,
-# so that no position ever exceeds what the model was trained on. Our ring does not do that. A model that has never seen
-# position 5,000 fails there with this ring, too.
+# so that no position ever exceeds what the model was trained on. Our ring does not do that: past
+# its last position our model still raises `ValueError`, and a model with RoPE still gets worse.
 
 # %% role="given"
 class RingCache:

@@ -131,25 +131,42 @@ def half(sizes: Sequence[float], sides: Mapping[str, Sequence[float]]) -> None:
 
 
 def gates() -> None:
-    """ReLU, GELU and SiLU."""
+    """Left: what comes through a gate, up · SiLU(z), against z for three values of up. Right: SiLU beside ReLU and GELU."""
     from math import erf
 
-    z = np.linspace(-5, 3, 321)
+    z = np.linspace(-5, 4, 361)
+    silu = z / (1 + np.exp(-z))
+    fig, (ax, right) = panels(2, width=9.2, height=3.5)
+    for up, colour in ((5, "blue"), (2, "green"), (-3, "vermillion")):
+        ax.plot(z, up * silu, color=COLOURS[colour], linewidth=2)
+        ax.text(4.35, up * silu[-1], f"up = {up}".replace("-", "−"), color=COLOURS[colour], va="center", fontsize=10)
+    for at, drop in ((4.0, -1.2), (-4.0, 1.4)):
+        through = 5 * at / (1 + np.exp(-at))
+        ax.plot(at, through, "o", color=COLOURS["blue"], markersize=6)
+        ax.text(
+            at - 0.25,
+            through + drop,
+            f"{through:.1f}".replace("-", "−"),
+            ha="right" if at > 0 else "center",
+            fontsize=10,
+        )
+    ax.axhline(0, color="#AAAAAA", linewidth=0.8)
+    ax.set(xlabel="z, what gate says", ylabel="up · SiLU(z)", xlim=(-5, 6), ylim=(-14, 23))
+    ax.set_title("The gate closes for negative z")
     curves = {
         "ReLU: max(z, 0)": np.maximum(z, 0),
         "GELU: z · Φ(z)": z * np.array([(1 + erf(one / 2**0.5)) / 2 for one in z]),
-        "SiLU: z · sigmoid(z)": z / (1 + np.exp(-z)),
+        "SiLU: z · sigmoid(z)": silu,
     }
-    fig, (ax,) = panels(1, width=6.2, height=3.2)
     for (name, values), colour, style in zip(curves.items(), ("grey", "orange", "blue"), ("--", "-.", "-")):
-        ax.plot(z, values, style, color=COLOURS[colour], label=name, linewidth=2)
-    silu = curves["SiLU: z · sigmoid(z)"]
-    ax.set(xlabel="z", ylabel="f(z)", ylim=(-0.6, 3))
-    ax.set_title("Three ways to let large numbers through")
-    ax.legend(frameon=False, loc="upper left")
+        right.plot(z, values, style, color=COLOURS[colour], label=name, linewidth=2)
+    right.set(xlabel="z", ylabel="f(z)", xlim=(-5, 3), ylim=(-0.6, 3))
+    right.set_title("SiLU is a smooth ReLU")
+    right.legend(frameon=False, loc="upper left")
     show(
         fig,
-        alt=f"Three curves that are near 0 for very negative z and near z for large z. SiLU dips to {silu.min():.2f} at z = "
+        alt="Left: up times SiLU(z) against z, for up = 5, 2 and −3. Near 0 for negative z; at z = 4 it is 19.6, 7.9 and −11.8. Right: "
+        f"ReLU, GELU and SiLU, near 0 for very negative z and near z for large z. SiLU dips to {silu.min():.2f} at z = "
         f"{z[silu.argmin()]:.2f}.",
     )
 

@@ -7,7 +7,7 @@
 # (KV heads and the cache) helps.
 #
 # The block that you built in lesson 09 is GPT-2's. Today's open models are stacks of a block much like it, with four parts
-# replaced. You wrote one of them, RoPE, in lesson 08; here you write the other three. Then we load an open model, 135
+# replaced and the biases gone. You wrote one of them, RoPE, in lesson 08; here you write the other three. Then we load an open model, 135
 # million parameters that others have trained, into a stack of *your* blocks, and it answers your questions.
 
 # %% role="given"
@@ -30,7 +30,7 @@ figures.todays_block.blocks()
 # Read each column from bottom to top. Blue marks what changed from one generation to the next. The frame is lesson 09's:
 # the **residual stream** runs through the block, and each branch adds to it.
 #
-# | part | Transformer 2017, GPT-2 | Llama | why |
+# | part | Transformer 2017, GPT-2 | Llama 2 70B, Llama 3 | why |
 # |---|---|---|---|
 # | normalization | LayerNorm | RMSNorm | no mean needed |
 # | feed-forward network | ReLU, then GELU | SwiGLU | better at the same cost |
@@ -42,7 +42,7 @@ figures.todays_block.blocks()
 # ## A norm that subtracts nothing
 #
 # LayerNorm shifts the mean of a token's numbers to 0, and divides by their spread. Zhang and Sennrich 2019 (section 4) left
-# out the first. What remains is to divide a token by its root mean square. This is **RMSNorm**. Models train about as well
+# out the shift. What remains is to divide a token by its root mean square. This is **RMSNorm**. Models train about as well
 # with it, and it needs one sum and one parameter vector less.
 #
 # By hand, for the token (1, 2, 2, 4): the mean of the squares is (1 + 4 + 4 + 16)/4 = 6.25, and its root 2.5. Divided by 2.5
@@ -77,7 +77,7 @@ print("300Â² in float16:", (number**2).item(), "  and 300 divided by the root of
 # %% [markdown]
 # The square is infinite, and the token becomes 0 without an error. So the mean and its root are computed in float32, and only
 # the result is converted back. The first `nn.RMSNorm`, in torch 2.4, squared in float16, and Llama gave wrong answers with
-# it (pytorch/pytorch#133085).
+# it (pytorch/pytorch#134106).
 
 # %% [markdown]
 # @exercise rms_norm
@@ -129,7 +129,8 @@ if passed(rms_norm):
 #
 # In the **feed-forward network** (MLP) of lesson 09, each number goes through an activation and so decides alone how much of
 # it passes. In a gated network *another* number decides. One projection, `up`, says what could pass; a second one, `gate`,
-# says how far the gate is open; and the two are multiplied, number by number (Dauphin et al. 2017; Shazeer 2020, section 2).
+# says how far to let it through, or to amplify it; and the two are multiplied, number by number (Dauphin et al. 2017;
+# Shazeer 2020, section 2).
 
 # %% role="demo" tags=["hide-input"]
 figures.todays_block.gates()
@@ -328,7 +329,7 @@ class Llama(nn.Module):
 
 # %% [markdown]
 # The weights are an optional extra of this course: a package of 94 MB, with 4 bits for most numbers. If you don't have them,
-# the next cell says how to get them, and the tables below show the run that is stored with this copy.
+# the next cell says how to get them, and the answers and tables below tell the run that is stored with this copy.
 
 # %% role="payoff" exercise="LlamaBlock"
 if passed(LlamaBlock):
@@ -379,13 +380,7 @@ if passed(LlamaBlock) and smol:
     assert likely[0][0] == " Paris" and likely[0][1] > 0.7
 
 # %% [markdown]
-# **Paris.** Your blocks have just run a model that others have trained. In the run that came with this copy the list was:
-#
-# | next token | probability |
-# |---|---|
-# | {{ likely[0][0] }} | {{ likely[0][1]:.3f }} |
-# | {{ likely[1][0] }} | {{ likely[1][1]:.3f }} |
-#
+# **Paris.** Your blocks have just run a model that others have trained.
 # (The course's own tests compute this model once more, in NumPy and with other code, and the logits agree.)
 #
 # ## It chats on your cache
@@ -394,7 +389,7 @@ if passed(LlamaBlock) and smol:
 # its own position alone, so it can be kept. The folded cell takes `KVCache` and `grouped_query_attention` from your notebook
 # of lesson 16, if it lies beside this one and you have solved them. If not, stand-ins do the same.
 
-# %% role="given" tags=["hide-input"]
+# %% role="demo" tags=["hide-input"]
 class GivenCache:
     """Stands in for lesson 16's KVCache."""
 
@@ -531,7 +526,7 @@ print(neighbors_from_halves(rows, num_heads=1).flatten().int().tolist()[:6], "â€
 # ## Break it
 #
 # A model can be loaded wrongly in many ways that raise no error. For four of them we measure the probability of ` Paris`
-# twice: after our short sentence, and after a longer text that first names the capitals of five countries.
+# twice: after our short sentence, and with four sentences about other things before it.
 
 # %% [markdown]
 # @predict
@@ -546,7 +541,7 @@ print(neighbors_from_halves(rows, num_heads=1).flatten().int().tolist()[:6], "â€
 # @answer
 #
 # **A**, with {{ found["rotated in halves"][0]:.2f }}. Over five tokens most pairs hardly turn, so all seems well. After the
-# long text it is {{ found["rotated in halves"][1]:.2f }}. The other three fail at once, which is better: an error that shows
+# longer text it is {{ found["rotated in halves"][1]:.2f }}. The other three fail at once, which is better: an error that shows
 # up late is looked for in the wrong place.
 #
 # @wrong
@@ -572,8 +567,8 @@ if passed(LlamaBlock) and smol:
         other = name.replace("gate", "up") if "gate" in name else name.replace("mlp.up", "mlp.gate")
         return smol.weights[other]
 
-    land = {"France": "Paris", "Italy": "Rome", "Spain": "Madrid", "Germany": "Berlin", "Austria": "Vienna"}
-    long = " ".join(f"{city} is the capital of {country}." for country, city in land.items()) + " " + prompt
+    before = "Water boils at 100 degrees. The sun rises in the east. A year has twelve months. Snow is white, and grass is green."
+    long = f"{before} {prompt}"
 
     def says_paris(using):
         return tuple(dict(next_tokens(text, 49_152, using))[" Paris"] for text in (prompt, long))
@@ -642,29 +637,31 @@ if passed(SwiGLU):
 
 # %% [markdown]
 # What if RoPE is given another base, 10,000 for 100,000? It changes the slowly turning pairs most, and those are the ones
-# that tell distant positions apart. So we measure how surprised the model is by each token of a long text, in nats (lesson
-# 10). We take 600 tokens of Python's reference manual.
+# that tell distant positions apart. So we measure how surprised the model is by each token of longer texts, in nats (lesson
+# 10): 600 tokens from each of six places in Python's reference manual.
 
 # %% role="demo"
 if passed(LlamaBlock) and smol:
     other_base = Llama(replace(smol.config, base=10_000.0), smol.weights)
-    manual = torch.tensor([smol.encode(figures.language_model.reference_text()[5000:9000])[:601]])
+    manual = figures.language_model.reference_text()
+    passages = [smol.encode(manual[at : at + 4000])[:601] for at in (5000, 20_000, 40_000, 60_499, 90_000, 140_000)]
 
+    @torch.no_grad()
     def surprise(using):
-        """Mean surprise in nats about the first 100 tokens, and about all later ones."""
-        with torch.no_grad():
-            each = F.cross_entropy(using(manual[:, :-1])[0], manual[0, 1:], reduction="none")
-        return each[:100].mean().item(), each[100:].mean().item()
+        """Mean surprise in nats about the tokens of each passage."""
+        return [F.cross_entropy(using(torch.tensor([ids[:-1]]))[0], torch.tensor(ids[1:])).item() for ids in passages]
 
     quiet, right_base, wrong_base = says_paris(other_base), surprise(model), surprise(other_base)
-    for name, (early, late) in (("base 100,000", right_base), ("base 10,000", wrong_base)):
-        print(f"{name:>12}: {early:.3f} nats on the first 100 tokens, {late:.3f} on the rest")
-    assert wrong_base[1] - right_base[1] > 0.05 > abs(wrong_base[0] - right_base[0])
+    costs = [wrong - right for wrong, right in zip(wrong_base, right_base)]
+    print("base 100,000:", [round(each, 2) for each in right_base], "nats")
+    print("base  10,000:", [round(each, 2) for each in wrong_base], "nats")
+    assert min(costs) > 0
 
 # %% [markdown]
 # With the wrong base ` Paris` has {{ quiet[0]:.2f; it > 0.5 }} after the short text and {{ quiet[1]:.2f; it > 0.5 }} after the
-# long one. On the first hundred tokens of the manual it costs nothing ({{ wrong_base[0]:.2f }} nats against
-# {{ right_base[0]:.2f }}). On the rest it costs {{ wrong_base[1] - right_base[1]:.2f }} nats a token. Programs with 10,000 written
+# longer one: nothing looks wrong. But in all six passages the model is more surprised, by {{ min(costs):.2f; it > 0 }} to
+# {{ max(costs):.2f }} nats a token, {{ sum(costs) / 6:.2f; 0.05 < it < 0.15 }} on average, of
+# {{ sum(right_base) / 6:.1f; 2 < it < 3 }}. Programs with 10,000 written
 # into their code were right for Llama 2 and wrong for Llama 3, whose base is 500,000 (google-deepmind/penzai#102); in one
 # report the text fell apart after some 800 tokens (lyogavin/airllm#368).
 
@@ -731,16 +728,7 @@ after = scores_of(*(neighbors_from_halves(w, 3) for w in (w_q, w_k)), lambda y: 
 assert torch.allclose(before, after, atol=1e-4)
 
 # %% [markdown]
-# The Hub has the model as a safetensors file, whose numbers are not rounded to 4 bits. If your machine can reach it, run
-# `pip install huggingface_hub safetensors`. Then this is all it takes, with `from_the_hub` from the next cell:
-#
-# ```python
-# from huggingface_hub import hf_hub_download
-# from safetensors.torch import load_file
-#
-# state = load_file(hf_hub_download("HuggingFaceTB/SmolLM2-135M-Instruct", "model.safetensors"))
-# model = Llama(smollm2.CONFIG, from_the_hub(state, smollm2.CONFIG))
-# ```
+# The Hub has the model as a safetensors file, whose numbers are not rounded to 4 bits. Its names differ from ours, too.
 
 # %% role="demo"
 def from_the_hub(state, c):
@@ -755,6 +743,17 @@ def from_the_hub(state, c):
         heads = c.heads if "w_q" in name else c.kv_heads if "w_k" in name else 0
         weights[name] = neighbors_from_halves(weight.float(), heads) if heads else weight.float()
     return weights
+
+# %% [markdown]
+# If your machine can reach the Hub, run `pip install huggingface_hub safetensors`. Then this is all it takes:
+#
+# ```python
+# from huggingface_hub import hf_hub_download
+# from safetensors.torch import load_file
+#
+# state = load_file(hf_hub_download("HuggingFaceTB/SmolLM2-135M-Instruct", "model.safetensors"))
+# model = Llama(smollm2.CONFIG, from_the_hub(state, smollm2.CONFIG))
+# ```
 
 # %% [markdown]
 # ## What we keep
@@ -776,7 +775,7 @@ def from_the_hub(state, c):
 #
 # ## What the lesson is for
 #
-# Learners open today's block and find lesson 09 in it, with four parts replaced. What they have written is no toy: a real
+# Learners open today's block and find lesson 09 in it, with four parts replaced and the biases gone. What they have written is no toy: a real
 # model runs on it, and chats on their cache. Download the weights before the lesson (`make model`), so that the room doesn't
 # wait while everyone fetches 100 MB.
 #
@@ -795,7 +794,7 @@ def from_the_hub(state, c):
 # - SwiGLU TB21: Which of the two layers does silu act on, and what is that layer called in the file of weights?
 # - SwiGLU TB31: How wide is your `gate` layer, and how wide should it be?
 # - GroupedQuerySelfAttention GQ1: With 9 query heads and 3 KV heads, which keys does query head 1 read?
-# - GroupedQuerySelfAttention TB46: Which axis does `apply_rope` take for the tokens?
+# - GroupedQuerySelfAttention TB81: Which axis does `apply_rope` take for the tokens, and what stands there before the transpose?
 # - LlamaBlock TB67: With which eps do your two normalizations compute?
 # - LlamaBlock TB64: How many weights named `â€¦norm.weight` does your block have?
 #

@@ -86,7 +86,7 @@ def grid(maps: Sequence[Any], letters: Sequence[str], scores: Any) -> None:
     for number, ax in enumerate(axes):
         block, head = divmod(number, count)
         ax.set_title(titles[block][head])
-        _map(ax, maps[block][head], letters, size=7.5, numbers=False)
+        _map(ax, maps[block][head], letters, size=10.5, numbers=False)
         ax.title.set_fontsize(10)
         ax.tick_params(axis="x", rotation=0)
     _bare(fig, axes)
@@ -399,16 +399,20 @@ def needed(losses: Mapping[tuple[int, int], float], with_mean: Mapping[tuple[int
     show(fig, alt=f"Held-out loss where a head adds nothing, or its mean: {said}; the whole model {whole:.2f}.")
 
 
-def exchanged(words: Sequence[str], rows: Any, asks: int, places: tuple[int, int]) -> None:
+def exchanged(words: Sequence[str], rows: Any, asks: int, places: tuple[int, int], means: tuple[float, float]) -> None:
     """What 17.4 gives to each word of the first copy, before and after two notes of 16.0 changed places.
 
     rows: (2, words), before and after. asks: the word whose second occurrence looks. places: whose notes changed places.
+    means: over all exchanges, the weight on the first place before and on the second one after.
     """
     rows = np.asarray(rows, float)
     names = [_seen(word) for word in words]
-    fig, axes = panels(2, width=9.6, height=3.3)
+    fig, axes = panels(2, width=9.6, height=3.7)
     a, b = (names[place] for place in places)
-    titles = (f"As it is: it looks at “{a}”", f"After the exchange: at “{b}”")
+    titles = (
+        f"A clear case: it looks at “{a}”\n(mean of 25 exchanges: {means[0]:.2f})",
+        f"After the exchange: at “{b}”\n(mean: {means[1]:.2f})",
+    )
     for ax, values, title in zip(axes, rows, titles, strict=True):
         colours = [COLOURS["vermillion" if at in places else "sky"] for at in range(len(names))]
         ax.bar(range(len(names)), values, color=colours, width=0.7)
@@ -421,7 +425,8 @@ def exchanged(words: Sequence[str], rows: Any, asks: int, places: tuple[int, int
     show(
         fig,
         alt=f"From the second {names[asks]}, 17.4 gives {rows[0, places[0]]:.2f} to {a} and {rows[0, places[1]]:.2f} to {b}. With what "
-        f"16.0 found at the two exchanged, it gives {rows[1, places[0]]:.2f} and {rows[1, places[1]]:.2f}.",
+        f"16.0 found at the two exchanged, it gives {rows[1, places[0]]:.2f} and {rows[1, places[1]]:.2f}. Over all exchanges the "
+        f"means of the two large ones are {means[0]:.2f} and {means[1]:.2f}.",
     )
 
 
@@ -536,7 +541,7 @@ def twins(lean: Any, listed: Any, pairs: Sequence[Sequence[str]]) -> None:
         "17.0 in a list, without it": listed[:, 17, 0],
     }
     names = [f"{one}, {two}: {first}, {second}" for one, _, two, first, second in pairs]
-    fig, axes = panels(len(leaning), width=10.8, height=4.3)
+    fig, axes = panels(len(leaning), width=9.6, height=5.6)
     rows, said, most = np.arange(len(names)), [], max(np.max(values) for values in leaning.values())
     for number, (ax, (title, values)) in enumerate(zip(axes, leaning.items(), strict=True)):
         values = np.asarray(values, float)
@@ -547,8 +552,9 @@ def twins(lean: Any, listed: Any, pairs: Sequence[Sequence[str]]) -> None:
         ax.hlines(rows, 0, values, color="#B9C7D3", linewidth=1.2, zorder=1)
         ax.axvline(values.mean(), color=COLOURS["green"], linewidth=2)
         ax.set_yticks(rows, names if not number else [""] * len(names))
-        ax.tick_params(axis="y", labelsize=8)
-        ax.set(ylim=(len(names) - 0.5, -0.5), xlim=(-0.22, most + 0.08), title=title)
+        ax.tick_params(axis="y", labelsize=11)
+        ax.set(ylim=(len(names) - 0.5, -0.5), xlim=(-0.22, most + 0.08))
+        ax.set_title(title.replace(", ", ",\n"), fontsize=11)
         said.append(f"{title}: mean {values.mean():.2f}, {right.sum()} of {len(values)} positive")
     axes[len(axes) // 2].set_xlabel("more weight on the noun that fits  →   (green: the mean)")
     show(

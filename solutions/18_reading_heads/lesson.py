@@ -7,7 +7,7 @@
 #
 # The course began with a sentence: "The animal didn't cross the street because it was too tired." What is *it*? A
 # famous picture from 2017 answers with a head that looks from *it* to *animal*. Such pictures are easy to make and easy to
-# believe. Here you make them, and ask what each really shows.
+# believe. Here you make them, and ask what each shows.
 
 # %% role="given" tags=["hide-input"]
 import functools
@@ -152,7 +152,7 @@ assert answer["token"][0] == " Paris" and answer["share"][0] > 0.5
 # %% [markdown]
 # ## The token before
 #
-# The simplest thing that a head can do is to look one token back, like the one that you built in lesson 03. Do trained
+# The simplest thing that a head can do is to look one token back, like lesson 03's. Do trained
 # models have such heads? A **score** lets us compare 270 of them. Take these weights:
 #
 # | | token 0 | token 1 | token 2 |
@@ -192,13 +192,12 @@ check(previous_token_score)
 # %% role="payoff" exercise="previous_token_score" tags=["hide-input"]
 if passed(previous_token_score):
     back = torch.stack([previous_token_score(maps) for maps in small.maps(windows)])  # (blocks, heads)
-    passage = text[(at := text.find("must be an iterable")) : at + 19]
+    passage = text[(at := text.find("of the object")) : at + 13]
     maps = small.maps(torch.tensor([[characters.index(c) for c in passage]]))
     figures.reading_heads.grid([each[0].numpy() for each in maps], list(passage), back)
 
 # %% [markdown]
-# A head that looks back shows a diagonal line below the main one. Which head takes this role differs from training to
-# training. Now the real model, on a longer text.
+# A head that looks back shows a diagonal line just below the main one. (A line two below looks *two* back.) Which head takes this role differs from training to training. Now the real model:
 
 # %% role="demo" tags=["hide-input", "nbval-check-output"]
 SENTENCES = ("The animal didn't cross the street because it was too tired",
@@ -227,8 +226,7 @@ if passed(previous_token_score):
     assert divmod(score.argmax(), 9) == (16, 0) and (score > 0.6).sum() >= 3 and np.median(score) < 0.1
 
 # %% [markdown]
-# The strongest is 16.0, with {{ score[16, 0]:.2f }}. Here it is. If your notebook can show widgets, browse a while, for
-# example in layers 5, 13 and 23.
+# The strongest is 16.0, with {{ score[16, 0]:.2f }}. Here it is. Where widgets work, browse in layers 5 and 23.
 
 # %% role="payoff" exercise="previous_token_score" tags=["hide-input"]
 if passed(previous_token_score):
@@ -311,7 +309,7 @@ def induction_score(weights: torch.Tensor, period: int) -> torch.Tensor:
 check(induction_score)
 
 # %% [markdown]
-# We test the real model at random periods. (At one fixed period a model can cheat; a further part shows it.)
+# We test the real model at random periods, since a fixed one can be cheated (a further part).
 
 # %% role="payoff" exercise="induction_score" tags=["hide-input"]
 if passed(induction_score):
@@ -341,7 +339,7 @@ if passed(induction_score):
 
     whole = measured("copying", copying)
     induction = whole["score"]
-    figures.reading_heads.all_heads(induction, "Induction heads: a few, and all of them in late layers", most=6)
+    figures.reading_heads.all_heads(induction, "Induction heads: a few, and all of them in late layers", most=int((induction > 0.5).sum()))
     assert whole["first"] > 11 > 4 > whole["second"] and 5 <= (induction > 0.5).sum() <= 9 and np.median(induction) < 0.03
     assert np.argwhere(induction > 0.5)[:, 0].min() == 17, np.argwhere(induction > 0.5)
     example = measured("words", words)
@@ -350,9 +348,10 @@ if passed(induction_score):
     assert induction_score(torch.tensor(example["17.4"])[None, None], 12).item() > 0.5
 
 # %% [markdown]
-# The first copy costs {{ whole["first"]:.1f }} nats a token, the second {{ whole["second"]:.1f }}: the model copies.
-# {{ (induction > 0.5).sum() }} of 270 heads have a score above ½, all of them in layer 17 or later. The second picture shows one
-# on twelve words, written twice, next to 16.0.
+# The first copy costs {{ whole["first"]:.1f; it > 10.9 }} nats, more than blind guessing (ln 49,152 = 10.8): the model
+# confidently expects English. The second costs {{ whole["second"]:.1f }}: it copies.
+# {{ (induction > 0.5).sum() }} of 270 heads score above ½, all in layer 17 or later. The second picture shows one
+# on twelve words, written twice.
 #
 # How can a head know what *followed*? It finds a token by its key. If the key at *window* were made from that token alone,
 # it could not say that *cold* came before it. An earlier head has to bring that in: a previous-token head.
@@ -363,7 +362,7 @@ figures.reading_heads.chain()
 # %% [markdown]
 # ## Take it away, or move it
 #
-# That is a claim about causes, and a map cannot prove it. An experiment can: take 16.0 away (**ablation**) and see what
+# A map cannot prove such a claim about causes. An experiment can: take 16.0 away (**ablation**) and see what
 # becomes of the others. As controls, take away the eight *other* heads of layer 16 at once, or 11.1, the second strongest
 # previous-token head.
 
@@ -383,7 +382,7 @@ figures.reading_heads.chain()
 #
 # @wrong
 #
-# **A** is right for most heads. But heads build on heads, and a chain ends where a link is missing.
+# **A** is right for most heads. But heads build on heads.
 
 # %% role="payoff" exercise="induction_score" tags=["hide-input"]
 if passed(induction_score):
@@ -408,13 +407,13 @@ if passed(induction_score):
     missed, spared = draws[:, 1] - draws[:, 0], draws[:, 2] - draws[:, 0]
 
 # %% [markdown]
-# It is not that layer 16 was damaged: without its other *eight* heads the loss is
+# Without the other *eight* heads of layer 16 the loss is
 # {{ loss_without["the other eight of layer 16"]:.1f }} nats. In five more draws of random tokens it rose by
 # {{ missed.min():.1f; it > 3 }} nats or more without 16.0, and by {{ spared.max():.1f; it < 1 }} or less without the other eight.
 #
-# So 16.0 is needed. Does it also write what we think, *cold* into the vector at *window*? We can move what it has written.
+# So 16.0 is needed. Does it also write what we think, *cold* into the vector at *window*?
 # The hook below exchanges what 16.0 found at *window*, the word after *cold*, with what it found at *sugar*, the word after
-# *north*: **activation patching**. If the claim is right, the second *cold* now finds *sugar*.
+# *north*: **activation patching**. If the claim is right, the second *cold* finds *sugar*.
 
 # %% role="payoff" exercise="induction_score"
 if passed(induction_score):
@@ -425,11 +424,15 @@ if passed(induction_score):
         return hook
 
     def swapped(text, pairs):
-        """From the second copy of the word before place a: what 17.4 gives to the first copy, before and after the exchange."""
+        """At the second copy of the word before place a, before and after the exchange: what 17.4 gives to the first copy, and the
+        probabilities of the words at a and b as the next one."""
         ids = torch.tensor([real.encode(text) * 2])
-        t, plain = ids.shape[1] // 2, read(real, ids)
-        new = [read(real, ids, hook=exchange(a, b)) for a, b in pairs]
-        return [torch.stack([seen.weights[0, 17, 4, t + a - 1, :t] for seen in (plain, each)]) for (a, _), each in zip(pairs, new)]
+        t, plain, rows, says = ids.shape[1] // 2, read(real, ids), [], []
+        for a, b in pairs:
+            both = plain, read(real, ids, hook=exchange(a, b))
+            rows.append(torch.stack([seen.weights[0, 17, 4, t + a - 1, :t] for seen in both]))
+            says.append(torch.stack([logits_of(real, seen.x[0, t + a - 1]).softmax(dim=-1)[ids[0, [a, b]]] for seen in both]))
+        return torch.stack(rows), torch.stack(says)
 
 # %% role="payoff" exercise="induction_score" tags=["hide-input"]
 if passed(induction_score):
@@ -439,28 +442,42 @@ if passed(induction_score):
              " hammer lemon circle snow market finger violin desert button sheep flame letter",
              " pencil ocean helmet butter castle drum rabbit silver garden needle truck smoke")
     PAIRS = [(4, 8), (3, 9), (5, 10), (6, 11), (2, 7)]
-    moved_to = measured("exchanged", lambda: {"rows": torch.stack(
-        [torch.stack(swapped(words, PAIRS)) for words in LISTS])})["rows"]  # (lists, pairs, before or after, words)
+    exchanges = measured("exchanged", lambda: {name: torch.stack(each) for name, each in zip(
+        ("rows", "says"), zip(*(swapped(words, PAIRS) for words in LISTS)))})
+    moved_to, says = exchanges["rows"], exchanges["says"].mean(axis=(0, 1))  # (lists, pairs, 2, words); (2, the words at a and b)
     at_a, at_b = (np.stack([moved_to[:, i, :, pair[side]] for i, pair in enumerate(PAIRS)], axis=1) for side in (0, 1))
-    figures.reading_heads.exchanged(example["token"][:12], moved_to[0, 0], 3, PAIRS[0])
+    figures.reading_heads.exchanged(example["token"][:12], moved_to[0, 0], 3, PAIRS[0],
+                                    means=(at_a[..., 0].mean(), at_b[..., 1].mean()))
+    assert says[0, 0] > 10 * says[1, 0] and says[1, 1] < 0.05
     assert at_a[..., 0].mean() > 0.5 > 0.05 > at_a[..., 1].mean() and at_b[..., 1].mean() > 0.5 > 0.05 > at_b[..., 0].mean()
 
 # %% [markdown]
 # It does. Over five lists with five exchanges each, 17.4 gave {{ at_a[..., 0].mean():.2f }} to the word that really followed,
-# and {{ at_a[..., 1].mean():.2f }} after the exchange; the other word rose from {{ at_b[..., 0].mean():.2f }} to
-# {{ at_b[..., 1].mean():.2f }}. A map suggested a mechanism, it predicted what an intervention would do, and the intervention
-# did it.
+# and {{ at_a[..., 1].mean():.2f }} after the exchange; the other word rose from {{ at_b[..., 0].mean():.2f }} to {{ at_b[..., 1].mean():.2f }}.
+#
+# The weight moves, but the *answer* does not follow. The probability of the true next word falls from {{ says[0, 0]:.2f }} to
+# {{ says[1, 0]:.3f }}; the other word gets only {{ says[1, 1]:.3f }} on average. The note steers where 17.4 looks; alone it
+# does not decide what the model says.
 #
 # ## A model without one of its heads
 #
-# Which of its eight heads does your own model need? To set what a head finds to 0 is a choice: later layers may never have
-# seen a 0 there. In **mean ablation**, the control, the head adds its own mean instead, the same everywhere.
+# Which of its eight heads does your own model need? Later layers may never have met a head that adds 0.
+# In **mean ablation** the head adds its own mean instead, everywhere the same.
+#
+# A **forward pre-hook** sees the inputs of a module, a tuple, before it runs; what it returns takes their place:
+
+# %% role="demo"
+layer = nn.Linear(2, 1)
+handle = layer.register_forward_pre_hook(lambda module, args: (0 * args[0],))
+hooked = layer(torch.ones(2))
+handle.remove()
+print("with the hook:", hooked.tolist(), "  the bias alone:", layer.bias.tolist())
 
 # %% [markdown]
 # @exercise loss_without_head
 #
-# `model` a language model with lesson 10's contract, `ids` (B, T), `layer` and `head` counted from 0 → a float: `next_token_loss` of the
-# model while this one head adds nothing.
+# `model` a language model with lesson 10's contract, `ids` (B, T), `layer` and `head` counted from 0 → a float:
+# `next_token_loss(model(ids), ids)` while this one head adds nothing.
 #
 # - A head's part is its slice of what enters `model.blocks[layer].attn.proj`, which attention calls as a module.
 #   `attn.num_heads` tells how many heads there are.
@@ -506,13 +523,18 @@ if passed(loss_without_head):
     needed, with_its_mean = ({each: loss_without_head(small, windows, *each, mean) for each in eight} for mean in (False, True))
     figures.reading_heads.needed(needed, with_its_mean, all_there)
     worst = max(needed, key=needed.get)
+    alike = sorted(eight, key=lambda each: back[each], reverse=True)[:2]  # the two that look back most
+    alike_costs = [needed[each] - all_there for each in alike]
 
 # %% [markdown]
 # In the course's copy the loss rises from {{ all_there:.2f; it < needed[worst] }} to
 # {{ needed[worst]:.2f; it == max(needed.values()) }} nats without head {{ worst[0] }}.{{ worst[1] }}, and to
-# {{ with_its_mean[worst]:.2f; it > all_there }} with its mean in its place. Most heads can be removed at a small cost, as Michel
-# et al. (2019) found for far larger models. (A small cost does not prove an idle head: other heads can step in; McGrath et al.
-# 2023.)
+# {{ with_its_mean[worst]:.2f; it > all_there }} with its mean in its place. Most heads cost little, as in far larger
+# models (Michel et al. 2019).
+#
+# The two heads that look back most, {{ alike[0][0] }}.{{ alike[0][1] }} and {{ alike[1][0] }}.{{ alike[1][1] }}, have maps that look
+# identical (scores {{ back[alike[0]]:.2f }} and {{ back[alike[1]]:.2f; it>0.9 }}), yet removing them costs
+# {{ alike_costs[0]:.2f; it>2*alike_costs[1] }} and {{ alike_costs[1]:.2f; it>0 }} nats: no map shows what a head is worth.
 #
 # ## What a head adds
 #
@@ -533,8 +555,7 @@ if passed(loss_without_head):
 # `module` an attention with lesson 09's contract (`num_heads`, `qkv`, `proj`), in eval mode; `x` (B, T, d_model) → (B, num_heads, T,
 # d_model)
 #
-# What each head adds to the result; their sum is module(x), and only this sum tells whether you took the right columns
-# (goodfire-ai/causalab#61). The module and x stay as they are. From scratch: without `F.scaled_dot_product_attention`.
+# What each head adds to the result; their sum is module(x). The module and x stay as they are. From scratch: without `F.scaled_dot_product_attention`.
 
 # %% role="exercise" exercise="head_contributions"
 def head_contributions(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
@@ -561,8 +582,9 @@ check(head_contributions)
 # ## The head that writes Paris
 #
 # On the residual stream everything is added up, and the difference between the logits of *Paris* and *London* is a dot
-# product of that sum (divided by the last norm) with one fixed vector. So each head has a direct share in it, in logits:
-# this is **logit attribution**. Some head always has the largest share. So we choose it on *France* alone, and test it on
+# product of that sum (normalized) with one vector: the difference of their two embedding rows, scaled by the
+# norm's weights. So each head has a direct share in it, in logits:
+# this is **logit attribution**. We choose the head with the largest on *France* alone, and test it on
 # four more capitals.
 
 # %% role="payoff" exercise="head_contributions" tags=["hide-input"]
@@ -605,9 +627,9 @@ if passed(head_contributions):
 # %% [markdown]
 # On *France* one head stands out: 23.4 looks from *is* to *France* with {{ looks[0, 3]:.0% }} of its weight, and adds
 # {{ share[0].max():.1f }} logits to *Paris* over *London*, of {{ said["gap"][0]:.1f }} in all. On the other four it looks at the
-# country with {{ looks[1:, 3].min():.0% }} or more, and its share is the largest of 270, but for *Italy*.
+# country with {{ looks[1:, 3].min():.0% }} or more, and its share is the largest of 270, except on *Italy*.
 #
-# Then the ablation: without 23.4 the probability of *Paris* falls from {{ kept["whole"][0]:.2f }} to
+# Without 23.4 the probability of *Paris* falls from {{ kept["whole"][0]:.2f }} to
 # {{ kept["without"][4, 0]:.2f; it < kept["whole"][0] / 2 }}. On the other four, {{ left[4, 1:].min():.0% }} to
 # {{ left[4, 1:].max():.0% }} is left; without another head of the layer, at least
 # {{ np.delete(left, 4, axis=0).min():.0% }}. Map, attribution and ablation agree, on prompts that had no say in the choice.
@@ -615,8 +637,7 @@ if passed(head_contributions):
 #
 # ## What is *it*?
 #
-# *Too tired* is the animal, *too wide* is the street. The head that looks most from *it* to *animal* is 13.8. Is this the
-# picture of 2017?
+# *Too tired* is the animal, *too wide* is the street. The head that looks most from *it* to *animal* is 13.8.
 
 # %% [markdown]
 # @predict
@@ -648,7 +669,7 @@ if passed(head_contributions):
 # %% [markdown]
 # From *it*, head 13.8 gives {{ tired[13, 8, it, animal]:.0% }} of its weight to *animal*, and exactly as much in the sentence
 # where *it* is the street. It makes the famous picture, and for one of the two sentences the picture is wrong. At the last
-# word some heads do look at the right noun (a further part reads sixteen pairs of such sentences), but the model does as
+# word some heads do look at the right noun (a further part), but the model does as
 # well without them. In this model we found no head that resolves *it*.
 
 # %% [markdown]
@@ -707,8 +728,8 @@ if passed(induction_score):
     figures.reading_heads.cheat(all_scores[0], {period: five[0].maps(tests[period])[0][0, 0].numpy() for period in (10, 13)})
 
 # %% [markdown]
-# (The rows before the first repetition, and the last row, are noise: training asked nothing of them.) To find a place by its
-# content takes two heads in two layers, and this model had one.
+# (The rows before the first repetition, and the last row, are noise: training asked nothing of them.) In models of
+# one layer Olsson et al. (2022) saw no induction heads: the second head reads what the first has written.
 
 # %% [markdown]
 # ## Further: rolling all layers into one
@@ -797,31 +818,6 @@ if passed(attention_rollout):
     rolled, moved = attention_rollout(layers)[0, -1], found["moved"]
     figures.reading_heads.rollout(["The", "capital", "of", "France", "is"], rolled, moved)
     assert rolled[0] > 0.99 and moved[3] > 2 * moved[0] and abs(rolled.sum() - 1) < 1e-3
-
-# %% [markdown]
-# ### The published rollout
-#
-# A published implementation first sets the smallest weights to 0, nine tenths of them by default. Then it divides each
-# A by `a.sum(dim=-1)`, without `keepdim` (jacobgil/vit-explain#16), so that each *column* is divided by the sum of a
-# row. We do the same on our prompt. Each row of a rollout is a set of shares and has to sum to 1. What do these sum to?
-
-# %% role="payoff" exercise="attention_rollout"
-if passed(attention_rollout):
-    printed = torch.eye(5)
-    for weights in layers:
-        mean = weights.mean(dim=1)
-        mixed = (torch.where(mean < mean.quantile(0.9), 0, mean) + torch.eye(5)) / 2
-        printed = mixed / mixed.sum(dim=-1) @ printed  # keepdim=True is missing
-    sums = printed[0].sum(dim=-1)
-    print("rows sum to", [round(one, 2) for one in sums.tolist()])
-    assert (attention_rollout(layers)[0].sum(dim=-1) - 1).abs().max() < 1e-3 and sums.min() < 0.95
-
-# %% [markdown]
-# Without `keepdim` the rows are no longer shares: they sum to between {{ sums.min():.2f }} and {{ sums.max():.2f }}.
-# With it each row is divided by its own sum. No error is raised, and the heat map looks as plausible as before.
-
-# %% role="demo"
-explain("RL18")
 
 # %% [markdown]
 # ### What weights do not explain
@@ -986,7 +982,7 @@ if passed(head_contributions):
 # are gone. Perhaps the model only knows which words go together. This test cannot tell, and no map can.
 #
 # What would a yes look like? You have seen one: 23.4, chosen on one prompt and tested on others. Without it the model
-# lost much of the answer, and without any of its neighbors it kept most.
+# lost much of the answer, and without any other head of its layer it kept most.
 
 # %% [markdown]
 # ## What we keep
@@ -995,7 +991,7 @@ if passed(head_contributions):
 # - Weight on the first token is usually a sink.
 # - Induction takes two heads: one that notes what came before, one that looks for that note.
 # - Ablation takes a head's part away, activation patching moves it, logit attribution counts it in logits.
-# - They have to agree before we say what a head does, on examples that did not choose the head, and against its neighbors.
+# - They have to agree before we say what a head does, on examples that did not choose the head, and against other heads of its layer.
 #
 # | what | shape |
 # |---|---|

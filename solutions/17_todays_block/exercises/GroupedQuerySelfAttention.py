@@ -246,6 +246,28 @@ class GroupedQuerySelfAttention:
             why="""`apply_rope` takes the last axis but one for the tokens. Before the transpose that axis counts the heads: head 0 is not
             rotated at all, and no token knows where it stands.""",
         ),
+        "TB81": mistake(
+            patch(
+                HEADS,
+                "q, k, v = (layer(x).unflatten(-1, (-1, self.d_head)) for layer in (self.w_q, self.w_k, self.w_v))",
+                TURN,
+                f"{TURN}\n        q, k, v = (y.transpose(1, 2) for y in (q, k, v))",
+            ),
+            patch(
+                HEADS,
+                "q, k, v = (layer(x).unflatten(-1, (-1, self.d_head)) for layer in (self.w_q, self.w_k, self.w_v))",
+                TURN,
+                f"{TURN}\n        q, k, v = (y.transpose(1, 2) for y in (q, k, v))",
+                SHARE,
+                "",
+                "is_causal=True",
+                "is_causal=True, enable_gqa=True",
+            ),
+            says="Queries and keys were rotated before the transpose, along their heads; transpose first, then rotate along the tokens.",
+            why="""`apply_rope` takes the last axis but one for the tokens. Before the transpose that axis holds the heads, and there are T
+            positions: the two lengths do not fit. Where T happens to equal num_heads nothing raises, and each head is rotated by
+            its own number.""",
+        ),
         "TB47": mistake(
             patch(TURN, PER_MODEL),
             says="The frequencies were computed for d_model; they should be those of d_head, so that a head's pairs run through all.",

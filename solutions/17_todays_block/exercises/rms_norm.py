@@ -229,7 +229,7 @@ class rms_norm:
             why="""float16 ends at 65,504, so the square of a number above about 256 overflows: the mean is infinite, and the token
             becomes 0. bfloat16 has the range but not the precision: its root is off by up to 0.4 %, and so is the whole token.
             Convert to float32 first, and back at the end.""",
-            evidence="pytorch/pytorch#133085",
+            evidence="pytorch/pytorch#134106",
         ),
         "TB12": mistake(
             patch(".to(x.dtype)", ""),

@@ -367,6 +367,22 @@ WRONG["GroupedQuerySelfAttention"] = [
             "*(apply_rope(w(x).unflatten(2, (-1, self.d)), torch.arange(n), self.base).transpose(1, 2) for w, n in ((self.w_q, self.H), (self.w_k, self.G)))",
         ),
     ),
+    (
+        "TB81",
+        _BY_HAND.replace("self.d).transpose(1, 2)\n", "self.d)\n").replace(
+            "        k = k.rep", "        q, k, v = (y.transpose(1, 2) for y in (q, k, v))\n        k = k.rep"
+        ),
+    ),
+    (
+        "TB81",
+        _GQA.replace("(-1, self.d)).transpose(1, 2)", "(-1, self.d))")
+        .replace(
+            "        y = F",
+            "        q, k = apply_rope(q, at, self.base), apply_rope(k, at, self.base)\n"
+            "        q, k, v = (z.transpose(1, 2) for z in (q, k, v))\n        y = F",
+        )
+        .replace("apply_rope(q, at, self.base), apply_rope(k, at, self.base), v, is", "q, k, v, is"),
+    ),
     ("TB47", _CACHED.replace("torch.arange(0, self.d, 2) / self.d", "torch.arange(0, self.d, 2) / d_model")),
     (
         "RO1",
