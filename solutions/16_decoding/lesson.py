@@ -149,9 +149,9 @@ if passed(cache_bytes):
 # ## What one token waits for
 #
 # A cache saves almost all of the arithmetic, and yet writing stays slow on a GPU, compared with what it could compute. To
-# see why, count as in lesson 11, for one token of Llama 2 7B, one text, in 16 bits. Each parameter is multiplied by one number and added to a sum: 2 operations, for which
-# its 2 bytes have to come from the GPU's main memory. A number in the cache is also read once, for 2 operations. So here
-# the **arithmetic intensity**, the operations for each byte moved, is about 1.
+# see why, count as in lesson 11, for one token of Llama 2 7B, one text, in 16 bits. Each parameter is multiplied by one number
+# and added to a sum: 2 operations, for which its 2 bytes have to come from the GPU's main memory. A number in the cache is also
+# read once, for 2 operations. So here the **arithmetic intensity**, the operations for each byte moved, is about 1.
 #
 # An A100 can do 153 operations in the time in which it moves one byte (lesson 11). The token after 4,096 others reads
 # 13.5 GB of parameters and 2.15 GB of cache. At 2,039 GB a second that takes 7.7 ms, and its arithmetic 0.05 ms. What

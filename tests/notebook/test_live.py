@@ -223,5 +223,5 @@ def test_the_lessons_own_cells_may_do_what_a_learners_may_not(shell, monkeypatch
 
 
 def test_the_statements_of_a_lessons_own_cells_are_known():
-    assert any("getattr(layer, name)" in text for text in live._of_the_lesson("SelfAttention"))
+    assert any("in Home().named_parameters()" in text for text in live._of_the_lesson("SelfAttention"))
     assert live._of_the_lesson("no_exercise") == frozenset()

@@ -71,7 +71,7 @@ def test_failure_with_a_proven_mistake_names_it():
 
 def test_failure_without_one_says_so():
     shown = check(made(UNKNOWN))
-    assert shown.verdict.mistakes == () and "\nLikely mistake\n  No known mistake fits.\n" in str(shown)
+    assert shown.verdict.mistakes == () and "Likely mistake" not in str(shown)
     assert not shown
 
 

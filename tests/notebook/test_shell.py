@@ -497,20 +497,20 @@ def test_a_name_that_only_the_course_made_is_not_the_learners(cells, tmp_path, w
 
 
 def test_what_the_course_sets_anew_is_judged_as_the_learners_cell_made_it(cells, tmp_path):
-    own, answer = "animal_row = 0", RIGHT.replace("return e", "return animal_row + e")
+    own, answer = "scaled_row = 0", RIGHT.replace("return e", "return scaled_row + e")
     cells.run(course_cell("01_three_tokens", "Q = np.array"))
     cells.run("import math\ndef scale_scores(scores, d_k):\n    return scores / math.sqrt(d_k)")
     cells.run(own)
-    cells.run(course_cell("01_three_tokens", "animal_row = "))
+    cells.run(course_cell("01_three_tokens", "scaled_row = "))
     cells.run(answer)
-    assert cells.run("check(softmax_rows)").startswith("PASSED") and len(cells.shell.user_ns["animal_row"]) == 3
+    assert cells.run("check(softmax_rows)").startswith("PASSED") and len(cells.shell.user_ns["scaled_row"]) == 3
     assert graded(tmp_path / "01_three_tokens.ipynb", "softmax_rows", own, answer).passed
-    cells.run("animal_row = 1")  # small numbers are the same objects everywhere
+    cells.run("scaled_row = 1")  # small numbers are the same objects everywhere
     assert cells.run("check(softmax_rows)").startswith("FAILED")
 
 
 def test_a_misspelled_parameter_that_the_course_has_a_value_for(cells, tmp_path):
-    for words in ("import numpy", "keys = np.array", "for dish, key in"):
+    for words in ("import numpy", "keys = np.array", "for word, key in"):
         cells.run(course_cell("00_start_here", words))
     answer = "def hard_lookup(query, keys, values):\n    return values[(key @ query).argmax()]"
     cells.run(answer)
