@@ -7,8 +7,8 @@
 # (KV heads and the cache) helps.
 #
 # The block that you built in lesson 09 is GPT-2's. Today's open models are stacks of a block much like it, with four parts
-# replaced and the biases gone. You wrote one of them, RoPE, in lesson 08; here you write the other three. Then we load an open model, 135
-# million parameters that others have trained, into a stack of *your* blocks, and it answers your questions.
+# replaced and the biases gone. You wrote one of them, RoPE, in lesson 08; here you write the other three. Then we load an open
+# model, 135 million parameters that others have trained, into a stack of *your* blocks, and it answers your questions.
 
 # %% role="given"
 import json
@@ -775,9 +775,9 @@ def from_the_hub(state, c):
 #
 # ## What the lesson is for
 #
-# Learners open today's block and find lesson 09 in it, with four parts replaced and the biases gone. What they have written is no toy: a real
-# model runs on it, and chats on their cache. Download the weights before the lesson (`make model`), so that the room doesn't
-# wait while everyone fetches 100 MB.
+# Learners open today's block and find lesson 09 in it, with four parts replaced and the biases gone. What they have written is no
+# toy: a real model runs on it, and chats on their cache. Download the weights before the lesson (`make model`), so that the room
+# doesn't wait while everyone fetches 100 MB.
 #
 # ## Cut for 60 minutes
 #
