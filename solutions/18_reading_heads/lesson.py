@@ -197,7 +197,8 @@ if passed(previous_token_score):
     figures.reading_heads.grid([each[0].numpy() for each in maps], list(passage), back)
 
 # %% [markdown]
-# A head that looks back shows a diagonal line just below the main one. (A line two below looks *two* back.) Which head takes this role differs from training to training. Now the real model:
+# A head that looks back shows a diagonal line just below the main one. (A line two below looks *two* back.) Which head takes this
+# role differs from training to training. Now the real model:
 
 # %% role="demo" tags=["hide-input", "nbval-check-output"]
 SENTENCES = ("The animal didn't cross the street because it was too tired",
@@ -453,7 +454,8 @@ if passed(induction_score):
 
 # %% [markdown]
 # It does. Over five lists with five exchanges each, 17.4 gave {{ at_a[..., 0].mean():.2f }} to the word that really followed,
-# and {{ at_a[..., 1].mean():.2f }} after the exchange; the other word rose from {{ at_b[..., 0].mean():.2f }} to {{ at_b[..., 1].mean():.2f }}.
+# and {{ at_a[..., 1].mean():.2f }} after the exchange; the other word rose from {{ at_b[..., 0].mean():.2f }} to {{ at_b[...,
+# 1].mean():.2f }}.
 #
 # The weight moves, but the *answer* does not follow. The probability of the true next word falls from {{ says[0, 0]:.2f }} to
 # {{ says[1, 0]:.3f }}; the other word gets only {{ says[1, 1]:.3f }} on average. The note steers where 17.4 looks; alone it
@@ -555,7 +557,8 @@ if passed(loss_without_head):
 # `module` an attention with lesson 09's contract (`num_heads`, `qkv`, `proj`), in eval mode; `x` (B, T, d_model) → (B, num_heads, T,
 # d_model)
 #
-# What each head adds to the result; their sum is module(x). The module and x stay as they are. From scratch: without `F.scaled_dot_product_attention`.
+# What each head adds to the result; their sum is module(x). The module and x stay as they are. From scratch: without
+# `F.scaled_dot_product_attention`.
 
 # %% role="exercise" exercise="head_contributions"
 def head_contributions(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
@@ -738,9 +741,9 @@ if passed(induction_score):
 
 # %% [markdown]
 # Abnar and Zuidema (2020) multiply the layers together. Where token 5 of one layer reads token 3 of the layer below, and that
-# token 3 has read token 0, token 0 has a share in token 5. They let the residual stream, on which a token stays what it is, count for half
-# of each layer. By hand, with two tokens and one head: layer 0 has the rows (1, 0) and (1, 0), layer 1 has the rows
-# (1, 0) and (½, ½). Half of each, plus half of the identity, gives A₀ and A₁:
+# token 3 has read token 0, token 0 has a share in token 5. They let the residual stream, on which a token stays what it is, count
+# for half of each layer. By hand, with two tokens and one head: layer 0 has the rows (1, 0) and (1, 0), layer 1 has the rows (1,
+# 0) and (½, ½). Half of each, plus half of the identity, gives A₀ and A₁:
 #
 # $$A_0 = \begin{pmatrix} 1 & 0 \\ \tfrac12 & \tfrac12 \end{pmatrix}, \quad
 # A_1 = \begin{pmatrix} 1 & 0 \\ \tfrac14 & \tfrac34 \end{pmatrix}, \quad
@@ -1003,8 +1006,8 @@ if passed(head_contributions):
 #
 # ## What the lesson is for
 #
-# Learners leave able to measure what a head does (where it looks, what it adds, what is lost without it, what moves with it) and with the
-# habit of asking what else could make a score high. The opening question of the course gets its honest answer.
+# Learners leave able to measure what a head does (where it looks, what it adds, what is lost without it, what moves with it) and
+# with the habit of asking what else could make a score high. The opening question of the course gets its honest answer.
 #
 # ## Cut for 60 minutes
 #
@@ -1041,6 +1044,6 @@ if passed(head_contributions):
 # ## On paper
 #
 # The sequence is x y z x y z x, T = 7. Which entries of a head's weights does `induction_score` average, and which would
-# `previous_token_score`? A head looks two places back wherever it can, at token 0 in row 1, and at itself in row 0. Compute both scores.
-# *Solution:* induction, period 3: rows 3 to 6, columns 1 to 4, each two places back, so the score is 1, and the head has read nothing.
-# Previous token: rows 1 to 6; only row 1 looks one back, so 1/6.
+# `previous_token_score`? A head looks two places back wherever it can, at token 0 in row 1, and at itself in row 0. Compute both
+# scores. *Solution:* induction, period 3: rows 3 to 6, columns 1 to 4, each two places back, so the score is 1, and the head has
+# read nothing. Previous token: rows 1 to 6; only row 1 looks one back, so 1/6.
