@@ -454,8 +454,8 @@ if passed(induction_score):
 
 # %% [markdown]
 # It does. Over five lists with five exchanges each, 17.4 gave {{ at_a[..., 0].mean():.2f }} to the word that really followed,
-# and {{ at_a[..., 1].mean():.2f }} after the exchange; the other word rose from {{ at_b[..., 0].mean():.2f }} to {{ at_b[...,
-# 1].mean():.2f }}.
+# and {{ at_a[..., 1].mean():.2f }} after the exchange; the other word rose from {{ at_b[..., 0].mean():.2f }}
+# to {{ at_b[..., 1].mean():.2f }}.
 #
 # The weight moves, but the *answer* does not follow. The probability of the true next word falls from {{ says[0, 0]:.2f }} to
 # {{ says[1, 0]:.3f }}; the other word gets only {{ says[1, 1]:.3f }} on average. The note steers where 17.4 looks; alone it
@@ -742,8 +742,8 @@ if passed(induction_score):
 # %% [markdown]
 # Abnar and Zuidema (2020) multiply the layers together. Where token 5 of one layer reads token 3 of the layer below, and that
 # token 3 has read token 0, token 0 has a share in token 5. They let the residual stream, on which a token stays what it is, count
-# for half of each layer. By hand, with two tokens and one head: layer 0 has the rows (1, 0) and (1, 0), layer 1 has the rows (1,
-# 0) and (½, ½). Half of each, plus half of the identity, gives A₀ and A₁:
+# for half of each layer. By hand, with two tokens and one head: layer 0 has the rows (1, 0) and (1, 0), layer 1 has the rows
+# (1, 0) and (½, ½). Half of each, plus half of the identity, gives A₀ and A₁:
 #
 # $$A_0 = \begin{pmatrix} 1 & 0 \\ \tfrac12 & \tfrac12 \end{pmatrix}, \quad
 # A_1 = \begin{pmatrix} 1 & 0 \\ \tfrac14 & \tfrac34 \end{pmatrix}, \quad
