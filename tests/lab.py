@@ -182,7 +182,8 @@ def cell(page: Page, text: str) -> Locator:
     cells = page.locator(".jp-Notebook .jp-CodeCell")
     for _ in range(20):  # a notebook that has just been opened shows its cells one after another
         for number in range(cells.count()):
-            if cells.nth(number).locator(".cm-content").first.inner_text().strip().startswith(text):
+            source = cells.nth(number).locator(".cm-content")  # a folded cell has none
+            if source.count() and source.first.inner_text().strip().startswith(text):
                 return cells.nth(number)
         page.wait_for_timeout(500)
     raise AssertionError(f"no code cell begins with {text!r}")

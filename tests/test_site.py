@@ -304,7 +304,7 @@ def test_a_search_finds_a_lesson_and_a_solution_opens(site, chromium):
     page.wait_for_selector("#search-results li a")
     assert any("Masks" in one.inner_text() for one in page.query_selector_all("#search-results li a"))
     page.goto((site / "lessons" / "00_start_here.html").as_uri())
-    solution = page.locator("details.hide").first
+    solution = page.locator("details.hide", has_text="argmax").first
     assert not solution.locator("pre").is_visible()
     solution.locator("summary").click()
     assert solution.locator("pre").is_visible() and "argmax" in solution.locator("pre").inner_text()

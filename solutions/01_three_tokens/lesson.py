@@ -13,7 +13,7 @@
 # The table is small enough for pencil and paper. You turn each step into a line of NumPy, and by the end you can say which
 # of the printed numbers are wrong, and prove it without a computer.
 
-# %% role="given" tags=["hide-input"]
+# %% role="given"
 import math
 
 import numpy as np
