@@ -54,10 +54,7 @@ PARTS = {
         "without its score matrix, decoding with a cache, an open model's weights in your own code, and what single heads do.",
     ),
 }
-HEAD = (
-    "| lesson | after it you can | exercises: core + further | core, minutes | further, minutes | points |",
-    "|---|---|---|---|---|---|",
-)
+HEAD = (f"| lesson | after it you can | {' | '.join(reading.ROW)} |", "|---|---|---|---|---|---|")
 
 
 def lessons() -> str:
@@ -69,11 +66,9 @@ def lessons() -> str:
             title, promise = PARTS[name[:2]]
             rows += [*([""] if rows else []), f"### {title}", "", promise, "", *HEAD]
         lesson = course.lesson(name)
-        beyond = len(course.further(name))
-        minutes = [sum(reading.of_lesson(course, name, further=further)) for further in (False, True)]
-        core += minutes[0]
-        road += minutes[0] if name[:2] < "12" else 0
-        own = [f"{len(lesson.exercises) - beyond} + {beyond}", *minutes, sum(one.points for one in lesson.exercises)]
+        own = reading.row(course, name)
+        core += own[1]
+        road += own[1] if name[:2] < "12" else 0
         link = f"[{name[:2]} · {lesson.title}](notebooks/{name}.ipynb)"
         rows.append(f"| {link} | {lesson.outcome} | {' | '.join(map(str, own))} |")
     missing = [name.replace("_", " ") for name in course.exercises if name not in course.lessons()]

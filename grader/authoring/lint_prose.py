@@ -17,12 +17,8 @@ from grader.util.errors import LintError
 MOST_PREDICTIONS = 5
 FEWEST_MISTAKES, MOST_MISTAKES = 2, 4  # to expect, of one exercise
 KEEP = "What we keep"
-MOST_WORDS, MOST_LINES, MOST_READING, MOST_WORK = (
-    2000,
-    90,
-    45,
-    50,
-)  # of a lesson's core; reading and exercises in minutes
+# Of a lesson's core; reading and exercises in minutes.
+MOST_WORDS, MOST_LINES, MOST_READING, MOST_WORK = 2000, 90, 45, 50
 
 
 def proofread_prose(file: str, cells: Sequence[Cell], lesson: Lesson) -> Iterator[LintError]:

@@ -53,5 +53,17 @@ def core(cells: Sequence[Cell]) -> list[Cell]:
 def of_lesson(course: Course, name: str, *, further: bool) -> tuple[int, int]:
     """(minutes for the exercises, minutes of reading) of a lesson's core, or of its further part."""
     cells = course.cells(name)
-    own = [cell for cell in cells if cell not in core(cells)] if further else core(cells)
+    numbers = set(prose.further(cells))
+    own = [cell for cell in cells if (cell.number in numbers) == further]
     return sum(one.minutes for one in course.lesson(name).exercises if one.further == further), minutes(own)
+
+
+ROW = ("exercises: core + further", "core, minutes", "further, minutes", "points")
+
+
+def row(course: Course, name: str) -> tuple[str, int, int, int]:
+    """What a table of lessons says of one, below ROW's headings."""
+    lesson, beyond = course.lesson(name), len(course.further(name))
+    core_minutes, further_minutes = (sum(of_lesson(course, name, further=further)) for further in (False, True))
+    points = sum(one.points for one in lesson.exercises)
+    return f"{len(lesson.exercises) - beyond} + {beyond}", core_minutes, further_minutes, points

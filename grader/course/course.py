@@ -200,10 +200,10 @@ class Course:
 
     def next_exercise(self, exercise: str) -> str | None:
         """The exercise after this one in the course, None after the last. After one of the core, the next of the core."""
-        core = set(self.core_exercises())
-        names = [one for one in self.exercise_names() if exercise not in core or one in core]
-        at = names.index(exercise) + 1
-        return names[at] if at < len(names) else None
+        names = self.exercise_names()
+        every = exercise in self.further(self.lesson_of(exercise))
+        later = names[names.index(exercise) + 1 :]
+        return next((one for one in later if every or one not in self.further(self.lesson_of(one))), None)
 
     @_once
     def lesson(self, name: str) -> Lesson:

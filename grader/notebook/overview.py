@@ -73,9 +73,8 @@ def shown(lines: Sequence[Line], notes: Sequence[str] = (), current: str | None 
 def _following(lines: Sequence[Line], current: str | None) -> Line | None:
     """The first exercise that is not passed, the core's before the further ones, then of the current lesson and those after it
     before the earlier ones."""
-    open_ones = sorted((line for line in lines if line.status != "passed"), key=lambda line: line.further)
-    if open_ones and not open_ones[0].further:
-        open_ones = [line for line in open_ones if not line.further]
+    left = [line for line in lines if line.status != "passed"]
+    open_ones = [line for line in left if not line.further] or left
     return next((line for line in open_ones if current is None or line.lesson >= current), next(iter(open_ones), None))
 
 

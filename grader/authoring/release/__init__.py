@@ -254,16 +254,11 @@ def _numbers(lessons: Sequence[str], separator: str = ",") -> str:
 
 
 def _readme(course: Course, lessons: Sequence[str], without_solutions: bool, torch: bool) -> str:
-    rows = [
-        "| lesson | question | exercises: core + further | core, minutes | further, minutes | points |",
-        "|---|---|---|---|---|---|",
-    ]
+    rows = [f"| lesson | question | {' | '.join(reading.ROW)} |", "|---|---|---|---|---|---|"]
     for name in lessons:
-        lesson, beyond = course.lesson(name), len(course.further(name))
-        minutes = [sum(reading.of_lesson(course, name, further=further)) for further in (False, True)]
-        own = [f"{len(lesson.exercises) - beyond} + {beyond}", *minutes, sum(one.points for one in lesson.exercises)]
+        lesson = course.lesson(name)
         link = f"[{name[:2]} · {lesson.title}](notebooks/{name}.ipynb)"
-        rows.append(f"| {link} | {lesson.question} | {' | '.join(map(str, own))} |")
+        rows.append(f"| {link} | {lesson.question} | {' | '.join(map(str, reading.row(course, name)))} |")
     title = "Attention, one step at a time"
     where = "These notebooks lead from a look-up in a table to attention, one function after the other."
     if not course.installed:
