@@ -16,7 +16,7 @@ from grader.worker.observe import observe
 from grader.worker.probes import ContractError
 from grader.worker.values import Failure, Observation, Part
 
-__all__ = ["ContractError", "flag", "inputs", "meet", "numbers", "said", "seen"]
+__all__ = ["ContractError", "description", "flag", "inputs", "meet", "numbers", "with_readings"]
 
 
 def inputs(case: Case) -> Mapping[str, Part]:
@@ -24,7 +24,7 @@ def inputs(case: Case) -> Mapping[str, Part]:
     return observe(None, replace(case, probe="answer")).after
 
 
-def seen(case: Case, given: Mapping[str, Part], observation: Observation) -> Observation:
+def with_readings(case: Case, given: Mapping[str, Part], observation: Observation) -> Observation:
     """The observation with `modified`, and with the parts that the case's `reading` makes of those that came.
 
     given: the case's `inputs`.
@@ -66,7 +66,7 @@ def meet(one: np.ndarray, other: np.ndarray) -> bool:
     return bool(one[0] < other[1] and other[0] < one[1])
 
 
-def said(part: Part) -> str:
+def description(part: Part) -> str:
     """What a part is that holds no numbers: 'None', "the text 'ab'", 'dict'."""
     if part.kind == "text":
         return f"the text {part.text!r}"

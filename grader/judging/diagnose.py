@@ -19,7 +19,7 @@ import numpy as np
 
 from grader.course import references
 from grader.course.patches import Edit, Patch, joined
-from grader.course.readings import seen
+from grader.course.readings import with_readings
 from grader.course.spec import Case, Exercise
 from grader.judging import outcomes
 from grader.judging.compare import close, flatten, gradient_scale, is_wrong, numbers, raises_as_asked, tolerances
@@ -194,7 +194,7 @@ class Diagnosis:
         return proofs >= self._proofs_needed or (proofs > 0 and proofs + differently_worded >= self._proofs_needed)
 
     def _observe(self, key: Key, i: int) -> Observation:
-        return seen(self.cases[i], self.inputs[i], observe(self._object(key), self.cases[i]))
+        return with_readings(self.cases[i], self.inputs[i], observe(self._object(key), self.cases[i]))
 
     def _fails(self, i: int, actual: Observation) -> bool:
         return is_wrong(self.exercise, self.cases[i], self.expected[i], actual)

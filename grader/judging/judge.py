@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from grader.course.course import IMPORT_LOCK
-from grader.course.readings import seen
+from grader.course.readings import with_readings
 from grader.course.spec import SEED, Case, Exercise
 from grader.judging import beginner, evidence, exceptions, runtime_policy, wording
 from grader.judging.agreement import agreeing, arrays
@@ -167,7 +167,7 @@ class _Judging:
 
     def _observe_all(self) -> None:
         for i, observation in enumerate(self.candidate.observe_all(self.cases)):
-            self.actual[i] = observation = seen(self.cases[i], self.baseline.inputs[i], observation)
+            self.actual[i] = observation = with_readings(self.cases[i], self.baseline.inputs[i], observation)
             failure = observation.failure
             if failure and (_ended(failure) or (i == 0 and self._is_stub(failure))):
                 return

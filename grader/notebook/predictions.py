@@ -68,9 +68,11 @@ def _prediction(number: str) -> prose.Prediction | None:
     """A prediction's text as its notebook has it; None where this course's copy has no such text."""
     name, at = _key(number).split(".")
     try:
-        values = iter(kernel_course().quoted(name))
+        values = iter(kernel_course().quoted_values(name))
         texts = [
-            prose.filled(cell.text, values) for cell in prose.shown(kernel_course().cells(name)) if cell.role == "prose"
+            prose.filled(cell.text, values)
+            for cell in prose.learner_cells(kernel_course().cells(name))
+            if cell.role == "prose"
         ]
         return prose.prediction([text for text in texts if prose.is_prediction(text)][int(at) - 1])
     except (OSError, LookupError, prose.Unsaid):
