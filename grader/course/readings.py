@@ -16,7 +16,7 @@ from grader.worker.observe import observe
 from grader.worker.probes import ContractError
 from grader.worker.values import Failure, Observation, Part
 
-__all__ = ["ContractError", "description", "flag", "inputs", "meet", "numbers", "with_readings"]
+__all__ = ["ContractError", "flag", "inputs", "meet", "numbers", "said", "with_readings"]
 
 
 def inputs(case: Case) -> Mapping[str, Part]:
@@ -66,7 +66,7 @@ def meet(one: np.ndarray, other: np.ndarray) -> bool:
     return bool(one[0] < other[1] and other[0] < one[1])
 
 
-def description(part: Part) -> str:
+def said(part: Part) -> str:
     """What a part is that holds no numbers: 'None', "the text 'ab'", 'dict'."""
     if part.kind == "text":
         return f"the text {part.text!r}"

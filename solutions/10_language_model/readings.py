@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from grader.course.declare import Case
-from grader.course.readings import ContractError, description, flag, numbers
+from grader.course.readings import ContractError, flag, numbers, said
 from grader.worker.values import Part
 
 Parts = Mapping[str, Part]
@@ -127,9 +127,7 @@ def stepped(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     loss = parts["loss"]
     if loss.array is None or loss.kind == "bool" or loss.shape != ():
         shape = f" of shape {loss.shape}" if loss.shape else ""
-        raise ContractError(
-            f"What came back is {description(loss)}{shape}; expected the loss before the step, a float."
-        )
+        raise ContractError(f"What came back is {said(loss)}{shape}; expected the loss before the step, a float.")
     left, times = numbers(parts["flags"]).ravel(), int(numbers(parts["steps"]))
     if times != 1:
         raise ContractError(f"optimizer.step() ran {times} times; expected once.")
