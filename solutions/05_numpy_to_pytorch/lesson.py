@@ -8,8 +8,8 @@
 #
 # In lesson 03 you designed projections by hand. In lesson 04 a small head learned its own, with lines of calculus that
 # were written for that head and no other. From now on you need neither. PyTorch finds the gradients itself, for any
-# program built from its differentiable operations. This is called **autograd**. A class of 26 lines does the
-# same for numbers, and with it we differentiate attention.
+# program built from its differentiable operations. This is called **autograd**. A short class does the same for numbers,
+# and with it we differentiate attention.
 #
 # Autograd can fail silently, too: nothing raises an error, and a part of the model never learns. At the end of this lesson
 # you write the test that finds such parts.
@@ -161,7 +161,7 @@ print("PyTorch:", gradients(tensor))
 figures.numpy_to_pytorch.graph("Numbers run forward, gradients come back", gradients(tensor))
 
 # %% [markdown]
-# Twenty-six lines differentiate attention as PyTorch does.
+# One short class differentiates attention as PyTorch does.
 #
 # ## Break it on purpose: the cut graph
 #
@@ -711,9 +711,9 @@ figures.numpy_to_pytorch.rounding(offsets, errors, spacing)
 #
 # ## What the lesson is for
 #
-# To move attention to PyTorch and to learn to distrust a falling loss. The learner sees autograd in 26 lines, as a graph
-# that can be cut, builds the layer that owns its projections, watches it find out where to look, and writes the test that
-# finds parameters which no gradient reaches.
+# To move attention to PyTorch and to learn to distrust a falling loss. The learner sees autograd as a
+# short class that differentiates attention and a graph that can be cut, builds the layer that owns its projections, watches it
+# find out where to look, and writes the test that finds parameters which no gradient reaches.
 #
 # ## Cut for 60 minutes
 #
