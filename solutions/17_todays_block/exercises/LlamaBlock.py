@@ -52,7 +52,7 @@ def _state(rng: np.random.Generator, d: int, heads: int, kv_heads: int, d_hidden
     atol=3e-4,
 )
 class LlamaBlock:
-    """Write the block: attention with grouped queries and a gated network; each reads an RMSNorm of x, and its result is added to x."""
+    """Put your parts together as the block of today's models, the right column of the lesson's first figure."""
 
     def cases(rng):
         def case(
