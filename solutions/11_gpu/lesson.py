@@ -687,8 +687,9 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 # gives T = 4 · d_model. Eager attention, which computes the future, too, is there at half that length.
 #
 # Between 1,024 and 2,048 tokens eager attention goes from {{ times["eager"][1024]:.0f; it > 0 }} to
-# {{ times["eager"][2048]:.0f; it > times["eager"][1024] }} ms; T² alone makes four times as much. Other steps are larger: the scores outgrow
-# the caches, or the operating system begins to hand out new pages at each call. A slope from two points near such a step says little.
+# {{ times["eager"][2048]:.0f; it > times["eager"][1024] }} ms; T² alone makes four times as much. Other steps are larger: the scores
+# outgrow the caches, or the operating system begins to hand out new pages at each call. A slope from two points near such a step says
+# little.
 
 # %% [markdown]
 # ## Further: Fewer bits in training
