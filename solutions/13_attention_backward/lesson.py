@@ -420,10 +420,11 @@ if passed(wrong_gradients) and passed(softmax_backward) and passed(attention_bac
     assert found == {"A": [0], "B": [1], "C": [2], "yours": []}
 
 # %% [markdown]
-# Your test found all three, and nothing wrong with your own `attention_backward`. A's mistake is that of libnd4j#440:
+# Your test found all three, and nothing wrong with your own `attention_backward`. The one in libnd4j#440 is
+# a relative of A's:
 
 # %% role="demo"
-explain("BW1")
+explain("GB5")
 
 # %% [markdown]
 # ## Further: how small a step?
