@@ -1,4 +1,4 @@
-"""Figures of lesson 10: surprise, pairs of characters, the parts of the model, and the course of a training."""
+"""Figures of lesson 10: surprise, pairs of characters, the parts of the model, the course of a training, each character's cost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from grader.notebook.record import default_path
 
 from ..shared.data import python_reference
 
-__all__ = ["checkpoint", "learned", "pairs", "parts", "reference_text", "surprise"]
+__all__ = ["checkpoint", "each_character", "learned", "pairs", "parts", "reference_text", "surprise"]
 
 
 def reference_text() -> str:
@@ -192,4 +192,33 @@ def learned(history: Sequence[Sequence], vocabulary: int, bigram: float) -> None
         fig,
         alt=f"Loss against step: the held-out loss falls from {held[0]:.2f} to {held[-1]:.2f} nats a character; pairs alone give "
         f"{bigram:.2f}.",
+    )
+
+
+def each_character(text: str, costs: Any, line: int = 45) -> None:
+    """A text in lines of so many characters, with a bar above each character: what it costs the model, in nats.
+
+    costs: one for each character of text. Bars of letters that begin a word have a color of their own.
+    """
+    costs = np.asarray(costs, dtype=float)
+    rows = -(-len(text) // line)
+    fig, axes = panels(rows, width=8.2, height=0.35 + 1.35 * rows, columns=1)
+    begins = [now.isalpha() and not before.isalpha() for before, now in zip(" " + text, text, strict=False)]
+    for row, ax in enumerate(axes):
+        part = range(row * line, min((row + 1) * line, len(text)))
+        for first, color, label in ((False, "blue", "the others"), (True, "vermillion", "a word's first letter")):
+            at = [number for number in part if begins[number] == first]
+            ax.bar([number - part.start for number in at], costs[at], 0.8, color=COLOURS[color], label=label)
+        ax.set_xticks(range(len(part)), [_letter(text[number]) for number in part], fontsize=11, family="monospace")
+        ax.set(xlim=(-0.7, line - 0.3), ylim=(0, costs.max() * 1.05))
+        ax.tick_params(axis="x", length=0)
+        ax.grid(axis="x", visible=False)
+    fig.supylabel("surprise (nats)", fontsize=10)
+    axes[0].legend(frameon=False, loc="upper right", ncols=2, fontsize=9)
+    axes[0].set_title("Words begin with a surprise")
+    of_first, of_others = costs[begins].mean(), costs[~np.array(begins)].mean()
+    show(
+        fig,
+        alt=f"The held-out text {text!r}, with a bar above each character: letters that begin a word cost {of_first:.1f} nats on "
+        f"average, all others {of_others:.1f}.",
     )

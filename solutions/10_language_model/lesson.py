@@ -40,7 +40,7 @@ figures.language_model.surprise({"a coin": 1 / 2, "a die": 1 / 6, "one of 102 ch
 # tokens, each given those before it, and the logarithm turns this product into a sum.
 #
 # The mean of −ln p over all tokens is called **cross entropy**, and it is the loss with which language models are
-# trained. Nats are hard to picture, so one often reads e to the power of the loss instead, the **perplexity**. A
+# trained. Papers often print e to the power of the loss, the **perplexity**, which is easier to picture. A
 # perplexity of 6 means: as unsure as somebody who waits for a fair die.
 #
 # Our text is an excerpt of Python's own language reference (© Python Software Foundation; its notice and license lie
@@ -115,6 +115,7 @@ assert 2.2 < bigram < 2.6
 
 # %% [markdown]
 # A table of 102 · 102 numbers has cut the loss by almost half, and it sees one character back and no further.
+# (Without the added counts, *u* after *q* would have more than {{ follows[number_of["q"], number_of["u"]]:.2f; 0.5 < it < 0.8 }}.)
 #
 # ## Many questions in one pass
 #
@@ -270,10 +271,10 @@ if passed(LanguageModel) and passed(next_token_loss):
 # %% [markdown]
 # ## One step of training
 #
-# A step moves all parameters a little, so that the loss on one batch falls. Much can go wrong
-# without an error message. One unusual batch may have huge gradients and throw the model off course; **gradient clipping**
-# prevents that: all gradients together are shrunk until their common norm is at most a limit. And a loss that is handed
-# back as a tensor keeps its whole graph, so that a list of a thousand losses fills the memory.
+# A step moves all parameters a little, so that the loss on one batch falls. One unusual batch may have huge gradients and
+# throw the model off course; **gradient clipping** prevents that: all gradients together are shrunk until their common norm
+# is at most a limit. And a loss that is handed back as a tensor keeps its whole graph, so that a list of a thousand losses
+# fills the memory.
 
 # %% [markdown]
 # @exercise train_step
@@ -369,9 +370,8 @@ check(generate)
 # %% [markdown]
 # ## A minute of training
 #
-# The model reads up to 64 characters, so we cut windows of 65: the first 64 are read, and the last one only serves as an
-# answer. `next_token_loss` wants logits for every id of a window. The model cannot read the 65th, so `Reader` appends a row
-# of zeros. The loss drops it.
+# The model reads up to 64 characters, so we cut windows of 65: the last one only serves as an answer. `next_token_loss`
+# expects as many rows of logits as ids, so `Reader` appends a row of zeros for the 65th. The loss drops it.
 
 # %% role="payoff" exercise="train_step"
 if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
@@ -390,9 +390,9 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
             return F.pad(self.model(window[:, :-1]), (0, 0, 0, 1))
 
 # %% [markdown]
-# The next cell is folded. `held_loss` measures the loss on the held-out text, `write` lets a model go on from *If the
-# object is*, always with the same draws, and `note` prints both. The cell also times a step here, with one thread and
-# with more, takes the faster way, and sets `steps` to about a minute's worth (400 to 2,500).
+# In the folded cell, `held_loss` measures the loss on the held-out text, `write` lets a model go on from *If the object
+# is*, always with the same draws, and `note` prints both. The cell also times a step, with one thread and with more, takes
+# the faster way, and sets `steps` to about a minute's worth (400 to 2,500).
 
 # %% role="payoff" exercise="train_step" tags=["hide-input"]
 if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
@@ -462,8 +462,8 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
 # @answer
 #
 # {{ final:.2f; it < bigram - 0.2 }} nats after {{ history[-1][0]:,d; it > 100 }} steps of the course's own run: a perplexity
-# of {{ math.exp(final):.1f; it < 9 }}. After 400 steps the text has short words at best. After 2,000 it has
-# words, many of them real, and the look of sentences and code. It means nothing.
+# of {{ math.exp(final):.1f; it < 9 }}. Where a minute is 400 steps, the text has short words at best; where it is 2,000,
+# many real words and the look of sentences and code. It means nothing.
 #
 # @wrong
 #
@@ -488,15 +488,32 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
     print(write(model))
 
 # %% [markdown]
-# Read the samples from top to bottom. Noise comes first, then spaces and the frequent letters, then short words, then
-# longer ones.
-#
-# The two curves cannot be compared directly. The training curve lags behind, as a mean over past batches. And the held-out
-# text is easier, for the bigram by {{ seen - bigram:.2f; it > 0.1 }} nats. So compare the gains over the bigram:
+# The held-out text is easier, for the bigram by {{ seen - bigram:.2f; it > 0.1 }} nats. So compare the gains over the bigram:
 # {{ seen - history[-1][1]:.2f; it > 0.2 }} nats on the training text, {{ bigram - final:.2f; it > 0.2 }} on the held-out text.
 # Learned by heart, the training text would gain far more.
 #
-# Now change the loop, and predict before you run. Train `new = LanguageModel(len(characters), 128, 4, 2, 64)` by
+# What is left to learn? The folded cell asks for each character of a held-out sentence, with the 64 before it:
+
+# %% role="payoff" exercise="generate" tags=["hide-input"]
+if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
+    begin = text.index("Some objects contain references to other objects", cut)
+    sentence = ids[begin - 64 : begin + 90]
+    with torch.no_grad():
+        logits = model(sentence[:-1].unfold(0, 64, 1))[:, -1]  # (90, vocabulary)
+        every = F.cross_entropy(model(windows[:, :-1]).transpose(1, 2), windows[:, 1:], reduction="none")  # all held-out text
+    figures.language_model.each_character(text[begin : begin + 90], F.cross_entropy(logits, sentence[64:], reduction="none"))
+
+    places = [0]  # of each held-out character in its word, the first letter's is 1; 0 where it is no letter
+    for character in text[cut:]:
+        places.append(places[-1] + 1 if character.isalpha() else 0)
+    places = torch.tensor(places[1 : windows.numel() + 1]).view_as(windows)[:, 1:]
+    of_letter = {place: every[places == place].mean().item() for place in (1, 5)}
+
+# %% [markdown]
+# In all held-out text a word's first letter costs {{ of_letter[1]:.1f; it > 2.5 }} nats on average, its fifth
+# {{ of_letter[5]:.1f; it < 0.6 * of_letter[1] }}. The model has learned to spell; which word comes next is the hard question.
+#
+# Now change the loop, and predict first. Train `new = LanguageModel(len(characters), 128, 4, 2, 64)` by
 # `train_on(new, steps, peak=4e-4)`. What happens with `peak=0.4`, without warm-up (`warm_up=0.001`), or with batches of
 # `count=4` windows? A further part has answers.
 #
@@ -615,7 +632,7 @@ assert total == 124_439_808
 # | logits | (B, T, vocabulary) |
 # | loss | a single number, the mean over B · (T − 1) questions |
 #
-# Lesson 11 takes your checkpoint and asks where the time goes.
+# Lesson 11 asks where the time goes.
 
 # %% [markdown]
 # @teaching

@@ -10,7 +10,7 @@
 # billion operations, in 41.7 milliseconds. The other does *more*, 75.2 billion, and takes 7.3 (Dao et al. 2022, figure 2).
 # What did the first one do all that time?
 #
-# In this lesson you count the work, predict, and measure. Then you run lesson 09's attention in four ways, on whatever device you have.
+# In this lesson you count the work, predict, and measure lesson 09's attention in four ways, on whatever device you have.
 
 # %% role="given"
 import itertools
@@ -37,8 +37,8 @@ print(f"measured on {bench.name()} in {bits}, torch {torch.__version__}, {time.s
 #
 # ## Which machine is this?
 #
-# torch runs the same code on several devices: `cuda` (NVIDIA's GPUs), `mps` (Apple's) and `cpu`. A torch that was built for CUDA may
-# run on a machine without a GPU, so ask whether one is *available*.
+# torch runs the same code on several devices: `cuda` (NVIDIA's GPUs), `mps` (Apple's) and `cpu`. A torch built for CUDA may run on a
+# machine without a GPU, so ask whether one is *available*.
 
 # %% [markdown]
 # @exercise pick_device
@@ -76,8 +76,8 @@ figures.gpu.queue()
 #
 # In the lower picture the kernels are short. The device is idle between them, and a faster GPU would change nothing.
 #
-# First calls are slower: libraries are loaded, kernels chosen. So a stopwatch warms up. It takes the
-# median: one reading that another program disturbed can raise the mean by any amount, and the median hardly.
+# First calls are slower: libraries are loaded, kernels chosen. So a stopwatch warms up. It takes the median, which one
+# reading that another program disturbed hardly moves.
 
 # %% [markdown]
 # @exercise time_ms
@@ -183,7 +183,8 @@ if passed(time_ms):
 # Here a call costs {{ call_us:.1f; it < 100 }} µs. Memory moves {{ bandwidth:.0f; it > 1 }} GB/s: this is its **bandwidth**. Products reach
 # {{ rate:.0f; it > bandwidth }} GFLOP/s, billions of operations a second: {{ rate / bandwidth:.0f }} in the time of one byte. Work with
 # fewer operations a byte is **memory bound**, work with more is **compute bound**, and work so small that launching it takes longest is
-# **overhead bound** (Williams et al. 2009; He 2022).
+# **overhead bound** (Williams et al. 2009; He 2022). (In between, x + x is faster than memory: its numbers fit into a
+# *cache* on the chip.)
 #
 # ## Count before you measure
 #
@@ -280,8 +281,7 @@ if passed(attention_bytes) and passed(attention_flops):
 #
 # ## Four ways to one result
 #
-# - **Eager attention** is lesson 09's: each operation is a kernel, five in all. Scaling and masking read and write the score matrix
-#   once more each.
+# - **Eager attention** is lesson 09's, in five kernels: scaling and masking read and write the score matrix once more each.
 # - **Compiled**: `torch.compile` fuses what stands between the two products. That is about the three kernels that you counted.
 # - **Fused**: `F.scaled_dot_product_attention` is one kernel.
 # - **FlexAttention** is one kernel, too, compiled for a mask that you write as a function of two positions.
@@ -312,8 +312,8 @@ ways = {
 }
 
 # %% [markdown]
-# The folded cell compares each way's result with the eager one, and measures it (without compiling). Where a way cannot run, its
-# place shows the reason.
+# The folded cell compares each way's result with the eager one, and measures it (without compiling). Where one cannot run, the
+# reason is shown.
 
 # %% role="payoff" exercise="time_ms" tags=["hide-input"]
 if passed(time_ms):
@@ -343,8 +343,9 @@ if passed(time_ms):
 figures.gpu.elsewhere()
 
 # %% [markdown]
-# The A100's fused program did more operations, since its backward pass computes the scores anew. It moved a ninth of the
-# bytes, in a sixth of the time.
+# What did the first program do all that time? Above all it waited for memory: at an A100's 1.5 to 2.0 TB/s its 40.3 gigabytes take 20
+# to 27 of the 41.7 milliseconds. The fused one computes the scores anew in its backward pass, and moves a ninth of the bytes.
+# (Your count of operations is larger, for both.)
 
 # %% [markdown]
 # ## The roofline
@@ -354,8 +355,8 @@ figures.gpu.elsewhere()
 # products, in 16 bits 8 to 16 times as fast as the ordinary units in float32. They take float32 only after rounding it to **TF32** (10
 # bits after the leading one, not 23). For matrix products torch does so only if asked.
 #
-# An average would hide what eager attention's five kernels wait for. So we place each by itself, and twice: with *new* memory for the
-# result, as in eager attention, and with memory that is there.
+# We place each of eager attention's five kernels, and twice: with *new* memory for the result, which eager attention takes, and with
+# memory that is there.
 
 # %% role="payoff" exercise="attention_bytes"
 if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
@@ -396,9 +397,10 @@ if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
     del scores, weights  # a GPU's memory is needed below
 
 # %% [markdown]
-# Here the products lie {{ "right" if points["weights · v"][0] > corner else "left"; it }} of the corner, at
+# Here both products lie {{ "right" if points["weights · v"][0] > corner else "left"; it }} of the corner, at
 # {{ points["weights · v"][0]:.0f; it > 20 }} operations a byte. Scaling, masking and softmax have less than two and are memory bound. Fused
-# attention has {{ points["fused"][0]:.0f; it > 100 }}. (The right panel shows data sheets and published rates: Dao 2023; Shah et al. 2024.)
+# attention has {{ points["fused"][0]:.0f; it > 100 }}. (Points of one intensity are drawn side by side. A roof is the highest rate that any
+# kernel reached. On the right: data sheets and published rates, Dao 2023; Shah et al. 2024.)
 #
 # Yet bytes do not explain these times. Scaling takes {{ new["scale"]:.1f; here.type != "cpu" or it > 1.3 * there["scale"] }} ms
 # into new memory, and {{ there["scale"]:.1f; it > 0 }} into memory that is there. On a CPU this is a fourth thing to wait for: the
@@ -409,7 +411,7 @@ if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
 # ## A trace
 #
 # Does eager attention really spend its time on the score matrix? A **profiler** such as `torch.profiler` notes when each operation begins
-# and ends. What it noted is a **trace**, and we draw it.
+# and ends. These notes are a **trace**:
 
 # %% role="demo"
 q, k, v = torch.randn(3, 1, 12, 1024, 64, device=here, dtype=precision)
@@ -423,8 +425,6 @@ figures.gpu.traces(seen)
 # device waits for Python.
 #
 # ## Your attention on the fused operator
-#
-# Now lesson 09's class on the fused operator.
 
 # %% [markdown]
 # @exercise FastCausalMultiHeadAttention
@@ -469,8 +469,7 @@ check(FastCausalMultiHeadAttention)
 # ## A block of real size
 #
 # Attention is not alone in a model. So take lesson 09's block at the width of GPT-2: d_model 768, 12 heads, on 2,048 tokens (fewer
-# where an eager step would take three seconds), forward and backward, as in training. The folded cell writes the block
-# around any attention.
+# where an eager step would take three seconds), forward and backward, as in training.
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention" tags=["hide-input"]
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
@@ -552,8 +551,7 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 #
 # ## Your model on it
 #
-# Finally lesson 10's model. It writes, if the checkpoint of your training is there. Then models of its shape read a short
-# and a long text.
+# Lesson 10's model writes, if its checkpoint is there. Then models of its shape read a short and a long text.
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention" tags=["hide-input"]
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
@@ -685,12 +683,13 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
     figures.gpu.against_length(times, memory, full, slopes, crossing=4 * 128, limit=limit)
 
 # %% [markdown]
-# The dotted line is where attention and the four projections do equally many operations: 2 · T² · d_model = 8 · T · d_model²
-# gives T = 4 · d_model.
+# The dotted line is where fused attention and the four projections do equally many operations: 2 · T² · d_model = 8 · T · d_model²
+# gives T = 4 · d_model. Eager attention, which computes the future, too, is there at half that length.
 #
 # Between 1,024 and 2,048 tokens eager attention goes from {{ times["eager"][1024]:.0f; it > 0 }} to
-# {{ times["eager"][2048]:.0f; it > times["eager"][1024] }} ms. On Linux new memory has its part in that step, too: two heads' scores grow
-# from 8 to 32 MiB there, and from that size on each tensor gets new pages. A slope from two points near such a step says little.
+# {{ times["eager"][2048]:.0f; it > times["eager"][1024] }} ms; T² alone makes four times as much. Other steps are larger: the scores
+# outgrow the caches, or the operating system begins to hand out new pages at each call. A slope from two points near such a step says
+# little.
 
 # %% [markdown]
 # ## Further: Fewer bits in training
@@ -739,8 +738,7 @@ for flag in (True, False):
 # - Time goes into launches, memory or arithmetic. Ask which before making anything faster.
 # - A stopwatch warms up, waits, and takes the median.
 # - Operations ÷ bytes = arithmetic intensity. Below the machine's own ratio a kernel is memory bound.
-# - Fusion saves bytes; skipping what the mask hides saves operations. Fused attention keeps no score matrix: memory grows with T, time
-#   with T².
+# - Fused attention keeps no score matrix: memory grows with T, time with T².
 #
 # | what | operations, forward | what is kept for the backward pass |
 # |---|---|---|

@@ -18,7 +18,7 @@ def two_roads() -> None:
     fig, (left, right) = panels(2, width=9.6, height=3.4)
     for ax, title in ((left, "One vector for the whole sentence"), (right, "Each new word looks back")):
         ax.set_axis_off()
-        ax.set(xlim=(-1.1, 3.1), ylim=(-0.45, 2.45), title=title)
+        ax.set(xlim=(-1.1, 2.5), ylim=(-0.45, 2.45), title=title)
         for names, y, side in ((FRENCH, 0.0, "encoder"), (ENGLISH, 2.0, "decoder")):
             ax.text(-0.62, y, side, ha="right", va="center", fontsize=9, color="#555555")
             for x, name in enumerate(names):
@@ -26,7 +26,8 @@ def two_roads() -> None:
                 if x:
                     _arrow(ax, (x - 0.62, y), (x - 0.38, y), "grey")
     _arrow(left, (2, 0.25), (1.25, 0.84), "vermillion")
-    _arrow(left, (0.75, 1.16), (0, 1.75), "vermillion")
+    for word in range(len(ENGLISH)):
+        _arrow(left, (1 + 0.25 * (word - 1), 1.16), (word, 1.75), "vermillion")
     left.text(
         1,
         1,
@@ -42,7 +43,7 @@ def two_roads() -> None:
     show(
         fig,
         alt="Two diagrams. Below, an encoder reads la, voiture, bleue from left to right; above, a decoder writes the, blue, car. "
-        "Left: the encoder's last state alone goes to the decoder's first step. Right: arrows lead from la to the, from bleue to "
+        "Left: the encoder's last state alone goes to the decoder, at every step. Right: arrows lead from la to the, from bleue to "
         "blue and from voiture to car; the last two cross. Both are drawn by hand.",
     )
 
@@ -177,7 +178,7 @@ def _part(ax: Any, at: tuple[float, float], name: str, shape: str, color: str = 
 
 def aligned(sentences: Sequence[tuple[Sequence[str], Sequence[str], Any]], claim: str) -> None:
     """A map for each sentence (words read, words written, weights): rows are the words written, columns the words read."""
-    fig, axes = panels(len(sentences), width=9.2, height=4.4, ratios=[len(read) + 2 for read, _, _ in sentences])
+    fig, axes = panels(len(sentences), width=8.2, height=4.6, ratios=[len(read) + 5 for read, _, _ in sentences])
     said = []
     for ax, (read, written, weights) in zip(axes, sentences, strict=True):
         rows = np.asarray(weights)

@@ -90,9 +90,8 @@ def rnn_states(x: Tensor, w_x: Tensor, w_h: Tensor, b: Tensor) -> Tensor:
 check(rnn_states)
 
 # %% [markdown]
-# How much does the *last* state still depend on each token? Autograd answers it: the gradient of the last state with
-# respect to token t says how much the state changes when that token changes. The folded cell measures it with your
-# function, in eight networks that have not been trained.
+# How much does the *last* state still depend on each token? Its gradient with respect to a token says how much it changes
+# when that token changes. The folded cell measures it with your function, in eight networks that have not been trained.
 
 # %% role="payoff" exercise="rnn_states" tags=["hide-input"]
 if passed(rnn_states):
@@ -113,12 +112,12 @@ if passed(rnn_states):
     figures.cross_attention.fading(curves)
 
 # %% [markdown]
-# With torch's default weights, token 19, the last one read, counts {{ min(default) / 1e6:.1f; it > 0.1 }} to
-# {{ max(default) / 1e6:.0f; it > 10 }} million times as much as token 0. This is the **vanishing gradient** of lesson 09, through
-# time instead of depth: what is far away can hardly be learned. How bad it is depends on the weights. With an orthogonal $W_h$,
+# With torch's default weights, token 19, the last one read, counts between {{ min(default) / 1e6:.1f; it > 0.1 }} million and
+# {{ max(default) / 1e6:.0f; it > 10 }} million times as much as token 0. This is the **vanishing gradient** of lesson 09, through time
+# instead of depth: what is far away can hardly be learned. With an orthogonal $W_h$,
 # which keeps the length of the state, the factor is {{ min(orthogonal):.0f; it > 10 }} to {{ max(orthogonal):.0f; it < 1000 }}.
-# Networks with *gates* (LSTM, Hochreiter and Schmidhuber 1997; GRU, Cho et al. 2014) keep things longer, too. From here on we use
-# `nn.GRU`. But one limit stays: the state has a fixed size.
+# Networks with *gates*, numbers between 0 and 1 that say how much of the old state stays (LSTM, Hochreiter and Schmidhuber 1997; GRU,
+# Cho et al. 2014), keep things longer, too. From here on we use `nn.GRU`. But one limit stays: the state has a fixed size.
 #
 # ## One vector for a whole sentence
 #
@@ -132,7 +131,7 @@ figures.cross_attention.two_roads()
 # %% [markdown]
 # The right half shows the idea of Bahdanau, Cho and Bengio (2015): keep *all* states of the encoder, and let the decoder
 # look back at each of them. The links are called an **alignment**. They cross here, because French puts *bleue* behind
-# *voiture*. Each new word has links of its own.
+# *voiture*.
 #
 # ## A score that is learned
 #
@@ -187,21 +186,17 @@ check(additive_attention)
 # %% [markdown]
 # ## A product in place of the sum
 #
-# Luong, Pham and Manning (2015, section 3.1) tried simpler scores. In their "general" one a matrix stands between query
-# and key:
-#
-# $$s_j = q\, W\, k_j$$
-#
-# There is no tanh and no $v$, and nothing cancels, because the query *multiplies* the key. $W$ maps the query into the
-# space of the keys, so the two may differ in width.
+# Luong, Pham and Manning (2015, section 3.1) tried simpler scores. Their "general" one has no tanh and no $v$, and one matrix $W$,
+# (d_q, d_h), is all that is learned. Still the query has a say: nothing that softmax could cancel is added. Which score do these
+# shapes leave?
 
 # %% [markdown]
 # @exercise luong_attention
 #
 # `query` (B, d_q), `keys` (B, T, d_h), `w` (d_q, d_h) → (`context` (B, d_h), `weights` (B, T))
 #
-# No scale here either. Scores of ±10,000 must not overflow; results are differentiable with respect to all three inputs. From
-# scratch, as before.
+# Each score is a single product of the query, `w` and a key, without a scale. Scores of ±10,000 must not overflow; results are
+# differentiable with respect to all three inputs. From scratch, as before.
 
 # %% role="exercise" exercise="luong_attention"
 def luong_attention(query: Tensor, keys: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
@@ -223,9 +218,9 @@ def luong_attention(query: Tensor, keys: Tensor, w: Tensor) -> tuple[Tensor, Ten
 check(luong_attention)
 
 # %% [markdown]
-# This is nearly the attention of lesson 03. There the score of two tokens was $q \cdot k / \sqrt{d_k}$ with q = x W_q and
-# k = y W_k. Written out it is $x\, (W_q W_k^\top / \sqrt{d_k})\, y$: Luong's score, with $W$ as a product of two narrow
-# matrices. So your function must give the same weights:
+# The score is $s_j = q\, W\, k_j$: $W$ brings the query into the space of the keys. This is nearly the attention of lesson 03. There the
+# score of two tokens was $q \cdot k / \sqrt{d_k}$ with q = x W_q and k = y W_k. Written out it is
+# $x\, (W_q W_k^\top / \sqrt{d_k})\, y$: Luong's score, with $W$ as a product of two narrow matrices. Your function gives the same weights:
 
 # %% role="payoff" exercise="luong_attention"
 if passed(luong_attention):
@@ -239,21 +234,17 @@ if passed(luong_attention):
 # %% [markdown]
 # ## A translator, step by step
 #
-# Now a translator with your `additive_attention`. Here is one step of its decoder. The three scores are set by hand; the
-# weights and the context follow from them.
+# Here is one step of a translator's decoder. The scores are set by hand; weights and context follow from them.
 
 # %% role="demo"
 figures.cross_attention.one_step()
 
 # %% [markdown]
-# Above, from left to right: the GRU takes the old state, the word written last and the last context, and returns the next
-# state. This state is the query. Below: the query gets a score with each key, softmax turns the scores into weights, and
-# the weights blend the keys into the context. State and context together choose the next word.
+# The GRU takes the old state, the word written last and the last context, and returns the next state. This state is the
+# query: it gets a score with each key, softmax turns the scores into weights, and the weights blend the keys into the
+# context. State and context together choose the next word. (This is Luong's order. In Bahdanau's decoder the *old* state asks.)
 #
-# This is Luong's order: the *new* state asks. In Bahdanau's decoder the *old* state asks, and the context takes part in
-# making the new one.
-#
-# In code, `attend` is your function, or None for a translator of 2014:
+# `attend` is your function, or None for a translator of 2014:
 
 # %% role="demo"
 def decoder_step(model, last, state, context, keys):
@@ -266,8 +257,7 @@ def decoder_step(model, last, state, context, keys):
 # %% [markdown]
 # The folded cell holds the rest: the layers, a whole translation (in training each step is given the *right* word before,
 # which is called **teacher forcing**), and a training loop as in lesson 05. The encoder is **bidirectional**: one GRU reads
-# from left to right, another from right to left, and a key holds the states of both. So a key is twice as wide as the
-# decoder's state, and state and context together have the `3 * hidden` numbers that `choose` reads.
+# from left to right, another from right to left, and a key holds the states of both.
 
 # %% role="demo" tags=["hide-input"]
 torch.set_num_threads(1)  # tensors this small gain nothing from a second thread
@@ -322,8 +312,8 @@ def train(name, model, draw, steps, rate=1e-2):
 #
 # The next folded cell makes a small **parallel corpus**: sentences in two languages that mean the same. A sentence is a list of one to
 # three noun phrases. Each French word has one English word, but not in the same place, and the adjectives agree with their
-# noun. The words *la voiture bleue* never stand together in the training. All sentences of a batch have the same shape, so they
-# are equally long. Real batches are padded, and a mask (lesson 06) keeps the weights off the padding.
+# noun. The words *la voiture bleue* never stand together in the training. All sentences of a batch are equally long. (Real ones are
+# padded, and masked: lesson 06.)
 
 # %% role="demo" tags=["hide-input"]
 NOUNS = {"voiture": ("f", "car"), "maison": ("f", "house"), "fleur": ("f", "flower"), "porte": ("f", "door"), "table": ("f", "table"),
@@ -385,7 +375,7 @@ for shapes in (["RNA"], ["RBN", "RNA"], ["RN", "RBNA", "RBN"]):
 #
 # @wrong
 #
-# A decoder that only went from left to right would write *the car blue*.
+# One that only went from left to right would write *the car blue*.
 
 # %% role="payoff" exercise="additive_attention"
 if passed(additive_attention):
@@ -405,15 +395,15 @@ if passed(additive_attention):
     figures.cross_attention.aligned(shown, "In most rows the decoder looks at the word that it translates")
 
 # %% [markdown]
-# Nobody told the translator which words belong together. All that it was given is pairs of sentences. We trained it with
-# five seeds: each time it wrote *the blue car*, and each of these words gave its largest weight to its French word.
+# Nobody told the translator which words belong together: it was given pairs of sentences. We trained it with five
+# seeds: each time it wrote *the blue car*, and each of these words gave its largest weight to its French word.
 # Not every row is that clear: on the right, *a* gives only {{ shown[1][2][0, 0].item():.0%; it < 0.5 }} of its weight to *un*. An
 # encoder's state also knows the words around it, so the decoder may find what it needs at another place.
 #
 # ## The bottleneck, measured
 #
-# How much does attention help? We train the translator of 2014, without attention, for as many steps on the same corpus, and
-# let both translate longer and longer lists. A word counts as right only at its place in the sentence.
+# How much does attention help? We train the translator of 2014 for as many steps on the same corpus, and let both translate
+# longer and longer lists. A word counts as right only at its place.
 
 # %% role="payoff" exercise="additive_attention"
 if passed(additive_attention):
@@ -450,11 +440,14 @@ if passed(additive_attention):
 # it stands in a small Transformer for the same corpus; `nn.MultiheadAttention` is torch's module of this kind:
 
 # %% role="demo"
-def look_across(model, source, before):
-    """Scores of all tokens (B, T_q, n_out), and the weights (B, T_q, T_k). before: the words written so far."""
+def look_across(model, source, before, hidden=None):
+    """Scores of all tokens (B, T_q, n_out), and the weights (B, T_q, T_k). before: the words written so far.
+
+    hidden: (B, T_k) bool, True for a word at which the decoder may not look; the encoder reads it all the same.
+    """
     encoder = model.encode(source)  # (B, T_k, d_model), by self-attention over the whole source
     decoder = model.decode(before)  # (B, T_q, d_model), by causal self-attention
-    found, weights = model.attention(decoder, encoder, encoder)  # query, key, value
+    found, weights = model.attention(decoder, encoder, encoder, key_padding_mask=hidden)  # query, key, value
     return model.choose(decoder + found), weights
 
 # %% [markdown]
@@ -501,11 +494,12 @@ for step in meter.training_steps("Transformer", 400):
 
 
 @torch.no_grad()
-def across(words):
+def across(words, hidden=""):
     """As `read` above: the words read, the words written one after the other, and the weights (T_q, T_k)."""
     source, before = torch.tensor([[FRENCH.index(word) for word in words.split()]]), torch.tensor([[transformer.begin]])
+    out_of_sight = torch.tensor([[word == hidden for word in words.split()]])
     for _ in words.split():
-        scores, weights = look_across(transformer, source, before)
+        scores, weights = look_across(transformer, source, before, out_of_sight)
         before = torch.cat([before, scores[:, -1:].argmax(dim=-1)], dim=1)
     return words.split(), [ENGLISH[i] for i in before[0, 1:]], weights[0]
 
@@ -516,9 +510,33 @@ figures.cross_attention.aligned(mapped, "The Transformer may look at a neighbor 
 
 # %% [markdown]
 # It, too, writes *{{ written; it == "the blue car" }}*. But while it writes *blue*, {{ newest[1][1]:.0%; it > 0.5 }} of the
-# weight lies on *voiture*: by the encoder's self-attention this word has learned that *bleue* stands behind it. With five seeds
-# the phrase was right each time. In four of them *blue* looked at *voiture*, in one at *bleue*. A map shows where a model looks,
-# and not always which word made it decide.
+# weight lies on *voiture*.
+
+# %% [markdown]
+# @predict
+#
+# We hide *bleue* from the decoder: it gets no weight. The encoder still reads all three words. What does the Transformer write?
+#
+# - **A** *the blue car*, as before
+# - **B** *the … car*, with a color that is a guess
+#
+# @answer
+#
+# **A**: *{{ unseen["bleue"]; it == "the blue car" }}*. The encoder's self-attention has told *voiture* what stands behind it. Without
+# *voiture* it writes *{{ unseen["voiture"]; it != "the blue car" }}*: the noun is lost.
+#
+# @wrong
+#
+# The decoder looks at a vector, not at a word.
+
+# %% role="demo"
+unseen = {word: " ".join(across("la voiture bleue", hidden=word)[1]) for word in ("", "bleue", "voiture")}
+for word, written_then in unseen.items():
+    print(f"hidden: {word or 'nothing':8} → {written_then}")
+
+# %% [markdown]
+# With five seeds, *blue* looked at *voiture* in four, and hiding *bleue* changed nothing. In one it looked at *bleue*, and lost the color
+# without it. So a map shows where a model looks, and not always which word decides. To know that, take the word away.
 
 # %% [markdown]
 # ## Further: a translator of dates
@@ -610,7 +628,7 @@ if passed(additive_attention):
 # %% [markdown]
 # ## What we keep
 #
-# - Cross-attention: queries from one sequence, keys and values from another. The weights can be read as an alignment of the two.
+# - Cross-attention: queries from one sequence, keys and values from another. Its map says where a decoder looks, not what decides.
 # - A recurrent state has a fixed size. With attention the decoder looks back at every state.
 # - Additive: $v \cdot \tanh(q W_q + k_j W_k)$. General: $q\,W\,k_j$, which scaled dot-product attention has kept.
 # - Weights have to depend on the query. Without the tanh, softmax cancels it.

@@ -1,4 +1,4 @@
-"""Figures of lesson 13: the backward pass, the error of a difference, what softmax passes on, descent with a wrong gradient."""
+"""Figures of lesson 13: the backward pass, the error of a difference, what softmax passes on, descent, also with a wrong gradient."""
 
 from __future__ import annotations
 
@@ -147,6 +147,19 @@ def passed_on(first: np.ndarray, gradient: np.ndarray) -> None:
         fig,
         alt=f"A parabola over the weight from 0 to 1: the gradient is 0 at both ends and {gradient[top]:.2f} in the middle.",
     )
+
+
+def path(weights: np.ndarray) -> None:
+    """The weights (steps, 3) of the query 'it' while queries descend."""
+    fig, (ax,) = panels(1, width=6.4, height=3.3)
+    steps, answers = range(len(weights)), ("animal", "street", "tired")
+    for name, row, style, lift in zip(answers, weights.T, ("-", "--", ":"), (-0.05, -0.045, 0.045), strict=True):
+        (line,) = ax.plot(steps, row, style)
+        ax.text(steps[-1], row[-1] + lift, name, color=line.get_color(), ha="right", va="center", fontsize=10)
+    ax.set(xlabel="step", ylabel="weight given by 'it'", ylim=(-0.08, 1.02))
+    ax.set_title("Step by step, 'it' turns to the animal")
+    said = ", ".join(f"{name} from {row[0]:.2f} to {row[-1]:.2f}" for name, row in zip(answers, weights.T, strict=True))
+    show(fig, alt=f"The weights of the query 'it' against the steps of descent: {said}. The curves flatten.")
 
 
 def ends(right: np.ndarray, wrong: np.ndarray) -> None:

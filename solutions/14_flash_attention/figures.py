@@ -1,4 +1,4 @@
-"""Figures of lesson 14: a row in two tiles, the order of the loops, the grid of tiles, memory and time, traffic, what was published."""
+"""Figures of lesson 14: a row in two tiles, the order of the loops, the grid of tiles, memory and time, traffic."""
 
 from __future__ import annotations
 
@@ -249,24 +249,4 @@ def traffic(queries: Sequence[int], held: Sequence[float], moved: Sequence[float
         fig,
         alt=f"Traffic against fast memory, both axes logarithmic; it falls. {said}. "
         f"Three kernels: {kernels:.1f} MiB; once: {once:.1f} MiB.",
-    )
-
-
-def published(standard: Mapping[str, float], flash: Mapping[str, float]) -> None:
-    """Two implementations in published numbers, by quantity; every quantity relative to the first implementation's."""
-    fig, axes = panels(len(standard), width=9.0, height=2.7)
-    for ax, name in zip(axes, standard, strict=True):
-        ax.barh(["standard", "FlashAttention"], [standard[name], flash[name]], color=[_EAGER, _FUSED], height=0.55)
-        for row, number in enumerate((standard[name], flash[name])):
-            ax.annotate(f"{number:g}", (number, row), (4, 0), textcoords="offset points", va="center", fontsize=9)
-        ax.set(xlim=(0, 1.25 * max(standard[name], flash[name])), xlabel=name)
-        ax.invert_yaxis()
-        if ax is not axes[0]:
-            ax.set_yticks([])
-        ax.set_title(f"{100 * flash[name] / standard[name]:.0f} % of the standard's")
-    fig.suptitle("More operations, and yet faster: FlashAttention moves fewer bytes", fontsize=13)
-    show(
-        fig,
-        alt="; ".join(f"{name}: standard {standard[name]:g}, FlashAttention {flash[name]:g}" for name in standard)
-        + ".",
     )

@@ -13,7 +13,6 @@ TEXTS = (
         "(grad_weights − 0.5) = [0.25, −0.25]. Without the mean it is [0.5, 0].",
         "grad_scores = weights * grad_weights",
         "mean = (weights * grad_weights).sum(axis=-1, keepdims=True)\ngrad_scores = weights * (grad_weights - mean)",
-        "deeplearning4j/libnd4j#440",
     ),
     MistakeText(
         "BW2",
