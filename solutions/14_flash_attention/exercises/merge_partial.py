@@ -198,7 +198,7 @@ class merge_partial:
             patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=-10000.0)", SHIFT, "shift = m"),
             patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=-1000000000.0)", SHIFT, "shift = m"),
             patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=torch.finfo(m_a.dtype).min)", SHIFT, "shift = m"),
-            says="A large negative number was used in place of −∞; over no keys at all, m should be −∞.",
+            says="Over no keys at all m is a large negative number; it should be −∞.",
             why="""A finite stand-in avoids the NaN and brings two new dangers. A real score may lie below it, and code that
             looks for m = −∞ to find rows without a key finds none.""",
             evidence="flashinfer-ai/flashinfer#4450",

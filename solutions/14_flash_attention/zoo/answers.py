@@ -115,6 +115,7 @@ MERGE_WRONG = [
         "    return m, (ea * a[1] + eb * b[1]) / e, (ea[..., None] * a[2] + eb[..., None] * b[2]) / e[..., None]\n",
     ),
     ("OS7", _MERGE.replace("m = torch.max(a[0], b[0])", "m = torch.clamp(torch.max(a[0], b[0]), min=-5e4)")),
+    ("OS7", _MERGE.replace("return m,", "return torch.nan_to_num(m),")),
     ("OS8", _MERGE.replace("    base = ", "    m = ").replace("- base", "- m")),
     ("OS9", _MERGE.replace("wa.unsqueeze(-1) * a[2] + wb.unsqueeze(-1) * b[2]", "wa * a[2] + wb * b[2]")),
     (

@@ -253,6 +253,7 @@ WRONG["KVCache"] = [
         "KC5",
         _CACHE.replace('        if self.pos + n > self.k.size(-2):\n            raise ValueError("cache full")\n', ""),
     ),
+    ("KC5", _CACHE.replace("if self.pos + n > self", "if self.pos > self")),
     ("KC19", _CACHE.replace("raise ValueError", "raise IndexError")),
     (
         "KC19",

@@ -345,6 +345,12 @@ WRONG["GroupedQuerySelfAttention"] = [
     ("GQ1", _LOOP.replace("h // (self.H // self.G)", "h % self.G")),
     (
         "GQ1",
+        _BY_HAND.replace("k.repeat_interleave(self.H // self.G, 1)", "k[:, torch.arange(self.H) % self.G]").replace(
+            "v.repeat_interleave(self.H // self.G, 1)", "v[:, torch.arange(self.H) % self.G]"
+        ),
+    ),
+    (
+        "GQ1",
         _COMPLEX.replace(
             "q.view(b, t, self.G, self.H // self.G, self.d)",
             "q.view(b, t, self.H // self.G, self.G, self.d).transpose(2, 3)",
