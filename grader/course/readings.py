@@ -47,9 +47,9 @@ def with_readings(case: Case, given: Mapping[str, Part], observation: Observatio
     return Observation(failure=failure, calls=observation.calls, digest=observation.digest)
 
 
-def flag(value: Any) -> Part:
-    """True or False as a part."""
-    return Part("bool", np.array(bool(value)), "bool", role="flag")
+def flag(value: Any, id: str = "") -> Part:
+    """True or False as a part. id: of the mistake that it proves where it alone is not as it should be."""
+    return Part("bool", np.array(bool(value)), "bool", text=id, role="flag")
 
 
 def numbers(part: Part, shape: tuple[int, ...] | None = None) -> np.ndarray:

@@ -34,6 +34,7 @@ from grader.judging.compare import (
 )
 from grader.judging.evidence import Reading
 from grader.judging.findings import Finding
+from grader.judging.symptoms import symptoms
 from grader.judging.verdict import Line, Status, Table, Verdict
 from grader.source import policy
 from grader.source.definitions import defined_names
@@ -376,6 +377,9 @@ class _Judging:
         status = STATUS[failure.kind] if finding.kind == "failure" and failure else "failed"
         facts = Facts(self.exercise, finding, self.cases, self.baseline.parts, self.actual, slips)
         slip = "" if self.exercise.kind == "answer" else beginner.sentence(facts, bool(mistakes))
+        if not mistakes and not slip:
+            shown = symptoms(self.exercise, self.cases, self.baseline.expected, self.actual)
+            mistakes, sentences = [(one.id,) for one in shown], tuple(one.sentence for one in shown)
         if (
             not mistakes and not slip and finding.kind == "failure"
         ):  # where a mistake is proven, general advice is silent

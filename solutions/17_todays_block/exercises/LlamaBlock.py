@@ -6,7 +6,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
-from ...shared.library import after_others, of, weights_of
+from ...shared.library import after_others, elsewhere, of, weights_of
 from .. import readings
 from .GroupedQuerySelfAttention import GroupedQuerySelfAttention, shapes as of_attention
 from .SwiGLU import SwiGLU, shapes as of_network
@@ -119,6 +119,7 @@ class LlamaBlock:
                 names=("x",),
                 raises="ValueError",
             )
+        yield elsewhere(case("sizes", "all sizes different, four heads in two groups", 3, 5, 8, 4, 2, 11))
 
     hints = (
         "What does the block return when attention and the network both give zeros?",
