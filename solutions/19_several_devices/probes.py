@@ -1,0 +1,313 @@
+"""How the answers of lesson 19 are exercised: as several ranks, in threads of one process, with stand-ins for collectives."""
+
+from __future__ import annotations
+
+from _queue import SimpleQueue
+from collections.abc import Callable
+from contextlib import contextmanager
+from ctypes import c_ulong, py_object, pythonapi
+from functools import _lru_cache_wrapper, partial
+from gc import collect
+from queue import Empty
+from threading import Thread
+from typing import Any
+from weakref import ref
+
+import torch  # noqa: F401  # without it these are of no use, and their module is not made
+from numpy import array, int64, ndarray
+
+from grader.worker.originals import BUILTINS, is_a, of_torch
+from grader.worker.probes import ContractError, Run, called, paused, returned
+from grader.worker.watch import watching
+
+__builtins__ = BUILTINS
+
+T = of_torch()
+MOST_CALLS = 16  # of a collective by one rank; right answers call it three times at most
+LOOK_S = 0.1  # so often whoever waits looks whether somebody has interrupted: on Windows a wait is not ended by it
+END_S = 2.0  # so long an interrupted rank has to end
+
+
+class Released(BaseException):
+    """Ends a rank for which nobody waits any more. No `except Exception` of an answer's own holds it up."""
+
+
+class Group:
+    """Ranks that run one function, each in a thread, one at a time: whoever waits in a collective hands on the turn.
+
+    So a verdict does not depend on how threads are scheduled, and that ranks wait for each other for ever is known, without a
+    clock, as soon as none can go on. name: of the collective. law: how often it is to be called, as a sentence goes on.
+    """
+
+    name = law = ""
+
+    def __init__(self, size: int) -> None:
+        self.size, self.calls = size, [0] * size
+        self.given: list[list[list[ndarray]]] = [[] for _ in range(size)]  # of each rank, call by call
+        self.received: list[list[list[Any]]] = [[] for _ in range(size)]  # weak references to the memory that it was handed
+        self.held = [0] * size  # of what it was handed in earlier calls, the most that was still there at a call
+        self.states = ["ready"] * size  # then 'running', 'waiting', 'ended'
+        self.results: list[Any] = [None] * size
+        self.error: BaseException | None = None
+        self.over = False
+        self.turns = [SimpleQueue() for _ in range(size)]
+        self.news: SimpleQueue = SimpleQueue()
+
+    def run(self, act: Callable[[int, Any], Any]) -> list[Any]:
+        """What act(rank, collective) returns on every rank. Raises what one of them raised, or ContractError where they fit together
+        in no way."""
+        threads = [Thread(target=self._live, args=(rank, act), daemon=True) for rank in range(self.size)]
+        with self._ending(threads):
+            for thread in threads:
+                thread.start()
+            while self.error is None:
+                able = [rank for rank in range(self.size) if self._can_go_on(rank)]
+                if able:
+                    self.states[able[0]] = "running"
+                    self.turns[able[0]].put(None)
+                elif "running" not in self.states:
+                    break
+                self._hear()
+        if self.error is not None:
+            raise self.error
+        if "waiting" in self.states:
+            raise ContractError(f"Ranks wait for one another for ever: {counted(self.name, self.calls)}; {self.law}.")
+        return self.results
+
+    def _hear(self) -> None:
+        """Waits until a rank waits or has ended."""
+        while True:
+            try:
+                return self.news.get(timeout=LOOK_S)
+            except Empty:
+                pass
+
+    @contextmanager
+    def _ending(self, threads: list[Thread]) -> Any:
+        """Leaves no thread behind: whoever still waits is released, and on an interrupt whoever runs is ended."""
+        try:
+            yield
+            self._release(threads)
+        except BaseException:
+            self._release([])
+            for thread in threads:
+                if thread.ident is not None and thread.is_alive():
+                    pythonapi.PyThreadState_SetAsyncExc(c_ulong(thread.ident), py_object(Released))
+            for thread in threads:
+                if thread.ident is not None:
+                    thread.join(END_S)
+            raise
+
+    def _release(self, threads: list[Thread]) -> None:
+        self.over = True
+        for turn in self.turns:
+            turn.put(None)
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(LOOK_S)
+
+    def _live(self, rank: int, act: Callable[[int, Any], Any]) -> None:
+        """A rank's whole life, in its thread."""
+        try:
+            self.turns[rank].get()
+            if not self.over:
+                self.results[rank] = act(rank, _lru_cache_wrapper(partial(self.call, rank), 0, False, None))
+        except Released:
+            pass
+        except BaseException as error:
+            self.error = self.error or error
+        self.states[rank] = "ended"
+        self.news.put(rank)
+
+    def call(self, rank: int, given: Any) -> Any:
+        """The collective, as this rank calls it."""
+        self.calls[rank] += 1
+        if self.calls[rank] > MOST_CALLS:
+            self.refuse(f"Rank {rank} called {self.name} more than {MOST_CALLS} times; {self.law}.")
+        self._look_what_is_held(rank)
+        with paused():
+            self.given[rank].append([T.numbers(one) for one in self.read(rank, given)])
+        del given
+        self.states[rank] = "waiting"
+        self.news.put(rank)
+        self.turns[rank].get()
+        if self.over:
+            raise Released
+        with paused():
+            arrays = [array(one) for one in self.handed(rank)]
+            self.received[rank].append([ref(one) for one in arrays])
+            return self.made([T.from_numpy(one) for one in arrays])
+
+    def refuse(self, says: str) -> None:
+        """Ends everything: no collective could do what was asked of it."""
+        self.error = self.error or ContractError(says)
+        raise Released
+
+    def _look_what_is_held(self, rank: int) -> None:
+        def alive() -> int:
+            return sum(any(one() is not None for one in message) for message in self.received[rank])
+
+        found = alive()
+        if found > max(1, self.held[rank]):
+            collect()  # what only a circle holds is held no more
+            found = alive()
+        self.held[rank] = max(self.held[rank], found)
+
+    def _can_go_on(self, rank: int) -> bool:
+        return self.states[rank] == "ready" or (self.states[rank] == "waiting" and self.there(rank))
+
+    def alike(self, rank: int, other: int) -> None:
+        """Refuses what two ranks gave in the call that this rank waits in, where it is not of the same number, shapes and types."""
+        number = self.calls[rank] - 1
+        one, two = ([f"{array.dtype} {array.shape}" for array in self.given[each][number]] for each in (rank, other))
+        if one != two:
+            self.refuse(
+                f"In call {number + 1} of {self.name}, rank {rank} gave {listed(one)}, and rank {other} gave {listed(two)}; "
+                "what ranks give has to be alike."
+            )
+
+    # What each collective is.
+    def read(self, rank: int, given: Any) -> list[Any]:
+        """The tensors that a rank gives."""
+        raise NotImplementedError
+
+    def there(self, rank: int) -> bool:
+        """Whether what this rank waits for has been given."""
+        raise NotImplementedError
+
+    def handed(self, rank: int) -> list[ndarray]:
+        """What this rank gets."""
+        raise NotImplementedError
+
+    def made(self, tensors: list[Any]) -> Any:
+        """What a call returns."""
+        raise NotImplementedError
+
+
+class Ring(Group):
+    """exchange: a tuple of tensors goes to the next rank, and the one from the rank before comes."""
+
+    name = "exchange"
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.law = f"every rank calls it world_size − 1 times, here {times(size - 1)}"
+
+    def read(self, rank: int, given: Any) -> list[Any]:
+        if not is_a(given, tuple) and not is_a(given, list):
+            self.refuse(f"Rank {rank} gave exchange a {type(given).__name__}; it takes a tuple of tensors, as in exchange((k, v)).")
+        for i, one in enumerate(given):
+            if not is_a(one, T.Tensor):
+                self.refuse(f"Rank {rank} gave exchange a {type(one).__name__} at place {i} of its tuple; it sends tensors.")
+        return list(given)
+
+    def there(self, rank: int) -> bool:
+        return len(self.given[rank - 1]) >= self.calls[rank]
+
+    def handed(self, rank: int) -> list[ndarray]:
+        before = (rank - 1) % self.size
+        self.alike(rank, before)
+        return self.given[before][self.calls[rank] - 1]
+
+    def made(self, tensors: list[Any]) -> Any:
+        return tuple(tensors)
+
+
+class Sum(Group):
+    """all_reduce: every rank gives a tensor, and gets the sum over all ranks."""
+
+    name, law = "all_reduce", "every rank calls it exactly once"
+
+    def read(self, rank: int, given: Any) -> list[Any]:
+        if not is_a(given, T.Tensor):
+            self.refuse(f"Rank {rank} gave all_reduce a {type(given).__name__}; it takes one tensor.")
+        return [given]
+
+    def there(self, rank: int) -> bool:
+        return all(len(given) >= self.calls[rank] for given in self.given)
+
+    def handed(self, rank: int) -> list[ndarray]:
+        for other in range(self.size):
+            self.alike(rank, other)
+        number = self.calls[rank] - 1
+        return [sum(given[number][0] for given in self.given)]
+
+    def made(self, tensors: list[Any]) -> Any:
+        return tensors[0]
+
+
+def ring(function: Any, run: Run) -> dict[str, Any]:
+    """Runs ring_attention on as many ranks as there are chunks.
+
+    args: q, k, v, each a tuple with the chunk of every rank. Parts: 'output of rank r'; 'calls' and 'held' of each rank (see `Group`);
+    largest: how many numbers the largest tensor has that an answer made.
+    """
+    q, k, v = run.args
+    group = Ring(len(q))
+
+    def act(rank: int, exchange: Any) -> Any:
+        return called(function, run, q[rank], k[rank], v[rank], rank, len(q), exchange)
+
+    with watching(() if run.options.get("watch") else ("table",), run.seen):
+        results = group.run(act)
+    largest = 0 if run.seen.largest is None else run.seen.largest.elements
+    return {**_of_each(results), **_numbers(calls=group.calls, held=group.held, largest=[largest])}
+
+
+def heads(function: Any, run: Run) -> dict[str, Any]:
+    """Runs tensor_parallel_attention on as many ranks as there are shards.
+
+    args: x; qkv_shards and proj_shards, each a tuple with every rank's. options: num_local_heads. Parts: 'output of rank r'; 'calls'
+    of each rank.
+    """
+    x, qkv, proj = run.args
+    inputs = [x, *(T.copy(x) for _ in qkv[1:])]  # each rank has memory of its own
+    group = Sum(len(qkv))
+
+    def act(rank: int, all_reduce: Any) -> Any:
+        return called(function, run, inputs[rank], qkv[rank], proj[rank], run.options["num_local_heads"], all_reduce)
+
+    return {**_of_each(group.run(act)), **_numbers(calls=group.calls)}
+
+
+def _of_each(results: list[Any]) -> dict[str, Any]:
+    return {f"output of rank {rank}": result for rank, result in enumerate(results)}
+
+
+def _numbers(**lists: list[int]) -> dict[str, Any]:
+    return {name: array(numbers, int64) for name, numbers in lists.items()}
+
+
+def shard(function: Any, run: Run) -> dict[str, Any]:
+    """Calls head_shard, and says where in memory lie what it was given and what came back."""
+    result = called(function, run, *run.args)
+    back = [one for one in result if is_a(one, T.Tensor)] if is_a(result, tuple) or is_a(result, list) else []
+    return {
+        "result": returned(result),
+        "given": _addresses(run.args[:2]),
+        "back": _addresses(back),
+    }
+
+
+def _addresses(tensors: Any) -> ndarray:
+    return array([T.memory(one) for one in tensors], int64).reshape(-1, 2)
+
+
+def counted(name: str, calls: list[int]) -> str:
+    """'rank 0 called exchange once, ranks 1 and 2 twice'."""
+    groups: dict[int, list[str]] = {}
+    for rank, number in enumerate(calls):
+        groups.setdefault(number, []).append(str(rank))
+    said = []
+    for number, ranks in groups.items():
+        who = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(ranks[:-1])} and {ranks[-1]}"
+        said.append(f"{who} {times(number)}" if said else f"{who} called {name} {times(number)}")
+    return ", ".join(said)
+
+
+def times(number: int) -> str:
+    return ("never", "once", "twice")[number] if number < 3 else f"{number} times"
+
+
+def listed(items: list[str]) -> str:
+    return " and ".join(items) or "nothing"
