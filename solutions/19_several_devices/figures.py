@@ -23,16 +23,16 @@ _HEADS = (
 
 def heads_over_ranks() -> None:
     """The weights of a module with four heads on two ranks, and the one place where these meet."""
-    fig, (ax,) = panels(1, width=8.2, height=5.6)
+    fig, (ax,) = panels(1, width=7.8, height=4.9)
     ax.set_axis_off()
-    ax.set(xlim=(0, 100), ylim=(0, 68))
+    ax.set(xlim=(0, 100), ylim=(0, 67))
     _box(ax, 27, 61, 46, 5, "#F1F1F1", "x: all tokens, the same on every rank", weight="bold")
     for rank, (left, name) in enumerate(((2, "blue"), (54, "orange"))):
         pale, first = _PALE[name], 2 * rank
         _box(ax, left, 9.5, 44, 47.5, "none", "", edgecolor=COLOURS[name], linewidth=1.4)
-        ax.text(left + 2, 53.9, f"rank {rank}", fontsize=11, weight="bold", va="center", color=_INK)
-        _arrow(ax, (37 if rank == 0 else 63, 61), (left + 22, 57.3))
-        _cut(ax, left + 3, 37.5, "rows", first, name)
+        ax.text(left + 30.2, 53.3, f"rank {rank}", fontsize=11, weight="bold", ha="center", va="center", color=_INK)
+        _arrow(ax, (37 if rank == 0 else 63, 61), (left + 22, 57.2))
+        _cut(ax, left + 3, 38.2, "rows", first, name)
         _box(ax, left + 19, 43, 22.5, 5.4, pale, "q, k, v of two heads")
         _arrow(ax, (left + 14.5, 45.7), (left + 18.7, 45.7))
         _box(ax, left + 19, 32.5, 22.5, 5.4, pale, f"attention: heads {first}, {first + 1}")
@@ -70,7 +70,16 @@ def ring_steps(world_size: int = 4) -> list[list[int]]:
     fig, (ax,) = panels(1, width=7.6, height=3.9)
     for rank, row in enumerate(held):
         for step, chunk in enumerate(row):
-            _box(ax, step - 0.3, rank - 0.29, 0.6, 0.58, _CHUNKS[chunk], f"k, v of\nchunk {chunk}", ink="white" if chunk != 1 else "black")
+            _box(
+                ax,
+                step - 0.3,
+                rank - 0.29,
+                0.6,
+                0.58,
+                _CHUNKS[chunk],
+                f"k, v of\nchunk {chunk}",
+                ink=_on(_CHUNKS[chunk]),
+            )
             if step < world_size - 1:
                 to = (rank + 1) % world_size
                 way = {"color": _CHUNKS[chunk], "linewidth": 1.8}
@@ -128,13 +137,13 @@ def waiting(orders: dict[str, Sequence[Sequence[int]]]) -> dict[str, float]:
         ax.set_yticks(range(ranks), [f"rank {rank}" for rank in range(ranks)])
         ax.set_ylim(ranks - 0.5, -0.5)
         ax.grid(False)
-        rows = "; ".join(
-            f"rank {rank} works {', '.join(f'{part:g}' for part in work[rank])}" for rank in range(ranks)
-        )
+        rows = "; ".join(f"rank {rank} works {', '.join(f'{part:g}' for part in work[rank])}" for rank in range(ranks))
         said.append(f"{name}, in the steps one after another: {rows}; all wait for the slowest, {start:g} in all")
     for ax in axes:
         ax.set_xlim(0, longest)
-    axes[-1].set_xlabel("time; 1 is a chunk of queries with a chunk of keys, unmasked; a number names the chunk of keys")
+    axes[-1].set_xlabel(
+        "time (1: a chunk of queries with a chunk of keys, no mask); the numbers: whose keys and values are there"
+    )
     show(fig, alt=". ".join(said) + ".")
     return times
 
@@ -156,17 +165,43 @@ def _work(pieces: Sequence[Sequence[int]]) -> np.ndarray:
 
 
 def _bar(ax: Any, left: float, row: int, width: float, colour: str, label: str, **look: Any) -> None:
-    ax.barh(row, width, left=left, height=0.72, color=colour, edgecolor="#B5B5B5" if look else "white", linewidth=0.8, **look)
-    light = colour in (COLOURS["orange"], "#F4F4F4")
-    text = ax.text(left + width / 2, row, label, ha="center", va="center", fontsize=9, color="black" if light else "white")
+    ax.barh(
+        row,
+        width,
+        left=left,
+        height=0.72,
+        color=colour,
+        edgecolor="#B5B5B5" if look else "white",
+        linewidth=0.8,
+        **look,
+    )
+    text = ax.text(left + width / 2, row, label, ha="center", va="center", fontsize=9, color=_on(colour))
     if look:
         text.set_bbox({"facecolor": "#F4F4F4", "edgecolor": "none", "pad": 1.2})
 
 
-def _box(ax: Any, x: float, y: float, width: float, height: float, colour: str, label: str, ink: str = "black", weight: str = "normal", **look: Any) -> None:
+def _on(colour: str) -> str:
+    """What is written on it: blue alone is too dark for black."""
+    return "white" if colour == COLOURS["blue"] else "black"
+
+
+def _box(
+    ax: Any,
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    colour: str,
+    label: str,
+    ink: str = "black",
+    weight: str = "normal",
+    **look: Any,
+) -> None:
     from matplotlib.patches import Rectangle
 
-    ax.add_patch(Rectangle((x, y), width, height, facecolor=colour, **{"linewidth": 0.6, "edgecolor": "#B5B5B5", **look}))
+    ax.add_patch(
+        Rectangle((x, y), width, height, facecolor=colour, **{"linewidth": 0.6, "edgecolor": "#B5B5B5", **look})
+    )
     ax.text(x + width / 2, y + height / 2, label, ha="center", va="center", fontsize=9, color=ink, weight=weight)
 
 
