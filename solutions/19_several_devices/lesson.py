@@ -245,7 +245,7 @@ if passed(head_shard) and passed(tensor_parallel_attention):
         outputs, sent = run_ranks(share_of_heads, shares)
         gap, predicted = max((output - whole).abs().max() for output in outputs), 2 * (n - 1) * x.nbytes // n
         held = sum(weight.nbytes for weight in shares[0][1:])
-        print(f"{n} ranks: {held:6,} bytes of weights each; predicted {predicted:6,}, sent {sent[0]:6,}; largest difference {gap:.0e}")
+        print(f"N = {n}: {held:6,} bytes of weights a rank; predicted {predicted:6,}, sent {sent[0]:6,}; largest difference {gap:.0e}")
         assert gap < 1e-5 and sent == [predicted] * n
 
 # %% [markdown]
@@ -370,7 +370,7 @@ if passed(ring_attention):
     for n in (1, 2, 3, 4):
         outputs, sent = run_ranks(share_of_text, [tuple(chunk) for chunk in text.chunk(n, dim=-2)])
         gap, predicted = (torch.cat(outputs, dim=-2) - whole).abs().max(), 2 * (n - 1) * text[1].nbytes // n
-        print(f"{n} ranks: predicted {predicted:9,} bytes, sent {sent[0]:9,}; largest difference {gap:.0e}")
+        print(f"N = {n}: predicted {predicted:9,} bytes, sent {sent[0]:9,}; largest difference {gap:.0e}")
         assert gap < 1e-5 and sent == [predicted] * n
 
 # %% [markdown]
@@ -425,7 +425,7 @@ def exchange_over(rank, world_size, sent):
 def one_process(rank, world_size, folder, function):
     """What each process does: meets the others, computes its share, leaves the result in the folder."""
     meeting = dist.FileStore(f"{folder}/meeting", world_size)  # a file by which processes of one machine find each other
-    dist.init_process_group("gloo", store=meeting, rank=rank, world_size=world_size, timeout=timedelta(seconds=90))
+    dist.init_process_group("gloo", store=meeting, rank=rank, world_size=world_size, timeout=timedelta(minutes=2))
     share, sent = torch.load(f"{folder}/share-{rank}.pt"), []
     result, peak = with_peak(partial(function, rank, world_size, exchange_over(rank, world_size, sent), *share))
     torch.save((result, sum(sent), peak, os.getpid()), f"{folder}/result-{rank}.pt")
@@ -456,14 +456,18 @@ def program(*functions):
         texts.append(text)
         for name in {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}:
             value = function.__globals__.get(name)
+            own = getattr(value, "__name__", name)
+            home = next((one for one in (inspect.getmodule(value), torch) if getattr(one, own, None) is value), None)
             if inspect.ismodule(value):
-                imports.add(f"import {value.__name__} as {name}")
+                imports.add(f"import {own}" + f" as {name}" * (name != own))
             elif inspect.isfunction(value) and value.__module__ == "__main__":
                 waiting.append(value)
-            elif isinstance(value, (bool, int, float, str)):
-                values.add(f"{name} = float('{value}')" if isinstance(value, float) else f"{name} = {value!r}")
-            elif hasattr(value, "__qualname__"):
-                imports.add(f"from {value.__module__ or 'torch'} import {value.__qualname__} as {name}")
+            elif inspect.isclass(value) and value.__module__ == "__main__":
+                raise TypeError(f"{function.__name__} uses the class {name}, which this cell cannot copy: use functions alone")
+            elif isinstance(value, (bool, int, float)):
+                values.add(f"{name} = {value!r}" if math.isfinite(value) else f"{name} = float('{value}')")
+            elif value is not None and home:
+                imports.add(f"from {home.__name__} import {own}" + f" as {name}" * (name != own))
     values.add('os.environ["KINETO_LOG_LEVEL"] = "99"  # no log of the profiler')
     head = ["from __future__ import annotations", "", *sorted(imports), "", *sorted(values)]
     return "\n".join(head) + "\n\n\n" + "\n\n".join(texts)
