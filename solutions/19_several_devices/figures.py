@@ -103,49 +103,40 @@ def ring_steps(world_size: int = 4) -> list[list[int]]:
     said = "; ".join(f"rank {rank}: " + ", ".join(map(str, row)) for rank, row in enumerate(held))
     show(
         fig,
-        alt=f"A table of {world_size} ranks by {world_size} steps, an arrow from each cell to the next rank at the next step, from the last "
-        f"rank to rank 0. The chunk of keys and values that is there, step by step: {said}.",
+        alt=f"A table of {world_size} ranks by {world_size} steps, an arrow from each cell to the next rank at the next step, from the "
+        f"last rank to rank 0. The chunk of keys and values that is there, step by step: {said}.",
     )
     return held
 
 
-def waiting(orders: dict[str, Sequence[Sequence[int]]]) -> dict[str, float]:
-    """A causal ring in time, for ways to give pieces of the text to ranks.
+def waiting(order: str, pieces: Sequence[Sequence[int]], until: float | None = None) -> float:
+    """A causal ring in time: when each rank works, and when it waits for the slowest one.
 
-    orders: by name, the pieces of each rank; pieces are numbered in the order of the text, and have one length.
-    Returns: by name, how long all steps take; 1 is a chunk of queries with a chunk of keys, unmasked.
+    order: what this way to give the text to ranks is called. pieces: which pieces of the text each rank has, numbered in the order of
+    the text and of one length. until: where the axis of time ends, if it ends later.
+    Returns: how long all steps take; 1 is a chunk of queries with a chunk of keys, unmasked.
     """
-    fig, axes = panels(len(orders), width=8.2, height=0.5 + 2.35 * len(orders), columns=1)
-    times, said, longest = {}, [], 0.0
-    for ax, (name, pieces) in zip(axes, orders.items(), strict=True):
-        work = _work(pieces)
-        start, ranks = 0.0, len(pieces)
-        for step in range(ranks):
-            span = work[:, step].max()
-            for rank in range(ranks):
-                busy = work[rank, step]
-                chunk = (rank - step) % ranks
-                if busy:
-                    _bar(ax, start, rank, busy, _CHUNKS[chunk], str(chunk))
-                if span > busy:
-                    _bar(ax, start + busy, rank, span - busy, "#F4F4F4", "waits", hatch="////")
-            start += span
-            ax.axvline(start, color="#888888", linewidth=0.9)
-        times[name], longest = start, max(longest, start)
-        share = work.sum() / (start * ranks)
-        ax.set_title(f"{name}: {start:g} units of time, ranks busy for {100 * share:.0f} % of it")
-        ax.set_yticks(range(ranks), [f"rank {rank}" for rank in range(ranks)])
-        ax.set_ylim(ranks - 0.5, -0.5)
-        ax.grid(False)
-        rows = "; ".join(f"rank {rank} works {', '.join(f'{part:g}' for part in work[rank])}" for rank in range(ranks))
-        said.append(f"{name}, in the steps one after another: {rows}; all wait for the slowest, {start:g} in all")
-    for ax in axes:
-        ax.set_xlim(0, longest)
-    axes[-1].set_xlabel(
-        "time (1: a chunk of queries with a chunk of keys, no mask); the numbers: whose keys and values are there"
-    )
-    show(fig, alt=". ".join(said) + ".")
-    return times
+    fig, (ax,) = panels(1, width=8.2, height=2.9)
+    work, ranks, start = _work(pieces), len(pieces), 0.0
+    for step in range(ranks):
+        span = work[:, step].max()
+        for rank in range(ranks):
+            busy, chunk = work[rank, step], (rank - step) % ranks
+            if busy:
+                _bar(ax, start, rank, busy, _CHUNKS[chunk], str(chunk))
+            if span > busy:
+                _bar(ax, start + busy, rank, span - busy, "#F4F4F4", "waits", hatch="////")
+        start += span
+        ax.axvline(start, color="#888888", linewidth=0.9)
+    ax.set_title(f"{order}: {start:g} units of time, ranks busy for {100 * work.sum() / (start * ranks):.0f} % of it")
+    has = [f"piece{'s' * (len(own) > 1)} {', '.join(map(str, own))}" for own in pieces]
+    ax.set_yticks(range(ranks), [f"rank {rank}: {own}" for rank, own in enumerate(has)])
+    ax.set(xlim=(0, max(start, until or 0)), ylim=(ranks - 0.5, -0.5))
+    ax.set_xlabel("time; 1 is a chunk of queries with a chunk of keys, unmasked (in the bars: whose keys)")
+    ax.grid(False)
+    steps = "; ".join(f"rank {rank} works {', '.join(f'{part:g}' for part in work[rank])}" for rank in range(ranks))
+    show(fig, alt=f"{order}, in the steps one after another: {steps}; all wait for the slowest, {start:g} in all.")
+    return float(start)
 
 
 def _work(pieces: Sequence[Sequence[int]]) -> np.ndarray:

@@ -40,12 +40,11 @@ print(f"all parameters:                                      {2 * parameters / 1
 print(f"queries, keys, values and output of one single block: {2 * 4 * d_model * tokens / 1e9:2.0f} GB")
 
 # %% [markdown]
-# A large GPU, NVIDIA's H100, has 80 GB. Neither the weights nor the text fit. So both have to be cut, and the pieces given to several
-# devices.
+# A large GPU, NVIDIA's H100, has 80 GB. Neither the weights nor the text fit. So we cut attention in two ways, by heads and by tokens, and
+# give the pieces to several devices.
 #
-# You cut attention in two ways: by heads, and by tokens. Both are exact: the output is the same as on one device. The price is what
-# the devices send each other, and you predict it to the byte. In the end four processes on your computer compute one attention
-# together, and none of them ever has all the keys.
+# Both cuts are exact: the output is the same as on one device. The price is what the devices send each other, and you predict it to
+# the byte. In the end four processes on your computer compute one attention together, and none of them ever has all the keys.
 #
 # ## One program, many ranks
 #
@@ -53,11 +52,11 @@ print(f"queries, keys, values and output of one single block: {2 * 4 * d_model *
 # of a process is its number, 0 to N − 1, by which it knows which part of the work is its own. The part of a tensor that a rank
 # holds is a **shard**.
 #
-# The processes share no memory: what one needs from another has to be sent. A **collective** is an operation in which all ranks take part;
-# each of them has to call it, or the others wait.
+# The processes share no memory: what one needs from another has to be sent. A **collective** is an operation in which all ranks take part.
+# Each has to call it, or the others wait.
 #
 # Real processes come at the end. Until then each rank is a thread, a part of this notebook's program that runs beside the others, and
-# queues stand in for the network. We need a single operation, `exchange`: it gives tensors to the next rank and returns what the rank
+# queues stand in for the network. One operation is enough, `exchange`: it gives tensors to the next rank and returns what the rank
 # before gave. The last rank gives to rank 0, so the ranks form a ring.
 
 # %% role="demo"
@@ -71,7 +70,7 @@ class Ring:
     def exchange(self, rank, tensors):
         self.sent[rank] += sum(tensor.nbytes for tensor in tensors)
         self.boxes[(rank + 1) % len(self.boxes)].put(tuple(tensor.clone() for tensor in tensors))
-        return self.boxes[rank].get(timeout=5)  # waits until the rank before has given something
+        return self.boxes[rank].get(timeout=20)  # waits until the rank before has given something
 
 
 def run_ranks(function, shares):
@@ -82,7 +81,7 @@ def run_ranks(function, shares):
         return [run.result() for run in runs], ring.sent
 
 # %% [markdown]
-# Three ranks, each with a number for the next one:
+# Three ranks, each with a number for the next:
 
 # %% role="demo" tags=["nbval-check-output"]
 def pass_on(rank, world_size, exchange, number):
@@ -117,7 +116,7 @@ figures.several_devices.heads_over_ranks()
 #
 # @answer
 #
-# **B.** Softmax sums over the keys of *one* head, and every rank has all keys of its heads. Heads meet in `proj`, and nowhere else.
+# **B.** Softmax sums over the keys of *one* head, and every rank has all keys of its heads. Heads meet only in `proj`.
 #
 # @wrong
 #
@@ -191,7 +190,7 @@ check(tensor_parallel_attention)
 # %% [markdown]
 # ## What an all-reduce sends
 #
-# How is such a sum made? The plain way: each rank sends its tensor to the N − 1 others.
+# The plain way to a sum: each rank sends its tensor to the N − 1 others.
 #
 # A ring does better. Every rank cuts its tensor into N parts. In a first round the parts travel around the ring, and
 # each rank that a part comes to adds its own numbers. After N − 1 exchanges each rank has one finished part, the sum over all
@@ -261,7 +260,7 @@ if passed(head_shard) and passed(tensor_parallel_attention):
 # chunks.
 #
 # In **ring attention** (Liu, Zaharia and Abbeel 2023) the queries stay, and the keys and values travel. At each step every
-# rank attends to the chunk that it has just now, and then gives it to the next rank.
+# rank attends to the chunk that it has, and gives it to the next rank.
 
 # %% role="demo" tags=["hide-input"]
 assert figures.several_devices.ring_steps(4)[2] == [2, 1, 0, 3]
@@ -269,7 +268,7 @@ assert figures.several_devices.ring_steps(4)[2] == [2, 1, 0, 3]
 # %% [markdown]
 # After N steps, with N − 1 exchanges between them, every query has met every key, and no rank has ever held more than two chunks.
 #
-# But does softmax not need all scores of a row? Lesson 14 has the answer. For each query the rank keeps a **partial result** (m, l, o):
+# But does softmax not need all scores of a row? As in lesson 14, the rank keeps for each query a **partial result** (m, l, o):
 # the largest score so far, the sum of exp(score − m), and the sum of exp(score − m) · value. The folded cell has lesson 14's
 # `merge_partial`, which makes one of two; use it, or write the update yourself.
 
@@ -285,8 +284,8 @@ def merge_partial(a, b):
 # %% [markdown]
 # @predict
 #
-# Somebody writes `exchange` for a real network so: *wait until something has come from the rank before; then send to the next rank.*
-# All ranks call it at the same time. What happens?
+# Somebody writes `exchange` for a real network so: *wait until something has come from the rank before; then send to the next.* All
+# ranks call it. What happens?
 #
 # - **A** It works, but slowly: the ranks take turns.
 # - **B** All of them wait forever.
@@ -294,16 +293,16 @@ def merge_partial(a, b):
 #
 # @answer
 #
-# **B.** Each rank waits for a message from a rank that is waiting, too. This is a **deadlock**: processes wait for one another in
-# a circle. The remedy is to *start* sending, and only then to wait.
+# **B.** Each rank waits for one that is waiting, too. This is a **deadlock**: processes wait for one another in a circle. The remedy is
+# to *start* sending, and only then to wait.
 #
 # @wrong
 #
-# A and C need somebody to begin. But all ranks run the same program, and a ring has no beginning.
+# A and C need a rank that begins. But all run the same program, and a ring has no beginning.
 
 # %% [markdown]
-# A deadlock gives no error: the program stands still. The same happens where one rank calls a collective once more than
-# the others. The check of the next exercise notices, and says which rank called how often.
+# A deadlock gives no error: the program stands still. So it does where one rank calls a collective once more than the others. The check
+# of the next exercise notices, and says which rank called how often.
 #
 # With a causal mask, positions count in the *whole* text: with chunks of 4 tokens, the first token of rank 2 is at position 8. So at
 # every step a rank has to know whose keys it holds.
@@ -356,7 +355,7 @@ def ring_attention(q: Tensor, k: Tensor, v: Tensor, rank: int, world_size: int, 
 check(ring_attention)
 
 # %% [markdown]
-# Each of the N − 1 exchanges sends a chunk, 1/N of the keys and values. So a rank sends (N − 1)/N of them all. Predicted, and counted:
+# Each of the N − 1 exchanges sends a chunk, 1/N of the keys and values. So a rank sends (N − 1)/N of them all. Counted:
 
 # %% role="payoff" exercise="ring_attention"
 if passed(ring_attention):
@@ -384,15 +383,15 @@ if passed(ring_attention):
 #
 # That is T_local operations for each byte sent. So sending is hidden if **T_local is at least the device's operations a second, divided by
 # the link's bytes a second** (Liu et al. 2023, section 3, find the same). An A100 does up to 312 · 10¹² operations a second in 16 bits.
-# **NVLink**, a direct link between GPUs of one machine, carries up to 300 GB/s each way there (NVIDIA's data sheet). A network between
-# machines may carry 12.5 GB/s (100 Gbit/s):
+# **NVLink**, its direct link to other GPUs in the machine, carries 300 GB/s each way (NVIDIA's data sheet). A network between
+# machines may carry 12.5 GB/s:
 
 # %% role="demo" tags=["nbval-check-output"]
 for link, bytes_per_s in (("NVLink", 300e9), ("network", 12.5e9)):
     print(f"{link}: hidden from {312e12 / bytes_per_s:6,.0f} tokens a rank on")
 
 # %% [markdown]
-# Long texts have that many. (Real devices and links reach less than these peaks.)
+# Long texts have that many. (These are peaks: real devices and links reach less.)
 
 # %% [markdown]
 # ## For real
@@ -489,8 +488,12 @@ def run_processes(function, shares):
             sys.modules.pop("several_devices", None)
         return list(zip(*(torch.load(f"{folder}/result-{rank}.pt") for rank in range(len(shares)))))
 
+
+if not dist.is_available():
+    print("This PyTorch was built without torch.distributed, so the cells below show nothing: the solved notebook has what they print.")
+
 # %% [markdown]
-# First your heads, in two processes. Each of them has to import torch, which takes a few seconds:
+# First your heads, in two processes. Each has to import torch, which takes a few seconds:
 
 # %% role="payoff" exercise="tensor_parallel_attention"
 if passed(head_shard) and passed(tensor_parallel_attention) and dist.is_available():
@@ -501,8 +504,8 @@ if passed(head_shard) and passed(tensor_parallel_attention) and dist.is_availabl
     assert gap < 1e-6 and sent == (x.nbytes, x.nbytes)
 
 # %% [markdown]
-# Then your ring: one text of 2,048 tokens in one, two and four processes, each of which is given nothing but its own chunk. This table
-# is one to show a friend:
+# Then your ring, one text of 2,048 tokens in one, two and four processes, each of which is given its own chunk. Show a friend this
+# table:
 
 # %% role="payoff" exercise="ring_attention"
 if passed(ring_attention) and dist.is_available():
@@ -518,7 +521,10 @@ if passed(ring_attention) and dist.is_available():
     assert peaks[1] > 2 * peaks[2] > 4 * peaks[4]
 
 # %% [markdown]
-# The same output, from processes that share no memory. The more there are, the less each one holds.
+# The same output, from processes that share no memory. Keys and values shrink with N, a step's scores with N²: they are (T / N)² numbers
+# a head. So each of four processes holds {{ peaks[1] / peaks[4]:.0f; it > 8 }} times less at its peak than one alone. Cut in this way,
+# GPT-3's 350 GB are {{ 350 / 8:.0f; it < 80 }} GB on each of eight ranks, and a block's 98 GB are {{ 98 / 16:.0f; it < 80 }} on each of
+# sixteen.
 
 # %% [markdown]
 # ## Further: more machines, and GPUs
@@ -596,8 +602,8 @@ if passed(ring_attention):
 # A counts work, not waiting: a step takes as long as its slowest rank. C forgets step 0, where every rank saves half a chunk.
 
 # %% role="demo" tags=["hide-input"]
-taken = figures.several_devices.waiting({"chunks in the ranks' order": [[0], [1], [2], [3]]})
-assert taken["chunks in the ranks' order"] == 3.5
+in_order = figures.several_devices.waiting("In the ranks' order", [[0], [1], [2], [3]])
+assert in_order == 3.5
 
 # %% [markdown]
 # Rank 0 has nothing but its own chunk in its past, and waits for most of the time; the last rank never does. So give every rank some of
@@ -605,15 +611,13 @@ assert taken["chunks in the ranks' order"] == 3.5
 # **zigzag order**.
 
 # %% role="demo"
-n = 4
-zigzag = [[rank, 2 * n - 1 - rank] for rank in range(n)]
-taken = figures.several_devices.waiting({"in the ranks' order": [[rank] for rank in range(n)], f"zigzag {zigzag}": zigzag})
-in_order, balanced = taken.values()
-assert balanced == n / 2
+zigzag = [[rank, 7 - rank] for rank in range(4)]
+balanced = figures.several_devices.waiting("In zigzag order", zigzag, until=in_order)
+assert balanced == 2
 
 # %% [markdown]
 # At every step each rank now has the same work, half a unit. The ring takes {{ balanced:g }} units instead of
-# {{ in_order:g; it == 3.5 }}, the half of 4 that the mask had promised. The mask has to know the true positions of both pieces; nothing
+# {{ in_order:g }}, the half of 4 that the mask had promised. The mask has to know the true positions of both pieces; nothing
 # else changes.
 #
 # Striped attention (Brandon et al. 2023) deals the tokens out one by one, like cards: rank r gets the tokens r, r + N, r + 2N and so on.
