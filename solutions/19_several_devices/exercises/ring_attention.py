@@ -26,6 +26,16 @@ M_NEW, RESCALE = "m_new = torch.maximum(m, scores.amax(dim=-1))", "rescale = tor
 P = "p = torch.exp(scores - m_new[..., None])"
 L, O = "l = l * rescale + p.sum(dim=-1)", "o = o * rescale[..., None] + p @ v"
 RETURN = "return o / l[..., None]"
+# For answers that guard against rows that have seen nothing, or hide with a finite number: right in themselves, otherwise wrong with others.
+GUARDED = patch(
+    M_NEW,
+    f"{M_NEW}\n        shift = m_new.masked_fill(m_new == -math.inf, 0.0)",
+    RESCALE,
+    "rescale = torch.exp(m - shift)",
+    P,
+    "p = torch.exp(scores - shift[..., None])",
+)
+FINITE = patch("rows[:, None], -math.inf", "rows[:, None], -1000000000.0")
 # All of a rank's chunks in a list, before any is used; {go} is how the next comes.
 CHUNKS = "held = [(k, v)]\n    for step in range(1, world_size):\n        held.append(exchange(held[-1]))\n    {next}"
 GATHER = "{after}k, v = (torch.cat(parts[::-1], dim=2).roll((rank + 1) * t, dims=2) for parts in zip(*held))\n    "
@@ -141,10 +151,10 @@ class ring_attention:
         "FL2": patch(L, "l = l + p.sum(dim=-1)", O, "o = o + p @ v"),
         "FL3": patch(P, "p = torch.exp(scores - scores.amax(dim=-1, keepdim=True))"),
         "FL4": patch(START_M, "m = q.new_zeros(q.shape[:-1])"),
-        "MK1": patch("columns > rows", "columns <= rows"),
+        "MK1": (patch("columns > rows", "columns <= rows"), patch("columns > rows", "columns <= rows") + GUARDED),
         "MK3": patch(HIDE, HIDE.replace("-math.inf", "0")),
         "MK4": (patch(HIDE, HIDE.replace("-math.inf", "-10000.0")), patch(HIDE, HIDE.replace("-math.inf", "-1000.0"))),
-        "MK7": patch("columns > rows", "columns >= rows"),
+        "MK7": tuple(patch("columns > rows", "columns >= rows") + way for way in (patch(), GUARDED, FINITE)),
         "MK8": patch("columns > rows[:, None]", "columns > rows[:, None] + 1"),
         "MK13": patch(CAUSAL, "pass"),
         "RA1": mistake(
@@ -167,9 +177,11 @@ class ring_attention:
             agree, so a test on two tells nothing.""",
         ),
         "RA4": mistake(
-            patch(SOURCE, "source = (rank - step - 1) % world_size"),
-            patch(SOURCE, "source = (rank - step + 1) % world_size"),
-            patch(SOURCE, "source = step"),
+            *(
+                patch(SOURCE, f"source = {other}") + way
+                for other in ("(rank - step - 1) % world_size", "(rank - step + 1) % world_size", "step")
+                for way in (patch(), GUARDED, FINITE)
+            ),
             says="The chunk was taken for another rank's: after i exchanges a rank holds the chunk of rank (rank − i) mod world_size.",
             why="""Before the first exchange, i = 0, it is the rank's own. Write down who holds what in each round, for three ranks. An
             error of one hides keys that should be seen and shows keys of the future.""",
