@@ -6,7 +6,9 @@ from _queue import SimpleQueue
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ctypes import c_ulong, py_object, pythonapi
-from functools import _lru_cache_wrapper  # a callable of C's around a function: it shows neither a closure nor a `__self__`
+from functools import (
+    _lru_cache_wrapper,
+)  # a callable of C's around a function: it shows neither a closure nor a `__self__`
 from gc import collect
 from queue import Empty
 from threading import Thread
@@ -48,7 +50,7 @@ def _alone() -> Iterator[None]:
 class Group:
     """Ranks that run one function, each in a thread, one at a time: whoever waits in a collective hands on the turn.
 
-    So a verdict does not depend on how threads are scheduled, and that ranks wait for each other for ever is known, without a
+    So a verdict does not depend on how threads are scheduled, and that ranks wait for each other forever is known, without a
     clock, as soon as none can go on.
 
     name: of the collective. calls: of each rank, how often it called it; returned: which ranks came to their end.
@@ -59,7 +61,9 @@ class Group:
     def __init__(self, size: int) -> None:
         self.size, self.calls, self.returned = size, [0] * size, [False] * size
         self.given: list[list[list[ndarray]]] = [[] for _ in range(size)]  # of each rank, call by call
-        self.received: list[list[list[Any]]] = [[] for _ in range(size)]  # weak references to the memory that it was handed
+        self.received: list[list[list[Any]]] = [
+            [] for _ in range(size)
+        ]  # weak references to the memory that it was handed
         self.held = [0] * size  # of what it was handed in earlier calls, the most that was still there at a call
         self.states = ["ready"] * size  # then 'running', 'waiting', 'ended'
         self.results: list[Any] = [None] * size
@@ -172,15 +176,21 @@ class Group:
     def _can_go_on(self, rank: int) -> bool:
         return self.states[rank] == "ready" or (self.states[rank] == "waiting" and self.there(rank))
 
-    def alike(self, rank: int, other: int) -> None:
-        """Refuses what two ranks gave in the call that this rank waits in, where it is not of the same number, shapes and types."""
-        number = self.calls[rank] - 1
-        one, two = ([f"{array.dtype} {array.shape}" for array in self.given[each][number]] for each in (rank, other))
-        if one != two:
+    def require_alike(self, rank: int, other: int) -> None:
+        """Refuses what two ranks gave in the call in which this rank waits, where it is not of one number, one shape and one type."""
+        number = self.calls[rank]
+        one, two = self.given[rank][number - 1], self.given[other][number - 1]
+        if len(one) != len(two):
             self.refuse(
-                f"In call {number + 1} of {self.name}, rank {rank} gave {listed(one)}, and rank {other} gave {listed(two)}; "
-                "what ranks give has to be alike."
+                f"In call {number} of {self.name}, rank {rank} gave {len(one)} and rank {other} gave {len(two)} tensors; it has to be as "
+                "many on every rank."
             )
+        for mine, theirs in zip(one, two, strict=True):
+            if (mine.shape, mine.dtype) != (theirs.shape, theirs.dtype):
+                self.refuse(
+                    f"In call {number} of {self.name}, rank {rank} gave a tensor of shape {mine.shape} and type {mine.dtype}, and rank "
+                    f"{other} one of shape {theirs.shape} and type {theirs.dtype}; they have to be alike on every rank."
+                )
 
     # What each collective is.
     def collective(self, rank: int) -> Callable[[Any], Any]:
@@ -214,10 +224,14 @@ class Ring(Group):
 
     def read(self, rank: int, given: Any) -> list[Any]:
         if not is_a(given, tuple) and not is_a(given, list):
-            self.refuse(f"Rank {rank} gave exchange a {type(given).__name__}; it takes a tuple of tensors, as in exchange((k, v)).")
-        for i, one in enumerate(given):
+            self.refuse(
+                f"Rank {rank} gave exchange an object of type {type(given).__name__}; it takes a tuple of tensors, as in exchange((k, v))."
+            )
+        for one in given:
             if not is_a(one, T.Tensor):
-                self.refuse(f"Rank {rank} gave exchange a {type(one).__name__} at place {i} of its tuple; it sends tensors.")
+                self.refuse(
+                    f"Rank {rank} gave exchange a tuple with an object of type {type(one).__name__}; it sends tensors."
+                )
         return list(given)
 
     def there(self, rank: int) -> bool:
@@ -225,7 +239,7 @@ class Ring(Group):
 
     def handed(self, rank: int) -> list[ndarray]:
         before = (rank - 1) % self.size
-        self.alike(rank, before)
+        self.require_alike(rank, before)
         return self.given[before][self.calls[rank] - 1]
 
     def made(self, tensors: list[Any]) -> Any:
@@ -242,7 +256,7 @@ class Sum(Group):
 
     def read(self, rank: int, given: Any) -> list[Any]:
         if not is_a(given, T.Tensor):
-            self.refuse(f"Rank {rank} gave all_reduce a {type(given).__name__}; it takes one tensor.")
+            self.refuse(f"Rank {rank} gave all_reduce an object of type {type(given).__name__}; it takes one tensor.")
         return [given]
 
     def there(self, rank: int) -> bool:
@@ -250,7 +264,7 @@ class Sum(Group):
 
     def handed(self, rank: int) -> list[ndarray]:
         for other in range(self.size):
-            self.alike(rank, other)
+            self.require_alike(rank, other)
         number = self.calls[rank] - 1
         return [sum(given[number][0] for given in self.given)]
 
@@ -273,7 +287,10 @@ def ring(function: Any, run: Run) -> dict[str, Any]:
     with watching(() if run.options.get("watch") else ("table",), run.seen):
         results = group.run(act)
     largest = 0 if run.seen.largest is None else run.seen.largest.elements
-    return {**_of_each(results), **_numbers(calls=group.calls, returned=group.returned, held=group.held, largest=[largest])}
+    return {
+        **_of_each(results),
+        **_numbers(calls=group.calls, returned=group.returned, held=group.held, largest=[largest]),
+    }
 
 
 def heads(function: Any, run: Run) -> dict[str, Any]:
@@ -305,16 +322,8 @@ def shard(function: Any, run: Run) -> dict[str, Any]:
     result = called(function, run, *run.args)
     items = result if is_a(result, tuple) or is_a(result, list) else ()
     back = [one for one in items if is_a(one, T.Tensor) and T.get(one, "layout") == T.strided]
-    return {
-        "result": returned(result),
-        "given": _addresses(run.args[:2]),
-        "back": _addresses(back),
-    }
+    return {"result": returned(result), "given": _addresses(run.args[:2]), "back": _addresses(back)}
 
 
 def _addresses(tensors: Any) -> ndarray:
     return array([T.memory(one) for one in tensors], int64).reshape(-1, 2)
-
-
-def listed(items: list[str]) -> str:
-    return " and ".join(items) or "nothing"

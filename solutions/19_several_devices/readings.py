@@ -66,6 +66,6 @@ def _ranks(parts: Parts, name: str, law: str) -> dict[str, Part]:
         said = f"{counted(name, calls)}; {law}."
         if calls.max() > MOST_CALLS:
             raise ContractError(f"A rank called {name} without end and was stopped: {said}")
-        raise ContractError(f"Ranks wait for one another for ever: {said}")
+        raise ContractError(f"Ranks wait for one another forever: {said}")
     outputs = {of: part for of, part in parts.items() if of.startswith(OUTPUT.format(""))}
     return {**outputs, CALLS.format(name): Part("tensor", calls.astype(np.int64), "int64")}

@@ -85,9 +85,9 @@ class head_shard:
             patch(PROJ, "proj_shard = proj_weight[own].clone()"),
             patch(PROJ, "proj_shard = proj_weight[own].T.clone()"),
             says="Rows of proj_weight were cut; this rank's heads should keep its columns.",
-            why="""`nn.Linear` computes x @ weight.T, so an input number meets a column of the weight, an output number is a row. The heads
-            are what goes *into* `proj`: this rank's heads meet their columns and add to every number of the output. Megatron-LM calls the
-            first cut column-parallel and the second row-parallel, after the transposed weights of the formula x W.""",
+            why="""`nn.Linear` computes x @ weight.T, so an input number meets a column of the weight, an output number is a row. The
+            heads are what goes *into* `proj`: this rank's heads meet their columns and add to every number of the output. Megatron-LM
+            calls the first cut column-parallel and the second row-parallel, after the transposed weights of the formula x W.""",
         ),
         "HS3": mistake(
             patch(PROJ, "proj_shard = proj_weight[:, own]"),
@@ -95,9 +95,9 @@ class head_shard:
             patch(QKV, "qkv_shard = qkv_weight.unflatten(0, (3, -1))[:, own].flatten(0, 1)", ".clone()", ""),
             patch(".clone()", ".contiguous()"),
             says="A shard lies in the memory of the whole weight; it should be a copy.",
-            why="""A slice is a view: it shows a part of the memory and keeps all of it alive. A rank would go on holding every head, which
-            is what sharding is to avoid, and a step of training on the shard would change the whole. `flatten`, `reshape` and `contiguous`
-            copy where they have to and not otherwise, so that with one rank nothing is copied. `clone` always copies.""",
+            why="""A slice is a view: it shows a part of the memory and keeps all of it alive. A rank would go on holding every head,
+            which is what sharding is to avoid, and a step of training on the shard would change the whole. `flatten`, `reshape` and
+            `contiguous` copy where they have to and not otherwise, so that with one rank nothing is copied. `clone` always copies.""",
         ),
         "HS4": mistake(
             patch(OWN, "own = slice(rank, None, world_size)"),
@@ -111,8 +111,8 @@ class head_shard:
                 "own = torch.arange(proj_weight.shape[1]).unflatten(0, (num_heads, -1))[rank::world_size].flatten()",
             ),
             says="Every world_size-th head was taken; a rank should have consecutive heads.",
-            why="""The sum over the ranks is the same whoever has which head, as long as each is somewhere once. It is a convention, and all
-            that read or write shards have to share it: rank 0 has the first num_heads / world_size heads.""",
+            why="""The sum over the ranks is the same whoever has which head, as long as each is somewhere once. It is a convention, and
+            all that read or write shards have to share it: rank 0 has the first num_heads / world_size heads.""",
         ),
         "HS6": mistake(
             patch(OWN, f"rank = world_size - 1 - rank\n    {OWN}"),
@@ -131,14 +131,14 @@ class head_shard:
             patch(UNEVEN, UNEVEN.replace("num_heads % world_size", "num_heads < world_size")),
             patch(UNEVEN, UNEVEN.replace("num_heads % world_size", "rank >= world_size")),
             says="Heads that do not divide evenly among the ranks are not refused with ValueError.",
-            why="""Three heads of two numbers on two ranks: d_model = 6 can be halved, and the cut goes through the middle of head 1. Every
-            shape fits and every number is wrong. It is num_heads that has to be divisible.""",
+            why="""Three heads of two numbers on two ranks: d_model = 6 can be halved, and the cut goes through the middle of head 1.
+            Every shape fits and every number is wrong. It is num_heads that has to be divisible.""",
         ),
         "HS9": mistake(
             patch(UNEVEN, "assert num_heads % world_size == 0"),
             patch(UNEVEN, UNEVEN.replace("ValueError(", "RuntimeError(")),
             says="Heads that do not divide evenly raise another exception; a ValueError was asked for.",
-            why="""Whoever calls the function catches what its contract names. Besides, `assert` vanishes when Python runs with -O.""",
+            why="Whoever calls the function catches what its contract names. Besides, `assert` vanishes when Python runs with -O.",
         ),
         "HS10": mistake(
             patch(QKV, "qkv_shard = torch.stack([q[own], k[own], v[own]], dim=1).flatten(0, 1)"),
@@ -166,14 +166,14 @@ class head_shard:
         "HS13": mistake(
             patch(QKV, "qkv_shard = qkv_weight[:, own].clone()"),
             says="Columns of qkv_weight were cut; a rank needs all columns of its own rows.",
-            why="""Every rank reads the whole token, d_model numbers, which meet the columns. What is divided is what comes out: the heads,
-            which are rows.""",
+            why="""Every rank reads the whole token, d_model numbers, which meet the columns. What is divided is what comes out: the
+            heads, which are rows.""",
         ),
         "HS14": mistake(
             patch("[q[own], k[own], v[own]]", "[q[own], k, v]"),
             says="Only q was cut, and k and v are whole; each head has keys and values of its own.",
-            why="""Where many query heads share keys and values (lesson 17), a rank may have to keep all of them. In this module every head
-            has its own.""",
+            why="""Where many query heads share keys and values (lesson 17), a rank may have to keep all of them. In this module every
+            head has its own.""",
         ),
         "HS15": mistake(
             patch(OWN, "own = slice(rank * num_heads // world_size, (rank + 1) * num_heads // world_size)"),
@@ -196,8 +196,8 @@ class head_shard:
         "HS18": mistake(
             patch(PROJ, "proj_shard = proj_weight.clone()"),
             says="proj_shard is the whole weight; this rank's columns were asked for.",
-            why="""The other columns would meet heads that are not here. Each rank keeps d_model / world_size columns, and what its heads add
-            to all d_model numbers is summed over the ranks afterwards.""",
+            why="""The other columns would meet heads that are not here. Each rank keeps d_model / world_size columns, and what its heads
+            add to all d_model numbers is summed over the ranks afterwards.""",
         ),
         "HS19": mistake(
             patch(RETURN, "return (proj_shard, qkv_shard)"),

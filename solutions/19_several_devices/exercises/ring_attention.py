@@ -26,7 +26,7 @@ M_NEW, RESCALE = "m_new = torch.maximum(m, scores.amax(dim=-1))", "rescale = tor
 P = "p = torch.exp(scores - m_new[..., None])"
 L, O = "l = l * rescale + p.sum(dim=-1)", "o = o * rescale[..., None] + p @ v"
 RETURN = "return o / l[..., None]"
-# For answers that guard against rows that have seen nothing, or hide with a finite number: right in themselves, otherwise wrong with others.
+# Answers that guard against rows that have seen nothing, or hide with a finite number, show some mistakes in other numbers.
 GUARDED = patch(
     M_NEW,
     f"{M_NEW}\n        shift = m_new.masked_fill(m_new == -math.inf, 0.0)",
@@ -90,7 +90,9 @@ class ring_attention:
         yield case("causal", "three ranks with four tokens each", (1, 2, 4, 5), 3, True)
         yield case("causal again", "the same sizes, new numbers", (1, 2, 4, 5), 3, True)
         for key in ("chunks", "chunks again", "chunks once more"):
-            yield case(key, "four ranks with three tokens each, one item and one head", (1, 1, 3, 3), 4, True, chunked=True)
+            yield case(
+                key, "four ranks with three tokens each, one item and one head", (1, 1, 3, 3), 4, True, chunked=True
+            )
         yield case("two", "two ranks with five tokens each", (2, 1, 5, 3), 2, True)
         yield case("square", "as many tokens in a chunk as heads and numbers", (2, 3, 3, 3), 3)
         yield case("alone", "one rank", (1, 2, 3, 4), 1)
@@ -115,7 +117,11 @@ class ring_attention:
     @holds("every rank calls exchange world_size − 1 times")
     def often(case, parts):
         calls = parts[CALLS.format("exchange")]
-        return None if (calls == len(calls) - 1).all() else f"{readings.counted('exchange', calls)}; world_size is {len(calls)}."
+        return (
+            None
+            if (calls == len(calls) - 1).all()
+            else f"{readings.counted('exchange', calls)}; world_size is {len(calls)}."
+        )
 
     @holds("no tensor holds keys of more than one chunk")
     def chunked(case, parts):
@@ -173,8 +179,8 @@ class ring_attention:
         "RA3": mistake(
             patch(SOURCE, "source = (rank + step) % world_size"),
             says="The chunks were taken to come in the other order; after i exchanges a rank holds the chunk of rank − i.",
-            why="""What a rank gets comes from the rank before. Rank 2 holds chunk 2, then chunk 1, then chunk 0. With two ranks both orders
-            agree, so a test on two tells nothing.""",
+            why="""What a rank gets comes from the rank before. Rank 2 holds chunk 2, then chunk 1, then chunk 0. With two ranks both
+            orders agree, so a test on two tells nothing.""",
         ),
         "RA4": mistake(
             *(
@@ -189,25 +195,20 @@ class ring_attention:
         "RA5": mistake(
             patch(LOOP, "for step in range(1, world_size):"),
             says="The rank's own chunk was sent away and never used.",
-            why="""There are world_size chunks and world_size − 1 exchanges: the first chunk is there from the beginning. Attend to it before
-            the first exchange. With one rank nothing is exchanged, and there is only one's own.""",
+            why="""There are world_size chunks and world_size − 1 exchanges: the first chunk is there from the beginning. Attend to it
+            before the first exchange. With one rank nothing is exchanged, and there is only one's own.""",
         ),
         "RA6": mistake(
-            patch(
-                SEND,
-                "k, v = exchange((own_k, own_v))",
-                START_M,
-                f"own_k, own_v = (k, v)\n    {START_M}",
-            ),
+            patch(SEND, "k, v = exchange((own_k, own_v))", START_M, f"own_k, own_v = (k, v)\n    {START_M}"),
             says="Every round sent the rank's own chunk; what was received should be passed on.",
-            why="""A chunk gets to the far side of the ring by being handed from rank to rank. If everyone always sends their own, everyone
-            sees one neighbor's chunk over and over. With two ranks that is right by accident.""",
+            why="""A chunk gets to the far side of the ring by being handed from rank to rank. If everyone always sends their own,
+            everyone sees one neighbor's chunk over and over. With two ranks that is right by accident.""",
         ),
         "RA7": mistake(
             patch("m = m_new", f"m = m_new\n        {SEND}", TURN, "pass"),
             says="exchange was called world_size times; the last call sent home what nobody needs.",
-            why="""After world_size − 1 exchanges every rank has had every chunk. Another one brings each chunk back to its owner:
-            right, and a share of the traffic for nothing (with two ranks, half of it).""",
+            why="""After world_size − 1 exchanges every rank has had every chunk. Another one brings each chunk back to its owner: right,
+            and a share of the traffic for nothing (with two ranks, half of it).""",
         ),
         "RA8": mistake(
             _merged("o = o + torch.softmax(scores, dim=-1) @ v", "return o / world_size"),
@@ -220,7 +221,7 @@ class ring_attention:
             _merged("o = o + torch.softmax(scores, dim=-1) @ v", "return o"),
             _merged("o = o + torch.softmax(scores, dim=-1).nan_to_num() @ v", "return o"),
             says="Softmax was taken within each chunk, and the outputs were added up, so that the weights sum to world_size.",
-            why="""Each chunk's weights sum to 1 by themselves. Over all keys together they should.""",
+            why="Each chunk's weights sum to 1 by themselves. Over all keys together they should.",
         ),
         "RA10": mistake(
             patch(RETURN, "return o"),
@@ -229,7 +230,14 @@ class ring_attention:
             weighted mean.""",
         ),
         "RA11": mistake(
-            patch(L, f"{L}\n        l = torch.ones_like(l) if step < 0 else l", O, f"{O}\n        o = o / l[..., None]", RETURN, "return o"),
+            patch(
+                L,
+                f"{L}\n        l = torch.ones_like(l) if step < 0 else l",
+                O,
+                f"{O}\n        o = o / l[..., None]",
+                RETURN,
+                "return o",
+            ),
             says="o was divided by the sum in every round; it should be divided once, after the last.",
             why="""A divided result is on another scale than the terms that are still to be added. Either keep sums until the end, or
             multiply by the old sum before adding.""",
@@ -241,7 +249,7 @@ class ring_attention:
             "        old, new = (torch.exp(m - both), torch.exp(top[..., 0] - both))\n"
             "        l = l * old + e.sum(dim=-1) * new\n"
             "        o = o * old[..., None] + e @ v * new[..., None]\n"
-            "        m = both",
+            "        m = both"
         ),
         "RA12": mistake(
             patch(
@@ -253,8 +261,8 @@ class ring_attention:
                 "columns = torch.arange(t * world_size, device=q.device)",
             ),
             says="The keys of all ranks were gathered into one tensor; a rank should use one chunk at a time.",
-            why="""The ring is for sequences whose keys and values no device can hold. Whoever gathers them needs world_size times the memory,
-            and the scores of all keys at once, T_local · T. A rank needs one chunk, the scores of that chunk, and m, l and o.""",
+            why="""The ring is for sequences whose keys and values no device can hold. Whoever gathers them needs world_size times the
+            memory, and the scores of all keys at once, T_local · T. A rank needs one chunk, the scores of that chunk, and m, l and o.""",
         ),
         "RA22": mistake(
             patch(
@@ -263,26 +271,21 @@ class ring_attention:
                 "            scores = scores.masked_fill(future[rank * t:(rank + 1) * t, source * t:(source + 1) * t], -math.inf)",
             ),
             says="A mask of the whole sequence was made; a chunk needs the positions of T_local queries and T_local keys.",
-            why="""T × T for a million tokens is 10¹² entries, on every rank, of which each uses one row of blocks. Which key is hidden follows
-            from two ranges of positions: this rank's rows and the columns of the chunk's source.""",
+            why="""T × T for a million tokens is 10¹² entries, on every rank, of which each uses one row of blocks. Which key is hidden
+            follows from two ranges of positions: this rank's rows and the columns of the chunk's source.""",
         ),
         "RA13": mistake(
-            patch(
-                LOOP,
-                CHUNKS.format(next=LOOP),
-                TURN,
-                "k, v = held[step]",
-            ),
+            patch(LOOP, CHUNKS.format(next=LOOP), TURN, "k, v = held[step]"),
             says="The chunks were kept in a list until all were there; a chunk should be used when it comes, and let go.",
-            why="""No tensor is large, and all chunks are in memory at once: as much as if they had been gathered. Use a chunk, pass it on, and
-            keep only m, l and o.""",
+            why="""No tensor is large, and all chunks are in memory at once: as much as if they had been gathered. Use a chunk, pass it
+            on, and keep only m, l and o.""",
         ),
         "RA14": mistake(
             patch(SCORES, f"if causal and source > rank:\n            break\n        {SCORES}"),
-            patch(LOOP, f"for step in range(rank + 1 if causal else world_size):"),
+            patch(LOOP, "for step in range(rank + 1 if causal else world_size):"),
             says="A rank stopped exchanging once all that was left was hidden from it, and the others wait for what it should pass on.",
-            why="""Rank 0 sees no other chunk when attention is causal, and may leave the computing out. But the chunks that others need go
-            through it. Whoever leaves a collective early stops everyone: on real devices the program hangs without a message.""",
+            why="""Rank 0 sees no other chunk when attention is causal, and may leave the computing out. But the chunks that others need
+            go through it. Whoever leaves a collective early stops everyone: on real devices the program hangs without a message.""",
         ),
         "RA15": mistake(
             patch(SEND, "k = exchange((k,))[0]\n            v = exchange((v,))[0]"),
@@ -293,19 +296,19 @@ class ring_attention:
         "RA16": mistake(
             patch(SEND, "exchange((k, v))"),
             says="What exchange returned was not used, and the rank attended to its own chunk again and again.",
-            why="""exchange leaves what it is given as it is, and returns the chunk of the rank before. With identical chunks every round, the
-            result is attention over one's own tokens alone: the weights are the same as after the first round.""",
+            why="""exchange leaves what it is given as it is, and returns the chunk of the rank before. With identical chunks every round,
+            the result is attention over one's own tokens alone: the weights are the same as after the first round.""",
         ),
         "RA17": mistake(
             patch(SEND, "v, k = exchange((k, v))"),
             says="Keys and values were exchanged on arrival; they come in the order in which they were given.",
-            why="""Both have the same shape, so nothing complains. What the rank before gave first comes first.""",
+            why="Both have the same shape, so nothing complains. What the rank before gave first comes first.",
         ),
         "RA18": mistake(
             patch(SOURCE, f"{SOURCE}\n        causal = causal and source == rank"),
             says="The rank's own chunk was masked and no other: chunks of later ranks should be hidden as a whole.",
-            why="""Chunks before the own one are visible, chunks behind it lie in the future. A comparison of positions in the whole sequence
-            says all three at once.""",
+            why="""Chunks before the own one are visible, chunks behind it lie in the future. A comparison of positions in the whole
+            sequence says all three at once.""",
         ),
         "RA19": mistake(
             patch(
@@ -325,8 +328,8 @@ class ring_attention:
             ),
             patch(SEND, "q, = exchange((q,))"),
             says="The queries went around and the keys stayed, so that the sums of a rank belong to other queries in every round.",
-            why="""Either may travel. If queries do, their m, l and o have to travel with them, and at the end they are a rank too far from
-            home: world_size exchanges. With keys and values every rank adds to its own queries.""",
+            why="""Either may travel. If queries do, their m, l and o have to travel with them, and at the end they are a rank too far
+            from home: world_size exchanges. With keys and values every rank adds to its own queries.""",
         ),
         "RA21": mistake(
             patch(START_M, f"{START_M}\n    if world_size == 1:\n        {SEND}"),

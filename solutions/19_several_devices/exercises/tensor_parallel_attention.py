@@ -6,7 +6,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
-from ...shared.library import ROW_MAXIMUM, scale_mistakes, softmax_by_hand
+from ...shared.library import scale_mistakes, softmax_by_hand
 from .. import readings
 from ..readings import CALLS, OUTPUT
 
@@ -123,13 +123,13 @@ class tensor_parallel_attention:
         "TA1": mistake(
             patch(RETURN, "return partial"),
             says="all_reduce was not called: each rank returned what its own heads add, and the other ranks' heads are missing.",
-            why="""proj maps the heads, side by side, to the output, so the output is a sum with a term for each head. A rank has
-            the terms of its own heads. The sum over all ranks is the module's result, and no rank can form it alone.""",
+            why="""proj maps the heads, side by side, to the output, so the output is a sum with a term for each head. A rank has the
+            terms of its own heads. The sum over all ranks is the module's result, and no rank can form it alone.""",
         ),
         "TA2": mistake(
             patch(RETURN, "return all_reduce(all_reduce(partial))"),
             says="all_reduce was called on its own result, which counts every head world_size times.",
-            why="""After one all_reduce every rank has the whole sum. A second one adds up equal sums.""",
+            why="After one all_reduce every rank has the whole sum. A second one adds up equal sums.",
         ),
         "TA3": mistake(
             patch(PARTIAL, "partial = all_reduce(merged) @ proj_shard.mT", RETURN, "return partial"),
@@ -156,31 +156,33 @@ class tensor_parallel_attention:
         "TA6": mistake(
             patch(RETURN, "all_reduce(partial)\n    return partial"),
             says="all_reduce was called, and what it returned was not used: here it returns the sum as a new tensor.",
-            why="""`torch.distributed.all_reduce` writes the sum into the tensor that it is given. This exercise's all_reduce
-            leaves it alone and returns the sum.""",
+            why="""`torch.distributed.all_reduce` writes the sum into the tensor that it is given. This exercise's all_reduce leaves it
+            alone and returns the sum.""",
         ),
         "TA7": mistake(
             patch(RETURN, f"if {SIZE} == 1:\n        return partial\n    return all_reduce(partial)"),
             says="With a single rank all_reduce was left out; it should be called there, too.",
-            why="""The sum over one rank is the tensor itself. Code without a special case is the same on one device and on a
-            thousand, and a collective that some call and others skip is how programs come to wait for ever.""",
+            why="""The sum over one rank is the tensor itself. Code without a special case is the same on one device and on a thousand,
+            and a collective that some call and others skip is how programs come to wait for ever.""",
         ),
         "TA8": mistake(
             patch("math.sqrt(q.shape[-1])", "math.sqrt(proj_shard.shape[1])"),
             says="The scores were divided by the root of this rank's share of d_model; divide by √d_head.",
-            why="""The scale makes up for a sum over the d_head numbers of *one* head. How many heads a rank has does not matter:
-            with this slip the result would depend on the number of ranks.""",
+            why="""The scale makes up for a sum over the d_head numbers of *one* head. How many heads a rank has does not matter: with
+            this slip the result would depend on the number of ranks.""",
         ),
         "SD3": patch("math.sqrt(q.shape[-1])", "math.sqrt(x.shape[-1])"),
         "SD4": patch("math.sqrt(q.shape[-1])", "math.sqrt(num_local_heads)"),
         "TA9": mistake(
-            patch("unflatten(-1, (num_local_heads, -1)).transpose(1, 2)", "unflatten(-1, (-1, num_local_heads)).movedim(-1, 1)"),
+            patch(
+                "unflatten(-1, (num_local_heads, -1)).transpose(1, 2)",
+                "unflatten(-1, (-1, num_local_heads)).movedim(-1, 1)",
+            ),
             says="Every num_local_heads-th number was taken for a head; a head's numbers should be consecutive.",
             why="Heads are contiguous slices: local head 0 has the first d_head numbers of q, of k and of v.",
         ),
         "PJ3": patch(
-            SPLIT,
-            "q, k, v = (x @ qkv_shard.mT).unflatten(-1, (num_local_heads, 3, -1)).permute(3, 0, 2, 1, 4)",
+            SPLIT, "q, k, v = (x @ qkv_shard.mT).unflatten(-1, (num_local_heads, 3, -1)).permute(3, 0, 2, 1, 4)"
         ),
         "TA10": mistake(
             patch(
@@ -196,8 +198,8 @@ class tensor_parallel_attention:
         "TA11": mistake(
             patch(RETURN, "return all_reduce(partial + x)"),
             says="x was added before the sum over the ranks, where it counts world_size times; the block should add it.",
-            why="""The residual belongs to the block around attention, and every rank has all of x. Whatever all ranks have
-            must be added after the sum, once: a bias of proj as well.""",
+            why="""The residual belongs to the block around attention, and every rank has all of x. Whatever all ranks have must be added
+            after the sum, once: a bias of proj as well.""",
         ),
         "TA12": mistake(
             patch(RETURN, "return all_reduce(partial) + x"),
@@ -206,11 +208,10 @@ class tensor_parallel_attention:
         ),
         "TA13": mistake(
             patch(PARTIAL, "partial = merged @ all_reduce(proj_shard).mT", RETURN, "return partial"),
-            patch(PARTIAL, "partial = merged @ all_reduce(proj_shard).mT"),
             patch("x @ qkv_shard.mT", "x @ all_reduce(qkv_shard).mT", RETURN, "return partial"),
             says="A weight was summed over the ranks; the sum should be over what the ranks compute.",
-            why="""Column 0 of proj_shard meets another head on every rank. Weights stay where they are, which is the point: what
-            travels is (B, T, d_model) numbers, however large the weights are.""",
+            why="""Column 0 of proj_shard meets another head on every rank. Weights stay where they are, which is the point: what travels
+            is (B, T, d_model) numbers, however large the weights are.""",
         ),
         "TA14": mistake(
             patch(PARTIAL, "partial = torch.nn.functional.pad(merged, (0, x.shape[-1] - merged.shape[-1]))"),

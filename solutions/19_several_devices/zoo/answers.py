@@ -73,18 +73,45 @@ def head_shard(qkv_weight, proj_weight, num_heads, rank, world_size):
 ]
 
 SHARD_WRONG = [
-    ("HS1", _SHARD.replace("parts = [qkv_weight[i * d_model + lo : i * d_model + hi] for i in range(3)]", "parts = [qkv_weight[3 * lo : 3 * hi]]")),
+    (
+        "HS1",
+        _SHARD.replace(
+            "parts = [qkv_weight[i * d_model + lo : i * d_model + hi] for i in range(3)]",
+            "parts = [qkv_weight[3 * lo : 3 * hi]]",
+        ),
+    ),
     ("HS2", _SHARD.replace("proj_weight[:, lo:hi]", "proj_weight[lo:hi, :]")),
     ("HS2", _SHARD.replace("proj_weight[:, lo:hi]", "proj_weight[lo:hi].transpose(0, 1)")),
     ("HS3", _SHARD.replace(".clone()", "")),
-    ("HS3", "def head_shard(qkv_weight, proj_weight, num_heads, rank, world_size):\n    if num_heads % world_size:\n        raise ValueError\n"
-     "    d, n = proj_weight.shape[0], num_heads // world_size\n    own = slice(rank * n, rank * n + n)\n"
-     "    return qkv_weight.view(3, num_heads, -1, d)[:, own].reshape(-1, d), proj_weight.view(d, num_heads, -1)[:, own].reshape(d, -1)\n"),
-    ("HS4", _SHARD.replace("qkv_weight[i * d_model + lo : i * d_model + hi]", "qkv_weight[i * d_model + rank : (i + 1) * d_model : world_size]").replace("lo:hi", "rank::world_size")),
+    (
+        "HS3",
+        "def head_shard(qkv_weight, proj_weight, num_heads, rank, world_size):\n    if num_heads % world_size:\n        raise ValueError\n"
+        "    d, n = proj_weight.shape[0], num_heads // world_size\n    own = slice(rank * n, rank * n + n)\n"
+        "    return qkv_weight.view(3, num_heads, -1, d)[:, own].reshape(-1, d), proj_weight.view(d, num_heads, -1)[:, own].reshape(d, -1)\n",
+    ),
+    (
+        "HS4",
+        _SHARD.replace(
+            "qkv_weight[i * d_model + lo : i * d_model + hi]",
+            "qkv_weight[i * d_model + rank : (i + 1) * d_model : world_size]",
+        ).replace("lo:hi", "rank::world_size"),
+    ),
     ("HS6", _SHARD.replace("    d_model =", "    rank = world_size - rank - 1\n    d_model =")),
-    ("RS15", _SHARD.replace("if num_heads % world_size != 0:\n        raise ValueError(\"num_heads must be divisible by world_size\")", "pass")),
+    (
+        "RS15",
+        _SHARD.replace(
+            'if num_heads % world_size != 0:\n        raise ValueError("num_heads must be divisible by world_size")',
+            "pass",
+        ),
+    ),
     ("RS15", _SHARD.replace("num_heads % world_size != 0", "len(qkv_weight) % world_size != 0")),
-    ("RS14", _SHARD.replace("if num_heads % world_size != 0:\n        raise ValueError(\"num_heads must be divisible by world_size\")", "assert num_heads % world_size == 0, 'uneven'")),
+    (
+        "RS14",
+        _SHARD.replace(
+            'if num_heads % world_size != 0:\n        raise ValueError("num_heads must be divisible by world_size")',
+            "assert num_heads % world_size == 0, 'uneven'",
+        ),
+    ),
     ("HS10", _SHARD.replace("torch.cat(parts, dim=0)", "torch.stack(parts, 1).reshape(-1, d_model)")),
     ("HS12", _SHARD.replace("for i in range(3)", "for i in (1, 0, 2)")),
     ("HS13", _SHARD.replace("torch.cat(parts, dim=0)", "qkv_weight[:, lo:hi].clone()")),
@@ -182,20 +209,55 @@ def tensor_parallel_attention(x, qkv_shard, proj_shard, num_local_heads, all_red
 TENSOR_WRONG = [
     ("TA1", _TENSOR.replace("return all_reduce(out)", "return out")),
     ("TA2", _TENSOR.replace("return all_reduce(out)", "out = all_reduce(out)\n    return all_reduce(out)")),
-    ("TA3", _TENSOR.replace("    out = ", "    y = all_reduce(y)\n    out = ").replace("return all_reduce(out)", "return out")),
-    ("TA4", _TENSOR.replace("    mask = ", "    att = all_reduce(att)\n    mask = ").replace("return all_reduce(out)", "return out")),
+    (
+        "TA3",
+        _TENSOR.replace("    out = ", "    y = all_reduce(y)\n    out = ").replace(
+            "return all_reduce(out)", "return out"
+        ),
+    ),
+    (
+        "TA4",
+        _TENSOR.replace("    mask = ", "    att = all_reduce(att)\n    mask = ").replace(
+            "return all_reduce(out)", "return out"
+        ),
+    ),
     ("TA4", _TENSOR.replace("    y = ", "    att = all_reduce(att)\n    y = ")),
     ("TA5", _TENSOR.replace("return all_reduce(out)", "return all_reduce(out) * proj_shard.shape[1] / D")),
     ("TA6", _TENSOR.replace("return all_reduce(out)", "all_reduce(out)\n    return out")),
     ("TA7", _TENSOR.replace("return all_reduce(out)", "return all_reduce(out) if proj_shard.shape[1] < D else out")),
-    ("TA8", _TENSOR.replace("math.sqrt(k.size(-1))", "math.sqrt(y_width)").replace("    att = (q", "    y_width = qkv_shard.shape[0] // 3\n    att = (q", 1)),
-    ("TA9", _TENSOR.replace("view(B, T, 3, num_local_heads, -1).permute(2, 0, 3, 1, 4)", "view(B, T, 3, -1, num_local_heads).permute(2, 0, 4, 1, 3)")),
-    ("TA10", _TENSOR.replace("return all_reduce(out)", "return torch.cat([all_reduce(out[i : i + 1]) for i in range(B)])")),
+    (
+        "TA8",
+        _TENSOR.replace("math.sqrt(k.size(-1))", "math.sqrt(y_width)").replace(
+            "    att = (q", "    y_width = qkv_shard.shape[0] // 3\n    att = (q", 1
+        ),
+    ),
+    (
+        "TA9",
+        _TENSOR.replace(
+            "view(B, T, 3, num_local_heads, -1).permute(2, 0, 3, 1, 4)",
+            "view(B, T, 3, -1, num_local_heads).permute(2, 0, 4, 1, 3)",
+        ),
+    ),
+    (
+        "TA10",
+        _TENSOR.replace("return all_reduce(out)", "return torch.cat([all_reduce(out[i : i + 1]) for i in range(B)])"),
+    ),
     ("TA11", _TENSOR.replace("all_reduce(out)", "all_reduce(x + out)")),
     ("TA12", _TENSOR.replace("all_reduce(out)", "x + all_reduce(out)")),
-    ("TA13", _TENSOR.replace("linear(y, proj_shard)", "linear(y, all_reduce(proj_shard))").replace("return all_reduce(out)", "return out")),
+    (
+        "TA13",
+        _TENSOR.replace("linear(y, proj_shard)", "linear(y, all_reduce(proj_shard))").replace(
+            "return all_reduce(out)", "return out"
+        ),
+    ),
     ("MH2", _TENSOR.replace(".transpose(1, 2).contiguous().view(B, T, -1)", ".reshape(B, T, -1)")),
-    ("PJ3", _TENSOR.replace("view(B, T, 3, num_local_heads, -1).permute(2, 0, 3, 1, 4)", "view(B, T, num_local_heads, 3, -1).permute(3, 0, 2, 1, 4)")),
+    (
+        "PJ3",
+        _TENSOR.replace(
+            "view(B, T, 3, num_local_heads, -1).permute(2, 0, 3, 1, 4)",
+            "view(B, T, num_local_heads, 3, -1).permute(3, 0, 2, 1, 4)",
+        ),
+    ),
     ("MK13", _TENSOR.replace('    att = att.masked_fill(~mask, float("-inf"))\n', "")),
     ("SD3", _TENSOR.replace("k.size(-1)", "D")),
     # no list holds these
@@ -205,9 +267,19 @@ TENSOR_WRONG = [
     (None, _TENSOR.replace("return all_reduce(out)", "return all_reduce(out).mean(0)")),
     (None, _TENSOR.replace("att @ v", "torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)")),
     # one rank calls it, and the others have returned
-    (None, "_calls = []\n" + _TENSOR.replace("return all_reduce(out)", "_calls.append(1)\n    return all_reduce(out) if len(_calls) % 2 else out")),
+    (
+        None,
+        "_calls = []\n"
+        + _TENSOR.replace(
+            "return all_reduce(out)", "_calls.append(1)\n    return all_reduce(out) if len(_calls) % 2 else out"
+        ),
+    ),
     # what each rank gives is of another shape
-    (None, "_calls = []\n" + _TENSOR.replace("return all_reduce(out)", "_calls.append(1)\n    return all_reduce(out[:, : len(_calls)])")),
+    (
+        None,
+        "_calls = []\n"
+        + _TENSOR.replace("return all_reduce(out)", "_calls.append(1)\n    return all_reduce(out[:, : len(_calls)])"),
+    ),
 ]
 
 _MERGE = """
@@ -392,29 +464,62 @@ RING_WRONG = [
     ("RA3", _RING.replace("(rank - i) %", "(rank + i) %")),
     ("RA4", _RING.replace("(rank - i) %", "(rank - i - 1) %")),
     ("RA4", _RING.replace("src = (rank - i) % world_size", "src = i")),
-    ("RA6", _RING.replace("    state = None", "    mine = (k, v)\n    state = None").replace("exchange((k, v))", "exchange(mine)")),
-    ("RA7", _RING.replace("        if i < world_size - 1:\n            k, v = exchange((k, v))", "        k, v = exchange((k, v))")),
-    ("RA8", "def ring_attention(q, k, v, rank, world_size, exchange, causal=False):\n    T, out = q.shape[2], 0\n    for i in range(world_size):\n"
-     "        s = q @ k.mT / math.sqrt(q.shape[-1])\n        if causal:\n            src, pos = (rank - i) % world_size, torch.arange(T)\n"
-     "            s = s.masked_fill(src * T + pos > (rank * T + pos)[:, None], -1e9)\n        w = torch.softmax(s, -1)\n"
-     "        if causal and src > rank:\n            w = w * 0\n        out = out + w @ v\n"
-     "        if i < world_size - 1:\n            k, v = exchange((k, v))\n    return out / world_size\n"),
+    (
+        "RA6",
+        _RING.replace("    state = None", "    mine = (k, v)\n    state = None").replace(
+            "exchange((k, v))", "exchange(mine)"
+        ),
+    ),
+    (
+        "RA7",
+        _RING.replace(
+            "        if i < world_size - 1:\n            k, v = exchange((k, v))", "        k, v = exchange((k, v))"
+        ),
+    ),
+    (
+        "RA8",
+        "def ring_attention(q, k, v, rank, world_size, exchange, causal=False):\n    T, out = q.shape[2], 0\n    for i in range(world_size):\n"
+        "        s = q @ k.mT / math.sqrt(q.shape[-1])\n        if causal:\n            src, pos = (rank - i) % world_size, torch.arange(T)\n"
+        "            s = s.masked_fill(src * T + pos > (rank * T + pos)[:, None], -1e9)\n        w = torch.softmax(s, -1)\n"
+        "        if causal and src > rank:\n            w = w * 0\n        out = out + w @ v\n"
+        "        if i < world_size - 1:\n            k, v = exchange((k, v))\n    return out / world_size\n",
+    ),
     ("RA10", _RING.replace("return o / l.unsqueeze(-1)", "return o")),
-    ("RA13", _RING.replace("    state = None", "    chunks = [(k, v)]\n    for _ in range(world_size - 1):\n        chunks.append(exchange(chunks[-1]))\n    state = None")
-     .replace("        if i < world_size - 1:\n            k, v = exchange((k, v))\n", "").replace("        hidden = None\n", "        k, v = chunks[i]\n        hidden = None\n")),
-    ("RA14", _RING.replace("        hidden = None\n", "        if causal and src > rank:\n            break\n        hidden = None\n")),
+    (
+        "RA13",
+        _RING.replace(
+            "    state = None",
+            "    chunks = [(k, v)]\n    for _ in range(world_size - 1):\n        chunks.append(exchange(chunks[-1]))\n    state = None",
+        )
+        .replace("        if i < world_size - 1:\n            k, v = exchange((k, v))\n", "")
+        .replace("        hidden = None\n", "        k, v = chunks[i]\n        hidden = None\n"),
+    ),
+    (
+        "RA14",
+        _RING.replace(
+            "        hidden = None\n", "        if causal and src > rank:\n            break\n        hidden = None\n"
+        ),
+    ),
     ("RA15", _RING.replace("k, v = exchange((k, v))", "k, = exchange((k,))\n            v, = exchange((v,))")),
     ("RA16", _RING.replace("k, v = exchange((k, v))", "exchange((k, v))")),
     ("RA17", _RING.replace("k, v = exchange((k, v))", "v, k = exchange((k, v))")),
     ("RA18", _RING.replace("if causal:", "if causal and src == rank:")),
     ("RA21", _RING.replace("i < world_size - 1", "i < max(world_size - 1, 1)")),
-    ("RA22", _RING.replace("pos = torch.arange(T)\n            hidden = (src * T + pos)[None, :] > (rank * T + pos)[:, None]",
-     "whole = torch.ones(world_size * T, world_size * T).triu(1).bool()\n            hidden = whole[rank * T:(rank + 1) * T, src * T:(src + 1) * T]")),
-    ("RA12", "def ring_attention(q, k, v, rank, world_size, exchange, causal=False):\n    t, ks, vs = q.shape[2], {rank: k}, {rank: v}\n"
-     "    for i in range(1, world_size):\n        k, v = exchange((k, v))\n        ks[(rank - i) % world_size], vs[(rank - i) % world_size] = k, v\n"
-     "    k, v = (torch.cat([parts[r] for r in range(world_size)], dim=2) for parts in (ks, vs))\n    s = q @ k.mT / math.sqrt(q.shape[-1])\n"
-     "    if causal:\n        s = s.masked_fill(torch.arange(k.shape[2]) > (rank * t + torch.arange(t))[:, None], -math.inf)\n"
-     "    return torch.softmax(s, -1) @ v\n"),
+    (
+        "RA22",
+        _RING.replace(
+            "pos = torch.arange(T)\n            hidden = (src * T + pos)[None, :] > (rank * T + pos)[:, None]",
+            "whole = torch.ones(world_size * T, world_size * T).triu(1).bool()\n            hidden = whole[rank * T:(rank + 1) * T, src * T:(src + 1) * T]",
+        ),
+    ),
+    (
+        "RA12",
+        "def ring_attention(q, k, v, rank, world_size, exchange, causal=False):\n    t, ks, vs = q.shape[2], {rank: k}, {rank: v}\n"
+        "    for i in range(1, world_size):\n        k, v = exchange((k, v))\n        ks[(rank - i) % world_size], vs[(rank - i) % world_size] = k, v\n"
+        "    k, v = (torch.cat([parts[r] for r in range(world_size)], dim=2) for parts in (ks, vs))\n    s = q @ k.mT / math.sqrt(q.shape[-1])\n"
+        "    if causal:\n        s = s.masked_fill(torch.arange(k.shape[2]) > (rank * t + torch.arange(t))[:, None], -math.inf)\n"
+        "    return torch.softmax(s, -1) @ v\n",
+    ),
     ("FL1", _RING.replace("wa.unsqueeze(-1) * a[2] + wb.unsqueeze(-1) * b[2]", "a[2] + wb.unsqueeze(-1) * b[2]")),
     ("FL5", _RING.replace("torch.where(torch.isinf(m), torch.zeros_like(m), m).unsqueeze(-1)", "m.unsqueeze(-1)")),
     ("MK13", _RING.replace("if causal:", "if False:")),
@@ -424,15 +529,41 @@ RING_WRONG = [
     (None, _RING.replace("k, v = exchange((k, v))", "k, v, _ = exchange((k, v, rank))")),
     (None, _RING.replace("k, v = exchange((k, v))", "k, v = exchange((k, v) if rank else (k, v, v))[:2]")),
     (None, _RING.replace("k, v = exchange((k, v))", "k, v = exchange((k[:, :, : 1 + rank], v[:, :, : 1 + rank]))")),
-    (None, _RING.replace("        if i < world_size - 1:", "        if rank == 1:\n            raise RuntimeError('out of memory')\n        if i < world_size - 1:")),
+    (
+        None,
+        _RING.replace(
+            "        if i < world_size - 1:",
+            "        if rank == 1:\n            raise RuntimeError('out of memory')\n        if i < world_size - 1:",
+        ),
+    ),
     (None, _RING.replace("i < world_size - 1", "i < world_size - 1 and rank > 0")),
-    (None, _RING.replace("            k, v = exchange((k, v))", "            while True:\n                k, v = exchange((k, v))")),
-    (None, _RING.replace("            k, v = exchange((k, v))", "            k, v = exchange((k, v))\n            k += 0.5")),
+    (
+        None,
+        _RING.replace(
+            "            k, v = exchange((k, v))", "            while True:\n                k, v = exchange((k, v))"
+        ),
+    ),
+    (
+        None,
+        _RING.replace(
+            "            k, v = exchange((k, v))", "            k, v = exchange((k, v))\n            k += 0.5"
+        ),
+    ),
     (None, _RING.replace("    state = None", "    k *= 2\n    k = k / 2\n    state = None")),
     (None, _RING.replace("    m, l, o = state", "    m, l, o = state\n    if rank == 0:\n        return None")),
-    (None, _RING.replace("now = _partial(q, k, v, hidden)", "now = _partial(q, k, v, hidden)\n        torch.nn.functional.scaled_dot_product_attention(q, k, v)")),
+    (
+        None,
+        _RING.replace(
+            "now = _partial(q, k, v, hidden)",
+            "now = _partial(q, k, v, hidden)\n        torch.nn.functional.scaled_dot_product_attention(q, k, v)",
+        ),
+    ),
     # keys are gathered where torch does not see it
-    (None, "import numpy as np\n" + _RING.replace("    m, l, o = state", "    m, l, o = state\n    np.concatenate([k.numpy()] * world_size, 2)")),
+    (
+        None,
+        "import numpy as np\n"
+        + _RING.replace("    m, l, o = state", "    m, l, o = state\n    np.concatenate([k.numpy()] * world_size, 2)"),
+    ),
 ]
 
 RIGHT = {"head_shard": SHARD_RIGHT, "tensor_parallel_attention": TENSOR_RIGHT, "ring_attention": RING_RIGHT}
