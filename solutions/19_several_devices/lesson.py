@@ -48,11 +48,11 @@ print(f"queries, keys, values and output of one single block: {2 * 4 * d_model *
 #
 # ## One program, many ranks
 #
-# Each device has a process of its own, and all processes run *the same program*. The **world size** N is how many there are. The **rank**
-# of a process is its number, 0 to N − 1, by which it knows which part of the work is its own. The part of a tensor that a rank
-# holds is a **shard**.
+# Each device has a process of its own, with its own memory, and all run *the same program*. The **world size** N is how many there are.
+# The **rank** of a process is its number, 0 to N − 1, by which it knows which part of the work is its own. The part of a tensor that a
+# rank holds is a **shard**.
 #
-# The processes share no memory: what one needs from another has to be sent. A **collective** is an operation in which all ranks take part.
+# What a process needs from another has to be sent. A **collective** is an operation in which all ranks take part.
 # Each has to call it, or the others wait.
 #
 # Real processes come at the end. Until then each rank is a thread, a part of this notebook's program that runs beside the others, and
@@ -562,16 +562,19 @@ if passed(ring_attention):
     file = Path(tempfile.gettempdir(), "several_devices.py")
     start = '\n\nif __name__ == "__main__":\n    under_torchrun()\n'
     file.write_text(program(under_torchrun) + start, encoding="utf-8")
-    print(f"torchrun --nproc-per-node 2 {file}")
+    print(f"{file.name} is written")
 
 # %% [markdown]
-# Type that line into a terminal, or take as many ranks as you like. For two machines with four ranks each, copy the file to both and
-# start on both, where FIRST is the name of one of them:
+# `print(file)` tells where the file is. In a terminal, in that folder, this starts two ranks; take as many as you like:
+#
+#     torchrun --nproc-per-node 2 several_devices.py
+#
+# For two machines with four ranks each, copy the file to both and start on both, where FIRST is the name of one of them:
 #
 #     torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint FIRST:29500 several_devices.py
 #
-# With NVIDIA GPUs the program uses NCCL, one GPU a rank. The course has tried these commands on one computer with CPUs, not on several
-# machines or GPUs. In your own programs, `dist.all_reduce(tensor)` is torch's all-reduce; it overwrites its argument.
+# With NVIDIA GPUs the program uses NCCL, one GPU a rank. The course has tried both commands on one computer, on its CPUs, but not on
+# several machines and not with GPUs. In your own programs, `dist.all_reduce(tensor)` is torch's all-reduce; it overwrites its argument.
 
 # %% [markdown]
 # ## Further: who waits in a causal ring
@@ -666,8 +669,8 @@ assert balanced == 2
 # each of them costs. The one idea is that an exact result can be put together from parts: `proj` is a sum over heads, and softmax merges
 # over chunks of keys. The rest is knowing whose part it is, and calling as often as everybody else.
 #
-# Two cells start processes, seven in all, each of which imports torch: half a minute on two cores. Nothing listens on a port that is
-# given, and the processes end with the cell.
+# Two cells start processes, nine in all, each of which imports torch: half a minute on two cores that have nothing else to do. They find
+# each other by a file, name no port, and end with the cell.
 #
 # ## Cut for 60 minutes
 #
@@ -683,10 +686,14 @@ assert balanced == 2
 #
 # - head_shard HS1: With four heads on two ranks, which rows of qkv.weight are the keys of head 2?
 # - head_shard HS2: Which axis of proj.weight meets the numbers of a head?
+# - head_shard HS3: How much memory does a view keep alive?
 # - tensor_parallel_attention TA1: What does rank 0 know of the heads of rank 1 when it returns?
-# - tensor_parallel_attention TA2: If all ranks hold the sum and add once more, what do they get?
+# - tensor_parallel_attention TA2: All ranks hold the sum and add once more: what do they get?
+# - tensor_parallel_attention TA3: To which head does column 0 of `merged` belong, on rank 0 and on rank 1?
 # - ring_attention RA1: Whose values belong to the keys that have just come?
 # - ring_attention RA2: Rank 2 holds the keys of rank 0. Which of its queries may see them?
+# - ring_attention RA3: Three ranks: who holds which chunk after one exchange? With two ranks, would you notice?
+# - ring_attention RA6: How does chunk 0 ever get to rank 2?
 #
 # ## To discuss
 #
