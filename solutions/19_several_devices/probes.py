@@ -165,7 +165,7 @@ class Group:
 
     def _look_what_is_held(self, rank: int) -> None:
         def alive() -> int:
-            return sum(any(one() is not None for one in message) for message in self.received[rank])
+            return sum(all(one() is not None for one in message) for message in self.received[rank])
 
         found = alive()
         if found > max(1, self.held[rank]):

@@ -8,7 +8,7 @@ from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
 from ...shared.library import scale_mistakes, softmax_by_hand
 from .. import readings
-from ..readings import CALLS, OUTPUT
+from ..readings import OUTPUT
 
 SPLIT = "q, k, v = (part.unflatten(-1, (num_local_heads, -1)).transpose(1, 2) for part in (x @ qkv_shard.mT).chunk(3, dim=-1))"
 SCORES = "scores = q @ k.mT / math.sqrt(q.shape[-1])"
@@ -41,6 +41,8 @@ class tensor_parallel_attention:
             d_model = shape[-1]
             x, proj = rng.normal(size=shape), rng.normal(size=(d_model, d_model))
             qkv = scale * rng.normal(size=(3, d_model, d_model))
+            if key == "small":
+                x, proj, qkv = (rng.integers(-2, 3, size=part.shape).astype(float) for part in (x, proj, qkv))
             if level:  # the first number of every head's q and k is the same for all tokens
                 root = np.sqrt(abs(level)) * (d_model / heads) ** 0.25
                 x[..., 0] = 1
@@ -81,8 +83,7 @@ class tensor_parallel_attention:
 
     @holds("every rank calls all_reduce exactly once")
     def once(case, parts):
-        calls = parts[CALLS.format("all_reduce")]
-        return None if (calls == 1).all() else f"{readings.counted('all_reduce', calls)}."
+        return readings.miscounted("all_reduce", 1, parts)
 
     @holds("every rank returns the same output")
     def same(case, parts):
