@@ -214,7 +214,7 @@ check(tensor_parallel_attention)
 #
 # A is the plain way. C is the first round alone: every part is finished, but each on another rank.
 
-# %% role="demo"
+# %% role="demo" tags=["hide-input"]
 def ring_all_reduce(tensor, rank, world_size, exchange):
     """The sum of all ranks' tensors. world_size divides the number of entries."""
     parts = list(tensor.reshape(world_size, -1))
@@ -226,7 +226,7 @@ def ring_all_reduce(tensor, rank, world_size, exchange):
     return torch.stack(parts).reshape(tensor.shape)
 
 # %% [markdown]
-# Your function with this all-reduce, compared with lesson 09's attention in one piece:
+# Your function with this all-reduce (the folded cell), compared with lesson 09's attention in one piece:
 
 # %% role="payoff" exercise="tensor_parallel_attention"
 if passed(head_shard) and passed(tensor_parallel_attention):
@@ -416,11 +416,7 @@ def exchange_over(rank, world_size, sent):
 
     return exchange
 
-# %% [markdown]
-# A new process cannot see the functions of a notebook. So the folded cell writes them into a file, yours and those above, and starts
-# that file once for each rank with `torch.multiprocessing.spawn`. It also measures memory, as lesson 14 does.
 
-# %% role="demo" tags=["hide-input"]
 def one_process(rank, world_size, folder, function):
     """What each process does: meets the others, computes its share, leaves the result in the folder."""
     meeting = dist.FileStore(f"{folder}/meeting", world_size)  # a file by which processes of one machine find each other
@@ -431,7 +427,11 @@ def one_process(rank, world_size, folder, function):
     dist.barrier()  # nobody hangs up before all are done
     dist.destroy_process_group()
 
+# %% [markdown]
+# A new process cannot see the functions of a notebook. So the folded cell writes them into a file, yours and those above, and starts
+# that file once for each rank with `torch.multiprocessing.spawn`. It also measures memory, as lesson 14 does.
 
+# %% role="demo" tags=["hide-input"]
 def with_peak(call):
     """What call() returns, and the largest number of bytes that PyTorch held for it at once."""
     torch.set_num_threads(1)  # several processes share this computer
