@@ -196,13 +196,15 @@ def _grade_lesson(
         if deadline.over:
             return LessonReport(lesson, tuple(map(deadline.verdict, names)), points)
         plan = submission.plan(lesson)
-        solutions.add({name: plan.cells[at].text for name, at in plan.owners.items() if name in names})
+        code = {name: plan.cells[at].text for name, at in plan.owners.items() if name in names}
+        solutions.add(code)
         candidates = _candidates(course, plan, sandbox, submission, exercises)
     except Exception as error:
         return LessonReport(lesson, tuple(ours(name, _words(error)) for name in names), dict.fromkeys(names, 0))
     verdicts = _with_causes([_verdict(exercises[name], candidates[name], seed, deadline) for name in names], candidates)
     verdicts = tuple(_unless_it_lacks(verdict, plan) for verdict in verdicts)
-    return LessonReport(lesson, verdicts, points, plan.notes + (sandbox.notes if plan.own_texts else ()))
+    notes = plan.notes + (sandbox.notes if plan.own_texts else ())
+    return LessonReport(lesson, verdicts, points, notes, code={name: text[:MAX_TEXT] for name, text in code.items()})
 
 
 def _candidates(

@@ -34,6 +34,7 @@ def entries(room: ClassSummary) -> list[tuple[str, list[str]]]:
 
 def _reasons(one: SubmissionReport) -> Iterator[str]:
     yield from filter(None, [one.late])
+    yield from text.by_hand(one)
     failed: dict[tuple[str, ...], list[str]] = {}
     for verdict in one.verdicts:
         if verdict.status == "could_not_grade":

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -17,9 +15,7 @@ from grader.reports.room import ClassSummary
 from grader.util.errors import InputError
 from grader.util.files import write_whole
 
-NAME_BYTES = 80  # of a learner's file name: with ending and scratch prefix far below the 255 that file systems take
 NAMED = ("canvas.csv", "moodle.csv")  # what a grade book reads learners' names in
-RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
 
 
 def write_all(
@@ -74,7 +70,7 @@ def files(report: Report, gradebook: Gradebook = NO_GRADEBOOK, named: bool = Tru
 
     JUnit is a file a learner: readers of one that holds a whole class give up at its size (GitLab at 250,000 objects).
     """
-    yield "report.html", page.render(report)
+    yield "report.html", page.render(report, gradebook.enrolled)
     yield "grades.csv", csv.render(report)
     yield "attention.csv", attention.render(report)
     if named:
@@ -82,37 +78,11 @@ def files(report: Report, gradebook: Gradebook = NO_GRADEBOOK, named: bool = Tru
         yield "moodle.csv", moodle.render(report, gradebook)
     yield "report.json", json.render(report)
     yield "summary.md", markdown.render(report)
-    labels, pictures = ClassSummary(report).labels, Pictures()
-    for stem, label, one in zip(stems(labels), labels, report.submissions, strict=True):
+    room, pictures = ClassSummary(report), Pictures()
+    for stem, label, one in zip(room.stems, room.labels, report.submissions, strict=True):
         alone = replace(report, submissions=(one,))
         yield f"feedback/{stem}.html", feedback.page(one, label, report.course, pictures)
         yield f"junit/{stem}.xml", junit.render(alone, label)
         results = gradescope.render(alone, gradebook.max_points)
         if results:
             yield f"gradescope/{stem}.json", results
-
-
-def stems(names: Sequence[str]) -> list[str]:
-    """A file name without ending for each learner: letters, digits, '.', '_' and '-', no two alike on any system.
-
-    Systems differ in whether 'Ada' and 'ada', or two ways to write 'é', are one file: here they never are.
-    """
-    taken: set[str] = set()
-    made = []
-    for name in names:
-        base = _safe(name)
-        stem, number = base, 2
-        while stem.casefold() in taken:
-            stem, number = f"{base}-{number}", number + 1
-        taken.add(stem.casefold())
-        made.append(stem)
-    return made
-
-
-def _safe(name: str) -> str:
-    """The name with everything else replaced by '-', neither hidden, nor a device of Windows, nor too long."""
-    kept = re.sub(r"[^\w.-]+", "-", unicodedata.normalize("NFKC", name)).strip(".-")
-    kept = kept.encode("utf-8")[:NAME_BYTES].decode("utf-8", "ignore").rstrip(".-")
-    if not kept or kept.split(".")[0].casefold() in RESERVED:
-        kept = f"learner-{kept}".rstrip("-")
-    return kept

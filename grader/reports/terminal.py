@@ -65,7 +65,7 @@ def _submission(console, one: SubmissionReport) -> None:  # type: ignore[no-unty
         console.print(text.clean(one.message))
     for lesson in one.lessons:
         console.print(_table(lesson))
-        for note in lesson.notes:
+        for note in text.notes(lesson):
             console.print(f"Note: {text.clean(note)}", style="dim")
     for lesson in one.lessons:
         for judged in lesson.verdicts:

@@ -233,12 +233,45 @@ def had(score: float | None) -> str:
 def points(one: SubmissionReport) -> str:
     """'4 of 14 points'; of one that could not be graded, which exercises are at fault."""
     said = f"{had(one.score)} of {one.max_score} points"
+    if one.penalty:
+        said += f" ({one.before} before {one.penalty} were taken off for being late)"
     return f"{said}, because {listed(one.ungraded)} could not be graded" if one.ungraded else said
 
 
 def part(lesson: LessonReport, judged: Verdict) -> str:
     """'2/2', '0/2', or '?/2' for what could not be graded."""
     return f"{had(lesson.earned(judged))}/{lesson.points[judged.exercise]}"
+
+
+def marked(lesson: LessonReport, judged: Verdict) -> str:
+    """A sentence where the points are not simply those of the verdict: a mark by hand, or a part; '' for none."""
+    earned, automatic, most = lesson.earned(judged), lesson.automatic(judged), lesson.points[judged.exercise]
+    given = lesson.by_hand.get(judged.exercise)
+    if given is not None:
+        mark = (
+            ""
+            if given.points is None
+            else f"marked by hand with {earned} of {most} points; automatically {had(automatic)}."
+        )
+        return f"{judged.exercise}: {mark} {given.comment}".replace(":  ", ": ").strip()
+    if not lesson.partial or judged.passed or not earned:
+        return ""
+    return f"{judged.exercise}: {earned} of {most} points, because {judged.cases[0]} of {judged.cases[1]} cases agree."
+
+
+def by_hand(one: SubmissionReport) -> list[str]:
+    """What a person marked, a sentence each."""
+    return [
+        marked(lesson, judged)
+        for lesson in one.lessons
+        for judged in lesson.verdicts
+        if judged.exercise in lesson.by_hand
+    ]
+
+
+def notes(lesson: LessonReport) -> list[str]:
+    """What is to be said below a lesson's table: of marks, then of the notebook."""
+    return [*filter(None, (marked(lesson, judged) for judged in lesson.verdicts)), *lesson.notes]
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
@@ -255,7 +288,7 @@ def lesson_lines(lesson: LessonReport) -> list[str]:
     for judged in lesson.verdicts:
         score = part(lesson, judged)
         lines.append(f"  {WORDS[judged.status]:<19}  {score:>5}  {judged.exercise:<{wide}}  {summary(judged)}".rstrip())
-    return [*lines, *(_wrapped(f"Note: {note}", "  ") for note in lesson.notes)]
+    return [*lines, *(_wrapped(f"Note: {note}", "  ") for note in notes(lesson))]
 
 
 def summary(judged: Verdict) -> str:

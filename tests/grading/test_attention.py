@@ -101,8 +101,8 @@ def test_what_was_handed_in_after_it_was_due_is_late(graded, tmp_path, capsys):
     assert "--due '2026-11-20 23:59' names who was late." in capsys.readouterr().err
     assert graded(folder, out, "--rescore", "--due", "2026-10-01T11:00+02:00") == 0
     assert rows(out) == {
-        "bob": ["Handed in at 2026-10-01 09:00 UTC, 1 minute after it was due."],
-        "cyd": ["Handed in at 2026-10-01 12:30 UTC, 3 hours after it was due."],
+        "bob": ["Handed in at 2026-10-01 09:00 UTC, 1 second after it was due."],
+        "cyd": ["Handed in at 2026-10-01 12:30 UTC, 3 hours 30 minutes after it was due."],
         "dan": ["Handed in at 2026-10-05 09:00 UTC, 4 days after it was due."],
     }
     assert "--due '" not in capsys.readouterr().err
