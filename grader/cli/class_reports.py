@@ -16,7 +16,7 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, fo
     from grader.cli.out import OVERRIDES, copy_folder
     from grader.grading import collected, pseudonyms
     from grader.grading.marks import overridden, read_overrides, valued
-    from grader.reports import canvas, folder, moodle, sheet
+    from grader.reports import canvas, folder, moodle, returns, sheet
     from grader.reports.gradebook import Gradebook
     from grader.reports.room import ClassSummary, ungraded
 
@@ -25,10 +25,15 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, fo
     report = overridden(report, read_overrides(open_course(), out / OVERRIDES), names)
     submissions, noted = collected.noted(open_course(), folder_of_class, found, report.submissions, scheme)
     report = replace(report, submissions=submissions)
-    gradebook = Gradebook(scheme.max_points, scheme.assignment, None if scheme.anonymous else scheme.roster)
+    handed_in = () if scheme.anonymous else collected.originals(folder_of_class, found)
+    gradebook = Gradebook(scheme.max_points, scheme.assignment, None if scheme.anonymous else scheme.roster, handed_in)
     room = ClassSummary(report)
     told = [*noted, *gradebook.remarks(room), ungraded(room)]
-    told += [] if scheme.anonymous else [canvas.remark(room, gradebook), moodle.remark(room, gradebook)]
+    told += (
+        []
+        if scheme.anonymous
+        else [canvas.remark(room, gradebook), moodle.remark(room, gradebook), returns.remark(room, gradebook)]
+    )
     for sentence in filter(None, told):
         say(sentence)
     report = replace(report, notes=(*report.notes, *gradebook.remarks(room)))

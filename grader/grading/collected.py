@@ -109,6 +109,15 @@ def _with(
     )
 
 
+def originals(folder: Path, found: Sequence[RosterEntry]) -> list[tuple[str, ...]]:
+    """Of each learner the paths of what counts in the platform's download, as far as collected.csv tells."""
+    placed: dict[str, dict[str, str]] = {}
+    for row in rows(folder) or ():
+        if row["state"] == "placed":
+            placed.setdefault(row["learner"] or "", {})[row["file"] or ""] = row.get("original") or ""
+    return [tuple(placed.get(sheet.guarded(one.key), {}).values()) for one in found]
+
+
 def rows(folder: Path) -> list[dict[str, str]] | None:
     """Of collected.csv; nothing where there is none, None where it is another table."""
     path = folder / COLLECTED

@@ -49,8 +49,8 @@ KEYS = tuple(MarkingScheme.__dataclass_fields__)
 
 
 def _enrolled(data: Mapping[str, Any]) -> Enrolled:
-    people = tuple(Person(**person) for person in data["people"])
-    return Enrolled(**{**data, "people": people, "notes": tuple(data["notes"])})
+    people = tuple(Person(**person | {"cells": tuple(person["cells"])}) for person in data["people"])
+    return Enrolled(**dict(data) | {"people": people, "notes": tuple(data["notes"]), "heading": tuple(data["heading"])})
 
 
 def differences(begun: Mapping[str, Any], now: Mapping[str, Any], keys: Collection[str]) -> dict[str, str]:

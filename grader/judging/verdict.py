@@ -157,7 +157,7 @@ class LessonReport:
     def earned(self, judged: Verdict) -> float | None:
         """The points of one of its verdicts; None where it could not be graded, and nobody marked it by hand."""
         given = self.by_hand.get(judged.exercise)
-        return self.automatic(judged) if given is None or given.points is None else given.points
+        return self.automatic(judged) if given is None or given.points is None else hundredths(given.points)
 
     def automatic(self, judged: Verdict) -> float | None:
         """The points without marks by hand."""

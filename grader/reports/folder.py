@@ -8,14 +8,14 @@ from functools import cache
 from pathlib import Path
 
 from grader.judging.verdict import Report
-from grader.reports import attention, canvas, csv, feedback, gradescope, json, junit, markdown, moodle, page
+from grader.reports import attention, canvas, csv, feedback, gradescope, json, junit, markdown, moodle, page, returns
 from grader.reports.figures import Pictures
 from grader.reports.gradebook import NO_GRADEBOOK, Gradebook
 from grader.reports.room import ClassSummary
 from grader.util.errors import InputError
 from grader.util.files import write_whole
 
-NAMED = ("canvas.csv", "moodle.csv")  # what a grade book reads learners' names in
+NAMED = ("canvas.csv", "moodle.csv", "canvas/*", "moodle/*")  # what a grade book reads learners' names in
 
 
 def write_all(
@@ -26,8 +26,8 @@ def write_all(
     named: bool = True,
     before_change: Callable[[], None] | None = None,
 ) -> list[Path]:
-    """Writes report.html, grades.csv, attention.csv, canvas.csv, moodle.csv, report.json, summary.md, and for each learner
-    feedback/NAME.html, junit/NAME.xml and, where everything could be graded, gradescope/NAME.json. Files of these names are
+    """Writes report.html, grades.csv, attention.csv, canvas.csv, moodle.csv, those of returns.py, report.json, summary.md, and for each
+    learner feedback/NAME.html, junit/NAME.xml and, where everything could be graded, gradescope/NAME.json. Files of these names are
     replaced, each in one step; those of learners that the report doesn't have, or has no score of, are removed.
 
     gradebook: what grade books are told. named: whether the learners have the names that grade books know; else those tables are
@@ -61,11 +61,11 @@ def write_all(
     return written
 
 
-def _differs(path: Path, content: str) -> bool:
-    return path.is_file() and path.read_bytes() != content.encode("utf-8")
+def _differs(path: Path, content: str | bytes) -> bool:
+    return path.is_file() and path.read_bytes() != (content.encode("utf-8") if isinstance(content, str) else content)
 
 
-def files(report: Report, gradebook: Gradebook = NO_GRADEBOOK, named: bool = True) -> Iterator[tuple[str, str]]:
+def files(report: Report, gradebook: Gradebook = NO_GRADEBOOK, named: bool = True) -> Iterator[tuple[str, str | bytes]]:
     """Each file's name within the folder, and its content.
 
     JUnit is a file a learner: readers of one that holds a whole class give up at its size (GitLab at 250,000 objects).
@@ -76,6 +76,7 @@ def files(report: Report, gradebook: Gradebook = NO_GRADEBOOK, named: bool = Tru
     if named:
         yield "canvas.csv", canvas.render(report, gradebook)
         yield "moodle.csv", moodle.render(report, gradebook)
+        yield from returns.files(ClassSummary(report), gradebook)
     yield "report.json", json.render(report)
     yield "summary.md", markdown.render(report)
     room, pictures = ClassSummary(report), Pictures()

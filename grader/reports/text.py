@@ -260,12 +260,12 @@ def marked(lesson: LessonReport, judged: Verdict) -> str:
 
 
 def by_hand(one: SubmissionReport) -> list[str]:
-    """What a person marked, a sentence each."""
+    """What a person marked, a sentence each; comments alone are none."""
     return [
         marked(lesson, judged)
         for lesson in one.lessons
         for judged in lesson.verdicts
-        if judged.exercise in lesson.by_hand
+        if (given := lesson.by_hand.get(judged.exercise)) and given.points is not None
     ]
 
 

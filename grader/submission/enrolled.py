@@ -22,11 +22,12 @@ _ASSIGNMENT = re.compile(r".*\s\(\d+\)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Person:
-    """One learner. key: what names the folder and stands in reports; values: what the roster has, by the names of FIELDS."""
+    """One learner. key: what names the folder and stands in reports; values: what the roster has, by FIELDS; cells: all of it."""
 
     key: str
     line: int
     values: Mapping[str, str]
+    cells: tuple[str, ...] = ()
 
     def __getitem__(self, field: str) -> str:
         return self.values.get(field, "")
@@ -52,7 +53,7 @@ class Person:
 class Enrolled:
     """The learners of a roster. field: of which kind the key is; column: its heading; notes: sentences on rows without one.
 
-    possible: of Canvas' export the points of each assignment, by its heading; '' where it doesn't tell them.
+    heading: of all columns. possible: of Canvas' export the points of each assignment, by its heading; '' where it doesn't tell them.
     """
 
     path: str
@@ -61,6 +62,7 @@ class Enrolled:
     column: str = ""
     notes: tuple[str, ...] = ()
     possible: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    heading: tuple[str, ...] = ()
 
     def of(self, key: str) -> Person | None:
         """The learner of a folder's name, which may differ in case and spaces; None where no single one has it."""
@@ -130,7 +132,7 @@ def read(path: Path, by: str = "") -> Enrolled:
         if not any(values.values()) or values.get("name", "").lower().strip() in NOT_ENROLLED:
             continue
         if key:
-            people.append(Person(_usable(key, path, line), line, values))
+            people.append(Person(_usable(key, path, line), line, values, tuple(cells)))
         else:
             blank.append(line)
     if blank and not people:
@@ -145,7 +147,7 @@ def read(path: Path, by: str = "") -> Enrolled:
         if blank
         else ()
     )
-    return Enrolled(str(path), tuple(people), field, heading[1][at], notes, possible)
+    return Enrolled(str(path), tuple(people), field, heading[1][at], notes, possible, tuple(heading[1]))
 
 
 def _columns(heading: Sequence[str]) -> dict[str, int]:
