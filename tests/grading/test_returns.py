@@ -159,7 +159,7 @@ def test_a_name_with_signs_of_moodle_s_own_parts_nothing(back, graded, tmp_path,
 
 
 def test_moodle_s_names_are_those_of_the_download(back):
-    out = back(MOODLE_FILES[1:], WORKSHEET.replace("Grace Hopper", "Hopper, G."))
+    out = back(MOODLE_FILES[1:], WORKSHEET.replace("Grace Hopper", "Grace B. Hopper"))
     assert re.fullmatch(
         r"Grace Hopper_32_assignfeedback_file/feedback\.html", *unpacked(out / "moodle" / "feedback.zip")
     )
