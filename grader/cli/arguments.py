@@ -88,6 +88,13 @@ def threshold(text: str) -> tuple[float, bool]:
     return number, percent
 
 
+def share(text: str) -> float:
+    """From 0 to 1, of '50%'."""
+    number, percent = threshold(text)
+    _checked(text, percent, "not a percentage, such as 80%")
+    return number / 100
+
+
 def or_none(read: Callable[[str], Any]) -> Callable[[str], Any]:
     """The kind of argument that `read` reads, or the word 'none', which takes back an earlier one."""
     return lambda text: text if text == NONE else read(text)

@@ -48,6 +48,8 @@ def resolve_settings(options: argparse.Namespace, found: list, begun: Mapping[st
         "timeout_s": TIMEOUT_S,
         "exercises": None,
         "core": None,
+        "follow_through": None,
+        "seed_per_learner": False,
         **MarkingScheme().settings(),
         **begun,
         **named,
@@ -87,7 +89,7 @@ def _named_settings(options: argparse.Namespace, learners: Sequence[str]) -> dic
     }
     del named["course"], named["isolation"]  # of which the run itself says what they are
     plain = MarkingScheme().settings()
-    named = {key: plain[key] if value == NONE else value for key, value in named.items() if value is not None}
+    named = {key: plain.get(key) if value == NONE else value for key, value in named.items() if value is not None}
     return json.loads(json.dumps(named))  # as the journal gives it back
 
 

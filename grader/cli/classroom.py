@@ -64,6 +64,8 @@ def run(options: argparse.Namespace) -> int:
         about["seed"],
         about["timeout_s"],
         options.require_isolation or "full",
+        about["follow_through"] or 0,
+        about["seed_per_learner"],
     )
     try:
         with closing(_pool(options, settings)) as pool:

@@ -25,6 +25,7 @@ from grader.cli.arguments import (
     positive,
     requirement,
     seconds,
+    share,
     threshold,
     whole,
 )
@@ -153,6 +154,17 @@ CLASS = [
     option(
         "--partial",
         "a failed exercise earns the share of its cases that agree (default: nothing)",
+        action=argparse.BooleanOptionalAction,
+    ),
+    option(
+        "--follow-through",
+        "an exercise that passes with the course's answer to another one earns N%% of its points (default: it is not tried)",
+        "N%",
+        or_none(share),
+    ),
+    option(
+        "--seed-per-learner",
+        "draw other inputs for each learner (default: the same for everybody)",
         action=argparse.BooleanOptionalAction,
     ),
     option(

@@ -12,6 +12,7 @@ from typing import Any
 from grader.course.course import IMPORT_LOCK, Course
 from grader.course.spec import SEED, Exercise
 from grader.grading.deadline import Deadline
+from grader.grading.follow_through import followed
 from grader.grading.resemblance import Resemblance
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.sandbox.reader import Reader, SourcesApart
@@ -40,6 +41,7 @@ def grade_submission(
     sandbox: Sandbox | None = None,
     deadline: Deadline | None = None,
     done: Callable[[SubmissionReport], None] = lambda report: None,
+    follow_through: float = 0,
 ) -> SubmissionReport:
     """The report on one learner's notebook or folder of notebooks, or on what was read of it.
 
@@ -49,6 +51,7 @@ def grade_submission(
     seed:    of the inputs; by default the course's, which check() uses too.
     sandbox: one to use again; by default one with `timeout_s` is made for this submission.
     deadline: of the whole run; by default there is none. done: called after each lesson but the last, with the lessons so far.
+    follow_through: the share of its points that an exercise earns which only another failing one was in the way of.
     Raises:  SubmissionError where the path or a lesson's name is wrong, and for nothing else that a
              submission holds. What the grader itself could not do is a verdict 'could_not_grade'.
     """
@@ -85,7 +88,9 @@ def grade_submission(
                 done(_so_far(submission, reports))
             names = exercises_that_count(course, lesson, exercises)
             reports.append(
-                _grade_lesson(course, submission, lesson, names, sandbox, seed, deadline or Deadline(), solutions)
+                _grade_lesson(
+                    course, submission, lesson, names, sandbox, seed, deadline or Deadline(), solutions, follow_through
+                )
             )
     attention = (*submission.attention, *filter(None, [solutions.sentence()]))
     return SubmissionReport(submission.name, submission.path, tuple(reports), submission.message, attention)
@@ -187,6 +192,7 @@ def _grade_lesson(
     seed: int,
     deadline: Deadline,
     solutions: Resemblance,
+    follow_through: float,
 ) -> LessonReport:
     try:
         exercises = {exercise.name: exercise for exercise in course.lesson(lesson).exercises}
@@ -204,7 +210,18 @@ def _grade_lesson(
     verdicts = _with_causes([_verdict(exercises[name], candidates[name], seed, deadline) for name in names], candidates)
     verdicts = tuple(_unless_it_lacks(verdict, plan) for verdict in verdicts)
     notes = plan.notes + (sandbox.notes if plan.own_texts else ())
-    return LessonReport(lesson, verdicts, points, notes, code={name: text[:MAX_TEXT] for name, text in code.items()})
+    through = {}
+    if follow_through:
+
+        def passes(other: Plan, name: str) -> bool:
+            again = _candidates(course, other, sandbox, submission, exercises)
+            return _verdict(exercises[name], again[name], seed, deadline).passed
+
+        sources = {name: candidate.sources for name, candidate in candidates.items()}
+        others = followed(course, plan, verdicts, sources, passes)
+        through = {name: (theirs, follow_through) for name, theirs in others.items()}
+    code = {name: text[:MAX_TEXT] for name, text in code.items()}
+    return LessonReport(lesson, verdicts, points, notes, code=code, through=through)
 
 
 def _candidates(

@@ -118,6 +118,8 @@ def _shown(key: str, value: Any) -> str:
         return "given"
     if key == "due":
         return f"{value[:16].replace('T', ' ')} UTC"
+    if key == "follow_through":
+        return f"{100 * value:g} %"
     if key == "grace":
         return lasting(value)
     if key == "penalty":

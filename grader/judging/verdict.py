@@ -133,6 +133,7 @@ class LessonReport:
     points:  of each exercise, as the course or an instructor's weights have them.
     partial: whether an exercise that failed earns the share of its cases that agreed; else it earns nothing.
     code:    of each exercise that was handed in, the learner's cell. by_hand: marks that a person gave, by exercise.
+    through: of those that pass with the course's answers to others, which others, and the share of the points that this earns.
     score: None where an exercise could not be graded. No number can stand for that: what failed is ours, and any sum
     or table that takes it for 0 fails in its tests.
     """
@@ -144,6 +145,7 @@ class LessonReport:
     partial: bool = False
     code: Mapping[str, str] = field(default_factory=dict)
     by_hand: Mapping[str, HandMark] = field(default_factory=dict)
+    through: Mapping[str, tuple[str, float]] = field(default_factory=dict)
 
     @property
     def ungraded(self) -> tuple[str, ...]:
@@ -165,7 +167,7 @@ class LessonReport:
             return None
         agreed, cases = judged.cases
         share = 1.0 if judged.passed else agreed / cases if self.partial and cases else 0.0
-        return hundredths(self.points[judged.exercise] * share)
+        return hundredths(self.points[judged.exercise] * max(share, self.through.get(judged.exercise, ("", 0))[1]))
 
     @property
     def max_score(self) -> float:
@@ -216,6 +218,7 @@ class SubmissionReport:
 class Report:
     """What every renderer starts from. isolation: 'process', the level that held while grading.
 
+    own_seeds: whether each learner's inputs were drawn with a seed of their own, which `seed` and the learner's name give.
     notes: sentences on all of them, such as which lessons were taken. not_graded: (name, why) of what lies beside the learners' work.
     """
 
@@ -225,3 +228,4 @@ class Report:
     isolation: str = "process"
     notes: tuple[str, ...] = ()
     not_graded: tuple[tuple[str, str], ...] = ()
+    own_seeds: bool = False

@@ -8,7 +8,20 @@ from functools import cache
 from pathlib import Path
 
 from grader.judging.verdict import Report
-from grader.reports import attention, canvas, csv, feedback, gradescope, json, junit, markdown, moodle, page, returns
+from grader.reports import (
+    attention,
+    canvas,
+    csv,
+    feedback,
+    gradescope,
+    json,
+    junit,
+    markdown,
+    moodle,
+    page,
+    returns,
+    similarity,
+)
 from grader.reports.figures import Pictures
 from grader.reports.gradebook import NO_GRADEBOOK, Gradebook
 from grader.reports.room import ClassSummary
@@ -26,9 +39,8 @@ def write_all(
     named: bool = True,
     before_change: Callable[[], None] | None = None,
 ) -> list[Path]:
-    """Writes report.html, grades.csv, attention.csv, canvas.csv, moodle.csv, those of returns.py, report.json, summary.md, and for each
-    learner feedback/NAME.html, junit/NAME.xml and, where everything could be graded, gradescope/NAME.json. Files of these names are
-    replaced, each in one step; those of learners that the report doesn't have, or has no score of, are removed.
+    """Writes what files() yields. Files of these names are replaced, each in one step; those of learners that the report doesn't have, or
+    has no score of, are removed.
 
     gradebook: what grade books are told. named: whether the learners have the names that grade books know; else those tables are
     left out, and removed. before_change: called once, before a file that is there is replaced by another content or removed.
@@ -66,11 +78,13 @@ def _differs(path: Path, content: str | bytes) -> bool:
 
 
 def files(report: Report, gradebook: Gradebook = NO_GRADEBOOK, named: bool = True) -> Iterator[tuple[str, str | bytes]]:
-    """Each file's name within the folder, and its content.
+    """Each file's name within the folder, and its content: the class's own, then for each learner feedback/NAME.html, junit/NAME.xml and,
+    where everything could be graded, gradescope/NAME.json.
 
     JUnit is a file a learner: readers of one that holds a whole class give up at its size (GitLab at 250,000 objects).
     """
     yield "report.html", page.render(report, gradebook.enrolled)
+    yield "similarity.html", similarity.render(ClassSummary(report, gradebook.enrolled))
     yield "grades.csv", csv.render(report)
     yield "attention.csv", attention.render(report)
     if named:

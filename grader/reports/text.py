@@ -210,7 +210,8 @@ def render(report: Report) -> str:
 
 def conditions(report: Report) -> str:
     """Under which conditions was graded, as every report for a person says it."""
-    return f"Inputs drawn with seed {report.seed}. Isolation while grading: {one_line(report.isolation)}."
+    others = ", others for each learner" if report.own_seeds else ""
+    return f"Inputs drawn with seed {report.seed}{others}. Isolation while grading: {one_line(report.isolation)}."
 
 
 def submission(one: SubmissionReport) -> str:
@@ -254,9 +255,13 @@ def marked(lesson: LessonReport, judged: Verdict) -> str:
             else f"marked by hand with {earned} of {most} points; automatically {had(automatic)}."
         )
         return f"{judged.exercise}: {mark} {given.comment}".replace(":  ", ": ").strip()
+    others, share = lesson.through.get(judged.exercise, ("", 0))
+    said = f"{judged.exercise}: {earned} of {most} points, because"
+    if others:
+        return f"{said} it passes with the course's {others} in place of the learner's, which is worth {100 * share:g} % of them."
     if not lesson.partial or judged.passed or not earned:
         return ""
-    return f"{judged.exercise}: {earned} of {most} points, because {judged.cases[0]} of {judged.cases[1]} cases agree."
+    return f"{said} {judged.cases[0]} of {judged.cases[1]} cases agree."
 
 
 def by_hand(one: SubmissionReport) -> list[str]:

@@ -28,6 +28,8 @@ CHOICES = {  # of each option a value, and another one
     "assignment": (("--assignment", "A (1)"), ("--assignment", "B (2)")),
     "roster": (("--roster", "{here}/all"), ("--roster", "{here}/fewer")),
     "by": (("--roster", "{here}/all", "--by", "SIS Login ID"), ("--roster", "{here}/all", "--by", "SIS User ID")),
+    "follow_through": (("--follow-through", "50%"), ("--follow-through", "100%")),
+    "seed_per_learner": (("--seed-per-learner",), ("--no-seed-per-learner",)),
     "anonymous": (("--anonymous",), ("--no-anonymous",)),
     "due": (("--due", "2026-10-01T08:00Z"), ("--due", "2026-10-01T09:00Z")),
     "grace": (("--due", "2026-10-01T08:00Z", "--grace", "10 min"), ("--due", "2026-10-01T08:00Z", "--grace", "1 hour")),
@@ -37,7 +39,7 @@ CHOICES = {  # of each option a value, and another one
         ("--due", "2026-10-01T08:00Z", "--extensions", "ada.lovelace=2026-10-01T08:29Z"),
     ),
 }
-MARKS = sorted(set(CHOICES) - {"seed", "timeout", "lessons", "exercises", "core"})
+MARKS = sorted(set(CHOICES) - {"seed", "timeout", "lessons", "exercises", "core", "follow_through", "seed_per_learner"})
 
 
 @pytest.fixture
