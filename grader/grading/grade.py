@@ -13,7 +13,6 @@ from grader.course.course import IMPORT_LOCK, Course
 from grader.course.spec import SEED, Exercise
 from grader.grading.deadline import Deadline
 from grader.grading.follow_through import followed
-from grader.grading.resemblance import Resemblance
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.sandbox.reader import Reader, SourcesApart
 from grader.sandbox.sandbox import TIMEOUT_S, Sandbox, SandboxError
@@ -82,18 +81,16 @@ def grade_submission(
             sum(len(exercises_that_count(course, lesson, exercises)) for lesson in submission.lessons)
         )
         reports: list[LessonReport] = []
-        solutions = Resemblance(course)
         for lesson in submission.lessons:
             if reports:
                 done(_so_far(submission, reports))
             names = exercises_that_count(course, lesson, exercises)
             reports.append(
-                _grade_lesson(
-                    course, submission, lesson, names, sandbox, seed, deadline or Deadline(), solutions, follow_through
-                )
+                _grade_lesson(course, submission, lesson, names, sandbox, seed, deadline or Deadline(), follow_through)
             )
-    attention = (*submission.attention, *filter(None, [solutions.sentence()]))
-    return SubmissionReport(submission.name, submission.path, tuple(reports), submission.message, attention)
+    return SubmissionReport(
+        submission.name, submission.path, tuple(reports), submission.message, tuple(submission.attention)
+    )
 
 
 def _so_far(submission: Submission, reports: Sequence[LessonReport]) -> SubmissionReport:
@@ -191,7 +188,6 @@ def _grade_lesson(
     sandbox: Sandbox,
     seed: int,
     deadline: Deadline,
-    solutions: Resemblance,
     follow_through: float,
 ) -> LessonReport:
     try:
@@ -203,7 +199,6 @@ def _grade_lesson(
             return LessonReport(lesson, tuple(map(deadline.verdict, names)), points)
         plan = submission.plan(lesson)
         code = {name: plan.cells[at].text for name, at in plan.owners.items() if name in names}
-        solutions.add(code)
         candidates = _candidates(course, plan, sandbox, submission, exercises)
     except Exception as error:
         return LessonReport(lesson, tuple(ours(name, _words(error)) for name in names), dict.fromkeys(names, 0))

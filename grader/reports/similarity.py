@@ -10,19 +10,20 @@ from __future__ import annotations
 import io
 import keyword
 import tokenize
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from itertools import combinations
 
 from grader.course import references
 from grader.course.course import open_course
+from grader.judging.verdict import SubmissionReport
 from grader.reports.html import STYLE
 from grader.reports.room import ClassSummary
 from grader.reports.templating import render as rendered
 
 SHORTEST = 30  # tokens
-FEW = 3  # learners whose common code says something in a class of any size
+FEW = 3  # learners whose common code says something in a class of any size; exercises that are no chance
+SHARE = 0.75  # of the longer answers
 MOST = 300  # rows
 _NOTHING = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.ENCODING, tokenize.ENDMARKER)
 
@@ -49,37 +50,59 @@ def form(code: str) -> tuple[str, ...]:
     return tuple(made) if len(made) >= SHORTEST else ()
 
 
-def pairs(room: ClassSummary) -> list[tuple[int, int, list[str]]]:
-    """(learner, learner, exercises in which they are alike), most exercises first; -1 is the course."""
-    alike: dict[tuple[int, int], list[str]] = {}
+def alike(room: ClassSummary) -> list[tuple[list[int], list[str]]]:
+    """(learners, exercises in which all of them are alike), most exercises first; learner -1 is the course."""
+    shared: dict[tuple[int, int], list[tuple[str, tuple[str, ...]]]] = {}
     for column in room.columns:
         groups: dict[tuple[str, ...], list[int]] = {}
-        for who, code in _codes(room, column.exercise):
+        for who, code in ((-1, _solution(column.exercise)), *_answers(room, column.exercise)):
             if made := form(code):
                 groups.setdefault(made, []).append(who)
         most = max(FEW, len(room.labels) // 3)
-        for group in groups.values():
+        for made, group in groups.items():
             if sum(who >= 0 for who in group) <= most:
                 for pair in combinations(group, 2):
-                    alike.setdefault(pair, []).append(column.exercise)
-    return sorted(((*pair, names) for pair, names in alike.items()), key=lambda one: (-len(one[2]), one[:2]))
+                    shared.setdefault(pair, []).append((column.exercise, made))
+    found: dict[tuple[tuple[str, tuple[str, ...]], ...], set[int]] = {}
+    for pair, same in shared.items():
+        found.setdefault(tuple(same), set()).update(pair)
+    rows = [(sorted(who), [exercise for exercise, _ in same]) for same, who in found.items()]
+    return sorted(rows, key=lambda row: (-len(row[1]), row[0]))
 
 
-def _codes(room: ClassSummary, exercise: str) -> Iterator[tuple[int, str]]:
-    if exercise in open_course().exercise_names():
-        yield -1, references.solution_text(open_course(), exercise)
+def _answers(room: ClassSummary, exercise: str) -> Iterator[tuple[int, str]]:
     for who, one in enumerate(room.report.submissions):
         yield from ((who, lesson.code[exercise]) for lesson in one.lessons if exercise in lesson.code)
 
 
+def _solution(exercise: str) -> str:
+    return references.solution_text(open_course(), exercise) if exercise in open_course().exercise_names() else ""
+
+
+def of_course(one: SubmissionReport) -> str:
+    """A sentence where most of a learner's longer answers are those of the course's solved notebooks; '' where chance may bring as much."""
+    code = {name: text for lesson in one.lessons for name, text in lesson.code.items()}
+    longer = [name for name in code if form(_solution(name)) and "NotImplementedError" not in code[name]]
+    same = sum(form(code[name]) == form(_solution(name)) for name in longer)
+    if same < FEW or same < SHARE * len(longer):
+        return ""
+    return (
+        f"The code of {same} of the {len(longer)} longer answers is that of the course's solved notebooks, but for names, comments and "
+        "spaces. The solutions are public, so this proves nothing: talk about the code."
+    )
+
+
 def render(room: ClassSummary) -> str:
     """The page."""
-    found = pairs(room)
-    answered = Counter(who for column in room.columns for who, code in _codes(room, column.exercise) if form(code))
-    rows = [(one, other, names, min(answered[one], answered[other])) for one, other, names in found[:MOST]]
+    rows = alike(room)
     return (
         rendered(
-            "similarity.html", style=STYLE, title="Code that is alike", room=room, rows=rows, more=len(found[MOST:])
+            "similarity.html",
+            style=STYLE,
+            title="Code that is alike",
+            room=room,
+            rows=rows[:MOST],
+            more=len(rows[MOST:]),
         )
         + "\n"
     )

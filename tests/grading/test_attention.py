@@ -14,9 +14,9 @@ from grader.course import references
 from grader.course.course import open_course
 from grader.grading import batch, grade as grading
 from grader.grading.journal import from_line
-from grader.grading.resemblance import Resemblance
 from grader.grading.roster import RosterEntry, pack
-from grader.judging.verdict import Verdict
+from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
+from grader.reports import similarity
 from grader.util import lacking
 from tests import toy_course as toy
 from tests.grading.test_handed_in import FIRST, SECOND, hand_in
@@ -205,9 +205,7 @@ def answers(**others: str) -> dict[str, str]:
 
 
 def sentence(texts: dict[str, str]) -> str:
-    made = Resemblance(open_course())
-    made.add(texts)
-    return made.sentence()
+    return similarity.of_course(SubmissionReport("ada", "ada", (LessonReport(FIRST, (), {}, code=texts),)))
 
 
 def test_the_course_s_answers_are_recognized_whatever_their_comments_and_spaces():
@@ -240,4 +238,4 @@ def test_the_course_s_answers_reach_the_report(tmp_path):
     content = json.loads(open_course().solution_path(FIRST).read_text())
     (tmp_path / f"{FIRST}.ipynb").write_text(json.dumps(content))
     report = grading.grade_submission(open_course(), tmp_path / f"{FIRST}.ipynb")
-    assert report.score == report.max_score and any("course's solved notebooks" in said for said in report.attention)
+    assert report.score == report.max_score and "course's solved notebooks" in similarity.of_course(report)

@@ -222,7 +222,7 @@ def golden() -> dict[str, str]:
     files |= {"learner.xml": junit.render(replace(CLASS, submissions=CLASS.submissions[:1]), "ada")}
     files |= {"results.json": gradescope.render(replace(CLASS, submissions=CLASS.submissions[:1]), 100)}
     files |= {"feedback.html": feedback.page(CLASS.submissions[0], "ada", CLASS.course)}
-    return files | {"report.txt": terminal.render(REPORT, rich=False) + "\n"}
+    return files | {"report.txt": terminal.render(REPORT, coloured=False) + "\n"}
 
 
 if __name__ == "__main__":

@@ -187,8 +187,9 @@ def test_suites_and_rows_of_learners_who_read_alike_stay_apart():
 def test_write_all_writes_every_format(tmp_path):
     written = folder.write_all(CLASS, tmp_path / "out", gradebook=Gradebook(100))
     names = [path.relative_to(tmp_path / "out").as_posix() for path in written]
-    assert names[:7] == [
+    assert names[:8] == [
         "report.html",
+        "similarity.html",
         "grades.csv",
         "attention.csv",
         "canvas.csv",
@@ -197,7 +198,7 @@ def test_write_all_writes_every_format(tmp_path):
         "summary.md",
     ]
     stems = ("ada", "cmd-C-calc-A0", "grace-example.org")
-    assert names[7:] == [
+    assert names[8:] == [
         name for stem in stems for name in (f"feedback/{stem}.html", f"junit/{stem}.xml", f"gradescope/{stem}.json")
     ]
     assert all(path.is_file() for path in written)
@@ -310,7 +311,7 @@ def test_who_could_not_be_graded_is_named_wherever_marks_are_read(who, exercise)
     said = markdown.render(report)
     assert markdown.escape(named) in said and markdown.escape(score) in said
     for rich in (False, True):
-        assert f"{one_line(label)}: {score}" in plain(terminal.render(report, rich=rich, width=200))
+        assert f"{one_line(label)}: {score}" in plain(terminal.render(report, coloured=rich))
     assert score in Elements(feedback.page(report.submissions[who], label, "attention")).said
 
 

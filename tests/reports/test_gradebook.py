@@ -195,6 +195,7 @@ def test_what_could_not_be_graded_leaves_through_no_exporter(gradebook):
         assert '<error type="could_not_grade"' in made[name] and "<failure" not in made["junit/g.hopper.xml"]
     known = {
         "report.html",
+        "similarity.html",
         "feedback/ada.lovelace.html",
         "feedback/g.hopper.html",
         "summary.md",

@@ -10,7 +10,7 @@ from grader.course import references
 from grader.course.course import open_course
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports.room import ClassSummary
-from grader.reports.similarity import form, pairs, render
+from grader.reports.similarity import alike, form, render
 from tests.reports.test_reports import Elements
 
 LESSON = "01_three_tokens"
@@ -61,7 +61,7 @@ def test_what_is_no_python_or_short_is_like_nothing(code):
 def test_learners_are_compared_with_each_other_and_with_the_course():
     solution = references.solution_text(open_course(), "softmax_rows")
     made = room(ada=OWN, bob=OTHER, cyd=RENAMED, dan=solution.replace("shifted", "moved"), eve="")
-    assert pairs(made) == [(-1, 3, ["softmax_rows"]), (0, 2, ["softmax_rows"])]
+    assert alike(made) == [([-1, 3], ["softmax_rows"]), ([0, 2], ["softmax_rows"])]
     page = render(made)
     assert Elements(page) and "the course's solutions" in page and "proves nothing" in page
     assert 'href="report.html#learner-3">dan</a>' in page and ">bob<" not in page
@@ -70,12 +70,13 @@ def test_learners_are_compared_with_each_other_and_with_the_course():
 
 def test_what_a_third_of_the_class_has_says_nothing():
     same = {f"l{at}": OWN for at in range(4)}
-    assert pairs(room(**same)) == [] and len(pairs(room(**dict(list(same.items())[:3])))) == 3
+    assert alike(room(**same)) == []
+    assert alike(room(**dict(list(same.items())[:3]))) == [([0, 1, 2], ["softmax_rows"])]
     others = {f"o{at}": OTHER.replace("- np", f"- {at} * np") for at in range(8)}
-    assert len(pairs(room(**same, **others))) == 6, "four of twelve is a third"
+    assert alike(room(**same, **others)) == [([0, 1, 2, 3], ["softmax_rows"])], "four of twelve is a third"
 
 
-def test_most_alike_stand_first_with_how_much_could_be():
+def test_who_is_most_alike_stands_first():
     def two(name: str, first: str, second: str) -> SubmissionReport:
         judged = tuple(Verdict(each, "passed", "x") for each in ("softmax_rows", "query_for"))
         code = {"softmax_rows": first, "query_for": second}
@@ -83,6 +84,6 @@ def test_most_alike_stand_first_with_how_much_could_be():
 
     made = room(ada=OWN)
     report = replace(made.report, submissions=(two("a", OWN, OTHER), two("b", RENAMED, OTHER), two("c", OWN, RENAMED)))
-    found = pairs(ClassSummary(report))
-    assert found[0] == (0, 1, ["softmax_rows", "query_for"]) and [len(one[2]) for one in found] == [2, 1, 1]
-    assert "2 of 2" in render(ClassSummary(report))
+    assert alike(ClassSummary(report)) == [([0, 1], ["softmax_rows", "query_for"]), ([0, 1, 2], ["softmax_rows"])], (
+        "what all three have, and what two have beyond it"
+    )
