@@ -12,18 +12,8 @@ from grader.judging.verdict import Report
 from grader.reports import text
 from grader.reports.html import LOOKS
 
-STYLES = {
-    "passed": "green",
-    "failed": "red",
-    "error": "magenta",
-    "timeout": "magenta",
-    "memory": "magenta",
-    "forbidden": "yellow",
-    "not_started": "dim",
-    "missing": "dim",
-    "could_not_grade": "yellow",
-}
-CODES = {"green": 32, "red": 31, "magenta": 35, "yellow": 33, "dim": 2}
+STYLES = {"passed": 32, "failed": 31, "error": 35, "timeout": 35, "memory": 35, "forbidden": 33, "could_not_grade": 33}
+STYLES |= {"not_started": 2, "missing": 2, "dim": 2, "bold": 1, "yellow": 33}
 _LINE = re.compile(rf"^  ({'|'.join(text.WORDS.values())}) +\S*/\S* +\w+")
 _STATUS = {word: status for status, word in text.WORDS.items()}
 
@@ -49,5 +39,9 @@ def _wrapped(line: str, width: int) -> str:
 
 def _colour(line: re.Match[str]) -> str:
     status = _STATUS[line[1]]
-    shown = f"{LOOKS[status][0]}{line[0][1:]}"
-    return shown if os.environ.get("NO_COLOR") else f"\x1b[{CODES[STYLES[status]]}m{shown}\x1b[0m"
+    return paint(f"{LOOKS[status][0]}{line[0][1:]}", status)
+
+
+def paint(said: str, style: str) -> str:
+    """Text as a terminal shows it in a style, a status among them; as it is where no colour is wanted."""
+    return said if os.environ.get("NO_COLOR") or style not in STYLES else f"\x1b[{STYLES[style]}m{said}\x1b[0m"

@@ -17,6 +17,7 @@ from grader.grading.collecting.commits import committed
 from grader.grading.journal import load
 from grader.grading.scheme import MarkingScheme
 from grader.judging.verdict import Verdict
+from tests.conftest import ROOT
 from tests.grading.test_handed_in import FIRST, SECOND, hand_in
 from tests.submission.test_enrolled import CANVAS
 
@@ -153,6 +154,15 @@ def test_what_is_no_setting_or_none_of_the_right_kind_is_a_sentence(graded, plac
     (place / "class.toml").write_text(said)
     assert graded(place, place.parent / "out") == 2 and graded.ran == []
     assert told in capsys.readouterr().err
+
+
+def test_the_example_in_the_instructors_page_is_read(graded, place, tmp_path):
+    said = (ROOT / "docs" / "instructors.md").read_text().partition("```toml\n")[2].partition("```")[0]
+    (place / "class.toml").write_text(said)
+    assert graded(place, tmp_path / "out") == 0
+    about = load(tmp_path / "out" / "journal.jsonl").settings
+    assert (about["lessons"], about["weights"], about["grace"]) == ([FIRST, SECOND], {"softmax_rows": 3}, 900)
+    assert about["due"] == "2026-11-20T22:59:00+00:00" and about["penalty"] == [10, True]
 
 
 def test_every_setting_of_a_class_can_stand_in_the_file():
