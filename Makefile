@@ -36,7 +36,7 @@ help:
 	@echo "make site    make the website of the course, in build/site"
 	@echo "make lint    check the style and the types of the code"
 	@echo "make bench   measure the grader"
-	@echo "make gpu     run lesson 11 and its checks on this computer's GPU, and store what it measured"
+	@echo "make gpu     run lessons 11 and 15 and their checks on this computer's GPU, and store what they measured"
 	@echo "make fuzz SECONDS=600   try the parsers of strangers' files on random input, each for so many seconds"
 	@echo "make clean   remove the environment and all that tests left"
 

@@ -378,7 +378,7 @@ def traffic(ways: Mapping[str, Traffic], once: int) -> None:
     ax.set(xlabel="MiB read and written", xlim=(0, 1.32 * most), ylim=(len(ways) - 0.25, -0.5))
     ax.grid(axis="y", visible=False)
     ax.set_title("Tiles of tensors travel; tiles inside a kernel do not")
-    said = "; ".join(f"{way}: {mib[way]:.1f} MiB in {one.kernels}" for way, one in ways.items())
+    said = "; ".join(f"{way}: {mib[way]:.1f} MiB in {one.kernels} kernels" for way, one in ways.items())
     show(fig, alt=f"Bars of what is read and written. {said}; each tensor once: {once / 2**20:.1f} MiB.")
 
 
