@@ -422,7 +422,7 @@ if passed(triton_attention):
 # | programs one after the other | many at once: two that write one entry race |
 # | bfloat16, with wrong results | right |
 # | any amount of shared memory | 64 to 227 KB for a program |
-# | `break`, lists and much of Python | refused by the compiler |
+# | `break`, lists, global numbers | refused by the compiler |
 #
 # A compiler needs no GPU. The folded cell compiles your kernel for three cards that need not be here, in float16 with d = 64:
 
@@ -716,12 +716,16 @@ if kernels_run:
 #
 # ## Mistakes to expect
 #
-# - triton_add KN1: What should the kernel do with the two blocks?
-# - triton_add KN2: Which pointer does your second load start from?
-# - triton_softmax KN4: What is the largest number that exp meets in your kernel?
-# - triton_softmax KN5: Which lanes does the sum count?
-# - triton_attention KN7: How large do scores get with d = 128?
-# - triton_attention KN8: What do the weights of one query sum to?
+# - triton_add KN4: Which program owns the last entry, and how many programs did you launch?
+# - triton_add KN3: Where does lane 3 of the last block write, if nothing masks it?
+# - triton_add KN5: At which entry should program 1 begin?
+# - triton_softmax KN21: Which lanes does the sum count, and what does each add?
+# - triton_softmax KN23: In memory, how far is row 1 from row 0?
+# - triton_softmax KN20: What is the largest number that exp meets in your kernel?
+# - triton_attention KN40: What is the score of a key that does not exist?
+# - triton_attention KN41: What is l relative to before this tile, and after it?
+# - triton_attention KN47: Which is the last key that any query of this tile may see?
+# - triton_attention KN52: At which entry does head 1 of the keys begin, and at which head 1 of the queries?
 #
 # ## To discuss
 #
@@ -730,7 +734,8 @@ if kernels_run:
 # - The tiles in PyTorch moved more than eager attention. Was lesson 14 wrong? (No: its subject was memory, what must *fit*. What *moves*
 #   depends on where a tile lives.)
 # - A kernel passes every test in the interpreter. What can still go wrong on a GPU? (The table of "Would a GPU take it?": lanes without
-#   `other`, small products, TF32, races, too much fast memory.)
+#   `other`, TF32, races, too much shared memory, what the compiler refuses. The checks look for some of these; only a compiler and a GPU
+#   find all.)
 #
 # ## On paper
 #
