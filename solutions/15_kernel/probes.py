@@ -82,6 +82,7 @@ class Trace:
         self.computed: list[str] = []  # operators of torch that are no wrapper's
         self.foreign: list[str] = []  # names in a kernel that Triton does not know
         self.half: list[str] = []  # what added up in float16
+        self.largest = 0  # entries of the largest tensor that the wrapper made
         self.grid: tuple[int, ...] = ()
         self.index: tuple[int, ...] = ()
 
@@ -161,7 +162,8 @@ class Trace:
 def kernel(function: Any, run: Run) -> dict[str, Any]:
     """Calls a wrapper on copies of the inputs that lie between guard numbers, and tells what its kernels did.
 
-    Parts: 'result', where the call came to its end; 'fault', as `Trace` has it; 'launches'; 'grid', of the last one;
+    Parts: 'result', where the call came to its end; 'fault', as `Trace` has it; 'launches'; 'grid', of the last one; 'largest',
+        the entries of the largest tensor that the wrapper made;
         'written', whether a kernel wrote each entry of the result, in order; 'computed', operators of torch beside what a wrapper
         may do; 'foreign', what a kernel uses that Triton does not know; 'half', what added up in float16. With option `accesses`, 'loads' and 'stores', a row each:
         launch, program, input (-1 for another tensor), lowest entry of all lanes, highest of those that were not masked, lanes,
@@ -187,6 +189,7 @@ def kernel(function: Any, run: Run) -> dict[str, Any]:
     parts |= {
         "fault": array(trace.fault, int64),
         "launches": array(trace.launches),
+        "largest": array(trace.largest),
         "grid": array(trace.grid, int64),
         "computed": " ".join(dict.fromkeys(trace.computed)),
         "foreign": " ".join(dict.fromkeys(trace.foreign)),
@@ -244,6 +247,8 @@ class Wrapper(TorchDispatchMode):
         made = func(*args, **(kwargs or {}))
         if self.trace.running:
             return made
+        if name in (*MAKING, "clone") and is_a(made, T.Tensor):
+            self.trace.largest = max(self.trace.largest, T.numel(made))
         if name in MAKING:
             if is_a(made, T.Tensor) and T.get(made, "dtype").is_floating_point:
                 fill(made, nan)
@@ -335,12 +340,12 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
 
 def _patched_once(patch: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The interpreter turns the language's functions into its own, at each launch and again at each call of one of the language's own
-    kernels, such as `tl.sum`, which takes most of the time: once is enough, until the launch is over."""
-    places: set[frozenset[str]] = set()
+    kernels, such as `tl.sum`: once is enough, until the launch is over."""
+    places: set[tuple[str, ...]] = set()
 
     def once(function: Any) -> Any:
-        names = {value.__name__ for value in function.__globals__.values() if type(value) is ModuleType}
-        place = frozenset(names & {"triton.language", "triton.language.core"})
+        modules = {value.__name__ for value in function.__globals__.values() if type(value) is ModuleType}
+        place = tuple(name for name in ("triton.language", "triton.language.core") if name in modules)
         if place in places:
             return interpreter._LangPatchScope()
         places.add(place)

@@ -87,6 +87,76 @@ def gpu_result(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     return found
 
 
+def attention_result(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+    """As `gpu_result`, of q, k, v and causal. Raises: ContractError where a program reads a key twice, all keys at once, or one that
+    none of its queries may see, and where the wrapper makes room for all scores."""
+    found = gpu_result(case, parts)
+    q, k = (np.shape(value.array) for value in case.args[:2])
+    scores, largest = int(np.prod(q[:3])) * k[2], int(numbers(parts["largest"], ()))
+    if largest >= scores > q[2] * q[3] + 2 * k[2] * k[3]:  # so many scores that no tensor of another kind is as large
+        raise fault(
+            "Table",
+            f"The wrapper made a tensor of {largest:,} entries: with {q[2]} queries and {k[2]} keys, that is room for every score. A tile of "
+            "scores stays inside its program.",
+        )
+    loads, stores = (numbers(parts[name]).reshape(-1, 7) for name in ("loads", "stores"))
+    outputs = stores[stores[:, 2] < 0]
+    for place, name in ((1, "key"), (2, "value")):
+        for load in loads[loads[:, 2] == place]:
+            of_program = (loads[:, :3] == load[:3]).all(axis=1)
+            own = outputs[(outputs[:, :2] == load[:2]).all(axis=1)]
+            _once(
+                name,
+                k,
+                load,
+                int(loads[of_program, 6].sum()),
+                _heads(own, q),
+                _number(int(load[1]), tuple(numbers(parts["grid"], (3,)))),
+            )
+            if case.kwargs.get("causal"):
+                _visible(q, k, load, own, _number(int(load[1]), tuple(numbers(parts["grid"], (3,)))))
+    return found
+
+
+def _heads(own: Array, q: tuple[int, ...]) -> int:
+    """How many heads of q a program's stores lie in."""
+    if not own.size:
+        return 1
+    head = q[2] * q[3]
+    return int(own[:, 4].max() // head - own[:, 3].min() // head) + 1
+
+
+def _once(name: str, k: tuple[int, ...], load: Array, read: int, heads: int, program: str) -> None:
+    """Raises: ContractError for a key that is read more than once, or all at once."""
+    if read > heads * k[2] * k[3]:
+        raise fault(
+            "KeyTwice",
+            f"Program {program} reads {name}s more than once: {read // k[3]} rows of {k[3]} in all, and its head has {k[2]}. One pass over the "
+            "tiles is enough: m, l and o carry what is needed from tile to tile.",
+        )
+    if k[2] > 2 * MOST_KEYS and load[6] >= k[2] * k[3]:
+        raise fault(
+            "AllKeys",
+            f"Program {program} loads all {k[2]} {name}s at once. Take them in tiles of 16 to {MOST_KEYS}: a tile has to fit into the chip's "
+            "fast memory, however many keys there are.",
+        )
+
+
+def _visible(q: tuple[int, ...], k: tuple[int, ...], load: Array, own: Array, program: str) -> None:
+    """Raises: ContractError for a load in which every key, masked or not, lies after the program's last query."""
+    if not own.size or _heads(own, q) > 1:
+        return
+    head = int(own[0, 3]) // (q[2] * q[3])
+    last = int(own[:, 4].max()) // q[3] - head * q[2]
+    key = int(load[3]) // k[3] - head * k[2]
+    if key > last + k[2] - q[2]:
+        raise fault(
+            "HiddenBlock",
+            f"Program {program} has queries up to {last}, which see keys up to {last + k[2] - q[2]}, and it loads a block that begins at key {key}: "
+            "hidden as a whole. In a causal call the loop ends before such blocks; a load counts whatever its mask is.",
+        )
+
+
 def _beyond(case: Case, at: tuple[int, ...]) -> ContractError:
     kind, place, entries, entry, lane, more = at[:6]
     program, grid = _index(at[6:9], at[9:12]), _grid(np.array(at[9:12]))
