@@ -27,7 +27,7 @@ def inputs(case: Case) -> Mapping[str, Part]:
 def with_readings(case: Case, given: Mapping[str, Part], observation: Observation) -> Observation:
     """The observation with `modified`, and with the parts that the case's `reading` makes of those that came.
 
-    given: the case's `inputs`.
+    given: the case's `inputs`. Of a kind of ContractError two are the same fault, whatever numbers their sentences give.
     """
     if observation.failure is not None:
         return observation
@@ -37,7 +37,7 @@ def with_readings(case: Case, given: Mapping[str, Part], observation: Observatio
     try:
         parts = case.reading(case, observation.parts)
     except ContractError as error:
-        failure = Failure("contract", "ContractError", str(error))
+        failure = Failure("contract", type(error).__name__, str(error))
     except Exception as error:  # a worker may send anything
         failure = Failure(
             "contract", "ContractError", f"What came back cannot be read: {type(error).__name__}: {error}."

@@ -193,8 +193,11 @@ def _grade_lesson(
     try:
         exercises = {exercise.name: exercise for exercise in course.lesson(lesson).exercises}
         points = {name: exercises[name].points for name in names}
-        if course.needs_torch(lesson) and not lacking.installed("torch"):
-            return LessonReport(lesson, tuple(ours(name, lacking.sentence("torch")) for name in names), points)
+        needed = {"torch"} if course.needs_torch(lesson) else set()
+        needed |= {module for name in names for module in exercises[name].needs}
+        for module in sorted(needed):
+            if not lacking.installed(module):
+                return LessonReport(lesson, tuple(ours(name, lacking.sentence(module)) for name in names), points)
         if deadline.over:
             return LessonReport(lesson, tuple(map(deadline.verdict, names)), points)
         plan = submission.plan(lesson)
