@@ -24,8 +24,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a thousand processes would co
 
 from grader.course.course import COURSE_ENV, open_course
 from grader.notebook.kernel_course import kernel_course
-from tests.passed_before import PassedBefore, digest
 from grader.util import lacking
+from tests.passed_before import PassedBefore, digest
 
 ROOT = Path(__file__).resolve().parent.parent
 NUMBERS = itertools.count()

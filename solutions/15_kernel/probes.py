@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from numpy import arange, array, bool_, float16, full, int64, nan, unravel_index, zeros
+from numpy import arange, array, bool_, float16, full, int64, nan, zeros
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
