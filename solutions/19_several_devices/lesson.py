@@ -11,6 +11,7 @@
 
 # %% role="given" tags=["hide-input"]
 import ast
+import contextlib
 import importlib
 import inspect
 import itertools
@@ -445,32 +446,42 @@ def with_peak(call):
     return result, max(itertools.accumulate((size for _, size in pieces), initial=0))
 
 
+def source(thing):
+    """The text of a function or class of this notebook."""
+    if inspect.isfunction(thing):
+        return textwrap.dedent(inspect.getsource(thing))
+    for cell in reversed(globals()["In"]):  # before 3.13 Python finds no class of a notebook: so the cells are read, the last one first
+        with contextlib.suppress(SyntaxError):
+            for node in ast.walk(ast.parse(cell)):
+                if isinstance(node, ast.ClassDef) and node.name == thing.__name__:
+                    first = min(part.lineno for part in (node, *node.decorator_list))
+                    return textwrap.dedent("\n".join(cell.splitlines()[first - 1:node.end_lineno]))
+    raise NameError(f"the text of the class {thing.__name__} is in no cell that has run: run its cell again")
+
+
 def program(*functions):
     """The source of these functions and of all that they use, as the text of a file."""
     imports, values, texts, waiting = {"import os"}, set(), [], list(functions)
     while waiting:
-        function = inspect.unwrap(waiting.pop(0))
-        text = textwrap.dedent(inspect.getsource(function))
+        text = source(inspect.unwrap(waiting.pop(0)))
         if text in texts:
             continue
         texts.append(text)
         for name in {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}:
-            value = function.__globals__.get(name)
+            value = globals().get(name)
             own = getattr(value, "__name__", name)
             home = next((one for one in (inspect.getmodule(value), torch) if getattr(one, own, None) is value), None)
             if inspect.ismodule(value):
                 imports.add(f"import {own}" + f" as {name}" * (name != own))
-            elif inspect.isfunction(value) and value.__module__ == "__main__":
+            elif (inspect.isfunction(value) or inspect.isclass(value)) and value.__module__ == "__main__":
                 waiting.append(value)
-            elif inspect.isclass(value) and value.__module__ == "__main__":
-                raise TypeError(f"{function.__name__} uses the class {name}, which this cell cannot copy: use functions alone")
             elif isinstance(value, (bool, int, float)):
                 values.add(f"{name} = {value!r}" if math.isfinite(value) else f"{name} = float('{value}')")
             elif value is not None and home:
                 imports.add(f"from {home.__name__} import {own}" + f" as {name}" * (name != own))
     values.add('os.environ["KINETO_LOG_LEVEL"] = "99"  # no log of the profiler')
     head = ["from __future__ import annotations", "", *sorted(imports), "", *sorted(values)]
-    return "\n".join(head) + "\n\n\n" + "\n\n".join(texts)
+    return "\n".join(head) + "\n\n\n" + "\n\n\n".join(text.strip() for text in reversed(texts)) + "\n"
 
 
 def run_processes(function, shares):
