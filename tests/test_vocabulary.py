@@ -14,11 +14,13 @@ from grader.course.course import open_course
 COURSE = open_course()
 STANDARD = (  # without which a reader cannot search the literature
     "activation patching",
+    "all-reduce",
     "arithmetic intensity",
     "attention weights",
     "autoregressive",
     "concatenate",
     "cross-attention",
+    "deadlock",
     "eager attention",
     "embedding matrix",
     "feed-forward network",
@@ -31,10 +33,13 @@ STANDARD = (  # without which a reader cannot search the literature
     "positional encoding",
     "residual connection",
     "residual stream",
+    "sequence parallelism",
     "skip connection",
     "tensor core",
+    "tensor parallelism",
     "TF32",
     "vanishing gradient",
+    "world size",
 )
 HOME_MADE = {  # what stood for a standard term, and the term
     r"small network": "feed-forward network, MLP",

@@ -11,6 +11,7 @@
 
 # %% role="given" tags=["hide-input"]
 import ast
+import contextlib
 import importlib
 import inspect
 import itertools
@@ -43,8 +44,8 @@ print(f"queries, keys, values and output of one single block: {2 * 4 * d_model *
 # A large GPU, NVIDIA's H100, has 80 GB. Neither the weights nor the text fit. So we cut attention in two ways, by heads and by tokens, and
 # give the pieces to several devices.
 #
-# Both cuts are exact: the output is the same as on one device. The price is what the devices send each other, and you predict it to
-# the byte. In the end four processes on your computer compute one attention together, and none of them ever has all the keys.
+# Both cuts are exact: up to rounding, the output is that of one device. The price is what the devices send each other, and you predict it
+# to the byte. In the end four processes on your computer compute one attention, and none of them ever has all the keys.
 #
 # ## One program, many ranks
 #
@@ -108,7 +109,7 @@ figures.several_devices.heads_over_ranks()
 # %% [markdown]
 # @predict
 #
-# Two ranks compute one causal multi-head attention in this way. How often do they have to talk to each other?
+# Two ranks compute one attention in this way. How often do they have to talk to each other?
 #
 # - **A** Twice: softmax divides by a sum over all keys, and `proj` sums over all heads.
 # - **B** Once, after `proj`.
@@ -116,7 +117,7 @@ figures.several_devices.heads_over_ranks()
 #
 # @answer
 #
-# **B.** Softmax sums over the keys of *one* head, and every rank has all keys of its heads. Heads meet only in `proj`.
+# **B.** Softmax sums over the keys of *one* head, which are all on its rank. Heads meet only in `proj`.
 #
 # @wrong
 #
@@ -207,8 +208,8 @@ check(tensor_parallel_attention)
 #
 # @answer
 #
-# **B.** There are 3 exchanges in each round, each of a quarter of the tensor: 6/4. With N ranks it is 2(N − 1)/N: never more than two
-# tensors, however many ranks there are.
+# **B.** There are 3 exchanges in each round, each of a quarter of the tensor: 6/4. With N ranks it is 2(N − 1)/N, never more than two
+# tensors.
 #
 # @wrong
 #
@@ -284,7 +285,7 @@ def merge_partial(a, b):
 # %% [markdown]
 # @predict
 #
-# Somebody writes `exchange` for a real network so: *wait until something has come from the rank before; then send to the next.* All
+# Somebody writes a real `exchange` so: *wait until something has come from the rank before; then send to the next.* All
 # ranks call it. What happens?
 #
 # - **A** It works, but slowly: the ranks take turns.
@@ -382,7 +383,7 @@ if passed(ring_attention):
 # - the keys and values are 4 · T_local · d_model bytes.
 #
 # That is T_local operations for each byte sent. So sending is hidden if **T_local is at least the device's operations a second, divided by
-# the link's bytes a second** (Liu et al. 2023, section 3, find the same). An A100 does up to 312 · 10¹² operations a second in 16 bits.
+# the link's bytes a second** (Liu et al. 2023, section 3). An A100 does up to 312 · 10¹² operations a second in 16 bits.
 # **NVLink**, its direct link to other GPUs in the machine, carries 300 GB/s each way (NVIDIA's data sheet). A network between
 # machines may carry 12.5 GB/s:
 
@@ -391,7 +392,8 @@ for link, bytes_per_s in (("NVLink", 300e9), ("network", 12.5e9)):
     print(f"{link}: hidden from {312e12 / bytes_per_s:6,.0f} tokens a rank on")
 
 # %% [markdown]
-# Long texts have that many. (These are peaks: real devices and links reach less.)
+# Long texts have that many. (These are peaks: real devices and links reach less.) Our `exchange` hides nothing, since it waits. A real
+# ring starts it, computes, and then waits.
 
 # %% [markdown]
 # ## For real
@@ -444,32 +446,42 @@ def with_peak(call):
     return result, max(itertools.accumulate((size for _, size in pieces), initial=0))
 
 
+def source(thing):
+    """The text of a function or class of this notebook."""
+    if inspect.isfunction(thing):
+        return textwrap.dedent(inspect.getsource(thing))
+    for cell in reversed(globals()["In"]):  # before 3.13 Python finds no class of a notebook: so the cells are read, the last one first
+        with contextlib.suppress(SyntaxError):
+            for node in ast.walk(ast.parse(cell)):
+                if isinstance(node, ast.ClassDef) and node.name == thing.__name__:
+                    first = min(part.lineno for part in (node, *node.decorator_list))
+                    return textwrap.dedent("\n".join(cell.splitlines()[first - 1:node.end_lineno]))
+    raise NameError(f"the text of the class {thing.__name__} is in no cell that has run: run its cell again")
+
+
 def program(*functions):
     """The source of these functions and of all that they use, as the text of a file."""
     imports, values, texts, waiting = {"import os"}, set(), [], list(functions)
     while waiting:
-        function = inspect.unwrap(waiting.pop(0))
-        text = textwrap.dedent(inspect.getsource(function))
+        text = source(inspect.unwrap(waiting.pop(0)))
         if text in texts:
             continue
         texts.append(text)
         for name in {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}:
-            value = function.__globals__.get(name)
+            value = globals().get(name)
             own = getattr(value, "__name__", name)
             home = next((one for one in (inspect.getmodule(value), torch) if getattr(one, own, None) is value), None)
             if inspect.ismodule(value):
                 imports.add(f"import {own}" + f" as {name}" * (name != own))
-            elif inspect.isfunction(value) and value.__module__ == "__main__":
+            elif (inspect.isfunction(value) or inspect.isclass(value)) and value.__module__ == "__main__":
                 waiting.append(value)
-            elif inspect.isclass(value) and value.__module__ == "__main__":
-                raise TypeError(f"{function.__name__} uses the class {name}, which this cell cannot copy: use functions alone")
             elif isinstance(value, (bool, int, float)):
                 values.add(f"{name} = {value!r}" if math.isfinite(value) else f"{name} = float('{value}')")
             elif value is not None and home:
                 imports.add(f"from {home.__name__} import {own}" + f" as {name}" * (name != own))
     values.add('os.environ["KINETO_LOG_LEVEL"] = "99"  # no log of the profiler')
     head = ["from __future__ import annotations", "", *sorted(imports), "", *sorted(values)]
-    return "\n".join(head) + "\n\n\n" + "\n\n".join(texts)
+    return "\n".join(head) + "\n\n\n" + "\n\n\n".join(text.strip() for text in reversed(texts)) + "\n"
 
 
 def run_processes(function, shares):
@@ -493,7 +505,7 @@ if not dist.is_available():
     print("This PyTorch was built without torch.distributed, so the cells below show nothing: the solved notebook has what they print.")
 
 # %% [markdown]
-# First your heads, in two processes. Each has to import torch, which takes a few seconds:
+# First your heads, in two processes (a few seconds, since each has to import torch):
 
 # %% role="payoff" exercise="tensor_parallel_attention"
 if passed(head_shard) and passed(tensor_parallel_attention) and dist.is_available():
@@ -522,9 +534,9 @@ if passed(ring_attention) and dist.is_available():
 
 # %% [markdown]
 # The same output, from processes that share no memory. Keys and values shrink with N, a step's scores with N²: they are (T / N)² numbers
-# a head. So each of four processes holds {{ peaks[1] / peaks[4]:.0f; it > 8 }} times less at its peak than one alone. Cut in this way,
-# GPT-3's 350 GB are {{ 350 / 8:.0f; it < 80 }} GB on each of eight ranks, and a block's 98 GB are {{ 98 / 16:.0f; it < 80 }} on each of
-# sixteen.
+# a head. So each of four processes holds {{ peaks[1] / peaks[4]:.0f; it > 8 }} times less at its peak than one alone. In this way
+# GPT-3's 350 GB become {{ 350 / 8:.0f; it < 80 }} GB on each of eight ranks, and a block's 98 GB become {{ 98 / 16:.0f; it < 80 }} on
+# each of sixteen.
 
 # %% [markdown]
 # ## Further: more machines, and GPUs
