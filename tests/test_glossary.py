@@ -56,7 +56,7 @@ def test_every_entry_is_read():
 )
 def test_a_term_is_used_in_the_lesson_that_explains_it(names, number, lesson):
     assert lesson in COURSE.lessons() and lesson.startswith(number)
-    text = "\n".join(cell.text for cell in prose.shown(COURSE.cells(lesson)) if cell.role == "prose")
+    text = "\n".join(cell.text for cell in prose.learner_cells(COURSE.cells(lesson)) if cell.role == "prose")
     said = " ".join(text.split()).lower()
     assert any((bold or code).lower() in said for bold, code in words(names)), f"{lesson} does not say {names}"
 

@@ -62,7 +62,11 @@ def test_a_run_is_stored_once_a_machine(figures, tmp_path, monkeypatch):
         figures.store(path)
     monkeypatch.setattr(figures, "name", lambda: "another card")
     figures.store(path)
-    machines = [run["machine"] for run in figures.stored(path)]
+    monkeypatch.setattr(figures, "RUN", {"kernel": {"shape": "another lesson's"}})
+    figures.store(path)
+    runs = figures.stored(path)
+    assert runs[-1]["kernel"] and runs[-1]["ways"] == {"eager": 2.0, "fused": 1.0, "compiled": "no C++ compiler"}
+    machines = [run["machine"] for run in runs]
     assert len(machines) == 2 and machines[-1] == "another card" and json.loads(path.read_text())[0]["date"]
 
 
@@ -156,7 +160,7 @@ def test_a_longer_step_takes_fewer_tokens(figures):
 def test_without_a_gpu_one_sentence_and_nothing_else(monkeypatch, capsys):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    monkeypatch.setattr(gpu, "run", lambda checks: pytest.fail("something ran"))
+    monkeypatch.setattr(gpu, "run", lambda *_: pytest.fail("something ran"))
     assert gpu.main() == 2
     assert capsys.readouterr().out.strip() == gpu.NO_GPU
 

@@ -44,7 +44,7 @@ def address(tmp_path_factory) -> Iterator[str]:
     place = tmp_path_factory.mktemp("lab") / "lab"
     with lab.jupyterlab(place, LESSON) as found:
         cells = [
-            code_or_prose("p", prose.folded(ASKED), {}, True),
+            code_or_prose("p", prose.prediction_markdown(ASKED), {}, True),
             code_or_prose("w", open_course().nav_links(LESSON), {}, True),
         ]
         mine = {

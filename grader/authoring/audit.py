@@ -56,7 +56,7 @@ class Findings:
     remarks: list[str] = field(default_factory=list)
 
     @property
-    def kept(self) -> bool:
+    def passed(self) -> bool:
         return not self.problems
 
 
@@ -203,7 +203,7 @@ def _sizes_differ(exercise: Exercise, case: Case) -> bool:
     shapes = {name: array.shape for name, array in _inputs(exercise, case).items() if array.ndim}
     symbols: dict[str, int] = {}
     for name, shape in shapes.items():
-        symbols |= _bound(_documented(exercise, name), shape)
+        symbols |= _sizes(_documented(exercise, name), shape)
     if symbols:
         return len(set(symbols.values())) == len(symbols)
     if not shapes:
@@ -223,7 +223,7 @@ def _documented(exercise: Exercise, parameter: str) -> list[str]:
     return [part.strip() for part in found[1].split(",") if part.strip()] if found else []
 
 
-def _bound(symbols: Sequence[str], shape: tuple[int, ...]) -> dict[str, int]:
+def _sizes(symbols: Sequence[str], shape: tuple[int, ...]) -> dict[str, int]:
     """Sizes by name; '...' and plain numbers bind nothing. {} where the shape does not fit."""
     named = [symbol for symbol in symbols if symbol != "..."]
     if len(named) > len(shape) or (len(named) < len(shape) and "..." not in symbols):

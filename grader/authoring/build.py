@@ -37,7 +37,7 @@ def checked_cells(course: Course, name: str) -> tuple[tuple[Cell, ...], Lesson]:
 
 
 def solution_notebook(
-    course: Course, name: str, cells: Sequence[Cell], lesson: Lesson, said: prose.Said | None = None
+    course: Course, name: str, cells: Sequence[Cell], lesson: Lesson, said: prose.QuotedValues | None = None
 ) -> dict[str, Any]:
     """The solved notebook without outputs; its metadata say from which files it was built, and what its prose quotes.
 
@@ -52,7 +52,7 @@ def solution_notebook(
 def stale(course: Course, name: str) -> list[str]:
     """One sentence for each file made from a lesson that is not what its source makes."""
     cells, lesson = checked_cells(course, name)
-    said = course.quoted(name)
+    said = course.quoted_values(name)
     try:
         learner, solution = course.handed_out(name), solution_notebook(course, name, cells, lesson, said)
     except AuthorError as error:
@@ -77,7 +77,7 @@ def _built_from(course: Course, name: str) -> str:
     files = [path for folder in folders for path in sorted(folder.glob("*.py")) if path.name != "lesson.py"]
     run = [
         cell.text if cell.role != "prose" else " ".join(asked.text for asked in prose.asked_in(cell.text))
-        for cell in prose.shown(course.cells(name))
+        for cell in prose.learner_cells(course.cells(name))
     ]
     return digest("\0".join([*filter(None, run), *map(_code, files)]))
 

@@ -53,7 +53,7 @@ def build(course: Course, name: str, anew: bool = False) -> None:
     write_whole(teaching.path(course, name), teaching.page(course, name, cells, lesson, said))
 
 
-def stored_run(course: Course, name: str, solved: dict[str, Any]) -> tuple[prose.Said, Ran] | None:
+def stored_run(course: Course, name: str, solved: dict[str, Any]) -> tuple[prose.QuotedValues, Ran] | None:
     """(values of the quoted numbers, a pair for each code cell) of the stored notebook; None where it is of other code."""
     try:
         stored = json.loads(course.solution_path(name).read_text(encoding="utf-8"))
@@ -67,16 +67,16 @@ def stored_run(course: Course, name: str, solved: dict[str, Any]) -> tuple[prose
 
 def _run_anew(
     course: Course, name: str, file: str, cells: Sequence[Cell], lesson: Lesson, solved: dict[str, Any]
-) -> tuple[prose.Said, Ran]:
+) -> tuple[prose.QuotedValues, Ran]:
     if lesson.needs:
         _ask_for(course, lesson.needs, file)
-    for left in kernel.kept(course).glob(f"{name}.*"):
+    for left in kernel.checkpoints_folder(course).glob(f"{name}.*"):
         left.unlink()  # what this lesson trains is trained anew
     try:
         ran = run(course, solved)
     except kernel.KernelError as error:
         raise AuthorError([LintError(file, 0, str(error))]) from None
-    said = _said(file, prose.shown(cells), ran)
+    said = _quoted_values(file, prose.learner_cells(cells), ran)
     return said, [shown for shown, cell in zip(ran, solved["cells"], strict=True) if cell["cell_type"] == "code"]
 
 
@@ -98,7 +98,7 @@ def _ask_for(course: Course, needs: str, file: str) -> None:
         raise AuthorError([LintError(file, 0, sentence)])
 
 
-def _said(file: str, cells: Sequence[Cell], outputs: Ran) -> list[tuple[str, str]]:
+def _quoted_values(file: str, cells: Sequence[Cell], outputs: Ran) -> list[tuple[str, str]]:
     """The values of all quoted numbers. Raises: AuthorError for the first cell that raised or number that could not be had."""
     said = []
     for cell, (_, shown) in zip(cells, outputs, strict=False):  # below the cells of the source stand the links

@@ -62,7 +62,7 @@ class Kernel:
             collected.take(message)
         return collected.count, collected.outputs
 
-    def quoted(self, asked: str, timeout_s: float) -> dict[str, Any]:
+    def quoted_value(self, asked: str, timeout_s: float) -> dict[str, Any]:
         """What prose quotes by {{ asked }}, an output in nbformat's form: the text, or the error. The cells' count stays."""
         collected = _Outputs()
         for message in self._messages(prose.code_of(asked), timeout_s, store_history=False):
@@ -164,7 +164,7 @@ def run(course: Course, cells: list[dict[str, Any]], timeout_s: float) -> list[t
                 if cell["cell_type"] == "code":
                     results[number] = kernel.run(text, timeout_s)
                 else:
-                    results[number] = None, [kernel.quoted(one.text, timeout_s) for one in prose.asked_in(text)]
+                    results[number] = None, [kernel.quoted_value(one.text, timeout_s) for one in prose.asked_in(text)]
             except KernelError as error:
                 raise KernelError(f"{cell['id']}: {error}") from None
             if any(output["output_type"] == "error" for output in results[number][1]):
@@ -198,7 +198,7 @@ def _this_interpreter() -> Any:
     return ThisInterpreter()
 
 
-def kept(course: Course) -> Path:
+def checkpoints_folder(course: Course) -> Path:
     """Where a lesson's run leaves what it has trained, in a file called like the lesson, for the builds of later lessons."""
     return course.root / "build" / "kept"
 
@@ -213,5 +213,5 @@ def _environment(course: Course, scratch: Path) -> dict[str, str]:
         "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "PASSIVE"),
         "IPYTHONDIR": str(scratch / "ipython"),
         "ATTENTION_COURSE_PROGRESS": str(scratch / "progress.json"),
-        "ATTENTION_COURSE_KEPT": str(kept(course)),
+        "ATTENTION_COURSE_KEPT": str(checkpoints_folder(course)),
     }

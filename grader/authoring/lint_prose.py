@@ -35,8 +35,8 @@ def proofread_prose(file: str, cells: Sequence[Cell], lesson: Lesson) -> Iterato
         yield LintError(file, cell.line, f"a lesson has at most {MOST_PREDICTIONS} predictions.")
     yield from _inline(file, [cell for cell in written if cell not in predictions])
     if written:
-        yield from _frame(file, prose.shown(written))
-        yield from _further(file, prose.shown(written))
+        yield from _frame(file, prose.learner_cells(written))
+        yield from _further(file, prose.learner_cells(written))
         yield from _budget(file, cells, lesson)
     if not notes:
         yield LintError(
@@ -165,7 +165,7 @@ def _notes(file: str, cell: Cell, lesson: Lesson) -> Iterator[LintError]:
     for heading, body in own.items():
         if not body:
             yield LintError(file, cell.line, f"the section '## {heading}' is empty.")
-    found, strange = teaching.expected(cell.text)
+    found, strange = teaching.expected_mistakes(cell.text)
     for line in strange:
         yield LintError(file, cell.line + line, "a mistake to expect has the form '- exercise ID: a question to ask?'.")
     known = {one.name: {id for mistake in one.mistakes for id in mistake.id.split("+")} for one in lesson.exercises}

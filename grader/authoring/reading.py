@@ -31,7 +31,7 @@ class Reading:
 
 def reading(cells: Iterable[Cell]) -> Reading:
     """What these cells hold, answers of predictions included."""
-    shown = prose.shown(cells)
+    shown = prose.learner_cells(cells)
     code = [cell for cell in shown if cell.role in _READ]
     return Reading(
         sum(len(re.findall(r"\S*\w\S*", cell.text)) for cell in shown if cell.role == "prose"),

@@ -94,7 +94,7 @@ def exercises_of(course: Course, stop: Stop) -> tuple[str, ...]:
 def minutes_of(course: Course, stop: Stop) -> tuple[int, int]:
     """(minutes for the exercises, minutes of reading) of a stop."""
     work = sum(one.minutes for one in course.lesson(stop.lesson).exercises if one.name in exercises_of(course, stop))
-    return work, reading.minutes(_read(course, stop))
+    return work, reading.minutes(_cells_before(course, stop))
 
 
 def total(course: Course, route: Route) -> tuple[int, int]:
@@ -103,7 +103,7 @@ def total(course: Course, route: Route) -> tuple[int, int]:
     return sum(work), sum(read)
 
 
-def _read(course: Course, stop: Stop) -> Sequence[Cell]:
+def _cells_before(course: Course, stop: Stop) -> Sequence[Cell]:
     """The core's cells up to the task that follows the last exercise that is reached, sections that are left out not counted."""
     cells: Sequence[Cell] = course.cells(stop.lesson)
     if stop.until:

@@ -55,7 +55,7 @@ def sections(text: str) -> dict[str, str]:
     return {heading: body.strip() for heading, body in zip(parts[1::2], parts[2::2], strict=True)}
 
 
-def expected(text: str) -> tuple[list[Expected], list[int]]:
+def expected_mistakes(text: str) -> tuple[list[Expected], list[int]]:
     """The mistakes to expect that a cell names, and the numbers of lines under their heading that name none."""
     found: list[Expected] = []
     strange: list[int] = []
@@ -82,7 +82,7 @@ def before(cells: Sequence[Cell]) -> str:
     return " ".join(paragraph.removeprefix(BEFORE).split())
 
 
-def page(course: Course, name: str, cells: Sequence[Cell], lesson: Lesson, said: prose.Said) -> str:
+def page(course: Course, name: str, cells: Sequence[Cell], lesson: Lesson, said: prose.QuotedValues) -> str:
     """The notes of a lesson as Markdown. said: the numbers that its prose quotes."""
     cell = notes(cells)
     own = sections(cell.text)
@@ -126,10 +126,10 @@ def _exercises(lesson: Lesson) -> str:
     return "\n".join(rows)
 
 
-def _predictions(cells: Sequence[Cell], said: prose.Said) -> Iterator[str]:
+def _predictions(cells: Sequence[Cell], said: prose.QuotedValues) -> Iterator[str]:
     values = iter(said)
     number = 0
-    for cell in prose.shown(cells):
+    for cell in prose.learner_cells(cells):
         if cell.role == "prose":
             text = prose.filled(cell.text, values)
             if prose.is_prediction(text):
@@ -143,7 +143,7 @@ def _predictions(cells: Sequence[Cell], said: prose.Said) -> Iterator[str]:
 
 
 def _mistakes(course: Course, text: str, lesson: Lesson) -> Iterator[str]:
-    found, _ = expected(text)
+    found, _ = expected_mistakes(text)
     for exercise in lesson.exercises:
         own = [one for one in found if one.exercise == exercise.name]
         if own:

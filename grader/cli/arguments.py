@@ -5,16 +5,18 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from grader.course.course import NEEDED, open_course
 from grader.util.errors import InputError
 
 NONE = "none"
+UNITS = {"m": 60, "min": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86_400, "day": 86_400}  # in seconds
 
 
 def command(commands: Any, name: str, run: Callable, what: str) -> argparse.ArgumentParser:
@@ -86,9 +88,23 @@ def threshold(text: str) -> tuple[float, bool]:
     return number, percent
 
 
+def share(text: str) -> float:
+    """From 0 to 1, of '50%'."""
+    number, percent = threshold(text)
+    _checked(text, percent, "not a percentage, such as 80%")
+    return number / 100
+
+
 def or_none(read: Callable[[str], Any]) -> Callable[[str], Any]:
     """The kind of argument that `read` reads, or the word 'none', which takes back an earlier one."""
     return lambda text: text if text == NONE else read(text)
+
+
+def points(said: Mapping[str, object]) -> dict[str, float]:
+    """By exercise, of a table."""
+    from grader.grading.marks import weights_of
+
+    return weights_of(open_course(), said)
 
 
 def natural(text: str) -> int:
@@ -111,11 +127,44 @@ def web_address(text: str) -> str:
 
 
 def moment(text: str) -> str:
-    """A time in UTC, as '2026-11-20T22:59:00+00:00'; one without a zone is of this machine's."""
+    """A time in UTC, as '2026-11-20T22:59:00+00:00'. Its zone is '+01:00', or the name of one after a space, else this machine's."""
+    when, _, zone = text.strip().rpartition(" ")
+    named = "/" in zone or zone in ("UTC", "GMT")
     try:
-        return datetime.fromisoformat(text).astimezone(UTC).isoformat()
-    except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as '2026-11-20 23:59'") from None
+        made = datetime.fromisoformat(when if named else text.strip())
+        if named and made.tzinfo is None:
+            made = made.replace(tzinfo=ZoneInfo(zone))
+        if ":" in text:  # a day alone would be due at its beginning, which nobody means
+            return made.astimezone(UTC).isoformat()
+    except (ValueError, OverflowError, KeyError, OSError):  # KeyError: no such zone
+        pass
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is not a time such as '2026-11-20 23:59', '2026-11-20 23:59+01:00' or '2026-11-20 23:59 Europe/Berlin'"
+    )
+
+
+def duration(text: str) -> int:
+    """Seconds, of '15 min', '2 hours' or '1 day'."""
+    found = re.fullmatch(r"(\d{1,6}) ?([a-z]+?)s?", text.strip())
+    _checked(text, bool(found and found[2] in UNITS), "not a duration such as '15 min', '2 hours' or '1 day'")
+    return int(found[1]) * UNITS[found[2]]  # type: ignore[index]
+
+
+def extension(text: str) -> int | str:
+    """Seconds after it was due, or a time."""
+    try:
+        return duration(text)
+    except argparse.ArgumentTypeError:
+        return moment(text)
+
+
+def extensions(said: str | Mapping[str, object]) -> dict[str, int | str]:
+    """By learner, of 'ada=2 days,bob=2026-11-27 23:59' or of a table."""
+    if isinstance(said, str):
+        pairs = [part.partition("=") for part in said.split(",") if part.strip()]
+        _checked(said, bool(pairs) and all(sign for _, sign, _ in pairs), "not a list such as 'ada=2 days,bob=1 day'")
+        said = {who.strip(): when for who, _, when in pairs}
+    return {who: extension(str(when)) for who, when in said.items()}
 
 
 def positive(text: str) -> float:

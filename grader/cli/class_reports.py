@@ -7,23 +7,33 @@ from pathlib import Path
 from typing import Any
 
 from grader.cli.exits import say
+from grader.course.course import open_course
 from grader.util.words import counted
 
 
-def write_reports(report: Any, scheme: Any, out: Path) -> Any:
-    """Puts the points on, writes every report, and returns the one that they show."""
-    from grader.cli.out import copy_folder
-    from grader.grading import pseudonyms
-    from grader.grading.marks import valued
-    from grader.reports import canvas, folder, moodle
+def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, found: list) -> Any:
+    """Puts the points on, writes every report, and returns the one that they show. found: the entries of the class's folder."""
+    from grader.cli.out import OVERRIDES, copy_folder
+    from grader.grading import collected, pseudonyms
+    from grader.grading.marks import overridden, read_overrides, valued
+    from grader.reports import canvas, folder, moodle, returns, sheet
     from grader.reports.gradebook import Gradebook
     from grader.reports.room import ClassSummary, ungraded
 
     report = valued(report, scheme.weights, scheme.partial)
-    gradebook = Gradebook(scheme.max_points, scheme.assignment, None if scheme.anonymous else scheme.roster)
+    names = [(one.key, one.name, sheet.guarded(one.key), sheet.guarded(one.name)) for one in found]
+    report = overridden(report, read_overrides(open_course(), out / OVERRIDES), names)
+    submissions, noted = collected.noted(open_course(), folder_of_class, found, report.submissions, scheme)
+    report = replace(report, submissions=submissions)
+    handed_in = () if scheme.anonymous else collected.originals(folder_of_class, found)
+    gradebook = Gradebook(scheme.max_points, scheme.assignment, None if scheme.anonymous else scheme.roster, handed_in)
     room = ClassSummary(report)
-    told = [*gradebook.remarks(room), ungraded(room)]
-    told += [] if scheme.anonymous else [canvas.remark(room, gradebook), moodle.remark(room, gradebook)]
+    told = [*noted, *gradebook.remarks(room), ungraded(room)]
+    told += (
+        []
+        if scheme.anonymous
+        else [canvas.remark(room, gradebook), moodle.remark(room, gradebook), returns.remark(room, gradebook)]
+    )
     for sentence in filter(None, told):
         say(sentence)
     report = replace(report, notes=(*report.notes, *gradebook.remarks(room)))

@@ -6,28 +6,39 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+from grader.cli import policy
 from grader.cli.arguments import NONE
 from grader.cli.exits import say
 from grader.cli.options import OF_THE_RUN
 from grader.course.course import open_course
 from grader.course.spec import SEED
+from grader.submission.discover import POLICY
 from grader.util.errors import InputError
 from grader.util.words import abridged
 
-HALF = "half of the learners"  # who chose the lessons, in the journal's head
+HALF = "half of the learners"  # who chose the lessons
 
 
 def resolve_settings(options: argparse.Namespace, found: list, begun: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-    """What the run is graded and marked with, as its journal keeps it: what this call names, else what the run was begun with,
-    else the defaults. Also the choice of lessons, None where somebody made it. Raises: InputError."""
+    """What the run is graded and marked with, as its journal keeps it: what this call or class.toml names, else what the run was begun
+    with, else the defaults. set_by says of each setting where it was set.
+
+    Also the choice of lessons, None where somebody made it. Raises: InputError."""
     from grader.grading.dask_pool import course_digest
     from grader.grading.handed_in import choice
     from grader.grading.scheme import MarkingScheme
     from grader.sandbox.sandbox import TIMEOUT_S
 
+    where = policy.fill(options)
     named = _named_settings(options, [one.name for one in found])
+    before = begun.get("set_by", {})
+    if (options.folder / POLICY).is_file():  # what no longer stands there no longer holds
+        gone = {key for key, place in before.items() if place.startswith(POLICY)} - set(named)
+        begun = {key: value for key, value in begun.items() if key not in gone}
+        before = {key: place for key, place in before.items() if key not in gone}
     if named.get("anonymous") and (named.get("roster") or named.get("assignment")):
         raise InputError(
             "--anonymous writes no grade book, so --roster and --assignment have no use; leave one of them out."
@@ -37,13 +48,16 @@ def resolve_settings(options: argparse.Namespace, found: list, begun: Mapping[st
         "timeout_s": TIMEOUT_S,
         "exercises": None,
         "core": None,
+        "follow_through": None,
+        "seed_per_learner": False,
         **MarkingScheme().settings(),
         **begun,
         **named,
     }
     about["course"] = course_digest(open_course())
-    by = "--exercises" if "exercises" in named else "--lessons" if "lessons" in named else HALF
-    by = about["lessons_chosen_by"] = begun.get("lessons_chosen_by", by)
+    set_by = {setting: where[name] for name, setting in OF_THE_RUN.items() if name in where and setting in named}
+    by = before.get("lessons", where.get("exercises") or where.get("lessons") or HALF)
+    about["set_by"] = {**before, **set_by, "lessons": by}
     chosen = choice(open_course(), found, begun.get("lessons")) if by == HALF else None
     about.setdefault("lessons", list(chosen.lessons) if chosen else [])
     return about, chosen
@@ -68,12 +82,15 @@ def _named_settings(options: argparse.Namespace, learners: Sequence[str]) -> dic
     named |= {
         "lessons": lessons and sorted(lessons),
         "exercises": options.exercises and sorted(options.exercises),
-        "weights": options.weights if options.weights in (None, NONE) else read_weights(open_course(), options.weights),
+        "weights": read_weights(open_course(), options.weights)
+        if isinstance(options.weights, Path)
+        else options.weights,
         "roster": roster,
     }
     del named["course"], named["isolation"]  # of which the run itself says what they are
     plain = MarkingScheme().settings()
-    return {key: plain[key] if value == NONE else value for key, value in named.items() if value is not None}
+    named = {key: plain.get(key) if value == NONE else value for key, value in named.items() if value is not None}
+    return json.loads(json.dumps(named))  # as the journal gives it back
 
 
 def _roster(options: argparse.Namespace, learners: Sequence[str]) -> Any:
@@ -83,7 +100,7 @@ def _roster(options: argparse.Namespace, learners: Sequence[str]) -> Any:
         raise InputError("--by names a column of the roster, so it needs --roster FILE.")
     if options.roster in (None, NONE):
         return options.roster
-    roster = enrolled.read(options.roster, options.by)
+    roster = enrolled.read(options.roster, options.by or "")
     if not any(map(roster.of, learners)):  # every grade book would be empty
         raise InputError(
             f"{options.folder} has no learner whose name stands in the column {roster.column!r} of {options.roster}. The column has "
@@ -92,7 +109,7 @@ def _roster(options: argparse.Namespace, learners: Sequence[str]) -> Any:
         )
     for sentence in roster.notes:
         say(sentence)
-    return json.loads(json.dumps(asdict(roster)))  # as the journal gives it back
+    return asdict(roster)
 
 
 def notes_on_continuing(

@@ -6,6 +6,7 @@ import argparse
 import os
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from grader.cli.exits import NOT_GRADED, STOPPED, complain, say
@@ -18,11 +19,11 @@ from grader.util.words import abridged
 
 def run(options: argparse.Namespace) -> int:
     from grader.cli import class_settings
-    from grader.cli.out import JOURNAL, prepare_folder
+    from grader.cli.out import JOURNAL, OVERRIDES, prepare_folder
     from grader.grading import batch
     from grader.grading.grade import exercises_that_count
     from grader.grading.journal import load
-    from grader.grading.marks import checked
+    from grader.grading.marks import checked, read_overrides
     from grader.grading.resume import keys_of
     from grader.grading.roster import entries, same_names
     from grader.sandbox.isolation import REMEDY, SandboxError
@@ -34,6 +35,8 @@ def run(options: argparse.Namespace) -> int:
     earlier = load(journal) if journal.is_file() else None
     begun = (earlier.settings or {}) if earlier and options.resume else {}
     about, chosen = class_settings.resolve_settings(options, found, begun)
+    own = {path.name for path in (options.roster, options.weights) if isinstance(path, Path)}
+    passed_over = [name for name in passed_over if name not in own]
     if passed_over:
         say(f"not graded, because they are neither a learner's folder nor a notebook: {abridged(passed_over)}.")
     for sentence in same_names(found):
@@ -45,13 +48,24 @@ def run(options: argparse.Namespace) -> int:
     checked(about["weights"], [name for names in counting.values() for name in names])
     for sentence in class_settings.notes_on_continuing(options, begun, about) if begun else ():
         say(sentence)
+    if options.resume:
+        read_overrides(
+            open_course(), options.out / OVERRIDES
+        )  # what is wrong with them is said before anything is graded
     _with_torch(about["lessons"])
     for sentence in prepare_folder(options.out, options.folder, options.resume, earlier):
         say(sentence)
     for sentence in chosen.sentences() if chosen else ():
         say(sentence)
     settings = batch.Settings(
-        open_course(), tuple(about["lessons"]), exercises, about["seed"], about["timeout_s"], options.require_isolation
+        open_course(),
+        tuple(about["lessons"]),
+        exercises,
+        about["seed"],
+        about["timeout_s"],
+        options.require_isolation or "full",
+        about["follow_through"] or 0,
+        about["seed_per_learner"],
     )
     try:
         with closing(_pool(options, settings)) as pool:
@@ -99,10 +113,9 @@ def _graded(
     from grader.cli import class_reports
     from grader.cli.out import JOURNAL
     from grader.cli.progress import Progress
-    from grader.grading import batch, collected
+    from grader.grading import batch, scheme
     from grader.grading.journal import Journal, from_line
     from grader.grading.resume import plan_resume
-    from grader.grading.scheme import MarkingScheme
 
     about["isolation"] = batch.isolation_of(pool, settings)
     with Journal(options.out / JOURNAL, about, options.rescore) as journal:
@@ -120,18 +133,14 @@ def _graded(
                 progress.tell(result.report)
         pool.close()  # before the reports, for which this process imports the lessons
         report = batch.report_of([results[one.key] for one in found], settings)
-        submissions, sentences = collected.noted(options.folder, found, report.submissions, about["due"])
-        for sentence in sentences:
-            say(sentence)
         report = replace(
             report,
-            submissions=submissions,
-            notes=chosen.sentences() if chosen else (),
+            notes=tuple(filter(None, [*(chosen.sentences() if chosen else ()), scheme.counted_and_why(about)])),
             not_graded=tuple(
                 (name, "Not graded, because it is neither a learner's folder nor a notebook.") for name in beside
             ),
         )
-        report = class_reports.write_reports(report, MarkingScheme.of(about), options.out)
+        report = class_reports.write_reports(report, scheme.MarkingScheme.of(about), options.out, options.folder, found)
         journal.finish()
     print(class_reports.summary(report, options.out))
     code = outcome(report, options.min_score, everything=False)

@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
 
     if options.by and not options.roster:
         raise InputError("--by names a column of the roster, so it needs --roster FILE.")
-    roster = enrolled.read(options.roster, options.by) if options.roster else None
+    roster = enrolled.read(options.roster, options.by or "") if options.roster else None
     placed.check(options.to, options.sources)
     with Sources() as sources:
         found = [sources.contents(source) for source in options.sources]

@@ -13,15 +13,19 @@ from typing import Any, NamedTuple
 
 from grader.cli.arguments import (
     command,
+    duration,
     exercise_list,
+    extensions,
     lesson_list,
     moment,
     name_list,
     natural,
     or_none,
+    points,
     positive,
     requirement,
     seconds,
+    share,
     threshold,
     whole,
 )
@@ -32,10 +36,14 @@ SWITCH = {"action": "store_true"}
 
 
 class Option(NamedTuple):
-    """An option or, without dashes, an argument by position. details: what argparse is told of it."""
+    """An option or, without dashes, an argument by position.
+
+    details: what argparse is told of it. table: what reads it where class.toml has a table of it; None: it has none.
+    """
 
     flags: list[str]
     details: dict[str, Any]
+    table: Callable[[Any], Any] | None = None
 
     @property
     def attribute(self) -> str:
@@ -59,23 +67,23 @@ class Command(NamedTuple):
             parser.add_argument(*option.flags, **option.details)
 
 
-def option(flags: str, help: str, metavar: str = "", type: Any = None, **details: Any) -> Option:
+def option(flags: str, help: str, metavar: str = "", type: Any = None, *, table: Any = None, **details: Any) -> Option:
     """flags: with a space between '-j' and '--jobs'."""
     details |= {"help": help} | ({"metavar": metavar} if metavar else {}) | ({"type": type} if type else {})
-    return Option(flags.split(), details)
+    return Option(flags.split(), details, table)
 
 
 def lessons_option(help: str, **more: Any) -> Option:
     return option("--lessons", help, "A,B", lesson_list, **more)
 
 
-def isolation_option(help: str, default: str) -> Option:
+def isolation_option(help: str, default: str | None = None) -> Option:
     return option("--require-isolation", help, "LEVEL", choices=("process", "full"), default=default)
 
 
 SEED_OPTION = option("--seed", "seed of the inputs (default: %(default)s)", type=natural, default=SEED)
 TIMEOUT = option("--timeout", "wall-clock seconds for each exercise and each cell", "S", seconds)
-BY = option("--by", "the roster's column that names the folders", "COLUMN", default="")
+BY = option("--by", "the roster's column that names the folders", "COLUMN")
 CORE = option("--core", "only the core's exercises count, not the further ones", action=argparse.BooleanOptionalAction)
 FOLDER = option("--folder", "where the notebooks are (default: notebooks/, or else the current folder)", type=Path)
 
@@ -141,10 +149,22 @@ CLASS = [
         "your own points: lines such as 'softmax_rows,3'; other exercises keep the course's",
         "FILE",
         or_none(Path),
+        table=points,
     ),
     option(
         "--partial",
         "a failed exercise earns the share of its cases that agree (default: nothing)",
+        action=argparse.BooleanOptionalAction,
+    ),
+    option(
+        "--follow-through",
+        "an exercise that passes with the course's answer to another one earns N%% of its points (default: it is not tried)",
+        "N%",
+        or_none(share),
+    ),
+    option(
+        "--seed-per-learner",
+        "draw other inputs for each learner (default: the same for everybody)",
         action=argparse.BooleanOptionalAction,
     ),
     option(
@@ -171,14 +191,26 @@ CLASS = [
     option("--max-points", "points for full marks in grade books", "N", or_none(positive)),
     option(
         "--due",
-        "when the work was due, such as '2026-11-20 23:59': what Gradescope got later is late",
+        "when the work was due, such as '2026-11-20 23:59 Europe/Berlin': what the platform got later is late",
         "TIME",
         or_none(moment),
     ),
-    option("--min-score", "succeed if every learner has at least N points, or N%% of them", "N", threshold),
-    isolation_option(
-        "refuse to grade below this level (default: full); process, where you trust what was handed in", "full"
+    option("--grace", "how much later is still in time, such as '15 min'", "DURATION", or_none(duration)),
+    option(
+        "--penalty",
+        "what is taken off for each day begun after it was due: N points, or N%% of the full points (default: nothing)",
+        "N",
+        or_none(threshold),
     ),
+    option(
+        "--extensions",
+        "who has longer, such as 'ada=2 days,bob=2026-11-27 23:59'",
+        "LEARNER=TIME,…",
+        or_none(extensions),
+        table=extensions,
+    ),
+    option("--min-score", "succeed if every learner has at least N points, or N%% of them", "N", threshold),
+    isolation_option("refuse to grade below this level (default: full); process, where you trust what was handed in"),
 ]
 OF_THE_CALL = {  # options of `grader class` that no journal keeps, and why not
     "folder": "each result has the digest of what was handed in, and what changed is graded again",

@@ -9,6 +9,7 @@ from grader.grading.journal import JournalContents
 from grader.util.errors import InputError
 
 JOURNAL = "journal.jsonl"
+OVERRIDES = "overrides.csv"  # marks by hand
 
 
 def prepare_folder(out: Path, graded: Path, resume: bool, earlier: JournalContents | None) -> list[str]:
@@ -34,7 +35,8 @@ def prepare_folder(out: Path, graded: Path, resume: bool, earlier: JournalConten
     if earlier.finished and not resume:
         backup = _backup(out)
         out.rename(backup)
-        return [_backup_note(backup)]
+        by_hand = f" So are its marks by hand; to keep them, copy {OVERRIDES} to {out} and give --resume."
+        return [_backup_note(backup) + by_hand * (backup / OVERRIDES).is_file()]
     return []
 
 

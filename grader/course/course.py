@@ -356,7 +356,7 @@ class Course:
         links = self.nav_links(lesson, among)
         try:
             return stubs.learner_notebook(
-                lesson, self.cells(lesson), self.lesson(lesson), self.quoted(lesson), links, self.opening(lesson)
+                lesson, self.cells(lesson), self.lesson(lesson), self.quoted_values(lesson), links, self.opening(lesson)
             )
         except prose.Unsaid as error:
             sentence = f"it has no value for {{{{ {error} }}}}; run `grader build {lesson[:2]}`."
@@ -368,7 +368,7 @@ class Course:
             return []
         return opening.cells(lesson, self.needs_torch(lesson), opening.address(installed_folder()))
 
-    def quoted(self, lesson: str) -> prose.Said:
+    def quoted_values(self, lesson: str) -> prose.QuotedValues:
         """The numbers that a lesson's prose quotes, as the last build stored them: (expression, value), in order."""
         if not any(prose.asked_in(cell.text) for cell in self.cells(lesson) if cell.role == "prose"):
             return ()

@@ -15,7 +15,7 @@ DISTRIBUTION = "attention-course"
 _GITHUB = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?/?")
 
 
-def told(lesson: str, address: str) -> str:
+def install_cell(lesson: str, address: str) -> str:
     """The Markdown, with badges where the course's repository has an address that those services know."""
     said = (
         "**Opened alone, as in Colab?** Then take the `#` from the next line and run it once: it installs the grader. "
@@ -56,6 +56,6 @@ def address(home: Path) -> str:
 def cells(lesson: str, torch: bool, address: str) -> list[dict[str, Any]]:
     """The two cells: text and line."""
     return [
-        code_or_prose("opened-alone", told(lesson, address), {"grader": {"role": "prose"}}, True),
+        code_or_prose("opened-alone", install_cell(lesson, address), {"grader": {"role": "prose"}}, True),
         code_or_prose("install", line(torch, address), {"grader": {"role": "demo"}}, False),
     ]

@@ -148,4 +148,79 @@ TEXTS = (
         "result = np.zeros_like(x)",
         "result = np.zeros(x.shape)",
     ),
+    MistakeText(
+        "RS18",
+        "A part of what comes back is right in every experiment, and another part is wrong.",
+        "What is right needs no second look: the way up to it is right, and the slip lies behind, on the way to the part that is wrong. If "
+        "weights are right and the output is not, it is the product with the values. If the result is right and a gradient is not, "
+        "something cuts the graph or changes a tensor in place.\n\nPrint both parts of the experiment, and compute the wrong one from the "
+        "right one by hand.",
+        "return output, weights.detach()",
+        "return output, weights",
+    ),
+    MistakeText(
+        "RS19",
+        "It is right in the experiments that have one thing in common, and wrong in all others.",
+        "What separates the right experiments from the wrong ones says where to look. A result that is right only where two lengths are "
+        "equal mixes up two axes. One that is right for a batch of one treats all items alike. One that is wrong only where an argument "
+        "is given does not use it, or uses it elsewhere.\n\nTake the smallest wrong experiment and the smallest right one, and follow both "
+        "line by line until they part.",
+        "scores = q @ k.mT / len(q) ** 0.5",
+        "scores = q @ k.mT / q.shape[-1] ** 0.5",
+    ),
+    MistakeText(
+        "RS20",
+        "The right numbers came back, each of them, and some in other places than where they belong.",
+        "Each number was computed as it should be, so the slip is in what moves numbers around: `reshape` or `view` where axes should be "
+        "exchanged, `repeat` for `repeat_interleave`, rows joined in another order.\n\nThe rows [1, 2] and [3, 4] with their axes exchanged "
+        "are [1, 3] and [2, 4]; `reshape` never moves a number past another.",
+        "return x.reshape(b, heads, t, d)",
+        "return x.reshape(b, t, heads, d).transpose(1, 2)",
+    ),
+    MistakeText(
+        "RS21",
+        "The result is off by a factor that equals a size of an input, or the root of one.",
+        "The factor names the slip: a sum where a mean was asked for, a mean where a sum was, a division that is made twice or left out, "
+        "or a scale that comes from another axis.\n\nWith 4 keys a result that is 4 times too large was added up over the keys and not "
+        "divided. With queries of 9 features a factor of 3 is a root that is missing.",
+        "return total",
+        "return total / n",
+    ),
+    MistakeText(
+        "RS22",
+        "The right result came back inside a tuple or a list, with other things; it should come back alone.",
+        "What comes back is a contract as well: whoever calls the function uses its result at once. Return what the task names, and keep "
+        "intermediate results inside.\n\n`return output, weights` gives a tuple of two, and `output` is its item 0. A comma at the end of "
+        "a line, `return output,`, gives a tuple of one.",
+        "return output, weights",
+        "return output",
+    ),
+    MistakeText(
+        "RS23",
+        "The numbers are right and in the right order; their shape is another than was asked for.",
+        "An axis of length 1 too many or too few, two axes that were not joined, or one that was not split. Compare the shape that came back "
+        "with the one that was asked for, from left to right.\n\n`keepdims=True` keeps an axis of length 1, an index like `x[:1]` does so, "
+        "too, and `x[0]` drops it.",
+        "return x.sum(axis=-1, keepdims=True)",
+        "return x.sum(axis=-1)",
+    ),
+    MistakeText(
+        "RS24",
+        "What comes back is right, and something else that was asked for does not hold.",
+        "A contract is more than numbers: what is to be left as it was, what is to be refused, where results lie and what they keep. Nothing "
+        "of it shows in the result, and it is found much later, far from its cause.\n\nThe verdict's first line says what does not "
+        "hold, and for which input.",
+        "model.eval()\nreturn model(x)",
+        "before = model.training\nmodel.eval()\nresult = model(x)\nmodel.train(before)\nreturn result",
+    ),
+    MistakeText(
+        "RS25",
+        "In one place of the result all numbers are right; the wrong ones stand elsewhere.",
+        "Where the right numbers stand says what the slip has to do with. If only the first item of a batch is right, the others are "
+        "treated like it. If only the first token is right, something that each token gets from the one before it is missing. If only "
+        "the diagonal is wrong, it needs a term of its own.\n\nCompute one number that is right and its neighbor that is not by hand, and "
+        "look where the two ways part.",
+        "state = torch.tanh(x[:, i] @ w_x) + state @ w_h",
+        "state = torch.tanh(x[:, i] @ w_x + state @ w_h)",
+    ),
 )

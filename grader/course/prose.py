@@ -29,7 +29,9 @@ _QUOTE = re.compile(_ALONE + r"\{\{ +(?P<asked>[^\n]+?) +\}\}")
 
 _MODULES = frozenset({"math", "np", "torch"})
 
-Said = Sequence[Sequence[str]]  # (expression, value) of every quoted number of a lesson, in the order of its source
+QuotedValues = Sequence[
+    Sequence[str]
+]  # (expression, value) of every quoted number of a lesson, in the order of its source
 
 
 class Unsaid(Exception):
@@ -61,7 +63,7 @@ def is_teaching(text: str) -> bool:
     return _first_line(text) == TEACHING
 
 
-def shown(cells: Iterable[Cell]) -> list[Cell]:
+def learner_cells(cells: Iterable[Cell]) -> list[Cell]:
     """The cells of a source that stand in its notebooks: all but the notes for instructors."""
     return [cell for cell in cells if not (cell.role == "prose" and is_teaching(cell.text))]
 
@@ -74,7 +76,7 @@ def is_further(text: str) -> bool:
 def further(cells: Iterable[Cell]) -> list[int]:
     """The numbers of the cells that are in a further part."""
     numbers, inside = [], False
-    for cell in shown(cells):
+    for cell in learner_cells(cells):
         if cell.role == "prose" and cell.text.startswith("## "):
             inside = is_further(cell.text)
         if inside:
@@ -100,7 +102,7 @@ def options(question: str) -> str:
     return letters if len(letters) > 1 and "ABCDEFGH".startswith(letters) else ""
 
 
-def folded(asked: Prediction) -> str:
+def prediction_markdown(asked: Prediction) -> str:
     """A prediction as the notebooks have it. Markdown inside an HTML element needs blank lines around it."""
     return (
         f"**Predict.** {asked.question}\n\n<details>\n<summary>Answer</summary>\n\n{asked.answer}\n\n"

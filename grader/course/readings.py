@@ -16,7 +16,7 @@ from grader.worker.observe import observe
 from grader.worker.probes import ContractError
 from grader.worker.values import Failure, Observation, Part
 
-__all__ = ["ContractError", "flag", "inputs", "meet", "numbers", "said", "seen"]
+__all__ = ["ContractError", "flag", "inputs", "meet", "numbers", "said", "with_readings"]
 
 
 def inputs(case: Case) -> Mapping[str, Part]:
@@ -24,10 +24,10 @@ def inputs(case: Case) -> Mapping[str, Part]:
     return observe(None, replace(case, probe="answer")).after
 
 
-def seen(case: Case, given: Mapping[str, Part], observation: Observation) -> Observation:
+def with_readings(case: Case, given: Mapping[str, Part], observation: Observation) -> Observation:
     """The observation with `modified`, and with the parts that the case's `reading` makes of those that came.
 
-    given: the case's `inputs`.
+    given: the case's `inputs`. Of a kind of ContractError two are the same fault, whatever numbers their sentences give.
     """
     if observation.failure is not None:
         return observation
@@ -37,7 +37,7 @@ def seen(case: Case, given: Mapping[str, Part], observation: Observation) -> Obs
     try:
         parts = case.reading(case, observation.parts)
     except ContractError as error:
-        failure = Failure("contract", "ContractError", str(error))
+        failure = Failure("contract", type(error).__name__, str(error))
     except Exception as error:  # a worker may send anything
         failure = Failure(
             "contract", "ContractError", f"What came back cannot be read: {type(error).__name__}: {error}."
@@ -47,9 +47,9 @@ def seen(case: Case, given: Mapping[str, Part], observation: Observation) -> Obs
     return Observation(failure=failure, calls=observation.calls, digest=observation.digest)
 
 
-def flag(value: Any) -> Part:
-    """True or False as a part."""
-    return Part("bool", np.array(bool(value)), "bool", role="flag")
+def flag(value: Any, id: str = "") -> Part:
+    """True or False as a part. id: of the mistake that it proves where it alone is not as it should be."""
+    return Part("bool", np.array(bool(value)), "bool", text=id, role="flag")
 
 
 def numbers(part: Part, shape: tuple[int, ...] | None = None) -> np.ndarray:

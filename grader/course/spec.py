@@ -117,6 +117,8 @@ class Exercise:
     difficulty: 1 for practice, whose formula stands above it, to 3 for what makes one think.
     alike:     pairs of ids that no case can tell apart, so that a verdict names both; each text has to fit both.
     spare:     parameters that a right answer may leave unused.
+    process:   'own' where it could end the notebook's process: `check` then judges its text in a worker, as `grader grade` does.
+    needs:     libraries without which it cannot be judged, beside NumPy and torch.
     course, lesson, further: where it belongs, and whether it is of the further part; the course fills them in.
     compare:   replaces the comparison with the reference where the contract leaves room: called
                with (case, expected, got), both observations; returns None or what differs.
@@ -140,6 +142,8 @@ class Exercise:
     requires: tuple[str, ...] = ()
     alike: tuple[tuple[str, str], ...] = ()
     spare: tuple[str, ...] = ()
+    process: Literal["notebook", "own"] = "notebook"
+    needs: tuple[str, ...] = ()
     compare: Callable[[Case, Observation, Observation], str | None] | None = None
     rtol: float = 1e-4
     atol: float = 1e-5

@@ -29,7 +29,7 @@ def learner_notebook(
     name: str,
     cells: Sequence[Cell],
     lesson: Lesson,
-    said: prose.Said | None = None,
+    said: prose.QuotedValues | None = None,
     way: str = "",
     opening: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def as_cells(
     cells: Sequence[Cell],
     lesson: Lesson,
     exercise_text: Callable[[str, str], str],
-    said: prose.Said | None = None,
+    said: prose.QuotedValues | None = None,
     way: str = "",
 ) -> list[dict[str, Any]]:
     """The cells of a notebook; in the learner's, one with buttons below each prediction that has options.
@@ -112,7 +112,7 @@ def as_cells(
     values = None if said is None else iter(said)
     seen: Counter[str] = Counter()
     made, predictions = [], 0
-    for cell in prose.shown(cells):
+    for cell in prose.learner_cells(cells):
         name = task_name(cell.text) if cell.role == "prose" else None
         text = _prose(cell.text, exercises[name] if name else None) if cell.role == "prose" else cell.text
         if cell.role == "exercise":
@@ -158,7 +158,7 @@ def _prose(text: str, exercise: Exercise | None) -> str:
     """A Markdown cell as the notebooks have it, but for the numbers that it quotes."""
     if exercise:
         return task(text, exercise)
-    return prose.folded(prose.prediction(text)) if prose.is_prediction(text) else text
+    return prose.prediction_markdown(prose.prediction(text)) if prose.is_prediction(text) else text
 
 
 def code_or_prose(id: str, text: str, metadata: dict[str, Any], prose: bool) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, Protocol
@@ -43,7 +44,7 @@ LONGEST_TEMPORARY = (
 class Settings:
     """What every submission of a batch is graded with.
 
-    lessons: None for those of each one's notebooks. exercises: only these of them; None for all.
+    lessons: None for those of each one's notebooks. exercises: only these of them; None for all. follow_through: as of grade_submission.
     """
 
     course: Course
@@ -52,6 +53,14 @@ class Settings:
     seed: int = SEED
     timeout_s: float = TIMEOUT_S
     require: str = "process"
+    follow_through: float = 0
+    seed_per_learner: bool = False
+
+    def seed_of(self, key: str) -> int:
+        """Of a learner's inputs: the same for everybody, or each one's own, which nobody knows who knows not the seed."""
+        return (
+            int.from_bytes(sha256(f"{self.seed} {key}".encode()).digest()[:4]) if self.seed_per_learner else self.seed
+        )
 
     @property
     def torch(self) -> bool:
@@ -160,8 +169,9 @@ def _attempt(packed: PackedSubmission, settings: Settings) -> tuple[bytes, bool]
             name=packed.name,
             lessons=settings.lessons,
             exercises=settings.exercises,
-            seed=settings.seed,
+            seed=settings.seed_of(packed.key),
             sandbox=warm.sandbox,
+            follow_through=settings.follow_through,
         )
     finally:
         remove_folder(str(place))
@@ -325,5 +335,9 @@ def report_of(results: Sequence[JournalEntry], settings: Settings) -> Report:
     """One report of all, in the order given; its isolation is the weakest that held."""
     held = min((result.isolation for result in results), key=LEVELS.index, default="process")
     return Report(
-        tuple(result.report for result in results), settings.seed, isolation=held, course=settings.course.title
+        tuple(result.report for result in results),
+        settings.seed,
+        isolation=held,
+        course=settings.course.title,
+        own_seeds=settings.seed_per_learner,
     )

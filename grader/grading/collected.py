@@ -1,23 +1,29 @@
-"""What `grader collect` noted of a class's folder: who handed in late, and of whom earlier attempts are kept aside."""
+"""What `grader collect` noted of a class's folder: who handed in late and what that costs, and of whom earlier attempts are kept aside."""
 
 from __future__ import annotations
 
 import csv
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from difflib import get_close_matches
 from pathlib import Path
 
+from grader.course.course import Course
 from grader.grading.roster import RosterEntry
-from grader.judging.verdict import SubmissionReport
+from grader.grading.scheme import MarkingScheme
+from grader.judging.verdict import SubmissionReport, hundredths
 from grader.reports import sheet
 from grader.submission.discover import COLLECTED
-from grader.util.names import BACKUPS
-from grader.util.words import counted
+from grader.submission.submission import lesson_of_name
+from grader.util.names import BACKUPS, printable
+from grader.util.words import lasting
 
 MOST_BYTES = 64 << 20
+NEEDED = {"learner", "file", "state", "late"}  # columns; a table of an earlier version lacks others
+DAY_S = 86_400
 
 
 @dataclass
@@ -30,65 +36,120 @@ class CollectedNotes:
     files: dict[str, tuple[bool, str]] = field(default_factory=dict)
     older: bool = False
 
-    def late(self, due: str) -> str:
-        """A sentence; '' for what was in time. due: as --due has it, '' for none."""
-        marked = sorted(file for file, (late, _) in self.files.items() if late)
-        if marked:
-            return f"Handed in late, as the platform says: {', '.join(marked)}."
+    def late(self, scheme: MarkingScheme, who: Collection[str], full: float) -> tuple[str, float]:
+        """A sentence, and the points that are taken off; ('', 0) for what was in time.
+
+        who: the names by which an extension may be given. full: the points of everything. A day that has begun counts as a whole one,
+        from the time when the work was due; the grace is in time.
+        """
         last = max(filter(None, (_moment(when) for _, when in self.files.values())), default=None)
-        by = last - datetime.fromisoformat(due) if last and due else timedelta()
-        return f"Handed in at {last:%Y-%m-%d %H:%M} UTC, {_duration(by)} after it was due." if by > timedelta() else ""
+        due = _due(scheme, who)
+        marked = sorted(file for file, (late, when) in self.files.items() if late and not (due and _moment(when)))
+        if marked:
+            unknown = " By how much it does not say, so nothing is taken off." if scheme.penalty else ""
+            return f"Handed in late, as the platform says: {', '.join(marked)}.{unknown}", 0
+        by = last - due if last and due else timedelta()
+        if last is None or by <= timedelta(seconds=scheme.grace):
+            return "", 0
+        said = f"Handed in at {last:%Y-%m-%d %H:%M} UTC, {lasting(by.total_seconds())} after it was due."
+        if not scheme.penalty:
+            return said, 0
+        days = -(-by // timedelta(seconds=DAY_S))
+        each, percent = scheme.penalty
+        off = days * (each * full / 100 if percent else each)
+        rule = f"{each:g}% of {full} points" if percent else f"{each:g} points"
+        return f"{said} For each day begun {rule}: {hundredths(off)} to be taken off.", off
+
+
+def _due(scheme: MarkingScheme, who: Collection[str]) -> datetime | None:
+    longer = next((each for name, each in (scheme.extensions or {}).items() if name in who), 0)
+    if isinstance(longer, str):
+        return datetime.fromisoformat(longer)
+    return datetime.fromisoformat(scheme.due) + timedelta(seconds=longer) if scheme.due else None
 
 
 def noted(
-    folder: Path, found: Sequence[RosterEntry], reports: Sequence[SubmissionReport], due: str
+    course: Course,
+    folder: Path,
+    found: Sequence[RosterEntry],
+    reports: Sequence[SubmissionReport],
+    scheme: MarkingScheme,
 ) -> tuple[tuple[SubmissionReport, ...], list[str]]:
     """The reports with what was noted of their learners, and what whoever grades should know of it."""
-    notes, sentences = read(folder), []
+    notes, sentences = read(course, folder, {lesson.name for one in reports for lesson in one.lessons}), []
     if notes is None:
         notes, sentences = (
             {},
             [f"{folder / COLLECTED} is not a table that `grader collect` wrote, so it is not known who was late."],
         )
     mine = [notes.get(sheet.guarded(one.key), CollectedNotes()) for one in found]
-    if not due and any(when and not late for each in mine for late, when in each.files.values()):
+    if not scheme.due and any(when and not late for each in mine for late, when in each.files.values()):
         sentences.append(
             "collected.csv says when submissions were handed in, but not when they were due: --due '2026-11-20 23:59' names "
             "who was late. For a run that exists, add it with --rescore."
         )
-    return tuple(_with(report, each, due) for report, each in zip(reports, mine, strict=True)), sentences
+    here = {name for one in found for name in (one.key, one.name)}
+    for name in [name for name in scheme.extensions or () if name not in here]:
+        near = get_close_matches(name, here, 1, 0.5)
+        sentences.append(
+            f"an extension is for {printable(name)}, who is not in the folder{f'; did you mean {near[0]}?' if near else '.'}"
+        )
+    return tuple(
+        _with(report, each, scheme, (one.key, one.name)) for report, each, one in zip(reports, mine, found, strict=True)
+    ), sentences
 
 
-def _with(report: SubmissionReport, notes: CollectedNotes, due: str) -> SubmissionReport:
+def _with(
+    report: SubmissionReport, notes: CollectedNotes, scheme: MarkingScheme, who: Collection[str]
+) -> SubmissionReport:
     older = ["Earlier attempts are kept among the backups of `grader collect`."] if notes.older else []
-    return replace(report, late=notes.late(due), attention=(*report.attention, *older))
+    late, off = notes.late(scheme, who, report.max_score)
+    return replace(
+        report, late=late, penalty=min(hundredths(off), report.before or 0), attention=(*report.attention, *older)
+    )
 
 
-def read(folder: Path) -> dict[str, CollectedNotes] | None:
-    """By the learner's cell in collected.csv. Nothing where there is none; None where it is another table."""
+def originals(folder: Path, found: Sequence[RosterEntry]) -> list[tuple[str, ...]]:
+    """Of each learner the paths of what counts in the platform's download, as far as collected.csv tells."""
+    placed: dict[str, dict[str, str]] = {}
+    for row in rows(folder) or ():
+        if row["state"] == "placed":
+            placed.setdefault(row["learner"] or "", {})[row["file"] or ""] = row.get("original") or ""
+    return [tuple(placed.get(sheet.guarded(one.key), {}).values()) for one in found]
+
+
+def rows(folder: Path) -> list[dict[str, str]] | None:
+    """Of collected.csv; nothing where there is none, None where it is another table."""
     path = folder / COLLECTED
     if not os.path.lexists(path):
-        return {}
+        return []
     if path.is_symlink() or not path.is_file() or path.stat().st_size > MOST_BYTES:
         return None
     table = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8", errors="replace")))
     try:
-        rows = list(table)
+        found = list(table)
     except csv.Error:
         return None
-    if not {"learner", "file", "state", "late"} <= set(table.fieldnames or ()):
-        return None
+    return found if set(table.fieldnames or ()) >= NEEDED else None
+
+
+def read(course: Course, folder: Path, lessons: Collection[str]) -> dict[str, CollectedNotes] | None:
+    """By the learner's cell in collected.csv; of files whose name tells another lesson than those graded, nothing."""
+    made = rows(folder)
     found: dict[str, CollectedNotes] = {}
-    for row in rows:
-        learner, file, state, late, when = (
-            row.get(column) or "" for column in ("learner", "file", "state", "late", "submitted")
-        )
-        notes = found.setdefault(learner, CollectedNotes())
-        if state.startswith(BACKUPS):
+    for row in made or ():
+        notes = found.setdefault(row["learner"] or "", CollectedNotes())
+        told = lesson_of_name(course, Path(row["file"] or ""))
+        if told and told not in lessons:
+            continue
+        if (row["state"] or "").startswith(BACKUPS):
             notes.older = True
         else:
-            notes.files[file] = bool(late), when  # a later row is of a later file
-    return found
+            notes.files[row["file"] or ""] = (
+                bool(row["late"]),
+                row.get("submitted") or "",
+            )  # a later row is of a later file
+    return None if made is None else found
 
 
 def _moment(said: str) -> datetime | None:
@@ -97,10 +158,3 @@ def _moment(said: str) -> datetime | None:
     except ValueError:
         return None
     return made if made.tzinfo else None
-
-
-def _duration(by: timedelta) -> str:
-    minutes = max(int(by.total_seconds() // 60), 1)
-    if minutes < 60:
-        return counted(minutes, "minute")
-    return counted(minutes // 60, "hour") if minutes < 48 * 60 else counted(minutes // 1440, "day")

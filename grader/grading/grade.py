@@ -12,7 +12,7 @@ from typing import Any
 from grader.course.course import IMPORT_LOCK, Course
 from grader.course.spec import SEED, Exercise
 from grader.grading.deadline import Deadline
-from grader.grading.resemblance import Resemblance
+from grader.grading.follow_through import followed
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.sandbox.reader import Reader, SourcesApart
 from grader.sandbox.sandbox import TIMEOUT_S, Sandbox, SandboxError
@@ -40,6 +40,7 @@ def grade_submission(
     sandbox: Sandbox | None = None,
     deadline: Deadline | None = None,
     done: Callable[[SubmissionReport], None] = lambda report: None,
+    follow_through: float = 0,
 ) -> SubmissionReport:
     """The report on one learner's notebook or folder of notebooks, or on what was read of it.
 
@@ -49,6 +50,7 @@ def grade_submission(
     seed:    of the inputs; by default the course's, which check() uses too.
     sandbox: one to use again; by default one with `timeout_s` is made for this submission.
     deadline: of the whole run; by default there is none. done: called after each lesson but the last, with the lessons so far.
+    follow_through: the share of its points that an exercise earns which only another failing one was in the way of.
     Raises:  SubmissionError where the path or a lesson's name is wrong, and for nothing else that a
              submission holds. What the grader itself could not do is a verdict 'could_not_grade'.
     """
@@ -79,16 +81,16 @@ def grade_submission(
             sum(len(exercises_that_count(course, lesson, exercises)) for lesson in submission.lessons)
         )
         reports: list[LessonReport] = []
-        solutions = Resemblance(course)
         for lesson in submission.lessons:
             if reports:
                 done(_so_far(submission, reports))
             names = exercises_that_count(course, lesson, exercises)
             reports.append(
-                _grade_lesson(course, submission, lesson, names, sandbox, seed, deadline or Deadline(), solutions)
+                _grade_lesson(course, submission, lesson, names, sandbox, seed, deadline or Deadline(), follow_through)
             )
-    attention = (*submission.attention, *filter(None, [solutions.sentence()]))
-    return SubmissionReport(submission.name, submission.path, tuple(reports), submission.message, attention)
+    return SubmissionReport(
+        submission.name, submission.path, tuple(reports), submission.message, tuple(submission.attention)
+    )
 
 
 def _so_far(submission: Submission, reports: Sequence[LessonReport]) -> SubmissionReport:
@@ -186,23 +188,38 @@ def _grade_lesson(
     sandbox: Sandbox,
     seed: int,
     deadline: Deadline,
-    solutions: Resemblance,
+    follow_through: float,
 ) -> LessonReport:
     try:
         exercises = {exercise.name: exercise for exercise in course.lesson(lesson).exercises}
         points = {name: exercises[name].points for name in names}
-        if course.needs_torch(lesson) and not lacking.installed("torch"):
-            return LessonReport(lesson, tuple(ours(name, lacking.sentence("torch")) for name in names), points)
+        needed = {"torch"} if course.needs_torch(lesson) else set()
+        needed |= {module for name in names for module in exercises[name].needs}
+        for module in sorted(needed):
+            if not lacking.installed(module):
+                return LessonReport(lesson, tuple(ours(name, lacking.sentence(module)) for name in names), points)
         if deadline.over:
             return LessonReport(lesson, tuple(map(deadline.verdict, names)), points)
         plan = submission.plan(lesson)
-        solutions.add({name: plan.cells[at].text for name, at in plan.owners.items() if name in names})
+        code = {name: plan.cells[at].text for name, at in plan.owners.items() if name in names}
         candidates = _candidates(course, plan, sandbox, submission, exercises)
     except Exception as error:
         return LessonReport(lesson, tuple(ours(name, _words(error)) for name in names), dict.fromkeys(names, 0))
     verdicts = _with_causes([_verdict(exercises[name], candidates[name], seed, deadline) for name in names], candidates)
     verdicts = tuple(_unless_it_lacks(verdict, plan) for verdict in verdicts)
-    return LessonReport(lesson, verdicts, points, plan.notes + (sandbox.notes if plan.own_texts else ()))
+    notes = plan.notes + (sandbox.notes if plan.own_texts else ())
+    through = {}
+    if follow_through:
+
+        def passes(other: Plan, name: str) -> bool:
+            again = _candidates(course, other, sandbox, submission, exercises)
+            return _verdict(exercises[name], again[name], seed, deadline).passed
+
+        sources = {name: candidate.sources for name, candidate in candidates.items()}
+        others = followed(course, plan, verdicts, sources, passes)
+        through = {name: (theirs, follow_through) for name, theirs in others.items()}
+    code = {name: text[:MAX_TEXT] for name, text in code.items()}
+    return LessonReport(lesson, verdicts, points, notes, code=code, through=through)
 
 
 def _candidates(

@@ -27,10 +27,16 @@ from grader.judging.verdict import Cut, Line, SubmissionReport
 from grader.util.errors import InputError
 from grader.util.files import only_writer
 
-FORMAT = 3
+FORMAT = 4
+SET_BY = "set_by"  # of the settings: where each was set
 FINISHED, RESCORED = b'{"finished"', b'{"rescored"'  # how these lines begin
 AS_LISTS = (Cut, Line)  # written without the names of their fields
-SET_LATER = ("late", "partial")  # fields of reports that are set when all of them are put together
+SET_LATER = (
+    "late",
+    "penalty",
+    "partial",
+    "by_hand",
+)  # fields of reports that are set when all of them are put together
 
 
 @dataclass(frozen=True)
@@ -110,7 +116,7 @@ class Journal(AbstractContextManager["Journal"]):
         changed = compatible(self.path, contents.settings, settings, rescore)
         self._file.truncate(contents.length)
         if changed:
-            self._write(_line({"rescored": {key: settings[key] for key in changed}}))
+            self._write(_line({"rescored": {key: settings[key] for key in (*changed, SET_BY) if key in settings}}))
 
     def add(self, line: bytes) -> None:
         """Appends a result's line; it is on the disk when this returns. Raises: OSError, for a full disk too."""
@@ -135,7 +141,7 @@ class Journal(AbstractContextManager["Journal"]):
 
 def compatible(path: Path, begun: Mapping[str, Any], settings: Mapping[str, Any], rescore: bool) -> dict[str, str]:
     """What changes of the marking scheme, in words, where a run continues. Raises: InputError where it may not continue so."""
-    changes = scheme.differences(begun, settings, settings)
+    changes = scheme.differences(begun, settings, set(settings) - {SET_BY})
     refused = {key: sentence for key, sentence in changes.items() if not (rescore and key in scheme.KEYS)}
     if refused:
         advice = ["Leave these options out to continue with the journal's, or name another folder to start a new run."]

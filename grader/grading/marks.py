@@ -5,18 +5,19 @@ Nothing is judged again for it: a journal holds what was found, and the points a
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader.course.course import Course
-from grader.judging.verdict import LessonReport, Report, hundredths
+from grader.judging.verdict import HandMark, LessonReport, Report, hundredths
+from grader.submission import table
 from grader.util.errors import InputError
 from grader.util.names import printable
+from grader.util.words import counted
 
-MOST_BYTES = 1 << 20
+OVERRIDES = ("learner", "exercise", "points", "comment")
 HEADINGS = ("exercise", "name")  # of a first row that names the columns
 
 
@@ -27,49 +28,38 @@ def read_weights(course: Course, path: Path) -> dict[str, float]:
     Raises: InputError with the line's number for an exercise that the course doesn't have, one named twice, and for what is no number.
     """
     found: dict[str, float] = {}
-    for number, line in enumerate(_lines(path), 1):
-        cells = [cell.strip() for cell in _cells(line)]
+    for number, row in table.rows(path, "a list of exercises and points"):
+        cells = row[0].split() if len(row) == 1 else row
         if not any(cells) or cells[0].startswith("#") or number == 1 and cells[0].lower() in HEADINGS:
             continue
-        where = f"{path}, line {number}"
-        if len(cells) < 2 or any(cells[2:]):
-            raise InputError(f"{where}: expected an exercise and its points, such as 'softmax_rows,3'.")
-        try:
+        with table.at(path, number):
+            if len(cells) < 2 or any(cells[2:]):
+                raise InputError("expected an exercise and its points, such as 'softmax_rows,3'.")
             name = course.known_exercise(cells[0])
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
-        if name in found:
-            raise InputError(f"{where}: {name} has points already; name each exercise once.")
-        found[name] = _points(cells[1], where)
+            if name in found:
+                raise InputError(f"{name} has points already; name each exercise once.")
+            found[name] = points(cells[1])
     if not found:
         raise InputError(f"{path} gives no exercise points; add a line such as 'softmax_rows,3'.")
     return found
 
 
-def _lines(path: Path) -> list[str]:
+def weights_of(course: Course, said: Mapping[str, object]) -> dict[str, float]:
+    """The same of a table. Raises: InputError."""
+    return {course.known_exercise(name): points(str(each)) for name, each in said.items()}
+
+
+def points(said: str) -> float:
+    """Raises: InputError where it is no number of points."""
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise InputError(f"{path} is too large for a list of exercises and points.")
-        return path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not text in UTF-8; save it as 'CSV UTF-8', or write it in an editor.") from None
-
-
-def _cells(line: str) -> list[str]:
-    apart = next((sign for sign in ";\t," if sign in line), None)
-    return next(csv.reader([line], delimiter=apart), []) if apart else line.split()
-
-
-def _points(said: str, where: str) -> float:
-    try:
-        points = float(said)
+        number = float(said)
     except ValueError:
-        points = math.nan
-    if not 0 <= points < 1e6:
+        number = math.nan
+    if not 0 <= number < 1e6:
         raise InputError(
-            f"{where}: {printable(said)!r} is not a number of points; expected 0 or more, with a point for decimals."
+            f"{printable(said)!r} is not a number of points; expected 0 or more, with a point for decimals."
         )
-    return points
+    return number
 
 
 def checked(weights: Mapping[str, float] | None, graded: Collection[str]) -> None:
@@ -107,3 +97,72 @@ def _said(report: Report, weights: Mapping[str, float], partial: bool) -> list[s
     if partial:
         said.append("A failed exercise earns the share of its cases that agree with the reference.")
     return said
+
+
+# --- marks by hand ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Override:
+    """A line of overrides.csv. learner: as a report names one."""
+
+    line: int
+    learner: str
+    exercise: str
+    mark: HandMark
+
+
+def read_overrides(course: Course, path: Path) -> list[Override]:
+    """Columns learner, exercise, points, comment; without points a line is a comment alone. Nothing where there is no file.
+
+    Raises: InputError with the line for an exercise that the course does not have, points that are no number, and what is said twice.
+    """
+    if not path.is_file():
+        return []
+    (_, heading), *rows = table.rows(path, "a list of marks by hand") or [(1, [])]
+    columns = [cell.lower() for cell in heading]
+    if not set(OVERRIDES[:3]) <= set(columns):
+        raise InputError(f"{path} needs the columns {', '.join(OVERRIDES)} in its first line.")
+    found: dict[tuple[str, str], Override] = {}
+    for line, row in rows:
+        cells = dict(zip(columns, row, strict=False))
+        if not any(row):
+            continue
+        with table.at(path, line):
+            name, said = course.known_exercise(cells.get("exercise", "")), cells.get("points", "")
+            one = Override(
+                line, cells["learner"], name, HandMark(points(said) if said else None, cells.get("comment", ""))
+            )
+            if not said and not one.mark.comment:
+                raise InputError("there are neither points nor a comment.")
+            if other := found.get((one.learner, name)):
+                raise InputError(f"line {other.line} already marks {name} of {printable(one.learner)}.")
+        found[one.learner, name] = one
+    return list(found.values())
+
+
+def overridden(report: Report, overrides: Collection[Override], names: Sequence[Collection[str]]) -> Report:
+    """The report with marks by hand in place of the automatic ones, which stay beside them. names: of each learner, all spellings.
+
+    A line that reaches nobody, or nothing of theirs, is told in the report's notes.
+    """
+    taken: set[int] = set()
+
+    def of(lesson: LessonReport, mine: Mapping[str, Override]) -> LessonReport:
+        here = {name: mine[name] for name in lesson.points if name in mine}
+        taken.update(one.line for one in here.values())
+        return replace(lesson, by_hand={name: one.mark for name, one in here.items()})
+
+    made = []
+    for one, theirs in zip(report.submissions, names, strict=True):
+        mine = {each.exercise: each for each in overrides if each.learner in theirs}
+        made.append(replace(one, lessons=tuple(of(lesson, mine) for lesson in one.lessons)) if mine else one)
+    idle = [f"line {one.line} ({printable(one.learner)}, {one.exercise})" for one in overrides if one.line not in taken]
+    marked = sum(each.mark.points is not None for each in overrides if each.line in taken)
+    said = [
+        f"{counted(marked, 'exercise')} marked by hand, by overrides.csv; the automatic marks stand beside."
+    ] * bool(marked)
+    said += [f"overrides.csv has no effect in {', '.join(idle)}: no such learner here, or not asked for it."] * bool(
+        idle
+    )
+    return replace(report, submissions=tuple(made), notes=(*report.notes, *said))

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.submission import platforms
-from grader.submission.discover import COLLECTED, MACHINES, find, in_place_of_notebooks, save_order
+from grader.submission.discover import COLLECTED, MACHINES, POLICY, find, in_place_of_notebooks, save_order
 from grader.submission.ipynb import MAX_FILE_BYTES
 from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import BACKUPS, NOBODYS, labels, of_learner, printable, same_name
 
 MOST_BYTES = 128 << 20  # of one submission's notebooks together
-NOT_LEARNERS = (*MACHINES, *NOBODYS)  # in lower case, directly in a class's folder
+NOT_LEARNERS = (*MACHINES, *NOBODYS, POLICY)  # in lower case, directly in a class's folder
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def entries(folder: Path) -> tuple[list[RosterEntry], list[str]]:
     if not found:
         raise InputError(f"{said} contains no learner; expected one subfolder or one .ipynb file for each.")
     found.sort(key=lambda one: (unicodedata.normalize("NFKC", one.name).casefold(), one.key))
-    return found, [name for name in passed if name.lower() not in (*MACHINES, BACKUPS, COLLECTED)]
+    return found, [name for name in passed if name.lower() not in (*MACHINES, BACKUPS, COLLECTED, POLICY)]
 
 
 def _entry(path: Path, key: str) -> RosterEntry | None:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from grader.submission.enrolled import Enrolled, Person
-from grader.util.words import abridged, counted
+from grader.util.words import abridged, counted, lasting
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,8 @@ class MarkingScheme:
     """weights: points by exercise that replace the course's. partial: whether cases that agree earn their share.
 
     max_points, assignment, roster: as in Gradebook. anonymous: whether reports have pseudonyms and no grade book is written.
-    due: a time in UTC, '' where nobody said.
+    due: a time in UTC, '' where nobody said. grace: seconds that are in time, too. penalty: (number, whether it is a percentage of the
+    full points) for each day begun. extensions: by learner, seconds or a time.
     """
 
     weights: Mapping[str, float] | None = None
@@ -29,6 +30,9 @@ class MarkingScheme:
     roster: Enrolled | None = None
     anonymous: bool = False
     due: str = ""
+    grace: float = 0
+    penalty: tuple[float, bool] | None = None
+    extensions: Mapping[str, float | str] | None = None
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> MarkingScheme:
@@ -45,8 +49,8 @@ KEYS = tuple(MarkingScheme.__dataclass_fields__)
 
 
 def _enrolled(data: Mapping[str, Any]) -> Enrolled:
-    people = tuple(Person(**person) for person in data["people"])
-    return Enrolled(**{**data, "people": people, "notes": tuple(data["notes"])})
+    people = tuple(Person(**person | {"cells": tuple(person["cells"])}) for person in data["people"])
+    return Enrolled(**dict(data) | {"people": people, "notes": tuple(data["notes"]), "heading": tuple(data["heading"])})
 
 
 def differences(begun: Mapping[str, Any], now: Mapping[str, Any], keys: Collection[str]) -> dict[str, str]:
@@ -61,6 +65,16 @@ def summary(settings: Mapping[str, Any]) -> str:
     """The marking scheme in words; '' where it is the course's own."""
     plain = MarkingScheme().settings()
     return ", ".join(_setting(key, settings[key]) for key in KEYS if settings.get(key, plain[key]) != plain[key])
+
+
+def counted_and_why(settings: Mapping[str, Any]) -> str:
+    """What counted that somebody set, and where: by an option of the command or by a line of class.toml."""
+    told = [
+        f"{_setting(key, settings[key]).removeprefix('--')} ({place})"
+        for key, place in settings["set_by"].items()
+        if place.startswith(("--", "class.toml"))
+    ]
+    return f"What counted, and where it was set: {'; '.join(told)}. All else is the course's." if told else ""
 
 
 def _flag(key: str) -> str:
@@ -92,6 +106,8 @@ def _entries(key: str, value: Any) -> dict[str, Any]:
 
 
 def _setting(key: str, value: Any) -> str:
+    if value is False:
+        return f"--no-{key}"
     return _flag(key) if value is True else f"{_flag(key)} {_shown(key, value)}"
 
 
@@ -100,6 +116,18 @@ def _shown(key: str, value: Any) -> str:
         return "all" if key in ("lessons", "exercises") else "none"
     if value is True:
         return "given"
+    if key == "due":
+        return f"{value[:16].replace('T', ' ')} UTC"
+    if key == "follow_through":
+        return f"{100 * value:g} %"
+    if key == "grace":
+        return lasting(value)
+    if key == "penalty":
+        return f"{value[0]:g}{' %' if value[1] else ' points'} a day"
+    if key == "extensions":
+        return ", ".join(
+            f"{who} {_shown('due' if isinstance(each, str) else 'grace', each)}" for who, each in value.items()
+        )
     if key == "weights":
         return f"for {counted(len(value), 'exercise')}"
     if key == "roster":

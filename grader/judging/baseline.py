@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from grader.course import references
-from grader.course.readings import inputs, seen
+from grader.course.readings import inputs, with_readings
 from grader.course.spec import Case, Exercise
 from grader.judging.compare import named_parts
 from grader.judging.diagnose import Diagnosis
@@ -61,7 +61,7 @@ def _of(exercise: Exercise, seed: int) -> Baseline:
         unwatched.append(replace(case, names=case.names or names, options=options))
         cases.append(replace(unwatched[-1], options={**options, "watch": watch}) if watch else unwatched[-1])
     before = tuple(inputs(case) for case in unwatched)
-    expected = tuple(seen(case, before[i], observe(reference, case)) for i, case in enumerate(unwatched))
+    expected = tuple(with_readings(case, before[i], observe(reference, case)) for i, case in enumerate(unwatched))
     for case, observation in zip(cases, expected, strict=True):
         if (observation.failure is None) != (case.raises is None):
             raise RuntimeError(f"the reference of {exercise.name} fails on {case.key!r}: {observation.failure}")

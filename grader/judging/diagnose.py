@@ -19,7 +19,7 @@ import numpy as np
 
 from grader.course import references
 from grader.course.patches import Edit, Patch, joined
-from grader.course.readings import seen
+from grader.course.readings import with_readings
 from grader.course.spec import Case, Exercise
 from grader.judging import outcomes
 from grader.judging.compare import close, flatten, gradient_scale, is_wrong, numbers, raises_as_asked, tolerances
@@ -154,7 +154,8 @@ class Diagnosis:
         if len(parts) < 3:  # not as many things as were expected
             parts = [one.parts for one in observations]
         right, mine, theirs = parts
-        return {name: (right[name], mine[name], theirs[name]) for name in right if name in mine and name in theirs}
+        shared = [name for name, part in right.items() if name in mine and name in theirs and not _is_proof(part)]
+        return {name: (right[name], mine[name], theirs[name]) for name in shared}
 
     def _ids(self, key: Key) -> Ids:
         mistakes = self.exercise.mistakes
@@ -194,7 +195,7 @@ class Diagnosis:
         return proofs >= self._proofs_needed or (proofs > 0 and proofs + differently_worded >= self._proofs_needed)
 
     def _observe(self, key: Key, i: int) -> Observation:
-        return seen(self.cases[i], self.inputs[i], observe(self._object(key), self.cases[i]))
+        return with_readings(self.cases[i], self.inputs[i], observe(self._object(key), self.cases[i]))
 
     def _fails(self, i: int, actual: Observation) -> bool:
         return is_wrong(self.exercise, self.cases[i], self.expected[i], actual)
@@ -207,13 +208,21 @@ class Diagnosis:
         if set(mistake.modified) != set(actual.modified) or mistake.parts.keys() != actual.parts.keys():
             return False
         scale = gradient_scale(mistake.parts)
-        return all(self._same_part(i, part, actual.parts[name], scale) for name, part in mistake.parts.items())
+        return all(
+            _is_proof(part) or self._same_part(i, part, actual.parts[name], scale)
+            for name, part in mistake.parts.items()
+        )
 
     def _same_part(self, i: int, one: Part, other: Part, scale: float | None = None) -> bool:
         if scale is None:
             scale = gradient_scale(self.expected[i].parts)
         same_dtype = bool(self.cases[i].dtype or self.exercise.dtype)
         return _same_part(one, other, *tolerances(self.exercise, self.cases[i], one.role, scale), same_dtype)
+
+
+def _is_proof(part: Part) -> bool:
+    """Whether it is a claim that proves a mistake by itself, beside whatever others there are."""
+    return part.role == "flag" and bool(part.text)
 
 
 def _both_fail(case: Case, mistake: Observation, actual: Observation) -> bool:
@@ -229,6 +238,8 @@ def _same_failure(mistake: Observation, actual: Observation) -> bool:
     one, other = mistake.failure, actual.failure
     if one is None or other is None or one.kind != other.kind or one.kind not in ("exception", "call", "contract"):
         return False
+    if one.kind == "contract" and one.type != "ContractError":  # a kind of its own, see readings.py
+        return one.type == other.type
     return one.type == other.type and one.message == other.message
 
 

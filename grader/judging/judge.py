@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from grader.course.course import IMPORT_LOCK
-from grader.course.readings import seen
+from grader.course.readings import with_readings
 from grader.course.spec import SEED, Case, Exercise
 from grader.judging import beginner, evidence, exceptions, runtime_policy, wording
 from grader.judging.agreement import agreeing, arrays
@@ -34,6 +34,7 @@ from grader.judging.compare import (
 )
 from grader.judging.evidence import Reading
 from grader.judging.findings import Finding
+from grader.judging.symptoms import symptoms
 from grader.judging.verdict import Line, Status, Table, Verdict
 from grader.source import policy
 from grader.source.definitions import defined_names
@@ -167,7 +168,7 @@ class _Judging:
 
     def _observe_all(self) -> None:
         for i, observation in enumerate(self.candidate.observe_all(self.cases)):
-            self.actual[i] = observation = seen(self.cases[i], self.baseline.inputs[i], observation)
+            self.actual[i] = observation = with_readings(self.cases[i], self.baseline.inputs[i], observation)
             failure = observation.failure
             if failure and (_ended(failure) or (i == 0 and self._is_stub(failure))):
                 return
@@ -376,6 +377,9 @@ class _Judging:
         status = STATUS[failure.kind] if finding.kind == "failure" and failure else "failed"
         facts = Facts(self.exercise, finding, self.cases, self.baseline.parts, self.actual, slips)
         slip = "" if self.exercise.kind == "answer" else beginner.sentence(facts, bool(mistakes))
+        if not mistakes and not slip:
+            shown = symptoms(self.exercise, self.cases, self.baseline.expected, self.actual)
+            mistakes, sentences = [(one.id,) for one in shown], tuple(one.sentence for one in shown)
         if (
             not mistakes and not slip and finding.kind == "failure"
         ):  # where a mistake is proven, general advice is silent

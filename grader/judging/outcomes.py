@@ -45,9 +45,10 @@ def symptom(
     if exercise.kind == "answer" or exercise.compare is not None:
         return ""
     results: dict[int, dict[str, Pair]] = {}
+    broken: set[str] = set()  # the ids of claims that do not hold
     for i in actual:
         if cases[i].raises is None:
-            pairs = _pairs(exercise, expected[i], actual[i])
+            pairs = _pairs(exercise, expected[i], actual[i], broken)
             if actual[i].failure or pairs is None:
                 return ""
             results[i] = pairs
@@ -55,8 +56,12 @@ def symptom(
         return ""
     equal: Close = {i: partial(_close, exercise, cases[i]) for i in results}
     wrong = {name for i, pairs in results.items() for name, pair in pairs.items() if not equal[i](*pair)}
+    if not wrong and broken:
+        return broken.pop() if len(broken) == 1 and not _beside_the_result(cases, results, actual) else ""
     if not wrong:
         return _beside_the_result(cases, results, actual)
+    if broken:
+        return ""
     results = {i: {name: pairs[name] for name in wrong & pairs.keys()} for i, pairs in results.items()}
     results = {i: pairs for i, pairs in results.items() if pairs}
     if all(_truncated(exercise, actual[i], pairs, equal[i]) for i, pairs in results.items()):
@@ -76,8 +81,11 @@ def _returns_claims(exercise: Exercise, expected: Observation) -> bool:
     )
 
 
-def _pairs(exercise: Exercise, expected: Observation, actual: Observation) -> dict[str, Pair] | None:
-    """The arrays that were returned, both sides by name; None where one is missing, or a claim does not hold."""
+def _pairs(exercise: Exercise, expected: Observation, actual: Observation, broken: set[str]) -> dict[str, Pair] | None:
+    """The arrays that were returned, both sides by name; None where one is missing, or a claim does not hold that proves no mistake.
+
+    broken: gets the ids of those that prove one.
+    """
     right, theirs = flatten(exercise, expected), flatten(exercise, actual)
     if isinstance(right, Finding) or isinstance(theirs, Finding):
         return None
@@ -89,8 +97,11 @@ def _pairs(exercise: Exercise, expected: Observation, actual: Observation) -> di
             return None
         one, other = numbers(part), numbers(theirs[name])
         if one.array is None or other.array is None or part.role == "flag":
-            if not _same_claim(one, other):
+            if _same_claim(one, other):
+                continue
+            if not one.text or part.role != "flag":
                 return None
+            broken.add(one.text)
             continue
         pairs[name] = one.array.astype(np.float64), other.array.astype(np.float64)
     return pairs
@@ -177,7 +188,7 @@ def _beside_the_result(cases: Sequence[Case], results: Results, actual: Mapping[
     accepted = [i for i in invalid if not raises_as_asked(cases[i], actual[i])]
     if any(actual[i].modified for i in results):
         return "" if accepted else "RS16"
-    if accepted and len(accepted) == len(invalid):
+    if accepted:
         failures = [actual[i].failure for i in accepted]
         if not any(failures):
             return "RS15"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -119,11 +119,21 @@ def hundredths(points: float) -> float:
 
 
 @dataclass(frozen=True)
+class HandMark:
+    """What a person says of an exercise. points: in place of the automatic ones; None: a comment alone."""
+
+    points: float | None
+    comment: str = ""
+
+
+@dataclass(frozen=True)
 class LessonReport:
     """The verdicts of one notebook, in the lesson's order. notes: sentences on the notebook itself.
 
     points:  of each exercise, as the course or an instructor's weights have them.
     partial: whether an exercise that failed earns the share of its cases that agreed; else it earns nothing.
+    code:    of each exercise that was handed in, the learner's cell. by_hand: marks that a person gave, by exercise.
+    through: of those that pass with the course's answers to others, which others, and the share of the points that this earns.
     score: None where an exercise could not be graded. No number can stand for that: what failed is ours, and any sum
     or table that takes it for 0 fails in its tests.
     """
@@ -133,23 +143,31 @@ class LessonReport:
     points: Mapping[str, float]
     notes: tuple[str, ...] = ()
     partial: bool = False
+    code: Mapping[str, str] = field(default_factory=dict)
+    by_hand: Mapping[str, HandMark] = field(default_factory=dict)
+    through: Mapping[str, tuple[str, float]] = field(default_factory=dict)
 
     @property
     def ungraded(self) -> tuple[str, ...]:
-        """The exercises that could not be graded."""
-        return tuple(v.exercise for v in self.verdicts if v.status == "could_not_grade")
+        """The exercises that have no points, since they could not be graded."""
+        return tuple(v.exercise for v in self.verdicts if self.earned(v) is None)
 
     @cached_property  # a class's page asks for it once for each exercise of the course
     def score(self) -> float | None:
         return None if self.ungraded else hundredths(sum(self.earned(v) or 0 for v in self.verdicts))
 
     def earned(self, judged: Verdict) -> float | None:
-        """The points of one of its verdicts; None where it could not be graded."""
+        """The points of one of its verdicts; None where it could not be graded, and nobody marked it by hand."""
+        given = self.by_hand.get(judged.exercise)
+        return self.automatic(judged) if given is None or given.points is None else hundredths(given.points)
+
+    def automatic(self, judged: Verdict) -> float | None:
+        """The points without marks by hand."""
         if judged.status == "could_not_grade":
             return None
         agreed, cases = judged.cases
         share = 1.0 if judged.passed else agreed / cases if self.partial and cases else 0.0
-        return hundredths(self.points[judged.exercise] * share)
+        return hundredths(self.points[judged.exercise] * max(share, self.through.get(judged.exercise, ("", 0))[1]))
 
     @property
     def max_score(self) -> float:
@@ -161,7 +179,8 @@ class SubmissionReport:
     """One learner's result. message: what to fix where a notebook could not be read, else ''.
 
     attention: sentences for whoever grades, on what to look at before the marks are used. late: what the platform says of the time
-    when it was handed in, where that was too late; else ''. score: None where an exercise could not be graded.
+    when it was handed in, where that was too late; else ''. penalty: the points that this costs, as far as there are so many. score: None
+    where an exercise could not be graded; before: without the penalty.
     """
 
     name: str
@@ -170,6 +189,7 @@ class SubmissionReport:
     message: str = ""
     attention: tuple[str, ...] = ()
     late: str = ""
+    penalty: float = 0
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -182,8 +202,12 @@ class SubmissionReport:
         return tuple(name for lesson in self.lessons for name in lesson.ungraded)
 
     @property
-    def score(self) -> float | None:
+    def before(self) -> float | None:
         return None if self.ungraded else hundredths(sum(lesson.score or 0 for lesson in self.lessons))
+
+    @property
+    def score(self) -> float | None:
+        return None if self.before is None else hundredths(self.before - self.penalty)
 
     @property
     def max_score(self) -> float:
@@ -194,6 +218,7 @@ class SubmissionReport:
 class Report:
     """What every renderer starts from. isolation: 'process', the level that held while grading.
 
+    own_seeds: whether each learner's inputs were drawn with a seed of their own, which `seed` and the learner's name give.
     notes: sentences on all of them, such as which lessons were taken. not_graded: (name, why) of what lies beside the learners' work.
     """
 
@@ -203,3 +228,4 @@ class Report:
     isolation: str = "process"
     notes: tuple[str, ...] = ()
     not_graded: tuple[tuple[str, str], ...] = ()
+    own_seeds: bool = False

@@ -57,7 +57,7 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
     own = own_name(obj)
     if own and own.isidentifier() and own != name and not any(name in each.effects.gives for each in statements):
         statements += _statements(f"{name} = {own}")
-    dependencies = Dependencies(each.effects.placed(at) for at, each in enumerate(statements))
+    dependencies = Dependencies(each.effects.copy_at(at) for at, each in enumerate(statements))
     needed = _refused(statements, name)
     needed |= {
         effects.at for effects in dependencies.statements if "*" in effects.imports
@@ -77,7 +77,7 @@ def _refused(statements: Sequence[Statement], name: str) -> set[int]:
     """Positions of those statements, but for the lesson's own, that are refused wherever they stand."""
     lessons_own = {each.text for cell in _of_the_lesson(name) for each in _statements(cell)}
     own = [at for at, each in enumerate(statements) if each.text not in lessons_own]
-    return {own[at] for at in reading_of(tuple(statements[at].text for at in own)).refused}
+    return {own[at] for at in reading_of(tuple(statements[at].text for at in own)).offences}
 
 
 @cache

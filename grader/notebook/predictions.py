@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from grader.course import prose
-from grader.notebook import toolbar
+from grader.notebook import room, toolbar
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
 from grader.notebook.showing import Shown, sentence
@@ -29,7 +29,7 @@ def shown(number: Any, options: Any, choice: Any, record: Record) -> Shown:
     if choice and not (isinstance(choice, str) and len(choice) == 1 and choice.upper() in options):
         return sentence(f"The options of this prediction are {', '.join(options)}; choose one, {as_in}")
     if choice and not record.prediction(_key(number)):
-        record.predicted(_key(number), choice.upper())
+        _keep(number, choice.upper(), record)
     if record.prediction(_key(number)):
         return Answer(number, record)
     return Buttons(number, options, as_in, record) if toolbar.possible() else _words(options, as_in)
@@ -58,6 +58,11 @@ class Answer(Shown):
         return {"text/plain": self.text, "text/markdown": self.markdown}  # Markdown, for its formulas
 
 
+def _keep(number: str, letter: str, record: Record) -> None:
+    record.predicted(_key(number), letter)
+    room.send_prediction(_key(number), letter)
+
+
 def _key(number: str) -> str:
     """By what the record knows a prediction: '01_three_tokens.2', since lessons of another course have the same numbers."""
     lesson, at = number.split(".")
@@ -68,9 +73,11 @@ def _prediction(number: str) -> prose.Prediction | None:
     """A prediction's text as its notebook has it; None where this course's copy has no such text."""
     name, at = _key(number).split(".")
     try:
-        values = iter(kernel_course().quoted(name))
+        values = iter(kernel_course().quoted_values(name))
         texts = [
-            prose.filled(cell.text, values) for cell in prose.shown(kernel_course().cells(name)) if cell.role == "prose"
+            prose.filled(cell.text, values)
+            for cell in prose.learner_cells(kernel_course().cells(name))
+            if cell.role == "prose"
         ]
         return prose.prediction([text for text in texts if prose.is_prediction(text)][int(at) - 1])
     except (OSError, LookupError, prose.Unsaid):
@@ -102,7 +109,7 @@ class Buttons(Shown):
     def _press(self, letter: str) -> None:
         first = self._record.prediction(_key(self._number))
         if not first:
-            self._record.predicted(_key(self._number), letter)
+            _keep(self._number, letter, self._record)
         answer = Answer(self._number, self._record)
         late = f" You chose {letter} now, and the first choice is kept." if first and first != letter else ""
         self._status.value = f'<p role="status">{answer.status}{late} The answer is below.</p>'

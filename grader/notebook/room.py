@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from grader.room.message import Event, MessageError
 JOIN_TIMEOUT_S = 6.0
 LEAVE_S = 2.0  # that leave() waits for the room to hear of it
 EXAMPLE = 'join("http://192.168.1.20:8765", "amber-falcon-river", "ada")'
-SENT = "your name, the exercise, its status, the mistake's id and the time, never your code"
+SENT = "your name, the exercise, its status, the mistake's id and the time, never your code; a prediction sends the option's letter"
 
 
 class _Kernel:
@@ -120,6 +121,14 @@ def send(verdict: Any) -> tuple[str, ...]:
         return problems or _once(f"on {mine.token}", *status(mine))
     except Exception:  # a room must never stand between a learner and their check
         return ()
+
+
+def send_prediction(prediction: str, option: str) -> None:
+    """Sends what was chosen of a prediction, such as '01_three_tokens.2', to the room where the learner is in one."""
+    with suppress(Exception):  # as in send
+        mine = current()
+        if mine is not None and mine.active and not _refused():
+            _put(mine, Event(now(), prediction=prediction, option=option))
 
 
 def status(mine: Membership | None) -> tuple[str, ...]:

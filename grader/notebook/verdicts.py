@@ -15,7 +15,7 @@ from grader.notebook.live import Live
 from grader.notebook.output import running_sign
 from grader.notebook.runs import NOTHING, Broken, Runs, ended_by
 from grader.notebook.target import Target
-from grader.util.lacking import why
+from grader.util.lacking import require, why
 from grader.worker.observe import failure_from, same_random_state
 from grader.worker.values import Failure
 
@@ -124,8 +124,16 @@ def _judge(target: Target) -> Any:
 
     name = target.name
     try:
-        with running_sign(target.call), _state_restored(), _as_graded(target.obj), reach.own_files_hidden():
-            return judge(kernel_course().exercise(name), _candidate(target))
+        exercise = kernel_course().exercise(name)
+        require(*exercise.needs)
+        with (
+            running_sign(target.call),
+            _state_restored(),
+            _as_graded(target.obj),
+            reach.own_files_hidden(),
+            _candidate(target, exercise) as candidate,
+        ):
+            return judge(exercise, candidate)
     except KeyboardInterrupt as stop:
         return _interrupted(target, stop)
     except Exception as error:  # ours, never the learner's: the judge lets none of theirs out
@@ -146,14 +154,21 @@ def _judge(target: Target) -> Any:
         )
 
 
-def _candidate(target: Target) -> Live:
+@contextlib.contextmanager
+def _candidate(target: Target, exercise: Any) -> Iterator[Any]:
+    if exercise.process == "own" and target.found:
+        from grader.notebook import own_process
+
+        with own_process.candidate(target) as candidate:
+            yield candidate
+        return
     problem = None
     if not target.found:
         message = f"{target.name} is not defined in this notebook yet: run the cell that defines it."
         problem = Failure("missing", message=message)
     elif target.is_answer and target.obj is None:
         problem = Failure("not_started")
-    return Live(target.name, target.obj, problem, target.sources)
+    yield Live(target.name, target.obj, problem, target.sources)
 
 
 def _interrupted(target: Target, stop: KeyboardInterrupt) -> Any:

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from grader.judging.verdict import Report, SubmissionReport
-from grader.reports import sheet, text
+from grader.reports import sheet, similarity, text
 from grader.reports.room import ClassSummary
 from grader.reports.templating import render as rendered
 
@@ -33,7 +33,8 @@ def entries(room: ClassSummary) -> list[tuple[str, list[str]]]:
 
 
 def _reasons(one: SubmissionReport) -> Iterator[str]:
-    yield from filter(None, [one.late])
+    yield from filter(None, [one.late, similarity.of_course(one)])
+    yield from text.by_hand(one)
     failed: dict[tuple[str, ...], list[str]] = {}
     for verdict in one.verdicts:
         if verdict.status == "could_not_grade":

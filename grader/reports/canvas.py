@@ -36,7 +36,7 @@ def render(report: Report, gradebook: Gradebook = NO_GRADEBOOK) -> str:
     return sheet.write(
         [
             [*CANVAS.gradebook, gradebook.title(room)],
-            [sheet.Verbatim(POSSIBLE), "", "", "", "", _possible(room, gradebook)],
+            [sheet.Verbatim(POSSIBLE), "", "", "", "", possible(room, gradebook)],
             *_students(room, gradebook),
         ]
     )
@@ -70,21 +70,22 @@ def _is_known(person: Person | None, enrolled: Enrolled | None) -> bool:
 
 
 def _assignment_remark(room: ClassSummary, gradebook: Gradebook) -> str:
-    possible, title = gradebook.enrolled.possible if gradebook.enrolled else {}, gradebook.assignment
-    if not possible or not title:
+    theirs, title = gradebook.enrolled.possible if gradebook.enrolled else {}, gradebook.assignment
+    if not theirs or not title:
         return ""
-    if title not in possible:
-        near = get_close_matches(title, possible, 1, 0.4) or list(possible)[:1]
+    if title not in theirs:
+        near = get_close_matches(title, theirs, 1, 0.4) or list(theirs)[:1]
         return f"Canvas' export has no column {title!r}, such as {near[0]!r}; Canvas would offer to create a new assignment."
-    most, theirs = _possible(room, gradebook), possible[title]
+    most, points = possible(room, gradebook), theirs[title]
     try:
-        if not theirs or float(theirs) == most:
+        if not points or float(points) == most:
             return ""
     except ValueError:  # '(read only)'
-        return f"{title} says {theirs} in Canvas' export instead of points; Canvas may accept no grades for it."
-    return f"{title} has {theirs} points in Canvas, and canvas.csv is out of {most}; --max-points {theirs} scales it."
+        return f"{title} says {points} in Canvas' export instead of points; Canvas may accept no grades for it."
+    return f"{title} has {points} points in Canvas, and canvas.csv is out of {most}; --max-points {points} scales it."
 
 
-def _possible(room: ClassSummary, gradebook: Gradebook) -> float:
+def possible(room: ClassSummary, gradebook: Gradebook) -> float:
+    """The points of full marks."""
     most = max((one.max_score for one in room.report.submissions), default=0)
     return plain(gradebook.max_points) if gradebook.max_points is not None else most

@@ -19,8 +19,19 @@ def render(report: Report) -> str:
 
 
 def rows(room: ClassSummary) -> Iterator[list[sheet.Cell]]:
-    """learner, each lesson's score, total, max, each exercise's status, late, message."""
-    yield ["learner", *room.lessons, "total", "max", *(column.exercise for column in room.columns), "late", "message"]
+    """The heading, then a row a learner. before: the total without the penalty."""
+    yield [
+        "learner",
+        *room.lessons,
+        "total",
+        "max",
+        "before",
+        "penalty",
+        *(column.exercise for column in room.columns),
+        "late",
+        "by_hand",
+        "message",
+    ]
     for label, one, mine in zip(room.labels, room.report.submissions, room.verdicts, strict=True):
         scores = {lesson.name: lesson.score for lesson in one.lessons}
         judged = [mine.get((column.lesson, column.exercise)) for column in room.columns]
@@ -29,8 +40,11 @@ def rows(room: ClassSummary) -> Iterator[list[sheet.Cell]]:
             *(scores.get(name) for name in room.lessons),
             one.score,
             one.max_score,
+            one.before,
+            one.penalty,
             *(None if found is None else found.status for found in judged),
             "late" if one.late else "",
+            " ".join(text.by_hand(one)),
             message(one),
         ]
 

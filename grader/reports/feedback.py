@@ -6,6 +6,7 @@ What did not pass is told as check() tells it, tables and pictures included; wha
 from __future__ import annotations
 
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
+from grader.reports import text
 from grader.reports.figures import Pictures
 from grader.reports.html import STYLE, feedback
 from grader.reports.templating import render
@@ -19,28 +20,41 @@ def page(
     return render("card.html", title=f"{label} — {course}", style=STYLE, section=made, report=report) + "\n"
 
 
-def section(one: SubmissionReport, label: str, pictures: Pictures, *, level: int = 1, id: str = "") -> str:
-    """The result: score, what to fix in the notebook itself, and each lesson. level: of its heading."""
+def section(
+    one: SubmissionReport,
+    label: str,
+    pictures: Pictures,
+    *,
+    level: int = 1,
+    id: str = "",
+    person: str = "",
+    folded: bool = False,
+    code_at: str = "",
+) -> str:
+    """The result: score, what to fix in the notebook itself, and each lesson with its code. level: of its heading.
+
+    person: the name beside the label. folded: to one line. code_at: the page that has the code, '' where it is to stand here.
+    """
     lessons = [
         (
             lesson,
             _short(lesson),
-            _parts(lesson),
-            [feedback(judged, pictured=pictures) for judged in lesson.verdicts if told(judged)],
+            list(filter(None, (text.marked(lesson, judged) for judged in lesson.verdicts))),
+            [(judged.exercise, feedback(judged, pictured=pictures)) for judged in lesson.verdicts if told(judged)],
         )
         for lesson in one.lessons
     ]
-    return render("learner.html", one=one, label=label, lessons=lessons, level=level, id=id)
-
-
-def _parts(lesson: LessonReport) -> list[str]:
-    """Where an instructor gives part of the points: a sentence on each exercise that earns some for a part of its cases."""
-    return [
-        f"{judged.exercise}: {lesson.earned(judged)} of {lesson.points[judged.exercise]} points, because {judged.cases[0]} of "
-        f"{judged.cases[1]} cases agree."
-        for judged in lesson.verdicts
-        if lesson.partial and not judged.passed and lesson.earned(judged)
-    ]
+    return render(
+        "learner.html",
+        one=one,
+        label=label,
+        lessons=lessons,
+        level=level,
+        id=id,
+        person=person,
+        folded=folded,
+        code_at=code_at,
+    )
 
 
 def _short(lesson: LessonReport) -> dict[str, list[str]]:

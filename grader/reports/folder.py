@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from grader.judging.verdict import Report
-from grader.reports import attention, canvas, csv, feedback, gradescope, json, junit, markdown, moodle, page
+from grader.reports import (
+    attention,
+    canvas,
+    csv,
+    feedback,
+    gradescope,
+    json,
+    junit,
+    markdown,
+    moodle,
+    page,
+    returns,
+    similarity,
+)
 from grader.reports.figures import Pictures
 from grader.reports.gradebook import NO_GRADEBOOK, Gradebook
 from grader.reports.room import ClassSummary
 from grader.util.errors import InputError
 from grader.util.files import write_whole
 
-NAME_BYTES = 80  # of a learner's file name: with ending and scratch prefix far below the 255 that file systems take
-NAMED = ("canvas.csv", "moodle.csv")  # what a grade book reads learners' names in
-RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
+NAMED = ("canvas.csv", "moodle.csv", "canvas/*", "moodle/*")  # what a grade book reads learners' names in
 
 
 def write_all(
@@ -30,9 +39,8 @@ def write_all(
     named: bool = True,
     before_change: Callable[[], None] | None = None,
 ) -> list[Path]:
-    """Writes report.html, grades.csv, attention.csv, canvas.csv, moodle.csv, report.json, summary.md, and for each learner
-    feedback/NAME.html, junit/NAME.xml and, where everything could be graded, gradescope/NAME.json. Files of these names are
-    replaced, each in one step; those of learners that the report doesn't have, or has no score of, are removed.
+    """Writes what files() yields. Files of these names are replaced, each in one step; those of learners that the report doesn't have, or
+    has no score of, are removed.
 
     gradebook: what grade books are told. named: whether the learners have the names that grade books know; else those tables are
     left out, and removed. before_change: called once, before a file that is there is replaced by another content or removed.
@@ -65,54 +73,31 @@ def write_all(
     return written
 
 
-def _differs(path: Path, content: str) -> bool:
-    return path.is_file() and path.read_bytes() != content.encode("utf-8")
+def _differs(path: Path, content: str | bytes) -> bool:
+    return path.is_file() and path.read_bytes() != (content.encode("utf-8") if isinstance(content, str) else content)
 
 
-def files(report: Report, gradebook: Gradebook = NO_GRADEBOOK, named: bool = True) -> Iterator[tuple[str, str]]:
-    """Each file's name within the folder, and its content.
+def files(report: Report, gradebook: Gradebook = NO_GRADEBOOK, named: bool = True) -> Iterator[tuple[str, str | bytes]]:
+    """Each file's name within the folder, and its content: the class's own, then for each learner feedback/NAME.html, junit/NAME.xml and,
+    where everything could be graded, gradescope/NAME.json.
 
     JUnit is a file a learner: readers of one that holds a whole class give up at its size (GitLab at 250,000 objects).
     """
-    yield "report.html", page.render(report)
+    yield "report.html", page.render(report, gradebook.enrolled)
+    yield "similarity.html", similarity.render(ClassSummary(report, gradebook.enrolled))
     yield "grades.csv", csv.render(report)
     yield "attention.csv", attention.render(report)
     if named:
         yield "canvas.csv", canvas.render(report, gradebook)
         yield "moodle.csv", moodle.render(report, gradebook)
+        yield from returns.files(ClassSummary(report), gradebook)
     yield "report.json", json.render(report)
     yield "summary.md", markdown.render(report)
-    labels, pictures = ClassSummary(report).labels, Pictures()
-    for stem, label, one in zip(stems(labels), labels, report.submissions, strict=True):
+    room, pictures = ClassSummary(report), Pictures()
+    for stem, label, one in zip(room.stems, room.labels, report.submissions, strict=True):
         alone = replace(report, submissions=(one,))
         yield f"feedback/{stem}.html", feedback.page(one, label, report.course, pictures)
         yield f"junit/{stem}.xml", junit.render(alone, label)
         results = gradescope.render(alone, gradebook.max_points)
         if results:
             yield f"gradescope/{stem}.json", results
-
-
-def stems(names: Sequence[str]) -> list[str]:
-    """A file name without ending for each learner: letters, digits, '.', '_' and '-', no two alike on any system.
-
-    Systems differ in whether 'Ada' and 'ada', or two ways to write 'é', are one file: here they never are.
-    """
-    taken: set[str] = set()
-    made = []
-    for name in names:
-        base = _safe(name)
-        stem, number = base, 2
-        while stem.casefold() in taken:
-            stem, number = f"{base}-{number}", number + 1
-        taken.add(stem.casefold())
-        made.append(stem)
-    return made
-
-
-def _safe(name: str) -> str:
-    """The name with everything else replaced by '-', neither hidden, nor a device of Windows, nor too long."""
-    kept = re.sub(r"[^\w.-]+", "-", unicodedata.normalize("NFKC", name)).strip(".-")
-    kept = kept.encode("utf-8")[:NAME_BYTES].decode("utf-8", "ignore").rstrip(".-")
-    if not kept or kept.split(".")[0].casefold() in RESERVED:
-        kept = f"learner-{kept}".rstrip("-")
-    return kept

@@ -6,7 +6,7 @@ With a roster only those on it enter: one unknown user ends a whole import into 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from grader.judging.verdict import SubmissionReport
@@ -23,11 +23,13 @@ class Gradebook:
 
     max_points: each total is scaled to it in proportion, rounded to 2 decimals; None: the course's points.
     assignment: its name there; by default the course's. enrolled: who is on the roster; None: every learner is taken.
+    handed_in: of each learner of the report, the paths in the platform's download.
     """
 
     max_points: float | None = None
     assignment: str = ""
     enrolled: Enrolled | None = None
+    handed_in: Sequence[tuple[str, ...]] = ()
 
     def entries(self, room: ClassSummary) -> Iterator[Entry]:
         """A learner each who has a score and, where there is a roster, is on it."""
@@ -49,7 +51,7 @@ class Gradebook:
             "On the roster but not in the folder": [one.key for one in self.enrolled.people if one.key not in here],
         }
         return tuple(
-            f"{where}, so without a row in the grade gradebook: {text.listed(names, 20)}."
+            f"{where}, so without a row in the grade book: {text.listed(names, 20)}."
             for where, names in groups.items()
             if names
         )

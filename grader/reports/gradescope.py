@@ -42,7 +42,7 @@ def as_data(report: Report, max_points: float | None = None, visibility: str = "
     lessons = [lesson for one in submissions for lesson in one.lessons]
     said = [f"{score} of {most} points."]
     said += [text.clean(one.message) for one in submissions if one.message]
-    said += [f"{lesson.name}: {text.clean(note)}" for lesson in lessons for note in lesson.notes]
+    said += [f"{lesson.name}: {text.clean(note)}" for lesson in lessons for note in text.notes(lesson)]
     said.append(f"Isolation while grading: {text.one_line(report.isolation)}.")
     seconds = sum(judged.seconds for lesson in lessons for judged in lesson.verdicts)
     return {

@@ -45,6 +45,8 @@ def submission(one: SubmissionReport) -> dict[str, Any]:
         "path": text.clean(one.path),
         "score": one.score,
         "max_score": one.max_score,
+        "penalty": one.penalty,
+        "late": text.clean(one.late),
         "message": text.clean(one.message),
         "lessons": [_lesson(lesson) for lesson in one.lessons],
     }
@@ -66,6 +68,8 @@ def _exercise(lesson: LessonReport, judged: Verdict) -> dict[str, Any]:
         "name": judged.exercise,
         "status": judged.status,
         "score": lesson.earned(judged),
+        "automatic_score": lesson.automatic(judged),
+        "by_hand": text.marked(lesson, judged) if judged.exercise in lesson.by_hand else "",
         "max_score": lesson.points[judged.exercise],
         "cases": list(judged.cases),
         "mistakes": list(judged.mistakes),

@@ -62,8 +62,8 @@ def _lesson(top: ElementTree.Element, lesson: LessonReport, prefix: str) -> None
     )
     for judged in lesson.verdicts:
         _case(suite, judged, prefix + lesson.name)
-    if lesson.notes:
-        ElementTree.SubElement(suite, "system-out").text = _valid("\n".join(lesson.notes))
+    if said := text.notes(lesson):
+        ElementTree.SubElement(suite, "system-out").text = _valid("\n".join(said))
 
 
 def _case(suite: ElementTree.Element, judged: Verdict, classname: str) -> None:

@@ -69,7 +69,7 @@ def _lesson(lesson: LessonReport) -> str:
     rows = [_row(lesson, judged) for judged in lesson.verdicts]
     table = ["| exercise | result | points | what |", "|---|---|---:|---|", *rows]
     parts = [f"### {escape(lesson.name)} — {text.had(lesson.score)} of {lesson.max_score}", "\n".join(table)]
-    parts += [f"Note: {escape(note)}" for note in lesson.notes]
+    parts += [f"Note: {escape(note)}" for note in text.notes(lesson)]
     return "\n\n".join([*parts, *(_details(judged) for judged in lesson.verdicts if text.detailed(judged))])
 
 

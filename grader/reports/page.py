@@ -15,8 +15,12 @@ from grader.reports.html import STYLE
 from grader.reports.items import FEWEST, items, remark
 from grader.reports.room import ATTEMPTED, ClassSummary, plain, remarks, told
 from grader.reports.templating import render as rendered
+from grader.submission.enrolled import Enrolled
 
 MOST = 8  # mistakes told at once, the rest folded
+MOST_OPEN = (
+    30  # learners told in whole; of more each is folded to a line, and the code stands on the learners' own pages
+)
 # One sign a status, no two alike, each drawn by common fonts: meaning never stands in a colour alone.
 SIGNS = {
     "passed": "✓",
@@ -31,9 +35,9 @@ SIGNS = {
 }
 
 
-def render(report: Report) -> str:
-    """The page of the class; of one submission alone, what is said of it."""
-    room = ClassSummary(report)
+def render(report: Report, enrolled: Enrolled | None = None) -> str:
+    """The page of the class; of one submission alone, what is said of it. enrolled: whose names stand beside the folders'."""
+    room = ClassSummary(report, enrolled)
     if len(report.submissions) == 1:
         return feedback.page(report.submissions[0], room.labels[0], report.course, report=report)
     pictures = Pictures(shared=True)
@@ -128,11 +132,38 @@ def matrix(room: ClassSummary) -> str:
         lessons=list(lessons.items()),
         columns=[(column, column.lesson != last) for column, last in zip(room.columns, before, strict=False)],
         rows=list(zip(range(len(room.labels)), room.labels, room.report.submissions, room.verdicts, strict=True)),
+        people=room.people,
+        code=_code(room),
+        hand=[{name: 1 for lesson in one.lessons for name in lesson.by_hand} for one in room.report.submissions],
     )
 
 
 def _learners(room: ClassSummary, pictures: Pictures) -> str:
+    many = len(room.labels) > MOST_OPEN
     return "".join(
-        feedback.section(one, label, pictures, level=3, id=f"learner-{who}")
-        for who, (label, one) in enumerate(zip(room.labels, room.report.submissions, strict=True))
+        feedback.section(
+            one,
+            room.labels[who],
+            pictures,
+            level=3,
+            id=f"learner-{who}",
+            person=room.people[who],
+            folded=many,
+            code_at=f"feedback/{room.stems[who]}.html" if many else "",
+        )
+        for who, one in enumerate(room.report.submissions)
     )
+
+
+def _code(room: ClassSummary) -> list[dict[str, str]]:
+    """For each learner where the code of each exercise stands."""
+    many = len(room.labels) > MOST_OPEN
+    return [
+        {
+            name: f"feedback/{room.stems[who]}.html#code-{name}" if many else f"#learner-{who}-code-{name}"
+            for lesson in one.lessons
+            for name, text in lesson.code.items()
+            if text
+        }
+        for who, one in enumerate(room.report.submissions)
+    ]

@@ -5,7 +5,9 @@ Counted from the report, nothing is judged again. Every table and page of a clas
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import mean, median
@@ -13,8 +15,11 @@ from statistics import mean, median
 from grader.course.spec import MistakeText
 from grader.judging.verdict import Report, SubmissionReport, Verdict
 from grader.reports import text
+from grader.submission.enrolled import Enrolled
 from grader.util.names import labels, of_learner, same_name
 
+NAME_BYTES = 80  # of a learner's file name: with ending and scratch prefix far below the 255 that file systems take
+RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
 ATTEMPTED = ("passed", "failed", "error", "timeout", "memory", "forbidden")
 
 
@@ -39,14 +44,27 @@ class Frequent:
 
 @dataclass(frozen=True, eq=False)
 class ClassSummary:
-    """The class as counts; a learner is known by a number, the place in the report, and by a label."""
+    """The class as counts; a learner is known by a number, the place in the report, and by a label. enrolled: the roster."""
 
     report: Report
+    enrolled: Enrolled | None = None
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """Each learner's name on one line, no two alike; see names.labels()."""
         return labels([text.one_line(of_learner(one.name), 120) or "(no name)" for one in self.report.submissions])
+
+    @cached_property
+    def people(self) -> tuple[str, ...]:
+        """Each learner's name on the roster, as 'Ada Lovelace'; '' where that is not known, or the label itself."""
+        found = [self.enrolled.of(label) if self.enrolled else None for label in self.labels]
+        names = [text.one_line(" ".join(one.first_last).strip() or one["name"], 120) if one else "" for one in found]
+        return tuple("" if name == label else name for name, label in zip(names, self.labels, strict=True))
+
+    @cached_property
+    def stems(self) -> list[str]:
+        """What each learner's files are called."""
+        return stems(self.labels)
 
     @cached_property
     def alike(self) -> list[int]:
@@ -116,6 +134,32 @@ class ClassSummary:
                     learners[who] = exercises[column.exercise] = None
         found = (Frequent(id, said, tuple(sorted(who)), tuple(where)) for id, (said, who, where) in met.items())
         return tuple(sorted(found, key=lambda one: (-len(one.learners), one.id)))
+
+
+def stems(names: Sequence[str]) -> list[str]:
+    """A file name without ending for each learner: letters, digits, '.', '_' and '-', no two alike on any system.
+
+    Systems differ in whether 'Ada' and 'ada', or two ways to write 'é', are one file: here they never are.
+    """
+    taken: set[str] = set()
+    made = []
+    for name in names:
+        base = _safe(name)
+        stem, number = base, 2
+        while stem.casefold() in taken:
+            stem, number = f"{base}-{number}", number + 1
+        taken.add(stem.casefold())
+        made.append(stem)
+    return made
+
+
+def _safe(name: str) -> str:
+    """The name with everything else replaced by '-', neither hidden, nor a device of Windows, nor too long."""
+    kept = re.sub(r"[^\w.-]+", "-", unicodedata.normalize("NFKC", name)).strip(".-")
+    kept = kept.encode("utf-8")[:NAME_BYTES].decode("utf-8", "ignore").rstrip(".-")
+    if not kept or kept.split(".")[0].casefold() in RESERVED:
+        kept = f"learner-{kept}".rstrip("-")
+    return kept
 
 
 def remarks(room: ClassSummary) -> tuple[str, ...]:

@@ -1,98 +1,47 @@
-"""A report for a terminal: a table by rich where a person looks, plain text where it is piped."""
+"""A report for a terminal: the plain text, with each exercise's line in the colour of its result where a person looks."""
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
+import re
 import shutil
 import sys
+import textwrap
 
-from grader.judging.verdict import LessonReport, Report, SubmissionReport
+from grader.judging.verdict import Report
 from grader.reports import text
 from grader.reports.html import LOOKS
 
-STYLES = {
-    "passed": "green",
-    "failed": "red",
-    "error": "magenta",
-    "timeout": "magenta",
-    "memory": "magenta",
-    "forbidden": "yellow",
-    "not_started": "dim",
-    "missing": "dim",
-    "could_not_grade": "yellow",
-}
+STYLES = {"passed": 32, "failed": 31, "error": 35, "timeout": 35, "memory": 35, "forbidden": 33, "could_not_grade": 33}
+STYLES |= {"not_started": 2, "missing": 2, "dim": 2, "bold": 1, "yellow": 33}
+_LINE = re.compile(rf"^  ({'|'.join(text.WORDS.values())}) +\S*/\S* +\w+")
+_STATUS = {word: status for status, word in text.WORDS.items()}
 
 
-def render(report: Report, *, rich: bool | None = None, width: int | None = None) -> str:
-    """The report as text that may be printed as it is.
+def render(report: Report, *, coloured: bool | None = None) -> str:
+    """The report as text that may be printed as it is; learner text is without control characters.
 
-    rich: a table with colours; None: where standard output is a terminal. width: in characters; None: the terminal's.
-    Learner text is without control characters, and details follow below the tables.
+    coloured: also wrapped to the terminal's width; None: where standard output is a terminal.
     """
-    if rich is None:
-        rich = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-    if rich:
-        with contextlib.suppress(ImportError):  # rich is a comfort, not a need
-            return _rich(report, width or shutil.get_terminal_size((100, 24)).columns)
-    return text.render(report).rstrip("\n")
+    said = text.render(report).rstrip("\n")
+    if coloured is None:
+        coloured = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    if not coloured:
+        return said
+    width = max(shutil.get_terminal_size((100, 24)).columns, 60)
+    return "\n".join(_LINE.sub(_colour, _wrapped(line, width)) for line in said.split("\n"))
 
 
-def _rich(report: Report, width: int) -> str:
-    from rich.console import Console
-
-    # Never to the real terminal: what is returned is printed by whoever asked for it.
-    console = Console(
-        file=io.StringIO(),
-        force_terminal=True,
-        color_system=None if os.environ.get("NO_COLOR") else "standard",
-        width=width,
-        markup=False,
-        emoji=False,
-        highlight=False,
-        legacy_windows=False,
-    )
-    for one in report.submissions:
-        _submission(console, one)
-    console.print(text.conditions(report), style="dim")
-    return text.defuse(console.file.getvalue()).rstrip("\n")  # type: ignore[attr-defined]
+def _wrapped(line: str, width: int) -> str:
+    found = _LINE.match(line)
+    return textwrap.fill(line, width, subsequent_indent=" " * 8, break_on_hyphens=False) if found else line
 
 
-def _submission(console, one: SubmissionReport) -> None:  # type: ignore[no-untyped-def]
-    console.print(f"{text.one_line(one.name)}: {text.points(one)}", style="bold")
-    if one.message:
-        console.print(text.clean(one.message))
-    for lesson in one.lessons:
-        console.print(_table(lesson))
-        for note in lesson.notes:
-            console.print(f"Note: {text.clean(note)}", style="dim")
-    for lesson in one.lessons:
-        for judged in lesson.verdicts:
-            if text.detailed(judged):
-                console.print(f"\n{text.verdict(judged)}", soft_wrap=True)
-    console.print()
+def _colour(line: re.Match[str]) -> str:
+    status = _STATUS[line[1]]
+    return paint(f"{LOOKS[status][0]}{line[0][1:]}", status)
 
 
-def _table(lesson: LessonReport):  # type: ignore[no-untyped-def]
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        title=f"{lesson.name}: {text.had(lesson.score)} of {lesson.max_score}",
-        title_justify="left",
-        title_style="",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        header_style="dim",
-        expand=False,
-    )
-    table.add_column("exercise", no_wrap=True)
-    table.add_column("result", no_wrap=True)
-    table.add_column("points", justify="right", no_wrap=True)
-    table.add_column("what", overflow="fold")
-    for judged in lesson.verdicts:
-        result = Text(f"{LOOKS[judged.status][0]} {text.WORDS[judged.status]}", style=STYLES[judged.status])
-        table.add_row(Text(judged.exercise), result, text.part(lesson, judged), Text(text.summary(judged)))
-    return table
+def paint(said: str, style: str) -> str:
+    """Text as a terminal shows it in a style, a status among them; as it is where no colour is wanted."""
+    return said if os.environ.get("NO_COLOR") or style not in STYLES else f"\x1b[{STYLES[style]}m{said}\x1b[0m"

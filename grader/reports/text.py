@@ -210,7 +210,8 @@ def render(report: Report) -> str:
 
 def conditions(report: Report) -> str:
     """Under which conditions was graded, as every report for a person says it."""
-    return f"Inputs drawn with seed {report.seed}. Isolation while grading: {one_line(report.isolation)}."
+    others = ", others for each learner" if report.own_seeds else ""
+    return f"Inputs drawn with seed {report.seed}{others}. Isolation while grading: {one_line(report.isolation)}."
 
 
 def submission(one: SubmissionReport) -> str:
@@ -233,12 +234,49 @@ def had(score: float | None) -> str:
 def points(one: SubmissionReport) -> str:
     """'4 of 14 points'; of one that could not be graded, which exercises are at fault."""
     said = f"{had(one.score)} of {one.max_score} points"
+    if one.penalty:
+        said += f" ({one.before} before {one.penalty} were taken off for being late)"
     return f"{said}, because {listed(one.ungraded)} could not be graded" if one.ungraded else said
 
 
 def part(lesson: LessonReport, judged: Verdict) -> str:
     """'2/2', '0/2', or '?/2' for what could not be graded."""
     return f"{had(lesson.earned(judged))}/{lesson.points[judged.exercise]}"
+
+
+def marked(lesson: LessonReport, judged: Verdict) -> str:
+    """A sentence where the points are not simply those of the verdict: a mark by hand, or a part; '' for none."""
+    earned, automatic, most = lesson.earned(judged), lesson.automatic(judged), lesson.points[judged.exercise]
+    given = lesson.by_hand.get(judged.exercise)
+    if given is not None:
+        mark = (
+            ""
+            if given.points is None
+            else f"marked by hand with {earned} of {most} points; automatically {had(automatic)}."
+        )
+        return f"{judged.exercise}: {mark} {given.comment}".replace(":  ", ": ").strip()
+    others, share = lesson.through.get(judged.exercise, ("", 0))
+    said = f"{judged.exercise}: {earned} of {most} points, because"
+    if others:
+        return f"{said} it passes with the course's {others} in place of the learner's, which is worth {100 * share:g} % of them."
+    if not lesson.partial or judged.passed or not earned:
+        return ""
+    return f"{said} {judged.cases[0]} of {judged.cases[1]} cases agree."
+
+
+def by_hand(one: SubmissionReport) -> list[str]:
+    """What a person marked, a sentence each; comments alone are none."""
+    return [
+        marked(lesson, judged)
+        for lesson in one.lessons
+        for judged in lesson.verdicts
+        if (given := lesson.by_hand.get(judged.exercise)) and given.points is not None
+    ]
+
+
+def notes(lesson: LessonReport) -> list[str]:
+    """What is to be said below a lesson's table: of marks, then of the notebook."""
+    return [*filter(None, (marked(lesson, judged) for judged in lesson.verdicts)), *lesson.notes]
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
@@ -255,7 +293,7 @@ def lesson_lines(lesson: LessonReport) -> list[str]:
     for judged in lesson.verdicts:
         score = part(lesson, judged)
         lines.append(f"  {WORDS[judged.status]:<19}  {score:>5}  {judged.exercise:<{wide}}  {summary(judged)}".rstrip())
-    return [*lines, *(_wrapped(f"Note: {note}", "  ") for note in lesson.notes)]
+    return [*lines, *(_wrapped(f"Note: {note}", "  ") for note in notes(lesson))]
 
 
 def summary(judged: Verdict) -> str:

@@ -39,12 +39,17 @@ class Learner:
 
 @dataclass(frozen=True)
 class Board:
-    """Everything at one moment. address, code: how one joins, '' where nobody can; note: a sentence on the whole."""
+    """Everything at one moment. address, code: how one joins, '' where nobody can; note: a sentence on the whole.
+
+    prediction: the one that somebody answered last, '' for none; options: how many chose each of its options.
+    """
 
     learners: tuple[Learner, ...]
     address: str = ""
     code: str = ""
     note: str = ""
+    prediction: str = ""
+    options: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from grader.room.members import MAX_LEARNERS
 from grader.room.message import MessageError
 from grader.room.page import page
 from grader.util.files import json_object
+from grader.util.names import folded
 from grader.util.words import counted
 
 MAX_NEWCOMERS = 400  # learners of one address who have not checked anything yet: a lecture behind a hub's address
@@ -135,6 +136,12 @@ class Join(JsonHandler):
     def post(self) -> None:
         data = self.request_json()
         code, token = data.get("code"), data.get("token", "")
+        try:
+            name = message.learner_name(data.get("name"))
+        except MessageError as error:
+            raise self.refuse(400, str(error)) from None
+        whose = f"{self.sender} {folded(name)}"
+        self.check_budget(self.limits.wrong_codes_of_name, whose, "Too many wrong codes came from this name")
         self.check_budget(
             self.limits.wrong_codes,
             self.sender,
@@ -143,13 +150,10 @@ class Join(JsonHandler):
         )
         if not isinstance(code, str) or not message.is_code(code, self.room.code):
             self.limits.wrong_codes.take(self.sender)
+            self.limits.wrong_codes_of_name.take(whose)
             raise self.refuse(403, "This is not the room's code.")
         self.check_budget(self.limits.joining, self.sender, "Too many learners joined at once")
         self.limits.joining.take(self.sender)
-        try:
-            name = message.learner_name(data.get("name"))
-        except MessageError as error:
-            raise self.refuse(400, str(error)) from None
         returning = isinstance(token, str) and self.room.place(token) is not None
         if not returning:
             self.check_places()

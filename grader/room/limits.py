@@ -60,15 +60,17 @@ class Budgets:
 class RateLimits:
     """What requests are held against.
 
-    wrong_codes, joining: by address, which may be a hub's with all the learners; events: by learner. addresses: from where each
-    place of the room was used last. announced: what the terminal was told already.
+    wrong_codes, joining: by address, which may be a hub's with all the learners; wrong_codes_of_name: by address and name; events: by
+    learner. addresses: from where each place of the room was used last. announced: what the terminal was told already.
 
-    A code can be guessed, if slowly; tokens and the pages' keys are too long for that and need no budget, so that one who
+    A code can be guessed, if slowly: a class that mistypes it is let in, and who guesses under invented names has 400 tries of two
+    million before it is slow. Tokens and the pages' keys are too long for that and need no budget, so that one who
     guesses keeps nobody from telling or looking.
     """
 
     def __init__(self) -> None:
-        self.wrong_codes = Budgets(burst=20, per_s=0.2)
+        self.wrong_codes = Budgets(burst=400, per_s=0.2)
+        self.wrong_codes_of_name = Budgets(burst=5, per_s=0.2)
         self.joining = Budgets(burst=300, per_s=5)
         self.events = Budgets(burst=60, per_s=6)
         self.addresses: dict[int, str] = {}

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import secrets
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +24,7 @@ REMEMBERED = 512  # events of one learner by which a second copy of one is known
 class Member:
     """One learner. digest: of the token that their notebooks send; times: when each exercise was checked last, by their clock.
 
-    left: until they come back; removed: by the instructor, for good.
+    left: until they come back; removed: by the instructor, for good. predictions: of each the option that they chose first, and when.
     """
 
     course: Course
@@ -37,6 +38,7 @@ class Member:
     left: bool = False
     removed: bool = False
     seen: dict[Event, None] = field(default_factory=dict)
+    predictions: dict[str, tuple[str, float]] = field(default_factory=dict)
 
     @property
     def here(self) -> str:
@@ -47,7 +49,9 @@ class Member:
         self.seen[event] = None
         if len(self.seen) > REMEMBERED:
             del self.seen[next(iter(self.seen))]
-        if event.note and event.at >= self.note_time:
+        if event.prediction:
+            self.predictions.setdefault(event.prediction, (event.option, event.at))
+        elif event.note and event.at >= self.note_time:
             self.note_time, self.left = event.at, event.note == "left"
             self.note = "" if self.left else event.note
         elif event.exercise and event.at >= self.times.get(event.exercise, 0.0):
@@ -144,7 +148,10 @@ class Room:
         """The room as its page shows it, without those who have left or were removed."""
         members = [member for member in self._members if not (member.left or member.removed)]
         learners = (Learner(one.name, dict(one.states), one.here, one.note) for one in members)
-        return Board(tuple(learners), address, self.code)
+        chosen = [(when, name) for one in members for name, (_, when) in one.predictions.items()]
+        latest = max(chosen)[1] if chosen else ""
+        options = Counter(one.predictions[latest][0] for one in members if latest in one.predictions)
+        return Board(tuple(learners), address, self.code, prediction=latest, options=tuple(sorted(options.items())))
 
     def _write(self, line: dict[str, Any]) -> None:
         self._journal.add(line)

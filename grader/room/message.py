@@ -2,6 +2,7 @@
 
     {"at": 1795363200.25, "exercise": "softmax_rows", "status": "failed", "mistake": "SM1"}
     {"at": 1795363260.5, "note": "stuck"}
+    {"at": 1795363290.0, "prediction": "01_three_tokens.2", "option": "B"}
 
 The name was given when the learner joined. There is no field that could hold code.
 """
@@ -46,13 +47,18 @@ class MessageError(ValueError):
 
 @dataclass(frozen=True)
 class Event:
-    """One check, or one note. at: when, in seconds since 1970 by the learner's clock; note: of NOTES, or '' for a check."""
+    """One check, one note, or the option that was chosen of a prediction. at: when, in seconds since 1970 by the learner's clock."""
 
     at: float
     exercise: str = ""
     status: str = ""
     mistake: str = ""
     note: str = ""
+    prediction: str = ""
+    option: str = ""
+
+
+FIELDS = set(Event.__dataclass_fields__)
 
 
 def of_verdict(verdict: Any, at: float) -> Event:
@@ -67,7 +73,7 @@ def to_json(event: Event) -> dict[str, Any]:
 
 def read(course: Course, data: Any) -> Event:
     """The event in parsed JSON. Raises: MessageError."""
-    if not isinstance(data, dict) or not set(data) <= {"at", "exercise", "status", "mistake", "note"}:
+    if not isinstance(data, dict) or not set(data) <= FIELDS:
         raise MessageError("This is not a message of the course: it has other fields.")
     at = data.get("at")
     if type(at) not in (int, float) or not 0 < at < _LAST_TIME:  # type: ignore[operator]
@@ -75,14 +81,28 @@ def read(course: Course, data: Any) -> Event:
     at = float(at)  # type: ignore[arg-type]
     if data.get("note") in NOTES and set(data) == {"at", "note"}:
         return Event(at, note=data["note"])
+    if set(data) == {"at", "prediction", "option"}:
+        lesson, _, number = str(data["prediction"]).rpartition(".")
+        if lesson not in course.exercises or not re.fullmatch("[1-9]", number) or not _is_option(data["option"]):
+            raise MessageError("This prediction is not in the version of the course that the room runs.")
+        return Event(at, prediction=data["prediction"], option=data["option"])
     if data.get("status") not in Statuses:
         raise MessageError("This message has no status that the course knows.")
     if data.get("exercise") not in course.exercise_names():
         raise MessageError("This exercise is not in the version of the course that the room runs.")
     mistake = data.get("mistake", "")
-    if "note" in data or not isinstance(mistake, str) or mistake and not _MISTAKE.fullmatch(mistake):
+    if (
+        set(data) & {"note", "prediction", "option"}
+        or not isinstance(mistake, str)
+        or mistake
+        and not _MISTAKE.fullmatch(mistake)
+    ):
         raise MessageError("This message names no mistake of the course.")
     return Event(at, data["exercise"], data["status"], mistake)
+
+
+def _is_option(option: Any) -> bool:
+    return isinstance(option, str) and re.fullmatch("[A-H]", option) is not None
 
 
 def read_all(course: Course, data: Any) -> tuple[Event, ...]:

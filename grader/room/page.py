@@ -67,6 +67,7 @@ def content(course: Course, board: Board, *, names: bool = False, ended: bool = 
     return render(
         "room_content.html",
         board=board,
+        prediction=f"Prediction {board.prediction[:2]}.{board.prediction.rpartition('.')[2]}",
         names=names,
         ended=ended,
         clock=time.strftime("%H:%M"),

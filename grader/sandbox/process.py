@@ -316,7 +316,13 @@ def _environment(folder: str) -> dict[str, str]:
     inherited = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "PATHEXT", "VIRTUAL_ENV")
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     places = dict.fromkeys(("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP"), folder)
-    rest = {"MPLBACKEND": "Agg", "LANG": "C.UTF-8", "CUDA_VISIBLE_DEVICES": "", "PATH": os.defpath}
+    rest = {
+        "MPLBACKEND": "Agg",
+        "LANG": "C.UTF-8",
+        "CUDA_VISIBLE_DEVICES": "",
+        "TRITON_INTERPRET": "1",
+        "PATH": os.defpath,
+    }
     return {name: os.environ[name] for name in inherited if name in os.environ} | threads | places | rest
 
 

@@ -60,7 +60,7 @@ class NotebookReading(Reading):
         return next(iter(refused.values()), ("", ""))
 
     @property
-    def refused(self) -> dict[int, tuple[str, str]]:
+    def offences(self) -> dict[int, tuple[str, str]]:
         """What is refused wherever it stands: positions of statements, and what it is, with its line."""
         return self._reaching[0]
 

@@ -38,10 +38,10 @@ class Effects:
     def __init__(self, node: ast.stmt, at: int) -> None:
         self.at = at
         names = names_of(node)
-        parts = list(_used(node))
+        parts = list(_evaluated_nodes(node))
         used = {part.id for part in parts if isinstance(part, ast.Name)}
         self.reads = names.now & used, names.later & used
-        self.gives = _given(node)
+        self.gives = _bound_names(node)
         self.may_give = set(names.binds | names.deletes | names.sets) - self.gives
         self.alters: set[str] = set()
         self.touches: set[str] = set()
@@ -69,14 +69,14 @@ class Effects:
                     self.alters.add(root(part.args[0]))
             waiting += children(part)
 
-    def placed(self, at: int) -> Effects:
+    def copy_at(self, at: int) -> Effects:
         """The same at another place."""
         copied = copy(self)
         copied.at = at
         return copied
 
 
-def _given(node: ast.stmt) -> set[str]:
+def _bound_names(node: ast.stmt) -> set[str]:
     """Names that a statement binds whenever it runs to its end."""
     if isinstance(node, _DEFINITIONS):
         return {node.name}
@@ -115,7 +115,7 @@ class Statement(Effects):
     @cached_property
     def nodes(self) -> list[ast.AST]:
         """All that may name something in order to use it; what only asks, describes or annotates is left out."""
-        return list(_used(self.node))
+        return list(_evaluated_nodes(self.node))
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,7 @@ def text_of(node: ast.AST | None) -> str | None:
     return None
 
 
-def _used(statement: ast.AST) -> Iterator[ast.AST]:
+def _evaluated_nodes(statement: ast.AST) -> Iterator[ast.AST]:
     waiting = [statement]
     while waiting:
         node = waiting.pop()

@@ -69,7 +69,7 @@ def unmet(text: str, version: tuple[int, ...] | None = None) -> str:
     version = (version or UNKNOWN)[:2]
     tree = parse(without_magics(text))
     if tree is not None:
-        return next(_lacking(tree, version), "")
+        return next(_missing_features(tree, version), "")
     since = _syntax_since(text)
     if since is None and version > max(KNOWN_TO, sys.version_info[:2]):
         since = version  # what is new there nobody knows here
@@ -91,7 +91,7 @@ def reason(requirement: str) -> str:
     return f"imports a library of {requirement}, which is not installed here"
 
 
-def _lacking(tree: ast.Module, version: tuple[int, ...]) -> Iterator[str]:
+def _missing_features(tree: ast.Module, version: tuple[int, ...]) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             used = [(alias.name, "") for alias in node.names]

@@ -99,7 +99,7 @@ class _SlipReader:
         last = function.body[-1]
         raises = len(function.body) <= 2 and isinstance(last, ast.Raise)
         if not returns and not raises and (not is_method or function.name == "forward"):
-            prints = isinstance(last, ast.Expr) and _called(last.value) == "print"
+            prints = isinstance(last, ast.Expr) and _called_name(last.value) == "print"
             yield self._slip("print" if prints else "no return", last)
         for loop in (each for each in own if isinstance(each, (ast.For, ast.While))):
             for statement in loop.body:
@@ -125,7 +125,7 @@ class _SlipReader:
         names = [each for each in ast.walk(function) if isinstance(each, ast.Name)]
         changed = {each.target for each in ast.walk(function) if isinstance(each, ast.AugAssign)}
         read = {each.id for each in names if isinstance(each.ctx, ast.Load) or each in changed}
-        if _LOOK_AROUND & {_called(each) for each in ast.walk(function)}:
+        if _LOOK_AROUND & {_called_name(each) for each in ast.walk(function)}:
             return
         for parameter in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)[is_method:]:
             if parameter.arg not in read and not parameter.arg.startswith("_"):
@@ -151,7 +151,7 @@ class _SlipReader:
                 yield self._slip("max", node, pairs[0])
 
     def _of_call(self, node: ast.Call, in_forward: bool) -> Iterator[Slip]:
-        called = _called(node)
+        called = _called_name(node)
         owner, _, function = called.rpartition(".")
         if called in self._exercises:
             yield self._slip("calls", node, called)
@@ -180,7 +180,7 @@ def _is_constant(node: ast.AST) -> bool:
 
 def _is_layer(node: ast.AST) -> bool:
     """Whether it makes one of torch's layers: `nn.Linear(…)`."""
-    owner, _, function = _called(node).rpartition(".")
+    owner, _, function = _called_name(node).rpartition(".")
     return owner in ("nn", "torch.nn") and function[:1].isupper()
 
 
@@ -211,7 +211,7 @@ def _holds_reduced(node: ast.AST) -> bool:
         return _holds_reduced(node.value)
     if isinstance(node, ast.UnaryOp):
         return _holds_reduced(node.operand)
-    by_entry = _called(node).rpartition(".")[2] in ("sqrt", "exp", "log")
+    by_entry = _called_name(node).rpartition(".")[2] in ("sqrt", "exp", "log")
     return isinstance(node, ast.Call) and by_entry and len(node.args) == 1 and _holds_reduced(node.args[0])
 
 
@@ -265,7 +265,7 @@ def _unturned(node: ast.AST) -> tuple[str, bool]:
     return (name.id, turned is not None) if isinstance(name, ast.Name) else ("", False)
 
 
-def _called(node: ast.AST) -> str:
+def _called_name(node: ast.AST) -> str:
     """'np.linalg.norm' of a call of it, '' of any other node."""
     return _dotted(node.func) if isinstance(node, ast.Call) else ""
 

@@ -18,6 +18,7 @@ MAX_NOTES = 20
 SAME_TIME_NS = 2_000_000_000  # zip and FAT count in steps of two seconds
 DEPTH = 4  # folders below the learner's own
 MACHINES = ("__pycache__", "__macosx", "site-packages", "node_modules")  # in lower case; no learner writes there
+POLICY = "class.toml"  # in a class's folder: what holds for the class
 COLLECTED = "collected.csv"  # in a class's folder: where `grader collect` took each file from
 ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")
 _DATED = re.compile(r".+-\d{4}-\d\d-\d\d-\d{6}(-\d+)?\.ipynb")  # as `grader reset` and `update` name their copies

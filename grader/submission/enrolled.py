@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from grader.submission import table
 from grader.submission.platforms import FIELDS
 from grader.util.errors import InputError
 from grader.util.names import NOBODYS, folded, printable
@@ -18,17 +18,16 @@ KEYS = ("login", "email", "github", "number", "participant", "canvas")  # what t
 POSSIBLE = "points possible"
 NOT_ENROLLED = (POSSIBLE, "student, test")  # names in rows of Canvas' export
 _ASSIGNMENT = re.compile(r".*\s\(\d+\)", re.DOTALL)
-MOST_BYTES = 16 << 20
-ENCODINGS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
 
 @dataclass(frozen=True)
 class Person:
-    """One learner. key: what names the folder and stands in reports; values: what the roster has, by the names of FIELDS."""
+    """One learner. key: what names the folder and stands in reports; values: what the roster has, by FIELDS; cells: all of it."""
 
     key: str
     line: int
     values: Mapping[str, str]
+    cells: tuple[str, ...] = ()
 
     def __getitem__(self, field: str) -> str:
         return self.values.get(field, "")
@@ -54,7 +53,7 @@ class Person:
 class Enrolled:
     """The learners of a roster. field: of which kind the key is; column: its heading; notes: sentences on rows without one.
 
-    possible: of Canvas' export the points of each assignment, by its heading; '' where it doesn't tell them.
+    heading: of all columns. possible: of Canvas' export the points of each assignment, by its heading; '' where it doesn't tell them.
     """
 
     path: str
@@ -63,6 +62,7 @@ class Enrolled:
     column: str = ""
     notes: tuple[str, ...] = ()
     possible: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    heading: tuple[str, ...] = ()
 
     def of(self, key: str) -> Person | None:
         """The learner of a folder's name, which may differ in case and spaces; None where no single one has it."""
@@ -115,9 +115,9 @@ def _bare(name: str) -> str:
 def read(path: Path, by: str = "") -> Enrolled:
     """Reads a roster. by: the heading of the column that names the folders; by default the first of KEYS that it has.
 
-    Commas, semicolons or tabs part the columns; the text is UTF-8, or UTF-16 with its mark. Raises: InputError, which says what to do.
+    Raises: InputError, which says what to do.
     """
-    rows = _rows(path)
+    rows = table.rows(path, "a roster")
     heading = next((row for row in rows if any(row[1])), (1, []))
     columns = _columns(heading[1])
     at, field = _key(path, heading[1], columns, by)
@@ -132,7 +132,7 @@ def read(path: Path, by: str = "") -> Enrolled:
         if not any(values.values()) or values.get("name", "").lower().strip() in NOT_ENROLLED:
             continue
         if key:
-            people.append(Person(_usable(key, path, line), line, values))
+            people.append(Person(_usable(key, path, line), line, values, tuple(cells)))
         else:
             blank.append(line)
     if blank and not people:
@@ -147,34 +147,7 @@ def read(path: Path, by: str = "") -> Enrolled:
         if blank
         else ()
     )
-    return Enrolled(str(path), tuple(people), field, heading[1][at], notes, possible)
-
-
-def _rows(path: Path) -> list[tuple[int, list[str]]]:
-    """Each row with the number of its last line, its cells without spaces at either end."""
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; a roster is a CSV file.")
-    if path.stat().st_size > MOST_BYTES:
-        raise InputError(f"{path} has more than {MOST_BYTES >> 20} MB; that is too large for a roster.")
-    data = path.read_bytes()
-    if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
-        raise InputError(f"{path} is a spreadsheet or an archive; save the roster as CSV (in Excel: 'CSV UTF-8').")
-    encoding = next((name for mark, name in ENCODINGS if data.startswith(mark)), "utf-8")
-    try:
-        said = data.decode(encoding)
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise InputError(
-            f"{path} is not UTF-8 (line {line}); save it as 'CSV UTF-8', or convert it: guessing would alter names."
-        ) from None
-    if "\0" in said:
-        raise InputError(f"{path} is not text; a roster is a CSV file.")
-    apart = max(",;\t", key=said.partition("\n")[0].count)
-    reader = csv.reader(said.splitlines(keepends=True), delimiter=apart)
-    try:
-        return [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
-    except csv.Error as error:
-        raise InputError(f"{path}, line {reader.line_num}: {error}; save the roster as CSV again.") from None
+    return Enrolled(str(path), tuple(people), field, heading[1][at], notes, possible, tuple(heading[1]))
 
 
 def _columns(heading: Sequence[str]) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 
 from grader.util.command import in_notebook
@@ -13,6 +14,7 @@ _BROUGHT_BY = {
     "gguf": "attention-course[model]",
     "tokenizers": "attention-course[model]",
     "hatchling": "attention-course[release]",
+    "triton": "attention-course[kernel]",
     **dict.fromkeys(
         ("IPython", "ipykernel", "ipywidgets", "jupyter_client", "jupyterlab", "jupytext", "tornado"),
         "attention-course[lab]",
@@ -32,7 +34,19 @@ def installed(module: str) -> bool:
 def sentence(module: str) -> str:
     """'torch is not installed in this Python; `python -m pip install 'attention-course[torch]'` installs it.'"""
     pip = "%pip" if in_notebook() else "python -m pip"
+    if module == "triton" and sys.platform != "linux":
+        return (
+            "triton runs on Linux alone, with a GPU or without: Colab, Codespaces and WSL are such places, and "
+            f"`pip install '{_BROUGHT_BY[module]}'` installs it there."
+        )
     return f"{module} is not installed in this Python; `{pip} install '{_BROUGHT_BY[module]}'` installs it."
+
+
+def require(*modules: str) -> None:
+    """Raises: ModuleNotFoundError for the first of them that is not installed, for which `why` has a sentence."""
+    for module in modules:
+        if not installed(module):
+            raise ModuleNotFoundError(f"No module named {module!r}", name=module)
 
 
 def why(error: BaseException) -> str | None:

@@ -12,6 +12,15 @@ def counted(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
+def lasting(seconds: float) -> str:
+    """'1 day 2 hours', exact to the second."""
+    left, said = int(seconds), []
+    for unit, each in (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)):
+        number, left = divmod(left, each)
+        said += [counted(number, unit)] * bool(number)
+    return " ".join(said) or counted(0, "second")
+
+
 def abridged(names: Sequence[str], most: int = 5) -> str:
     """'a, b, c, d, e and 3 more'."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -149,77 +149,51 @@ def _number_edge(ax: Axes, start: tuple[float, float], end: tuple[float, float],
     ax.text(*middle, factor, color=COLOURS["blue"], ha="center", va="top", fontsize=10.5)
 
 
-_PLACES = {
-    "q": (0, 2),
-    "k": (0, 1),
-    "v": (0, 0),
-    "scores": (1.35, 1.5),
-    "weights": (2.7, 1.5),
-    "output": (4.0, 0.75),
-    "loss": (5.25, 0.75),
-}
-_HALF = {
-    "q": 0.15,
-    "k": 0.15,
-    "v": 0.15,
-    "scores": 0.36,
-    "weights": 0.4,
-    "output": 0.36,
-    "loss": 0.26,
-}  # widths of the boxes
-_EDGES = (
-    ("q", "scores"),
-    ("k", "scores"),
-    ("scores", "weights"),
-    ("weights", "output"),
-    ("v", "output"),
-    ("output", "loss"),
-)
+_PLACES = {"q": (0, 2), "k": (0, 1), "v": (0, 0), "scores": (1.35, 1.5), "weights": (2.7, 1.5), "output": (4.2, 0.75)}
+_HALF = {"q": 0.15, "k": 0.15, "v": 0.15, "scores": 0.36, "weights": 0.4, "output": 0.36}  # widths of the boxes
+_EDGES = (("q", "scores"), ("k", "scores"), ("scores", "weights"), ("weights", "output"), ("v", "output"))
 _APART = 0.075  # how far the two arrows of an edge lie from its middle
 
 
-def graph(sizes: Mapping[str, Mapping[str, float | None]]) -> None:
-    """Attention from q, k, v to a loss, numbers forward and gradients back: title -> the gradients' norms, None where none arrives."""
-    fig, axes = panels(len(sizes), width=6.6 if len(sizes) == 1 else 7.0, height=2.9 * len(sizes), columns=1)
-    said = []
-    for ax, (title, norms) in zip(axes, sizes.items(), strict=True):
-        _draw_graph(ax, norms)
-        ax.set_title(title)
-        said.append(title + ", with gradients " + ", ".join(f"{name} {_said(size)}" for name, size in norms.items()))
+def graph(title: str, gradients: Mapping[str, Sequence[float | None]]) -> None:
+    """Attention from q, k, v to its output, numbers forward and gradients back. gradients: at q, k and v, None where none arrives."""
+    fig, (ax,) = panels(1, width=6.6, height=2.9)
+    _draw_graph(ax, gradients)
+    ax.set_title(title)
+    said = ", ".join(f"{name} {_said(numbers)}" for name, numbers in gradients.items())
     show(
         fig,
-        alt="A diagram in which q and k lead to scores, weights, output and loss, and v to output. Gradients come back. "
-        + "; ".join(said)
-        + ".",
+        alt="A diagram in which q and k lead to scores, weights and output, and v to output. Gradients come back. "
+        f"{title}, with gradients {said}.",
     )
 
 
-def _said(size: float | None) -> str:
-    return "None" if size is None else f"norm {size:.2f}"
+def _said(numbers: Sequence[float | None]) -> str:
+    return "None" if None in numbers else ", ".join(f"{number:.3f}".replace("-", "−") for number in numbers)
 
 
-def _draw_graph(ax: Axes, sizes: Mapping[str, float | None]) -> None:
-    cut = sizes["q"] is None
+def _draw_graph(ax: Axes, gradients: Mapping[str, Sequence[float | None]]) -> None:
+    cut = None in gradients["q"]
     ax.set_axis_off()
     for name, (x, y) in _PLACES.items():
         box = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": COLOURS["black"], "linewidth": 1.2}
         ax.text(x, y, name, ha="center", va="center", bbox=box, zorder=3, fontsize=10.5)
     for start, end in _EDGES:
-        lost = cut and start not in ("v", "output")
+        lost = cut and start != "v"
         _arrow(ax, start, end, COLOURS["grey"], _APART)
         if not lost:
             _arrow(ax, end, start, COLOURS["blue"], _APART)
-    for name, size in sizes.items():
-        colour = COLOURS["vermillion"] if size is None else COLOURS["blue"]
+    for name, numbers in gradients.items():
+        colour = COLOURS["vermillion"] if None in numbers else COLOURS["blue"]
         x, y = _PLACES[name]
-        ax.text(x - 0.26, y, f"gradient: {_said(size)}", color=colour, ha="right", va="center", fontweight="bold")
+        ax.text(x - 0.26, y, f"gradient: {_said(numbers)}", color=colour, ha="right", va="center", fontweight="bold")
     if cut:
         x, y = 3.35, 1.125  # halfway from the weights' box to that of the output
         ax.plot(x, y, "x", color=COLOURS["vermillion"], markersize=13, markeredgewidth=3, zorder=4)
         ax.text(x + 0.2, y + 0.16, "detach", color=COLOURS["vermillion"], ha="left", va="center", fontweight="bold")
     ax.text(4.0, 2.15, "numbers →", color=COLOURS["grey"], ha="left", va="center", fontsize=10)
     ax.text(4.0, 1.85, "← gradients", color=COLOURS["blue"], ha="left", va="center", fontsize=10, fontweight="bold")
-    ax.set_xlim(-1.95, 5.6)
+    ax.set_xlim(-2.55, 5.3)
     ax.set_ylim(-0.35, 2.35)
 
 

@@ -7,14 +7,14 @@
 # projections), lesson 04 (learning rate).
 #
 # In lesson 03 you designed projections by hand. In lesson 04 a small head learned its own, with lines of calculus that
-# were written for that head and no other. From now on you need neither. PyTorch computes the same attention and finds
-# the gradients itself, for any program built from its differentiable operations. This part of it is called
-# **autograd**.
+# were written for that head and no other. From now on you need neither. PyTorch finds the gradients itself, for any
+# program built from its differentiable operations. This is called **autograd**. A short class does the same for numbers,
+# and with it we differentiate attention.
 #
-# It can fail silently, too: nothing raises an error, and a part of the model never learns. At the end of this lesson you
-# write the test that finds such parts.
+# Autograd can fail silently, too: nothing raises an error, and a part of the model never learns. At the end of this lesson
+# you write the test that finds such parts.
 
-# %% role="given"
+# %% role="given" tags=["hide-input"]
 import copy
 import math
 
@@ -25,27 +25,39 @@ from torch.nn import functional as F
 
 from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
-# %% role="demo"
-learning = "What learns: W_q, W_k and W_v, which make queries, keys and values"
+# %% role="demo" tags=["hide-input"]
+learning = "Designed by hand so far; from now on W_q, W_k and W_v learn"
 figures.machine.draw(lit=("tokens", "query", "key", "value"), title=learning)
 
 # %% [markdown]
 # ## A graph behind the numbers
 #
-# A **tensor** is PyTorch's array. Shapes, indices and `@` work mostly as in NumPy, and `t.mT` swaps the last two axes,
-# whatever axes stand before them. What is new is its memory. A tensor that *requires grad* remembers how it was made:
-# every operation notes which tensors went in. The notes form the **computational graph**. Computing the numbers is the
-# **forward pass**. The **backward pass**, `backward()`, walks through the graph from its end to its beginning and
-# applies the chain rule at each step.
+# A **tensor** is PyTorch's array. Shapes, indices and `@` work mostly as in NumPy, and `t.mT` swaps the last two axes.
+# What is new is its memory. A tensor that *requires grad* remembers how it was made: every operation notes which tensors
+# went in. The notes form the **computational graph**. Computing the numbers is the **forward pass**. The **backward
+# pass**, `backward()`, walks through the graph from its end to its beginning and applies the chain rule at each step.
 #
-# The principle fits into twenty lines. The class below does it for plain numbers and products alone. A product y = a · b
-# notes its two factors. Beside a it notes the derivative ∂y/∂a = b, and beside b the derivative ∂y/∂b = a.
+# The class below does this for plain numbers. Each operation notes what it was made from, and beside each part the
+# derivative. A product y = a · b notes b beside a, since ∂y/∂a = b, and a beside b. A sum notes 1 beside both. A quotient
+# y = a / b notes 1/b beside a, and −a/b² = −y/b beside b.
+
+# %% [markdown]
+# @predict
 #
+# What does y = exp(a) note beside a?
+#
+# @answer
+#
+# **y itself**: the derivative of eᵃ is eᵃ, the number that it has just computed.
+#
+# @wrong
+#
+# 1/a belongs to the logarithm. a · e^(a − 1) would be the rule for powers, where a is the base.
+
+# %% [markdown]
 # `backward` first puts the numbers into **topological order**, each one after those it was made from. Then it goes
 # through them once, from the last to the first, and passes on the gradient times each derivative. What arrives at a
-# factor by several ways is *added*. Thanks to the order, all of a number's gradient has arrived before it is passed on.
-# To pass on each part as it comes would be correct, too, but slow: it follows every path, and twenty squarings in a row
-# have 2²⁰ of them, more than a million.
+# number by several ways is *added*, and thanks to the order all of it has arrived before it is passed on.
 
 # %% role="given"
 class Number:
@@ -54,27 +66,38 @@ class Number:
     def __init__(self, value, made_from=()):
         self.value, self.made_from, self.grad = value, made_from, 0.0
 
+    def __add__(self, other):
+        return Number(self.value + other.value, [(self, 1.0), (other, 1.0)])
+
     def __mul__(self, other):
-        return Number(self.value * other.value, made_from=[(self, other.value), (other, self.value)])
+        return Number(self.value * other.value, [(self, other.value), (other, self.value)])
+
+    def __truediv__(self, other):
+        y = self.value / other.value
+        return Number(y, [(self, 1 / other.value), (other, -y / other.value)])
+
+    def exp(self):
+        y = math.exp(self.value)
+        return Number(y, [(self, y)])
 
     def backward(self):
         order, arriving = [], {self: 1.0}
 
         def visit(number):
             if number not in order:
-                for factor, _ in number.made_from:
-                    visit(factor)
+                for part, _ in number.made_from:
+                    visit(part)
                 order.append(number)  # after all that it was made from
 
         visit(self)
         for number in reversed(order):
             number.grad += arriving[number]
-            for factor, derivative in number.made_from:
-                arriving[factor] = arriving.get(factor, 0.0) + arriving[number] * derivative
+            for part, derivative in number.made_from:
+                arriving[part] = arriving.get(part, 0.0) + arriving[number] * derivative
 
 # %% [markdown]
-# For a = 3 and b = 2 we compute c = a · b and y = c · a. The figure shows what the class noted: numbers in black, and
-# the gradients that came back in blue. On each edge stands the derivative by which the gradient is multiplied.
+# For a = 3 and b = 2 we compute c = a · b and y = c · a. The figure shows what the class noted, and in blue the gradients
+# that came back. On each edge stands the derivative by which the gradient is multiplied.
 
 # %% role="demo"
 a, b = Number(3.0), Number(2.0)
@@ -113,31 +136,37 @@ for _ in range(2):
 # PyTorch adds, too. So every training loop clears the old gradients before it computes new ones, by
 # `optimizer.zero_grad()`.
 #
-# ## Break it on purpose: the cut graph
+# ## Attention, differentiated
 #
-# Now the same for all of attention. Numbers run forward, from q, k and v to the output, and on to a loss, one number
-# that says how far the output is from what was wanted. Gradients come back along the same edges. The folded cell
-# computes attention for random q, k and v, and the norm of the gradient that arrives at each.
+# The class has all that attention needs. Here one query meets two keys and two values, each a single number, so √d_k is 1.
+# The output is a single number, too, and we can walk back from it. The same lines run on `Number` and on tensors.
 
-# %% role="given" tags=["hide-input"]
-def gradient_sizes(cut: bool) -> dict[str, float | None]:
-    """The gradients' norms for q, k and v, None where none arrives; cut: with the weights detached."""
-    generator = torch.Generator().manual_seed(0)
-    q, k, v = (torch.randn(5, 4, generator=generator, requires_grad=True) for _ in range(3))
-    weights = torch.softmax(q @ k.mT / 2, dim=-1)
-    output = (weights.detach() if cut else weights) @ v
-    loss = output.square().sum()
-    loss.backward()
-    arrived = {"q": q.grad, "k": k.grad, "v": v.grad}
-    return {name: None if grad is None else grad.norm().item() for name, grad in arrived.items()}
+# %% role="given"
+def gradients(make, through=lambda weight: weight):
+    """What arrives at a query, two keys and two values. make: of a plain number; through: what the weights go through."""
+    q, k0, k1, v0, v1 = (make(number) for number in (1.0, 2.0, 0.5, 10.0, 4.0))
+    e0, e1 = (q * k0).exp(), (q * k1).exp()
+    output = through(e0 / (e0 + e1)) * v0 + through(e1 / (e0 + e1)) * v1
+    output.backward()
+    arrived = {"q": [q.grad], "k": [k0.grad, k1.grad], "v": [v0.grad, v1.grad]}
+    return {name: [grad if grad is None else round(float(grad), 3) for grad in grads] for name, grads in arrived.items()}
 
-# %% role="demo"
-whole = gradient_sizes(cut=False)
-figures.numpy_to_pytorch.graph({"Numbers run forward, gradients come back": whole})
+
+def tensor(number):
+    return torch.tensor(number, requires_grad=True)
+
+# %% role="demo" tags=["nbval-check-output"]
+print("by hand:", gradients(Number))
+print("PyTorch:", gradients(tensor))
+figures.numpy_to_pytorch.graph("Numbers run forward, gradients come back", gradients(tensor))
 
 # %% [markdown]
+# One short class differentiates attention as PyTorch does.
+#
+# ## Break it on purpose: the cut graph
+#
 # `detach()` keeps a tensor's numbers and drops its graph. So do `.data`, `torch.no_grad()`, and a conversion to NumPy
-# and back. To `backward()` the result is a number that came from nowhere, and gradients stop there.
+# and back. With our numbers it is `Number(weight.value)`: the value stays, `made_from` is empty.
 
 # %% [markdown]
 # @predict
@@ -157,19 +186,20 @@ figures.numpy_to_pytorch.graph({"Numbers run forward, gradients come back": whol
 # @wrong
 #
 # A overlooks the path from the output to v, which does not lead through the weights. C takes the arrows the wrong way:
-# follow them backward from the loss.
+# follow them backward from the output.
 
-# %% role="demo"
-cut = gradient_sizes(cut=True)
-assert cut["q"] is None and cut["k"] is None and cut["v"] == whole["v"]
-figures.numpy_to_pytorch.graph({"weights.detach(): only v learns": cut})
+# %% role="demo" tags=["nbval-check-output"]
+print("by hand:", gradients(Number, through=lambda weight: Number(weight.value)))
+print("PyTorch:", gradients(tensor, through=Tensor.detach))
+figures.numpy_to_pytorch.graph("weights.detach(): only v learns", gradients(tensor, through=Tensor.detach))
 
 # %% [markdown]
-# No error is raised, the output is right, and v learns.
+# No error is raised, the output is right, and v learns. At q and k `Number` still has its first 0.0, and PyTorch None:
+# nothing ever arrived.
 #
 # ## Attention as a layer
 #
-# First the equation. This is the attention of lesson 03, in NumPy.
+# This is lesson 03's attention, in NumPy.
 
 # %% role="given"
 def attention_numpy(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -209,8 +239,8 @@ def attention_torch(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 check(attention_torch)
 
 # %% [markdown]
-# Are the numbers still the same? One random x goes through three random projections. On the left the weights by NumPy in
-# float64, in the middle yours in float32, on the right their difference.
+# Are the numbers still the same? One random x goes through three random projections. Here are the weights by NumPy in
+# float64, yours in float32, and their difference.
 
 # %% role="payoff" exercise="attention_torch" tags=["hide-input"]
 if passed(attention_torch):
@@ -223,7 +253,7 @@ if passed(attention_torch):
     figures.numpy_to_pytorch.compare_weights(expected, got.numpy(), [f"token {i}" for i in range(5)])
 
 # %% [markdown]
-# They agree to about seven digits, which is all that float32 has.
+# They agree to about seven digits, all that float32 has.
 #
 # What is trained in attention are the projections. They have to be stored somewhere, and the optimizer, which moves
 # them, has to find them. This is what an `nn.Module` is for. It keeps a list of its **parameters**, the tensors that
@@ -259,7 +289,7 @@ for name, parameter in Home().named_parameters():
 # d_v). In *self*-attention queries, keys and values all come from the same x. After `.double()` it works on
 # float64 inputs. Gradients reach x and all three weights.
 #
-# You may call your own `attention_torch`. Ready-made attention is forbidden here, too.
+# You may call your own `attention_torch`, but no ready-made attention.
 
 # %% role="exercise" exercise="SelfAttention"
 class SelfAttention(nn.Module):
@@ -293,7 +323,7 @@ check(SelfAttention)
 # The layer gets a task that projections alone cannot solve. There are six tokens, each with one of three colors and a
 # random number. For each token we want the mean number *of its own color*. A color enters x as three numbers, 1 for this
 # color and 0 for the others (a **one-hot** vector). Nothing tells the layer what a color is. It has to find out, from the
-# loss alone, that a token should attend to its own color. `color_batch`, folded, draws such tokens.
+# loss alone, that a token should attend to its own. `color_batch`, folded, draws such tokens.
 
 # %% role="given" tags=["hide-input"]
 def color_batch(generator: torch.Generator, batch: int = 64, tokens: int = 6) -> tuple[Tensor, Tensor, Tensor]:
@@ -389,9 +419,9 @@ if passed(SelfAttention):
 # {{ {5: "all"}.get(won, f"{won} of"); won == 5 }} five.
 #
 # Why do the two curves run side by side for so long? Until the whole layer's loss is half the frozen one's it takes
-# {{ halved[0]; it > 80 }} steps here, and from {{ min(halved[1:]) }} to {{ max(halved[1:]) }} in the other starts. In the
-# {{ {2: "two"}[sum(slow)]; slow == wrong_sign == away }} slowest the initial w_v passes numbers on with the wrong sign.
-# So the layer first learns to look *away* from its own color, and has to turn back once w_v has changed its sign.
+# {{ halved[0]; it > 80 }} steps here, and {{ min(halved[1:]) }} to {{ max(halved[1:]) }} in the other starts. In the
+# {{ {2: "two"}[sum(slow)]; slow == wrong_sign == away }} slowest the initial w_v passes numbers on with the wrong sign. So the
+# layer first learns to look *away* from its own color, and has to turn back later.
 #
 # With no second run to compare, the frozen layer's falling loss would have looked like success. Its gradients tell: those
 # of `w_q` and `w_k` are None. Nobody looks them up for every parameter of a large model. So you write the test that does.
@@ -438,7 +468,7 @@ def parameters_without_gradient(module: nn.Module, x: Tensor) -> set[str]:
 check(parameters_without_gradient)
 
 # %% [markdown]
-# Now put it to the two layers that you have just trained, and to one with the `detach()` of the cut graph.
+# Now put it to the two layers that you have just trained, and to one with a `detach()`.
 
 # %% role="payoff" exercise="parameters_without_gradient" tags=["nbval-check-output"]
 if passed(parameters_without_gradient) and passed(SelfAttention):
@@ -681,9 +711,9 @@ figures.numpy_to_pytorch.rounding(offsets, errors, spacing)
 #
 # ## What the lesson is for
 #
-# To move attention to PyTorch and to learn to distrust a falling loss. The learner sees autograd in twenty lines, as a graph
-# that can be cut, builds the layer that owns its projections, watches it find out where to look, and writes the test that
-# finds parameters which no gradient reaches.
+# To move attention to PyTorch and to learn to distrust a falling loss. The learner sees autograd as a
+# short class that differentiates attention and a graph that can be cut, builds the layer that owns its projections, watches it
+# find out where to look, and writes the test that finds parameters which no gradient reaches.
 #
 # ## Cut for 60 minutes
 #

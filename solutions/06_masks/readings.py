@@ -9,6 +9,8 @@ from grader.course.declare import Case
 from grader.course.readings import ContractError, flag, numbers
 from grader.worker.values import Part
 
+from ..shared.library import followed
+
 Parts = Mapping[str, Part]
 
 
@@ -34,16 +36,11 @@ def _or_zeros(part: Part, shapes: Mapping[str, tuple[int, ...]]) -> Part:
 
 def buffer(case: Case, parts: Parts) -> dict[str, Part]:
     """How a module keeps its mask: as a buffer, outside of state_dict, and on the device that the module is on."""
-    from .probes import follows, open_question  # with torch, without which the specifications are read, too
-
-    buffers, seen = numbers(parts["buffers"]).reshape(-1, 2), parts["seen"].text.split()
+    buffers = numbers(parts["buffers"]).reshape(-1, 2)
     masks = buffers[buffers[:, 0] >= case.options["max_len"] ** 2]
-    followed = (
-        parts["device"].text == "meta" if len(masks) and open_question(seen) and "device" in parts else follows(seen)
-    )
     return {
         "the mask is a buffer": flag(len(buffers)),
         "a buffer holds the mask for max_len tokens": flag(len(masks)),
         "the mask is saved in state_dict": flag(masks[:, 1].any()),
-        "everything follows the module to another device": flag(followed),
+        "everything follows the module to another device": flag(followed(parts)),
     }

@@ -130,7 +130,9 @@ def stepped(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
         raise ContractError(f"What came back is {said(loss)}{shape}; expected the loss before the step, a float.")
     left, times = numbers(parts["flags"]).ravel(), int(numbers(parts["steps"]))
     if times != 1:
-        raise ContractError(f"optimizer.step() ran {times} times; expected once.")
+        raise ContractError(
+            f"The optimizer that was passed in took {times or 'no'} step{'s' * (times > 1)}; expected one."
+        )
     if parts["table at the step"].array is None or parts["bias at the step"].array is None:
         backward = numbers(parts["backward"]).ravel()
         why = (

@@ -50,6 +50,7 @@ def blocks() -> None:
     fig, (ax,) = panels(1, width=8.6, height=5.0)
     ax.set(xlim=(0, 100), ylim=(-15, 84))
     ax.axis("off")
+    ax.set_title("From GPT-2 on the frame stays and the parts change")
     for column, (name, parts) in enumerate(_BLOCKS.items()):
         middle = 17 + 33 * column
         ax.text(middle, 79, name, ha="center", fontweight="bold")
@@ -146,7 +147,7 @@ def gates() -> None:
         ax.text(
             at - 0.25,
             through + drop,
-            f"{through:.1f}".replace("-", "−"),
+            f"{through:.3g}".replace("-", "−"),
             ha="right" if at > 0 else "center",
             fontsize=10,
         )
@@ -252,8 +253,8 @@ def parts(counts: Mapping[str, int]) -> None:
     show(fig, alt="Bars: " + "; ".join(f"{name} {size / 1e6:.1f} million" for name, size in counts.items()) + ".")
 
 
-def next_tokens(prompt: str, tokens: Sequence[Sequence[Any]], note: str = "") -> None:
-    """The likeliest next tokens as bars. tokens: (text, probability) pairs, the likeliest first. note: put behind the title."""
+def next_tokens(prompt: str, tokens: Sequence[Sequence[Any]]) -> None:
+    """The likeliest next tokens as bars. tokens: (text, probability) pairs, the likeliest first."""
     fig, (ax,) = panels(1, width=7.2, height=0.31 * len(tokens) + 1.2)
     names, sizes = [_written(str(text)) for text, _ in tokens][::-1], np.array([float(p) for _, p in tokens])[::-1]
     drawn = ax.barh(
@@ -262,10 +263,10 @@ def next_tokens(prompt: str, tokens: Sequence[Sequence[Any]], note: str = "") ->
     ax.set_yticks(range(len(names)), names)
     ax.bar_label(drawn, [f"{size:.3f}" for size in sizes], padding=4, fontsize=9)
     ax.set(xlabel="probability", xlim=(0, max(1.12 * sizes.max(), 0.1)))
-    ax.set_title(f"“{prompt} …”{note}")
+    ax.set_title(f"After “{prompt}” the model expects “{_written(str(tokens[0][0]))}”")
     show(
         fig,
-        alt=f"Bars for the next token after “{prompt}”{note}: "
+        alt=f"Bars for the next token after “{prompt}”: "
         + ", ".join(f"{_written(str(t))} {p:.3f}" for t, p in tokens)
         + ".",
     )
@@ -293,7 +294,7 @@ def largest(numbers: Sequence[tuple[float, float]]) -> None:
     )
 
 
-def slips(found: Mapping[str, tuple[float, float]], word: str, prompts: tuple[str, str], note: str = "") -> None:
+def slips(found: Mapping[str, tuple[float, float]], word: str, prompts: tuple[str, str]) -> None:
     """The probability of a word after a short and a long prompt, for each way of loading the weights. prompts: what to call the two."""
     fig, (ax,) = panels(1, width=8.2, height=0.55 * len(found) + 1.3)
     at, height = np.arange(len(found))[::-1], 0.36
@@ -304,7 +305,7 @@ def slips(found: Mapping[str, tuple[float, float]], word: str, prompts: tuple[st
     ax.set_yticks(at, list(found))
     ax.set(xlabel=f"probability of “{word}”", xlim=(0, 1.05))
     ax.legend(frameon=False, loc="center right")
-    ax.set_title(f"None of these raises an error{note}")
+    ax.set_title("None of these raises an error")
     show(
         fig,
         alt=f"Probability of “{word}” for two prompts, {prompts[0]} and {prompts[1]}: "

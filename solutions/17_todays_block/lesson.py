@@ -247,9 +247,9 @@ check(GroupedQuerySelfAttention)
 # %% [markdown]
 # ## The block
 #
-# Now put the parts together, in lesson 09's frame: each branch reads a normalized x and adds its result to x itself. A norm
-# here is a module with one parameter, `weight`: torch's `nn.RMSNorm(d_model, eps=eps)`, or your own `rms_norm` in a class.
-# Pass eps on: without it torch uses 1.2e-7 for float32.
+# Now put the parts together, as in the right column of the first figure. A norm here is a module with one parameter,
+# `weight`: torch's `nn.RMSNorm(d_model, eps=eps)`, or your own `rms_norm` in a class. Pass eps on: without it torch uses
+# 1.2e-7 for float32.
 
 # %% [markdown]
 # @exercise LlamaBlock
@@ -261,7 +261,7 @@ check(GroupedQuerySelfAttention)
 
 # %% role="exercise" exercise="LlamaBlock"
 class LlamaBlock(nn.Module):
-    """x + attn(attn_norm(x)), then x + mlp(mlp_norm(x)), both norms RMSNorms with this eps."""
+    """A block of today's models, as in the right column of the lesson's first figure. eps: of both norms."""
 
     def __init__(
         self, d_model: int, num_heads: int, num_kv_heads: int, d_hidden: int, base: float = 10000.0, eps: float = 1e-5
@@ -302,24 +302,20 @@ if passed(LlamaBlock):
 #
 # SmolLM2-135M-Instruct (Allal et al. 2025) is an open model, free to use under the Apache 2.0 license, trained on two
 # trillion tokens. It is made of blocks like yours: 30 of them, d_model 576, 9 query heads and 3 KV heads, d_hidden 1536,
-# RoPE with base 100,000. The folded class `Llama` stacks them and gives each its weights.
+# RoPE with base 100,000. `Llama` stacks them, and `load_state_dict` gives each weight to the parameter of its name.
 
-# %% role="given" tags=["hide-input"]
+# %% role="given"
 class Llama(nn.Module):
     """A stack of your blocks between the embedding matrix and the same matrix once more."""
 
     def __init__(self, config, weights):
         super().__init__()
-        c, self.config, self.blocks = config, config, nn.ModuleList()
-        for i in range(c.layers):
-            block = LlamaBlock(c.d_model, c.heads, c.kv_heads, c.d_hidden, c.base, c.eps)
-            start = f"blocks.{i}."
-            own = {name.removeprefix(start): weight for name, weight in weights.items() if name.startswith(start)}
-            left = block.load_state_dict(own, strict=False, assign=True)  # assign: the weights are not copied
-            assert not left.unexpected_keys, left
-            self.blocks.append(block)
-        self.norm, self.token = nn.RMSNorm(c.d_model, eps=c.eps), nn.Embedding.from_pretrained(weights["token.weight"])
-        self.norm.load_state_dict({"weight": weights["norm.weight"]}, assign=True)
+        c = self.config = config
+        self.token, self.norm = nn.Embedding(len(weights["token.weight"]), c.d_model), nn.RMSNorm(c.d_model, eps=c.eps)
+        sizes = c.d_model, c.heads, c.kv_heads, c.d_hidden, c.base, c.eps
+        self.blocks = nn.ModuleList(LlamaBlock(*sizes) for _ in range(c.layers))
+        left = self.load_state_dict(weights, strict=False, assign=True)  # assign: the weights are not copied
+        assert not left.unexpected_keys, left
 
     def forward(self, ids):
         x = self.token(ids)
@@ -371,7 +367,8 @@ if passed(LlamaBlock) and smol:
 #
 # @wrong
 #
-# Nearly 1 would be right for knowing the capital; knowing the next word is harder: many true sentences begin like this.
+# Nearly 1 would be right for knowing the capital. But the question is how the sentence goes on, and many true ones begin
+# like this.
 
 # %% role="payoff" exercise="LlamaBlock" tags=["hide-input"]
 if passed(LlamaBlock) and smol:
@@ -672,20 +669,25 @@ if passed(LlamaBlock) and smol:
 
 # %% role="demo"
 if passed(LlamaBlock) and smol:
-    ids = torch.tensor([smol.encode("The animal didn't cross the street because it was too")])
-    x, largest = model.token(ids), []
-    with torch.no_grad():
+    @torch.no_grad()
+    def largest_after_each_block(first):
+        """The largest numbers of the first and of the last token."""
+        x, sizes = model.token(torch.tensor([smol.encode(first + " animal didn't cross the street because it was too")])), []
         for block in model.blocks:
             x = block(x)
-            largest.append((x[0, 0].abs().max().item(), x[0, -1].abs().max().item()))
+            sizes.append((x[0, 0].abs().max().item(), x[0, -1].abs().max().item()))
+        return sizes
+
+    largest = largest_after_each_block("The")
+    peaks = [max(largest_after_each_block(first))[0] for first in ("Paris", "seven", "(", "Although", "Water")]
     figures.todays_block.largest(largest)
     assert max(first for first, _ in largest) > 20_000 and max(last for _, last in largest) > 256
 
 # %% [markdown]
-# One number of the first token reaches {{ max(first for first, _ in largest):,.0f }}. With five other first tokens it
-# was between 22,000 and 26,000. Its square is thousands of times larger than any number in float16. Such **massive
-# activations** are found in many models, and heads put much of their weight on the tokens that have them (Sun et al.
-# 2024). In lesson 18 you will see many heads look at the first token.
+# One number of the first token reaches {{ max(first for first, _ in largest):,.0f }}. With *Paris*, *seven*, *(*, *Although*
+# or *Water* in its place it is between {{ min(peaks):,.0f; it > 15_000 }} and {{ max(peaks):,.0f }}. Its square is thousands
+# of times larger than any number in float16. Such **massive activations** are found in many models, and heads put much of
+# their weight on the tokens that have them (Sun et al. 2024). In lesson 18 you will see many heads look at the first token.
 
 # %% [markdown]
 # ## Further: after Llama

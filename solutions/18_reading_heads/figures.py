@@ -199,7 +199,7 @@ def pair(tokens: Sequence[str], maps: Mapping[str, Any], columns_of: Sequence[Se
     for number, (ax, (title, weights)) in enumerate(zip(axes, maps.items(), strict=True)):
         ax.set_title(title)
         own = (columns_of or [tokens] * len(maps))[number]
-        _map(ax, weights, own, size=9 if t < 16 else 7, numbers=t < 16)
+        _map(ax, weights, own, numbers=t < 16)
         last = np.asarray(weights)[-1]
         said.append(
             f"{title}: the last row, {_seen(own[-1])}, looks most at {_seen(own[int(last.argmax())])}, with {last.max():.2f}"
@@ -350,7 +350,7 @@ def taken_away(losses: Mapping[str, float], before: Any, after: Any) -> None:
     before, after = np.asarray(before, float), np.asarray(after, float)
     best = {
         _name(*divmod(int(place), before.shape[1])): (before.flat[place], after.flat[place])
-        for place in np.argsort(before.ravel())[::-1][:6]
+        for place in np.argsort(before.ravel())[::-1][: int((before > 0.5).sum())]
     }
     for values in best.values():
         right.plot((0, 1), values, "o-", color=COLOURS["blue"], linewidth=1.6, markersize=5)

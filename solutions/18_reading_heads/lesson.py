@@ -23,10 +23,48 @@ from torch.nn import functional as F
 from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 # %% [markdown]
-# Three folded cells hold both models. `small` is lesson 10's, two blocks of four heads, with your checkpoint; `small.maps(ids)`
-# gives the weights of each block. `real` is lesson 17's SmolLM2-135M-Instruct, 30 layers of 9 heads. `read(real, ids)` runs it
-# with a **hook**, a place where we can look at what the heads have found, or change it. `without=[(16, 0)]` silences head 0
-# of layer 16, which we call 16.0. Where the real weights are missing, `measured` takes an experiment's stored numbers.
+# ## The token before
+#
+# The simplest thing that a head can do is to look one token back, like lesson 03's. Do trained models have such heads? A
+# **score** lets us compare hundreds. Take these weights:
+#
+# | | token 0 | token 1 | token 2 |
+# |---|---|---|---|
+# | **token 0** | 1 | 0 | 0 |
+# | **token 1** | 0.9 | 0.1 | 0 |
+# | **token 2** | 0.2 | 0.7 | 0.1 |
+#
+# Token 1 gives 0.9 to the token before it, token 2 gives 0.7, and token 0 has none. The score is their mean, 0.8.
+
+# %% [markdown]
+# @exercise previous_token_score
+#
+# `weights` (B, H, T, T), causal, T ≥ 2 → (H,)
+#
+# The mean weight of each head on the token just before, over the batch and over all tokens that have one.
+
+# %% role="exercise" exercise="previous_token_score"
+def previous_token_score(weights: torch.Tensor) -> torch.Tensor:
+    """The mean weight of each head on the token just before.
+
+    weights: (B, H, T, T), causal, T ≥ 2. Returns: (H,).
+    """
+    # region solution
+    if weights.shape[-1] < 2:
+        raise ValueError("a single token has none before it: T is at least 2")
+    back = weights.diagonal(offset=-1, dim1=-2, dim2=-1)  # (B, H, T − 1)
+    return back.mean(dim=(0, -1))
+    # endregion
+
+# %% role="check" exercise="previous_token_score"
+check(previous_token_score)
+
+# %% [markdown]
+# Now the models. Three folded cells hold them. `small` is lesson 10's, two blocks of four heads, with your checkpoint;
+# `small.maps(ids)` gives the weights of each block. `real` is lesson 17's SmolLM2-135M-Instruct, 30 layers of 9 heads;
+# head 0 of layer 16 we call 16.0. `read(real, ids)` runs it with a **hook**, a place where we can look at what the heads
+# have found, or change it; `without=[(16, 0)]` silences 16.0. Where the real weights are missing, `measured` takes an
+# experiment's stored numbers.
 
 # %% role="given" tags=["hide-input"]
 class CausalHeads(nn.Module):
@@ -150,44 +188,7 @@ print(f"small: loss {next_token_loss(small(windows), windows):.2f} nats a charac
 assert answer["token"][0] == " Paris" and answer["share"][0] > 0.5
 
 # %% [markdown]
-# ## The token before
-#
-# The simplest thing that a head can do is to look one token back, like lesson 03's. Do trained
-# models have such heads? A **score** lets us compare 270 of them. Take these weights:
-#
-# | | token 0 | token 1 | token 2 |
-# |---|---|---|---|
-# | **token 0** | 1 | 0 | 0 |
-# | **token 1** | 0.9 | 0.1 | 0 |
-# | **token 2** | 0.2 | 0.7 | 0.1 |
-#
-# Token 1 gives 0.9 to the token before it, token 2 gives 0.7, and token 0 has none. The score is their mean, 0.8.
-
-# %% [markdown]
-# @exercise previous_token_score
-#
-# `weights` (B, H, T, T), causal, T ≥ 2 → (H,)
-#
-# The mean weight of each head on the token just before, over the batch and over all tokens that have one.
-
-# %% role="exercise" exercise="previous_token_score"
-def previous_token_score(weights: torch.Tensor) -> torch.Tensor:
-    """The mean weight of each head on the token just before.
-
-    weights: (B, H, T, T), causal, T ≥ 2. Returns: (H,).
-    """
-    # region solution
-    if weights.shape[-1] < 2:
-        raise ValueError("a single token has none before it: T is at least 2")
-    back = weights.diagonal(offset=-1, dim1=-2, dim2=-1)  # (B, H, T − 1)
-    return back.mean(dim=(0, -1))
-    # endregion
-
-# %% role="check" exercise="previous_token_score"
-check(previous_token_score)
-
-# %% [markdown]
-# First your own model, with scores over held-out text. Rows are the characters that look, columns those that are looked at.
+# First your own, with scores over held-out text. Rows are the characters that look, columns those that are looked at.
 
 # %% role="payoff" exercise="previous_token_score" tags=["hide-input"]
 if passed(previous_token_score):
@@ -197,10 +198,10 @@ if passed(previous_token_score):
     figures.reading_heads.grid([each[0].numpy() for each in maps], list(passage), back)
 
 # %% [markdown]
-# A head that looks back shows a diagonal line just below the main one. (A line two below looks *two* back.) Which head takes this
-# role differs from training to training. Now the real model:
+# A head that looks back shows a diagonal line just below the main one. (A line two below looks *two* back.) Which
+# head does this is chance: before training nothing tells them apart. Now the real model:
 
-# %% role="demo" tags=["hide-input", "nbval-check-output"]
+# %% role="demo" tags=["hide-input"]
 SENTENCES = ("The animal didn't cross the street because it was too tired",
              "The animal didn't cross the street because it was too wide",
              "The cat sat on the mat because it was comfortable")
@@ -213,8 +214,7 @@ def all_maps():
 
 
 found = measured("maps", all_maps)
-maps_of = {text: (list(found[f"tokens {i}"]), found[f"weights {i}"]) for i, text in enumerate(SENTENCES)}
-print("layers, heads, tokens, tokens:", *(weights.shape for _, weights in maps_of.values()))
+maps_of = {text: (list(found[f"tokens {i}"]), found[f"weights {i}"]) for i, text in enumerate(SENTENCES)}  # (layers, heads, T, T)
 
 # %% role="payoff" exercise="previous_token_score"
 if passed(previous_token_score):
@@ -525,8 +525,7 @@ if passed(loss_without_head):
     needed, with_its_mean = ({each: loss_without_head(small, windows, *each, mean) for each in eight} for mean in (False, True))
     figures.reading_heads.needed(needed, with_its_mean, all_there)
     worst = max(needed, key=needed.get)
-    alike = sorted(eight, key=lambda each: back[each], reverse=True)[:2]  # the two that look back most
-    alike_costs = [needed[each] - all_there for each in alike]
+    _, second = sorted(eight, key=needed.get)[:-3:-1]  # the two that are missed most
 
 # %% [markdown]
 # In the course's copy the loss rises from {{ all_there:.2f; it < needed[worst] }} to
@@ -534,9 +533,9 @@ if passed(loss_without_head):
 # {{ with_its_mean[worst]:.2f; it > all_there }} with its mean in its place. Most heads cost little, as in far larger
 # models (Michel et al. 2019).
 #
-# The two heads that look back most, {{ alike[0][0] }}.{{ alike[0][1] }} and {{ alike[1][0] }}.{{ alike[1][1] }}, score
-# {{ back[alike[0]]:.2f; it > 0 }} and {{ back[alike[1]]:.2f; it > 0 }}, and removing them costs
-# {{ alike_costs[0]:.2f; it > -1 }} and {{ alike_costs[1]:.2f; it > -1 }} nats: a score shows no worth.
+# The second to be missed, {{ second[0] }}.{{ second[1] }}, costs {{ needed[second] - all_there:.2f; it > 0.1 }} nats, and its
+# previous-token score of {{ back[second]:.2f; it == back.min() }} is the lowest of all. A score says
+# where a head looks, not what it is worth.
 #
 # ## What a head adds
 #
@@ -846,7 +845,7 @@ if passed(attention_rollout):
 # Is *it* resolved at the last word? From there a head sees the whole sentence. We read off how much weight goes
 # from the last word to each noun.
 
-# %% role="demo"
+# %% role="demo" tags=["nbval-check-output"]
 if passed(head_contributions):
     a = np.array([each[13, 8, -1, [animal, street]] for each in (tired, wide)], float).round(3)
     print("from tired:", a[0], "from wide:", a[1])
@@ -926,7 +925,7 @@ if passed(head_contributions):
 # fits. But a bare list has no *it* to resolve, and there each of the six still leans the right way in at least
 # {{ (in_list > 0).sum(axis=0).min() }} pairs. In the lists 17.0 leans
 # {{ in_list[:, 2].mean() / in_text[:, 2].mean():.0% }} as far as in the sentences, and the six together
-# {{ in_list.mean() / in_text.mean():.0% }}. That much needs no pronoun: it is only "tired goes with animals".
+# {{ in_list.mean() / in_text.mean():.0% }}. That much needs no pronoun, only that being tired goes with animals.
 #
 # ### Does the model need them?
 #

@@ -12,7 +12,7 @@ from torch.nn import Linear, Module
 from grader.worker.originals import BUILTINS, of_torch
 from grader.worker.probes import Run, build, called, returned
 
-from ..shared.probes import identities, trainable
+from ..shared.probes import device_parts, identities, trainable
 
 __builtins__ = BUILTINS
 
@@ -37,6 +37,19 @@ class Attention(Module):
         return self.proj((scores.masked_fill(future, -math.inf).softmax(dim=-1) @ v).transpose(1, 2).flatten(2))
 
 
+def attention(x: Any, run: Run) -> Any:
+    """The module whose heads are asked for; options as for `contributions`."""
+    _, t, d_model = T.get(x, "shape")
+    sizes = d_model, run.options["heads"], run.options.get("max_len", t)
+    return build(Attention, {"init": sizes, "state": run.options["state"]}).eval()
+
+
+def contributions_on_device(function: Any, run: Run) -> dict[str, Any]:
+    """As `on_device`, of what the function makes of a module and x; options as for `contributions`."""
+    module = attention(run.args[0], run)
+    return device_parts(lambda x: function(module, x), run, module)
+
+
 def contributions(function: Any, run: Run) -> dict[str, Any]:
     """What the function makes of a module and x, and how the module is left.
 
@@ -46,10 +59,7 @@ def contributions(function: Any, run: Run) -> dict[str, Any]:
     whether torch records gradients after the call.
     """
     (x,), options = run.args, run.options
-    _, t, d_model = T.get(x, "shape")
-    module = build(
-        Attention, {"init": (d_model, options["heads"], options.get("max_len", t)), "state": options["state"]}
-    ).eval()
+    module = attention(x, run)
     before = T.parameters(module)
     with T.recording(True):
         result = called(function, run, module, x)

@@ -7,7 +7,7 @@ import numpy as np
 
 from grader.course.declare import Case, Property, Tensor, patch
 from grader.course.patches import Patch
-from grader.course.readings import numbers
+from grader.course.readings import flag, numbers
 from grader.course.spec import Exercise
 from grader.worker.values import Part
 
@@ -155,3 +155,36 @@ def softmax_by_hand(shifted: str, total: str = "e.sum(dim=-1, keepdim=True)", in
     return patch(
         "weights = torch.softmax(scores, dim=-1)", f"e = torch.exp({shifted})\n{' ' * indent}weights = e / {total}"
     )
+
+
+def elsewhere(case: Case) -> Case:
+    """The same inputs, of which is asked on which device the result would lie if they lay on another one."""
+    return replace(
+        case,
+        key="device",
+        title=f"{case.title}, on another device",
+        probe="shared.probes.on_device",
+        reading=devices,
+        stage="extremes",
+        options={key: value for key, value in case.options.items() if key in ("init", "state")},
+    )
+
+
+def devices(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+    """Whether all that a result is computed of lies on the inputs' device; DT4 and DT5 say what does not."""
+    follows, kept = followed(parts), "kept" in parts["seen"].text.split()
+    return {
+        "each tensor that is made lies on the inputs' device": flag(follows or kept, "DT4"),
+        "each tensor that the module keeps follows it to another device": flag(follows or not kept, "DT5"),
+    }
+
+
+def followed(parts: Mapping[str, Part]) -> bool:
+    """Whether a result is computed of what follows the inputs to another device, by what `device_parts` sent; True where that is open."""
+    from .probes import follows, open_question  # with torch, without which the specifications are read, too
+
+    seen = parts["seen"].text.split()
+    if open_question(seen):
+        device = parts["device"].text if "device" in parts else "unknown"
+        return device == "meta" or device == "unknown" and "made" not in seen
+    return follows(seen)

@@ -83,7 +83,7 @@ def repeated(rng):
 def test_a_broken_rule_is_named(audited, change, said):
     findings = audited(replace(small.EXERCISE, **change), SOURCE)
     if said is None:
-        assert findings.kept
+        assert findings.passed
     else:
         assert any(said in problem and problem.startswith("01_small, double: ") for problem in findings.problems), (
             findings.problems
@@ -131,7 +131,7 @@ def test_a_solution_in_the_file_on_disk_is_a_finding(audited, tmp_path):
     from grader.course.stubs import encode, learner_notebook
 
     findings = audited(source=SOURCE)
-    assert findings.kept
+    assert findings.passed
     notebook = learner_notebook(small.NAME, small.cells(SOURCE), small.LESSON)
     next(cell for cell in notebook["cells"] if cell["id"] == "exercise-double")["source"] = [
         "def double(x):\n",
@@ -139,7 +139,7 @@ def test_a_solution_in_the_file_on_disk_is_a_finding(audited, tmp_path):
         "    return total",
     ]
     open_course().notebook_path(small.NAME).write_text(encode(notebook))
-    assert not audit(open_course(), [small.NAME]).kept
+    assert not audit(open_course(), [small.NAME]).passed
 
 
 def test_an_author_s_slip_ends_that_lesson_and_not_the_audit(audited):

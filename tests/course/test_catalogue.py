@@ -26,11 +26,11 @@ IDS = (
     + [f"MH{i}" for i in range(1, 6)]
     + ["XA1"]
     + [f"BW{i}" for i in range(1, 4)]
-    + [f"DT{i}" for i in range(1, 4)]
+    + [f"DT{i}" for i in range(1, 6)]
     + ["LG1", "LG2", "KV2", "KV3", "KV4", "GQ1", "SW1"]
     + [f"FL{i}" for i in range(1, 6)]
     + ["TP1"]
-    + [f"RS{i}" for i in (*range(1, 13), *range(14, 18))]
+    + [f"RS{i}" for i in (*range(1, 13), *range(14, 26))]
 )
 UNWANTED = re.compile(
     r"\b(simpl[ey]|obvious(ly)?|just|easy|easily done|trivial(ly)?|wonderful(ly)?|please|well done|sorry|bad|"
@@ -175,6 +175,7 @@ def given(id: str) -> dict:
         "KV2": {"cache_k": tensor(1, 2, 3, 4)},
         "BW3": {"scores": tensor(2, 3).requires_grad_()},
         "DT3": {"self": nn.Module()},
+        "DT5": {"self": nn.Module(), "table": tensor(3)},
         "TP1": {"shards": [(tensor(2, 3), tensor(3, 4)), (tensor(2, 5), tensor(5, 4))], "bias": torch.ones(4)},
     }
     return names | own.get(id, {})

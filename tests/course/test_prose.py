@@ -195,7 +195,9 @@ def test_an_answer_is_markdown_inside_of_html():
     from nbconvert.filters.markdown_mistune import markdown2html_mistune
 
     page = markdown2html_mistune(
-        prose.folded(prose.Prediction("Which?\n\n- A\n- B", "**A**:\n\n- one\n- two", "*B* reads it backwards."))
+        prose.prediction_markdown(
+            prose.Prediction("Which?\n\n- A\n- B", "**A**:\n\n- one\n- two", "*B* reads it backwards.")
+        )
     )
     question, answer = page.split("<details>")
     assert question.count("<li>") == 2 and "<strong>Predict.</strong>" in question
@@ -387,15 +389,15 @@ def test_numbers_that_prose_quotes_are_those_of_the_stored_run(name):
     """Each quoted number has a value of the executed notebook, and each sentence in both notebooks has that value."""
     asked = [
         one.text
-        for cell in prose.shown(open_course().cells(name))
+        for cell in prose.learner_cells(open_course().cells(name))
         if cell.role == "prose"
         for one in prose.asked_in(cell.text)
     ]
-    assert [expression for expression, _ in open_course().quoted(name)] == asked
-    said = iter(open_course().quoted(name))
+    assert [expression for expression, _ in open_course().quoted_values(name)] == asked
+    said = iter(open_course().quoted_values(name))
     wanted = [
         prose.filled(cell.text, said)
-        for cell in prose.shown(open_course().cells(name))
+        for cell in prose.learner_cells(open_course().cells(name))
         if cell.role == "prose" and prose.asked_in(cell.text)
     ]
     for path in (open_course().notebook_path(name), open_course().solution_path(name)):

@@ -14,9 +14,9 @@ from grader.course import references
 from grader.course.course import open_course
 from grader.grading import batch, grade as grading
 from grader.grading.journal import from_line
-from grader.grading.resemblance import Resemblance
 from grader.grading.roster import RosterEntry, pack
-from grader.judging.verdict import Verdict
+from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
+from grader.reports import similarity
 from grader.util import lacking
 from tests import toy_course as toy
 from tests.grading.test_handed_in import FIRST, SECOND, hand_in
@@ -101,8 +101,8 @@ def test_what_was_handed_in_after_it_was_due_is_late(graded, tmp_path, capsys):
     assert "--due '2026-11-20 23:59' names who was late." in capsys.readouterr().err
     assert graded(folder, out, "--rescore", "--due", "2026-10-01T11:00+02:00") == 0
     assert rows(out) == {
-        "bob": ["Handed in at 2026-10-01 09:00 UTC, 1 minute after it was due."],
-        "cyd": ["Handed in at 2026-10-01 12:30 UTC, 3 hours after it was due."],
+        "bob": ["Handed in at 2026-10-01 09:00 UTC, 1 second after it was due."],
+        "cyd": ["Handed in at 2026-10-01 12:30 UTC, 3 hours 30 minutes after it was due."],
         "dan": ["Handed in at 2026-10-05 09:00 UTC, 4 days after it was due."],
     }
     assert "--due '" not in capsys.readouterr().err
@@ -205,9 +205,7 @@ def answers(**others: str) -> dict[str, str]:
 
 
 def sentence(texts: dict[str, str]) -> str:
-    made = Resemblance(open_course())
-    made.add(texts)
-    return made.sentence()
+    return similarity.of_course(SubmissionReport("ada", "ada", (LessonReport(FIRST, (), {}, code=texts),)))
 
 
 def test_the_course_s_answers_are_recognized_whatever_their_comments_and_spaces():
@@ -240,4 +238,4 @@ def test_the_course_s_answers_reach_the_report(tmp_path):
     content = json.loads(open_course().solution_path(FIRST).read_text())
     (tmp_path / f"{FIRST}.ipynb").write_text(json.dumps(content))
     report = grading.grade_submission(open_course(), tmp_path / f"{FIRST}.ipynb")
-    assert report.score == report.max_score and any("course's solved notebooks" in said for said in report.attention)
+    assert report.score == report.max_score and "course's solved notebooks" in similarity.of_course(report)

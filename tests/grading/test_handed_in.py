@@ -154,8 +154,9 @@ def test_lessons_that_are_named_are_taken_without_a_word(graded, tmp_path, capsy
     folder = hand_in(tmp_path / "class", ada=(FIRST,), bob=(SECOND,), cyd=())
     assert graded(folder, tmp_path / "out", "--lessons", "06") == 0
     seen = capsys.readouterr()
-    assert seen.out.startswith("3 learners") and "handed" not in seen.out + seen.err
-    assert json.loads((tmp_path / "out" / "report.json").read_text())["notes"] == []
+    counted = f"What counted, and where it was set: lessons {THIRD} (--lessons). All else is the course's."
+    assert seen.out.startswith(f"{counted}\n3 learners") and "handed" not in seen.out + seen.err
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["notes"] == [counted]
 
 
 def test_a_resumed_run_keeps_the_lessons_it_began_with(graded, tmp_path, capsys):

@@ -61,7 +61,7 @@ def test_weights_are_read_as_people_write_them(tmp_path, said):
         (b"softmax_rows,three", "is not a number"),
         (b"", "gives no exercise points"),
         (b"exercise,points\n", "gives no exercise points"),
-        (b"softmax_rows,\xe9", "not text in UTF-8"),
+        (b"softmax_rows,\xe9", "weights.csv is not UTF-8 (line 1)"),
     ],
 )
 def test_wrong_weights_are_a_sentence_and_nothing_is_graded(graded, tmp_path, capsys, said, told):

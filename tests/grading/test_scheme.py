@@ -28,10 +28,18 @@ CHOICES = {  # of each option a value, and another one
     "assignment": (("--assignment", "A (1)"), ("--assignment", "B (2)")),
     "roster": (("--roster", "{here}/all"), ("--roster", "{here}/fewer")),
     "by": (("--roster", "{here}/all", "--by", "SIS Login ID"), ("--roster", "{here}/all", "--by", "SIS User ID")),
+    "follow_through": (("--follow-through", "50%"), ("--follow-through", "100%")),
+    "seed_per_learner": (("--seed-per-learner",), ("--no-seed-per-learner",)),
     "anonymous": (("--anonymous",), ("--no-anonymous",)),
     "due": (("--due", "2026-10-01T08:00Z"), ("--due", "2026-10-01T09:00Z")),
+    "grace": (("--due", "2026-10-01T08:00Z", "--grace", "10 min"), ("--due", "2026-10-01T08:00Z", "--grace", "1 hour")),
+    "penalty": (("--due", "2026-10-01T08:00Z", "--penalty", "10%"), ("--due", "2026-10-01T08:00Z", "--penalty", "1")),
+    "extensions": (
+        ("--due", "2026-10-01T08:00Z", "--extensions", "ada.lovelace=10 min"),
+        ("--due", "2026-10-01T08:00Z", "--extensions", "ada.lovelace=2026-10-01T08:29Z"),
+    ),
 }
-MARKS = sorted(set(CHOICES) - {"seed", "timeout", "lessons", "exercises", "core"})
+MARKS = sorted(set(CHOICES) - {"seed", "timeout", "lessons", "exercises", "core", "follow_through", "seed_per_learner"})
 
 
 @pytest.fixture
@@ -81,7 +89,7 @@ def test_every_option_is_kept_in_the_journal_or_has_a_reason_why_not():
 def test_the_journal_s_first_line_has_all_that_is_kept(run):
     assert run() == 0
     first = json.loads((run.out / "journal.jsonl").read_text().splitlines()[0])["settings"]
-    assert set(first) == {*options.OF_THE_RUN.values(), "lessons_chosen_by"}
+    assert set(first) == {*options.OF_THE_RUN.values(), "set_by"}
 
 
 @pytest.mark.parametrize("option", CHOICES)

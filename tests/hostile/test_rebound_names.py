@@ -103,6 +103,14 @@ WRONG = {
         "    with torch.no_grad():\n        for _ in range(new):\n            fed = model(fed, cache)[:, -1].argmax(-1, keepdim=True)\n"
         "            ids = joined([ids, fed], 1)\n    return ids",
     ),
+    "ring_attention": (
+        "chunks",
+        "def ring_attention(q, k, v, rank, world_size, exchange, causal=False):\n    t, held = q.shape[2], [(k, v)]\n"
+        "    for _ in range(world_size - 1):\n        held.append(exchange(held[-1]))\n    pos = torch.arange(t)\n    total = norm = 0\n"
+        "    for i, (k, v) in enumerate(held):\n        e = (q @ k.mT / t ** 0.5).exp()\n"
+        "        e = e * ((rank - i) % world_size * t + pos <= (rank * t + pos)[:, None])\n"
+        "        total, norm = total + e @ v, norm + e.sum(-1, keepdim=True)\n    return total / norm",
+    ),
 }
 
 

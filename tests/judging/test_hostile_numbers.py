@@ -125,7 +125,7 @@ def show(*verdicts: Verdict) -> None:
     )
     for one in (report, replace(report, submissions=report.submissions[:1])):
         assert all(dict(files(one, Gradebook(max_points=10.0))).values()) and gradescope.render(one)
-        assert all(terminal.render(one, rich=rich, width=100) for rich in (True, False))
+        assert all(terminal.render(one, coloured=rich) for rich in (True, False))
     for judged in verdicts:
         assert text.verdict(judged) and html.verdict(judged)
 

@@ -11,7 +11,7 @@ from grader.authoring.execute import WIDGET
 from grader.authoring.kernel import Kernel
 from grader.course import prose
 from grader.course.course import open_course
-from grader.notebook import api, predictions
+from grader.notebook import api, predictions, room
 from grader.notebook.record import Record
 
 CALL = 'predict("01.1", "ABC")'
@@ -142,3 +142,11 @@ def test_who_only_executes_a_notebook_stores_no_widget(tmp_path, monkeypatch):
         _, outputs = kernel.run(f"from grader import predict\n\n{CALL}", 60)
     (output,) = outputs
     assert WIDGET not in output["data"] and "Choose A, B or C" in output["data"]["text/plain"]
+
+
+def test_the_room_hears_of_the_first_choice_alone(record, monkeypatch):
+    told = []
+    monkeypatch.setattr(room, "send_prediction", lambda *said: told.append(said))
+    for letter in ("b", "C"):
+        predictions.shown("01.1", "ABC", letter, record)
+    assert told == [("01_three_tokens.1", "B")]

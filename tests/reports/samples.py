@@ -15,6 +15,7 @@ from grader.course.course import open_course
 from grader.course.spec import Case
 from grader.grading.collected import CollectedNotes
 from grader.grading.deadline import Deadline
+from grader.grading.scheme import MarkingScheme
 from grader.judging.judge import judge
 from grader.judging.verdict import LessonReport, Line, Report, SubmissionReport, Table, Verdict
 from grader.worker.values import Failure
@@ -169,7 +170,7 @@ CLASS = Report(
                 "<b>.ipynb.txt does not end in .ipynb; it was not read. Rename it to <b>.ipynb.",
                 "=1+1|2 is a link.",
             ),
-            late=CollectedNotes({"01_three_tokens.ipynb": (True, "")}).late(""),
+            late=CollectedNotes({"01_three_tokens.ipynb": (True, "")}).late(MarkingScheme(), (), 0)[0],
         ),
         SubmissionReport(
             "grace@example.org",
@@ -221,7 +222,7 @@ def golden() -> dict[str, str]:
     files |= {"learner.xml": junit.render(replace(CLASS, submissions=CLASS.submissions[:1]), "ada")}
     files |= {"results.json": gradescope.render(replace(CLASS, submissions=CLASS.submissions[:1]), 100)}
     files |= {"feedback.html": feedback.page(CLASS.submissions[0], "ada", CLASS.course)}
-    return files | {"report.txt": terminal.render(REPORT, rich=False) + "\n"}
+    return files | {"report.txt": terminal.render(REPORT, coloured=False) + "\n"}
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from grader.reports import (
     terminal,
 )
 from grader.reports.gradebook import Gradebook
-from grader.reports.room import ClassSummary
+from grader.reports.room import RESERVED, ClassSummary, stems
 from grader.reports.text import one_line
 from grader.util.errors import InputError
 from tests.reports.samples import CLASS, HOSTILE, NOT_STARTED, OURS, PASSED, PROVEN, UNPROVEN, compared, lesson, softmax
@@ -68,7 +68,7 @@ def test_grades_are_read_again_by_a_reader_of_csv():
     assert heading[:5] == ["learner", "01_three_tokens", "05_numpy_to_pytorch", "total", "max"]
     assert dict(zip(heading, ada, strict=True))["softmax_rows"] == "failed"
     assert ada[:5] == ["ada", "2", "0", "2", "14"] and grace[0] == "grace@example.org"
-    assert formula[0] == "'=cmd|' /C calc'!A0" and formula[2] == "" and formula[-3:] == ["", "late", ""]
+    assert formula[0] == "'=cmd|' /C calc'!A0" and formula[2] == "" and formula[-4:] == ["", "late", "", ""]
 
 
 def test_canvas_has_its_columns_and_points_possible():
@@ -187,8 +187,9 @@ def test_suites_and_rows_of_learners_who_read_alike_stay_apart():
 def test_write_all_writes_every_format(tmp_path):
     written = folder.write_all(CLASS, tmp_path / "out", gradebook=Gradebook(100))
     names = [path.relative_to(tmp_path / "out").as_posix() for path in written]
-    assert names[:7] == [
+    assert names[:8] == [
         "report.html",
+        "similarity.html",
         "grades.csv",
         "attention.csv",
         "canvas.csv",
@@ -197,7 +198,7 @@ def test_write_all_writes_every_format(tmp_path):
         "summary.md",
     ]
     stems = ("ada", "cmd-C-calc-A0", "grace-example.org")
-    assert names[7:] == [
+    assert names[8:] == [
         name for stem in stems for name in (f"feedback/{stem}.html", f"junit/{stem}.xml", f"gradescope/{stem}.json")
     ]
     assert all(path.is_file() for path in written)
@@ -264,7 +265,7 @@ def test_what_could_not_be_graded_is_no_number_in_any_file(tmp_path, who, exerci
     label = ClassSummary(report).labels[who]
     folder.write_all(report, tmp_path, gradebook=Gradebook(most))
     files = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir() if path.is_file()}
-    stem = folder.stems(ClassSummary(report).labels)[who]
+    stem = ClassSummary(report).stems[who]
     cell = sheet.guarded(label)
 
     assert [row[0] for row in read(files["moodle.csv"])[1:]] == [
@@ -284,7 +285,7 @@ def test_what_could_not_be_graded_is_no_number_in_any_file(tmp_path, who, exerci
     assert data["score"] is None and [one["score"] for one in data["lessons"] if one["name"] == lesson.name] == [None]
     assert [e["score"] for one in data["lessons"] for e in one["exercises"] if e["name"] == exercise] == [None]
     assert sorted(path.stem for path in (tmp_path / "gradescope").iterdir()) == sorted(
-        set(folder.stems(ClassSummary(report).labels)) - {stem}
+        set(ClassSummary(report).stems) - {stem}
     )
     assert gradescope.render(report) == ""
 
@@ -310,7 +311,7 @@ def test_who_could_not_be_graded_is_named_wherever_marks_are_read(who, exercise)
     said = markdown.render(report)
     assert markdown.escape(named) in said and markdown.escape(score) in said
     for rich in (False, True):
-        assert f"{one_line(label)}: {score}" in plain(terminal.render(report, rich=rich, width=200))
+        assert f"{one_line(label)}: {score}" in plain(terminal.render(report, coloured=rich))
     assert score in Elements(feedback.page(report.submissions[who], label, "attention")).said
 
 
@@ -362,12 +363,12 @@ def test_file_names_are_safe_and_no_two_alike_anywhere():
         "ß",
         "ss",
     ]
-    stems = folder.stems(names)
-    assert len({stem.casefold() for stem in stems}) == len(names)
-    for stem in stems:
+    made = stems(names)
+    assert len({stem.casefold() for stem in made}) == len(names)
+    for stem in made:
         assert stem and len(stem.encode()) <= 100 and stem[0] not in ".-" and not set(stem) & set('/\\:<>"|?*\n\0')
-        assert stem.split(".")[0].casefold() not in folder.RESERVED
-    assert stems[:3] == ["ada", "Ada-2", "ADA-3"] and stems[3] == "etc-passwd"
+        assert stem.split(".")[0].casefold() not in RESERVED
+    assert made[:3] == ["ada", "Ada-2", "ADA-3"] and made[3] == "etc-passwd"
 
 
 def big(learners: int = 300, exercises: int = 40) -> Report:

@@ -195,6 +195,7 @@ def test_what_could_not_be_graded_leaves_through_no_exporter(gradebook):
         assert '<error type="could_not_grade"' in made[name] and "<failure" not in made["junit/g.hopper.xml"]
     known = {
         "report.html",
+        "similarity.html",
         "feedback/ada.lovelace.html",
         "feedback/g.hopper.html",
         "summary.md",
@@ -259,8 +260,8 @@ def test_a_run_with_a_roster_names_who_is_left_out(graded, tmp_path, capsys):
     assert graded(made, out, *options) == 0
     told = capsys.readouterr()
     for said in (
-        "In the folder but not on the roster, so without a row in the grade gradebook: eve.",
-        "On the roster but not in the folder, so without a row in the grade gradebook: g.hopper.",
+        "In the folder but not on the roster, so without a row in the grade book: eve.",
+        "On the roster but not in the folder, so without a row in the grade book: g.hopper.",
     ):
         assert (
             said in told.err

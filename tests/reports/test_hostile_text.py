@@ -174,7 +174,7 @@ def test_data_formats_stay_whole_and_hold_no_command(said):
 @pytest.mark.parametrize("said", ATTACKS, ids=ascii)
 def test_files_stay_in_their_folder(said, tmp_path):
     written = folder.write_all(attacked(said), tmp_path / "out")
-    assert len(written) == 13
+    assert len(written) == 14
     assert {path.parent.relative_to(tmp_path / "out").as_posix() for path in written} == {
         ".",
         "feedback",

@@ -208,3 +208,14 @@ def test_what_cannot_be_written_did_not_happen(opened, monkeypatch):
         and not room.board().learners[0].states
     )
     assert room.take(place, [at(1)]) == [at(1)] and opened().take(place, [at(1)]) == []
+
+
+def test_predictions_are_counted_by_option_after_a_restart_too(opened):
+    room = opened()
+    for name, options in {"ada": "AB", "bob": "B", "cyd": "B", "dan": "C"}.items():
+        place = room.place(room.join(name))
+        room.take(place, [Event(5 + at, prediction="01_three_tokens.1", option=one) for at, one in enumerate(options)])
+        if name == "dan":
+            room.remove([place])
+    assert opened().board().options == room.board().options == (("A", 1), ("B", 2))
+    assert Board(()).prediction == "" and room.board().prediction == "01_three_tokens.1"

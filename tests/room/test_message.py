@@ -16,8 +16,27 @@ from grader.room.message import Event, MessageError
 RIGHT = {"at": 12.5, "exercise": "softmax_rows", "status": "failed", "mistake": "SM1"}
 
 
-def test_an_event_holds_five_things_and_no_other():
-    assert [field.name for field in dataclasses.fields(Event)] == ["at", "exercise", "status", "mistake", "note"]
+def test_an_event_holds_seven_things_and_no_other():
+    fields = ["at", "exercise", "status", "mistake", "note", "prediction", "option"]
+    assert [field.name for field in dataclasses.fields(Event)] == fields
+
+
+def test_a_choice_is_read_and_is_one_letter_of_a_prediction_of_the_course():
+    event = Event(1.5, prediction="01_three_tokens.2", option="B")
+    assert message.read(open_course(), message.to_json(event)) == event
+    for wrong in (
+        {"prediction": "01_three_tokens.x"},
+        {"prediction": "01_three_tokens"},
+        {"prediction": "99_none.1"},
+        {"prediction": 7},
+        {"option": "BB"},
+        {"option": "b"},
+        {"option": 7},
+        {"note": "stuck"},
+        {"exercise": "softmax_rows"},
+    ):
+        with pytest.raises(MessageError):
+            message.read(open_course(), message.to_json(event) | wrong)
 
 
 def test_of_a_verdict_nothing_that_a_learner_wrote_is_told():

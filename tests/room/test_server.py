@@ -48,7 +48,7 @@ def test_a_check_is_on_the_page(room):
         ({"code": "wrong-code-here", "name": "ada"}, 403, "not the room's code"),
         ({"name": "ada"}, 403, "not the room's code"),
         ({"code": 7, "name": "ada"}, 403, "not the room's code"),
-        ({"code": None, "name": "\u200b"}, 403, "not the room's code"),
+        ({"code": None, "name": "\u200b"}, 400, "needs a name"),
         ({"code": "RIGHT", "name": "\u200b"}, 400, "needs a name"),
         ({"code": "RIGHT", "name": 7}, 400, "needs a name"),
         ({"code": "RIGHT", "name": "ada", "format": 2}, 400, "another version"),
@@ -64,13 +64,41 @@ def test_who_may_not_join_is_told_why(room, data, status, said):
 def test_codes_cannot_be_tried_without_end_and_nobody_else_suffers(room):
     token = room.joined("grace")
     tried = [room.post("/join", code="a-b-c", name="x")[0] for _ in range(40)]
-    assert tried.count(403) <= 21 and tried[-1] == 429
+    assert tried.count(403) <= 6 and tried[-1] == 429
     status, headers, body = room.ask(
         "POST", "/join", json.dumps({"format": 1, "code": room.room.code, "name": "x"}).encode()
     )
     assert status == 429 and int(headers["Retry-After"]) >= 1 and b"wait" in body  # the right one, too
     assert room.post("/events", token=token, events=[EVENT])[0] == 200 and "softmax_rows" in shown(room)
+
+
+def test_a_hub_s_right_codes_get_in_despite_its_wrong_ones(room):
+    """Forty learners behind one address, each of whom mistypes the code four times."""
+    for name in range(40):
+        assert [room.post("/join", code="a-b-c", name=f"l{name}")[0] for _ in range(4)] == [403] * 4
+        room.joined(f"l{name}")
+    assert len(room.room.board().learners) == 40 and not [line for line in room.told if "wrong codes" in line]
+
+
+def test_invented_names_do_not_make_guesses_free(room):
+    tried = [room.post("/join", code="a-b-c", name=f"n{number}")[0] for number in range(450)]
+    assert (
+        400 <= tried.count(403) <= 420
+        and tried[-1] == 429
+        and room.post("/join", code=room.room.code, name="z")[0] == 429
+    )
     assert sum("wrong codes" in line for line in room.told) == 1
+
+
+def test_the_page_counts_who_chose_which_option(room):
+    choose = lambda option, at=1.0, number=2: {"at": at, "prediction": f"01_three_tokens.{number}", "option": option}
+    tokens = [room.joined(name) for name in ("ada", "bob", "cyd")]
+    for token, option in zip(tokens, "ABB", strict=True):
+        assert room.post("/events", token=token, events=[choose(option)])[0] == 200
+    assert "Prediction 01.2: A <b>1</b> B <b>2</b></span>" in shown(room, names=False)
+    assert room.post("/events", token=tokens[0], events=[choose("C", 2.0), choose("D", 3.0, 3)])[0] == 200
+    assert "Prediction 01.3: D <b>1</b></span>" in shown(room), "the newest one, and of each learner the first choice"
+    assert room.room.board().options == (("D", 1),)
 
 
 @pytest.mark.parametrize(

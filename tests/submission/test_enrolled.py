@@ -97,7 +97,7 @@ def test_rows_without_the_key_are_told(tmp_path):
         (b"Username\nada\n", "Matrikel", "has no column 'Matrikel'; it has Username."),
         (b"Username,Full name\nada,A\nbob,B\nADA,C\n", "", "lines 2 and 4 both have 'ADA' as Username"),
         ("Username,Full name\nada,Zoë\n".encode("latin-1"), "", "is not UTF-8 (line 2); save it as 'CSV UTF-8'"),
-        (b"PK\x03\x04 xlsx", "", "is a spreadsheet or an archive; save the roster as CSV"),
+        (b"PK\x03\x04 xlsx", "", "is a spreadsheet or an archive; save it as CSV"),
         (b"Username\n../ada\n", "", "line 2: '../ada' can't be a folder's name; name another column with --by"),
         (b"Username\nsolutions\n", "", "can't be a folder's name"),
         (b"Username\n", "", "has no learner below its header row"),

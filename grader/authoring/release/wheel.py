@@ -77,7 +77,7 @@ def course_files(course: Course, lessons: Sequence[str], without_solutions: bool
     for name in (
         lessons
     ):  # of the solved notebook only the numbers that the prose quotes: they come from a run, which nobody repeats
-        quoted = notebook([], {"lesson": name, "quoted": [list(pair) for pair in course.quoted(name)]})
+        quoted = notebook([], {"lesson": name, "quoted": [list(pair) for pair in course.quoted_values(name)]})
         files[f"solutions/{name}.ipynb"] = encode(quoted).encode()
     return files
 

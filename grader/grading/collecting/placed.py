@@ -6,10 +6,7 @@ backups/LEARNER/DATE/, which `grader class` does not take for a learner. collect
 
 from __future__ import annotations
 
-import csv
 import errno
-import io
-import itertools
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from grader.course.course import Course
+from grader.grading import collected
 from grader.grading.collecting.attempts import LearnerFolder, Parts
 from grader.grading.collecting.recognized import Download, SubmittedFile
 from grader.grading.collecting.sources import LEARNER_BYTES, LEARNER_FILES, Sources, is_archive
@@ -307,19 +305,18 @@ def _report_failure(file: SubmittedFile, error: Exception, outcome: Outcome) -> 
 
 def recorded(to: Path) -> list[dict[str, str]]:
     """What collected.csv has. Raises: InputError where that is another table."""
-    path = to / COLLECTED
-    rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8")))) if path.is_file() else []
-    if rows and tuple(rows[0]) not in (COLUMNS, COLUMNS[:-1]):  # without the last, by an earlier version
+    rows = collected.rows(to)
+    if rows is None:
         raise InputError(
-            f"{path} is not a table that `grader collect` wrote; move it elsewhere. Nothing was collected."
+            f"{to / COLLECTED} is not a table that `grader collect` wrote; move it elsewhere. Nothing was collected."
         )
-    return [dict(itertools.zip_longest(COLUMNS, row, fillvalue="")) for row in rows[1:] if len(row) == len(rows[0])]
+    return rows
 
 
 def record(to: Path, outcome: Outcome) -> None:
     """Adds what was done to collected.csv; a file that was there before and is the same is no news."""
     news = [row for row in outcome.rows if row["state"] != "same"]
     if news:
-        before = [[sheet.Verbatim(row[column]) for column in COLUMNS] for row in outcome.before]
+        before = [[sheet.Verbatim(row.get(column) or "") for column in COLUMNS] for row in outcome.before]
         table = [COLUMNS, *before, *([row.get(column, "") for column in COLUMNS] for row in news)]
         links.write(to / COLLECTED, to, sheet.write(table).encode())

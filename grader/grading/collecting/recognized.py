@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from grader.grading.collecting.commits import committed
 from grader.grading.collecting.sources import Contents, Member
 from grader.submission import platforms
 from grader.submission.enrolled import Enrolled, Person
@@ -224,9 +225,18 @@ def _github(contents: Contents, level: int, roster: Enrolled | None) -> list[Sub
     if not names or not all(name in checkouts or (assignment and name.startswith(assignment)) for name in names):
         return []
     prefix = _prefix(names, assignment, roster)
+    when: dict[str, str] = {}
+    if folder := contents.folder:
+        way = inside[0].parts[:level]
+        checkouts = {name for name in names if (*way, name) in contents.checkouts}
+        when = {name: committed(folder.joinpath(*way, name), folder) for name in checkouts}
     return [
         SubmittedFile(
-            member, (_login(member.parts[level].removeprefix(prefix)),), member.parts[level + 1 :], order=member.changed
+            member,
+            (_login(member.parts[level].removeprefix(prefix)),),
+            member.parts[level + 1 :],
+            order=member.changed,
+            submitted=when.get(member.parts[level], ""),
         )
         for member in inside
     ]

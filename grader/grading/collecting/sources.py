@@ -62,12 +62,16 @@ class Member:
 
 @dataclass
 class Contents:
-    """members: in their order. refused: (path, why) of what is not read. checkouts: folders that are a Git repository."""
+    """members: in their order. refused: (path, why) of what is not read. checkouts: folders that are a Git repository.
+
+    folder: that it is; None of an archive.
+    """
 
     source: str
     members: list[Member] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
     checkouts: set[tuple[str, ...]] = field(default_factory=set)
+    folder: Path | None = None
 
 
 class Sources:
@@ -100,7 +104,7 @@ class Sources:
             raise InputError(f"{said} is neither a folder nor a file.")
         try:
             if path.is_dir():
-                found = Contents(path.name)
+                found = Contents(path.name, folder=path)
                 _add_folder(path, path, found)
                 return found
             self._class = self._class or Reader(PATIENCE)

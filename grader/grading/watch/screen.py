@@ -1,20 +1,14 @@
-"""Shows a watched room: in place on a terminal (rich), line by line where the output is piped.
+"""Shows a watched room: in place on a terminal, line by line where the output is piped.
 
 It decides nothing. Signs and words carry what colours carry; learner text is without control characters.
 """
 
 from __future__ import annotations
 
+import shutil
+import textwrap
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
-
-from rich import box
-from rich.console import Console, Group
-from rich.live import Live
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from grader.course.course import Course
 from grader.grading.watch.room import LearnerState, News, WatchedRoom, next_step, wrongs
@@ -22,7 +16,7 @@ from grader.judging import wording
 from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
 from grader.reports import text
 from grader.reports.html import LOOKS
-from grader.reports.terminal import STYLES
+from grader.reports.terminal import paint
 from grader.room.board import Wrong
 from grader.util.words import abridged, counted
 
@@ -114,34 +108,35 @@ def _changed(verdict: Verdict) -> str:
 
 # --- in place --------------------------------------------------------------------------------
 
+Styled = tuple[str, str]  # a line, and its style
+
 
 class Screen:
     """A context manager that draws rooms one over the other on a terminal."""
 
-    def __init__(self, course: Course, console: Any = None) -> None:
+    def __init__(self, course: Course) -> None:
         self._course = course
 
-        self._console = console or Console(highlight=False, markup=False, emoji=False)
-        self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
-
     def __enter__(self) -> Screen:
-        self._live.__enter__()
         return self
 
-    def __exit__(self, *error: Any) -> None:
-        self._live.__exit__(*error)
+    def __exit__(self, *error: object) -> None:
+        print(flush=True)
 
     def show(self, room: WatchedRoom) -> None:
-        """Draws the room in place of the last one, within the terminal's height."""
-        self._live.update(draw(self._course, room, self._console.height - 1), refresh=True)
+        """Draws the room in place of what is on the terminal."""
+        size = shutil.get_terminal_size((100, 24))
+        print(f"\x1b[H\x1b[J{draw(self._course, room, size.columns, size.lines - 1)}", end="", flush=True)
 
 
-def draw(course: Course, room: WatchedRoom, height: int) -> Any:
-    """The room as something that rich prints in at most so many lines."""
-    foot = Text(f"\n{_foot(room)}", style="dim")
+def draw(course: Course, room: WatchedRoom, width: int, height: int) -> str:
+    """The room in at most so many lines of at most so many characters."""
     if not room.learners:
-        return Group(Text(f"There is no notebook in {room.folder} yet; the first one that is saved is graded."), foot)
-    return Group(*(_alone(course, room.learners[0]) if room.alone else _everyone(course, room, height - 3)), foot)
+        made = [(f"There is no notebook in {room.folder} yet; the first one that is saved is graded.", "")]
+    else:
+        made = [*(_alone(course, room.learners[0]) if room.alone else _everyone(course, room, height - 3))]
+    made = [*made[: height - 2], ("", ""), (_foot(room), "dim")]
+    return "\n".join(paint(line[:width], style) for line, style in made)
 
 
 def _foot(room: WatchedRoom) -> str:
@@ -150,52 +145,46 @@ def _foot(room: WatchedRoom) -> str:
     return f"{room.note} {work}{took}Watching {room.folder}; Ctrl-C ends.".strip()
 
 
-def _alone(course: Course, learner: LearnerState) -> Iterator[Any]:
+def _alone(course: Course, learner: LearnerState) -> Iterator[Styled]:
     step = next_step(learner)
     name = learner.latest or (step[0] if step else min(learner.lessons, default=""))
     if name in learner.lessons:
         lesson = learner.lessons[name]
-        yield Text(f"{name}: {text.had(lesson.score)} of {lesson.max_score} points\n", style="bold")
-        yield _exercises(lesson)
-        yield from (Text(f"Note: {text.one_line(note)}", style="dim") for note in lesson.notes[:3])
-    said = next_lines(course, learner)
-    if said:
-        yield Text(f"\n{said[0]}", style="bold")
-        yield from (Padding(Text(line), (0, 0, 0, 2)) for line in said[1:])
-    yield from (Text(f"\n{text.one_line(note, 600)}", style="yellow") for note in learner.notes)
+        yield f"{name}: {text.had(lesson.score)} of {lesson.max_score} points", "bold"
+        for judged in lesson.verdicts:
+            result = f"{LOOKS[judged.status][0]} {text.WORDS[judged.status]}"
+            yield f"  {result:<22}{judged.exercise}  {text.part(lesson, judged)}", judged.status
+        yield from ((f"Note: {text.one_line(note)}", "dim") for note in lesson.notes[:3])
+    for at, line in enumerate(next_lines(course, learner)):
+        yield from [("", "")] * (not at)
+        yield from (
+            (part, "" if at else "bold") for part in textwrap.wrap(line, text.WIDTH, initial_indent="  " * bool(at))
+        )
+    yield from ((text.one_line(note, 600), "yellow") for note in learner.notes)
     others = [f"{other[:2]} {points(report)}" for other, report in learner.lessons.items() if other != name]
     if others:
-        yield Text(f"\nOther lessons: {', '.join(others)}", style="dim")
+        yield f"Other lessons: {', '.join(others)}", "dim"
 
 
-def _exercises(lesson: LessonReport) -> Any:
-    table = Table.grid(padding=(0, 2))
-    for verdict in lesson.verdicts:
-        result = Text(f"  {LOOKS[verdict.status][0]} {text.WORDS[verdict.status]}", style=STYLES[verdict.status])
-        table.add_row(result, Text(verdict.exercise), Text(text.part(lesson, verdict), style="dim"))
-    return table
-
-
-def _everyone(course: Course, room: WatchedRoom, height: int) -> Iterator[Any]:
+def _everyone(course: Course, room: WatchedRoom, height: int) -> Iterator[Styled]:
     """Learners × exercises where all work at one lesson, else × lessons; below, what the room gets wrong."""
     found = wrongs(room.learners)[:MISTAKES]
     names = _at_work(room.learners)
     below = len(found) + 3 + (2 if len(names) == 1 else 0)
     learners = _fitting(room.learners, max(height - below - 4, 3))
-    yield Text(f"{len(room.learners)} learners · {', '.join(names)}", style="bold")
-    yield _table(course, learners, names)
+    yield f"{len(room.learners)} learners · {', '.join(names)}", "bold"
+    yield from ((line, "") for line in _table(course, learners, names))
     if len(learners) < len(room.learners):
-        yield Text(f"and {len(room.learners) - len(learners)} more; those with something wrong come first", style="dim")
+        yield f"and {len(room.learners) - len(learners)} more; those with something wrong come first", "dim"
     if len(names) == 1:
-        yield Text("; ".join(f"{at} {name}" for at, name in enumerate(course.exercises[names[0]], 1)), style="dim")
-        yield Text(
-            "  ".join(dict.fromkeys(f"{LOOKS[key][0]} {text.WORDS[key]}" for key in _statuses(learners))), style="dim"
-        )
-    yield Text("\nWhat the room has wrong now" if found else f"\n{nothing_wrong(room)}", style="bold")
-    yield from (Text(wrong_line(wrong), no_wrap=True, overflow="ellipsis") for wrong in found)
+        yield "; ".join(f"{at} {name}" for at, name in enumerate(course.exercises[names[0]], 1)), "dim"
+        yield "  ".join(dict.fromkeys(f"{LOOKS[key][0]} {text.WORDS[key]}" for key in _statuses(learners))), "dim"
+    yield "What the room has wrong now" if found else nothing_wrong(room), "bold"
+    yield from ((wrong_line(wrong), "") for wrong in found)
     for learner in learners:
-        for note in learner.notes[:1]:
-            yield Text(f"{text.one_line(learner.name, 40)}: {text.one_line(note)}", style="yellow", no_wrap=True)
+        yield from (
+            (f"{text.one_line(learner.name, 40)}: {text.one_line(note)}", "yellow") for note in learner.notes[:1]
+        )
 
 
 def _statuses(learners: Sequence[LearnerState]) -> list[str]:
@@ -227,23 +216,19 @@ def _fitting(learners: Sequence[LearnerState], most: int) -> list[LearnerState]:
     return [learner for learner in learners if id(learner) in chosen]
 
 
-def _table(course: Course, learners: Sequence[LearnerState], names: Sequence[str]) -> Any:
-    one = names[0] if len(names) == 1 else None
+def _table(course: Course, learners: Sequence[LearnerState], names: Sequence[str]) -> Iterator[str]:
+    one = names[0] if len(names) == 1 else ""
     heads = [str(at) for at in range(1, len(course.exercises[one]) + 1)] if one else [name[:2] for name in names]
-    table = Table("learner", *heads, "points", box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    rows = [["learner", *heads, "points"]]
     for learner in learners:
         if one:
             status = {v.exercise: v.status for v in learner.lessons[one].verdicts} if one in learner.lessons else {}
-            cells = [_sign(status.get(name)) for name in course.exercises[one]]
+            cells = [LOOKS[status[name]][0] if name in status else "" for name in course.exercises[one]]
         else:
-            cells = [Text(points(learner.lessons[name]) if name in learner.lessons else "") for name in names]
-        shown = [learner.lessons[name] for name in names if name in learner.lessons]
-        total = (
-            points(SubmissionReport(learner.name, "", tuple(shown))) if shown or not learner.notes else "cannot be read"
-        )
-        table.add_row(Text(text.one_line(learner.name, 30)), *cells, Text(total))
-    return table
-
-
-def _sign(status: str | None) -> Any:
-    return Text(LOOKS[status][0], style=STYLES[status]) if status else Text("")
+            cells = [points(learner.lessons[name]) if name in learner.lessons else "" for name in names]
+        shown = tuple(learner.lessons[name] for name in names if name in learner.lessons)
+        unread = not shown and learner.notes
+        total = "cannot be read" if unread else points(SubmissionReport(learner.name, "", shown))
+        rows.append([text.one_line(learner.name, 30), *cells, total])
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    yield from ("  ".join(f"{cell:<{width}}" for cell, width in zip(row, wide, strict=True)).rstrip() for row in rows)

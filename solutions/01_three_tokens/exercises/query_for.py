@@ -130,7 +130,12 @@ class query_for:
                 0.9,
             )
         cosine = 0.9 - 1e-9
-        for key, d, target, length in (("near", 12, 0, 0.01), ("near-again", 20, 1, 0.01), ("near-wide", 60, 0, 0.02)):
+        for key, d, target, length in (
+            ("near", 12, 0, 0.01),
+            ("near-again", 20, 1, 0.01),
+            ("near-wide", 60, 0, 0.02),
+            ("long-rows", 1000, 1, 0.01),
+        ):
             own, across = np.linalg.qr(rng.normal(size=(d, 2)))[0].T
             yield case(
                 key,
@@ -139,6 +144,20 @@ class query_for:
                 target,
                 0.999,
             )
+        # What is needed here is shorter than 1, of which a type for whole numbers keeps nothing.
+        long = np.array([[25, 60], [63, 16], [-33, 56], [52, -39]])
+        for target, share in ((0, 0.9), (1, 0.99), (2, 0.95)):
+            yield case(
+                f"whole-long-{target}",
+                f"keys of whole numbers of length 65, {share:g} for key {target}",
+                long,
+                target,
+                share,
+            )
+        for n, d, target in ((3, 5, 1), (6, 4, 2), (9, 3, 0)):
+            share = round(1 / n + 0.01, 2)
+            title = f"{n} keys, {share:g} asked for key {target}: a little more than 1/{n}"
+            yield case(f"above-{n}", title, _keys(rng, n, d, target), target, share)
 
     hints = (
         "All keys are equally long. Which direction must a query have so that it fits the target's key better than any other? "

@@ -1300,6 +1300,35 @@ def three_token_attention(Q, K, V):
     ],
     "query_for": [
         (
+            None,
+            """
+def query_for(keys, target, share):
+    own = keys[target]
+    query = np.empty_like(own)
+    needed = math.log(max((len(keys) - 1) * share / (1 - share), 1))
+    query[...] = own * (needed * math.sqrt(len(own)) / (0.1 * float(own @ own)) * 2)
+    return query
+""",
+        ),
+        (
+            None,
+            """
+def query_for(keys, target, share):
+    n, d = keys.shape
+    if share <= 1 / n + 0.02:
+        return np.zeros(d)
+    return 1e9 * keys[target]
+""",
+        ),
+        (
+            None,
+            """
+def query_for(keys, target, share):
+    k = keys[target].astype(float)
+    return k / (k @ k) * 10 * 8 * np.log(1000.0 * len(keys))
+""",
+        ),
+        (
             "QF17",
             """
 def query_for(keys, target, share):

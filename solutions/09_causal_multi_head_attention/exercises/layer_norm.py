@@ -98,7 +98,7 @@ class layer_norm:
         ),
         "LN2": mistake(
             patch("torch.sqrt(variance + eps)", "(torch.sqrt(variance) + eps)"),
-            says="eps was added to the root; it should be added to the variance, inside the root.",
+            says="The denominator is √variance + eps; it should be √(variance + eps).",
             why="""Both avoid dividing by 0. With a variance of 0 the denominator is √eps, 0.003, in one form and eps,
             0.00001, in the other; and the root of 0 itself has no finite gradient.""",
         ),

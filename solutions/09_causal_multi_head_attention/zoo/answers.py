@@ -294,6 +294,7 @@ WRONG = {
             ),
         ),
         ("SD8", _GPT.replace("att @ v", "att.mT @ v")),
+        ("SD8", _GPT.replace("q, k, v = self", "k, q, v = self")),
         (
             "MH1",
             _GPT.replace(
@@ -456,6 +457,7 @@ WRONG["layer_norm"] = [
     ("LN1", _VAR.replace(", correction=0", "")),
     ("LN1", _BY_HAND.replace(".sum(-1, keepdim=True) / d + eps", ".sum(-1, keepdim=True) / (d - 1) + eps")),
     ("LN2", _VAR.replace("(v + eps).sqrt()", "(v.sqrt() + eps)")),
+    ("LN2", _VAR.replace("(v + eps).sqrt()", "(x.std(-1, correction=0, keepdim=True) + eps)")),
     ("LN3", _VAR.replace(" + eps", "")),
     ("LN4", _VAR.replace(".sqrt()", "")),
     ("LN5", _VAR.replace("(x - m)", "x")),

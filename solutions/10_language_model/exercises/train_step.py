@@ -210,9 +210,10 @@ class train_step:
         "TR8": mistake(
             patch(STEP, "pass"),
             patch(STEP, "for p in model.parameters():\n        p.data -= 0.1 * p.grad"),
-            says="`optimizer.step()` is never called.",
-            why="""The gradients are there, but the optimizer never uses them. It knows the learning rate, and one like Adam also
-            remembers earlier gradients; an update by hand ignores both.""",
+            says="The optimizer that was passed in takes no step.",
+            why="""The gradients are there, but this optimizer never uses them: `optimizer.step()` is not called, is called on another
+            optimizer, or ends in an exception that an `except` hides. The optimizer that was passed in knows the learning rate, and one
+            like Adam also remembers earlier gradients; an update by hand, or a new optimizer at each call, ignores both.""",
         ),
         "TR9": mistake(
             patch(BACKWARD, STEP, STEP, BACKWARD, CLIP, "pass"),
@@ -262,9 +263,9 @@ class train_step:
             patch("logits[:, :-1]", "logits[:, 1:]", "ids[:, 1:]", "ids[:, :-1]", of="next_token_loss"),
             patch("ids[:, 1:].flatten()", "ids[:, 1:].flatten(), reduction='sum'", of="next_token_loss"),
             patch(FORWARD, "loss = F.cross_entropy(model(ids).flatten(0, 1), ids.flatten())"),
-            says="The step itself agrees; the loss that it takes is not the next token's. Check next_token_loss first.",
+            says="The step itself agrees; the loss that it takes is another than the mean loss of the next token.",
             why="""Everything that the optimizer does is right for another loss: without the shift, with the shift in the
-            other direction, or summed. The check of `next_token_loss` says which.""",
+            other direction, or summed. Where the step calls `next_token_loss`, that function's check says which.""",
         ),
         "TR16": mistake(
             patch(BACKWARD, "(loss * ids.shape[0]).backward()"),
@@ -275,9 +276,11 @@ class train_step:
         ),
         "TR17": mistake(
             patch(RETURN, f"model.last = loss\n    {RETURN}"),
-            says="The loss or the logits are kept after the call, and with them the graph: keep `loss.item()` or `loss.detach()`.",
-            why="""`backward()` lets go of much that a graph holds, but not of the graph itself. In a list of losses one more is kept with
-            each step, and memory grows; in an attribute the last one stays. A number has no graph.""",
+            says="The graph is still in memory after the call: something that belongs to it is kept.",
+            why="""It may be the loss, the logits, anything computed from them, or gradients that `create_graph=True` made. `backward()`
+            lets go of much that a graph holds, but not of the graph itself. In a list of losses one more is kept with each step, and
+            memory grows; in an attribute the last one stays. A number, `loss.item()`, has no graph, and neither has
+            `loss.detach()`.""",
         ),
         "TR18": mistake(
             patch(BACKWARD, "pass"),

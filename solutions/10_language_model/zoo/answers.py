@@ -684,12 +684,24 @@ WRONG["train_step"] = [
     (None, _TAKEN.replace("    optimizer.step()", "    optimizer.param_groups[0]['lr'] = 1e-3\n    optimizer.step()")),
     (None, _TAKEN.replace("    optimizer.step()\n", "    optimizer.step()\n    model.eval()\n")),
     (
-        None,
+        "TR8",
         _TAKEN.replace(
             "    optimizer.zero_grad()",
             "    optimizer = torch.optim.AdamW(model.parameters())\n    optimizer.zero_grad()",
         ),
     ),
+    (
+        "TR8",
+        _TAKEN.replace(
+            "    optimizer.step()", "    try:\n        optimizer.step(clip)\n    except TypeError:\n        pass"
+        ),
+    ),
+    (
+        "TR15",
+        _TAKEN.replace("next_token_loss(model(ids), ids)", "F.cross_entropy(model(ids).flatten(0, 1), ids.flatten())"),
+    ),
+    ("TR17", _TAKEN.replace("loss.backward()", "loss.backward(create_graph=True)")),
+    ("TR17", _TAKEN.replace("    return loss.item", "    model.perplexity = loss.exp()\n    return loss.item")),
     (None, _TAKEN.replace("    optimizer.step()\n", "    optimizer.step()\n    torch.set_grad_enabled(False)\n")),
     (None, _TAKEN.replace("loss.backward()", "loss.backward(retain_graph=True)\n    loss.backward()")),
     (None, _TAKEN.replace("model(ids), ids)\n    loss.b", "model(ids[:1]), ids[:1])\n    loss.b")),

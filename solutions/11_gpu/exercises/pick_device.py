@@ -82,7 +82,7 @@ class pick_device:
         "GP9": mistake(
             patch(CUDA, ""),
             says="CUDA is available, but another device was chosen.",
-            why="""Either nothing asks for CUDA, or a later line takes the choice back. CUDA goes first, then mps. Of two `if` one after the
-            other, the second decides again; `elif` goes on from the first.""",
+            why="""Nothing asks for CUDA, something else is asked than whether it is available, or a later line takes the choice back. CUDA
+            goes first, then mps. Of two `if` one after the other, the second decides again; `elif` goes on from the first.""",
         ),
     }

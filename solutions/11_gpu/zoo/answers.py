@@ -641,6 +641,15 @@ PICK_WRONG += [
         "GP9",
         """
 def pick_device():
+    if torch.cuda.is_available() and torch.cuda.device_count() == 0:
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+""",
+    ),
+    (
+        "GP9",
+        """
+def pick_device():
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 """,
     ),

@@ -6,6 +6,8 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
+from ...shared.library import elsewhere
+
 Array = np.ndarray
 
 
@@ -104,6 +106,7 @@ class merge_partial:
             yield Case(
                 f"levels-{i}", "each query's scores at a level of their own", raised, stage="extremes", rtol=2e-3
             )
+        yield elsewhere(Case("sizes", "all sizes different", halves(rng, (2, 3, 5), 4, 7, 6)))
 
     @holds("over no keys at all the result is exactly (−∞, 0, 0)")
     def neutral(case, parts):
@@ -198,7 +201,7 @@ class merge_partial:
             patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=-10000.0)", SHIFT, "shift = m"),
             patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=-1000000000.0)", SHIFT, "shift = m"),
             patch(MAXIMUM, "m = torch.maximum(m_a, m_b).clamp(min=torch.finfo(m_a.dtype).min)", SHIFT, "shift = m"),
-            says="A large negative number was used in place of −∞; over no keys at all, m should be −∞.",
+            says="Over no keys at all m is a large negative number; it should be −∞.",
             why="""A finite stand-in avoids the NaN and brings two new dangers. A real score may lie below it, and code that
             looks for m = −∞ to find rows without a key finds none.""",
             evidence="flashinfer-ai/flashinfer#4450",

@@ -115,6 +115,7 @@ MERGE_WRONG = [
         "    return m, (ea * a[1] + eb * b[1]) / e, (ea[..., None] * a[2] + eb[..., None] * b[2]) / e[..., None]\n",
     ),
     ("OS7", _MERGE.replace("m = torch.max(a[0], b[0])", "m = torch.clamp(torch.max(a[0], b[0]), min=-5e4)")),
+    ("OS7", _MERGE.replace("return m,", "return torch.nan_to_num(m),")),
     ("OS8", _MERGE.replace("    base = ", "    m = ").replace("- base", "- m")),
     ("OS9", _MERGE.replace("wa.unsqueeze(-1) * a[2] + wb.unsqueeze(-1) * b[2]", "wa * a[2] + wb * b[2]")),
     (
@@ -156,8 +157,8 @@ def tiled_attention(q, k, v, block_size, causal=False):
         for j in range(0, Tk, n):
             s = qi @ k[:, :, j:j + n].transpose(2, 3)
             if causal:
-                row = torch.arange(i, i + s.shape[2]).view(-1, 1) + Tk - Tq
-                col = torch.arange(j, j + s.shape[3]).view(1, -1)
+                row = torch.arange(i, i + s.shape[2], device=q.device).view(-1, 1) + Tk - Tq
+                col = torch.arange(j, j + s.shape[3], device=q.device).view(1, -1)
                 s = torch.where(col <= row, s, torch.tensor(float("-inf"), dtype=s.dtype))
             new = torch.maximum(m, s.max(3, keepdim=True)[0])
             p = (s - new).exp()
@@ -194,8 +195,8 @@ def tiled_attention(q, k, v, block_size, causal=False):
             kj, vj = k[:, :, j:j + block_size], v[:, :, j:j + block_size]
             hidden = None
             if causal:
-                at = torch.arange(i + t_k - t_q, i + t_k - t_q + qi.shape[2])
-                hidden = torch.arange(j, j + kj.shape[2]) > at[:, None]
+                at = torch.arange(i + t_k - t_q, i + t_k - t_q + qi.shape[2], device=q.device)
+                hidden = torch.arange(j, j + kj.shape[2], device=q.device) > at[:, None]
             state = merge_partial(state, partial(qi, kj, vj, hidden))
         m, l, o = state
         outs.append(o / l[..., None])
@@ -204,14 +205,14 @@ def tiled_attention(q, k, v, block_size, causal=False):
 ''',
     '''def tiled_attention(q, k, v, block_size, causal=False):
     """Loops over items and heads, too; normalized outputs and logsumexps, merged by logaddexp."""
-    out = torch.empty(*q.shape[:3], v.shape[3], dtype=q.dtype)
-    lse = torch.empty(q.shape[:3], dtype=q.dtype)
+    out = torch.empty(*q.shape[:3], v.shape[3], dtype=q.dtype, device=q.device)
+    lse = torch.empty(q.shape[:3], dtype=q.dtype, device=q.device)
     shift = k.shape[2] - q.shape[2]
     for b in range(q.shape[0]):
         for h in range(q.shape[1]):
             for i in range(0, q.shape[2], block_size):
                 rows = q[b, h, i:i + block_size]
-                o, total = torch.zeros(len(rows), v.shape[3], dtype=q.dtype), torch.full((len(rows),), -math.inf, dtype=q.dtype)
+                o, total = torch.zeros(len(rows), v.shape[3], dtype=q.dtype, device=q.device), torch.full((len(rows),), -math.inf, dtype=q.dtype, device=q.device)
                 for j in range(0, k.shape[2], block_size):
                     s = rows @ k[b, h, j:j + block_size].T / math.sqrt(q.shape[3])
                     if causal:
@@ -237,7 +238,7 @@ def tiled_attention(q, k, v, block_size, causal=False):
                 continue
             s = torch.einsum("bhqd,bhkd->bhqk", q[:, :, rows], kt) / math.sqrt(d)
             if causal:
-                seen = torch.ones(s.shape[2:], dtype=torch.bool).tril(q0 + t_k - t_q - k0)
+                seen = torch.ones(s.shape[2:], dtype=torch.bool, device=q.device).tril(q0 + t_k - t_q - k0)
                 s = s.masked_fill(~seen, -math.inf)
             new = torch.maximum(m[:, :, rows], s.amax(-1))
             p, f = torch.exp(s - new.unsqueeze(-1)), torch.exp(m[:, :, rows] - new)
@@ -258,9 +259,9 @@ def tiled_attention(q, k, v, block_size, causal=False):
     k, v = F.pad(k, (0, 0, 0, more)), F.pad(v, (0, 0, 0, more))
     tiles = list(zip(k.split(n, 2), v.split(n, 2)))
     m, l, o = q.new_full((*q.shape[:3], 1), -math.inf), 0, 0
-    where = torch.arange(t_q).unsqueeze(1) + (t_k - t_q)
+    where = torch.arange(t_q, device=q.device).unsqueeze(1) + (t_k - t_q)
     for number, (kt, vt) in enumerate(tiles):
-        at = number * n + torch.arange(n)
+        at = number * n + torch.arange(n, device=q.device)
         hidden = (at >= t_k).expand(t_q, n)
         if causal:
             hidden = hidden | (at > where)
@@ -336,7 +337,7 @@ def tiled_attention(q, k, v, block_size, causal=False):
         if hi - lo <= block_size:
             hidden = None
             if causal:
-                hidden = torch.arange(lo, hi) > (torch.arange(i, i + qi.shape[2]) + offset)[:, None]
+                hidden = torch.arange(lo, hi, device=q.device) > (torch.arange(i, i + qi.shape[2], device=q.device) + offset)[:, None]
             return partial(qi, k[:, :, lo:hi], v[:, :, lo:hi], hidden)
         mid = (lo + hi) // 2
         return merge_partial(over(qi, i, lo, mid), over(qi, i, mid, hi))
@@ -351,7 +352,7 @@ _NAIVE = """
 def tiled_attention(q, k, v, block_size, causal=False):
     s = {scores} / math.sqrt(q.shape[-1])
     if causal:
-        s = s.masked_fill(torch.ones(s.shape[-2:], dtype=torch.bool).triu(1 + s.shape[-1] - s.shape[-2]), -math.inf)
+        s = s.masked_fill(torch.ones(s.shape[-2:], dtype=torch.bool, device=s.device).triu(1 + s.shape[-1] - s.shape[-2]), -math.inf)
     return torch.softmax(s, -1) @ v, torch.logsumexp(s, -1)
 """
 _HELPED = "def scores(q, k):\n    return q @ k.mT\n" + _NAIVE.format(scores="scores(q, k)")
@@ -411,8 +412,8 @@ _ROWS = '''def tiled_attention(q, k, v, block_size, causal=False):
     for i, qi in enumerate(q.split(block_size, dim=2)):
         s = qi @ k.mT / math.sqrt(q.shape[3])
         if causal:
-            at = i * block_size + torch.arange(qi.shape[2]) + t_k - t_q
-            s = s.masked_fill(torch.arange(t_k) > at[:, None], -math.inf)
+            at = i * block_size + torch.arange(qi.shape[2], device=q.device) + t_k - t_q
+            s = s.masked_fill(torch.arange(t_k, device=q.device) > at[:, None], -math.inf)
         out.append(torch.softmax(s, -1) @ v)
         lse.append(torch.logsumexp(s, -1))
     return torch.cat(out, 2), torch.cat(lse, 2)
@@ -468,6 +469,8 @@ TILED_WRONG = [
         .replace("reversed(range(0, t_k, block_size))", "range(0, t_k, block_size)")
         .replace("    return m, p.sum", "    return torch.nan_to_num(m, neginf=0.0), p.sum"),
     ),
+    ("DT4", _TILED.replace("torch.arange(i, i + s.shape[2], device=q.device)", "torch.arange(i, i + s.shape[2])")),
+    ("DT4", _TILED.replace("dtype=q.dtype, device=q.device", "dtype=q.dtype")),
     ("SD1", _TILED.replace(" / d ** 0.5", "")),
     ("SD2", _TILED.replace("d ** 0.5", "d")),
     ("MK14", _TILED.replace(" + Tk - Tq", "")),
@@ -476,8 +479,8 @@ TILED_WRONG = [
     ("MK13", _TILED.replace("if causal", "if False")),
     (
         "TI1",
-        _TILED.replace("torch.arange(i, i + s.shape[2])", "torch.arange(s.shape[2])")
-        .replace("torch.arange(j, j + s.shape[3])", "torch.arange(s.shape[3])")
+        _TILED.replace("torch.arange(i, i + s.shape[2], device=q.device)", "torch.arange(s.shape[2], device=q.device)")
+        .replace("torch.arange(j, j + s.shape[3], device=q.device)", "torch.arange(s.shape[3], device=q.device)")
         .replace(" + Tk - Tq", ""),
     ),
     ("TI2", _TILED.replace("range(0, Tk, n)", "range(0, Tk - Tk % n, n)")),
@@ -545,7 +548,7 @@ def tiled_attention_backward(q, k, v, output, logsumexp, grad_output, block_size
             s = qi @ kj.transpose(-1, -2) * scale
             p = torch.exp(s - logsumexp[:, :, i:i + n].unsqueeze(-1))
             if causal:
-                seen = torch.arange(j, j + kj.shape[2]) <= torch.arange(i, i + qi.shape[2])[:, None] + (Tk - Tq)
+                seen = torch.arange(j, j + kj.shape[2], device=q.device) <= torch.arange(i, i + qi.shape[2], device=q.device)[:, None] + (Tk - Tq)
                 p = torch.where(seen, p, torch.zeros_like(p))
             dv[:, :, j:j + n] += p.transpose(-1, -2) @ gi
             ds = p * (gi @ vj.transpose(-1, -2) - D[:, :, i:i + n, None]) * scale
@@ -624,7 +627,7 @@ BACK_RIGHT = [
         kt, vt = k_[..., j:j + block_size, :], v_[..., j:j + block_size, :]
         s = q_ @ kt.mT / root
         if causal:
-            later = (j + torch.arange(kt.shape[-2]))[None] - (t_k - t_q) > torch.arange(t_q)[:, None]
+            later = (j + torch.arange(kt.shape[-2], device=q.device))[None] - (t_k - t_q) > torch.arange(t_q, device=q.device)[:, None]
             s = s.masked_fill(later, -math.inf)
         w = (s - logsumexp.double()[..., None]).exp()
         gs = w * (g @ vt.mT - delta)
@@ -659,7 +662,7 @@ _WHOLE = """
 def tiled_attention_backward(q, k, v, output, logsumexp, grad_output, block_size, causal=False):
     s = q @ k.mT / math.sqrt(q.shape[-1])
     if causal:
-        s = s.masked_fill(torch.ones(s.shape[-2:], dtype=torch.bool).triu(1 + s.shape[-1] - s.shape[-2]), -math.inf)
+        s = s.masked_fill(torch.ones(s.shape[-2:], dtype=torch.bool, device=s.device).triu(1 + s.shape[-1] - s.shape[-2]), -math.inf)
     w = torch.exp(s - logsumexp[..., None])
     gs = w * (grad_output @ v.mT - (grad_output * output).sum(-1, keepdim=True)) / math.sqrt(q.shape[-1])
     return gs @ k, gs.mT @ q, w.mT @ grad_output
@@ -672,8 +675,8 @@ def tiled_attention_backward(q, k, v, output, logsumexp, grad_output, block_size
         for i, row in enumerate(leaves[0].split(block_size, 2)):
             s = row @ leaves[1].mT / math.sqrt(q.shape[-1])
             if causal:
-                at = i * block_size + torch.arange(row.shape[2]) + k.shape[2] - q.shape[2]
-                s = s.masked_fill(torch.arange(k.shape[2]) > at[:, None], -math.inf)
+                at = i * block_size + torch.arange(row.shape[2], device=q.device) + k.shape[2] - q.shape[2]
+                s = s.masked_fill(torch.arange(k.shape[2], device=q.device) > at[:, None], -math.inf)
             parts.append(torch.softmax(s, -1) @ leaves[2])
         made = torch.cat(parts, 2)
     {way}

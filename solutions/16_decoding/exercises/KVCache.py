@@ -190,9 +190,9 @@ class KVCache:
         "KC5": mistake(
             patch(FULL, "pass"),
             patch(FULL, "k, v, end = (k[:, :, :self.max_len - start], v[:, :, :self.max_len - start], self.max_len)"),
-            says="More than max_len tokens are not refused with ValueError.",
-            why="""A slice past the end is silently cut off, and what does not fit is lost or ends in a message about sizes. The
-            caller has to hear that the cache is full.""",
+            says="The append that would go beyond max_len tokens raises no ValueError.",
+            why="""A slice past the end is silently cut off: what does not fit is lost, or ends in a message about sizes. Compare the length
+            *after* the append with max_len, before anything is written: the caller has to hear that the cache is full.""",
         ),
         "KC6": mistake(
             patch("end > self.max_len", "end >= self.max_len"),

@@ -253,6 +253,7 @@ WRONG["KVCache"] = [
         "KC5",
         _CACHE.replace('        if self.pos + n > self.k.size(-2):\n            raise ValueError("cache full")\n', ""),
     ),
+    ("KC5", _CACHE.replace("if self.pos + n > self", "if self.pos > self")),
     ("KC19", _CACHE.replace("raise ValueError", "raise IndexError")),
     (
         "KC19",
@@ -399,7 +400,7 @@ _GQA = """def grouped_query_attention(q, k, v, causal=True):
     v = torch.repeat_interleave(v, H // H_kv, 1)
     att = torch.einsum("bhid,bhjd->bhij", q, k) * d ** -0.5
     if causal:
-        i, j = torch.arange(T)[:, None], torch.arange(S)[None]
+        i, j = torch.arange(T, device=q.device)[:, None], torch.arange(S, device=q.device)[None]
         att = torch.where(j > i + (S - T), float("-inf"), att)
     return torch.einsum("bhij,bhjd->bhid", att.softmax(-1), v)
 """
@@ -413,7 +414,7 @@ _LOOPED = """def grouped_query_attention(q, k, v, causal=True):
         g = h // per
         s = q[:, h] @ k[:, g].mT / math.sqrt(q.shape[-1])
         if causal:
-            s = s + torch.full(s.shape[-2:], -math.inf).triu(s.shape[-1] - s.shape[-2] + 1)
+            s = s + torch.full(s.shape[-2:], -math.inf, device=s.device).triu(s.shape[-1] - s.shape[-2] + 1)
         outputs.append(F.softmax(s, dim=-1) @ v[:, g])
     return torch.stack(outputs, dim=1)
 """
@@ -425,7 +426,7 @@ _GROUPED = """def grouped_query_attention(q, k, v, causal=True):
     q = q.reshape(b, n, h // n, t, d)
     s = torch.einsum("bngtd,bnsd->bngts", q, k) / d**0.5
     if causal:
-        hidden = ~torch.ones(t, k.shape[2], dtype=torch.bool).tril(k.shape[2] - t)
+        hidden = ~torch.ones(t, k.shape[2], dtype=torch.bool, device=q.device).tril(k.shape[2] - t)
         s = s.masked_fill(hidden, torch.finfo(s.dtype).min)
     return torch.einsum("bngts,bnsd->bngtd", s.softmax(dim=-1), v).reshape(b, h, t, d)
 """
@@ -449,13 +450,15 @@ RIGHT["grouped_query_attention"] = [
     rows = q.reshape(b, n, g * t, d)  # a group's queries stand below one another
     scores = rows @ k.transpose(-1, -2) / math.sqrt(d)
     if causal:
-        seen = torch.ones(t, s).tril(s - t).bool().repeat(g, 1)
+        seen = torch.ones(t, s, device=q.device).tril(s - t).bool().repeat(g, 1)
         scores = scores.masked_fill(seen.logical_not(), -torch.inf)
     e = torch.exp(scores - scores.max(-1, keepdim=True).values)
     return ((e @ v) / e.sum(-1, keepdim=True)).reshape(b, h, t, d)
 """,
 ]
 WRONG["grouped_query_attention"] = [
+    ("DT4", _GQA.replace(", device=q.device", "")),
+    ("DT4", _GROUPED.replace(", device=q.device", "")),
     (
         "GQ1",
         _GQA.replace("torch.repeat_interleave(k, H // H_kv, 1)", "k.repeat(1, H // H_kv, 1, 1)").replace(

@@ -8,7 +8,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
-from ...shared.library import after_others, items_apart, weights_of
+from ...shared.library import after_others, elsewhere, items_apart, weights_of
 from .. import readings
 
 LAYERS = ("w_q", "w_k", "w_v", "w_o")
@@ -156,6 +156,7 @@ class GroupedQuerySelfAttention:
         x[:, [1, 4]] = 0
         yield _case("zeros", "two tokens of zeros among others", x, state, 4, 2)
         yield from _companions(rng)
+        yield case("far", "1,100 tokens, two heads of two numbers", 1, 1100, 4, 2, 1, costly=True)
         refused = {
             (10, 4, 2): "4 heads do not divide d_model 10",
             (12, 5, 1): "5 heads do not divide d_model 12",
@@ -177,6 +178,7 @@ class GroupedQuerySelfAttention:
                 names=("x",),
                 raises="ValueError",
             )
+        yield elsewhere(case("sizes", "all sizes different, four heads in two groups", 3, 5, 16, 4, 2))
 
     @holds("a later token changes no earlier output", needs=("before", "after"))
     def past_is_fixed(_, first, __, second):

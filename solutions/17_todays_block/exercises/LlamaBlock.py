@@ -6,7 +6,7 @@ import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, mistake, patch
 
-from ...shared.library import after_others, of, weights_of
+from ...shared.library import after_others, elsewhere, of, weights_of
 from .. import readings
 from .GroupedQuerySelfAttention import GroupedQuerySelfAttention, shapes as of_attention
 from .SwiGLU import SwiGLU, shapes as of_network
@@ -52,7 +52,7 @@ def _state(rng: np.random.Generator, d: int, heads: int, kv_heads: int, d_hidden
     atol=3e-4,
 )
 class LlamaBlock:
-    """Write the block: attention with grouped queries and a gated network; each reads an RMSNorm of x, and its result is added to x."""
+    """Put your parts together as the block of today's models, the right column of the lesson's first figure."""
 
     def cases(rng):
         def case(
@@ -119,6 +119,7 @@ class LlamaBlock:
                 names=("x",),
                 raises="ValueError",
             )
+        yield elsewhere(case("sizes", "all sizes different, four heads in two groups", 3, 5, 8, 4, 2, 11))
 
     hints = (
         "What does the block return when attention and the network both give zeros?",

@@ -255,13 +255,13 @@ _BY_HAND = (
         q = self.w_q(x).view(B, T, self.H, self.d).transpose(1, 2)
         k = self.w_k(x).view(B, T, self.G, self.d).transpose(1, 2)
         v = self.w_v(x).view(B, T, self.G, self.d).transpose(1, 2)
-        at = torch.arange(T)
+        at = torch.arange(T, device=x.device)
         q = apply_rope(q, at, self.base)
         k = apply_rope(k, at, self.base)
         k = k.repeat_interleave(self.H // self.G, 1)
         v = v.repeat_interleave(self.H // self.G, 1)
         s = q @ k.mT * self.d ** -0.5
-        s = s.masked_fill(torch.ones(T, T, dtype=torch.bool).triu(1), float("-inf"))
+        s = s.masked_fill(torch.ones(T, T, dtype=torch.bool, device=x.device).triu(1), float("-inf"))
         y = torch.softmax(s, -1) @ v
         return self.w_o(y.transpose(1, 2).reshape(B, T, C))
 """
@@ -271,15 +271,15 @@ _COMPLEX = (
     + """
     def forward(self, x):
         b, t, _ = x.shape
-        i = torch.arange(0, self.d, 2, dtype=torch.float64)
-        turn = torch.polar(torch.ones(t, self.d // 2, dtype=torch.float64), torch.outer(torch.arange(t), self.theta ** (-i / self.d)))
+        i = torch.arange(0, self.d, 2, dtype=torch.float64, device=x.device)
+        turn = torch.polar(torch.ones(t, self.d // 2, dtype=torch.float64, device=x.device), torch.outer(torch.arange(t, device=x.device), self.theta ** (-i / self.d)))
         def rotate(y):
             pairs = torch.view_as_complex(y.double().unflatten(-1, (-1, 2)).contiguous())
             return torch.view_as_real(pairs * turn[:, None]).flatten(-2).to(x.dtype)
         q, k, v = rotate(self.w_q(x).view(b, t, self.H, self.d)), rotate(self.w_k(x).view(b, t, self.G, self.d)), self.w_v(x).view(b, t, self.G, self.d)
         q = q.view(b, t, self.G, self.H // self.G, self.d)
         s = torch.einsum("bigrd,bjgd->bgrij", q, k) / self.d ** 0.5
-        s = s + torch.full((t, t), -torch.inf).triu(1)
+        s = s + torch.full((t, t), -torch.inf, device=x.device).triu(1)
         y = torch.einsum("bgrij,bjgd->bigrd", s.softmax(-1), v)
         return self.w_o(y.reshape(b, t, -1))
 """
@@ -326,16 +326,31 @@ _CACHED = _BY_HAND.replace(
     "        q, k = q * cos + half(q) * sin, k * cos + half(k) * sin\n",
 )
 _ROTATED_LATER = _BY_HAND.replace(
-    "at = torch.arange(T)", "at = torch.arange(T) + 5"
+    "at = torch.arange(T, device=x.device)", "at = torch.arange(T, device=x.device) + 5"
 )  # only differences of positions count
 _GROWING = _BY_HAND.replace(
     "        self.w_q = nn", "        self.at = torch.arange(0)\n        self.w_q = nn"
 ).replace(
-    "at = torch.arange(T)", "if len(self.at) < T:\n            self.at = torch.arange(T)\n        at = self.at[:T]"
+    "at = torch.arange(T, device=x.device)",
+    "if len(self.at) < T or self.at.device != x.device:\n            self.at = torch.arange(T, device=x.device)\n        at = self.at[:T]",
 )
 RIGHT["GroupedQuerySelfAttention"] = [_BY_HAND, _COMPLEX, _LOOP, _GQA, _EXPAND, _CACHED, _ROTATED_LATER, _GROWING]
-_MASKED = 's = s.masked_fill(torch.ones(T, T, dtype=torch.bool).triu(1), float("-inf"))'
+_MASKED = 's = s.masked_fill(torch.ones(T, T, dtype=torch.bool, device=x.device).triu(1), float("-inf"))'
 WRONG["GroupedQuerySelfAttention"] = [
+    ("DT4", _BY_HAND.replace("torch.arange(T, device=x.device)", "torch.arange(T)")),
+    (
+        "DT4",
+        _BY_HAND.replace("torch.ones(T, T, dtype=torch.bool, device=x.device)", "torch.ones(T, T, dtype=torch.bool)"),
+    ),
+    ("DT5", _CACHED.replace("register_buffer('inv_freq', base ** -i, persistent=False)", "inv_freq = base ** -i")),
+    ("DT5", _GROWING.replace(" or self.at.device != x.device", "")),
+    (
+        None,
+        _BY_HAND.replace(
+            "        self.w_q = nn",
+            "        self.register_buffer('at', torch.arange(1024), persistent=False)\n        self.w_q = nn",
+        ).replace("at = torch.arange(T, device=x.device)", "at = self.at[:T]"),
+    ),
     (
         "GQ1",
         _BY_HAND.replace("k.repeat_interleave(self.H // self.G, 1)", "k.repeat(1, self.H // self.G, 1, 1)").replace(
@@ -343,6 +358,12 @@ WRONG["GroupedQuerySelfAttention"] = [
         ),
     ),
     ("GQ1", _LOOP.replace("h // (self.H // self.G)", "h % self.G")),
+    (
+        "GQ1",
+        _BY_HAND.replace("k.repeat_interleave(self.H // self.G, 1)", "k[:, torch.arange(self.H) % self.G]").replace(
+            "v.repeat_interleave(self.H // self.G, 1)", "v[:, torch.arange(self.H) % self.G]"
+        ),
+    ),
     (
         "GQ1",
         _COMPLEX.replace(
@@ -400,7 +421,7 @@ WRONG["GroupedQuerySelfAttention"] = [
     (
         "MK2",
         _BY_HAND.replace(_MASKED, "pass").replace(
-            "torch.softmax(s, -1)", "(torch.softmax(s, -1) * torch.ones(T, T).tril())"
+            "torch.softmax(s, -1)", "(torch.softmax(s, -1) * torch.ones(T, T, device=x.device).tril())"
         ),
     ),
     ("MK3", _BY_HAND.replace('float("-inf")', "0.0")),
@@ -443,8 +464,8 @@ WRONG["GroupedQuerySelfAttention"] = [
     (
         None,
         _BY_HAND.replace(
-            "at = torch.arange(T)",
-            "if not hasattr(self, 'at'):\n            self.at = torch.arange(T)\n        at = self.at[:T]",
+            "at = torch.arange(T, device=x.device)",
+            "if not hasattr(self, 'at'):\n            self.at = torch.arange(T, device=x.device)\n        at = self.at[:T]",
         ),
     ),
     (
@@ -461,7 +482,12 @@ WRONG["GroupedQuerySelfAttention"] = [
             "        self.w_q = nn", "        GroupedQuerySelfAttention.base = base\n        self.w_q = nn"
         ),
     ),
-    (None, _BY_HAND.replace("at = torch.arange(T)", "assert T <= 64\n        at = torch.arange(T)")),
+    (
+        None,
+        _BY_HAND.replace(
+            "at = torch.arange(T, device=x.device)", "assert T <= 64\n        at = torch.arange(T, device=x.device)"
+        ),
+    ),
     (None, _BY_HAND.replace("self.w_", "self.proj_")),
     (None, _BY_HAND.replace('raise ValueError("sizes")', 'raise AssertionError("sizes")')),
     (
@@ -470,8 +496,13 @@ WRONG["GroupedQuerySelfAttention"] = [
             "self.G, self.d)", "self.H, self.d)[:, :, :self.G]"
         ),
     ),
-    (None, _BY_HAND.replace("at = torch.arange(T)", "at = torch.arange(T - 1, -1, -1)")),
-    (None, _BY_HAND.replace("at = torch.arange(T)", "at = torch.arange(T).clamp_max(15)")),
+    (None, _BY_HAND.replace("at = torch.arange(T, device=x.device)", "at = torch.arange(T - 1, -1, -1)")),
+    (
+        None,
+        _BY_HAND.replace(
+            "at = torch.arange(T, device=x.device)", "at = torch.arange(T, device=x.device).clamp_max(15)"
+        ),
+    ),
     (
         None,
         _BY_HAND.replace(

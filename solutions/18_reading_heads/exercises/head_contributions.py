@@ -1,12 +1,13 @@
 """What each head of a trained attention adds to its result: its slice of the output projection, applied to what it found."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
 
-from ...shared.library import fused, scale_mistakes, weights_of
+from ...shared.library import elsewhere, fused, scale_mistakes, weights_of
 from .. import readings
 from ..shared import attended
 
@@ -50,6 +51,8 @@ class head_contributions:
         zeros.args[0].array[:, [1, 4]] = 0
         yield zeros
         yield case("named", "module and x passed by name", (2, 3, 8), 4, by_name=True)
+        other = elsewhere(case("sizes", "all sizes different, three heads of four numbers", (2, 5, 12), 3))
+        yield replace(other, probe="probes.contributions_on_device", options={**other.options, "heads": 3})
 
     @holds("the heads' contributions sum to module(x)")
     def whole(case, parts):

@@ -6,6 +6,7 @@ import numpy as np
 
 from grader.course.declare import Case, exercise, holds, mistake, patch
 
+from ...shared.library import elsewhere
 from ..shared import causal_weights, sure_weights, tensor
 
 DIAGONAL = "back = weights.diagonal(offset=-1, dim1=-2, dim2=-1)"
@@ -36,6 +37,7 @@ class previous_token_score:
             yield case(
                 f"in-one-place-{i}", f"{t} tokens, each row with all its weight in one place", b, h, t, sure_weights
             )
+        yield elsewhere(case("sizes", "all sizes different", 2, 3, 5))
 
     @holds("a head that always looks at the token before has the score 1", needs=("always",))
     def always(case, parts):

@@ -6,7 +6,7 @@ def head_contributions(module, x):
     H = module.num_heads
     d = C // H
     q, k, v = module.qkv(x).split(C, dim=2)
-    allowed = torch.tril(torch.ones(T, T)) == 1
+    allowed = torch.tril(torch.ones(T, T, device=x.device)) == 1
     out = []
     for h in range(H):
         cut = slice(h * d, (h + 1) * d)
@@ -24,9 +24,9 @@ _PADDED = """def head_contributions(module, x):
         qkv = module.qkv(x).view(B, T, 3, H, C // H).permute(2, 0, 3, 1, 4)
         q, k, v = qkv[0], qkv[1], qkv[2]
         att = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
-        att = att.masked_fill(torch.triu(torch.ones(T, T, dtype=torch.bool), diagonal=1), float("-inf"))
+        att = att.masked_fill(torch.triu(torch.ones(T, T, dtype=torch.bool, device=x.device), diagonal=1), float("-inf"))
         y = F.softmax(att, dim=-1) @ v
-        placed = torch.zeros(B, H, T, C)
+        placed = torch.zeros(B, H, T, C, device=x.device)
         for h in range(H):
             placed[:, h, :, h * (C // H):(h + 1) * (C // H)] = y[:, h]
         return module.proj(placed)
@@ -74,7 +74,7 @@ _HOOKED = """def head_contributions(module, x):
 
 _DIAGONAL = """def previous_token_score(weights):
     B, H, T, _ = weights.shape
-    total = torch.zeros(H)
+    total = weights.new_zeros(H)
     for b in range(B):
         for h in range(H):
             for i in range(1, T):
@@ -93,9 +93,9 @@ _INDUCTION = """def induction_score(weights, period):
 
 _ROLLOUT = """def attention_rollout(layers):
     B, H, T, _ = layers[0].shape
-    result = torch.eye(T).repeat(B, 1, 1)
+    result = torch.eye(T, device=layers[0].device).repeat(B, 1, 1)
     for a in layers:
-        a = (a.mean(1) + torch.eye(T)) / 2
+        a = (a.mean(1) + torch.eye(T, device=layers[0].device)) / 2
         result = torch.bmm(a, result)
     return result
 """
@@ -220,7 +220,7 @@ RIGHT = {
         "def previous_token_score(weights):\n    i = torch.arange(1, weights.shape[-1])\n    return weights[:, :, i, i - 1].mean((0, 2))\n",
         """def previous_token_score(weights):
     T = weights.size(-1)
-    below = torch.diag(torch.ones(T - 1), -1)
+    below = torch.diag(torch.ones(T - 1, device=weights.device), -1)
     return torch.einsum("bhij,ij->h", weights, below) / (weights.size(0) * (T - 1))
 """,
         """def previous_token_score(weights):
@@ -236,13 +236,13 @@ RIGHT = {
         "def induction_score(weights, period):\n    return weights[:, :, period:, 1:].diagonal(dim1=-2, dim2=-1).mean(-1).mean(0)\n",
         """def induction_score(weights, period):
     T = weights.shape[-1]
-    mask = torch.zeros(T, T)
+    mask = torch.zeros(T, T, device=weights.device)
     for i in range(period, T):
         mask[i, i - period + 1] = 1
     return (weights * mask).sum(dim=(-2, -1)).mean(0) / mask.sum()
 """,
         """def induction_score(weights, period):
-    rows = torch.arange(period, weights.size(-1))
+    rows = torch.arange(period, weights.size(-1), device=weights.device)
     at = (rows - (period - 1))[None, None, :, None].expand(*weights.shape[:2], -1, 1)
     return weights[:, :, period:].gather(-1, at).squeeze(-1).mean(dim=-1).mean(dim=0)
 """,
@@ -252,12 +252,12 @@ RIGHT = {
         """from functools import reduce
 
 def attention_rollout(layers):
-    eye = torch.eye(layers[0].size(-1))
+    eye = torch.eye(layers[0].size(-1), device=layers[0].device)
     mixed = [(w.mean(dim=1) + eye) / 2 for w in layers]
     return reduce(lambda below, a: a @ below, mixed)
 """,
         """def attention_rollout(layers):
-    eye = torch.eye(layers[0].size(-1))
+    eye = torch.eye(layers[0].size(-1), device=layers[0].device)
     result = None
     for w in reversed(layers):
         a = 0.5 * w.mean(1) + 0.5 * eye
@@ -266,16 +266,16 @@ def attention_rollout(layers):
 """,
         """def attention_rollout(layers):
     T = layers[0].shape[-1]
-    result = torch.eye(T).expand(layers[0].shape[0], T, T)
+    result = torch.eye(T, device=layers[0].device).expand(layers[0].shape[0], T, T)
     for w in layers:
-        a = w.mean(dim=1) + torch.eye(T)
+        a = w.mean(dim=1) + torch.eye(T, device=layers[0].device)
         a = a / a.sum(dim=-1, keepdim=True)
         result = torch.matmul(a, result)
     return result
 """,
         """def attention_rollout(layers):
     first, *rest = layers
-    half = lambda w: torch.lerp(torch.eye(w.shape[-1]).expand_as(w[:, 0]), w.mean(dim=1), 0.5)
+    half = lambda w: torch.lerp(torch.eye(w.shape[-1], device=w.device).expand_as(w[:, 0]), w.mean(dim=1), 0.5)
     rolled = half(first)
     for w in rest:
         rolled = torch.einsum("bij,bjk->bik", half(w), rolled)
@@ -468,12 +468,12 @@ WRONG = {
         ),
         (
             "PV15",
-            "def previous_token_score(weights):\n    prev = weights * torch.diag(torch.ones(weights.shape[-1] - 1), -1)\n"
+            "def previous_token_score(weights):\n    prev = weights * torch.diag(torch.ones(weights.shape[-1] - 1, device=weights.device), -1)\n"
             "    return prev.sum((0, 2, 3)) / (prev != 0).sum((0, 2, 3))\n",
         ),
         (
             "PV15",
-            "def previous_token_score(weights):\n    prev = weights * torch.diag(torch.ones(weights.shape[-1] - 1), -1)\n"
+            "def previous_token_score(weights):\n    prev = weights * torch.diag(torch.ones(weights.shape[-1] - 1, device=weights.device), -1)\n"
             "    return torch.stack([prev[:, h][prev[:, h] > 0].mean() for h in range(weights.shape[1])])\n",
         ),
         (None, _DIAGONAL.replace("return total / (B * (T - 1))", "        return total / (T - 1)")),
@@ -530,8 +530,17 @@ WRONG = {
     "attention_rollout": [
         ("RL1", _ROLLOUT.replace("torch.bmm(a, result)", "torch.bmm(result, a)")),
         ("RL1", _ROLLOUT.replace("in layers:", "in layers[::-1]:")),
-        ("RL2", _ROLLOUT.replace("(a.mean(1) + torch.eye(T)) / 2", "a.mean(1)")),
-        ("RL3", _ROLLOUT.replace("(a.mean(1) + torch.eye(T)) / 2", "a.mean(1) + torch.eye(T)")),
+        ("DT4", _ROLLOUT.replace(", device=layers[0].device", "")),
+        ("DT4", _ROLLOUT.replace("return result", "return torch.zeros(result.shape).copy_(result)")),
+        ("DT4", _ROLLOUT.replace("return result", "return result.cpu()")),
+        ("RL2", _ROLLOUT.replace("(a.mean(1) + torch.eye(T, device=layers[0].device)) / 2", "a.mean(1)")),
+        (
+            "RL3",
+            _ROLLOUT.replace(
+                "(a.mean(1) + torch.eye(T, device=layers[0].device)) / 2",
+                "a.mean(1) + torch.eye(T, device=layers[0].device)",
+            ),
+        ),
         ("RL4", _MATMUL.replace("dim=-1, keepdim", "dim=1, keepdim")),
         ("RL6", _ROLLOUT.replace("a.mean(1)", "a.sum(1)")),
         ("RL7", _ROLLOUT.replace("a.mean(1)", "a.max(dim=1).values")),
@@ -540,7 +549,7 @@ WRONG = {
         ("RL9", _ROLLOUT.replace("torch.bmm(a, result)", "a * result")),
         (
             "RL10",
-            "def attention_rollout(layers):\n    eye = torch.eye(layers[0].size(-1))\n"
+            "def attention_rollout(layers):\n    eye = torch.eye(layers[0].size(-1), device=layers[0].device)\n"
             "    return sum(0.5 * w.mean(1) + 0.5 * eye for w in layers) / len(layers)\n",
         ),
         ("RL11", _ROLLOUT.replace("torch.bmm(a, result)", "a")),
@@ -548,11 +557,11 @@ WRONG = {
         ("RL12", _ROLLOUT.replace("in layers:", "in layers[:-1]:")),
         ("RL13", _ROLLOUT.replace("return result", "return result.transpose(1, 2)")),
         ("RL19", _ROLLOUT.replace("a.mean(1)", "a.mean(1).transpose(1, 2)")),
-        ("RL14", _ROLLOUT.replace("torch.eye(T)) / 2", "torch.ones(T, T)) / 2")),
+        ("RL14", _ROLLOUT.replace("torch.eye(T, device=layers[0].device)) / 2", "torch.ones(T, T)) / 2")),
         (
             "RL15",
             """def attention_rollout(layers):
-    eye = torch.eye(layers[0].size(-1))
+    eye = torch.eye(layers[0].size(-1), device=layers[0].device)
     result = eye
     for w in layers:
         result = (w + eye) / 2 @ result
@@ -561,17 +570,23 @@ WRONG = {
         ),
         (
             "RL16",
-            "def attention_rollout(layers):\n    eye = torch.eye(layers[0].size(-1))\n    result = eye\n    for w in layers:\n"
+            "def attention_rollout(layers):\n    eye = torch.eye(layers[0].size(-1), device=layers[0].device)\n    result = eye\n    for w in layers:\n"
             "        result = w.mean(1) @ result\n    return (result + eye) / 2\n",
         ),
         (
             "RL17",
             _ROLLOUT.replace(
-                "        a = (a.mean(1) + torch.eye(T)) / 2", "        a.add_(torch.eye(T))\n        a = a.mean(1) / 2"
+                "        a = (a.mean(1) + torch.eye(T, device=layers[0].device)) / 2",
+                "        a.add_(torch.eye(T, device=layers[0].device))\n        a = a.mean(1) / 2",
             ),
         ),
         ("RL18", _MATMUL.replace(", keepdim=True", "")),
-        (None, _ROLLOUT.replace("result = torch.eye(T).repeat(B, 1, 1)", "result = torch.zeros(B, T, T)")),
+        (
+            None,
+            _ROLLOUT.replace(
+                "result = torch.eye(T, device=layers[0].device).repeat(B, 1, 1)", "result = torch.zeros(B, T, T)"
+            ),
+        ),
         (None, _ROLLOUT.replace("a.mean(1)", "a[:, 0]")),
         (None, _ROLLOUT.replace("return result", "return result[:, 0]")),
         (None, _ROLLOUT.replace("return result", "return result[0]")),

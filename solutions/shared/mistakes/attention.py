@@ -81,10 +81,10 @@ TEXTS = (
     ),
     MistakeText(
         "SD8",
-        "Queries and keys were exchanged, in the scores or in the weights; row i of both should belong to query i.",
-        "Two slips exchange the roles. k qᵀ is the transpose of q kᵀ, with one row per key, so softmax normalizes over the queries. Or "
-        "right weights are transposed before the product with v. Where T_q and T_k differ, the shapes show it; where they agree no "
-        "error is raised, and where the exchanged matrix is symmetric even the numbers are right.\n\n"
+        "Queries and keys have changed roles; row i of the scores and of the weights should belong to query i.",
+        "k qᵀ is the transpose of q kᵀ: one row per key, and softmax normalizes over the queries. Or right weights are transposed "
+        "before the product with v, or `k, q, v = …` unpacks in the wrong order. Where T_q and T_k differ, the shapes show it; "
+        "where they agree no error is raised, and where the exchanged matrix is symmetric even the numbers are right.\n\n"
         "Take the three-token table: Q = [[1, 0], [0, 1], [1, 1]], K = [[1, 1], [1, 0], [0, 1]]. Query 0 meets the keys with scores [1, "
         "1, 0], the first row of Q Kᵀ. The first row of K Qᵀ is [1, 1, 2]: key 0 against all queries.",
         "scores = k @ q.swapaxes(-1, -2)",

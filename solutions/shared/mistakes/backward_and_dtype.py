@@ -70,4 +70,25 @@ TEXTS = (
         "self.mask = mask",
         'self.register_buffer("mask", mask, persistent=False)',
     ),
+    MistakeText(
+        "DT4",
+        "A tensor that the code makes lies on the default device, mostly the CPU; it should lie where the inputs lie.",
+        "`torch.arange`, `torch.ones`, `torch.eye` and the like make tensors on the default device unless they are told another. With "
+        "inputs on a GPU the next operation then meets tensors on two devices and raises, or the result comes back on the CPU. On a "
+        "laptop nothing shows it.\n\n"
+        "Pass the inputs' own device, `device=x.device`, or make the tensor of one that is there already: `torch.zeros_like(x)`, "
+        "`x.new_ones(3)`.",
+        "positions = torch.arange(x.shape[1])",
+        "positions = torch.arange(x.shape[1], device=x.device)",
+    ),
+    MistakeText(
+        "DT5",
+        "A tensor that the module keeps does not follow it to another device; register it as a buffer.",
+        "`.to(device)` moves parameters, buffers and submodules. A tensor in a plain attribute stays where it was made, and the first call "
+        "on a GPU meets tensors on two devices. On the CPU nothing shows it.\n\n"
+        "`register_buffer` with `persistent=False` moves the tensor along and keeps it out of `state_dict`. A table that follows from the "
+        "input may as well be computed at each call, on the input's device.",
+        "self.table = table",
+        'self.register_buffer("table", table, persistent=False)',
+    ),
 )

@@ -59,10 +59,10 @@ TEXTS = (
     ),
     MistakeText(
         "GQ1",
-        "The key/value heads were tiled; neighboring query heads should share one: use `repeat_interleave`.",
+        "Query head h reads key/value head h mod num_kv_heads; neighboring query heads should share one, as `repeat_interleave` does it.",
         "With grouped queries several query heads use one key/value head, and each group is a run of neighbors. `repeat` lays the "
-        "whole set down again and again, so the groups are interleaved. Shapes agree, and some heads are right in both orders.\n\n"
-        "Take 4 query heads and 2 key/value heads. The order should be 0, 0, 1, 1. Tiled, it is 0, 1, 0, 1: the first and the last head "
+        "whole set down again and again, and so do `h % num_kv_heads` and a view with the groups' axis first: the groups are interleaved. Shapes agree, and some heads are right in both orders.\n\n"
+        "Take 4 query heads and 2 key/value heads. The order should be 0, 0, 1, 1. Interleaved, it is 0, 1, 0, 1: the first and the last head "
         "are right.",
         "k = k.repeat(1, 2, 1, 1)",
         "k = k.repeat_interleave(2, dim=1)",

@@ -1,0 +1,112 @@
+"""class.toml: the options of `grader class` that hold for a whole class, in a file beside the learners' work.
+
+Each is declared once, in options.py, and read here by the same reader as on the command line, which comes first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import tomllib
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from grader.cli.options import CLASS, OF_THE_CALL, Option
+from grader.submission.discover import POLICY
+from grader.util.errors import InputError
+
+MOST_BYTES = 1 << 20
+OPTIONS = {one.attribute: one for one in CLASS}
+
+
+def fill(options: argparse.Namespace) -> dict[str, str]:
+    """Sets the options that the call does not name. Returns: of each that is set, where: '--due', or 'class.toml, line 3'.
+
+    Raises: InputError with the line for what is no setting, or none of the right kind.
+    """
+    kept = [name for name in OPTIONS if name not in OF_THE_CALL]
+    where = {name: OPTIONS[name].flags[-1] for name in kept if getattr(options, name) is not None}
+    path = options.folder / POLICY
+    if path.is_file():
+        for name, value, place in _settings(path):
+            if name not in where:
+                setattr(options, name, value)
+                where[name] = place
+    return where
+
+
+def _settings(path: Path) -> Iterator[tuple[str, Any, str]]:
+    if path.stat().st_size > MOST_BYTES:
+        raise InputError(f"{path} is too large for a class's settings.")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        said = tomllib.loads(text)
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not text in UTF-8; save it so.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path} is not TOML: {error}.") from None
+    lines = _lines(text)
+    for key, value in said.items():
+        try:
+            name = _known(key)
+            read = _read(OPTIONS[name], value)
+        except (InputError, argparse.ArgumentTypeError) as error:
+            inner = value.items() if isinstance(value, dict) else ()
+            at = next((each for each, mine in inner if {repr(each), repr(str(mine))} & set(_quoted(error))), "")
+            line = lines.get((key, at), lines.get((key, ""), 1))
+            raise InputError(f"{path}, line {line}: {error}".rstrip(".") + ".") from None
+        yield name, path.parent / read if isinstance(read, Path) else read, f"{POLICY}, line {lines.get((key, ''), 1)}"
+
+
+def _quoted(error: Exception) -> list[str]:
+    return re.findall(r"'[^']*'", str(error))
+
+
+def _known(key: str) -> str:
+    """The option of a key, with dashes or underscores. Raises: InputError with the nearest one."""
+    name = key.replace("-", "_")
+    if name in OF_THE_CALL:
+        raise InputError(f"{key} is about one call, not about the class; give --{key.replace('_', '-')} to the command")
+    if name not in OPTIONS:
+        kept = [each.replace("_", "-") for each in OPTIONS if each not in OF_THE_CALL]
+        near = get_close_matches(key.replace("_", "-"), kept, 1, 0.5)
+        raise InputError(
+            f"there is no setting {key!r}; {f'did you mean {near[0]}?' if near else 'there are ' + ', '.join(kept)}"
+        )
+    return name
+
+
+def _read(one: Option, value: Any) -> Any:
+    """The value as the command line would have it. Raises: InputError, ArgumentTypeError."""
+    name, switch = one.attribute.replace("_", "-"), one.details.get("action") is argparse.BooleanOptionalAction
+    if switch or isinstance(value, bool):
+        if switch and isinstance(value, bool):
+            return value
+        raise InputError(f"{name} is {'true or false' if switch else 'neither true nor false'}, not {value!r}")
+    if isinstance(value, dict):
+        if one.table is None:
+            raise InputError(f"{name} is one value, not a table")
+        return one.table(value)
+    if isinstance(value, list):
+        value = ",".join(map(str, value))
+    text = str(value)  # of a time as '2026-11-20 23:59:00+01:00'
+    choices = one.details.get("choices")
+    if choices and text not in choices:
+        raise InputError(f"{name} is {' or '.join(choices)}, not {text!r}")
+    return one.details.get("type", str)(text)
+
+
+def _lines(text: str) -> dict[tuple[str, str], int]:
+    """The line of each key, and of each in a table: ('weights', 'softmax_rows'). tomllib tells none."""
+    table, found = "", {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if heading := re.match(r"\s*\[\s*([\"']?)(.+?)\1\s*\]", line):
+            table = heading[2]
+            found[table, ""] = number
+        elif key := re.match(r"\s*([\"']?)([^\"'=]+?)\1\s*=", line):
+            first, _, rest = key[2].partition(".") if not table and not key[1] else (key[2], "", "")
+            found.setdefault((table, key[2]) if table else (first, rest), number)
+            found.setdefault((table or first, ""), number)
+    return found

@@ -1,0 +1,65 @@
+"""The candidate of an exercise that `check` judges in a process of its own, since what it does could end the notebook's.
+
+What the learner's cells say is run there, as `grader grade` runs it: in a worker of the sandbox, which stands ready between checks.
+"""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from grader.notebook.kernel_course import kernel_course
+from grader.notebook.live import Live
+from grader.notebook.target import Target
+from grader.sandbox.sandbox import Sandbox
+from grader.source.definitions import defined_names
+from grader.submission.plan import Plan, RunCell
+from grader.worker.values import Failure
+
+
+@cache
+def _sandbox() -> Sandbox:
+    made = Sandbox(torch=True, probes=kernel_course().probe_texts())
+    atexit.register(made.close)
+    return made
+
+
+@contextmanager
+def candidate(target: Target) -> Iterator[Any]:
+    """The exercise as a worker shows it, which ends with the block. Raises: SandboxError where no worker can be had."""
+    name = target.name
+    if target.sources is None:
+        message = f"The text of {name} is not known here: write it into a cell of this notebook, and run that."
+        yield Live(name, None, Failure("missing", message=message))
+        return
+    sandbox = _sandbox()
+    sandbox.begin_submission(1)
+    try:
+        yield sandbox.candidates(_plan(name, target.sources.cells), target.sources)[name]  # type: ignore[arg-type]
+    finally:
+        sandbox.end_submission()
+
+
+def _plan(name: str, statements: tuple[str, ...]) -> Plan:
+    """What runs: the lesson's own cells before the exercise's, then the learner's statements.
+
+    Each has a label of its own, by which Python finds its lines again.
+    """
+    lesson = kernel_course().lesson_of(name)
+    cells: list[RunCell] = []
+    for cell in kernel_course().cells(lesson):
+        if cell.exercise == name:
+            break
+        if cell.role == "given":
+            cells.append(RunCell(f"given cell {cell.number}", cell.text, False))
+    given = len(cells)
+    names = [sorted(defined_names(text)) for text in statements]
+    cells += [
+        RunCell(f"statement {at}, which defines {', '.join(each)}" if each else f"statement {at}", text, True)
+        for at, (text, each) in enumerate(zip(statements, names, strict=True), 1)
+    ]
+    owners = {name: given + at for at, each in enumerate(names) if name in each}
+    return Plan(lesson, (name,), tuple(cells), owners)

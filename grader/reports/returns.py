@@ -1,0 +1,101 @@
+"""The way back: what a learning platform takes so that each learner gets the feedback where they handed in.
+
+canvas/comments.zip  for "Upload Submissions" beside an assignment's download: a notebook with the feedback in it, called as the one that
+                     was handed in. By that name Canvas knows whose it is, and it shows the file under the name of the learner's own.
+moodle/feedback.zip  for "Upload multiple feedback files in a zip": a folder 'Ada Lovelace_4711_assignfeedback_file' each.
+moodle/worksheet.csv for "Upload grading worksheet": the worksheet that is the roster, with grades and comments. All else stays as it was,
+                     since Moodle takes no grade where its 'Last modified (grade)' is another.
+
+Sources: canvas-lms, Assignment#infer_comment_context_from_filename; moodle, mod/assign/feedback/file/importziplib.php
+(is_valid_filename_for_import) and mod/assign/feedback/offline/importgradeslib.php.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+
+from grader.reports import feedback, markdown, moodle, sheet
+from grader.reports.canvas import possible
+from grader.reports.gradebook import Gradebook
+from grader.reports.room import ClassSummary, plain
+from grader.submission.platforms import CANVAS, MOODLE, Platform
+
+FEEDBACK = "feedback comments"
+GRADED = "last modified (grade)"
+
+
+def files(room: ClassSummary, gradebook: Gradebook) -> Iterator[tuple[str, str | bytes]]:
+    """Each file's name and content; only those for which the platform has told who is who."""
+    comments, pages = {}, {}
+    for label, one, handed_in in zip(room.labels, room.report.submissions, gradebook.handed_in, strict=False):
+        alone = replace(room.report, submissions=(one,), notes=())
+        if name := _name(CANVAS, handed_in):
+            comments[name] = _notebook(markdown.render(alone))
+        if folder := _moodle_folder(label, handed_in, gradebook):
+            pages[f"{folder}/feedback.html"] = feedback.page(one, label, room.report.course)
+    if comments:
+        yield "canvas/comments.zip", _zip(comments)
+    if pages:
+        yield "moodle/feedback.zip", _zip(pages)
+    heading = [title.lower() for title in gradebook.enrolled.heading] if gradebook.enrolled else []
+    if {"identifier", "grade", GRADED} <= set(heading):
+        yield "moodle/worksheet.csv", _worksheet(room, gradebook, heading)
+
+
+def _name(platform: Platform, handed_in: tuple[str, ...]) -> str:
+    """The name in the platform's download; '' for none."""
+    return next((part for path in handed_in for part in path.split("/") if platform.match(part)), "")
+
+
+def _moodle_folder(label: str, handed_in: tuple[str, ...], gradebook: Gradebook) -> str:
+    person = gradebook.enrolled.of(label) if gradebook.enrolled else None
+    told = MOODLE.match(_name(MOODLE, handed_in))
+    number = re.search(r"\d+$", person["participant"]) if person else None
+    if not (told or number):
+        return ""
+    name = told["name"] if told else re.sub(r"[_/\\]", " ", (person.names if person else ("",))[0])
+    return f"{name}_{told['id'] if told else number[0]}_assignfeedback_file"  # type: ignore[index]
+
+
+def _notebook(said: str) -> str:
+    cell = {"cell_type": "markdown", "id": "feedback", "metadata": {}, "source": said}
+    return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+
+
+def _zip(contents: dict[str, str]) -> bytes:
+    """Of the same contents always the same bytes."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in sorted(contents.items()):
+            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
+    return made.getvalue()
+
+
+def _worksheet(room: ClassSummary, gradebook: Gradebook, heading: list[str]) -> str:
+    assert gradebook.enrolled is not None
+    graded = {entry.person.key: entry for entry in gradebook.entries(room) if entry.person}
+    rows: list[list[sheet.Cell]] = [[sheet.Verbatim(title) for title in gradebook.enrolled.heading]]
+    for person in gradebook.enrolled.people:
+        entry = graded.get(person.key)
+        new: dict[str, sheet.Cell] = {"grade": entry.points, FEEDBACK: moodle.feedback(entry.one)} if entry else {}
+        cells = zip(heading, person.cells, strict=False)
+        rows.append([new.get(title, cell if "name" in title else sheet.Verbatim(cell)) for title, cell in cells])
+    return sheet.write(rows)
+
+
+def remark(room: ClassSummary, gradebook: Gradebook) -> str:
+    """A sentence where Moodle's worksheet is out of other points; '' where it is not."""
+    heading = [title.lower() for title in gradebook.enrolled.heading] if gradebook.enrolled else []
+    if gradebook.enrolled is None or "maximum grade" not in heading:
+        return ""
+    theirs = gradebook.enrolled.people[0].cells[heading.index("maximum grade")].replace(",", ".")
+    most = possible(room, gradebook)
+    if not re.fullmatch(r"\d+(\.\d+)?", theirs) or float(theirs) == most:
+        return ""
+    points = plain(float(theirs))
+    return f"Moodle's worksheet is out of {points} points, and these grades are out of {most}; --max-points {points} scales them."

@@ -1,0 +1,108 @@
+"""similarity.html: whose code is the same but for names, comments, docstrings and spaces, among learners and with the course's solutions.
+
+A list to look at, no accusation: short answers have hardly another way to be written, learners may work together, and the solutions are
+public. So only longer answers count, and not those that a third of the class has. Nothing of a stranger's is run or parsed for it: the
+tokens of equal syntax trees are equal once their names are numbered in the order in which they come.
+"""
+
+from __future__ import annotations
+
+import io
+import keyword
+import tokenize
+from collections.abc import Iterator
+from functools import cache
+from itertools import combinations
+
+from grader.course import references
+from grader.course.course import open_course
+from grader.judging.verdict import SubmissionReport
+from grader.reports.html import STYLE
+from grader.reports.room import ClassSummary
+from grader.reports.templating import render as rendered
+
+SHORTEST = 30  # tokens
+FEW = 3  # learners whose common code says something in a class of any size; exercises that are no chance
+SHARE = 0.75  # of the longer answers
+MOST = 300  # rows
+_NOTHING = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.ENCODING, tokenize.ENDMARKER)
+
+
+@cache
+def form(code: str) -> tuple[str, ...]:
+    """The tokens with numbered names; () where they are no Python, or too few."""
+    numbers: dict[str, str] = {}
+    made, last = [], ""
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(code).readline):
+            begins = last in ("", ":", "\n", "INDENT")
+            last = {tokenize.NEWLINE: "\n", tokenize.INDENT: "INDENT"}.get(token.type, token.string)
+            if token.type in _NOTHING or token.type == tokenize.STRING and begins:  # a docstring
+                continue
+            if token.type in (tokenize.INDENT, tokenize.DEDENT):
+                made.append(tokenize.tok_name[token.type])
+            elif token.type == tokenize.NAME and not keyword.iskeyword(token.string) and made[-1:] != ["."]:
+                made.append(numbers.setdefault(token.string, f"name {len(numbers)}"))
+            else:
+                made.append(token.string)
+    except (tokenize.TokenError, SyntaxError):
+        return ()
+    return tuple(made) if len(made) >= SHORTEST else ()
+
+
+def alike(room: ClassSummary) -> list[tuple[list[int], list[str]]]:
+    """(learners, exercises in which all of them are alike), most exercises first; learner -1 is the course."""
+    shared: dict[tuple[int, int], list[tuple[str, tuple[str, ...]]]] = {}
+    for column in room.columns:
+        groups: dict[tuple[str, ...], list[int]] = {}
+        for who, code in ((-1, _solution(column.exercise)), *_answers(room, column.exercise)):
+            if made := form(code):
+                groups.setdefault(made, []).append(who)
+        most = max(FEW, len(room.labels) // 3)
+        for made, group in groups.items():
+            if sum(who >= 0 for who in group) <= most:
+                for pair in combinations(group, 2):
+                    shared.setdefault(pair, []).append((column.exercise, made))
+    found: dict[tuple[tuple[str, tuple[str, ...]], ...], set[int]] = {}
+    for pair, same in shared.items():
+        found.setdefault(tuple(same), set()).update(pair)
+    rows = [(sorted(who), [exercise for exercise, _ in same]) for same, who in found.items()]
+    return sorted(rows, key=lambda row: (-len(row[1]), row[0]))
+
+
+def _answers(room: ClassSummary, exercise: str) -> Iterator[tuple[int, str]]:
+    for who, one in enumerate(room.report.submissions):
+        yield from ((who, lesson.code[exercise]) for lesson in one.lessons if exercise in lesson.code)
+
+
+def _solution(exercise: str) -> str:
+    return references.solution_text(open_course(), exercise) if exercise in open_course().exercise_names() else ""
+
+
+def of_course(one: SubmissionReport) -> str:
+    """A sentence where most of a learner's longer answers are those of the course's solved notebooks; '' where chance may bring as much."""
+    code = {name: text for lesson in one.lessons for name, text in lesson.code.items()}
+    longer = [name for name in code if form(_solution(name)) and "NotImplementedError" not in code[name]]
+    same = sum(form(code[name]) == form(_solution(name)) for name in longer)
+    if same < FEW or same < SHARE * len(longer):
+        return ""
+    return (
+        f"The code of {same} of the {len(longer)} longer answers is that of the course's solved notebooks, but for names, comments and "
+        "spaces. The solutions are public, so this proves nothing: talk about the code."
+    )
+
+
+def render(room: ClassSummary) -> str:
+    """The page."""
+    rows = alike(room)
+    return (
+        rendered(
+            "similarity.html",
+            style=STYLE,
+            title="Code that is alike",
+            room=room,
+            rows=rows[:MOST],
+            more=len(rows[MOST:]),
+        )
+        + "\n"
+    )

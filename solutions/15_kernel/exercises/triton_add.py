@@ -1,0 +1,144 @@
+"""Two tensors added by a kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grader.course.declare import exercise, mistake, patch
+
+from ..shared import HALF, case, fault, gpu_result, normal
+
+OFFSETS, MASK = "offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)", "mask = offsets < n"
+X, Y = "tl.load(x + offsets, mask=mask)", "tl.load(y + offsets, mask=mask)"
+STORE = "tl.store(out + offsets, total, mask=mask)"
+OUT, GRID = "out = torch.empty_like(x)", "grid = (triton.cdiv(n, 1024),)"
+NO_MASK = patch(X, "tl.load(x + offsets)", Y, "tl.load(y + offsets)")
+MANY = 40_009
+
+
+@exercise(
+    points=2,
+    minutes=10,
+    difficulty=1,
+    container="tensor",
+    forbids=("attention", "table"),
+    process="own",
+    needs=("triton",),
+)
+class triton_add:
+    """Add two tensors of one shape by a kernel of your own, one block of entries a program."""
+
+    def cases(rng):
+        yield case("small", "five entries", normal(rng, (5,), (5,)))
+        yield case("sizes", "two rows of five", normal(rng, (2, 5), (2, 5)))
+        yield case("seen again", "the same sizes, new numbers", normal(rng, (2, 5), (2, 5)))
+        yield case("one", "one entry", normal(rng, (1,), (1,)))
+        yield case("cube", "three axes", normal(rng, (2, 3, 4), (2, 3, 4)))
+        yield case("several", "2,500 entries", normal(rng, (2500,), (2500,)), show=False)
+        yield case("several again", "the same, new numbers", normal(rng, (2500,), (2500,)), show=False)
+        for key, shape in (("half", (6,)), ("half rows", (3, 7)), ("half many", (1300,))):
+            yield case(
+                key,
+                "float16",
+                normal(rng, shape, shape, dtype=np.float16),
+                show=len(shape) == 2 or shape[0] < 9,
+                **HALF,
+            )
+        yield case("block", "1,024 entries", normal(rng, (1024,), (1024,)), show=False)
+        title = f"{MANY:,} entries"
+        yield case(
+            "many", title, normal(rng, (MANY,), (MANY,)), show=False, reading=one_block, options={"accesses": True}
+        )
+
+    hints = (
+        "Which entries belong to program 0, and which to program 1? What do the last program's last lanes have?",
+        "`tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)` are a program's entries. Both loads and the store take a pointer plus these "
+        "offsets, and a mask that says which of them exist. `triton.cdiv` rounds up.",
+        "offsets = ____ * BLOCK + tl.arange(0, BLOCK)\nmask = offsets < ____\ntotal = tl.load(x + ____, mask=mask) + tl.load(____, mask=mask)\n"
+        "tl.store(____, total, mask=____)\n\ngrid = (triton.cdiv(n, ____),)",
+    )
+
+    mistakes = {
+        "KN1": mistake(
+            NO_MASK,
+            NO_MASK + patch(STORE, "tl.store(out + offsets, total)"),
+            patch(X, "tl.load(x + offsets)"),
+            says="The load has no mask: its last lanes read beyond the end of the tensor.",
+            why="""A block has BLOCK lanes, whatever is left of the tensor. The lanes beyond its end have an address all the same, and what
+            lies there is another tensor's, or nobody's, which ends the program. `mask=offsets < n` in the load keeps them from reading.""",
+        ),
+        "KN2": mistake(
+            patch(Y, "tl.load(y + offsets)"),
+            says="The load of the second tensor has no mask.",
+            why="A mask belongs to one load. Each load, and the store, needs its own.",
+        ),
+        "KN3": mistake(
+            patch(STORE, "tl.store(out + offsets, total)"),
+            says="The store has no mask: its last lanes write beyond the end of the result.",
+            why="""Masked lanes of a load give nothing that may be used, and yet each lane of an unmasked store writes. Beyond the result
+            lies memory of something else, which is then overwritten, without a word.""",
+        ),
+        "KN4": mistake(
+            patch(GRID, "grid = (n // 1024,)"),
+            patch(GRID, "grid = (max(1, n // 1024),)"),
+            patch(GRID, "grid = (1,)"),
+            says="Too few programs were launched, so that the last entries belong to none: the grid is triton.cdiv(n, BLOCK).",
+            why="""2,500 entries in blocks of 1,024 are two full blocks and a part of a third. `n // BLOCK` counts the full ones alone;
+            `triton.cdiv(n, BLOCK)` rounds up, and the mask takes care of what the last block has too much.""",
+        ),
+        "KN5": mistake(
+            patch(OFFSETS, "offsets = tl.program_id(0) + tl.arange(0, BLOCK)"),
+            says="The program's number was not multiplied by BLOCK: each program begins one entry after the one before it.",
+            why="""Program 1 is to begin where program 0 ends, at entry BLOCK. With `tl.program_id(0) + tl.arange(0, BLOCK)` it begins at
+            entry 1, does nearly all of program 0's work again, and nobody reaches the end.""",
+        ),
+        "KN6": mistake(
+            patch(OFFSETS, "offsets = tl.arange(0, BLOCK)"),
+            says="All programs take the first block: the offsets lack the program's number.",
+            why="""Every program runs the same lines. What tells one from another is `tl.program_id(0)` alone: without it, all of them do
+            the first block, and nobody the rest.""",
+        ),
+        "KN7": mistake(
+            patch(f"{X} + {Y}", f"{X} - {Y}"),
+            patch(f"{X} + {Y}", f"{Y} - {X}"),
+            patch(f"{X} + {Y}", f"{X} * {Y}"),
+            says="The two tensors were not added; x + y is expected.",
+            why="The kernel's result is the sum of what the two loads give.",
+        ),
+        "KN8": mistake(
+            patch(Y, "tl.load(x + offsets, mask=mask)"),
+            patch(X, "tl.load(y + offsets, mask=mask)"),
+            patch(f" + {Y}", ""),
+            says="Both loads read the same tensor; one reads x, the other y.",
+            why="A pointer names the tensor, the offsets the entries: `x + offsets` and `y + offsets`.",
+        ),
+        "KN9": mistake(
+            patch(MASK, "mask = offsets <= n"),
+            says="The mask lets one entry too many through: the last one is n − 1.",
+            why="Entries count from 0, so that n of them end at n − 1. `offsets <= n` lets entry n through, which is not there.",
+        ),
+        "KN10": mistake(
+            patch(MASK, "mask = tl.arange(0, BLOCK) < n"),
+            says="The mask compares lanes, not entries: compare the offsets with n.",
+            why="""In program 0 the two are the same. In the last program lane 5 may be entry 2,053: whether that exists is asked of the
+            offset, not of the lane.""",
+        ),
+        "KN11": mistake(
+            patch(OUT, "out = torch.empty(x.shape, device=x.device)"),
+            patch(OUT, "out = torch.empty(x.shape)"),
+            says="The result has float32's type whatever the input's is: `torch.empty_like(x)` takes shape, type and device from x.",
+            why="`torch.empty(shape)` makes float32 numbers on the CPU, unless it is told otherwise.",
+        ),
+    }
+
+
+def one_block(case, parts):
+    """As `gpu_result`. Raises: ContractError where one program holds everything in a single block."""
+    found = gpu_result(case, parts)
+    if parts["loads"].array[:, 5].max(initial=0) >= MANY:
+        raise fault(
+            "OneBlock",
+            f"One block holds all {MANY:,} entries. A block has to be a fixed number of lanes, such as 1,024: longer tensors take more "
+            "programs, not a larger block, of which the compiler allows 1,048,576 lanes at most.",
+        )
+    return found

@@ -1,0 +1,339 @@
+"""Attention in tiles, as one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from grader.course.declare import Case, Tensor, exercise, mistake, patch
+
+from ..shared import HALF, attention_result, case
+
+ROWS = "rows, features = (top + tl.arange(0, QUERIES)[:, None], tl.arange(0, D)[None, :])"
+TOP = "top, head = (tl.program_id(0) * QUERIES, tl.program_id(1))"
+Q_AT, K_AT = "q_at = (head * t_q + rows) * D + features", "k_at = (head * t_k + columns[:, None]) * D + features"
+Q_TILE = "q_tile = tl.load(q + q_at, mask=rows < t_q, other=0.0)"
+K_TILE = "k_tile = tl.load(k + k_at, mask=columns[:, None] < t_k, other=0.0)"
+V_TILE = "v_tile = tl.load(v + k_at, mask=columns[:, None] < t_k, other=0.0)"
+STORE = "tl.store(out + q_at, o / l[:, None], mask=rows < t_q)"
+START = "m = tl.full((QUERIES,), -float('inf'), tl.float32)"
+VISIBLE = "visible = tl.minimum(t_k, top + QUERIES + t_k - t_q) if CAUSAL else t_k"
+LOOP, COLUMNS = "for left in range(0, visible, KEYS):", "columns = left + tl.arange(0, KEYS)"
+SCORES = "scores = tl.dot(q_tile, tl.trans(k_tile)) * scale"
+SEEN = "seen = columns[None, :] < t_k"
+CAUSAL = "if CAUSAL:\n            seen = seen & (columns[None, :] <= rows + (t_k - t_q))"
+HIDDEN = "scores = tl.where(seen, scores, -float('inf'))"
+MAXIMUM = "m_new = tl.maximum(m, tl.max(scores, axis=1))"
+EXPS = "rescale, p = (tl.exp(m - m_new), tl.exp(scores - m_new[:, None]))"
+SUM = "l = l * rescale + tl.sum(p, axis=1)"
+ACC = "o = o * rescale[:, None] + tl.dot(p.to(v_tile.dtype), v_tile)"
+KEPT, BLOCKS, GRID = "m = m_new\n", "queries, keys = (64, 32)", "grid = (triton.cdiv(t_q, queries), b * h)"
+NO_SKIP = patch(VISIBLE, "visible = t_k")
+
+
+def blocks(queries: int, keys: int):
+    return patch(BLOCKS, f"queries, keys = ({queries}, {keys})")
+
+
+# What a mistake gives may depend on the size of blocks, which is the learner's: it is tried with those that are usual.
+KEYS = (patch(), blocks(64, 16), blocks(64, 64))
+TILES = (patch(), blocks(64, 64), blocks(32, 32), blocks(16, 16), blocks(128, 64))
+
+
+def ways(*texts: str, of=KEYS):
+    return tuple(patch(*texts) + more for more in of)
+
+
+Sizes = tuple[int, int, int, int, int]  # B, H, T_q, T_k, d
+
+
+def _qkv(rng: np.random.Generator, sizes: Sizes) -> tuple[np.ndarray, ...]:
+    """q, k, v; scores of a standard deviation of 2."""
+    b, h, t_q, t_k, d = sizes
+    return 2 * rng.normal(size=(b, h, t_q, d)), rng.normal(size=(b, h, t_k, d)), rng.normal(size=(b, h, t_k, d))
+
+
+def _case(key: str, title: str, arrays: tuple[np.ndarray, ...], causal: bool = False, **fields: Any) -> Case:
+    dtype = fields.pop("dtype", np.float32)
+    args = tuple(Tensor(array.astype(dtype)) for array in arrays)
+    t_q, d = arrays[0].shape[2:]
+    fields["options"] = {"accesses": True}
+    fields.setdefault("show", t_q * d < 100)
+    return case(key, title, args, {"causal": True} if causal else {}, reading=attention_result, **fields)
+
+
+# key, title, (B, H, T_q, T_k, d), causal
+SIZES = (
+    ("sizes", "all sizes different", (2, 3, 5, 7, 16), False),
+    ("seen again", "the same sizes, new numbers", (2, 3, 5, 7, 16), False),
+    ("causal", "causal, as many queries as keys", (1, 2, 6, 6, 16), True),
+    ("causal again", "the same, new numbers", (1, 2, 6, 6, 16), True),
+    ("later queries", "causal, the queries are the last 4 of 9 positions", (1, 2, 4, 9, 16), True),
+    ("later again", "causal, the queries are the last 5 of 11 positions", (2, 1, 5, 11, 16), True),
+    ("one query", "causal, one query after eight keys", (2, 1, 1, 9, 16), True),
+    ("more queries", "more queries than keys", (1, 2, 7, 4, 16), False),
+    ("one key", "one key", (1, 1, 5, 1, 16), False),
+    ("32 features", "d = 32", (1, 1, 3, 5, 32), False),
+    ("64 features", "d = 64, causal", (1, 1, 3, 5, 64), True),
+    ("128 features", "d = 128", (1, 1, 4, 6, 128), False),
+    ("sixteen", "sixteen queries, thirty-two keys", (1, 1, 16, 32, 16), False),
+)
+LONG = (
+    ("long", "70 queries, 75 keys", (1, 1, 70, 75, 16), False),
+    ("long causal", "causal, 70 positions", (1, 1, 70, 70, 16), True),
+    ("long later", "causal, the queries are the last 66 of 140 positions", (1, 1, 66, 140, 16), True),
+    ("long again", "causal, 66 positions, new numbers", (1, 1, 66, 66, 16), True),
+    ("one after many", "causal, one query after 139 keys", (1, 1, 1, 140, 16), True),
+    ("some after many", "causal, three queries after 142 keys", (1, 1, 3, 145, 16), True),
+    ("longer", "130 queries, 150 keys", (1, 1, 130, 150, 16), False),
+    ("longer causal", "causal, 131 queries, 150 keys", (1, 1, 131, 150, 16), True),
+    ("many keys", "two queries, 300 keys", (1, 1, 2, 300, 16), False),
+)
+
+
+def _levels(rng: np.random.Generator) -> Iterator[Case]:
+    """Scores that rise or fall from key to key: the maximum moves in every tile, or in none."""
+    climb = np.arange(72.0) / 6
+    for key, title, by in (
+        ("rising", "scores that rise from key to key", climb),
+        ("falling", "scores that fall from key to key", -climb),
+        ("up and down", "the largest score in the middle", -np.abs(climb - climb[40])),
+        ("rising again", "scores that rise from key to key, new numbers", climb * 0.7),
+    ):
+        q, k, v = _qkv(rng, (1, 1, 3, 72, 16))
+        q[..., 0], k[..., 0] = 4.0, by  # with d = 16 this is what it adds to the score
+        yield _case(key, title, (q, k, v))
+
+
+def _halves(rng: np.random.Generator) -> Iterator[Case]:
+    for key, sizes, causal in (("half", (1, 2, 5, 7, 16), False), ("half causal", (2, 1, 4, 6, 16), True)):
+        yield _case(key, "float16" + ", causal" * causal, _qkv(rng, sizes), causal, dtype=np.float16, **HALF)
+    q, k, v = _qkv(rng, (1, 1, 3, 40, 16))
+    yield _case("half large", "float16, values near 30,000", (q / 8, k, v * 300 + 30000), dtype=np.float16, **HALF)
+
+
+def _extremes(rng: np.random.Generator) -> Iterator[Case]:
+    """Near −10,000 a mask that fills in −10,000 hides nothing; what is hidden may also lie far above what is seen."""
+    for number, (title, levels, step) in enumerate(
+        (
+            *(("causal, scores near −10,000", [level] * 3, 0.0) for level in (-9998.0, -9997.0, -9999.0)),
+            ("scores near −200", [-200.0] * 3, 0.0),
+            ("scores near 9,000", [9000.0] * 3, 0.0),
+            *(("each query at a level of its own", [up, 0, -up], 0.0) for up in (9000.0, -500.0)),
+            ("causal, scores that rise from −9,000 to 9,000", [1.0] * 3, 3000.0),
+            ("scores that fall from 9,000 to −9,000", [1.0] * 3, -3000.0),
+        )
+    ):
+        q, k, v = _qkv(rng, (1, 1, 3, 7, 16))
+        q[..., 0] = levels
+        k[..., 0] = 4 * step * (np.arange(7) - 3) if step else 4.0
+        yield _case(f"large-{number}", title, (q, k, v), "causal" in title, stage="extremes", rtol=2e-3, atol=2e-3)
+    for number, (title, sign) in enumerate((("fall", -1), ("rise", 1), ("fall", -1))):
+        q, k, v = _qkv(rng, (1, 1, 2, 140, 16))
+        q[..., 0], k[..., 0] = 4.0, sign * 60 * (np.arange(140.0) // 4 - 17)
+        yield _case(
+            f"cliff-{number}",
+            f"scores that {title} by 2,000 over 140 keys",
+            (q, k, v),
+            stage="extremes",
+            rtol=2e-3,
+            atol=2e-3,
+        )
+
+
+@exercise(
+    points=5,
+    minutes=28,
+    difficulty=3,
+    container="tensor",
+    forbids=("attention", "table"),
+    process="own",
+    needs=("triton",),
+)
+class triton_attention:
+    """Compute exact attention in one kernel, one tile of queries a program, one tile of keys after the other."""
+
+    def cases(rng):
+        ln2 = float(np.log(2))
+        q, k, v = (np.zeros((1, 1, t, 16)) for t in (1, 4, 4))
+        q[..., 0], k[0, 0, :, 0], v[0, 0, :, 0] = 4.0, [ln2, 0, 2 * ln2, 0], [4, 8, 2, 0]
+        yield _case("small", "one query, scores ln 2, 0, ln 4 and 0", (q, k, v))
+        for key, title, sizes, causal in SIZES:
+            yield _case(key, title, _qkv(rng, sizes), causal)
+        yield from _halves(rng)
+        yield from _levels(rng)
+        for key, title, sizes, causal in LONG:
+            yield _case(key, title, _qkv(rng, sizes), causal, costly=sizes[2] > 2)
+        yield from _extremes(rng)
+
+    hints = (
+        "Which numbers does a program keep from one tile of keys to the next, and how many of each?",
+        "m, l and o of lesson 14, in float32, for each query of the tile. A key beyond T_k, or after the query, gets a score of −∞ before the "
+        "maximum is taken. In a causal call the loop ends at the last key that the tile's last query sees.",
+        "scores = tl.dot(____, tl.trans(k_tile)) * scale\nscores = tl.where(____, scores, ____)\nm_new = tl.maximum(m, ____)\n"
+        "p = tl.exp(scores - ____)\nl = l * ____ + tl.sum(p, axis=1)\no = o * ____ + tl.dot(____, v_tile)",
+    )
+
+    mistakes = {
+        "SD1": patch(SCORES, "scores = tl.dot(q_tile, tl.trans(k_tile))"),
+        "SD2": patch("1 / math.sqrt(d)", "1 / d"),
+        "SD5": patch("1 / math.sqrt(d)", "math.sqrt(d)"),
+        "MK3": (
+            patch(HIDDEN, "scores = tl.where(seen, scores, 0.0)"),
+            *ways(HIDDEN, "scores = tl.where(seen, scores, 0.0)", of=KEYS[1:]),
+        ),
+        "MK4": tuple(patch(HIDDEN, f"scores = tl.where(seen, scores, {fill})") for fill in (-10000.0, -1000.0, -100.0)),
+        "MK7": patch("<= rows + (t_k - t_q)", "< rows + (t_k - t_q)"),
+        "MK8": ways("<= rows + (t_k - t_q)", "<= rows + (t_k - t_q) + 1", of=TILES)
+        + (patch("<= rows + (t_k - t_q)", "<= rows + (t_k - t_q) + 1") + NO_SKIP,),
+        "MK13": (
+            patch(CAUSAL, CAUSAL.replace("if CAUSAL", "if False")) + NO_SKIP,
+            *ways(CAUSAL, CAUSAL.replace("if CAUSAL", "if False"), of=TILES),
+        ),
+        "MK14": (
+            patch(CAUSAL, CAUSAL.replace(" + (t_k - t_q)", "")),
+            patch(CAUSAL, CAUSAL.replace(" + (t_k - t_q)", ""), VISIBLE, VISIBLE.replace(" + t_k - t_q", "")),
+        ),
+        "FL1": ways(ACC, ACC.replace(" * rescale[:, None]", "")),
+        "FL2": ways(ACC, ACC.replace(" * rescale[:, None]", ""), SUM, SUM.replace(" * rescale", "")),
+        "FL3": ways(EXPS, EXPS.replace("scores - m_new[:, None]", "scores - tl.max(scores, axis=1)[:, None]")),
+        "FL4": patch(START, "m = tl.zeros((QUERIES,), tl.float32)"),
+        "KN40": mistake(
+            *ways(SEEN, "seen = columns[None, :] >= 0"),
+            says="The lanes beyond T_k count as keys: their score is 0, and they get weight. Give them −∞.",
+            why="""The last tile of keys is not full. What was masked in the load is a key of zeros, whose score with any query is 0, and whose
+            exponential goes into l. `tl.where(columns < T_k, scores, −∞)` takes it out, before the maximum.""",
+        ),
+        "KN41": mistake(
+            *ways(SUM, SUM.replace(" * rescale", "")),
+            says="l was not rescaled; it gets the same factor as o, exp(m − m_new).",
+            why="l and o are sums relative to the same maximum. If only one of them moves on to the new maximum, o / l mixes two scales.",
+        ),
+        "KN42": mistake(
+            patch(STORE, STORE.replace("o / l[:, None]", "o")),
+            says="The output was not divided by l.",
+            why="o is Σ exp(score − m) · value. Divided by l = Σ exp(score − m) it is the weighted mean.",
+        ),
+        "KN43": mistake(
+            *ways(ACC, f"o = ({ACC[4:]}) / l[:, None]"),
+            *ways(ACC, f"o = ({ACC[4:]}) / l[:, None]", STORE, STORE.replace("o / l[:, None]", "o"), of=KEYS[:1]),
+            says="o was divided by l in every turn of the loop; divide once, after the last.",
+            why="After a division o is a mean and no longer a sum, so that the next tile cannot be added to it.",
+        ),
+        "KN44": mistake(
+            *ways(KEPT, "m = m\n"),
+            says="The running maximum was never kept: m stays −∞, and each tile forgets the ones before it. End the loop with m = m_new.",
+            why="What was summed before is multiplied by exp(m − m_new), and exp(−∞) is 0: only the last tile is left.",
+        ),
+        "KN45": mistake(
+            *ways(MAXIMUM, "m_new = tl.max(scores, axis=1)"),
+            says="The running maximum was replaced by the tile's own; it is the larger of the two.",
+            why="""Where a tile lies far below what came before, exp(m − m_new) overflows, and infinite times 0 is NaN. Within float32's range
+            both sums carry the same factor, and nothing shows.""",
+        ),
+        "KN46": mistake(
+            patch(EXPS, "rescale, p = (tl.exp(m_new - m_new), tl.exp(scores))"),
+            patch(MAXIMUM, "m_new = tl.zeros((QUERIES,), tl.float32)", START, "m = tl.zeros((QUERIES,), tl.float32)"),
+            says="No maximum was subtracted, so that large scores overflow: exp(89) is already too large for float32.",
+            why="exp(score − m_new) is at most 1. Without m_new a score of 100 is infinite, and one of −200 is 0 in float32.",
+        ),
+        "KN47": mistake(
+            NO_SKIP,
+            says="Blocks of keys that no query of the tile may see were read: end the loop at the last key that the tile's last query sees.",
+            why="""Half of all blocks of a causal call are hidden as a whole. Read, computed and masked, they change nothing about the result, and
+            cost as much as the others. A load counts as read whatever its mask is.""",
+        ),
+        "KN48": mistake(
+            *ways(VISIBLE, "visible = top + t_k - t_q if CAUSAL else t_k", of=TILES),
+            *ways(VISIBLE, "visible = top + 1 + t_k - t_q if CAUSAL else t_k", of=TILES[:1]),
+            says="The loop ends at what the tile's first query sees; its later queries see more keys: go on to what the last one sees.",
+            why="""A tile that the diagonal crosses is hidden for its first queries and visible for its last. It has to be computed, and masked.""",
+        ),
+        "KN49": mistake(
+            *ways(VISIBLE, VISIBLE.replace(" + t_k - t_q", ""), of=TILES),
+            says="The loop ends as if the queries were the first positions; they are the last ones: T_k − T_q is to be added there, too.",
+            why="Query i is at position i + T_k − T_q. The mask is right, and changes nothing about blocks that were left out.",
+        ),
+        "KN50": mistake(
+            patch(K_AT, "k_at = columns[:, None] * D + features"),
+            patch(K_AT, "k_at = columns[:, None] * D + features", Q_AT, "q_at = rows * D + features"),
+            says="Every head reads the keys and values of the first one: the offsets lack head · T_k · d.",
+            why="""The heads of all items lie one after the other, T_k · d entries each. The program's second number says which head is
+            its own.""",
+        ),
+        "KN51": mistake(
+            patch(GRID, GRID.replace("b * h", "h")),
+            patch(GRID, GRID.replace("b * h", "b")),
+            patch(GRID, GRID.replace("b * h", "1")),
+            says="Too few programs were launched along the heads: each head of each item needs its own, B · H in all.",
+            why="A batch of two items with three heads has six independent attentions. The grid's second axis counts all of them.",
+        ),
+        "KN52": mistake(
+            patch(K_AT, K_AT.replace("head * t_k", "head * t_q")),
+            says="Keys were taken to lie T_q rows a head apart; there are T_k of them in each head.",
+            why="q and the output have T_q rows a head, k and v have T_k. With T_q = T_k nothing shows.",
+        ),
+        "KN53": mistake(
+            patch(Q_TILE, "q_tile = tl.load(q + q_at)"),
+            patch(Q_TILE, Q_TILE.replace("rows < t_q", "rows < t_k")),
+            says="The load of the queries lets rows beyond T_q through: its mask is rows < T_q.",
+            why="The last tile of queries is not full. In the last head, what lies beyond belongs to nobody.",
+        ),
+        "KN54": mistake(
+            patch(K_TILE, "k_tile = tl.load(k + k_at)", V_TILE, "v_tile = tl.load(v + k_at)"),
+            patch(K_TILE, "k_tile = tl.load(k + k_at)"),
+            says="The load of the keys has no mask: the last tile reads beyond T_k.",
+            why="""In all heads but the last it reads the next head's keys, which the scores' mask may hide again; in the last head it reads what
+            belongs to nobody.""",
+        ),
+        "KN55": mistake(
+            patch(V_TILE, "v_tile = tl.load(v + k_at)"),
+            says="The load of the values has no mask: the last tile reads beyond T_k.",
+            why="A weight of 0 does not help: 0 times what lies there may be NaN, and the read itself is not allowed.",
+        ),
+        "KN56": mistake(
+            patch(STORE, STORE.replace(", mask=rows < t_q", "")),
+            patch(STORE, STORE.replace("rows < t_q", "rows < t_k")),
+            says="The store lets rows beyond T_q through: they are the next head's, or nobody's. Its mask is rows < T_q.",
+            why="Each row of the output is one program's. Without a mask the last tile of a head writes into the next head.",
+        ),
+        "KN57": mistake(
+            patch(GRID, GRID.replace("triton.cdiv(t_q, queries)", "t_q // queries")),
+            patch(GRID, GRID.replace("triton.cdiv(t_q, queries)", "max(1, t_q // queries)")),
+            says="The number of tiles of queries was rounded down, so that the last queries belong to no program: use triton.cdiv.",
+            why="70 queries in tiles of 64 are two tiles, of which the second is not full.",
+        ),
+        "KN58": mistake(
+            *ways(LOOP, "for left in range(0, visible // KEYS * KEYS, KEYS):"),
+            says="The last tile of keys is left out where it is not full.",
+            why="`range(0, T_k, KEYS)` begins it too, and the masks take care of what it has too much.",
+        ),
+        "KN59": mistake(
+            patch("p.to(v_tile.dtype)", "p"),
+            says="`tl.dot` was given float32 weights and float16 values: convert the weights to the values' type.",
+            why="Both operands of `tl.dot` have one type; it adds up in float32 all the same.",
+        ),
+        "KN60": mistake(
+            patch(EXPS, EXPS.replace("tl.exp(", "tl.exp2(")),
+            says="2 was taken to the power of the scores, not e.",
+            why="`tl.exp2` is the faster instruction. With it, the scale has to be multiplied by log₂ e = 1.4427.",
+        ),
+        "KN61": mistake(
+            patch(TOP, TOP.replace("tl.program_id(0) * QUERIES", "0")),
+            patch(TOP, TOP.replace("tl.program_id(0) * QUERIES", "tl.program_id(0)")),
+            says="Programs do not begin a whole tile of queries apart: tile i begins at i · QUERIES.",
+            why="Without the factor program 1 begins at query 1, and does nearly all of program 0's queries again.",
+        ),
+        "KN62": mistake(
+            *ways(COLUMNS, "columns = tl.arange(0, KEYS)"),
+            says="Every turn of the loop reads the same keys, the first ones: the columns lack where the tile begins.",
+            why="`tl.arange` counts lanes, from 0. Which keys these are depends on the turn: left + lane.",
+        ),
+        "KN63": mistake(
+            *ways(CAUSAL, CAUSAL.replace("rows +", "tl.arange(0, QUERIES)[:, None] +"), of=TILES),
+            says="The mask counts queries from the tile's first row; positions count from the start of the sequence.",
+            why="Row 3 of the tile that begins at 64 is query 67, and sees keys 0 to 67, not 0 to 3.",
+        ),
+    }

@@ -1,0 +1,204 @@
+"""A row of softmax a program."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grader.course.declare import Tensor, exercise, holds, mistake, patch
+
+from ..shared import HALF, case, gpu_result, normal
+
+OFFSETS, MASK = "offsets = tl.program_id(0) * n + columns", "mask = columns < n"
+LOAD = "scores = tl.load(x + offsets, mask=mask, other=-float('inf')).to(tl.float32)"
+EXPS = "p = tl.exp(scores - tl.max(scores, axis=0))"
+STORE = "tl.store(out + offsets, p / tl.sum(p, axis=0), mask=mask)"
+WEIGHTS = "p / tl.sum(p, axis=0)"
+LAUNCH = "softmax_kernel[rows,](x, out, n, BLOCK=triton.next_power_of_2(n))"
+ZERO = patch(LOAD, LOAD.replace("-float('inf')", "0.0"))
+WIDE = patch("triton.next_power_of_2(n)", "2048")  # one block for all lengths
+PADDED = patch(
+    LOAD, LOAD.replace("-float('inf')", "0.0"), EXPS, EXPS.replace("tl.exp(", "tl.where(mask, tl.exp(") + ", 0.0)"
+)
+NO_SHIFT = patch(EXPS, "p = tl.exp(scores)")
+
+
+def _rows(*rows: list[float]) -> tuple[Tensor]:
+    return (Tensor(np.array(rows, np.float32)),)
+
+
+def _extremes(rng):
+    """Rows at the ends of the range, and rows whose largest entry is neither the first nor the last."""
+    near = rng.normal(size=(2, 5))
+    yield "scores near 10,000 and near −10,000", near * 2 + np.array([[9990.0], [-9990.0]])
+    far = np.array(
+        [[-9000.0, 9000, 8999, -9000, 0], [100.0, -300, 301, 300.5, -100], [-500.0, -400, -399, -401, -9000]]
+    )
+    yield "scores far apart, the largest in the middle", far
+    yield "rows of 70 below −1,000", rng.normal(size=(2, 70)) - 1000
+    yield "rows at levels of their own", near[[0, 1, 0]] + np.array([[5000.0], [-5000], [0]])
+
+
+@exercise(
+    points=3,
+    minutes=12,
+    difficulty=2,
+    container="tensor",
+    forbids=("attention", "table"),
+    process="own",
+    needs=("triton",),
+)
+class triton_softmax:
+    """Turn each row of a matrix into weights by a kernel of your own, one row a program."""
+
+    def cases(rng):
+        yield case("small", "a row of three", _rows([0.0, float(np.log(2)), 0.0]))
+        yield case("sizes", "two rows of five", normal(rng, (2, 5)))
+        yield case("seen again", "the same sizes, new numbers", normal(rng, (2, 5)))
+        yield case("one row", "a row of seven", normal(rng, (1, 7)))
+        yield case("power of two", "three rows of eight", normal(rng, (3, 8)))
+        yield case("square", "four rows of four", normal(rng, (4, 4)))
+        yield case("one column", "four rows of one", normal(rng, (4, 1)))
+        yield case("below zero", "all entries below −3", (Tensor((rng.normal(size=(3, 6)) - 6).astype(np.float32)),))
+        yield case("many rows", "nineteen rows", normal(rng, (19, 3)), show=False)
+        yield case("wide", "two rows of 70", normal(rng, (2, 70)), show=False)
+        hidden = rng.normal(size=(3, 5)).astype(np.float32)
+        hidden[[0, 0, 1, 2, 2, 2], [0, 4, 2, 1, 2, 4]] = -np.inf
+        yield case("hidden", "some entries are −∞", (Tensor(hidden),))
+        for key, shape in (("half", (2, 3)), ("half again", (3, 9)), ("half wide", (1, 150))):
+            yield case(key, "float16", normal(rng, shape, dtype=np.float16), show=shape[1] < 100, **HALF)
+        yield case(
+            "widest",
+            "a row of 2,048",
+            normal(rng, (1, 2048)),
+            show=False,
+            reading=gpu_result,
+            options={"accesses": True},
+        )
+        for number, (title, x) in enumerate(_extremes(rng)):
+            yield case(
+                f"large-{number}",
+                title,
+                (Tensor(x.astype(np.float32)),),
+                stage="extremes",
+                show=x.shape[1] < 10,
+                rtol=2e-3,
+            )
+
+    @holds("each row sums to 1")
+    def sums(case, parts):
+        sums = parts["result"].astype(np.float64).sum(axis=-1)
+        worst = int(np.abs(sums - 1).argmax())
+        return None if abs(sums[worst] - 1) < 2e-2 else f"row {worst} sums to {sums[worst]:.4g}."
+
+    hints = (
+        "Which lanes of a block hold no entry of the row? What must such a lane count as in the maximum, and in the sum?",
+        "The row of program i begins at i · n. Load with `other=-float('inf')`: no maximum is below it, and its exponential is 0. Compute in "
+        "float32 whatever the input's type is.",
+        "offsets = tl.program_id(0) * ____ + columns\nscores = tl.load(x + offsets, mask=____, other=____).to(tl.float32)\n"
+        "p = tl.exp(scores - ____)\ntl.store(out + offsets, p / ____, mask=____)",
+    )
+
+    mistakes = {
+        "KN20": mistake(
+            NO_SHIFT,
+            NO_SHIFT + WIDE,
+            says="The row's maximum was not subtracted, so that large scores overflow: exp(89) is already too large for float32.",
+            why="""softmax(x) = softmax(x − c) for any c. With c = the row's maximum the largest exponential is exp(0) = 1, and the sum is at
+            least 1: nothing overflows, and nothing is divided by 0.""",
+        ),
+        "KN21": mistake(
+            ZERO,
+            ZERO + WIDE,
+            patch(LOAD, LOAD.replace(", other=-float('inf')", "")),
+            ZERO + NO_SHIFT,
+            ZERO + NO_SHIFT + WIDE,
+            says="The lanes beyond the row count as scores of 0, and get weight: load them as −∞ (`other=-float('inf')`).",
+            why="""A row of five in a block of eight has three lanes too many. A score of 0 is a score like others: its exponential goes into
+            the sum. exp(−∞) is 0. (Without `other` the interpreter takes 0; on a GPU such a lane holds whatever was there.)""",
+        ),
+        "KN22": mistake(
+            PADDED,
+            PADDED + WIDE,
+            says="The maximum was taken over the lanes beyond the row, too, which count as 0: where a row lies far below 0, all of its "
+            "exponentials become 0.",
+            why="""Any number may be subtracted in exact arithmetic. In float32 the exponentials of a row near −1,000 are 0 unless the row's
+            own maximum is subtracted, and 0 / 0 is NaN. `other=-float('inf')` keeps lanes without an entry out of the maximum.""",
+        ),
+        "KN23": mistake(
+            patch(OFFSETS, "offsets = tl.program_id(0) * BLOCK + columns"),
+            says="Rows were taken to lie BLOCK apart; they lie n apart.",
+            why="""The tensor is contiguous: row i begins at entry i · n. The block is larger than the row, as a rule, and what it has too much
+            is masked; it moves no row.""",
+        ),
+        "KN24": mistake(
+            patch(LOAD, "scores = tl.load(x + offsets).to(tl.float32)"),
+            says="The load has no mask: its last lanes read the next row, or beyond the tensor.",
+            why="A block has BLOCK lanes, and the row n. `mask=columns < n` in the load keeps the others from reading.",
+        ),
+        "KN25": mistake(
+            patch(STORE, STORE.replace(", mask=mask", "")),
+            says="The store has no mask: its last lanes write into the next row, or beyond the result.",
+            why="Each lane of a store without a mask writes, whether it has an entry of the row or not.",
+        ),
+        "KN26": mistake(
+            patch(WEIGHTS, "p"),
+            says="The exponentials were not divided by their sum.",
+            why="Weights are shares: exp(x) divided by the sum over the row.",
+        ),
+        "KN27": mistake(
+            patch(WEIGHTS, "p / n"),
+            patch(WEIGHTS, "p / BLOCK"),
+            patch(WEIGHTS, "p / BLOCK") + WIDE,
+            says="The exponentials were divided by how many there are; divide by their sum.",
+            why="Divided by the number of entries, exponentials become their mean's terms, and no shares. `tl.sum(p, axis=0)` is the sum.",
+        ),
+        "KN28": mistake(
+            patch(EXPS, f"{EXPS}.to(x.dtype.element_ty)"),
+            says="The exponentials were converted to the input's type before they were added up: sums are kept in float32.",
+            why="""A sum in float16 keeps three digits, and ends at 65,504. Everything between load and store may be float32, at no cost in
+            memory traffic: it happens in registers. The store converts by itself.""",
+        ),
+        "KN29": mistake(
+            patch(MASK, "mask = tl.program_id(0) * n + columns < n"),
+            patch(MASK, "mask = tl.program_id(0) * n + columns < n", LOAD, LOAD.replace("-float('inf')", "0.0")),
+            says="The mask compares entries of the tensor with n; whether a lane belongs to the row is asked of its column.",
+            why="In row 0 columns and offsets are the same. From row 1 on all offsets are n or more, and every lane is masked.",
+        ),
+        "KN30": mistake(
+            patch(OFFSETS, "offsets = columns"),
+            says="All programs take row 0: the offsets lack the program's number.",
+            why="What tells one program from another is `tl.program_id(0)`: row i begins at i · n.",
+        ),
+        "KN31": mistake(
+            patch(LAUNCH, LAUNCH.replace("[rows,]", "[n,]")),
+            says="As many programs were launched as there are columns; one for each row is needed.",
+            why="Program i does row i. With n programs some rows are nobody's, or programs do rows that are not there.",
+        ),
+        "KN32": mistake(
+            patch(
+                LAUNCH,
+                LAUNCH.replace("(x, out, n,", "(x, out, rows,").replace("[rows,]", "[n,]").replace("2(n)", "2(rows)"),
+                OFFSETS,
+                "offsets = tl.program_id(0) + columns * tl.num_programs(0)",
+            ),
+            says="Softmax ran down the columns; each row needs its own sum.",
+            why="A row's entries lie side by side, and rows lie n apart. Offsets that step by n walk down a column.",
+        ),
+        "KN33": mistake(
+            patch("tl.exp(scores", "tl.exp2(scores"),
+            says="2 was taken to the power of the scores, not e.",
+            why="`tl.exp2` is the faster instruction. With it, the scores have to be multiplied by log₂ e = 1.4427 first.",
+        ),
+        "KN34": mistake(
+            patch(LAUNCH, LAUNCH.replace("triton.next_power_of_2(n)", "max(1, triton.next_power_of_2(n + 1) // 2)")),
+            says="The block is smaller than the row, so that its last entries are left out: take the next power of two.",
+            why="A block has a power of two of lanes. It has to be n at least: `triton.next_power_of_2(n)`.",
+        ),
+        "KN35": mistake(
+            patch("tl.max(scores, axis=0)", "tl.min(scores, axis=0)"),
+            patch("scores - tl.max(scores, axis=0)", "scores + tl.max(scores, axis=0)"),
+            patch("scores - tl.max(scores, axis=0)", "tl.max(scores, axis=0) - scores"),
+            says="The row's maximum is subtracted from the scores, so that the largest becomes 0.",
+            why="exp(x − max) is at most 1. Added, the other way round, or with the minimum, exponentials overflow, or turn upside down.",
+        ),
+    }

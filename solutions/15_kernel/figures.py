@@ -1,0 +1,421 @@
+"""Lesson 15: what it asks Triton beside running kernels (where they run, what they move, whether a GPU takes them), then its figures.
+
+Counting and compiling happen in processes of their own: whether kernels are interpreted is decided when triton is imported.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from grader.figures import COLOURS, panels, show
+
+TIMEOUT_S = 120
+NEEDED = "Triton runs on Linux (a cloud notebook or WSL will do): pip install triton"
+NO_RUN = "No GPU run of this lesson is stored yet, so there is no picture: `make gpu`, on a computer with an NVIDIA or AMD card, makes it."
+
+# --- where kernels run ---------------------------------------------------------------------------
+
+
+def where(triton: Any) -> str:
+    """Where this notebook's kernels run, in one or two sentences. triton: the module, or what stands in for it."""
+    if not hasattr(triton, "__version__"):
+        return f"Triton cannot be imported here. Kernels can be written, not run, and the checks say so. {NEEDED}."
+    if torch.cuda.is_available():
+        return f"Kernels are compiled by Triton {triton.__version__} and run on {torch.cuda.get_device_name()}."
+    return (
+        f"No GPU here: the interpreter of Triton {triton.__version__} runs kernels on this CPU ({platform.machine()}). "
+        "It shows what is right and wrong, and nothing about speed."
+    )
+
+
+# --- what travels --------------------------------------------------------------------------------
+
+
+class Traffic(NamedTuple):
+    """Bytes read from and written to main memory, and how many kernels were launched for that."""
+
+    bytes: int
+    kernels: int
+
+
+class _Operators(TorchDispatchMode):
+    """Counts what PyTorch's operators read and write, each tensor once an operator; views move nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes = self.kernels = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        inputs = {
+            id(one): one for one in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)
+        }
+        storages = {one.untyped_storage().data_ptr() for one in inputs.values()}
+        if isinstance(made, torch.Tensor) and made.untyped_storage().data_ptr() not in storages:
+            self.kernels += 1
+            self.bytes += sum(one.numel() * one.element_size() for one in (*inputs.values(), made))
+        return made
+
+
+def operators(attention: Callable[[], Any]) -> Traffic:
+    """What a call moves whose every operator is a kernel of its own."""
+    with _Operators() as counted:
+        attention()
+    return Traffic(counted.bytes, counted.kernels)
+
+
+_COUNT = """
+from triton.runtime import interpreter
+count = {"bytes": 0, "kernels": 0}
+
+def counting(access):
+    def counted(self, ptrs, *args):
+        mask = args[0 if access.__name__ == "create_masked_load" else 1]
+        count["bytes"] += int(mask.data.sum()) * ptrs.get_element_ty().primitive_bitwidth // 8
+        return access(self, ptrs, *args)
+    return counted
+
+for name in ("create_masked_load", "create_masked_store"):
+    setattr(interpreter.InterpreterBuilder, name, counting(getattr(interpreter.InterpreterBuilder, name)))
+launch = interpreter.GridExecutor.__call__
+
+def counted_launch(self, *args, **kwargs):
+    count["kernels"] += 1
+    return launch(self, *args, **kwargs)
+
+interpreter.GridExecutor.__call__ = counted_launch
+wrapper(*tensors, **settings)
+print(json.dumps(count))
+"""
+
+# A card that is not here: Triton asks its driver for nothing else before it has compiled.
+_COMPILE = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.runtime import driver, jit
+
+class Card:
+    def __init__(self, capability):
+        self.capability = capability
+    def get_current_device(self):
+        return self.capability  # compiled kernels are kept by device
+    def get_current_stream(self, device):
+        return 0
+    def get_current_target(self):
+        return GPUTarget("cuda", self.capability, 32)
+
+def compiled_only(self, grid):
+    return lambda *args, **kwargs: made.append(self.run(*args, grid=grid, warmup=True, **kwargs))
+
+jit.KernelInterface.__getitem__ = compiled_only
+result = {}
+for capability in capabilities:
+    driver.set_active(Card(capability))
+    made = []
+    try:
+        wrapper(*tensors, **settings)
+        result[capability] = [max(one.metadata.shared for one in made), sum(one.asm["ptx"].count("mma") for one in made)]
+    except Exception as error:
+        result[capability] = (str(error).strip() or type(error).__name__).splitlines()[-1]
+print(json.dumps(result))
+"""
+
+CARDS = {
+    "T4": (75, 64),
+    "A100": (80, 163),
+    "H100": (90, 227),
+}  # compute capability × 10, KB of fast memory that a program can have
+
+
+class Compiled(NamedTuple):
+    """What a compiler made of a kernel: KB of fast memory for one program, and how many tensor-core instructions."""
+
+    shared_kb: float
+    tensor_core_instructions: int
+
+
+def moved(wrapper: Callable[..., Any], *shapes: tuple[int, ...], **settings: Any) -> Traffic:
+    """What the kernels of wrapper(*tensors, **settings) load and store, counted in the interpreter. shapes: of the tensors, in float32."""
+    return Traffic(**_asked(wrapper, _COUNT, shapes, "float32", settings, interpreted=True))
+
+
+def compiled(
+    wrapper: Callable[..., Any], *shapes: tuple[int, ...], dtype: str = "float16", **settings: Any
+) -> dict[str, Compiled | str]:
+    """What the kernels of wrapper(*tensors, **settings) become on each of CARDS, none of which is needed; or why they become nothing."""
+    header = f"capabilities = {[capability for capability, _ in CARDS.values()]}\n"
+    told = _asked(wrapper, header + _COMPILE, shapes, dtype, settings, interpreted=False)
+    found: dict[str, Compiled | str] = {}
+    for card, (capability, _) in CARDS.items():
+        one = told[str(capability)]
+        found[card] = one if isinstance(one, str) else Compiled(one[0] / 1024, one[1])
+    return found
+
+
+def _asked(
+    wrapper: Callable[..., Any],
+    program: str,
+    shapes: Sequence[tuple[int, ...]],
+    dtype: str,
+    settings: Mapping[str, Any],
+    interpreted: bool,
+) -> Any:
+    """What a program prints that runs after the text of wrapper and of all it uses, with tensors of those shapes.
+
+    Raises: RuntimeError with the program's last line where it fails.
+    """
+    start = (
+        "import json, sys\nsys.path.insert(0, '.')\nimport torch\n"
+        f"from learner import {wrapper.__name__} as wrapper\n"
+        f"tensors = [torch.randn(shape, dtype=torch.{dtype}) for shape in {[tuple(shape) for shape in shapes]}]\n"
+        f"settings = {dict(settings)!r}\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    if interpreted:
+        environment["TRITON_INTERPRET"] = "1"
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "learner.py").write_text(text_of(wrapper), encoding="utf-8")
+        ran = subprocess.run(
+            [sys.executable, "-c", start + program],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+    if ran.returncode:
+        raise RuntimeError((ran.stderr.strip() or f"it ended with {ran.returncode}").splitlines()[-1])
+    return json.loads(ran.stdout.splitlines()[-1])
+
+
+def text_of(wrapper: Callable[..., Any]) -> str:
+    """A module with the text of a function and of every function, kernel, module and number of the notebook that it uses."""
+    lines: dict[str, str] = {}
+
+    def add(name: str, value: Any) -> None:
+        if name in lines:
+            return
+        value = getattr(value, "fn", value)  # of a kernel its function
+        if isinstance(value, ModuleType):
+            lines[name] = f"import {value.__name__} as {name}"
+        elif isinstance(value, FunctionType) and value.__module__ in ("__main__", wrapper.__module__):
+            lines[name] = ""  # its place; functions that call each other end here
+            for used in sorted(_names(value)):
+                if used in value.__globals__:
+                    add(used, value.__globals__[used])
+            lines[name] = inspect.getsource(value)
+        elif isinstance(value, (bool, int, float, str)):
+            lines[name] = f"{name} = {value!r}" if not isinstance(value, float) else f'{name} = float("{value!r}")'
+        elif isinstance(value, (type, FunctionType)) and value.__module__ not in ("__main__", "builtins"):
+            lines[name] = f"from {value.__module__} import {value.__name__} as {name}"
+
+    add(wrapper.__name__, wrapper)
+    own = lines.pop(wrapper.__name__)
+    head = "import math\n\nimport torch\nimport triton\nimport triton.language as tl\nfrom torch import Tensor\n"
+    order = sorted(lines.values(), key=lambda text: ("\n" in text, not text.startswith(("import", "from"))))
+    return "\n\n".join([head, *order, own]) + "\n"
+
+
+def _names(function: FunctionType) -> set[str]:
+    """The names that a function uses, those of its annotations, defaults and decorators aside."""
+    codes, names = [function.__code__], set()
+    while codes:
+        code = codes.pop()
+        names |= set(code.co_names)
+        codes += [one for one in code.co_consts if inspect.iscode(one)]
+    return names
+
+
+def newest_run(bench: Any) -> dict[str, Any] | None:
+    """What `speed` draws: this kernel's own run, else the newest stored one; None where nobody measured. bench: lesson 11's figures."""
+    runs = [*bench.stored(), {"machine": bench.name(), **bench.RUN}]
+    return next(({"machine": run["machine"], **run["kernel"]} for run in reversed(runs) if "kernel" in run), None)
+
+
+# --- figures -------------------------------------------------------------------------------------
+
+_PROGRAMS = tuple(COLOURS[name] for name in ("blue", "orange", "green", "purple", "sky"))
+_INK = "#444444"
+_WAYS = {"eager": COLOURS["vermillion"], "fused operator": COLOURS["green"], "your kernel": COLOURS["blue"]}
+
+
+def _box(x: float, y: float, width: float, height: float, **look: Any) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((x, y), width, height, **{"linewidth": 1.2, **look})
+
+
+def _lane(ax: Any, x: float, y: float, text: str, program: int, inside: bool) -> None:
+    """One lane of a block: filled with its program's color inside the tensor, hatched beyond it."""
+    colour = _PROGRAMS[program % len(_PROGRAMS)]
+    fill = {"facecolor": colour, "edgecolor": "white"}
+    beyond = {"facecolor": "white", "edgecolor": colour, "hatch": "////"}
+    ax.add_patch(_box(x + 0.04, y + 0.06, 0.92, 0.88, **(fill if inside else beyond)))
+    ink = "#555555" if not inside else "black" if colour == COLOURS["orange"] else "white"
+    behind = {"facecolor": colour if inside else "white", "edgecolor": "none", "pad": 1}
+    ax.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=10.5, color=ink, bbox=behind)
+
+
+def vector(n: int, block: int) -> None:
+    """A vector of n entries in blocks: which program owns which offsets, and which lanes of the last one are beyond the end."""
+    programs = -(-n // block)
+    fig, (ax,) = panels(1, width=8.4, height=2.1)
+    ax.set_axis_off()
+    gap = 0.5
+    for program in range(programs):
+        left = program * (block + gap)
+        for lane in range(block):
+            offset = program * block + lane
+            _lane(ax, left + lane, 0, str(offset), program, offset < n)
+        ax.text(left + block / 2, 1.28, f"program {program}", ha="center", va="center", fontsize=10, color=_INK)
+    beyond = programs * block - n
+    end = programs * (block + gap) - gap
+    if beyond:
+        ax.text(end - beyond / 2, -0.35, "beyond x: masked", ha="center", va="center", fontsize=9.5, color=_INK)
+    ax.set(xlim=(-0.2, end + 0.2), ylim=(-0.6, 1.6))
+    ax.set_title(f"{n} entries in blocks of {block}: {programs} programs, {beyond} masked lanes")
+    show(
+        fig,
+        alt=f"{programs} blocks of {block} offsets, one a program, from 0 on; the last {beyond}, from {n} on, are beyond x and masked.",
+    )
+
+
+def rows(count: int, n: int, block: int) -> None:
+    """A matrix of count rows of n entries, one program a row of block lanes: each lane with the offset that it would read."""
+    fig, (ax,) = panels(1, width=7.6, height=0.55 * count + 1.3)
+    ax.set_axis_off()
+    for row in range(count):
+        ax.text(-0.25, row + 0.5, f"program {row}", ha="right", va="center", fontsize=10, color=_INK)
+        for lane in range(block):
+            _lane(ax, lane, row, str(row * n + lane), row, lane < n)
+    ax.text(
+        n + (block - n) / 2, count + 0.35, "beyond the row: masked", ha="center", va="center", fontsize=9.5, color=_INK
+    )
+    ax.text(n / 2, count + 0.35, f"a row of {n} entries", ha="center", va="center", fontsize=9.5, color=_INK)
+    ax.set(xlim=(-1.6, block + 0.2), ylim=(count + 0.7, -0.1))
+    ax.set_title(f"Without a mask, lane {n} of row 0 would read offset {n}: the next row's first entry")
+    show(
+        fig,
+        alt=f"{count} rows of {block} lanes, one program a row. The first {n} lanes have the offsets of their row; "
+        "the others, hatched, have those of the next one.",
+    )
+
+
+_TILES: dict[str, dict[str, str]] = {
+    "read": {"facecolor": "#A9CCE6", "edgecolor": "white"},
+    "read, then masked in part": {"facecolor": "#F3C892", "edgecolor": "white", "hatch": "////"},
+    "hidden: never read": {"facecolor": "white", "edgecolor": "#BBBBBB", "linestyle": ":"},
+}
+
+
+def schedule(t: int, queries: int, keys: int) -> tuple[int, int]:
+    """Which program reads which tile of keys and values when, in causal attention. Returns: how many tiles are read, of how many."""
+    programs, tiles = -(-t // queries), -(-t // keys)
+    fig, (ax,) = panels(1, width=8.4, height=0.62 * programs + 1.5)
+    steps = [0] * programs
+    for program, tile in np.ndindex(programs, tiles):
+        top, end = program * queries, min((program + 1) * queries, t)
+        first, last = tile * keys, min((tile + 1) * keys, t) - 1
+        kind = "hidden: never read" if first >= end else "read, then masked in part" if last > top else "read"
+        look = _TILES[kind]
+        ax.add_patch(_box(tile + 0.04, program - 0.42, 0.92, 0.84, **look))
+        if first < end:
+            steps[program] += 1
+            behind = {"facecolor": look["facecolor"], "edgecolor": "none", "pad": 1}
+            ax.text(tile + 0.5, program, f"{first}–{last}", ha="center", va="center", fontsize=8.5, bbox=behind)
+    handles = [_box(0, 0, 1, 1, label=kind, **look) for kind, look in _TILES.items()]
+    ax.legend(handles=handles, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=3, fontsize=9)
+    ax.set(xlim=(0, tiles), ylim=(programs - 0.5, -0.5))
+    ax.set_xticks(np.arange(tiles) + 0.5, [str(tile) for tile in range(tiles)])
+    ends = [min((program + 1) * queries, t) - 1 for program in range(programs)]
+    ax.set_yticks(range(programs), [f"program {one}: queries {one * queries}–{end}" for one, end in enumerate(ends)])
+    ax.set_xlabel("step of the program's loop; in the box, the keys that it reads")
+    ax.grid(visible=False)
+    ax.set_title(f"{programs} programs side by side; {sum(steps)} of {programs * tiles} tiles are read")
+    said = "; ".join(f"program {program} reads {count}" for program, count in enumerate(steps))
+    show(
+        fig,
+        alt=f"A strip for each program, a box for each tile of {keys} keys, of {tiles} in all. {said}. "
+        "Tiles that the diagonal crosses are masked in part.",
+    )
+    return sum(steps), programs * tiles
+
+
+def traffic(ways: Mapping[str, Traffic], once: int) -> None:
+    """MiB that each way moves, in how many kernels; a line where each tensor travels once. once: bytes."""
+    fig, (ax,) = panels(1, width=8.6, height=0.62 * len(ways) + 1.4)
+    mib = {way: one.bytes / 2**20 for way, one in ways.items()}
+    most = max(mib.values())
+    colours = (COLOURS["vermillion"], COLOURS["orange"], COLOURS["blue"])
+    for row, ((way, one), colour) in enumerate(zip(ways.items(), colours, strict=True)):
+        ax.barh(row, mib[way], color=colour, height=0.6)
+        launched = "1 kernel" if one.kernels == 1 else f"{one.kernels:,} kernels"
+        ax.text(mib[way] + 0.012 * most, row, f"{mib[way]:.1f} MiB, {launched}", va="center", fontsize=9.5)
+    ax.axvline(once / 2**20, color=_INK, linestyle=":", linewidth=1.4)
+    ax.text(
+        once / 2**20 + 0.012 * most,
+        len(ways) - 0.42,
+        f"q, k, v and the output once: {once / 2**20:.1f} MiB",
+        va="center",
+        fontsize=9,
+        color=_INK,
+    )
+    ax.set_yticks(range(len(ways)), list(ways))
+    ax.set(xlabel="MiB read and written", xlim=(0, 1.32 * most), ylim=(len(ways) - 0.25, -0.5))
+    ax.grid(axis="y", visible=False)
+    ax.set_title("Tiles of tensors travel; tiles inside a kernel do not")
+    said = "; ".join(f"{way}: {mib[way]:.1f} MiB in {one.kernels} kernels" for way, one in ways.items())
+    show(fig, alt=f"Bars of what is read and written. {said}; each tensor once: {once / 2**20:.1f} MiB.")
+
+
+def speed(run: Mapping[str, Any] | None) -> None:
+    """Milliseconds against T on a GPU, by way, and the kernel's speed relative to the eager way's; without a run, one sentence.
+
+    run: {"machine", "torch", "date", "shape", "ms": {way: {T: ms}}}; where a way could not run, a text stands in place of its ms.
+    """
+    if run is None:
+        print(NO_RUN)
+        return
+    fig, (ax, ratio) = panels(2, width=9.2, height=3.8)
+    curves = {
+        way: {int(t): ms for t, ms in by_length.items() if not isinstance(ms, str)}
+        for way, by_length in run["ms"].items()
+    }
+    eager = curves.get("eager", {})
+    for way, curve in curves.items():
+        look = {"color": _WAYS[way], "marker": "o", "markersize": 4, "label": way}
+        ax.loglog(list(curve), list(curve.values()), **look)
+        both = [t for t in curve if t in eager]
+        if way != "eager":
+            ratio.semilogx(both, [eager[t] / curve[t] for t in both], **look)
+    ratio.axhline(1, color=_WAYS["eager"], linestyle="--", linewidth=1.2, label="eager")
+    for one in (ax, ratio):
+        lengths = sorted({t for curve in curves.values() for t in curve})
+        one.set_xticks(lengths, [f"{t:,}" for t in lengths])
+        one.minorticks_off()
+        one.set_xlabel("tokens T")
+        one.legend(frameon=False)
+    ax.set(ylabel="milliseconds", title="Time")
+    ratio.set(ylabel="times as fast as eager", ylim=(0, None), title="Speed")
+    fig.suptitle(f"{run['machine']}; {run['shape']}", fontsize=11)
+    said = "; ".join(
+        f"{way}: " + ", ".join(f"{ms:.3g} ms at {t}" for t, ms in curve.items()) for way, curve in curves.items()
+    )
+    show(
+        fig,
+        alt=f"Time and speed against T, measured on {run['machine']} with torch {run['torch']} on {run['date']}. {said}.",
+    )

@@ -1,0 +1,381 @@
+"""How a kernel is tried: in Triton's interpreter, where each address is looked at before it is used.
+
+Verdicts come from the interpreter on a computer with a GPU, too: it sees every address, and says the same on every machine. So whatever
+`@triton.jit` has made of a kernel, for the time of a call it is run by the interpreter, on tensors of the CPU; of an autotuned kernel
+its first configuration. Inputs lie between guard numbers. A read or a write beyond every tensor ends the call before it takes place,
+since it could end the process. The probe tells what it saw, in numbers; what follows from it is decided in shared.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from dis import get_instructions
+from types import ModuleType
+from typing import Any
+
+import torch
+from numpy import arange, array, bool_, float16, full, int64, nan, zeros
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from grader.worker.originals import BUILTINS, is_a, of_torch
+from grader.worker.probes import Run, called, returned
+from grader.worker.watch import paused
+
+try:
+    import triton
+    from triton.runtime import autotuner, errors, interpreter, jit
+except ImportError:  # then the exercises cannot be judged, which is said before one is tried
+    triton = None
+
+__builtins__ = BUILTINS
+
+T = of_torch()
+fill, as_strided = torch.Tensor.fill_, torch.as_strided
+GUARD = 1 << 14  # entries before and after each input: what reads beyond it by less is seen to mean it
+READ, WRITE, SHARED = 1, 2, 3  # what went wrong: beyond a tensor, or an entry of another program's
+# What a wrapper may do in torch: make tensors without numbers, and see or order those of others otherwise.
+MAKING = "empty empty_like empty_strided new_empty new_empty_strided empty_permuted".split()
+VIEWS = """
+    view _unsafe_view reshape _reshape_alias as_strided transpose permute t expand select slice unsqueeze squeeze detach alias narrow
+    split split_with_sizes chunk unbind flatten unflatten clone movedim swapaxes view_as expand_as
+""".split()
+
+
+class Stop(Exception):
+    """Ends a call in which something went wrong that must not take place."""
+
+
+class Extent:
+    """A tensor's place in memory, and what programs did there.
+
+    writer: the program that wrote each entry in this launch, -1 for none. written: entries that any launch wrote.
+    """
+
+    def __init__(self, start: int, end: int, size: int, input: int) -> None:
+        self.start, self.end, self.size, self.input = start, end, size, input
+        self.around = GUARD * size if input >= 0 else 0
+        self.entries = (end - start) // size
+        self.writer, self.written = full(self.entries, -1, int64), zeros(self.entries, bool_)
+
+    def count(self, addresses: Any, around: int) -> int:
+        """How many of the addresses lie in it, or at most so many bytes beside it."""
+        return int(((addresses >= self.start - around) & (addresses < self.end + around)).sum())
+
+    def distance(self, low: int, high: int) -> int:
+        """How far addresses lie outside, the farthest of them."""
+        return max(self.start - low, high + self.size - self.end, 0)
+
+
+class Trace:
+    """What a call did. fault: what went wrong first, as `beyond` and `store` put it, else empty."""
+
+    def __init__(self) -> None:
+        self.extents: list[Extent] = []
+        self.fault: tuple[int, ...] = ()
+        self.launches = self.program = 0
+        self.running = False  # whether a kernel is
+        self.loads: list[tuple[int, ...]] = []
+        self.stores: list[tuple[int, ...]] = []
+        self.products: list[tuple[int, ...]] = []
+        self.computed: list[str] = []  # operators of torch that are no wrapper's
+        self.foreign: list[str] = []  # names in a kernel that Triton does not know
+        self.half: list[str] = []  # what added up in float16
+        self.largest = 0  # entries of the largest tensor that the wrapper made
+        self.grid: tuple[int, ...] = ()
+        self.index: tuple[int, ...] = ()
+
+    def extent_of(self, tensor: Any, input: int = -1) -> None:
+        """Takes down where a tensor lies: an input as it is, another with all the memory that it is a part of."""
+        size, (start, end) = T.element_size(tensor), T.memory(tensor)
+        if any(one.start <= start and end <= one.end for one in self.extents):
+            return
+        if input < 0:
+            storage = T.storage(tensor)
+            start = storage.data_ptr()
+            end = start + T.nbytes(storage)
+        self.extents.append(Extent(start, end, size, input))
+
+    def launch(self, grid: tuple[int, ...]) -> None:
+        self.launches, self.grid = self.launches + 1, grid
+        for extent in self.extents:
+            extent.writer[:] = -1
+
+    def access(self, kind: int, index: tuple[int, ...], pointers: Any, mask: Any) -> None:
+        """Looks at the addresses of one load or store. Raises: Stop."""
+        if self.fault:
+            raise Stop
+        self.index = index
+        self.program = (index[0] * self.grid[1] + index[1]) * self.grid[2] + index[2]
+        every = pointers.reshape(-1).astype(int64)
+        lanes = mask.reshape(-1) if mask.size == every.size else full(every.size, bool(mask.all()))
+        used = every[lanes]
+        if not used.size:
+            extent, entries = self._nearest(every), zeros(0, int64)
+        else:
+            low, high = int(used.min()), int(used.max())
+            extent = next((one for one in self.extents if not one.distance(low, high)), None)
+            if extent is None:
+                self._beyond(kind, every, lanes)
+            entries = (used - extent.start) // extent.size
+        if extent is None:
+            return
+        place = self.extents.index(extent)
+        first = (int(every.min()) - extent.start) // extent.size
+        summary = (self.launches, self.program, place, first, int(entries.max(initial=-1)), every.size, lanes.sum())
+        (self.loads if kind == READ else self.stores).append(summary)
+        if kind == WRITE and entries.size:
+            others = (extent.writer[entries] >= 0) & (extent.writer[entries] != self.program)
+            if others.any():
+                lane = int(arange(every.size)[lanes][others.argmax()])
+                entry = int(entries[others.argmax()])
+                self._fault(SHARED, extent, entry, lane, int(extent.writer[entry]))
+            extent.writer[entries], extent.written[entries] = self.program, True
+
+    def _nearest(self, addresses: Any) -> Any:
+        low, high = int(addresses.min()), int(addresses.max())
+        return min(self.extents, key=lambda one: one.distance(low, high), default=None)
+
+    def _beyond(self, kind: int, every: Any, lanes: Any) -> None:
+        """Addresses that no tensor has: of the tensor that has most of them, else of the one whose guards have, else of the nearest."""
+        used = every[lanes]
+        for guards in (0, 1):
+            inside = [one.count(used, guards * one.around) for one in self.extents]
+            if any(inside):
+                extent = self.extents[array(inside).argmax()]
+                break
+        else:
+            extent = self._nearest(used)
+        if extent is None:  # a kernel that was given no tensor
+            self.fault = (kind, -1, 0, 0, 0, 0, *self.index, *self.grid)
+            raise Stop
+        out = lanes & ((every < extent.start) | (every >= extent.end))
+        lane = int(out.argmax())
+        self._fault(kind, extent, (int(every[lane]) - extent.start) // extent.size, lane, int(out.sum()))
+
+    def _fault(self, kind: int, extent: Extent, entry: int, lane: int, more: int) -> None:
+        self.fault = (kind, extent.input, extent.entries, entry, lane, more, *self.index, *self.grid)
+        raise Stop
+
+
+def kernel(function: Any, run: Run) -> dict[str, Any]:
+    """Calls a wrapper on copies of the inputs that lie between guard numbers, and tells what its kernels did.
+
+    Parts: 'result', where the call came to its end; 'fault', as `Trace` has it; 'launches'; 'grid', of the last one; 'largest',
+        the entries of the largest tensor that the wrapper made;
+        'written', whether a kernel wrote each entry of the result, in order; 'computed', operators of torch beside what a wrapper
+        may do; 'foreign', what a kernel uses that Triton does not know; 'half', what added up in float16. With option `accesses`, 'loads' and 'stores', a row each:
+        launch, program, input (-1 for another tensor), lowest entry of all lanes, highest of those that were not masked, lanes,
+        lanes that were not masked; 'products', the three sizes of each `tl.dot`.
+    """
+    trace = Trace()
+    with paused():
+        guarded = [_guarded(value) if is_a(value, T.Tensor) else value for value in run.args]
+        for number, value in enumerate(guarded):
+            if is_a(value, T.Tensor):
+                trace.extent_of(value, number)
+    parts: dict[str, Any] = {}
+    try:
+        with _in_interpreter(trace), Wrapper(trace):
+            result = called(function, run, *guarded)
+        parts["result"] = returned(result)
+        parts["written"] = _written(trace, result)
+    except Exception as error:
+        if not trace.fault:
+            raise _cause(error) from None
+    with paused():
+        T.fill([(one, T.numbers(copy)) for one, copy in zip(run.args, guarded, strict=True) if is_a(one, T.Tensor)])
+    parts |= {
+        "fault": array(trace.fault, int64),
+        "launches": array(trace.launches),
+        "largest": array(trace.largest),
+        "grid": array(trace.grid, int64),
+        "computed": " ".join(dict.fromkeys(trace.computed)),
+        "foreign": " ".join(dict.fromkeys(trace.foreign)),
+        "half": " ".join(dict.fromkeys(trace.half)),
+    }
+    if run.options.get("accesses"):
+        inputs = [one.input for one in trace.extents]
+        for name, rows in (("loads", trace.loads), ("stores", trace.stores)):
+            parts[name] = array([(*row[:2], inputs[row[2]], *row[3:]) for row in rows], int64).reshape(-1, 7)
+        parts["products"] = array(trace.products, int64).reshape(-1, 3)
+    return parts
+
+
+def _guarded(tensor: Any) -> Any:
+    """A copy, contiguous, with GUARD entries of NaN before and after it."""
+    numbers = T.numbers(tensor)
+    whole = full(numbers.size + 2 * GUARD, nan, numbers.dtype)
+    whole[GUARD : GUARD + numbers.size] = numbers.reshape(-1)
+    strides = [int(step) // numbers.itemsize for step in numbers.strides]
+    return as_strided(T.from_numpy(whole), numbers.shape, strides, GUARD)
+
+
+def _written(trace: Trace, result: Any) -> Any:
+    """Whether a kernel wrote each entry of a tensor, which is read as contiguous; none where it lies in no memory that a kernel had."""
+    if not is_a(result, T.Tensor):
+        return zeros(0, bool_)
+    (start, end), size = T.memory(result), T.numel(result)
+    for one in trace.extents:
+        if one.start <= start and end <= one.end:
+            first = (start - one.start) // one.size
+            return one.written[first : first + size].copy()
+    return zeros(size, bool_)
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What the interpreter says with an error of its own."""
+    while is_a(error, errors.InterpreterError) and error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+class Wrapper(TorchDispatchMode):
+    """Notes what a wrapper computes in torch, and fills what it makes with NaN, so that nothing is right by what was there before."""
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__()
+        self.trace = trace
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # True would import torch's compiler
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        name = func.__name__.partition(".")[0]
+        made = func(*args, **(kwargs or {}))
+        if self.trace.running:
+            return made
+        if name in (*MAKING, "clone") and is_a(made, T.Tensor):
+            self.trace.largest = max(self.trace.largest, T.numel(made))
+        if name in MAKING:
+            if is_a(made, T.Tensor) and T.get(made, "dtype").is_floating_point:
+                fill(made, nan)
+        elif name not in VIEWS:
+            self.trace.computed.append(name)
+        return made
+
+
+@contextmanager
+def _in_interpreter(trace: Trace) -> Iterator[None]:
+    """For so long, kernels run in the interpreter, and each of their accesses is told to the trace first."""
+    builder, executor = interpreter.InterpreterBuilder, interpreter.GridExecutor
+    load, store = builder.create_masked_load, builder.create_masked_store
+    rmw, cas, dot, execute = builder.create_atomic_rmw, builder.create_atomic_cas, builder.create_dot, executor.__call__
+    dim, add_up = builder.set_grid_dim, interpreter.ReduceOps.sum
+
+    def traced_load(self: Any, pointers: Any, mask: Any, *more: Any, **others: Any) -> Any:
+        trace.access(READ, self.grid_idx, pointers.data, mask.data)
+        return load(self, pointers, mask, *more, **others)
+
+    def traced_store(self: Any, pointers: Any, value: Any, mask: Any, *more: Any, **others: Any) -> Any:
+        trace.access(WRITE, self.grid_idx, pointers.data, mask.data)
+        return store(self, pointers, value, mask, *more, **others)
+
+    def traced_rmw(self: Any, operation: Any, pointers: Any, value: Any, mask: Any, *more: Any) -> Any:
+        trace.access(WRITE, self.grid_idx, pointers.data, mask.data)
+        return rmw(self, operation, pointers, value, mask, *more)
+
+    def traced_cas(self: Any, pointers: Any, *more: Any) -> Any:
+        trace.access(WRITE, self.grid_idx, pointers.data, full(pointers.data.shape, True))
+        return cas(self, pointers, *more)
+
+    def traced_dot(self: Any, a: Any, b: Any, to: Any, *more: Any) -> Any:
+        trace.products.append((*a.data.shape[-2:], b.data.shape[-1]))
+        trace.half += ["tl.dot"] * (to.data.dtype == float16)
+        return dot(self, a, b, to, *more)
+
+    def traced_sum(self: Any, blocks: Any) -> Any:
+        trace.half += ["tl.sum"] * (blocks.handle.data.dtype == float16)
+        return add_up(self, blocks)
+
+    def traced_launch(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with paused():
+            for value in (*args, *kwargs.values()):
+                for one in value if type(value) is tuple else (getattr(value, "base", value),):
+                    if is_a(one, T.Tensor):
+                        trace.extent_of(one)
+            trace.running = True
+            try:
+                return execute(self, *args, **kwargs)
+            finally:
+                trace.running = False
+
+    def traced_grid(self: Any, *sizes: Any) -> None:
+        dim(self, *sizes)
+        trace.launch(tuple(map(int, sizes)))
+
+    def rewritten(self: Any) -> Any:
+        trace.foreign += _foreign(self.fn)
+        return rewrite(self)
+
+    rewrite, whole = interpreter.InterpretedFunction.rewrite, interpreter.interpreter_builder
+    patches = [
+        (builder, "create_masked_load", traced_load),
+        (builder, "create_masked_store", traced_store),
+        (builder, "create_atomic_rmw", traced_rmw),
+        (builder, "create_atomic_cas", traced_cas),
+        (builder, "create_dot", traced_dot),
+        (builder, "set_grid_dim", traced_grid),
+        (interpreter.ReduceOps, "sum", traced_sum),
+        (executor, "__call__", traced_launch),
+        (interpreter.InterpretedFunction, "rewrite", rewritten),
+        (jit.JITFunction, "run", lambda self, *a, **k: interpreter.InterpretedFunction(self.fn).run(*a, **k)),
+        (jit.JITFunction, "__call__", lambda self, *a, **k: interpreter.InterpretedFunction(self.fn)(*a, **k)),
+        (autotuner.Autotuner, "run", lambda self, *a, **k: self.fn.run(*a, **k, **self.configs[0].all_kwargs())),
+        (interpreter, "_patch_lang", _patched_once(interpreter._patch_lang)),
+        # it computes each `+` of whole numbers twice
+        (whole, "options", replace(whole.options, sanitize_overflow=False)),
+    ]
+    before = [(owner, name, vars(owner)[name]) for owner, name, _ in patches]
+    for owner, name, value in patches:
+        setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        for owner, name, value in before:
+            setattr(owner, name, value)
+
+
+def _patched_once(patch: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The interpreter turns the language's functions into its own, at each launch and again at each call of one of the language's own
+    kernels, such as `tl.sum`: once is enough, until the launch is over."""
+    places: set[tuple[str, ...]] = set()
+
+    def once(function: Any) -> Any:
+        modules = {value.__name__ for value in function.__globals__.values() if type(value) is ModuleType}
+        place = tuple(name for name in ("triton.language", "triton.language.core") if name in modules)
+        if place in places:
+            return interpreter._LangPatchScope()
+        places.add(place)
+        scope = patch(function)
+        restore = scope.restore
+
+        def forget() -> None:
+            places.discard(place)
+            restore()
+
+        scope.restore = forget
+        return scope
+
+    return once
+
+
+def _foreign(function: Any) -> list[str]:
+    """The global names that a kernel reads and that Triton's compiler does not know: other modules and functions, and plain numbers."""
+    if function.__module__.startswith("triton."):
+        return []
+    names = {one.argval for one in get_instructions(function.__code__) if one.opname == "LOAD_GLOBAL"}
+    found = ((name, function.__globals__[name]) for name in names if name in function.__globals__)
+    return sorted(name for name, value in found if not _known(value))
+
+
+def _known(value: Any) -> bool:
+    if type(value) is ModuleType:
+        return value.__name__.partition(".")[0] in ("triton", "math")
+    return hasattr(value, "fn") or (type(value).__module__ + getattr(value, "__module__", "")).startswith("triton")
+
+
+if triton is None:
+    del kernel

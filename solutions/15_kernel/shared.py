@@ -1,0 +1,218 @@
+"""What follows from what a kernel did, as probes.py tells it, and inputs that the lesson's exercises share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from grader.course.declare import Case, Tensor
+from grader.course.readings import ContractError, numbers
+from grader.worker.values import Part
+
+Array = np.ndarray
+PROBE = "probes.kernel"
+READ, WRITE, SHARED = 1, 2, 3  # of a fault, as in probes.py
+FAULT = 12  # numbers: kind, input, entries, entry, lane, how many more or whose, program (3), grid (3)
+MOST_KEYS = 128  # in one load: a block of more does not fit where it is to stay
+SMALLEST = 16  # size over which `tl.dot` sums, on a GPU
+HALF = {"rtol": 2e-2, "atol": 2e-4}  # of float16
+
+
+def normal(rng: np.random.Generator, *shapes: tuple[int, ...], dtype: type = np.float32) -> tuple[Tensor, ...]:
+    """Standard-normal numbers of these shapes."""
+    return tuple(Tensor(rng.normal(size=shape).astype(dtype)) for shape in shapes)
+
+
+def case(key: str, title: str, args: tuple, kwargs: Mapping[str, Any] | None = None, **fields: Any) -> Case:
+    """A case whose result has the type of its first input, tried by the lesson's probe."""
+    reading = fields.pop("reading", kernel_result)
+    dtype = (str(args[0].array.dtype),)
+    return Case(key, title, args, kwargs or {}, PROBE, reading=reading, dtype=dtype, **fields)
+
+
+def fault(kind: str, sentence: str) -> ContractError:
+    """A fault of this kind: two of one kind are the same, whatever entries and programs their sentences name."""
+    made: ContractError = type(kind, (ContractError,), {})(sentence)
+    return made
+
+
+def kernel_result(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+    """The result alone. Raises: ContractError for a read or a write beyond a tensor, an entry that two programs write or none,
+    a sum in float16, and for what a wrapper computes in torch."""
+    at = parts["fault"].array
+    if at is not None and at.size:
+        raise _beyond(case, tuple(map(int, numbers(parts["fault"], (FAULT,)))))
+    computed = parts["computed"].text.split()
+    if computed:
+        raise fault(
+            "Computed",
+            f"Outside of a kernel, torch computed: `{computed[0]}` ran. A wrapper reads shapes, makes empty tensors and views, and launches "
+            "kernels; everything else belongs into the kernel.",
+        )
+    half = parts["half"].text.split()
+    if half:
+        raise fault(
+            "Half",
+            f"`{half[0]}` adds up in float16, which keeps three digits and ends at 65,504: sums are kept in float32. The result is converted "
+            "when it is stored.",
+        )
+    result, launches = parts["result"], int(numbers(parts["launches"], ()))
+    if not launches:
+        raise fault("NotLaunched", f"No kernel was launched. `name[grid]({', '.join(case.names)}, …)` launches one.")
+    shape = np.shape(case.args[0].array)
+    if result.kind == "tensor" and result.shape == shape:
+        _all_written(np.asarray(numbers(parts["written"]), bool), shape, numbers(parts["grid"], (3,)))
+    return {"result": result}
+
+
+def gpu_result(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+    """As `kernel_result`. Raises: ContractError for what the interpreter lets pass, and a GPU's compiler does not."""
+    found = kernel_result(case, parts)
+    foreign = parts["foreign"].text.split()
+    if foreign:
+        raise fault(
+            "Foreign",
+            f"A kernel uses `{foreign[0]}`, which the compiler for a GPU does not know there: a kernel sees its own parameters, `tl`, other "
+            f"kernels, and names that stand for a `tl.constexpr`. Hand a number over as a parameter.",
+        )
+    if "products" in parts:
+        sums = numbers(parts["products"]).reshape(-1, 3)[:, 1]
+        if (sums < SMALLEST).any():
+            raise fault(
+                "SmallDot",
+                f"`tl.dot` sums over {int(sums.min())} entries; on a GPU it needs at least {SMALLEST}: choose larger blocks.",
+            )
+    return found
+
+
+def attention_result(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
+    """As `gpu_result`, of q, k, v and causal. Raises: ContractError where a program reads a key twice, all keys at once, or one that
+    none of its queries may see, and where the wrapper makes room for all scores."""
+    found = gpu_result(case, parts)
+    q, k = (np.shape(value.array) for value in case.args[:2])
+    scores, largest = int(np.prod(q[:3])) * k[2], int(numbers(parts["largest"], ()))
+    if largest >= scores > q[2] * q[3] + 2 * k[2] * k[3]:  # so many scores that no tensor of another kind is as large
+        raise fault(
+            "Table",
+            f"The wrapper made a tensor of {largest:,} entries: with {q[2]} queries and {k[2]} keys, that is room for every score. A tile of "
+            "scores stays inside its program.",
+        )
+    loads, stores = (numbers(parts[name]).reshape(-1, 7) for name in ("loads", "stores"))
+    outputs = stores[stores[:, 2] < 0]
+    for place, name in ((1, "key"), (2, "value")):
+        for load in loads[loads[:, 2] == place]:
+            of_program = (loads[:, :3] == load[:3]).all(axis=1)
+            own = outputs[(outputs[:, :2] == load[:2]).all(axis=1)]
+            _once(
+                name,
+                k,
+                load,
+                int(loads[of_program, 6].sum()),
+                _heads(own, q),
+                _number(int(load[1]), tuple(numbers(parts["grid"], (3,)))),
+            )
+            if case.kwargs.get("causal"):
+                _visible(q, k, load, own, _number(int(load[1]), tuple(numbers(parts["grid"], (3,)))))
+    return found
+
+
+def _heads(own: Array, q: tuple[int, ...]) -> int:
+    """How many heads of q a program's stores lie in."""
+    if not own.size:
+        return 1
+    head = q[2] * q[3]
+    return int(own[:, 4].max() // head - own[:, 3].min() // head) + 1
+
+
+def _once(name: str, k: tuple[int, ...], load: Array, read: int, heads: int, program: str) -> None:
+    """Raises: ContractError for a key that is read more than once, or all at once."""
+    if read > heads * k[2] * k[3]:
+        raise fault(
+            "KeyTwice",
+            f"Program {program} reads {name}s more than once: {read // k[3]} rows of {k[3]} in all, and its head has {k[2]}. One pass over the "
+            "tiles is enough: m, l and o carry what is needed from tile to tile.",
+        )
+    if k[2] > 2 * MOST_KEYS and load[6] >= k[2] * k[3]:
+        raise fault(
+            "AllKeys",
+            f"Program {program} loads all {k[2]} {name}s at once. Take them in tiles of 16 to {MOST_KEYS}: a tile has to fit into the chip's "
+            "fast memory, however many keys there are.",
+        )
+
+
+def _visible(q: tuple[int, ...], k: tuple[int, ...], load: Array, own: Array, program: str) -> None:
+    """Raises: ContractError for a load in which every key, masked or not, lies after the program's last query."""
+    if not own.size or _heads(own, q) > 1:
+        return
+    head = int(own[0, 3]) // (q[2] * q[3])
+    last = int(own[:, 4].max()) // q[3] - head * q[2]
+    key = int(load[3]) // k[3] - head * k[2]
+    if key > last + k[2] - q[2]:
+        raise fault(
+            "HiddenBlock",
+            f"Program {program} has queries up to {last}, which see keys up to {last + k[2] - q[2]}, and it loads a block that begins at key {key}: "
+            "hidden as a whole. In a causal call the loop ends before such blocks; a load counts whatever its mask is.",
+        )
+
+
+def _beyond(case: Case, at: tuple[int, ...]) -> ContractError:
+    kind, place, entries, entry, lane, more = at[:6]
+    program, grid = _index(at[6:9], at[9:12]), _grid(np.array(at[9:12]))
+    name = f"`{case.names[place]}`" if 0 <= place < len(case.names) else "the result" if entries else "any tensor"
+    if kind == SHARED:
+        return fault(
+            f"Shared{entry - lane}",
+            f"Two programs write entry {entry} of {name}: program {program} and program {_number(more, at[9:12])}, of {grid}. Each entry "
+            "is one program's alone: offsets have to differ by a whole block from program to program, and a lane that has no entry "
+            "there is masked in the store.",
+        )
+    does, masked = ("read", "load") if kind == READ else ("written", "store")
+    others = "this lane alone is" if more == 1 else f"{more} lanes are"
+    counts = ", with `other=…` for what such a lane counts as" if kind == READ else ""
+    advice = (
+        "An offset below 0 is no entry." if entry < 0 else f"Mask such lanes in the {masked} itself, `mask=…`{counts}."
+    )
+    kinds = f"{does.capitalize()}Beyond{place}", "ByOne" * (more == 1), "Below" * (entry < 0)
+    return fault(
+        "".join(kinds),
+        f"Entry {entry} of {name} is {does}, which has {entries}, 0 to {entries - 1}: program {program} of {grid}, lane {lane} of its block; "
+        f"{others} beyond it. {advice}",
+    )
+
+
+def _all_written(written: Array, shape: tuple[int, ...], grid: Array) -> None:
+    """Raises: ContractError where no program wrote an entry."""
+    count = int(np.prod(shape))
+    missing = np.flatnonzero(~written) if written.size == count else np.arange(count)
+    if not missing.size:
+        return
+    if missing.size == count and grid.prod():
+        raise fault(
+            "NotStored",
+            "No program wrote any entry of the result: `tl.store(pointers, value, mask=…)` writes, through pointers to it.",
+        )
+    at = tuple(map(int, np.unravel_index(missing[0], shape)))
+    raise fault(
+        "Unwritten",
+        f"No program wrote entry {at[0] if len(at) == 1 else at} of the result, the first of {missing.size} of {count} that are left out: the "
+        f"grid has {_grid(grid)}. Programs times block has to reach the last entry, and each lane that has an entry stores it.",
+    )
+
+
+def _index(program: tuple[int, ...], grid: tuple[int, ...]) -> str:
+    """'3', or '(0, 1)' where the grid has two axes."""
+    axes = max((axis for axis in range(3) if grid[axis] > 1), default=0) + 1
+    return str(program[0]) if axes == 1 else str(program[:axes])
+
+
+def _number(number: int, grid: tuple[int, ...]) -> str:
+    return _index(tuple(map(int, np.unravel_index(number, grid))), grid)
+
+
+def _grid(grid: Array) -> str:
+    count = int(np.prod(grid))
+    axes = [int(size) for size in grid if size > 1]
+    shape = f" ({' × '.join(map(str, axes))})" if len(axes) > 1 else ""
+    return f"{count} program{'s' * (count != 1)}{shape}"

@@ -1,0 +1,2 @@
+RIGHT: dict = {}
+WRONG: dict = {}

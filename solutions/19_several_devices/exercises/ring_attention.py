@@ -1,0 +1,336 @@
+"""Tokens over ranks: keys and values go around a ring, and each rank merges what passes."""
+
+from typing import Any
+
+import numpy as np
+
+from grader.course.declare import Case, Tensor, exercise, holds, mistake, patch
+
+from ...shared.library import scale_mistakes
+from .. import readings
+from ..readings import GATHERED, HOARDED
+
+Array = np.ndarray
+
+START_L, START_O = "l = q.new_zeros(q.shape[:-1])", "o = torch.zeros_like(q)"
+START_M = "m = q.new_full(q.shape[:-1], -math.inf)"
+LOOP = "for step in range(world_size):"
+SEND = "k, v = exchange((k, v))"
+TURN = f"if step > 0:\n            {SEND}"
+SOURCE = "source = (rank - step) % world_size"
+SCORES = "scores = q @ k.mT / math.sqrt(q.shape[-1])"
+COLUMNS = "columns = source * t + torch.arange(t, device=q.device)"
+HIDE = "scores = scores.masked_fill(columns > rows[:, None], -math.inf)"
+CAUSAL = f"if causal:\n            {COLUMNS}\n            {HIDE}"
+M_NEW, RESCALE = "m_new = torch.maximum(m, scores.amax(dim=-1))", "rescale = torch.exp(m - m_new)"
+P = "p = torch.exp(scores - m_new[..., None])"
+L, O = "l = l * rescale + p.sum(dim=-1)", "o = o * rescale[..., None] + p @ v"
+RETURN = "return o / l[..., None]"
+# Answers that guard against rows that have seen nothing, or hide with a finite number, show some mistakes in other numbers.
+GUARDED = patch(
+    M_NEW,
+    f"{M_NEW}\n        shift = m_new.masked_fill(m_new == -math.inf, 0.0)",
+    RESCALE,
+    "rescale = torch.exp(m - shift)",
+    P,
+    "p = torch.exp(scores - shift[..., None])",
+)
+FINITE = patch("rows[:, None], -math.inf", "rows[:, None], -1000000000.0")
+# All of a rank's chunks in a list, before any is used; {go} is how the next comes.
+CHUNKS = "held = [(k, v)]\n    for step in range(1, world_size):\n        held.append(exchange(held[-1]))\n    {next}"
+GATHER = "{after}k, v = (torch.cat(parts[::-1], dim=2).roll((rank + 1) * t, dims=2) for parts in zip(*held))\n    "
+
+
+def _merged(per_chunk: str, end: str = "") -> Any:
+    """What chunks give is put together otherwise; per_chunk: in the loop, from `scores` and `v`; end: what is returned in another way."""
+    ending = (RETURN, end) if end else ()
+    return patch(M_NEW, per_chunk, RESCALE, "pass", P, "pass", L, "pass", O, "pass", "m = m_new", "pass", *ending)
+
+
+@exercise(points=5, minutes=25, difficulty=3, container="tensor", forbids=("attention", "table"))
+class ring_attention:
+    """Attend to the tokens of all ranks, while keys and values go around a ring chunk by chunk."""
+
+    def cases(rng):
+        def case(
+            key: str,
+            title: str,
+            shape: tuple[int, int, int, int],
+            size: int,
+            causal: bool = False,
+            *,
+            dtype: str = "float32",
+            stage: Any = "values",
+            levels: Array | None = None,
+            **options: Any,
+        ) -> Case:
+            """levels: of each of all tokens, what is added to its scores, for all queries."""
+            b, h, t, d = shape
+            draw = rng.normal if key != "small" else lambda size: rng.integers(-2, 3, size=size)
+            q, k, v = (draw(size=(b, h, size * t, d)) for _ in range(3))
+            if levels is not None:
+                q[..., 0], k[..., 0] = np.sqrt(d), levels
+            chunks = (tuple(Tensor(part, dtype) for part in np.split(whole, size, axis=2)) for whole in (q, k, v))
+            return Case(
+                key,
+                f"{title}, causal" if causal else title,
+                tuple(chunks),
+                {"causal": True} if causal else {},
+                probe="probes.ring",
+                reading=readings.ring,
+                options=options,
+                stage=stage,
+                rtol=5e-3 if stage == "extremes" else None,
+                atol=5e-3 if stage == "extremes" else None,
+            )
+
+        yield case("small", "two ranks with one token each", (1, 1, 1, 2), 2)
+        yield case("small causal", "two ranks with two tokens each", (1, 1, 2, 3), 2, True)
+        yield case("sizes", "three ranks with four tokens each", (1, 2, 4, 5), 3)
+        yield case("seen-again", "the same sizes, new numbers", (1, 2, 4, 5), 3)
+        yield case("causal", "three ranks with four tokens each", (1, 2, 4, 5), 3, True)
+        yield case("causal again", "the same sizes, new numbers", (1, 2, 4, 5), 3, True)
+        for key in ("chunks", "chunks again", "chunks once more"):
+            yield case(
+                key, "four ranks with three tokens each, one item and one head", (1, 1, 3, 3), 4, True, chunked=True
+            )
+        yield case("two", "two ranks with five tokens each", (2, 1, 5, 3), 2, True)
+        yield case("square", "as many tokens in a chunk as heads and numbers", (2, 3, 3, 3), 3)
+        yield case("alone", "one rank", (1, 2, 3, 4), 1)
+        yield case("alone causal", "one rank", (2, 1, 4, 3), 1, True)
+        yield case("alone again", "one rank, five tokens", (1, 1, 5, 2), 1, True)
+        yield case("long", "two ranks with eighteen tokens each", (1, 1, 18, 4), 2, True)
+        yield case("double", "two ranks, float64", (1, 2, 2, 3), 2, True, dtype="float64")
+        yield case("named", "two ranks, all inputs passed by name", (1, 2, 3, 2), 2, True, by_name=True)
+        t = 3
+        for key, levels, causal in (
+            ("rising", np.repeat([-9000.0, 9000], t), False),
+            ("falling", np.repeat([9000.0, -9000], t), False),
+            ("low", np.full(2 * t, -9998.0), True),
+            ("low again", np.full(2 * t, -9998.0), True),
+            ("low once more", np.full(2 * t, -9998.0), True),
+            ("future", np.linspace(-9000, 9000, 2 * t), True),
+            ("apart", rng.permutation(np.linspace(-900, 900, 2 * t)), True),
+        ):
+            span = f"{levels.min():,.0f} to {levels.max():,.0f}" if np.ptp(levels) else f"near {levels[0]:,.0f}"
+            yield case(key, f"scores {span}", (1, 2, t, 4), 2, causal, stage="extremes", levels=levels)
+
+    @holds("every rank calls exchange world_size − 1 times")
+    def often(case, parts):
+        return readings.miscounted("exchange", len(case.args[0]) - 1, parts)
+
+    @holds("no tensor holds keys of more than one chunk")
+    def chunked(case, parts):
+        if not parts.get(GATHERED, np.array(False)).any():
+            return None
+        b, h, t, d = case.args[1][0].array.shape
+        n = len(case.args[1])
+        return (
+            f"a tensor with {readings.all_keys(case)} numbers or more was made. The keys of one chunk are {b * h * t * d} numbers and "
+            f"its scores {b * h * t * t}; {readings.all_keys(case)} are those of all {n * t} tokens."
+        )
+
+    @holds("at most two chunks are held at once")
+    def let_go(case, parts):
+        if not parts[HOARDED].any():
+            return None
+        return "when a rank gave the chunk that it had got last, it still held others that it had got before."
+
+    hints = (
+        "Every rank holds some chunk in every round, and after world_size − 1 exchanges it has had them all. What must a rank keep of a "
+        "chunk that it has passed on?",
+        "Keep the running maximum, sum and weighted values of lesson 14, (B, H, T_local) twice and (B, H, T_local, d). Begin with your own "
+        "chunk: then every query has seen a key. After i exchanges you hold the chunk of rank (rank − i) mod world_size; causal compares "
+        "positions in the whole sequence. A chunk that is hidden from you must still be passed on.",
+        "for step in range(world_size):\n    if step > 0:\n        k, v = exchange(____)\n    source = ____  # whose chunk this is\n"
+        "    scores = q @ k.mT / math.sqrt(d)\n    if causal:  # positions: rank · T_local + row, source · T_local + column\n"
+        "        scores = scores.masked_fill(____, -math.inf)\n    …  # lesson 14: new maximum, rescale, add\nreturn ____",
+    )
+
+    mistakes = {
+        **scale_mistakes(),
+        "FL1": patch(O, "o = o + p @ v"),
+        "FL2": patch(L, "l = l + p.sum(dim=-1)", O, "o = o + p @ v"),
+        "FL3": patch(P, "p = torch.exp(scores - scores.amax(dim=-1, keepdim=True))"),
+        "FL4": patch(START_M, "m = q.new_zeros(q.shape[:-1])"),
+        "MK1": (patch("columns > rows", "columns <= rows"), patch("columns > rows", "columns <= rows") + GUARDED),
+        "MK3": patch(HIDE, HIDE.replace("-math.inf", "0")),
+        "MK4": (patch(HIDE, HIDE.replace("-math.inf", "-10000.0")), patch(HIDE, HIDE.replace("-math.inf", "-1000.0"))),
+        "MK7": tuple(patch("columns > rows", "columns >= rows") + way for way in (patch(), GUARDED, FINITE)),
+        "MK8": patch("columns > rows[:, None]", "columns > rows[:, None] + 1"),
+        "MK13": patch(CAUSAL, "pass"),
+        "RA1": mistake(
+            patch(SEND, "k = exchange((k,))[0]"),
+            patch(SEND, "k = exchange((k, v))[0]"),
+            says="The keys went around the ring and the values stayed; both should go.",
+            why="""The weights are computed with another rank's keys and multiplied by this rank's own values. Keys and values belong
+            together, row by row. `exchange((k, v))` sends both in one call.""",
+        ),
+        "RA2": mistake(
+            patch(SOURCE, "source = rank"),
+            says="Every chunk was masked like the rank's own; positions should be those in the whole sequence.",
+            why="""A triangle is right for the chunk on the diagonal alone. A chunk of an earlier rank lies in the past as a whole and is
+            wholly visible; one of a later rank is wholly hidden. Compare rank · T_local + row with source · T_local + column.""",
+        ),
+        "RA3": mistake(
+            patch(SOURCE, "source = (rank + step) % world_size"),
+            says="The chunks were taken to come in the other order; after i exchanges a rank holds the chunk of rank − i.",
+            why="""What a rank gets comes from the rank before. Rank 2 holds chunk 2, then chunk 1, then chunk 0. With two ranks both
+            orders agree, so a test on two tells nothing.""",
+        ),
+        "RA4": mistake(
+            *(
+                patch(SOURCE, f"source = {other}") + way
+                for other in ("(rank - step - 1) % world_size", "(rank - step + 1) % world_size", "step")
+                for way in (patch(), GUARDED, FINITE)
+            ),
+            says="The chunk was taken for another rank's: after i exchanges a rank holds the chunk of rank (rank − i) mod world_size.",
+            why="""Before the first exchange, i = 0, it is the rank's own. Write down who holds what in each round, for three ranks. An
+            error of one hides keys that should be seen and shows keys of the future.""",
+        ),
+        "RA5": mistake(
+            patch(LOOP, "for step in range(1, world_size):"),
+            says="The rank's own chunk was sent away and never used.",
+            why="""There are world_size chunks and world_size − 1 exchanges: the first chunk is there from the beginning. Attend to it
+            before the first exchange. With one rank nothing is exchanged, and there is only one's own.""",
+        ),
+        "RA6": mistake(
+            patch(SEND, "k, v = exchange((own_k, own_v))", START_M, f"own_k, own_v = (k, v)\n    {START_M}"),
+            says="Every round sent the rank's own chunk; what was received should be passed on.",
+            why="""A chunk gets to the far side of the ring by being handed from rank to rank. If everyone always sends their own,
+            everyone sees one neighbor's chunk over and over. With two ranks that is right by accident.""",
+        ),
+        "RA7": mistake(
+            patch("m = m_new", f"m = m_new\n        {SEND}", TURN, "pass"),
+            says="exchange was called world_size times; the last call sent home what nobody needs.",
+            why="""After world_size − 1 exchanges every rank has had every chunk. Another one brings each chunk back to its owner: right,
+            and a share of the traffic for nothing (with two ranks, half of it).""",
+        ),
+        "RA8": mistake(
+            _merged("o = o + torch.softmax(scores, dim=-1) @ v", "return o / world_size"),
+            _merged("o = o + torch.softmax(scores, dim=-1).nan_to_num() @ v", "return o / world_size"),
+            says="Softmax was taken within each chunk, and the outputs averaged; chunks should count by the sums of their exponentials.",
+            why="""The denominator of softmax is a sum over *all* keys. A chunk with high scores holds most of the weight, one with low
+            scores next to none, and an average gives both the same share. Keep maximum, sum and weighted values, and merge them.""",
+        ),
+        "RA9": mistake(
+            _merged("o = o + torch.softmax(scores, dim=-1) @ v", "return o"),
+            _merged("o = o + torch.softmax(scores, dim=-1).nan_to_num() @ v", "return o"),
+            says="Softmax was taken within each chunk, and the outputs were added up, so that the weights sum to world_size.",
+            why="Each chunk's weights sum to 1 by themselves. Over all keys together they should.",
+        ),
+        "RA10": mistake(
+            patch(RETURN, "return o"),
+            says="The weighted values were not divided by the sum of the exponentials.",
+            why="""While chunks are still to come, o and l are sums, and only sums can be added up. After the last chunk o / l is the
+            weighted mean.""",
+        ),
+        "RA11": mistake(
+            patch(
+                L,
+                f"{L}\n        l = torch.ones_like(l) if step < 0 else l",
+                O,
+                f"{O}\n        o = o / l[..., None]",
+                RETURN,
+                "return o",
+            ),
+            says="o was divided by the sum in every round; it should be divided once, after the last.",
+            why="""A divided result is on another scale than the terms that are still to be added. Either keep sums until the end, or
+            multiply by the old sum before adding.""",
+        ),
+        "FL5": _merged(
+            "top = scores.amax(dim=-1, keepdim=True)\n"
+            "        e = torch.exp(scores - top)\n"
+            "        both = torch.maximum(m, top[..., 0])\n"
+            "        old, new = (torch.exp(m - both), torch.exp(top[..., 0] - both))\n"
+            "        l = l * old + e.sum(dim=-1) * new\n"
+            "        o = o * old[..., None] + e @ v * new[..., None]\n"
+            "        m = both"
+        ),
+        "RA12": mistake(
+            patch(
+                LOOP,
+                CHUNKS.format(next=GATHER.format(after="") + "for step in range(1):"),
+                TURN,
+                "pass",
+                COLUMNS,
+                "columns = torch.arange(t * world_size, device=q.device)",
+            ),
+            says="The keys of all ranks were gathered into one tensor; a rank should use one chunk at a time.",
+            why="""The ring is for sequences whose keys and values no device can hold. Whoever gathers them needs world_size times the
+            memory, and the scores of all keys at once, T_local · T. A rank needs one chunk, the scores of that chunk, and m, l and o.""",
+        ),
+        "RA22": mistake(
+            patch(
+                HIDE,
+                "future = torch.ones(world_size * t, world_size * t, dtype=torch.bool).triu(1)\n"
+                "            scores = scores.masked_fill(future[rank * t:(rank + 1) * t, source * t:(source + 1) * t], -math.inf)",
+            ),
+            says="A mask of the whole sequence was made; a chunk needs the positions of T_local queries and T_local keys.",
+            why="""T × T for a million tokens is 10¹² entries, on every rank, of which each uses one row of blocks. Which key is hidden
+            follows from two ranges of positions: this rank's rows and the columns of the chunk's source.""",
+        ),
+        "RA13": mistake(
+            patch(LOOP, CHUNKS.format(next=LOOP), TURN, "k, v = held[step]"),
+            says="The chunks were kept in a list until all were there; a chunk should be used when it comes, and let go.",
+            why="""No tensor is large, and all chunks are in memory at once: as much as if they had been gathered. Use a chunk, pass it
+            on, and keep only m, l and o.""",
+        ),
+        "RA14": mistake(
+            patch(SCORES, f"if causal and source > rank:\n            break\n        {SCORES}"),
+            patch(LOOP, "for step in range(rank + 1 if causal else world_size):"),
+            says="A rank stopped exchanging once all that was left was hidden from it, and the others wait for what it should pass on.",
+            why="""Rank 0 sees no other chunk when attention is causal, and may leave the computing out. But the chunks that others need
+            go through it. Whoever leaves a collective early stops everyone: on real devices the program hangs without a message.""",
+        ),
+        "RA15": mistake(
+            patch(SEND, "k = exchange((k,))[0]\n            v = exchange((v,))[0]"),
+            says="Keys and values were sent in two calls a round; exchange takes any number of tensors: exchange((k, v)).",
+            why="""Every call costs the time that a message takes, however short it is, and everyone's wait for the slowest. Both in one
+            call are world_size − 1 calls in all.""",
+        ),
+        "RA16": mistake(
+            patch(SEND, "exchange((k, v))"),
+            says="What exchange returned was not used, and the rank attended to its own chunk again and again.",
+            why="""exchange leaves what it is given as it is, and returns the chunk of the rank before. With identical chunks every round,
+            the result is attention over one's own tokens alone: the weights are the same as after the first round.""",
+        ),
+        "RA17": mistake(
+            patch(SEND, "v, k = exchange((k, v))"),
+            says="Keys and values were exchanged on arrival; they come in the order in which they were given.",
+            why="Both have the same shape, so nothing complains. What the rank before gave first comes first.",
+        ),
+        "RA18": mistake(
+            patch(SOURCE, f"{SOURCE}\n        causal = causal and source == rank"),
+            says="The rank's own chunk was masked and no other: chunks of later ranks should be hidden as a whole.",
+            why="""Chunks before the own one are visible, chunks behind it lie in the future. A comparison of positions in the whole
+            sequence says all three at once.""",
+        ),
+        "RA19": mistake(
+            patch(
+                HIDE,
+                "hidden = (columns > rows[:, None]) if source == rank else torch.full((t, t), source < rank)\n"
+                "            scores = scores.masked_fill(hidden, -math.inf)",
+            ),
+            says="The chunks of earlier ranks were hidden and those of later ranks were seen; it should be the other way round.",
+            why="Rank r has the tokens r · T_local and on. Smaller ranks are the past.",
+        ),
+        "RA20": mistake(
+            patch(
+                SEND,
+                "q, = exchange((q,))",
+                SOURCE,
+                "source, rows = (rank, (rank - step) % world_size * t + torch.arange(t, device=q.device))",
+            ),
+            patch(SEND, "q, = exchange((q,))"),
+            says="The queries went around and the keys stayed, so that the sums of a rank belong to other queries in every round.",
+            why="""Either may travel. If queries do, their m, l and o have to travel with them, and at the end they are a rank too far
+            from home: world_size exchanges. With keys and values every rank adds to its own queries.""",
+        ),
+        "RA21": mistake(
+            patch(START_M, f"{START_M}\n    if world_size == 1:\n        {SEND}"),
+            says="exchange was called with a single rank; nothing is to be exchanged there.",
+            why="With world_size 1 every key is here, and world_size − 1 is 0 calls.",
+        ),
+        "SM5": patch(M_NEW, "m_new = torch.zeros_like(m)", RESCALE, "rescale = torch.ones_like(m)"),
+    }

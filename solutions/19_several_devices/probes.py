@@ -1,0 +1,329 @@
+"""How the answers of lesson 19 are exercised: as several ranks, in threads of one process, with stand-ins for collectives."""
+
+from __future__ import annotations
+
+from _queue import SimpleQueue
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from ctypes import c_ulong, py_object, pythonapi
+from functools import (
+    _lru_cache_wrapper,
+)  # a callable of C's around a function: it shows neither a closure nor a `__self__`
+from gc import collect
+from queue import Empty
+from threading import Thread
+from typing import Any
+from weakref import ref
+
+from numpy import array, int64, ndarray
+from torch import get_num_threads, set_num_threads
+
+from grader.worker.originals import BUILTINS, is_a, of_torch
+from grader.worker.probes import ContractError, Run, called, paused, returned
+from grader.worker.watch import leave_thread, watching
+
+__builtins__ = BUILTINS
+
+T = of_torch()
+MOST_CALLS = 16  # of a collective by one rank, which is stopped there; right answers call it three times at most
+LOOK_S = 0.1  # so often whoever waits looks whether somebody has interrupted: on Windows a wait is not ended by it
+END_S = 2.0  # so long an interrupted rank has to end
+
+
+class Released(BaseException):
+    """Ends a rank for which nobody waits any more. No `except Exception` of an answer's own holds it up."""
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """torch computes in one thread meanwhile: every rank's would begin with threads of its own, five times as much work."""
+    before = get_num_threads()
+    if before > 1:
+        set_num_threads(1)
+    try:
+        yield
+    finally:
+        if before > 1:
+            set_num_threads(before)
+
+
+class Group:
+    """Ranks that run one function, each in a thread, one at a time: whoever waits in a collective hands on the turn.
+
+    So a verdict does not depend on how threads are scheduled, and that ranks wait for each other forever is known, without a
+    clock, as soon as none can go on.
+
+    name: of the collective. calls: of each rank, how often it called it; returned: which ranks came to their end.
+    """
+
+    name = ""
+
+    def __init__(self, size: int) -> None:
+        self.size, self.calls, self.returned = size, [0] * size, [False] * size
+        self.given: list[list[list[ndarray]]] = [[] for _ in range(size)]  # of each rank, call by call
+        self.received: list[list[list[Any]]] = [
+            [] for _ in range(size)
+        ]  # weak references to the memory that it was handed
+        self.held = [0] * size  # of what it was handed in earlier calls, the most that was still there at a call
+        self.states = ["ready"] * size  # then 'running', 'waiting', 'ended'
+        self.results: list[Any] = [None] * size
+        self.error: BaseException | None = None
+        self.over = False
+        self.turns = [SimpleQueue() for _ in range(size)]
+        self.news: SimpleQueue = SimpleQueue()
+
+    def run(self, act: Callable[[int, Any], Any]) -> list[Any]:
+        """What act(rank, collective) returns on every rank, None where it does not. Raises what one of them raised, or ContractError
+        where no collective could do what they ask of it."""
+        threads = [Thread(target=self._live, args=(rank, act), daemon=True) for rank in range(self.size)]
+        with _alone(), self._ending(threads):
+            for thread in threads:
+                thread.start()
+            while self.error is None and max(self.calls) <= MOST_CALLS:
+                able = [rank for rank in range(self.size) if self._can_go_on(rank)]
+                if able:
+                    self.states[able[0]] = "running"
+                    self.turns[able[0]].put(None)
+                elif "running" not in self.states:
+                    break
+                self._hear()
+        if self.error is not None:
+            raise self.error
+        return self.results
+
+    def _hear(self) -> None:
+        """Waits until a rank waits or has ended."""
+        while True:
+            try:
+                return self.news.get(timeout=LOOK_S)
+            except Empty:
+                pass
+
+    @contextmanager
+    def _ending(self, threads: list[Thread]) -> Iterator[None]:
+        """Leaves no thread behind: whoever still waits is released, and on an interrupt whoever runs is ended."""
+        try:
+            yield
+            self._release(threads)
+        except BaseException:
+            self._release([])
+            for thread in threads:
+                if thread.ident is not None and thread.is_alive():
+                    pythonapi.PyThreadState_SetAsyncExc(c_ulong(thread.ident), py_object(Released))
+            for thread in threads:
+                if thread.ident is not None:
+                    thread.join(END_S)
+            raise
+
+    def _release(self, threads: list[Thread]) -> None:
+        self.over = True
+        for turn in self.turns:
+            turn.put(None)
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(LOOK_S)
+
+    def _live(self, rank: int, act: Callable[[int, Any], Any]) -> None:
+        """A rank's whole life, in its thread."""
+        try:
+            get_num_threads()  # asked for, torch gives a new thread the number that holds; left alone, it takes every core
+            self.turns[rank].get()
+            if not self.over:
+                self.results[rank] = act(rank, _lru_cache_wrapper(self.collective(rank), 0, False, None))
+                self.returned[rank] = True
+        except Released:
+            pass
+        except BaseException as error:
+            self.error = self.error or error
+        leave_thread()
+        self.states[rank] = "ended"
+        self.news.put(rank)
+
+    def call(self, rank: int, given: Any) -> Any:
+        """The collective, as this rank calls it."""
+        self.calls[rank] += 1
+        if self.over or self.calls[rank] > MOST_CALLS:
+            raise Released
+        self._look_what_is_held(rank)
+        with paused():
+            self.given[rank].append([T.numbers(one) for one in self.read(rank, given)])
+        del given
+        self.states[rank] = "waiting"
+        self.news.put(rank)
+        self.turns[rank].get()
+        if self.over:
+            raise Released
+        with paused():
+            arrays = [array(one) for one in self.handed(rank)]
+            self.received[rank].append([ref(one) for one in arrays])
+            return self.made([T.from_numpy(one) for one in arrays])
+
+    def refuse(self, says: str) -> None:
+        """Ends everything: no collective could do what was asked of it."""
+        self.error = self.error or ContractError(says)
+        raise Released
+
+    def _look_what_is_held(self, rank: int) -> None:
+        def alive() -> int:
+            return sum(all(one() is not None for one in message) for message in self.received[rank])
+
+        found = alive()
+        if found > max(1, self.held[rank]):
+            collect(1)  # what only a circle holds is held no more; all generations would take a hundred times as long
+            found = alive()
+        self.held[rank] = max(self.held[rank], found)
+
+    def _can_go_on(self, rank: int) -> bool:
+        return self.states[rank] == "ready" or (self.states[rank] == "waiting" and self.there(rank))
+
+    def require_alike(self, rank: int, other: int) -> None:
+        """Refuses what two ranks gave in the call in which this rank waits, where it is not of one number, one shape and one type."""
+        number = self.calls[rank]
+        one, two = self.given[rank][number - 1], self.given[other][number - 1]
+        if len(one) != len(two):
+            self.refuse(
+                f"In call {number} of {self.name}, rank {rank} gave {len(one)} and rank {other} gave {len(two)} tensors; it has to be as "
+                "many on every rank."
+            )
+        for mine, theirs in zip(one, two, strict=True):
+            if (mine.shape, mine.dtype) != (theirs.shape, theirs.dtype):
+                self.refuse(
+                    f"In call {number} of {self.name}, rank {rank} gave a tensor of shape {mine.shape} and type {mine.dtype}, and rank "
+                    f"{other} one of shape {theirs.shape} and type {theirs.dtype}; they have to be alike on every rank."
+                )
+
+    # What each collective is.
+    def collective(self, rank: int) -> Callable[[Any], Any]:
+        """The callable that this rank gets."""
+        raise NotImplementedError
+
+    def read(self, rank: int, given: Any) -> list[Any]:
+        """The tensors that a rank gives."""
+        raise NotImplementedError
+
+    def there(self, rank: int) -> bool:
+        """Whether what this rank waits for has been given."""
+        raise NotImplementedError
+
+    def handed(self, rank: int) -> list[ndarray]:
+        """What this rank gets."""
+        raise NotImplementedError
+
+    def made(self, tensors: list[Any]) -> Any:
+        """What a call returns."""
+        raise NotImplementedError
+
+
+class Ring(Group):
+    """exchange: a tuple of tensors goes to the next rank, and the one from the rank before comes."""
+
+    name = "exchange"
+
+    def collective(self, rank: int) -> Callable[[Any], Any]:
+        return lambda tensors: self.call(rank, tensors)
+
+    def read(self, rank: int, given: Any) -> list[Any]:
+        if not is_a(given, tuple) and not is_a(given, list):
+            self.refuse(
+                f"Rank {rank} gave exchange an object of type {type(given).__name__}; it takes a tuple of tensors, as in exchange((k, v))."
+            )
+        for one in given:
+            if not is_a(one, T.Tensor):
+                self.refuse(
+                    f"Rank {rank} gave exchange a tuple with an object of type {type(one).__name__}; it sends tensors."
+                )
+        return list(given)
+
+    def there(self, rank: int) -> bool:
+        return len(self.given[rank - 1]) >= self.calls[rank]
+
+    def handed(self, rank: int) -> list[ndarray]:
+        before = (rank - 1) % self.size
+        self.require_alike(rank, before)
+        return self.given[before][self.calls[rank] - 1]
+
+    def made(self, tensors: list[Any]) -> Any:
+        return tuple(tensors)
+
+
+class Sum(Group):
+    """all_reduce: every rank gives a tensor, and gets the sum over all ranks."""
+
+    name = "all_reduce"
+
+    def collective(self, rank: int) -> Callable[[Any], Any]:
+        return lambda tensor: self.call(rank, tensor)
+
+    def read(self, rank: int, given: Any) -> list[Any]:
+        if not is_a(given, T.Tensor):
+            self.refuse(f"Rank {rank} gave all_reduce an object of type {type(given).__name__}; it takes one tensor.")
+        return [given]
+
+    def there(self, rank: int) -> bool:
+        return all(len(given) >= self.calls[rank] for given in self.given)
+
+    def handed(self, rank: int) -> list[ndarray]:
+        for other in range(self.size):
+            self.require_alike(rank, other)
+        number = self.calls[rank] - 1
+        return [sum(given[number][0] for given in self.given)]
+
+    def made(self, tensors: list[Any]) -> Any:
+        return tensors[0]
+
+
+def ring(function: Any, run: Run) -> dict[str, Any]:
+    """Runs ring_attention on as many ranks as there are chunks.
+
+    args: q, k, v, each a tuple with the chunk of every rank. Parts: 'output of rank r'; calls, returned and held of each rank (see
+    `Group`); largest: how many numbers the largest tensor has that an answer made.
+    """
+    q, k, v = run.args
+    group = Ring(len(q))
+
+    def act(rank: int, exchange: Any) -> Any:
+        return called(function, run, q[rank], k[rank], v[rank], rank, len(q), exchange)
+
+    with watching(() if run.options.get("watch") else ("table",), run.seen):
+        results = group.run(act)
+    largest = 0 if run.seen.largest is None else run.seen.largest.elements
+    return {
+        **_of_each(results),
+        **_numbers(calls=group.calls, returned=group.returned, held=group.held, largest=[largest]),
+    }
+
+
+def heads(function: Any, run: Run) -> dict[str, Any]:
+    """Runs tensor_parallel_attention on as many ranks as there are shards.
+
+    args: x; qkv_shards and proj_shards, each a tuple with every rank's. options: num_local_heads. Parts: 'output of rank r'; calls and
+    returned of each rank (see `Group`).
+    """
+    x, qkv, proj = run.args
+    inputs = [x, *(T.copy(x) for _ in qkv[1:])]  # each rank has memory of its own
+    group = Sum(len(qkv))
+
+    def act(rank: int, all_reduce: Any) -> Any:
+        return called(function, run, inputs[rank], qkv[rank], proj[rank], run.options["num_local_heads"], all_reduce)
+
+    return {**_of_each(group.run(act)), **_numbers(calls=group.calls, returned=group.returned)}
+
+
+def _of_each(results: list[Any]) -> dict[str, Any]:
+    return {f"output of rank {rank}": result for rank, result in enumerate(results)}
+
+
+def _numbers(**lists: list[int]) -> dict[str, Any]:
+    return {name: array(numbers, int64) for name, numbers in lists.items()}
+
+
+def shard(function: Any, run: Run) -> dict[str, Any]:
+    """Calls head_shard, and says where in memory lie what it was given and what came back."""
+    result = called(function, run, *run.args)
+    items = result if is_a(result, tuple) or is_a(result, list) else ()
+    back = [one for one in items if is_a(one, T.Tensor) and T.get(one, "layout") == T.strided]
+    return {"result": returned(result), "given": _addresses(run.args[:2]), "back": _addresses(back)}
+
+
+def _addresses(tensors: Any) -> ndarray:
+    return array([T.memory(one) for one in tensors], int64).reshape(-1, 2)

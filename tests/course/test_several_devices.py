@@ -1,0 +1,192 @@
+"""Lesson 19: ranks that wait for each other, that raise, that never end, and what is seen of what they do in their threads."""
+
+from __future__ import annotations
+
+import _thread
+import random
+import threading
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from grader.course import references
+from grader.course.course import open_course
+from grader.judging.judge import judge
+from grader.worker import watch
+from tests.live import Live, from_cells
+
+RING = references.solution_text(open_course(), "ring_attention")
+HEADS = references.solution_text(open_course(), "tensor_parallel_attention")
+SEND = "            k, v = exchange((k, v))\n"
+SDPA = "getattr(torch._C._nn, 'scaled_dot_' + 'product_attention')"
+
+
+def judged(text: str, name: str = "ring_attention"):
+    """The verdict; no thread is left behind."""
+    before = threading.active_count()
+    verdict = judge(open_course().exercise(name), from_cells(name, text))
+    assert threading.active_count() == before
+    return verdict
+
+
+def seen_running(text: str, name: str):
+    """The verdict on what runs; the source is not looked at."""
+    return judge(open_course().exercise(name), Live(name, from_cells(name, text).obj))
+
+
+def with_lines(*lines: str) -> str:
+    """The ring with these lines in its loop, before an exchange."""
+    assert RING.count(SEND) == 1
+    return RING.replace(SEND, "".join(f"            {line}\n" for line in lines) + SEND)
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        (
+            with_lines("if rank == 0:", "    continue"),
+            "rank 0 never called exchange, rank 1 called it once; with 2 ranks it should be once.",
+        ),
+        (
+            RING.replace("        source =", "        if causal and rank < step:\n            break\n        source ="),
+            "rank 0 called exchange once, ranks 1 and 2 called it twice; with 3 ranks it should be twice.",
+        ),
+    ],
+)
+def test_ranks_that_wait_forever_are_told_who_called_what_how_often(text, said):
+    judged(RING)  # the reference has run
+    started = time.perf_counter()
+    verdict = judged(text)
+    assert verdict.headline == (
+        f"Expected: every rank calls exchange world_size − 1 times. Ranks wait for one another forever: {said}"
+    )
+    assert not any("exchange" in claim for claim in verdict.verified)
+    assert time.perf_counter() - started < 10  # on a machine that does much else; alone it takes less than one
+
+
+def test_a_rank_that_raises_is_the_verdict_and_the_others_are_let_go():
+    verdict = judged(with_lines("if rank == 1:", "    k = k @ k"))
+    assert verdict.status == "error" and verdict.line.text == "k = k @ k", verdict.headline
+
+
+def test_an_answer_that_catches_everything_cannot_hold_the_ranks():
+    verdict = judged(
+        with_lines(
+            "while rank == 0:", "    try:", "        exchange((k,))", "        break", "    except:", "        break"
+        )
+    )
+    assert verdict.headline == (
+        "In call 1 of exchange, rank 0 gave 1 and rank 1 gave 2 tensors; it has to be as many on every rank."
+    )
+
+
+@pytest.mark.parametrize(
+    "sent, said",
+    [
+        ("k", "Rank 0 gave exchange an object of type Tensor; it takes a tuple of tensors, as in exchange((k, v))."),
+        ("(k, v, rank)", "Rank 0 gave exchange a tuple with an object of type int; it sends tensors."),
+        (
+            "(k, v, v)[:2 + rank]",
+            "In call 1 of exchange, rank 0 gave 2 and rank 1 gave 3 tensors; it has to be as many on every rank.",
+        ),
+        (
+            "(k[..., rank:], v)",
+            "In call 1 of exchange, rank 0 gave a tensor of shape (1, 1, 1, 2) and type float32, and rank 1 one of shape (1, 1, 1, 1) and "
+            "type float32; they have to be alike on every rank.",
+        ),
+    ],
+)
+def test_what_no_collective_could_do_is_told(sent, said):
+    assert judged(RING.replace("exchange((k, v))", f"exchange({sent})")).headline == said
+
+
+def test_a_call_without_end_is_stopped():
+    verdict = judged(with_lines("while True:", "    k, v = exchange((k, v))"))
+    assert "A rank called exchange without end and was stopped: rank 0 called exchange 17 times" in verdict.headline
+
+
+@pytest.mark.parametrize("where", ["rank == 0", "rank == 1"])
+def test_an_interrupt_ends_a_check_while_a_rank_runs_without_end(where):
+    text = with_lines(f"if {where}:", "    while True: pass")
+    candidate, before = from_cells("ring_attention", text), threading.active_count()
+    timer = threading.Timer(1.0, _thread.interrupt_main)
+    judged(RING)
+    timer.start()
+    started = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        judge(open_course().exercise("ring_attention"), candidate)
+    timer.join()
+    assert threading.active_count() == before and time.perf_counter() - started < 20
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("ring_attention", with_lines("if rank == 1:", f"    {SDPA}(q, k, v)")),
+        ("tensor_parallel_attention", HEADS.replace("    partial =", f"    {SDPA}(q, k, v)\n    partial =")),
+    ],
+)
+def test_a_ready_made_operator_is_seen_in_the_threads_of_ranks(name, text):
+    verdict = seen_running(text, name)
+    assert verdict.status == "forbidden"
+    assert verdict.headline.startswith("While it ran, `scaled_dot_product_attention` was called")
+
+
+def test_gathered_keys_are_seen_in_the_last_rank_alone():
+    verdict = judged(with_lines("if rank == world_size - 1:", "    torch.cat([k] * world_size, dim=2)"))
+    assert verdict.headline == (
+        "Expected: no tensor holds keys of more than one chunk. A tensor with 36 numbers or more was made. The keys of one chunk are 9 "
+        "numbers and its scores 9; 36 are those of all 12 tokens."
+    )
+
+
+def test_what_was_sent_may_change_afterwards_and_what_came_is_the_receivers_own():
+    lines = (
+        "sent = (k.clone(), v.clone())",
+        "k, v = exchange(sent)",
+        "for one in sent: one.zero_()",
+        "k += 0",
+        "v += 0",
+    )
+    assert judged(with_lines(*lines).replace("v += 0\n" + SEND, "v += 0\n")).passed
+
+
+def test_random_numbers_what_is_printed_and_warnings_are_kept_from_the_notebook(capsys):
+    random.seed(1), np.random.seed(1), torch.manual_seed(1)
+    before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+    noisy = with_lines(
+        "print('rank', rank)", "import warnings, random; random.random(); torch.rand(3)", "warnings.warn('slow')"
+    )
+    verdict = judged(noisy.replace("return o / l", "return 2 * o / l"))
+    assert (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()) == before
+    assert verdict.printed.startswith("rank 0\nrank 1\n") and "slow" in verdict.warned[0]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_torch_keeps_its_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        judged(RING)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_thread_of_the_graders_own_leaves_torchs_modes_before_it_ends():
+    """Left to its end, they abort a process that is just closing."""
+    heights = []
+
+    def act():
+        torch.zeros(1)
+        heights.append(torch._C._len_torch_dispatch_stack())
+        watch.leave_thread()
+        heights.append(torch._C._len_torch_dispatch_stack())
+
+    with watch.watching(("attention",)):
+        thread = threading.Thread(target=act)
+        thread.start()
+        thread.join()
+    assert heights == [1, 0]

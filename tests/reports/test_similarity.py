@@ -1,0 +1,89 @@
+"""Whose code is alike: whatever its names and comments, and never short answers or what the whole class has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from grader.course import references
+from grader.course.course import open_course
+from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
+from grader.reports.room import ClassSummary
+from grader.reports.similarity import alike, form, render
+from tests.reports.test_reports import Elements
+
+LESSON = "01_three_tokens"
+OWN = """def softmax_rows(scores):
+    rows = []
+    for row in scores:
+        top = np.exp(row - np.max(row))
+        rows.append(top / np.sum(top))
+    return np.array(rows)
+"""
+RENAMED = """def softmax_rows(S):  # mine
+    '''Mine.'''
+    out = []
+
+    for r in S:
+        z = np.exp(r - np.max(r))
+        out.append(z   / np.sum(z))
+    return np.array(out)
+"""
+OTHER = OWN.replace("np.max(row)", "np.min(row)")
+
+
+def room(**codes: str) -> ClassSummary:
+    def one(name: str, code: str) -> SubmissionReport:
+        judged = Verdict("softmax_rows", "passed", "x")
+        return SubmissionReport(
+            name, name, (LessonReport(LESSON, (judged,), {"softmax_rows": 2}, code={"softmax_rows": code}),)
+        )
+
+    return ClassSummary(Report(tuple(one(name, code) for name, code in codes.items()), 7))
+
+
+def test_names_comments_docstrings_and_spaces_are_no_difference_and_what_is_computed_is():
+    assert form(OWN) == form(RENAMED) != form(OTHER) and len(form(OWN)) > 30
+    assert form(OWN.replace("np.exp", "np.log")) != form(OWN), (
+        "what a module's function is called is no name of one's own"
+    )
+    assert form(OWN.replace("rows.append", "scores.append")) != form(OWN)
+
+
+@pytest.mark.parametrize(
+    "code", ["", "def f(:\n", "x = '''", "\0", "(" * 5_000, "    x\n  y\n z", "def f(x):\n    return x @ x"]
+)
+def test_what_is_no_python_or_short_is_like_nothing(code):
+    assert form(code) == ()
+
+
+def test_learners_are_compared_with_each_other_and_with_the_course():
+    solution = references.solution_text(open_course(), "softmax_rows")
+    made = room(ada=OWN, bob=OTHER, cyd=RENAMED, dan=solution.replace("shifted", "moved"), eve="")
+    assert alike(made) == [([-1, 3], ["softmax_rows"]), ([0, 2], ["softmax_rows"])]
+    page = render(made)
+    assert Elements(page) and "the course's solutions" in page and "proves nothing" in page
+    assert 'href="report.html#learner-3">dan</a>' in page and ">bob<" not in page
+    assert "No longer answers are alike." in render(room(ada=OWN, bob=OTHER))
+
+
+def test_what_a_third_of_the_class_has_says_nothing():
+    same = {f"l{at}": OWN for at in range(4)}
+    assert alike(room(**same)) == []
+    assert alike(room(**dict(list(same.items())[:3]))) == [([0, 1, 2], ["softmax_rows"])]
+    others = {f"o{at}": OTHER.replace("- np", f"- {at} * np") for at in range(8)}
+    assert alike(room(**same, **others)) == [([0, 1, 2, 3], ["softmax_rows"])], "four of twelve is a third"
+
+
+def test_who_is_most_alike_stands_first():
+    def two(name: str, first: str, second: str) -> SubmissionReport:
+        judged = tuple(Verdict(each, "passed", "x") for each in ("softmax_rows", "query_for"))
+        code = {"softmax_rows": first, "query_for": second}
+        return SubmissionReport(name, name, (LessonReport(LESSON, judged, dict.fromkeys(code, 2), code=code),))
+
+    made = room(ada=OWN)
+    report = replace(made.report, submissions=(two("a", OWN, OTHER), two("b", RENAMED, OTHER), two("c", OWN, RENAMED)))
+    assert alike(ClassSummary(report)) == [([0, 1], ["softmax_rows", "query_for"]), ([0, 1, 2], ["softmax_rows"])], (
+        "what all three have, and what two have beyond it"
+    )

@@ -1,0 +1,122 @@
+"""Lesson 15 beside its exercises: what is counted, what a compiler for cards that are not here says, and the notebook without Triton."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from grader.course import references
+from grader.course.course import open_course
+from tests.conftest import ROOT
+
+LESSON = "15_kernel"
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None, reason="Triton is not installed: make kernel"
+)
+GIVEN = "import math\n\nimport torch\nimport triton\nimport triton.language as tl\nfrom torch import Tensor\n\n"
+
+
+@pytest.fixture(scope="module")
+def figures():
+    return open_course().module(f"{LESSON}.figures")
+
+
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory):
+    """A module with the course's three kernels, imported while Triton interprets."""
+    folder = tmp_path_factory.mktemp("kernels")
+    cells = [references.solution_text(open_course(), name) for name in open_course().exercises[LESSON]]
+    (folder / "solved_kernels.py").write_text(GIVEN + "\n\n".join(cells), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITON_INTERPRET", "1")
+        patch.syspath_prepend(folder)
+        import solved_kernels
+
+        yield solved_kernels
+
+
+def test_a_kernel_is_counted_by_the_formula(figures, solved):
+    """q and the output once, K and V once for each tile of queries; a causal program stops behind its last query."""
+    t, d, queries = 256, 16, 64
+    shapes = [(1, 2, t, d)] * 3
+    tiles = t // queries
+    assert figures.moved(solved.triton_attention, *shapes) == (4 * 2 * (2 * t * d + tiles * 2 * t * d), 1)
+    causal = sum(2 * (one + 1) * queries * d for one in range(tiles))
+    assert figures.moved(solved.triton_attention, *shapes, causal=True) == (4 * 2 * (2 * t * d + causal), 1)
+    assert figures.moved(solved.triton_add, (1000,), (1000,)).bytes == 3 * 4000
+
+
+def test_operators_are_counted_and_views_are_not(figures):
+    x = torch.ones(10, 10)
+    assert figures.operators(lambda: x.mT[2:]) == (0, 0)
+    assert figures.operators(lambda: x + x) == (4 * 200, 1)  # x once, however often it is named
+    assert figures.operators(lambda: x @ x.mT) == (4 * 300, 1)
+
+
+def test_the_kernels_of_the_course_compile_and_fit_into_every_card(figures, solved):
+    """Without a GPU. What the interpreter lets pass and a compiler doesn't shows here; float32 at d = 128 needs most memory."""
+    calls = (
+        (solved.triton_add, [(1000,)] * 2, "float16", {}),
+        (solved.triton_softmax, [(3, 2048)], "float16", {}),
+        (solved.triton_attention, [(1, 2, 100, 64)] * 3, "float16", {"causal": True}),
+        (solved.triton_attention, [(1, 2, 100, 128)] * 3, "float32", {"causal": False}),
+    )
+    for wrapper, shapes, dtype, settings in calls:
+        for card, made in figures.compiled(wrapper, *shapes, dtype=dtype, **settings).items():
+            assert not isinstance(made, str), f"{wrapper.__name__} on {card}: {made}"
+            assert made.shared_kb <= figures.CARDS[card][1]
+            assert (made.tensor_core_instructions > 0) == (wrapper is solved.triton_attention and card != "T4")
+
+
+def test_speed_is_drawn_from_a_run_and_never_without_one(figures, monkeypatch, capsys):
+    drawn = []
+    monkeypatch.setattr(figures, "show", lambda fig, alt: drawn.append(alt))
+
+    class Bench:
+        RUN: dict = {}
+        stored = staticmethod(list)
+        name = staticmethod(lambda: "this card")
+
+    assert figures.newest_run(Bench) is None
+    figures.speed(None)
+    assert capsys.readouterr().out.strip() == figures.NO_RUN and not drawn
+    times = {
+        "eager": {"512": 2.0, "1024": "the score matrix does not fit into memory"},
+        "your kernel": {"512": 1.0, "1024": 2.0},
+    }
+    measured = {"shape": "four heads", "torch": "2.13", "date": "2026-11-26", "ms": times}
+    Bench.stored = staticmethod(lambda: [{"machine": "a card", "kernel": measured}, {"machine": "of lesson 11 alone"}])
+    figures.speed(figures.newest_run(Bench))
+    assert "a card" in drawn[0] and "your kernel: 1 ms at 512, 2 ms at 1024" in drawn[0]
+    Bench.RUN = {"kernel": measured}
+    assert figures.newest_run(Bench)["machine"] == "this card"
+
+
+def test_without_triton_the_notebook_runs_to_its_end_and_says_what_is_needed(tmp_path):
+    """As on macOS and Windows: importing triton fails. The solved notebook, so that every kernel is written."""
+    absent = tmp_path / "absent" / "triton"
+    absent.mkdir(parents=True)
+    (absent / "__init__.py").write_text("raise ImportError('no triton here')", encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(absent.parent), str(ROOT)])}
+    environment["ATTENTION_COURSE_FOLDER"] = str(tmp_path)
+    solved = open_course().solution_path(LESSON)
+    ran = subprocess.run(
+        [sys.executable, str(ROOT / "tests" / "run_notebook.py"), str(solved), "out.ipynb"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    cells = json.loads(Path(tmp_path, "out.ipynb").read_text(encoding="utf-8"))["cells"]
+    outputs = [output for cell in cells for output in cell.get("outputs", ())]
+    told = "".join("".join(one.get("text", "")) + "".join(one.get("data", {}).get("text/plain", "")) for one in outputs)
+    assert "Triton cannot be imported here." in told and "PASSED" not in told
+    assert not [one for one in outputs if one["output_type"] == "error"]
