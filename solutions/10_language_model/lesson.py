@@ -671,7 +671,8 @@ assert total == 124_439_808
 #   for the unit: nats a *token* depend on how much text a token holds, so only nats a character (or a byte) compare; and it asks what
 #   was held out.
 # - Why does the loss not go to 0 with more training? A good answer separates the entropy of the text, which no model can go below on
-#   text it has not seen, from learning the training text by heart, where the training loss falls and the held-out loss rises.
+#   text it has not seen, from learning the training text by heart, where the training loss falls and the held-out loss rises. The
+#   figure of single characters shows where the entropy sits: at the beginnings of words, which nobody can know.
 #
 # ## On paper
 #

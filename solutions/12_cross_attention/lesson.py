@@ -673,7 +673,8 @@ if passed(additive_attention):
 # - Nearly all of 1000 dates come out right with one vector. Why use attention at all? (A good answer: a date fits
 #   into one vector, and the lists of noun phrases show how soon that becomes hard to learn; attention also shows where it looks.)
 # - Is the map of weights an explanation of the translation? (A good answer: it says where the decoder looked, not what it used. States
-#   know their neighbors, a hyphen's row means nothing, and a model without useful weights can translate as well.)
+#   know their neighbors: *bleue* is translated when it is hidden. A hyphen's row means nothing, and a model without useful weights can
+#   translate as well. What would explain more is an experiment: take the word away.)
 #
 # ## On paper
 #
