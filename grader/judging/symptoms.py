@@ -1,7 +1,7 @@
-"""What separates right from wrong where no mistake is proven: each symptom a sentence that holds word for word of what was observed.
+"""What separates right from wrong where no mistake is proven: each symptom a sentence that is literally true of what was observed.
 
-Nothing is run: the cases, the reference's results and the candidate's are all there is. A symptom is held back where too few cases
-show it, or too few speak against it.
+Nothing is run: the cases, the reference's results and the candidate's are all there is. A symptom is held back where fewer than
+PROOF cases show it, or fewer than that speak against it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import combinations, permutations
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -17,13 +17,14 @@ import numpy as np
 from grader.course import references
 from grader.course.spec import Case, Exercise
 from grader.judging import wording
-from grader.judging.compare import close, differences, flatten, gradient_scale, is_wrong, numbers, tolerances
+from grader.judging.compare import differences, flatten, gradient_scale, is_wrong, numbers, tolerances
 from grader.judging.findings import Finding
 from grader.worker.values import Observation, Part, leaves
 
 PROOF = 3  # cases on either side
-RESULTS = ("returned", "gradient")
 FEW = 4  # numbers, of which fewer are equal in another order by chance
+RETURNED, RESULTS = ("returned",), ("returned", "gradient")
+Array = np.ndarray
 
 
 class Symptom(NamedTuple):
@@ -34,15 +35,33 @@ class Symptom(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """What one case gave. same(right, theirs): whether two arrays are equal within the tolerance of a part."""
+    """What one case showed. right, theirs: the parts by name; theirs is empty where it failed or gave another number of things."""
 
+    exercise: Exercise
     case: Case
     expected: Observation
+    actual: Observation
     right: Mapping[str, Part]
-    theirs: Mapping[str, Part] | None  # None where it failed, or gave another number of things
+    theirs: Mapping[str, Part]
     wrong: bool
-    same: Callable[[Part, np.ndarray, np.ndarray], bool]
-    raw: Observation
+
+    def pairs(self, roles: Sequence[str] = RETURNED) -> Iterator[tuple[str, Part, Array, Array]]:
+        """The name, the part and the arrays of both sides."""
+        for name in self.right if self.theirs else ():
+            part, one, other = self.right[name], numbers(self.right[name]).array, numbers(self.theirs[name]).array
+            if part.role in roles and one is not None and other is not None:
+                yield name, part, one, other
+
+    def agree(self, part: Part, one: Array, other: Array) -> Array:
+        """Which numbers of two arrays of one shape are equal within the part's tolerance."""
+        rtol, atol = tolerances(self.exercise, self.case, part.role, gradient_scale(self.right))
+        return np.isclose(other.astype(np.float64), one.astype(np.float64), rtol, atol, equal_nan=True)
+
+    def same(self, part: Part, one: Array, other: Array) -> bool:
+        return one.shape == other.shape and bool(self.agree(part, one, other).all())
+
+
+Shows = Callable[[Compared, Part, Array, Array], bool]
 
 
 def symptoms(
@@ -51,302 +70,225 @@ def symptoms(
     """Those that were observed, the plainest first. actual: by the case's position."""
     if exercise.kind == "answer" or exercise.compare is not None:
         return []
-    compared = [_compared(exercise, cases[i], expected[i], one) for i, one in actual.items() if cases[i].raises is None]
+    every = [_compared(exercise, cases[i], expected[i], one) for i, one in actual.items() if cases[i].raises is None]
+    compared = [one for one in every if any(part.role != "flag" for part in one.right.values())]
     wrong = [one for one in compared if one.wrong]
-    for rule in (_inside_a_tuple, _only_beside):
-        if found := rule(exercise, compared, wrong):
-            return [found]
-    if len(wrong) < PROOF:
-        return []
-    for rule in (_other_shape, _other_places, _size_as_factor):
-        if found := rule(exercise, compared, wrong):
-            return [found]
-    return [found for rule in (_right_only_where, _right_places, _right_parts) if (found := rule(exercise, compared))]
+    found = _only_beside(every) or (_inside_a_tuple(wrong) if len(wrong) == len(compared) >= PROOF else None)
+    if found or len(wrong) < PROOF:
+        return [found] if found else []
+    for id, sentence, shows in _OF_A_RESULT:
+        if _shown(wrong, shows):
+            return [Symptom(id, sentence)]
+    by_size = _size_as_factor(wrong)
+    located = (_right_only_where(compared), _right_places(wrong), _right_parts(compared))
+    return [by_size] if by_size else [one for one in located if one]
 
 
 def _compared(exercise: Exercise, case: Case, expected: Observation, actual: Observation) -> Compared:
     right, theirs = flatten(exercise, expected), flatten(exercise, actual)
     assert not isinstance(right, Finding)
-    given = None if actual.failure or isinstance(theirs, Finding) or right.keys() - theirs.keys() else theirs
-    scale = gradient_scale(right)
-
-    def same(part: Part, one: np.ndarray, other: np.ndarray) -> bool:
-        return close(one.astype(np.float64), other.astype(np.float64), *tolerances(exercise, case, part.role, scale))
-
-    return Compared(case, expected, right, given, is_wrong(exercise, case, expected, actual), same, actual)
+    if actual.failure or isinstance(theirs, Finding) or right.keys() - theirs.keys():
+        theirs = {}
+    return Compared(exercise, case, expected, actual, right, theirs, is_wrong(exercise, case, expected, actual))
 
 
-def _named_pairs(one: Compared, roles: Sequence[str]) -> Iterator[tuple[str, Part, np.ndarray, np.ndarray]]:
-    """A case's parts with the arrays of both sides."""
-    for name, part in one.right.items() if one.theirs is not None else ():
-        right, theirs = numbers(part).array, numbers(one.theirs[name]).array  # type: ignore[index]
-        if part.role in roles and right is not None and theirs is not None:
-            yield name, part, right, theirs
-
-
-def _pairs(one: Compared, roles: Sequence[str] = ("returned",)) -> Iterator[tuple[Part, np.ndarray, np.ndarray]]:
-    return (pair for _, *pair in _named_pairs(one, roles))  # type: ignore[misc]
-
-
-def _shown(
-    wrong: Sequence[Compared], shows: Callable[[Compared, Part, np.ndarray, np.ndarray], bool], apart: int = PROOF
-) -> bool:
-    """Whether every part that differs in a wrong case shows it, in enough of the cases."""
-    proofs = 0
-    for one in wrong:
-        pairs = list(_pairs(one))
-        if not pairs:
-            return False
-        different = [(part, a, b) for part, a, b in pairs if not one.same(part, a, b)]
-        if not all(shows(one, *pair) for pair in different):
-            return False
-        proofs += bool(different)
-    return proofs >= apart
+def _shown(wrong: Sequence[Compared], shows: Shows) -> bool:
+    """Whether every part that differs shows it, in enough cases."""
+    different = [[pair[1:] for pair in one.pairs() if not one.same(*pair[1:])] for one in wrong]
+    return sum(map(bool, different)) >= PROOF and all(
+        one.theirs and all(shows(one, *pair) for pair in pairs) for one, pairs in zip(wrong, different, strict=True)
+    )
 
 
 # --- what came back -------------------------------------------------------------------------------
 
 
-def _inside_a_tuple(exercise: Exercise, compared: Sequence[Compared], wrong: Sequence[Compared]) -> Symptom | None:
-    """The right thing, and others beside it."""
-    if len(exercise.parts) > 1 or len(wrong) < len(compared) or len(compared) < PROOF:
-        return None
-    common: set[int] | None = None
-    for one in compared:
-        parts = [(part, one.raw.parts.get(name)) for name, part in one.raw.parts.items() if part.role == "returned"]
-        expected = [part for part in one.right.values() if part.role == "returned"]
-        if len(parts) != 1 or len(expected) != 1 or parts[0][0].kind != "sequence" or expected[0].array is None:
+def _only_beside(every: Sequence[Compared]) -> Symptom | None:
+    """What comes back is right, and something else that was asked for is not."""
+    beside = []
+    for one in every:
+        if not one.theirs or one.actual.modified or not all(one.same(*pair[1:]) for pair in one.pairs(RESULTS)):
             return None
-        items = [numbers(item).array for item in parts[0][0].items]
-        at = {
-            i for i, array in enumerate(items) if array is not None and one.same(expected[0], expected[0].array, array)
-        }
-        common = at if common is None else common & at
+        findings = differences(one.exercise, one.case, one.expected, one.actual) if one.wrong else []
+        if any(finding.role != "flag" for finding in findings) and not any(one.pairs()):
+            return None  # what differs may be all that came back
+        beside += findings
+    if not beside or any(finding.role in RESULTS for finding in beside):  # of another type, or another kind of number
+        return None
+    return Symptom(
+        "RS24", f"What comes back is right in every experiment. {wording.headline(every[0].exercise, beside[0])}"
+    )
+
+
+def _inside_a_tuple(wrong: Sequence[Compared]) -> Symptom | None:
+    """The right thing, and others beside it."""
+    common: set[int] = set(range(FEW))
+    for one in wrong:
+        (expected, *more) = (part for part in one.right.values() if part.role == "returned")
+        came = [part for part in one.actual.parts.values() if part.role == "returned"]
+        if more or expected.array is None or len(came) != 1 or came[0].kind != "sequence":
+            return None
+        items = [numbers(item).array for item in came[0].items]
+        common &= {i for i, item in enumerate(items) if item is not None and one.same(expected, expected.array, item)}
     if not common:
         return None
     return Symptom("RS22", f"The right result is item {min(common)} of what came back; it should come back alone.")
 
 
-def _only_beside(exercise: Exercise, compared: Sequence[Compared], wrong: Sequence[Compared]) -> Symptom | None:
-    """What comes back is right, and something else that was asked for is not."""
-    beside: list[str] = []
-    for one in wrong:
-        if one.theirs is None or one.raw.modified or not all(one.same(*pair) for pair in _pairs(one, RESULTS)):
-            return None
-        finding = differences(exercise, one.case, one.expected, one.raw)[0]
-        if finding.role in RESULTS:  # of another type, or another kind of number
-            return None
-        beside.append(wording.headline(exercise, finding))
-    if not beside or not any(True for one in compared for _ in _pairs(one)):
-        return None
-    return Symptom("RS24", f"What comes back is right in every experiment. {beside[0]}")
+def _in_another_shape(one: Compared, part: Part, right: Array, theirs: Array) -> bool:
+    return right.shape != theirs.shape and right.size == theirs.size and one.same(part, right.ravel(), theirs.ravel())
 
 
-def _other_shape(exercise: Exercise, compared: Sequence[Compared], wrong: Sequence[Compared]) -> Symptom | None:
-    def shows(one: Compared, part: Part, right: np.ndarray, theirs: np.ndarray) -> bool:
-        return (
-            right.shape != theirs.shape
-            and right.size == theirs.size
-            and one.same(part, right, theirs.reshape(right.shape))
-        )
-
-    if not _shown(wrong, shows):
-        return None
-    return Symptom("RS23", "The numbers are right and in the right order; their shape is another than was asked for.")
+def _in_other_places(one: Compared, part: Part, right: Array, theirs: Array) -> bool:
+    if right.size < FEW or right.dtype.kind == "b" or len(np.unique(right)) < right.size / 2:
+        return False
+    return one.same(part, np.sort(right, axis=None), np.sort(theirs, axis=None))
 
 
-def _other_places(exercise: Exercise, compared: Sequence[Compared], wrong: Sequence[Compared]) -> Symptom | None:
-    def shows(one: Compared, part: Part, right: np.ndarray, theirs: np.ndarray) -> bool:
-        if (
-            right.size != theirs.size
-            or right.size < FEW
-            or right.dtype.kind == "b"
-            or len(np.unique(right)) < right.size / 2
-        ):
-            return False
-        return one.same(part, np.sort(right, axis=None), np.sort(theirs, axis=None))
+_OF_A_RESULT: tuple[tuple[str, str, Shows], ...] = (
+    (
+        "RS23",
+        "The numbers are right and in the right order; their shape is another than was asked for.",
+        _in_another_shape,
+    ),
+    (
+        "RS20",
+        "The right numbers came back, each of them, and some in other places than where they belong.",
+        _in_other_places,
+    ),
+)
+_FACTORS: Mapping[str, Callable[[float], float]] = {
+    "times": float,
+    "divided by": lambda n: 1 / n,
+    "times the root of": math.sqrt,
+    "divided by the root of": lambda n: n**-0.5,
+}
 
-    if not _shown(wrong, shows):
-        return None
-    return Symptom(
-        "RS20", "The right numbers came back, each of them, and some in other places than where they belong."
-    )
 
-
-def _size_as_factor(exercise: Exercise, compared: Sequence[Compared], wrong: Sequence[Compared]) -> Symptom | None:
-    sizes = [_sizes(exercise, one.case) for one in wrong]
+def _size_as_factor(wrong: Sequence[Compared]) -> Symptom | None:
+    sizes = [_sizes(one) for one in wrong]
     for what in sizes[0]:
         values = [of_case.get(what, 0) for of_case in sizes]
         if min(values) < 1 or len(set(values)) < 2:
             continue
         for said, factor in _FACTORS.items():
             by = {one.case.key: factor(value) for one, value in zip(wrong, values, strict=True)}
-
-            def shows(
-                one: Compared, part: Part, right: np.ndarray, theirs: np.ndarray, by: Mapping[str, float] = by
-            ) -> bool:
-                return bool(right.any()) and one.same(part, right * by[one.case.key], theirs)
-
-            if _shown(wrong, shows):
-                return Symptom("RS21", f"Every part that differs is the right one {said} {what}.")
+            if _shown(wrong, lambda one, part, right, theirs, by=by: one.same(part, right * by[one.case.key], theirs)):  # type: ignore[misc]
+                return Symptom("RS21", f"What differs is the right result {said} {what}.")
     return None
-
-
-_FACTORS: Mapping[str, Callable[[float], float]] = {
-    "times": lambda n: n,
-    "divided by": lambda n: 1 / n,
-    "times the root of": math.sqrt,
-    "divided by the root of": lambda n: 1 / math.sqrt(n),
-}
 
 
 # --- where it is right ----------------------------------------------------------------------------
 
 
-def _right_parts(exercise: Exercise, compared: Sequence[Compared]) -> Symptom | None:
+def _right_parts(compared: Sequence[Compared]) -> Symptom | None:
     """Which parts are right everywhere, and which are not."""
     agree: dict[str, bool] = {}
     for one in compared:
-        if one.theirs is None or one.raw.modified:
+        if not one.theirs or one.actual.modified:
             return None
-        for name, part, right, theirs in _named_pairs(one, RESULTS):
-            what = wording.subject(exercise, Finding("numbers", name, part.role, part.of))
+        for name, part, right, theirs in one.pairs(RESULTS):
+            what = wording.subject(one.exercise, Finding("numbers", name, part.role, part.of))
             agree[what] = agree.get(what, True) and one.same(part, right, theirs)
-    agreeing, others = ([what for what, agrees in agree.items() if agrees is which] for which in (True, False))
-    if not agreeing or not others:
-        return None
-    return Symptom("RS18", f"Right in every experiment: {', '.join(agreeing)}. Wrong: {', '.join(others)}.")
+    good, bad = (", ".join(what for what in agree if agree[what] is which) for which in (True, False))
+    return Symptom("RS18", f"Right in every experiment: {good}. Wrong: {bad}.") if good and bad else None
 
 
-def _right_places(exercise: Exercise, compared: Sequence[Compared]) -> Symptom | None:
-    """Where in a result of many numbers no wrong one stands, though most others are wrong."""
-    wrong = [one for one in compared if one.wrong]
-    cases = [[(one, *pair) for pair in _pairs(one) if not one.same(*pair)] for one in wrong]
-    pairs = [pair for pairs in cases for pair in pairs]
-    if len(cases) < PROOF or not all(cases) or any(right.shape != theirs.shape for *_, right, theirs in pairs):
+def _right_places(wrong: Sequence[Compared]) -> Symptom | None:
+    """Where in a result no wrong number stands, though most others are wrong."""
+    pairs = [(one, *pair) for one in wrong for pair in one.pairs() if not one.same(*pair[1:])]
+    if len({one.case.key for one, *_ in pairs}) < len(wrong) or any(a.shape != b.shape for *_, a, b in pairs):
         return None
+    agree = [one.agree(part, a, b) for one, _, part, a, b in pairs]
     for said, places in _PLACES.items():
-        shares, telling = [], 0  # where all numbers are 0 or 1, they are right by themselves
-        for one, part, right, theirs in pairs:
-            at = places(right)
-            if at is None or at.all() or not at.any():
-                break
-            if not one.same(part, right[at], theirs[at]):
-                break
-            off = [one.same(part, a, b) for a, b in zip(right[~at], theirs[~at], strict=True)]
-            shares.append(off.count(False) / len(off))
-            telling += bool(np.ptp(right[at].astype(float)))
-        else:
-            if telling >= PROOF and sum(shares) > len(shares) / 2:
-                return Symptom("RS25", f"In every experiment {said} is right; the wrong numbers stand elsewhere.")
+        here = [at for *_, right, _ in pairs if (at := places(right)) is not None and not at.all()]
+        if len(here) < len(pairs) or not all(right[at].all() for at, right in zip(here, agree, strict=True)):
+            continue
+        off = [1 - right[~at].mean() for at, right in zip(here, agree, strict=True)]
+        # Where all numbers are 0, they are right by themselves.
+        telling = [at.any() and np.ptp(right[at] * 1.0) > 0 for at, (*_, right, _) in zip(here, pairs, strict=True)]
+        if sum(telling) >= PROOF and sum(off) > len(off) / 2:
+            return Symptom("RS25", f"In every experiment {said} is right; the wrong numbers stand elsewhere.")
     return None
 
 
-def _at(axis: int, index: int) -> Callable[[np.ndarray], np.ndarray | None]:
-    def places(array: np.ndarray) -> np.ndarray | None:
-        if array.ndim <= axis:
-            return None
-        return np.indices(array.shape)[axis] == index % array.shape[axis]
-
-    return places
+def _end(axis: int, index: int) -> Callable[[Array], Array | None]:
+    return lambda array: np.indices(array.shape)[axis] == index % array.shape[axis] if axis < array.ndim else None
 
 
-def _around(holds: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray | None]:
+def _beside(holds: Callable[[Array, Array], Array]) -> Callable[[Array], Array | None]:
     """Of the last two axes."""
-    return lambda array: None if array.ndim < 2 else holds(*np.indices(array.shape)[-2:])
+    return lambda array: holds(*np.indices(array.shape)[-2:]) if array.ndim > 1 else None
 
 
-_PLACES: Mapping[str, Callable[[np.ndarray], np.ndarray | None]] = {
-    **{f"what stands at index {index} along axis {axis}": _at(axis, index) for axis in range(4) for index in (0, -1)},
-    "the diagonal": _around(np.equal),
-    "all but the diagonal": _around(np.not_equal),
-    "what stands on and below the diagonal": _around(np.greater_equal),
-    "what stands on and above the diagonal": _around(np.less_equal),
+_PLACES: Mapping[str, Callable[[Array], Array | None]] = {
+    **{
+        f"the {said} entry along axis {axis}": _end(axis, index)
+        for axis in range(4)
+        for said, index in (("first", 0), ("last", -1))
+    },
+    "the diagonal": _beside(np.equal),
+    "all but the diagonal": _beside(np.not_equal),
+    "what stands on and below the diagonal": _beside(np.greater_equal),
+    "what stands on and above the diagonal": _beside(np.less_equal),
 }
 
 
-def _right_only_where(exercise: Exercise, compared: Sequence[Compared]) -> Symptom | None:
+def _right_only_where(compared: Sequence[Compared]) -> Symptom | None:
     """One thing that all cases of one side have, and none of the other."""
     wrong = [one.wrong for one in compared]
-    if min(sum(wrong), len(wrong) - sum(wrong)) < PROOF:
+    counts = {True: sum(wrong), False: len(wrong) - sum(wrong)}
+    if min(counts.values()) < PROOF:
         return None
-    flags = [
-        {f"`{name}` is {value}": True for name, value in _values(exercise, one.case) if isinstance(value, (bool, str))}
-        for one in compared
-    ]
-    only_true = {what for of_case in flags for what in of_case}  # elsewhere they are not so
-    facts = [of_case | dict(_facts(exercise, one.case)) for of_case, one in zip(flags, compared, strict=True)]
+    facts = [dict(_facts(one)) for one in compared]
     for what in dict.fromkeys(what for of_case in facts for what in of_case):
-        holds = [of_case.get(what, False if what in only_true else None) for of_case in facts]
-        if None in holds:
-            continue
-        if holds == wrong:
+        holds = [of_case.get(what, False if " is True" in what or " is False" in what else None) for of_case in facts]
+        side = next((side for side in (True, False) if holds == [one is side for one in wrong]), None)
+        if side is not None:
+            said, other = ("wrong", "right") if side else ("right", "wrong")
             return Symptom(
                 "RS19",
-                f"It is wrong in all {sum(wrong)} experiments in which {what}, and right in the {len(wrong) - sum(wrong)} others.",
-            )
-        if holds == [not each for each in wrong]:
-            return Symptom(
-                "RS19",
-                f"It is right in all {len(wrong) - sum(wrong)} experiments in which {what}, and wrong in the {sum(wrong)} others.",
+                f"It is {said} in all {counts[side]} experiments in which {what}, and {other} in the {counts[not side]} others.",
             )
     return None
 
 
-def _facts(exercise: Exercise, case: Case) -> Iterator[tuple[str, bool]]:
+def _facts(one: Compared) -> Iterator[tuple[str, bool]]:
     """What may be said of a case's inputs, the plainest first."""
-    sizes = _sizes(exercise, case)
-    for what, size in sizes.items():
-        yield f"{what} is 1", size == 1
-    for name in _optional(exercise):
-        yield f"`{name}` is given", any(name == given and value is not None for given, value in _values(exercise, case))
-    for name, array in _arrays(exercise, case):
-        yield f"`{name}` has more than two axes", array.ndim > 2
-    for (one, size), (other, its) in combinations(sizes.items(), 2):
-        yield f"{one} equals {other}", size == its
-    for (one, size), (other, its) in combinations(sizes.items(), 2):
-        yield f"{one} is at most {other}", size <= its
-        yield f"{one} is at least {other}", size >= its
-    for (one, size), (other, its) in permutations(sizes.items(), 2):
-        yield f"{one} is a multiple of {other}", its > 0 and size % its == 0
-    for name, value in _values(exercise, case):
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            yield f"`{name}` is negative", value < 0
-            yield f"`{name}` is above 0", value > 0
-    yield "the inputs are no extremes", case.stage == "values"
+    sizes, values = _sizes(one), dict(_values(one))
+    yield from ((f"{what} is 1", size == 1) for what, size in sizes.items())
+    yield from ((f"`{name}` is {value}", True) for name, value in values.items() if isinstance(value, bool))
+    for name, parameter in inspect.signature(references.reference(one.exercise)).parameters.items():
+        if parameter.default is not inspect.Parameter.empty:
+            yield f"`{name}` is given", values.get(name) is not None
+    yield from ((f"`{name}` has more than two axes", array.ndim > 2) for name, array in _arrays(one))
+    pairs = [((what, size), (other, its)) for (what, size), (other, its) in combinations(sizes.items(), 2)]
+    yield from ((f"{what} equals {other}", size == its) for (what, size), (other, its) in pairs)
+    for (what, size), (other, its) in pairs:  # two lengths along one axis, or a length and a number that was given
+        if what[-1] == other[-1] or "length" in what and "length" not in other:
+            yield f"{what} is at most {other}", size <= its
+            yield f"{what} is at least {other}", size >= its
+            yield f"{what} is a multiple of {other}", its > 0 and size % its == 0
+    yield "the inputs are ordinary ones", one.case.stage == "values"
 
 
-def _values(exercise: Exercise, case: Case) -> list[tuple[str, object]]:
+def _values(one: Compared) -> list[tuple[str, object]]:
     """The inputs by name, those with which a module is made among them."""
-    made = dict(zip(_parameters(exercise), case.options.get("init", ()), strict=False)) | case.options.get(
-        "init_kwargs", {}
-    )
-    return [*wording.named(case), *made.items()]
+    names = inspect.signature(references.reference(one.exercise)).parameters
+    made = dict(zip(names, one.case.options.get("init", ()), strict=False)) | one.case.options.get("init_kwargs", {})
+    return [*wording.named(one.case), *made.items()]
 
 
-def _arrays(exercise: Exercise, case: Case) -> list[tuple[str, np.ndarray]]:
-    found = ((name, getattr(value, "array", value)) for name, value in leaves(_values(exercise, case)))
+def _arrays(one: Compared) -> list[tuple[str, Array]]:
+    found = ((name, getattr(value, "array", value)) for name, value in leaves(_values(one)))
     return [(name, value) for name, value in found if isinstance(value, np.ndarray)]
 
 
-def _sizes(exercise: Exercise, case: Case) -> dict[str, int]:
+def _sizes(one: Compared) -> dict[str, int]:
     """Lengths and whole numbers, by what they are called."""
-    sizes: dict[str, int] = {}
-    for name, array in _arrays(exercise, case):
-        sizes |= {f"the length of `{name}` along axis {axis}": size for axis, size in enumerate(array.shape)}
-    ints = (
-        (name, value)
-        for name, value in _values(exercise, case)
-        if isinstance(value, int) and not isinstance(value, bool)
-    )
-    return sizes | {f"`{name}`": value for name, value in ints}
-
-
-def _parameters(exercise: Exercise) -> list[str]:
-    """Of a module's __init__; of a function its own."""
-    return [name for name in inspect.signature(references.reference(exercise)).parameters if name != "self"]
-
-
-def _optional(exercise: Exercise) -> list[str]:
-    signature = inspect.signature(references.reference(exercise))
-    return [name for name, one in signature.parameters.items() if one.default is not inspect.Parameter.empty]
+    lengths = {
+        f"the length of `{name}` along axis {axis}": size
+        for name, array in _arrays(one)
+        for axis, size in enumerate(array.shape)
+    }
+    return lengths | {f"`{name}`": value for name, value in _values(one) if type(value) is int}

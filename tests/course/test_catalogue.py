@@ -175,6 +175,7 @@ def given(id: str) -> dict:
         "KV2": {"cache_k": tensor(1, 2, 3, 4)},
         "BW3": {"scores": tensor(2, 3).requires_grad_()},
         "DT3": {"self": nn.Module()},
+        "DT4": {"x": torch.ones(2, 3, 4, device="meta")},
         "DT5": {"self": nn.Module(), "table": tensor(3)},
         "TP1": {"shards": [(tensor(2, 3), tensor(3, 4)), (tensor(2, 5), tensor(5, 4))], "bias": torch.ones(4)},
     }
@@ -187,8 +188,11 @@ def outcome(id: str, code: str):
     with np.errstate(all="ignore"):
         exec(code, names)
     target = ast.parse(code).body[-1]
-    if id == "DT3":
-        return names["self"].to("meta").mask.device.type
+    if id in ("DT3", "DT5"):
+        moved = names["self"].to("meta")
+        return getattr(moved, "mask" if id == "DT3" else "table").device.type
+    if id == "DT4":
+        return names["positions"].device.type
     last = target.targets[0]
     if isinstance(last, ast.Attribute):  # of a layer, which must still be callable
         return names["layer"](torch.ones(1, 3, dtype=torch.float64))
