@@ -28,6 +28,7 @@ RUN = {
     "collect": collect.run,
     "class": classroom.run,
     "watch": watch.run,
+    "room": room.run,
     "release": release.run,
     "build": author.run_build,
     "audit": author.run_audit,
@@ -101,8 +102,6 @@ def parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND")
     for command in COMMANDS:
         command.add(commands, RUN[command.name])
-        if command.name == "watch":  # the room comes next in the list of commands
-            room.add(commands)
     return parser
 
 

@@ -28,12 +28,8 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, fo
     handed_in = () if scheme.anonymous else collected.originals(folder_of_class, found)
     gradebook = Gradebook(scheme.max_points, scheme.assignment, None if scheme.anonymous else scheme.roster, handed_in)
     room = ClassSummary(report)
-    told = [*noted, *gradebook.remarks(room), ungraded(room)]
-    told += (
-        []
-        if scheme.anonymous
-        else [canvas.remark(room, gradebook), moodle.remark(room, gradebook), returns.remark(room, gradebook)]
-    )
+    books = () if scheme.anonymous else (canvas, moodle, returns)
+    told = [*noted, *gradebook.remarks(room), ungraded(room), *(book.remark(room, gradebook) for book in books)]
     for sentence in filter(None, told):
         say(sentence)
     report = replace(report, notes=(*report.notes, *gradebook.remarks(room)))

@@ -22,17 +22,21 @@ from grader.cli.arguments import (
     natural,
     or_none,
     points,
+    port,
     positive,
     requirement,
     seconds,
     share,
     threshold,
+    web_address,
     whole,
 )
 from grader.course.spec import SEED
+from grader.room import PORT
 
 BUILDS_AT_ONCE = 2
 SWITCH = {"action": "store_true"}
+YES_OR_NO: dict[str, Any] = {"action": argparse.BooleanOptionalAction}
 
 
 class Option(NamedTuple):
@@ -84,7 +88,7 @@ def isolation_option(help: str, default: str | None = None) -> Option:
 SEED_OPTION = option("--seed", "seed of the inputs (default: %(default)s)", type=natural, default=SEED)
 TIMEOUT = option("--timeout", "wall-clock seconds for each exercise and each cell", "S", seconds)
 BY = option("--by", "the roster's column that names the folders", "COLUMN")
-CORE = option("--core", "only the core's exercises count, not the further ones", action=argparse.BooleanOptionalAction)
+CORE = option("--core", "only the core's exercises count, not the further ones", **YES_OR_NO)
 FOLDER = option("--folder", "where the notebooks are (default: notebooks/, or else the current folder)", type=Path)
 
 GRADE = [
@@ -111,28 +115,22 @@ GRADE = [
     CORE,
     SEED_OPTION,
     TIMEOUT,
-    option(
-        "--deadline",
-        "wall-clock seconds for the whole run; --gradescope's file is written after each lesson anyway",
-        "S",
-        seconds,
-    ),
+    option("--deadline", "seconds for the whole run; --gradescope's file is written after each lesson", "S", seconds),
     isolation_option("refuse to grade below this level, with exit code 3 (default: process)", "process"),
 ]
 COLLECT = [
-    option(
-        "sources",
-        "an archive or a folder from Canvas, Moodle, Gradescope or GitHub Classroom",
-        "SOURCE",
-        Path,
-        nargs="+",
-    ),
+    option("sources", "an archive or a folder from Canvas, Moodle, Gradescope or GitHub", "SOURCE", Path, nargs="+"),
     option("--to", "one subfolder per learner; older attempts go to backups/", "FOLDER", Path, required=True),
     option("--roster", "CSV of the enrolled learners: folders get the grade book's names", "FILE", Path),
     BY,
 ]
 CLASS = [
-    option("folder", "one subfolder or one notebook per learner", "FOLDER", Path),
+    option(
+        "folder",
+        "one subfolder or notebook per learner, and class.toml, which sets what is not named here",
+        "FOLDER",
+        Path,
+    ),
     option("--out", "the folder for the reports and the journal", "REPORTS", Path, required=True),
     option("--jobs", "submissions graded at once (default: one per core)", "N", whole),
     option("--resume", "continue the run in REPORTS; what has been graded is kept", **SWITCH),
@@ -151,64 +149,34 @@ CLASS = [
         or_none(Path),
         table=points,
     ),
-    option(
-        "--partial",
-        "a failed exercise earns the share of its cases that agree (default: nothing)",
-        action=argparse.BooleanOptionalAction,
-    ),
+    option("--partial", "a failed exercise earns the share of its cases that agree (default: nothing)", **YES_OR_NO),
     option(
         "--follow-through",
         "an exercise that passes with the course's answer to another one earns N%% of its points (default: it is not tried)",
         "N%",
         or_none(share),
     ),
-    option(
-        "--seed-per-learner",
-        "draw other inputs for each learner (default: the same for everybody)",
-        action=argparse.BooleanOptionalAction,
-    ),
+    option("--seed-per-learner", "draw other inputs for each learner (default: the same ones)", **YES_OR_NO),
     option(
         "--anonymous",
         "use pseudonyms in every report and write no grade book; REPORTS/names.csv says who is who",
-        action=argparse.BooleanOptionalAction,
+        **YES_OR_NO,
     ),
-    option(
-        "--regrade",
-        "grade these learners again and keep all other results; implies --resume",
-        "A,B",
-        name_list,
-        default=(),
-    ),
+    option("--regrade", "grade these learners again, keep all others; implies --resume", "A,B", name_list, default=()),
     option(
         "--rescore",
-        "change the marking scheme of the run in REPORTS to what is given here (--weights, --partial, --anonymous, "
-        "--roster, --assignment, --max-points; 'none' takes one back), without grading again; implies --resume",
+        "change the marking scheme of the run in REPORTS to what is given here or in class.toml ('none' takes one back), "
+        "without grading again; implies --resume",
         **SWITCH,
     ),
     option("--roster", "CSV of the enrolled learners, exported from the grade book", "FILE", or_none(Path)),
     BY,
     option("--assignment", "the assignment's name in the grade book; in Canvas 'Title (1234)'", "TITLE"),
     option("--max-points", "points for full marks in grade books", "N", or_none(positive)),
-    option(
-        "--due",
-        "when the work was due, such as '2026-11-20 23:59 Europe/Berlin': what the platform got later is late",
-        "TIME",
-        or_none(moment),
-    ),
+    option("--due", "when the work was due, such as '2026-11-20 23:59 Europe/Berlin'", "TIME", or_none(moment)),
     option("--grace", "how much later is still in time, such as '15 min'", "DURATION", or_none(duration)),
-    option(
-        "--penalty",
-        "what is taken off for each day begun after it was due: N points, or N%% of the full points (default: nothing)",
-        "N",
-        or_none(threshold),
-    ),
-    option(
-        "--extensions",
-        "who has longer, such as 'ada=2 days,bob=2026-11-27 23:59'",
-        "LEARNER=TIME,…",
-        or_none(extensions),
-        table=extensions,
-    ),
+    option("--penalty", "points, or N%% of the full ones, that each day begun after it costs", "N", or_none(threshold)),
+    option("--extensions", "who has longer, such as 'ada=2 days'", "A=TIME,…", or_none(extensions), table=extensions),
     option("--min-score", "succeed if every learner has at least N points, or N%% of them", "N", threshold),
     isolation_option("refuse to grade below this level (default: full); process, where you trust what was handed in"),
 ]
@@ -239,6 +207,12 @@ WATCH = [
     option("--page", "also write a page of the room for a projector, such as room.html", "FILE", Path),
     option("--names", "show learners' names on the page (default: only a mark for each learner)", **SWITCH),
     TIMEOUT,
+]
+ROOM = [
+    option("--port", "the port of the room's server (default: %(default)s)", type=port, default=PORT),
+    option("--host", "listen only at this address of the computer (default: all of them)", "ADDRESS", default=""),
+    option("--address", "the address for learners, if it is that of a proxy or a tunnel", "URL", web_address),
+    option("--journal", "the file that keeps the room (default: room-DATE.jsonl, here)", "FILE", Path),
 ]
 RELEASE = [
     option("place", "a new or an empty folder", "DIR", Path),
@@ -281,6 +255,7 @@ COMMANDS = (  # as `grader --help` lists them
     Command("collect", "sort a learning platform's download into one folder per learner", COLLECT),
     Command("class", "grade a folder of learners and write every report", CLASS, judges=True),
     Command("watch", "grade again whatever is saved, and show what to do next", WATCH, judges=True),
+    Command("room", "open a room that learners join from their notebooks, and show it live on a page", ROOM),
     Command("release", "write a folder to hand out to learners, checked for solutions", RELEASE),
     Command("build", "make notebooks and teaching notes from solutions/NN_lesson/", BUILD),
     Command("audit", "prove that lessons and their specifications keep the rules", AUDIT, judges=True),

@@ -8,7 +8,6 @@ import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from difflib import get_close_matches
 from pathlib import Path
 
 from grader.course.course import Course
@@ -19,7 +18,7 @@ from grader.reports import sheet
 from grader.submission.discover import COLLECTED
 from grader.submission.submission import lesson_of_name
 from grader.util.names import BACKUPS, printable
-from grader.util.words import lasting
+from grader.util.words import lasting, nearest
 
 MOST_BYTES = 64 << 20
 NEEDED = {"learner", "file", "state", "late"}  # columns; a table of an earlier version lacks others
@@ -90,10 +89,7 @@ def noted(
         )
     here = {name for one in found for name in (one.key, one.name)}
     for name in [name for name in scheme.extensions or () if name not in here]:
-        near = get_close_matches(name, here, 1, 0.5)
-        sentences.append(
-            f"an extension is for {printable(name)}, who is not in the folder{f'; did you mean {near[0]}?' if near else '.'}"
-        )
+        sentences.append(f"an extension is for {printable(name)}, who is not in the folder{nearest(name, here)}")
     return tuple(
         _with(report, each, scheme, (one.key, one.name)) for report, each, one in zip(reports, mine, found, strict=True)
     ), sentences

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from grader.course.course import Course
@@ -101,68 +101,50 @@ def _said(report: Report, weights: Mapping[str, float], partial: bool) -> list[s
 
 # --- marks by hand ---------------------------------------------------------------------------
 
-
-@dataclass(frozen=True)
-class Override:
-    """A line of overrides.csv. learner: as a report names one."""
-
-    line: int
-    learner: str
-    exercise: str
-    mark: HandMark
+Overrides = Mapping[
+    tuple[str, str], tuple[int, HandMark]
+]  # by learner and exercise: the line of overrides.csv, and the mark
 
 
-def read_overrides(course: Course, path: Path) -> list[Override]:
+def read_overrides(course: Course, path: Path) -> Overrides:
     """Columns learner, exercise, points, comment; without points a line is a comment alone. Nothing where there is no file.
 
     Raises: InputError with the line for an exercise that the course does not have, points that are no number, and what is said twice.
     """
-    if not path.is_file():
-        return []
-    (_, heading), *rows = table.rows(path, "a list of marks by hand") or [(1, [])]
+    (_, heading), *rows = (table.rows(path, "a list of marks by hand") if path.is_file() else []) or [(1, [*OVERRIDES])]
     columns = [cell.lower() for cell in heading]
     if not set(OVERRIDES[:3]) <= set(columns):
         raise InputError(f"{path} needs the columns {', '.join(OVERRIDES)} in its first line.")
-    found: dict[tuple[str, str], Override] = {}
+    found: dict[tuple[str, str], tuple[int, HandMark]] = {}
     for line, row in rows:
-        cells = dict(zip(columns, row, strict=False))
         if not any(row):
             continue
+        cells = dict.fromkeys(OVERRIDES, "") | dict(zip(columns, row, strict=False))
         with table.at(path, line):
-            name, said = course.known_exercise(cells.get("exercise", "")), cells.get("points", "")
-            one = Override(
-                line, cells["learner"], name, HandMark(points(said) if said else None, cells.get("comment", ""))
-            )
-            if not said and not one.mark.comment:
+            who, name, said = cells["learner"], course.known_exercise(cells["exercise"]), cells["points"]
+            if not said and not cells["comment"]:
                 raise InputError("there are neither points nor a comment.")
-            if other := found.get((one.learner, name)):
-                raise InputError(f"line {other.line} already marks {name} of {printable(one.learner)}.")
-        found[one.learner, name] = one
-    return list(found.values())
+            if (who, name) in found:
+                raise InputError(f"line {found[who, name][0]} already marks {name} of {printable(who)}.")
+            found[who, name] = line, HandMark(points(said) if said else None, cells["comment"])
+    return found
 
 
-def overridden(report: Report, overrides: Collection[Override], names: Sequence[Collection[str]]) -> Report:
+def overridden(report: Report, overrides: Overrides, names: Sequence[Collection[str]]) -> Report:
     """The report with marks by hand in place of the automatic ones, which stay beside them. names: of each learner, all spellings.
 
     A line that reaches nobody, or nothing of theirs, is told in the report's notes.
     """
-    taken: set[int] = set()
-
-    def of(lesson: LessonReport, mine: Mapping[str, Override]) -> LessonReport:
-        here = {name: mine[name] for name in lesson.points if name in mine}
-        taken.update(one.line for one in here.values())
-        return replace(lesson, by_hand={name: one.mark for name, one in here.items()})
-
-    made = []
+    idle, marked, made = dict(overrides), 0, []
     for one, theirs in zip(report.submissions, names, strict=True):
-        mine = {each.exercise: each for each in overrides if each.learner in theirs}
-        made.append(replace(one, lessons=tuple(of(lesson, mine) for lesson in one.lessons)) if mine else one)
-    idle = [f"line {one.line} ({printable(one.learner)}, {one.exercise})" for one in overrides if one.line not in taken]
-    marked = sum(each.mark.points is not None for each in overrides if each.line in taken)
-    said = [
-        f"{counted(marked, 'exercise')} marked by hand, by overrides.csv; the automatic marks stand beside."
-    ] * bool(marked)
-    said += [f"overrides.csv has no effect in {', '.join(idle)}: no such learner here, or not asked for it."] * bool(
-        idle
-    )
-    return replace(report, submissions=tuple(made), notes=(*report.notes, *said))
+        lessons = []
+        for lesson in one.lessons:
+            keys = [(who, name) for who, name in overrides if who in theirs and name in lesson.points]
+            lessons.append(replace(lesson, by_hand={key[1]: overrides[key][1] for key in keys}))
+            marked += sum(idle.pop(key)[1].points is not None for key in keys)
+        made.append(replace(one, lessons=tuple(lessons)))
+    said = f"{counted(marked, 'exercise')} marked by hand, by overrides.csv; the automatic marks stand beside."
+    lines = ", ".join(f"line {line} ({printable(who)}, {name})" for (who, name), (line, _) in idle.items())
+    lost = f"overrides.csv has no effect in {lines}: no such learner here, or not asked for it."
+    notes = (*report.notes, *[said] * bool(marked), *[lost] * bool(idle))
+    return replace(report, submissions=tuple(made), notes=notes)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from grader.grading.journal import JournalEntry
 from grader.grading.roster import RosterEntry, pack
 from grader.util.errors import InputError
 from grader.util.names import printable
-from grader.util.words import abridged
+from grader.util.words import abridged, nearest
 
 
 @dataclass(frozen=True)
@@ -69,9 +68,7 @@ def keys_of(asked: Sequence[str], found: Sequence[RosterEntry]) -> frozenset[str
     for name in asked:
         theirs = {one.key for one in found if name in (one.key, one.name)}
         if not theirs:
-            near = get_close_matches(name, [one.name for one in found], 1, 0.5)
-            raise InputError(
-                f"there is no learner {printable(name)!r} in the folder{f'; did you mean {near[0]}?' if near else '.'}"
-            )
+            near = nearest(name, [one.name for one in found])
+            raise InputError(f"there is no learner {printable(name)!r} in the folder{near}")
         keys |= theirs
     return frozenset(keys)

@@ -150,7 +150,7 @@ class LessonReport:
     @property
     def ungraded(self) -> tuple[str, ...]:
         """The exercises that have no points, since they could not be graded."""
-        return tuple(v.exercise for v in self.verdicts if self.earned(v) is None)
+        return tuple(v.exercise for v in self.verdicts if v.status == "could_not_grade" and self.earned(v) is None)
 
     @cached_property  # a class's page asks for it once for each exercise of the course
     def score(self) -> float | None:
@@ -191,25 +191,25 @@ class SubmissionReport:
     late: str = ""
     penalty: float = 0
 
-    @property
+    @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
         """Those of all lessons, in order."""
         return tuple(verdict for lesson in self.lessons for verdict in lesson.verdicts)
 
-    @property
+    @cached_property
     def ungraded(self) -> tuple[str, ...]:
         """The exercises that could not be graded."""
         return tuple(name for lesson in self.lessons for name in lesson.ungraded)
 
-    @property
+    @cached_property
     def before(self) -> float | None:
         return None if self.ungraded else hundredths(sum(lesson.score or 0 for lesson in self.lessons))
 
-    @property
+    @cached_property
     def score(self) -> float | None:
         return None if self.before is None else hundredths(self.before - self.penalty)
 
-    @property
+    @cached_property
     def max_score(self) -> float:
         return hundredths(sum(lesson.max_score for lesson in self.lessons))
 

@@ -90,10 +90,9 @@ def _worksheet(room: ClassSummary, gradebook: Gradebook, heading: list[str]) -> 
 
 def remark(room: ClassSummary, gradebook: Gradebook) -> str:
     """A sentence where Moodle's worksheet is out of other points; '' where it is not."""
-    heading = [title.lower() for title in gradebook.enrolled.heading] if gradebook.enrolled else []
-    if gradebook.enrolled is None or "maximum grade" not in heading:
-        return ""
-    theirs = gradebook.enrolled.people[0].cells[heading.index("maximum grade")].replace(",", ".")
+    roster = gradebook.enrolled
+    cells = dict(zip(map(str.lower, roster.heading), roster.people[0].cells, strict=False)) if roster else {}
+    theirs = cells.get("maximum grade", "").replace(",", ".")
     most = possible(room, gradebook)
     if not re.fullmatch(r"\d+(\.\d+)?", theirs) or float(theirs) == most:
         return ""

@@ -75,6 +75,7 @@ def _answers(room: ClassSummary, exercise: str) -> Iterator[tuple[int, str]]:
         yield from ((who, lesson.code[exercise]) for lesson in one.lessons if exercise in lesson.code)
 
 
+@cache
 def _solution(exercise: str) -> str:
     return references.solution_text(open_course(), exercise) if exercise in open_course().exercise_names() else ""
 

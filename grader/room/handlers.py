@@ -31,7 +31,7 @@ from grader.room.message import MessageError
 from grader.room.page import page
 from grader.util.files import json_object
 from grader.util.names import folded
-from grader.util.words import counted
+from grader.util.words import abridged, counted
 
 MAX_NEWCOMERS = 400  # learners of one address who have not checked anything yet: a lecture behind a hub's address
 POLICY = (
@@ -249,20 +249,18 @@ class Stream(Page):
                     await self.flush()
 
 
-class InstructorHandler(Page):
+class Instructor(Page):
     """What only who has the address of the page with names may ask."""
 
-    def post(self, key: str) -> None:
+    def get(self, key: str, what: str) -> None:  # type: ignore[override]
+        raise self.refuse(405, "This is asked by POST.")
+
+    def post(self, key: str, what: str) -> None:  # type: ignore[override]
         if not self.has_names(key):
             raise self.refuse(403, "Only the page with names can do this.")
-        self.finish(self.answer(self.request_json()))
+        self.finish(getattr(self, what)(self.request_json()))
 
-    def answer(self, data: dict[str, Any]) -> dict[str, Any]:
-        raise NotImplementedError
-
-
-class Learners(InstructorHandler):
-    def answer(self, data: dict[str, Any]) -> dict[str, Any]:
+    def learners(self, data: dict[str, Any]) -> dict[str, Any]:
         """Who is in the room, in the order in which they joined. checked: whether they have sent a check."""
         members = self.room.present().items()
         return {
@@ -271,9 +269,7 @@ class Learners(InstructorHandler):
             ]
         }
 
-
-class Remove(InstructorHandler):
-    def answer(self, data: dict[str, Any]) -> dict[str, Any]:
+    def remove(self, data: dict[str, Any]) -> dict[str, Any]:
         """Takes learners out; their notebooks are told with the next check."""
         places, members = data.get("places"), self.room.present()
         if not isinstance(places, list) or not all(type(place) is int for place in places):
@@ -282,14 +278,11 @@ class Remove(InstructorHandler):
         self.record(lambda: self.room.remove(places))
         for place in places:
             self.limits.addresses.pop(place, None)
-        names = ", ".join(members[place].name for place in places[:10])
-        more = f" and {len(places) - 10} more" if len(places) > 10 else ""
-        self.tell(f"Removed {counted(len(places), 'learner')}: {names}{more}." if places else "Nobody was removed.")
+        names = abridged([members[place].name for place in places], 10)
+        self.tell(f"Removed {counted(len(places), 'learner')}: {names}." if places else "Nobody was removed.")
         return {"removed": len(places)}
 
-
-class Code(InstructorHandler):
-    def answer(self, data: dict[str, Any]) -> dict[str, Any]:
+    def code(self, data: dict[str, Any]) -> dict[str, Any]:
         """Changes the room's code; who is in stays in."""
         self.record(self.room.change_code)
         self.tell(f"The room's code is now {self.room.code}.")
@@ -305,9 +298,7 @@ def application(live: Live, limits: RateLimits, connections: Connections) -> App
         ("/events", Events),
         (key, Page),
         (f"{key}/live", Stream),
-        (f"{key}/learners", Learners),
-        (f"{key}/remove", Remove),
-        (f"{key}/code", Code),
+        (f"{key}/(learners|remove|code)", Instructor),
     ]
     return Application(
         routes,

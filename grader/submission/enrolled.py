@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from grader.submission import table
+from grader.submission.discover import COLLECTED, POLICY
 from grader.submission.platforms import FIELDS
 from grader.util.errors import InputError
 from grader.util.names import NOBODYS, folded, printable
@@ -183,7 +184,7 @@ def _titles(heading: Sequence[str]) -> str:
 def _usable(key: str, path: Path, line: int) -> str:
     """The key, where a folder can be called so on every system and shows as it is."""
     odd = key != printable(key) or key.startswith(".") or key.endswith(".") or set(key) & set('/\\:*?"<>|')
-    if odd or folded(key) in NOBODYS:
+    if odd or folded(key) in (*NOBODYS, COLLECTED, POLICY):
         raise InputError(
             f"{path}, line {line}: {printable(key)!r} can't be a folder's name; name another column with --by."
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 ELSEWHERE = "comes from another cell of the notebook; grading starts without"  # of a name that only the course's demonstrations define
 
@@ -19,6 +20,12 @@ def lasting(seconds: float) -> str:
         number, left = divmod(left, each)
         said += [counted(number, unit)] * bool(number)
     return " ".join(said) or counted(0, "second")
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """'; did you mean ada?', or the end of the sentence where none is near."""
+    near = get_close_matches(name, names, 1, 0.5)
+    return f"; did you mean {near[0]}?" if near else "."
 
 
 def abridged(names: Sequence[str], most: int = 5) -> str:

@@ -416,3 +416,39 @@ def test_three_hundred_learners_and_forty_exercises():
     assert seconds(report) < 6 * seconds(replace(report, submissions=report.submissions[:50]))
     made = page.render(report)
     assert len(made.encode()) < 25_000_000
+
+
+def test_many_learners_are_folded_and_their_code_stands_on_their_own_pages(tmp_path):
+    few, many = (
+        replace(
+            CLASS,
+            submissions=tuple(
+                SubmissionReport(
+                    f"l{at}", "x", (replace(lesson("01_x", PASSED, PROVEN), code={PROVEN.exercise: f"own = {at}"}),)
+                )
+                for at in range(count)
+            ),
+        )
+        for count in (page.MOST_OPEN, page.MOST_OPEN + 1)
+    )
+    made = {name: page.render(report) for name, report in (("few", few), ("many", many))}
+    assert 'href="#learner-3-code-softmax_rows"' in made["few"] and 'id="learner-3-code-softmax_rows"' in made["few"]
+    assert "own = 3" in made["few"] and '<details class="whole">' not in made["few"]
+    assert made["many"].count('<details class="whole">') == page.MOST_OPEN + 1 and "own = 3" not in made["many"]
+    folder.write_all(many, tmp_path)
+    for target in set(re.findall(r'href="(feedback/[^"#]+)#(code-\w+)"', made["many"])):
+        assert f'id="{target[1]}"' in (tmp_path / target[0]).read_text()
+    assert 'href="feedback/l3.html#code-softmax_rows"' in made["many"]
+    for said in made.values():
+        ids = {value for name, value in Elements(said).attributes if name == "id"}
+        assert {link[1:] for link in re.findall(r'href="(#[^"]+)"', said)} <= ids
+
+
+def test_names_of_the_roster_stand_beside_logins(tmp_path):
+    from grader.submission.enrolled import read as roster
+
+    (tmp_path / "roster.csv").write_text('login,name\nada,"Lovelace, Ada"\ngrace@example.org,grace@example.org\n')
+    made = page.render(CLASS, roster(tmp_path / "roster.csv"))
+    assert made.count('<span class="person">Ada Lovelace</span>') == 2, "in the table and above what is said of her"
+    assert made.count('class="person"') == 2, "a name that is the login itself stands once"
+    assert 'class="person"' not in page.render(CLASS)

@@ -292,3 +292,9 @@ def test_pages_that_are_closed_are_forgotten_and_too_many_are_refused(room, monk
         return not room.live._pages
 
     assert until(gone)
+
+
+@pytest.mark.parametrize("what", ["learners", "remove", "code"])
+def test_what_the_instructor_asks_is_asked_by_post(room, what):
+    assert room.ask("GET", f"/room/{room.live.key_with_names}/{what}")[0] == 405
+    assert room.room.code in shown(room)

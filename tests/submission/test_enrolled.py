@@ -100,6 +100,7 @@ def test_rows_without_the_key_are_told(tmp_path):
         (b"PK\x03\x04 xlsx", "", "is a spreadsheet or an archive; save it as CSV"),
         (b"Username\n../ada\n", "", "line 2: '../ada' can't be a folder's name; name another column with --by"),
         (b"Username\nsolutions\n", "", "can't be a folder's name"),
+        (b"Username\nclass.toml\n", "", "can't be a folder's name"),
         (b"Username\n", "", "has no learner below its header row"),
         (b"", "", "no column that identifies learners"),
         (b"Username\na\0b\n", "", "is not text"),
