@@ -197,7 +197,14 @@ def test_the_commands_answer_or_say_what_they_lack(seen):
 
 @pytest.mark.parametrize(
     "module, extra",
-    [("torch", "torch"), ("jupyter_client", "lab"), ("IPython", "lab"), ("distributed", "dask"), ("gguf", "model")],
+    [
+        ("torch", "torch"),
+        ("jupyter_client", "lab"),
+        ("IPython", "lab"),
+        ("distributed", "dask"),
+        ("gguf", "model"),
+        ("triton", "kernel"),
+    ],
 )
 def test_a_missing_library_is_told_with_the_extra_that_brings_it(module, extra, monkeypatch):
     monkeypatch.setattr(lacking, "installed", lambda name: False)

@@ -27,8 +27,9 @@ from grader.judging.findings import Finding
 from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Observation, Part
 
-# Of pairs on cases: counts and no clock, so that a verdict is the same on every machine. A module costs many times what a function does.
-MOST_RUNS = {"function": 150, "class": 90}
+# Of pairs on cases: counts and no clock, so that a verdict is the same on every machine. A module costs many times what a function does,
+# and what needs a process of its own many times what a module does.
+MOST_RUNS = {"function": 150, "class": 90, "own": 30}
 Key = tuple[int, ...]  # positions in exercise.mistakes: one, or two that are made together
 Ids = tuple[str, ...]
 Observations = Mapping[int, Observation]  # by the case's position
@@ -97,7 +98,8 @@ class Diagnosis:
         if not cheap or sum(i in failing for i in at) < self._proofs_needed:
             return []
         fitting: list[Ids] = []
-        enough = self._runs + MOST_RUNS[self.exercise.kind]
+        kind = self.exercise.process if self.exercise.process == "own" else self.exercise.kind
+        enough = self._runs + MOST_RUNS[kind]
         for key in self._candidates(actual, dict.fromkeys((cheap[0], cheap[-1]))):
             ids = self._ids(key)
             if ids[0] == ids[1] or ids in fitting or self._object(key) is None:

@@ -50,16 +50,16 @@ def _plan(name: str, statements: tuple[str, ...]) -> Plan:
     """
     lesson = kernel_course().lesson_of(name)
     cells: list[RunCell] = []
+    owners: dict[str, int] = {}
     for cell in kernel_course().cells(lesson):
         if cell.exercise == name:
             break
         if cell.role == "given":
             cells.append(RunCell(f"given cell {cell.number}", cell.text, False))
-    given = len(cells)
-    names = [sorted(defined_names(text)) for text in statements]
-    cells += [
-        RunCell(f"statement {at}, which defines {', '.join(each)}" if each else f"statement {at}", text, True)
-        for at, (text, each) in enumerate(zip(statements, names, strict=True), 1)
-    ]
-    owners = {name: given + at for at, each in enumerate(names) if name in each}
+    for number, text in enumerate(statements, 1):
+        names = defined_names(text)
+        if name in names:
+            owners[name] = len(cells)
+        what = f", which defines {', '.join(sorted(names))}" if names else ""
+        cells.append(RunCell(f"statement {number}{what}", text, True))
     return Plan(lesson, (name,), tuple(cells), owners)

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from dis import get_instructions
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import Any
 
 import torch
-from numpy import arange, array, bool_, float16, full, int64, nan, zeros
+from numpy import arange, array, asarray, bool_, float16, full, int64, isin, nan, unique, zeros
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
@@ -34,7 +34,12 @@ __builtins__ = BUILTINS
 T = of_torch()
 fill, as_strided = torch.Tensor.fill_, torch.as_strided
 GUARD = 1 << 14  # entries before and after each input: what reads beyond it by less is seen to mean it
-READ, WRITE, SHARED = 1, 2, 3  # what went wrong: beyond a tensor, or an entry of another program's
+READ, WRITE, SHARED, LANES = (
+    1,
+    2,
+    3,
+    4,
+)  # what went wrong: beyond a tensor, an entry of another program's, one of two lanes
 # What a wrapper may do in torch: make tensors without numbers, and see or order those of others otherwise.
 MAKING = "empty empty_like empty_strided new_empty new_empty_strided empty_permuted".split()
 VIEWS = """
@@ -74,7 +79,7 @@ class Trace:
     def __init__(self) -> None:
         self.extents: list[Extent] = []
         self.fault: tuple[int, ...] = ()
-        self.launches = self.program = 0
+        self.program = 0
         self.running = False  # whether a kernel is
         self.loads: list[tuple[int, ...]] = []
         self.stores: list[tuple[int, ...]] = []
@@ -84,6 +89,7 @@ class Trace:
         self.half: list[str] = []  # what added up in float16
         self.largest = 0  # entries of the largest tensor that the wrapper made
         self.grid: tuple[int, ...] = ()
+        self.grids: list[tuple[int, ...]] = []  # of each launch
         self.index: tuple[int, ...] = ()
 
     def extent_of(self, tensor: Any, input: int = -1) -> None:
@@ -98,7 +104,8 @@ class Trace:
         self.extents.append(Extent(start, end, size, input))
 
     def launch(self, grid: tuple[int, ...]) -> None:
-        self.launches, self.grid = self.launches + 1, grid
+        self.grid = grid
+        self.grids.append(grid)
         for extent in self.extents:
             extent.writer[:] = -1
 
@@ -123,7 +130,7 @@ class Trace:
             return
         place = self.extents.index(extent)
         first = (int(every.min()) - extent.start) // extent.size
-        summary = (self.launches, self.program, place, first, int(entries.max(initial=-1)), every.size, lanes.sum())
+        summary = (len(self.grids), self.program, place, first, int(entries.max(initial=-1)), every.size, lanes.sum())
         (self.loads if kind == READ else self.stores).append(summary)
         if kind == WRITE and entries.size:
             others = (extent.writer[entries] >= 0) & (extent.writer[entries] != self.program)
@@ -131,6 +138,16 @@ class Trace:
                 lane = int(arange(every.size)[lanes][others.argmax()])
                 entry = int(entries[others.argmax()])
                 self._fault(SHARED, extent, entry, lane, int(extent.writer[entry]))
+            first_lanes = unique(entries, return_index=True)[1]
+            if first_lanes.size < entries.size:
+                twice = int((~isin(arange(entries.size), first_lanes)).argmax())
+                self._fault(
+                    LANES,
+                    extent,
+                    int(entries[twice]),
+                    int(arange(every.size)[lanes][twice]),
+                    entries.size - first_lanes.size,
+                )
             extent.writer[entries], extent.written[entries] = self.program, True
 
     def _nearest(self, addresses: Any) -> Any:
@@ -162,12 +179,12 @@ class Trace:
 def kernel(function: Any, run: Run) -> dict[str, Any]:
     """Calls a wrapper on copies of the inputs that lie between guard numbers, and tells what its kernels did.
 
-    Parts: 'result', where the call came to its end; 'fault', as `Trace` has it; 'launches'; 'grid', of the last one; 'largest',
-        the entries of the largest tensor that the wrapper made;
-        'written', whether a kernel wrote each entry of the result, in order; 'computed', operators of torch beside what a wrapper
-        may do; 'foreign', what a kernel uses that Triton does not know; 'half', what added up in float16. With option `accesses`, 'loads' and 'stores', a row each:
-        launch, program, input (-1 for another tensor), lowest entry of all lanes, highest of those that were not masked, lanes,
-        lanes that were not masked; 'products', the three sizes of each `tl.dot`.
+    Parts: 'result', where the call came to its end; 'fault', as `Trace` has it; 'grids', a row for each launch; 'largest', the
+        entries of the largest tensor that the wrapper made; 'written', whether a kernel wrote each entry of the result, in order;
+        'computed', operators of torch beside what a wrapper may do; 'foreign', what a kernel uses that Triton does not know; 'half',
+        what added up in float16. With option `accesses`, 'loads' and 'stores', a row each: launch, program, input (-1 for another
+        tensor), lowest entry of all lanes, highest of those that were not masked, lanes, lanes that were not masked; 'products', the
+        three sizes of each `tl.dot`.
     """
     trace = Trace()
     with paused():
@@ -188,9 +205,8 @@ def kernel(function: Any, run: Run) -> dict[str, Any]:
         T.fill([(one, T.numbers(copy)) for one, copy in zip(run.args, guarded, strict=True) if is_a(one, T.Tensor)])
     parts |= {
         "fault": array(trace.fault, int64),
-        "launches": array(trace.launches),
         "largest": array(trace.largest),
-        "grid": array(trace.grid, int64),
+        "grids": array(trace.grids, int64).reshape(-1, 3),
         "computed": " ".join(dict.fromkeys(trace.computed)),
         "foreign": " ".join(dict.fromkeys(trace.foreign)),
         "half": " ".join(dict.fromkeys(trace.half)),
@@ -225,10 +241,18 @@ def _written(trace: Trace, result: Any) -> Any:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """What the interpreter says with an error of its own."""
+    """What the interpreter says with an error of its own; its traceback leads from the wrapper into the kernel."""
+    outer = []
     while is_a(error, errors.InterpreterError) and error.__cause__ is not None:
+        trace = error.__traceback__
+        while trace is not None:
+            outer.append(trace)
+            trace = trace.tb_next
         error = error.__cause__
-    return error
+    trace = error.__traceback__
+    for one in reversed(outer):
+        trace = TracebackType(trace, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return error.with_traceback(trace)
 
 
 class Wrapper(TorchDispatchMode):
@@ -266,15 +290,15 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
     dim, add_up = builder.set_grid_dim, interpreter.ReduceOps.sum
 
     def traced_load(self: Any, pointers: Any, mask: Any, *more: Any, **others: Any) -> Any:
-        trace.access(READ, self.grid_idx, pointers.data, mask.data)
+        trace.access(READ, self.grid_idx, pointers.data, asarray(mask.data))
         return load(self, pointers, mask, *more, **others)
 
     def traced_store(self: Any, pointers: Any, value: Any, mask: Any, *more: Any, **others: Any) -> Any:
-        trace.access(WRITE, self.grid_idx, pointers.data, mask.data)
+        trace.access(WRITE, self.grid_idx, pointers.data, asarray(mask.data))
         return store(self, pointers, value, mask, *more, **others)
 
     def traced_rmw(self: Any, operation: Any, pointers: Any, value: Any, mask: Any, *more: Any) -> Any:
-        trace.access(WRITE, self.grid_idx, pointers.data, mask.data)
+        trace.access(WRITE, self.grid_idx, pointers.data, asarray(mask.data))
         return rmw(self, operation, pointers, value, mask, *more)
 
     def traced_cas(self: Any, pointers: Any, *more: Any) -> Any:

@@ -13,7 +13,7 @@ from grader.worker.values import Part
 
 Array = np.ndarray
 PROBE = "probes.kernel"
-READ, WRITE, SHARED = 1, 2, 3  # of a fault, as in probes.py
+READ, WRITE, SHARED, LANES = 1, 2, 3, 4  # of a fault, as in probes.py
 FAULT = 12  # numbers: kind, input, entries, entry, lane, how many more or whose, program (3), grid (3)
 MOST_KEYS = 128  # in one load: a block of more does not fit where it is to stay
 SMALLEST = 16  # size over which `tl.dot` sums, on a GPU
@@ -48,22 +48,24 @@ def kernel_result(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     if computed:
         raise fault(
             "Computed",
-            f"Outside of a kernel, torch computed: `{computed[0]}` ran. A wrapper reads shapes, makes empty tensors and views, and launches "
+            f"Outside of a kernel, torch computed: `{computed[0]}` ran. A wrapper reads shapes, makes "
+            "empty tensors and views, and launches "
             "kernels; everything else belongs into the kernel.",
         )
     half = parts["half"].text.split()
     if half:
         raise fault(
             "Half",
-            f"`{half[0]}` adds up in float16, which keeps three digits and ends at 65,504: sums are kept in float32. The result is converted "
+            f"`{half[0]}` adds up in float16, which keeps three digits and ends at 65,504: sums are "
+            "kept in float32. The result is converted "
             "when it is stored.",
         )
-    result, launches = parts["result"], int(numbers(parts["launches"], ()))
-    if not launches:
+    result, grids = parts["result"], numbers(parts["grids"]).reshape(-1, 3)
+    if not len(grids):
         raise fault("NotLaunched", f"No kernel was launched. `name[grid]({', '.join(case.names)}, …)` launches one.")
     shape = np.shape(case.args[0].array)
     if result.kind == "tensor" and result.shape == shape:
-        _all_written(np.asarray(numbers(parts["written"]), bool), shape, numbers(parts["grid"], (3,)))
+        _all_written(np.asarray(numbers(parts["written"]), bool), shape, grids[-1])
     return {"result": result}
 
 
@@ -74,7 +76,8 @@ def gpu_result(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     if foreign:
         raise fault(
             "Foreign",
-            f"A kernel uses `{foreign[0]}`, which the compiler for a GPU does not know there: a kernel sees its own parameters, `tl`, other "
+            f"A kernel uses `{foreign[0]}`, which the compiler for a GPU does not know there: a "
+            "kernel sees its own parameters, `tl`, other "
             f"kernels, and names that stand for a `tl.constexpr`. Hand a number over as a parameter.",
         )
     if "products" in parts:
@@ -96,25 +99,24 @@ def attention_result(case: Case, parts: Mapping[str, Part]) -> dict[str, Part]:
     if largest >= scores > q[2] * q[3] + 2 * k[2] * k[3]:  # so many scores that no tensor of another kind is as large
         raise fault(
             "Table",
-            f"The wrapper made a tensor of {largest:,} entries: with {q[2]} queries and {k[2]} keys, that is room for every score. A tile of "
+            f"The wrapper made a tensor of {largest:,} entries: with {q[2]} queries and {k[2]} keys, "
+            "that is room for every score. A tile of "
             "scores stays inside its program.",
         )
     loads, stores = (numbers(parts[name]).reshape(-1, 7) for name in ("loads", "stores"))
-    outputs = stores[stores[:, 2] < 0]
+    grids = numbers(parts["grids"]).reshape(-1, 3)
     for place, name in ((1, "key"), (2, "value")):
         for load in loads[loads[:, 2] == place]:
-            of_program = (loads[:, :3] == load[:3]).all(axis=1)
-            own = outputs[(outputs[:, :2] == load[:2]).all(axis=1)]
-            _once(
-                name,
-                k,
-                load,
-                int(loads[of_program, 6].sum()),
-                _heads(own, q),
-                _number(int(load[1]), tuple(numbers(parts["grid"], (3,)))),
+            own = stores[(stores[:, :2] == load[:2]).all(axis=1) & (stores[:, 2] < 0)]
+            rows, program = (
+                int(loads[(loads[:, :3] == load[:3]).all(axis=1), 6].sum()),
+                _number(int(load[1]), grids[load[0] - 1]),
             )
-            if case.kwargs.get("causal"):
-                _visible(q, k, load, own, _number(int(load[1]), tuple(numbers(parts["grid"], (3,)))))
+            _once(name, k, load, rows, _heads(own, q), program)
+            if (
+                case.kwargs.get("causal") and len(grids) == 1
+            ):  # of several kernels, what one writes may be no row of the result
+                _visible(q, k, load, own, program)
     return found
 
 
@@ -131,13 +133,15 @@ def _once(name: str, k: tuple[int, ...], load: Array, read: int, heads: int, pro
     if read > heads * k[2] * k[3]:
         raise fault(
             "KeyTwice",
-            f"Program {program} reads {name}s more than once: {read // k[3]} rows of {k[3]} in all, and its head has {k[2]}. One pass over the "
+            f"Program {program} reads {name}s more than once: {read // k[3]} rows of {k[3]} in all, "
+            "and its head has {k[2]}. One pass over the "
             "tiles is enough: m, l and o carry what is needed from tile to tile.",
         )
     if k[2] > 2 * MOST_KEYS and load[6] >= k[2] * k[3]:
         raise fault(
             "AllKeys",
-            f"Program {program} loads all {k[2]} {name}s at once. Take them in tiles of 16 to {MOST_KEYS}: a tile has to fit into the chip's "
+            f"Program {program} loads all {k[2]} {name}s at once. Take them in tiles of 16 to "
+            "{MOST_KEYS}: a tile has to fit into the chip's "
             "fast memory, however many keys there are.",
         )
 
@@ -152,7 +156,8 @@ def _visible(q: tuple[int, ...], k: tuple[int, ...], load: Array, own: Array, pr
     if key > last + k[2] - q[2]:
         raise fault(
             "HiddenBlock",
-            f"Program {program} has queries up to {last}, which see keys up to {last + k[2] - q[2]}, and it loads a block that begins at key {key}: "
+            f"Program {program} has queries up to {last}, which see keys up to {last + k[2] - q[2]}, "
+            "and it loads a block that begins at key {key}: "
             "hidden as a whole. In a causal call the loop ends before such blocks; a load counts whatever its mask is.",
         )
 
@@ -168,6 +173,13 @@ def _beyond(case: Case, at: tuple[int, ...]) -> ContractError:
             "is one program's alone: offsets have to differ by a whole block from program to program, and a lane that has no entry "
             "there is masked in the store.",
         )
+    if kind == LANES:
+        return fault(
+            "Lanes",
+            f"Two lanes of one store write entry {entry} of {name}, in program {program} of {grid}; "
+            "lane {lane} is the second. Each lane has an "
+            "entry of its own; a lane that has none is masked, and not sent to another's.",
+        )
     does, masked = ("read", "load") if kind == READ else ("written", "store")
     others = "this lane alone is" if more == 1 else f"{more} lanes are"
     counts = ", with `other=…` for what such a lane counts as" if kind == READ else ""
@@ -177,7 +189,8 @@ def _beyond(case: Case, at: tuple[int, ...]) -> ContractError:
     kinds = f"{does.capitalize()}Beyond{place}", "ByOne" * (more == 1), "Below" * (entry < 0)
     return fault(
         "".join(kinds),
-        f"Entry {entry} of {name} is {does}, which has {entries}, 0 to {entries - 1}: program {program} of {grid}, lane {lane} of its block; "
+        f"Entry {entry} of {name} is {does}, which has {entries}, 0 to {entries - 1}: program "
+        "{program} of {grid}, lane {lane} of its block; "
         f"{others} beyond it. {advice}",
     )
 
@@ -196,7 +209,8 @@ def _all_written(written: Array, shape: tuple[int, ...], grid: Array) -> None:
     at = tuple(map(int, np.unravel_index(missing[0], shape)))
     raise fault(
         "Unwritten",
-        f"No program wrote entry {at[0] if len(at) == 1 else at} of the result, the first of {missing.size} of {count} that are left out: the "
+        f"No program wrote entry {at[0] if len(at) == 1 else at} of the result, the first of "
+        "{missing.size} of {count} that are left out: the "
         f"grid has {_grid(grid)}. Programs times block has to reach the last entry, and each lane that has an entry stores it.",
     )
 

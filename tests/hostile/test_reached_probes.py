@@ -60,6 +60,9 @@ MISTAKES = {
     "loss_without_head": "LH11",
     "SelfAttention": "SD1",
     "MultiHeadAttention": "MH1",
+    "triton_add": "KN1",
+    "triton_softmax": "KN24",
+    "triton_attention": "KN47",
 }
 OWN = {"attention_einsum": ("np.einsum('bij,bje->bie', weights, v)", "weights @ v")}
 EXERCISES = (*MISTAKES, *OWN)

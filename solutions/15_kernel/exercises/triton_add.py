@@ -44,7 +44,6 @@ class triton_add:
                 show=len(shape) == 2 or shape[0] < 9,
                 **HALF,
             )
-        yield case("block", "1,024 entries", normal(rng, (1024,), (1024,)), show=False)
         title = f"{MANY:,} entries"
         yield case(
             "many", title, normal(rng, (MANY,), (MANY,)), show=False, reading=one_block, options={"accesses": True}
@@ -54,7 +53,8 @@ class triton_add:
         "Which entries belong to program 0, and which to program 1? What do the last program's last lanes have?",
         "`tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)` are a program's entries. Both loads and the store take a pointer plus these "
         "offsets, and a mask that says which of them exist. `triton.cdiv` rounds up.",
-        "offsets = ____ * BLOCK + tl.arange(0, BLOCK)\nmask = offsets < ____\ntotal = tl.load(x + ____, mask=mask) + tl.load(____, mask=mask)\n"
+        "offsets = ____ * BLOCK + tl.arange(0, BLOCK)\nmask = offsets < ____\n"
+        "total = tl.load(x + ____, mask=mask) + tl.load(____, mask=mask)\n"
         "tl.store(____, total, mask=____)\n\ngrid = (triton.cdiv(n, ____),)",
     )
 

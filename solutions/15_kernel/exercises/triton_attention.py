@@ -39,7 +39,7 @@ def blocks(queries: int, keys: int):
 
 # What a mistake gives may depend on the size of blocks, which is the learner's: it is tried with those that are usual.
 KEYS = (patch(), blocks(64, 16), blocks(64, 64))
-TILES = (patch(), blocks(64, 64), blocks(32, 32), blocks(16, 16), blocks(128, 64))
+TILES = (patch(), blocks(64, 64), blocks(32, 32), blocks(16, 16))
 
 
 def ways(*texts: str, of=KEYS):
@@ -165,12 +165,13 @@ class triton_attention:
         yield from _halves(rng)
         yield from _levels(rng)
         for key, title, sizes, causal in LONG:
-            yield _case(key, title, _qkv(rng, sizes), causal, costly=sizes[2] > 2)
+            yield _case(key, title, _qkv(rng, sizes), causal)
         yield from _extremes(rng)
 
     hints = (
         "Which numbers does a program keep from one tile of keys to the next, and how many of each?",
-        "m, l and o of lesson 14, in float32, for each query of the tile. A key beyond T_k, or after the query, gets a score of −∞ before the "
+        "m, l and o of lesson 14, in float32, for each query of the tile. A key beyond T_k, or after "
+        "the query, gets a score of −∞ before the "
         "maximum is taken. In a causal call the loop ends at the last key that the tile's last query sees.",
         "scores = tl.dot(____, tl.trans(k_tile)) * scale\nscores = tl.where(____, scores, ____)\nm_new = tl.maximum(m, ____)\n"
         "p = tl.exp(scores - ____)\nl = l * ____ + tl.sum(p, axis=1)\no = o * ____ + tl.dot(____, v_tile)",
@@ -180,10 +181,7 @@ class triton_attention:
         "SD1": patch(SCORES, "scores = tl.dot(q_tile, tl.trans(k_tile))"),
         "SD2": patch("1 / math.sqrt(d)", "1 / d"),
         "SD5": patch("1 / math.sqrt(d)", "math.sqrt(d)"),
-        "MK3": (
-            patch(HIDDEN, "scores = tl.where(seen, scores, 0.0)"),
-            *ways(HIDDEN, "scores = tl.where(seen, scores, 0.0)", of=KEYS[1:]),
-        ),
+        "MK3": ways(HIDDEN, "scores = tl.where(seen, scores, 0.0)", of=TILES),
         "MK4": tuple(patch(HIDDEN, f"scores = tl.where(seen, scores, {fill})") for fill in (-10000.0, -1000.0, -100.0)),
         "MK7": patch("<= rows + (t_k - t_q)", "< rows + (t_k - t_q)"),
         "MK8": ways("<= rows + (t_k - t_q)", "<= rows + (t_k - t_q) + 1", of=TILES)
@@ -198,13 +196,15 @@ class triton_attention:
         ),
         "FL1": ways(ACC, ACC.replace(" * rescale[:, None]", "")),
         "FL2": ways(ACC, ACC.replace(" * rescale[:, None]", ""), SUM, SUM.replace(" * rescale", "")),
-        "FL3": ways(EXPS, EXPS.replace("scores - m_new[:, None]", "scores - tl.max(scores, axis=1)[:, None]")),
+        "FL3": ways(
+            EXPS, EXPS.replace("scores - m_new[:, None]", "scores - tl.max(scores, axis=1)[:, None]"), of=TILES
+        ),
         "FL4": patch(START, "m = tl.zeros((QUERIES,), tl.float32)"),
         "KN40": mistake(
             *ways(SEEN, "seen = columns[None, :] >= 0"),
             says="The lanes beyond T_k count as keys: their score is 0, and they get weight. Give them −∞.",
-            why="""The last tile of keys is not full. What was masked in the load is a key of zeros, whose score with any query is 0, and whose
-            exponential goes into l. `tl.where(columns < T_k, scores, −∞)` takes it out, before the maximum.""",
+            why="""The last tile of keys is not full. What was masked in the load is a key of zeros, whose score with any query is 0,
+            and whose exponential goes into l. `tl.where(columns < T_k, scores, −∞)` takes it out, before the maximum.""",
         ),
         "KN41": mistake(
             *ways(SUM, SUM.replace(" * rescale", "")),
@@ -217,21 +217,21 @@ class triton_attention:
             why="o is Σ exp(score − m) · value. Divided by l = Σ exp(score − m) it is the weighted mean.",
         ),
         "KN43": mistake(
-            *ways(ACC, f"o = ({ACC[4:]}) / l[:, None]"),
+            *ways(ACC, f"o = ({ACC[4:]}) / l[:, None]", of=TILES),
             *ways(ACC, f"o = ({ACC[4:]}) / l[:, None]", STORE, STORE.replace("o / l[:, None]", "o"), of=KEYS[:1]),
             says="o was divided by l in every turn of the loop; divide once, after the last.",
             why="After a division o is a mean and no longer a sum, so that the next tile cannot be added to it.",
         ),
         "KN44": mistake(
-            *ways(KEPT, "m = m\n"),
+            *ways(KEPT, "m = m\n", of=TILES),
             says="The running maximum was never kept: m stays −∞, and each tile forgets the ones before it. End the loop with m = m_new.",
             why="What was summed before is multiplied by exp(m − m_new), and exp(−∞) is 0: only the last tile is left.",
         ),
         "KN45": mistake(
-            *ways(MAXIMUM, "m_new = tl.max(scores, axis=1)"),
+            *ways(MAXIMUM, "m_new = tl.max(scores, axis=1)", of=TILES),
             says="The running maximum was replaced by the tile's own; it is the larger of the two.",
-            why="""Where a tile lies far below what came before, exp(m − m_new) overflows, and infinite times 0 is NaN. Within float32's range
-            both sums carry the same factor, and nothing shows.""",
+            why="""Where a tile lies far below what came before, exp(m − m_new) overflows, and infinite times 0 is NaN. Within
+            float32's range both sums carry the same factor, and nothing shows.""",
         ),
         "KN46": mistake(
             patch(EXPS, "rescale, p = (tl.exp(m_new - m_new), tl.exp(scores))"),
@@ -240,16 +240,18 @@ class triton_attention:
             why="exp(score − m_new) is at most 1. Without m_new a score of 100 is infinite, and one of −200 is 0 in float32.",
         ),
         "KN47": mistake(
-            NO_SKIP,
-            says="Blocks of keys that no query of the tile may see were read: end the loop at the last key that the tile's last query sees.",
-            why="""Half of all blocks of a causal call are hidden as a whole. Read, computed and masked, they change nothing about the result, and
-            cost as much as the others. A load counts as read whatever its mask is.""",
+            *(NO_SKIP + more for more in TILES),
+            says="Blocks of keys that no query of the tile may see were read: end the loop at the last "
+            "key that the tile's last query sees.",
+            why="""Half of all blocks of a causal call are hidden as a whole. Read, computed and masked, they change nothing about the
+            result, and cost as much as the others. A load counts as read whatever its mask is.""",
         ),
         "KN48": mistake(
             *ways(VISIBLE, "visible = top + t_k - t_q if CAUSAL else t_k", of=TILES),
             *ways(VISIBLE, "visible = top + 1 + t_k - t_q if CAUSAL else t_k", of=TILES[:1]),
             says="The loop ends at what the tile's first query sees; its later queries see more keys: go on to what the last one sees.",
-            why="""A tile that the diagonal crosses is hidden for its first queries and visible for its last. It has to be computed, and masked.""",
+            why="""A tile that the diagonal crosses is hidden for its first queries and visible for its last. It has to be computed,
+            and masked.""",
         ),
         "KN49": mistake(
             *ways(VISIBLE, VISIBLE.replace(" + t_k - t_q", ""), of=TILES),
@@ -285,8 +287,8 @@ class triton_attention:
             patch(K_TILE, "k_tile = tl.load(k + k_at)", V_TILE, "v_tile = tl.load(v + k_at)"),
             patch(K_TILE, "k_tile = tl.load(k + k_at)"),
             says="The load of the keys has no mask: the last tile reads beyond T_k.",
-            why="""In all heads but the last it reads the next head's keys, which the scores' mask may hide again; in the last head it reads what
-            belongs to nobody.""",
+            why="""In all heads but the last it reads the next head's keys, which the scores' mask may hide again; in the last head it
+            reads what belongs to nobody.""",
         ),
         "KN55": mistake(
             patch(V_TILE, "v_tile = tl.load(v + k_at)"),
@@ -306,7 +308,7 @@ class triton_attention:
             why="70 queries in tiles of 64 are two tiles, of which the second is not full.",
         ),
         "KN58": mistake(
-            *ways(LOOP, "for left in range(0, visible // KEYS * KEYS, KEYS):"),
+            *ways(LOOP, "for left in range(0, visible // KEYS * KEYS, KEYS):", of=TILES),
             says="The last tile of keys is left out where it is not full.",
             why="`range(0, T_k, KEYS)` begins it too, and the masks take care of what it has too much.",
         ),
@@ -327,7 +329,7 @@ class triton_attention:
             why="Without the factor program 1 begins at query 1, and does nearly all of program 0's queries again.",
         ),
         "KN62": mistake(
-            *ways(COLUMNS, "columns = tl.arange(0, KEYS)"),
+            patch(COLUMNS, "columns = tl.arange(0, KEYS)"),
             says="Every turn of the loop reads the same keys, the first ones: the columns lack where the tile begins.",
             why="`tl.arange` counts lanes, from 0. Which keys these are depends on the turn: left + lane.",
         ),

@@ -68,8 +68,8 @@ class triton_softmax:
             yield case(key, "float16", normal(rng, shape, dtype=np.float16), show=shape[1] < 100, **HALF)
         yield case(
             "widest",
-            "a row of 2,048",
-            normal(rng, (1, 2048)),
+            "a row of 1,100",
+            normal(rng, (1, 1100)),
             show=False,
             reading=gpu_result,
             options={"accesses": True},
@@ -92,7 +92,8 @@ class triton_softmax:
 
     hints = (
         "Which lanes of a block hold no entry of the row? What must such a lane count as in the maximum, and in the sum?",
-        "The row of program i begins at i · n. Load with `other=-float('inf')`: no maximum is below it, and its exponential is 0. Compute in "
+        "The row of program i begins at i · n. Load with `other=-float('inf')`: no maximum is below "
+        "it, and its exponential is 0. Compute in "
         "float32 whatever the input's type is.",
         "offsets = tl.program_id(0) * ____ + columns\nscores = tl.load(x + offsets, mask=____, other=____).to(tl.float32)\n"
         "p = tl.exp(scores - ____)\ntl.store(out + offsets, p / ____, mask=____)",
@@ -103,8 +104,8 @@ class triton_softmax:
             NO_SHIFT,
             NO_SHIFT + WIDE,
             says="The row's maximum was not subtracted, so that large scores overflow: exp(89) is already too large for float32.",
-            why="""softmax(x) = softmax(x − c) for any c. With c = the row's maximum the largest exponential is exp(0) = 1, and the sum is at
-            least 1: nothing overflows, and nothing is divided by 0.""",
+            why="""softmax(x) = softmax(x − c) for any c. With c = the row's maximum the largest exponential is exp(0) = 1, and the sum
+            is at least 1: nothing overflows, and nothing is divided by 0.""",
         ),
         "KN21": mistake(
             ZERO,
@@ -113,8 +114,8 @@ class triton_softmax:
             ZERO + NO_SHIFT,
             ZERO + NO_SHIFT + WIDE,
             says="The lanes beyond the row count as scores of 0, and get weight: load them as −∞ (`other=-float('inf')`).",
-            why="""A row of five in a block of eight has three lanes too many. A score of 0 is a score like others: its exponential goes into
-            the sum. exp(−∞) is 0. (Without `other` the interpreter takes 0; on a GPU such a lane holds whatever was there.)""",
+            why="""A row of five in a block of eight has three lanes too many. A score of 0 is a score like others: its exponential
+            goes into the sum. exp(−∞) is 0. (Without `other` the interpreter takes 0; on a GPU such a lane holds whatever was there.)""",
         ),
         "KN22": mistake(
             PADDED,
@@ -127,8 +128,8 @@ class triton_softmax:
         "KN23": mistake(
             patch(OFFSETS, "offsets = tl.program_id(0) * BLOCK + columns"),
             says="Rows were taken to lie BLOCK apart; they lie n apart.",
-            why="""The tensor is contiguous: row i begins at entry i · n. The block is larger than the row, as a rule, and what it has too much
-            is masked; it moves no row.""",
+            why="""The tensor is contiguous: row i begins at entry i · n. The block is larger than the row, as a rule, and what it has
+            too much is masked; it moves no row.""",
         ),
         "KN24": mistake(
             patch(LOAD, "scores = tl.load(x + offsets).to(tl.float32)"),

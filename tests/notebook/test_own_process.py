@@ -1,0 +1,108 @@
+"""What `check` judges in a process of its own: the learner's kernel lives on whatever an answer does, and the verdict is grading's."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from grader.course.course import open_course
+from grader.grading import grade
+from grader.notebook import own_process, verdicts
+from grader.notebook.target import Target
+from grader.util import lacking
+from tests.notebook.test_live import run, shell
+
+__all__ = ["shell"]
+KERNEL = """
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    here = at < n
+    tl.store(out + at, tl.load(x + at, mask=here) + tl.load(y + at, mask=here), mask=here)
+"""
+WRAPPER = """
+
+def triton_add(x, y):
+    out = torch.empty_like(x)
+    add[(triton.cdiv(x.numel(), 64),)](x, y, out, x.numel(), BLOCK=64)
+    return out
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def triton():
+    """Skips these tests, with a reason, where it is not installed; afterwards no worker is left."""
+    pytest.importorskip("triton", reason="it judges kernels, which needs Triton: make kernel")
+    yield
+    if own_process._sandbox.cache_info().currsize:
+        own_process._sandbox().close()
+        own_process._sandbox.cache_clear()
+
+
+def given() -> str:
+    return next(cell.text for cell in open_course().cells("15_kernel") if cell.role == "given")
+
+
+def judged(shell, *cells: str):
+    names = run(shell, given(), *cells)
+    return verdicts.judge(Target("triton_add", names["triton_add"], names))
+
+
+def test_an_answer_in_several_cells_passes(shell):
+    assert judged(shell, KERNEL, "import math", WRAPPER).status == "passed"
+
+
+def test_what_ends_the_process_ends_another_one_than_this(shell):
+    before = os.getpid()
+    verdict = judged(shell, KERNEL, "import os\n" + WRAPPER.replace("    return", "    os._exit(3)\n    return"))
+    assert (verdict.status, os.getpid()) == ("error", before)
+    assert verdict.headline == "triton_add ended the process (exit status 3)."
+    assert judged(shell, KERNEL, WRAPPER).status == "passed"
+
+
+def test_an_address_that_is_nobodys_is_told_before_anything_reads_it(shell):
+    verdict = judged(shell, KERNEL.replace("x + at", "x + (1 << 40) + at"), WRAPPER)
+    assert verdict.status == "failed" and "lane 0 of its block" in verdict.headline
+
+
+def test_an_error_is_told_with_the_line_of_its_cell(shell):
+    cell = "# one\n\n" + KERNEL.replace("tl.store", "tl.shop")
+    verdict = judged(shell, cell, WRAPPER)
+    assert (verdict.status, verdict.line.number) == (
+        "error",
+        1 + cell.split("\n").index(next(l for l in cell.split("\n") if "shop" in l)),
+    )
+    assert "shop" in verdict.line.text and verdict.line.function == "add"
+
+
+def test_an_untouched_stub_and_half_of_one_are_told_apart(shell):
+    stub = 'raise NotImplementedError("triton_add is not written yet")'
+    assert judged(shell, f"def triton_add(x, y):\n    {stub}").status == "not_started"
+    half = f"@triton.jit\ndef add(x, y, out, n, BLOCK: tl.constexpr):\n    {stub}\n"
+    verdict = judged(shell, half, WRAPPER)
+    assert verdict.headline.startswith("triton_add calls `add`, which is not written yet"), verdict.headline
+
+
+def test_without_its_text_nothing_is_judged(shell):
+    names = run(shell, given())
+    exec(compile(KERNEL + WRAPPER, "<nowhere>", "exec"), names)
+    verdict = verdicts.judge(Target("triton_add", names["triton_add"], names))
+    assert (verdict.status, verdict.headline) == ("missing", "No cell defines triton_add.")
+
+
+@pytest.mark.parametrize("system, said", [("linux", "attention-course[kernel]"), ("darwin", "runs on Linux alone")])
+def test_without_triton_each_check_says_what_is_needed_and_nobody_gets_a_zero(
+    shell, monkeypatch, tmp_path, system, said
+):
+    names = run(shell, given(), KERNEL + WRAPPER)
+    monkeypatch.setattr(lacking, "installed", lambda module: module != "triton")
+    monkeypatch.setattr(lacking.sys, "platform", system)
+    verdict = verdicts.judge(Target("triton_add", names["triton_add"], names))
+    assert verdict.status == "could_not_grade" and said in verdict.headline
+    monkeypatch.setattr(lacking.sys, "platform", "linux")
+    handed_in = tmp_path / "15_kernel.ipynb"
+    handed_in.write_text(json.dumps(open_course().pristine("15_kernel")), encoding="utf-8")
+    report = grade.grade_submission(open_course(), handed_in)
+    assert {one.status for lesson in report.lessons for one in lesson.verdicts} == {"could_not_grade"}
