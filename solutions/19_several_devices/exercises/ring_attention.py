@@ -36,9 +36,9 @@ GUARDED = patch(
     "p = torch.exp(scores - shift[..., None])",
 )
 FINITE = patch("rows[:, None], -math.inf", "rows[:, None], -1000000000.0")
-# All of a rank's chunks in a list, before any is used; {go} is how the next comes.
+# All of a rank's chunks in a list, before any is used; {next}: what follows.
 CHUNKS = "held = [(k, v)]\n    for step in range(1, world_size):\n        held.append(exchange(held[-1]))\n    {next}"
-GATHER = "{after}k, v = (torch.cat(parts[::-1], dim=2).roll((rank + 1) * t, dims=2) for parts in zip(*held))\n    "
+GATHER = "k, v = (torch.cat(parts[::-1], dim=2).roll((rank + 1) * t, dims=2) for parts in zip(*held))\n    "
 
 
 def _merged(per_chunk: str, end: str = "") -> Any:
@@ -250,25 +250,21 @@ class ring_attention:
         "RA12": mistake(
             patch(
                 LOOP,
-                CHUNKS.format(next=GATHER.format(after="") + "for step in range(1):"),
+                CHUNKS.format(next=f"{GATHER}for step in range(1):"),
                 TURN,
                 "pass",
                 COLUMNS,
                 "columns = torch.arange(t * world_size, device=q.device)",
             ),
-            says="The keys of all ranks were gathered into one tensor; a rank should use one chunk at a time.",
-            why="""The ring is for sequences whose keys and values no device can hold. Whoever gathers them needs world_size times the
-            memory, and the scores of all keys at once, T_local · T. A rank needs one chunk, the scores of that chunk, and m, l and o.""",
-        ),
-        "RA22": mistake(
             patch(
                 HIDE,
                 "future = torch.ones(world_size * t, world_size * t, dtype=torch.bool).triu(1)\n"
                 "            scores = scores.masked_fill(future[rank * t:(rank + 1) * t, source * t:(source + 1) * t], -math.inf)",
             ),
-            says="A mask of the whole sequence was made; a chunk needs the positions of T_local queries and T_local keys.",
-            why="""T × T for a million tokens is 10¹² entries, on every rank, of which each uses one row of blocks. Which key is hidden
-            follows from two ranges of positions: this rank's rows and the columns of the chunk's source.""",
+            says="A tensor over all tokens was made (keys, values, scores or a mask); a rank should use one chunk at a time.",
+            why="""The ring is for sequences whose keys and values no device can hold: gathered, they take world_size times the memory, and
+            the T × T mask of a million tokens has 10¹² entries. A rank needs one chunk, the scores of that chunk, and m, l and o. Which
+            of its keys are hidden follows from two ranges of positions, this rank's rows and the columns of the chunk's source.""",
         ),
         "RA13": mistake(
             patch(LOOP, CHUNKS.format(next=LOOP), TURN, "k, v = held[step]"),

@@ -456,8 +456,50 @@ def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
     return o / l
 ''',
 ]
+RING_RIGHT += [
+    # the own chunk comes last: what was seen before may be nothing
+    _MERGE
+    + """
+def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
+    t, state, now = q.shape[2], None, (k, v)
+    at = torch.arange(t)
+    for i in range(1, world_size + 1):
+        now = exchange(now) if i < world_size else (k, v)
+        hidden = (rank - i) % world_size * t + at > (rank * t + at)[:, None] if causal else None
+        part = _partial(q, *now, hidden)
+        state = part if state is None else _merge(state, part)
+    return state[2] / state[1][..., None]
+""",
+    # a view of the chunk before is still bound to a name while the next two are here
+    _MERGE
+    + """
+def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
+    t, state = q.shape[2], None
+    at = torch.arange(t)
+    for i in range(world_size):
+        coming = exchange((k, v)) if i < world_size - 1 else (k, v)
+        flipped = k.mT
+        hidden = (rank - i) % world_size * t + at > (rank * t + at)[:, None] if causal else None
+        part = _partial(q, flipped.mT, v, hidden)
+        state = part if state is None else _merge(state, part)
+        k, v = coming
+    return state[2] / state[1][..., None]
+""",
+    _RING.replace("def ring_attention", "@torch.inference_mode()\ndef _inside")
+    + "\nring_attention = lambda *args, **more: _inside(*args, **more)\n",
+    # a thread of the answer's own
+    "import threading\n"
+    + _RING.replace("def ring_attention", "def _inside")
+    + """
+def ring_attention(*args, **more):
+    out = []
+    thread = threading.Thread(target=lambda: out.append(_inside(*args, **more)))
+    thread.start()
+    thread.join()
+    return out[0]
+""",
+]
 
-_LOOP = _RING.partition("def ring_attention")[2]
 RING_WRONG = [
     ("RA1", _RING.replace("k, v = exchange((k, v))", "k, _ = exchange((k, v))")),
     ("RA2", _RING.replace("(src * T + pos)[None, :] > (rank * T + pos)[:, None]", "pos[None, :] > pos[:, None]")),
@@ -506,7 +548,7 @@ RING_WRONG = [
     ("RA18", _RING.replace("if causal:", "if causal and src == rank:")),
     ("RA21", _RING.replace("i < world_size - 1", "i < max(world_size - 1, 1)")),
     (
-        "RA22",
+        "RA12",
         _RING.replace(
             "pos = torch.arange(T)\n            hidden = (src * T + pos)[None, :] > (rank * T + pos)[:, None]",
             "whole = torch.ones(world_size * T, world_size * T).triu(1).bool()\n            hidden = whole[rank * T:(rank + 1) * T, src * T:(src + 1) * T]",
@@ -524,6 +566,13 @@ RING_WRONG = [
     ("FL5", _RING.replace("torch.where(torch.isinf(m), torch.zeros_like(m), m).unsqueeze(-1)", "m.unsqueeze(-1)")),
     ("MK13", _RING.replace("if causal:", "if False:")),
     ("SD1", _RING.replace(" * q.shape[-1] ** -0.5", "")),
+    (
+        "RA12",
+        _RING.replace(
+            "    state = None",
+            "    state = None\n    room = q.new_empty(*q.shape[:2], T * world_size, q.shape[3])\n    room[:, :, :T] = k",
+        ),
+    ),
     # no list holds these
     (None, _RING.replace("exchange((k, v))", "exchange(k)")),
     (None, _RING.replace("k, v = exchange((k, v))", "k, v, _ = exchange((k, v, rank))")),
