@@ -55,7 +55,10 @@ def resolve_settings(options: argparse.Namespace, found: list, begun: Mapping[st
         **named,
     }
     about["course"] = course_digest(open_course())
-    set_by = {setting: where[name] for name, setting in OF_THE_RUN.items() if name in where and setting in named}
+    set_by: dict[str, str] = {}
+    for name, setting in OF_THE_RUN.items():
+        if name in where and setting in named:
+            set_by.setdefault(setting, where[name])  # --roster comes before --by
     by = before.get("lessons", where.get("exercises") or where.get("lessons") or HALF)
     about["set_by"] = {**before, **set_by, "lessons": by}
     chosen = choice(open_course(), found, begun.get("lessons")) if by == HALF else None

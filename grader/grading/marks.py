@@ -144,7 +144,7 @@ def overridden(report: Report, overrides: Overrides, names: Sequence[Collection[
             marked += sum(idle.pop(key)[1].points is not None for key in keys)
         made.append(replace(one, lessons=tuple(lessons)))
     said = f"{counted(marked, 'exercise')} marked by hand, by overrides.csv; the automatic marks stand beside."
-    lines = ", ".join(f"line {line} ({printable(who)}, {name})" for (who, name), (line, _) in idle.items())
+    lines = ", ".join(f"line {line} ({name})" for (_, name), (line, _) in idle.items())
     lost = f"overrides.csv has no effect in {lines}: no such learner here, or not asked for it."
     notes = (*report.notes, *[said] * bool(marked), *[lost] * bool(idle))
     return replace(report, submissions=tuple(made), notes=notes)

@@ -70,7 +70,8 @@ def _hidden(one: SubmissionReport, alias: str) -> SubmissionReport:
         return own.sub(lambda _: alias, said) if own else said
 
     def of(lesson: LessonReport) -> LessonReport:
-        return replace(lesson, notes=tuple(map(without, lesson.notes)))
+        by_hand = {name: replace(mark, comment=without(mark.comment)) for name, mark in lesson.by_hand.items()}
+        return replace(lesson, notes=tuple(map(without, lesson.notes)), by_hand=by_hand)
 
     attention = tuple(map(without, one.attention))
     return replace(

@@ -93,10 +93,15 @@ def test_a_penalty_is_taken_from_what_a_person_gave(graded, place):
 
 def test_no_name_leaves_an_anonymous_run_with_a_mark(graded, place):
     out = place.parent / "out"
-    (out / "overrides.csv").write_text(HEAD + f"ada,{ONE},2,Well done\n")
+    (out / "overrides.csv").write_text(HEAD + f'ada,{ONE},2,"Well done, Ada"\n')
     assert graded(place, out, "--rescore", "--anonymous") == 0
     page = (out / "report.html").read_text()
-    assert "automatically 0. Well done" in page and ">ada" not in page
+    assert "automatically 0. Well done, learner " in page and "ada" not in page.lower()
+    (out / "overrides.csv").write_text(HEAD + f"adalbert,{ONE},2,\n")
+    (place / "class.toml").write_text("due = '2026-10-01 09:00 UTC'\n[extensions]\nada = '1 day'\n")
+    assert graded(place, out, "--rescore") == 0
+    page = (out / "report.html").read_text()
+    assert "extensions for 1 learner (class.toml, line 2)" in page and "in line 2" in page and "ada" not in page
 
 
 def test_a_line_without_effect_is_told(graded, place, capsys):
@@ -105,7 +110,7 @@ def test_a_line_without_effect_is_told(graded, place, capsys):
         HEAD + f"\nadda,{ONE},2,\nbob,{open_course().exercises[SECOND][0]},1,\nbob,{TWO},0,\n"
     )
     assert graded(place, out, "--resume") == 0 and totals(out) == [str(FULL - 2), str(FULL - 2)]
-    told = f"overrides.csv has no effect in line 3 (adda, {ONE}), line 4 (bob, {open_course().exercises[SECOND][0]})"
+    told = f"overrides.csv has no effect in line 3 ({ONE}), line 4 ({open_course().exercises[SECOND][0]})"
     assert told in capsys.readouterr().out and told in (out / "report.html").read_text()
 
 

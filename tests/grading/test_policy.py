@@ -96,7 +96,7 @@ def test_the_report_says_what_counted_and_where_it_was_set(graded, place, tmp_pa
             "assignment Week 1 (815) (class.toml, line 10)",
             "seed 8 (class.toml, line 11)",
             "weights for 2 exercises (class.toml, line 13)",
-            "extensions ada.lovelace 2 days (class.toml, line 17)",
+            "extensions for 1 learner (class.toml, line 17)",
         ]
     )
     assert "penalty 2 points a day (--penalty)" in (tmp_path / "out" / "report.html").read_text()
