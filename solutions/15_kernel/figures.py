@@ -24,8 +24,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from grader.figures import COLOURS, panels, show
 
 TIMEOUT_S = 120
-NEEDED = "Triton runs on Linux (a cloud notebook or WSL will do): pip install triton"
-NO_RUN = "No GPU run of this lesson is stored yet, so there is no picture: `make gpu`, on a computer with an NVIDIA or AMD card, makes it."
+NEEDED = "Triton runs on Linux (a cloud notebook or WSL will do): pip install 'attention-course[kernel]'"
+NO_RUN = "No GPU run of this lesson is stored yet. `make gpu`, on a computer with a GPU, makes one."
 
 # --- where kernels run ---------------------------------------------------------------------------
 
@@ -33,11 +33,11 @@ NO_RUN = "No GPU run of this lesson is stored yet, so there is no picture: `make
 def where(triton: Any) -> str:
     """Where this notebook's kernels run, in one or two sentences. triton: the module, or what stands in for it."""
     if not hasattr(triton, "__version__"):
-        return f"Triton cannot be imported here. Kernels can be written, not run, and the checks say so. {NEEDED}."
+        return f"Triton cannot be imported here. Kernels can be written, not run, and the checks say so.\n{NEEDED}."
     if torch.cuda.is_available():
         return f"Kernels are compiled by Triton {triton.__version__} and run on {torch.cuda.get_device_name()}."
     return (
-        f"No GPU here: the interpreter of Triton {triton.__version__} runs kernels on this CPU ({platform.machine()}). "
+        f"No GPU here: the interpreter of Triton {triton.__version__} runs kernels on this CPU ({platform.machine()}).\n"
         "It shows what is right and wrong, and nothing about speed."
     )
 
@@ -79,13 +79,15 @@ def operators(attention: Callable[[], Any]) -> Traffic:
 
 
 _COUNT = """
+import numpy
 from triton.runtime import interpreter
 count = {"bytes": 0, "kernels": 0}
 
 def counting(access):
     def counted(self, ptrs, *args):
         mask = args[0 if access.__name__ == "create_masked_load" else 1]
-        count["bytes"] += int(mask.data.sum()) * ptrs.get_element_ty().primitive_bitwidth // 8
+        lanes = numpy.count_nonzero(numpy.broadcast_to(mask.data, numpy.shape(ptrs.data)))
+        count["bytes"] += int(lanes) * ptrs.get_element_ty().primitive_bitwidth // 8
         return access(self, ptrs, *args)
     return counted
 
@@ -209,8 +211,11 @@ def text_of(wrapper: Callable[..., Any]) -> str:
     def add(name: str, value: Any) -> None:
         if name in lines:
             return
-        value = getattr(value, "fn", value)  # of a kernel its function
-        if isinstance(value, ModuleType):
+        while hasattr(value, "fn"):  # of a kernel its function, below what tunes it
+            value = value.fn
+        if type(value).__name__ == "constexpr":
+            lines[name] = f"{name} = tl.constexpr({value.value!r})"
+        elif isinstance(value, ModuleType):
             lines[name] = f"import {value.__name__} as {name}"
         elif isinstance(value, FunctionType) and value.__module__ in ("__main__", wrapper.__module__):
             lines[name] = ""  # its place; functions that call each other end here

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from dis import get_instructions
+from functools import cache
 from types import ModuleType, TracebackType
 from typing import Any
 
@@ -60,7 +61,6 @@ class Extent:
 
     def __init__(self, start: int, end: int, size: int, input: int) -> None:
         self.start, self.end, self.size, self.input = start, end, size, input
-        self.around = GUARD * size if input >= 0 else 0
         self.entries = (end - start) // size
         self.writer, self.written = full(self.entries, -1, int64), zeros(self.entries, bool_)
 
@@ -155,17 +155,15 @@ class Trace:
         return min(self.extents, key=lambda one: one.distance(low, high), default=None)
 
     def _beyond(self, kind: int, every: Any, lanes: Any) -> None:
-        """Addresses that no tensor has: of the tensor that has most of them, else of the one whose guards have, else of the nearest."""
+        """Addresses that no tensor has: of the tensor that has most of them, else of the one around which most of them lie."""
         used = every[lanes]
-        for guards in (0, 1):
-            inside = [one.count(used, guards * one.around) for one in self.extents]
+        for around in (0, GUARD):
+            inside = [one.count(used, around * one.size) for one in self.extents]
             if any(inside):
                 extent = self.extents[array(inside).argmax()]
                 break
         else:
-            extent = self._nearest(used)
-        if extent is None:  # a kernel that was given no tensor
-            self.fault = (kind, -1, 0, 0, 0, 0, *self.index, *self.grid)
+            self.fault = (kind, -1, 0, 0, int(lanes.argmax()), used.size, *self.index, *self.grid)
             raise Stop
         out = lanes & ((every < extent.start) | (every >= extent.end))
         lane = int(out.argmax())
@@ -386,6 +384,7 @@ def _patched_once(patch: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return once
 
 
+@cache
 def _foreign(function: Any) -> list[str]:
     """The global names that a kernel reads and that Triton's compiler does not know: other modules and functions, and plain numbers."""
     if function.__module__.startswith("triton."):

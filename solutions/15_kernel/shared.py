@@ -134,14 +134,14 @@ def _once(name: str, k: tuple[int, ...], load: Array, read: int, heads: int, pro
         raise fault(
             "KeyTwice",
             f"Program {program} reads {name}s more than once: {read // k[3]} rows of {k[3]} in all, "
-            "and its head has {k[2]}. One pass over the "
+            f"and its head has {k[2]}. One pass over the "
             "tiles is enough: m, l and o carry what is needed from tile to tile.",
         )
     if k[2] > 2 * MOST_KEYS and load[6] >= k[2] * k[3]:
         raise fault(
             "AllKeys",
             f"Program {program} loads all {k[2]} {name}s at once. Take them in tiles of 16 to "
-            "{MOST_KEYS}: a tile has to fit into the chip's "
+            f"{MOST_KEYS}: a tile has to fit into the chip's "
             "fast memory, however many keys there are.",
         )
 
@@ -157,41 +157,44 @@ def _visible(q: tuple[int, ...], k: tuple[int, ...], load: Array, own: Array, pr
         raise fault(
             "HiddenBlock",
             f"Program {program} has queries up to {last}, which see keys up to {last + k[2] - q[2]}, "
-            "and it loads a block that begins at key {key}: "
+            f"and it loads a block that begins at key {key}: "
             "hidden as a whole. In a causal call the loop ends before such blocks; a load counts whatever its mask is.",
         )
 
 
 def _beyond(case: Case, at: tuple[int, ...]) -> ContractError:
     kind, place, entries, entry, lane, more = at[:6]
-    program, grid = _index(at[6:9], at[9:12]), _grid(np.array(at[9:12]))
-    name = f"`{case.names[place]}`" if 0 <= place < len(case.names) else "the result" if entries else "any tensor"
+    program = f"Program {_index(at[6:9], at[9:12])} of {_grid(np.array(at[9:12]))}"
+    reads, masked = ("reads", "load") if kind == READ else ("writes", "store")
+    if not entries:
+        return fault(
+            f"{reads.capitalize()}Nowhere",
+            f"{program} {reads} where no tensor is, first in lane {lane} of its block. An offset is too large by far, or what it is "
+            "added to is no pointer.",
+        )
+    name = f"`{case.names[place]}`" if 0 <= place < len(case.names) else "the result"
     if kind == SHARED:
         return fault(
             f"Shared{entry - lane}",
-            f"Two programs write entry {entry} of {name}: program {program} and program {_number(more, at[9:12])}, of {grid}. Each entry "
-            "is one program's alone: offsets have to differ by a whole block from program to program, and a lane that has no entry "
-            "there is masked in the store.",
+            f"{program} writes entry {entry} of {name}, which program {_number(more, at[9:12])} has written. Each entry is one program's "
+            "alone: offsets differ by a whole block from program to program, and a lane that has no entry there is masked in the store.",
         )
     if kind == LANES:
         return fault(
             "Lanes",
-            f"Two lanes of one store write entry {entry} of {name}, in program {program} of {grid}; "
-            "lane {lane} is the second. Each lane has an "
+            f"{program} writes entry {entry} of {name} with two lanes of one store, the second of them lane {lane}. Each lane has an "
             "entry of its own; a lane that has none is masked, and not sent to another's.",
         )
-    does, masked = ("read", "load") if kind == READ else ("written", "store")
-    others = "this lane alone is" if more == 1 else f"{more} lanes are"
+    others = f", and so do {more - 1} more lanes" if more > 1 else ""
     counts = ", with `other=…` for what such a lane counts as" if kind == READ else ""
     advice = (
-        "An offset below 0 is no entry." if entry < 0 else f"Mask such lanes in the {masked} itself, `mask=…`{counts}."
+        f"Mask such lanes in the {masked} itself, `mask=…`{counts}." if entry >= 0 else "An offset below 0 is no entry."
     )
-    kinds = f"{does.capitalize()}Beyond{place}", "ByOne" * (more == 1), "Below" * (entry < 0)
+    kinds = f"{reads.capitalize()}Beyond{place}", "ByOne" * (more == 1), "Below" * (entry < 0)
     return fault(
         "".join(kinds),
-        f"Entry {entry} of {name} is {does}, which has {entries}, 0 to {entries - 1}: program "
-        "{program} of {grid}, lane {lane} of its block; "
-        f"{others} beyond it. {advice}",
+        f"{program} {reads} entry {entry} of {name}, which has {entries}, 0 to {entries - 1}: lane {lane} of its block does{others}. "
+        f"{advice}",
     )
 
 
@@ -209,9 +212,9 @@ def _all_written(written: Array, shape: tuple[int, ...], grid: Array) -> None:
     at = tuple(map(int, np.unravel_index(missing[0], shape)))
     raise fault(
         "Unwritten",
-        f"No program wrote entry {at[0] if len(at) == 1 else at} of the result, the first of "
-        "{missing.size} of {count} that are left out: the "
-        f"grid has {_grid(grid)}. Programs times block has to reach the last entry, and each lane that has an entry stores it.",
+        f"No program wrote entry {at[0] if len(at) == 1 else at} of the result, the first of {missing.size} of {count} that are left "
+        f"out: the grid has {_grid(grid)} program{'' if grid.prod() == 1 else 's'}. Programs times block has to reach the last entry, and each "
+        "lane that has an entry stores it.",
     )
 
 
@@ -226,7 +229,5 @@ def _number(number: int, grid: tuple[int, ...]) -> str:
 
 
 def _grid(grid: Array) -> str:
-    count = int(np.prod(grid))
-    axes = [int(size) for size in grid if size > 1]
-    shape = f" ({' × '.join(map(str, axes))})" if len(axes) > 1 else ""
-    return f"{count} program{'s' * (count != 1)}{shape}"
+    """How many programs: '3', or '2 × 6' where the grid has two axes."""
+    return " × ".join(str(size) for size in map(int, grid) if size > 1) if grid.prod() > 1 else str(int(grid.prod()))

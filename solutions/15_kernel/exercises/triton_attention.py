@@ -38,8 +38,8 @@ def blocks(queries: int, keys: int):
 
 
 # What a mistake gives may depend on the size of blocks, which is the learner's: it is tried with those that are usual.
-KEYS = (patch(), blocks(64, 16), blocks(64, 64))
-TILES = (patch(), blocks(64, 64), blocks(32, 32), blocks(16, 16))
+KEYS = (patch(), blocks(64, 64))
+TILES = (*KEYS, blocks(32, 32))
 
 
 def ways(*texts: str, of=KEYS):
@@ -86,7 +86,6 @@ LONG = (
     ("long later", "causal, the queries are the last 66 of 140 positions", (1, 1, 66, 140, 16), True),
     ("long again", "causal, 66 positions, new numbers", (1, 1, 66, 66, 16), True),
     ("one after many", "causal, one query after 139 keys", (1, 1, 1, 140, 16), True),
-    ("some after many", "causal, three queries after 142 keys", (1, 1, 3, 145, 16), True),
     ("longer", "130 queries, 150 keys", (1, 1, 130, 150, 16), False),
     ("longer causal", "causal, 131 queries, 150 keys", (1, 1, 131, 150, 16), True),
     ("many keys", "two queries, 300 keys", (1, 1, 2, 300, 16), False),
@@ -100,7 +99,6 @@ def _levels(rng: np.random.Generator) -> Iterator[Case]:
         ("rising", "scores that rise from key to key", climb),
         ("falling", "scores that fall from key to key", -climb),
         ("up and down", "the largest score in the middle", -np.abs(climb - climb[40])),
-        ("rising again", "scores that rise from key to key, new numbers", climb * 0.7),
     ):
         q, k, v = _qkv(rng, (1, 1, 3, 72, 16))
         q[..., 0], k[..., 0] = 4.0, by  # with d = 16 this is what it adds to the score
@@ -121,7 +119,7 @@ def _extremes(rng: np.random.Generator) -> Iterator[Case]:
             *(("causal, scores near −10,000", [level] * 3, 0.0) for level in (-9998.0, -9997.0, -9999.0)),
             ("scores near −200", [-200.0] * 3, 0.0),
             ("scores near 9,000", [9000.0] * 3, 0.0),
-            *(("each query at a level of its own", [up, 0, -up], 0.0) for up in (9000.0, -500.0)),
+            *(("each query at a level of its own", [up, 0, -up], 0.0) for up in (9000.0,)),
             ("causal, scores that rise from −9,000 to 9,000", [1.0] * 3, 3000.0),
             ("scores that fall from 9,000 to −9,000", [1.0] * 3, -3000.0),
         )
