@@ -56,8 +56,7 @@ print(f"queries, keys, values and output of one single block: {2 * 4 * d_model *
 # What a process needs from another has to be sent. A **collective** is an operation in which all ranks take part.
 # Each has to call it, or the others wait.
 #
-# Real processes come at the end. Until then each rank is a thread, a part of this notebook's program that runs beside the others, and
-# queues stand in for the network. One operation is enough, `exchange`: it gives tensors to the next rank and returns what the rank
+# Real processes come at the end. Until then each rank is a thread of this notebook's program, and queues stand in for the network. One operation is enough, `exchange`: it gives tensors to the next rank and returns what the rank
 # before gave. The last rank gives to rank 0, so the ranks form a ring.
 
 # %% role="demo"
@@ -255,10 +254,10 @@ if passed(head_shard) and passed(tensor_parallel_attention):
 #
 # ## Tokens over ranks
 #
-# Heads over ranks do not help with a long text, since every rank has all tokens. So let each rank take a *chunk* of the text: the q, k
-# and v of its tokens. This is **sequence parallelism**, also called *context parallelism*. LayerNorm, feed-forward network and
-# projections treat each token by itself, so a chunk is enough for them. Attention cannot: a query has to meet the keys of all
-# chunks.
+# Heads over ranks cut q, k and v, but every rank still has x and the output of all tokens, and there cannot be more ranks than heads. So
+# let each rank take a *chunk* of the text: the q, k and v of its tokens. This is **sequence parallelism**. (Megatron and PyTorch say
+# *context parallelism*; their "sequence parallel" cuts LayerNorm and dropout alone.) LayerNorm, feed-forward network and
+# projections treat each token by itself. Attention cannot: a query has to meet the keys of all chunks.
 #
 # In **ring attention** (Liu, Zaharia and Abbeel 2023) the queries stay, and the keys and values travel. At each step every
 # rank attends to the chunk that it has, and gives it to the next rank.
@@ -267,7 +266,7 @@ if passed(head_shard) and passed(tensor_parallel_attention):
 assert figures.several_devices.ring_steps(4)[2] == [2, 1, 0, 3]
 
 # %% [markdown]
-# After N steps, with N − 1 exchanges between them, every query has met every key, and no rank has ever held more than two chunks.
+# After N steps, with N − 1 exchanges between them, every query has met every key, and no rank needed more than two chunks at a time.
 #
 # But does softmax not need all scores of a row? As in lesson 14, the rank keeps for each query a **partial result** (m, l, o):
 # the largest score so far, the sum of exp(score − m), and the sum of exp(score − m) · value. The folded cell has lesson 14's
@@ -302,7 +301,7 @@ def merge_partial(a, b):
 # A and C need a rank that begins. But all run the same program, and a ring has no beginning.
 
 # %% [markdown]
-# A deadlock gives no error: the program stands still. So it does where one rank calls a collective once more than the others. The check
+# A deadlock gives no error at first: the program stands still, until a time limit ends it. So it does where one rank calls a collective once more than the others. The check
 # of the next exercise notices, and says which rank called how often.
 #
 # With a causal mask, positions count in the *whole* text: with chunks of 4 tokens, the first token of rank 2 is at position 8. So at
@@ -383,16 +382,16 @@ if passed(ring_attention):
 # - the keys and values are 4 · T_local · d_model bytes.
 #
 # That is T_local operations for each byte sent. So sending is hidden if **T_local is at least the device's operations a second, divided by
-# the link's bytes a second** (Liu et al. 2023, section 3). An A100 does up to 312 · 10¹² operations a second in 16 bits.
-# **NVLink**, its direct link to other GPUs in the machine, carries 300 GB/s each way (NVIDIA's data sheet). A network between
-# machines may carry 12.5 GB/s:
+# the link's bytes a second** (Liu et al. 2023, section 3). An H100 does up to 989 · 10¹² operations a second in 16 bits.
+# **NVLink**, its direct link to other GPUs in the machine, carries 450 GB/s each way (NVIDIA's data sheet). A network between
+# machines may carry 50 GB/s:
 
 # %% role="demo" tags=["nbval-check-output"]
-for link, bytes_per_s in (("NVLink", 300e9), ("network", 12.5e9)):
-    print(f"{link}: hidden from {312e12 / bytes_per_s:6,.0f} tokens a rank on")
+for link, bytes_per_s in (("NVLink", 450e9), ("network", 50e9)):
+    print(f"{link}: hidden from {989e12 / bytes_per_s:6,.0f} tokens a rank on")
 
 # %% [markdown]
-# Long texts have that many. (These are peaks: real devices and links reach less.) Our `exchange` hides nothing, since it waits. A real
+# Long texts have that many. Our `exchange` hides nothing, since it waits. A real
 # ring starts it, computes, and then waits.
 
 # %% [markdown]
@@ -400,7 +399,7 @@ for link, bytes_per_s in (("NVLink", 300e9), ("network", 12.5e9)):
 #
 # Now the threads become processes, by `torch.distributed`. What carries the bytes there is called a *backend*: **gloo** works between
 # CPUs, **NCCL** between NVIDIA GPUs. Only `exchange` has to be written anew. `isend` and `irecv` *start* to send and to receive, and
-# return at once; `batch_isend_irecv` starts all of them before any rank waits.
+# return at once; `batch_isend_irecv` starts all of them before this rank waits.
 
 # %% role="demo"
 def exchange_over(rank, world_size, sent):
@@ -431,7 +430,7 @@ def one_process(rank, world_size, folder, function):
 
 # %% [markdown]
 # A new process cannot see the functions of a notebook. So the folded cell writes them into a file, yours and those above, and starts
-# that file once for each rank with `torch.multiprocessing.spawn`. It also measures memory, as lesson 14 does.
+# that file once for each rank with `torch.multiprocessing.spawn`.
 
 # %% role="demo" tags=["hide-input"]
 def with_peak(call):
@@ -516,27 +515,26 @@ if passed(head_shard) and passed(tensor_parallel_attention) and dist.is_availabl
     assert gap < 1e-6 and sent == (x.nbytes, x.nbytes)
 
 # %% [markdown]
-# Then your ring, one text of 2,048 tokens in one, two and four processes, each of which is given its own chunk. Show a friend this
-# table:
+# Then your ring: one text of 2,048 tokens in one, two and four processes, each of which is given its own chunk:
 
 # %% role="payoff" exercise="ring_attention"
 if passed(ring_attention) and dist.is_available():
     text = torch.randn(3, 1, 8, 2048, 64, generator=torch.Generator().manual_seed(19))
     whole, peaks = F.scaled_dot_product_attention(*text, is_causal=True), {}
-    print("processes   k and v held   peak of memory   sent by each   largest difference from one operator")
+    print("processes   one chunk's k, v   peak beside inputs   sent by each   largest difference from one operator")
     for n in (1, 2, 4):
         outputs, sent, peak, _ = run_processes(share_of_text, [tuple(chunk) for chunk in text.chunk(n, dim=-2)])
         gap, peaks[n] = (torch.cat(outputs, dim=-2) - whole).abs().max(), max(peak)
         held = 2 * text[1].nbytes // n
-        print(f"{n:9} {held / 2**20:10.1f} MiB {peaks[n] / 2**20:12.1f} MiB {sent[0] / 2**20:10.1f} MiB   {gap:.0e}")
+        print(f"{n:9} {held / 2**20:14.1f} MiB {peaks[n] / 2**20:16.1f} MiB {sent[0] / 2**20:10.1f} MiB   {gap:.0e}")
         assert gap < 5e-6 and sent == ((n - 1) * held,) * n
     assert peaks[1] > 2 * peaks[2] > 4 * peaks[4]
 
 # %% [markdown]
-# The same output, from processes that share no memory. Keys and values shrink with N, a step's scores with N²: they are (T / N)² numbers
-# a head. So each of four processes holds {{ peaks[1] / peaks[4]:.0f; it > 8 }} times less at its peak than one alone. In this way
-# GPT-3's 350 GB become {{ 350 / 8:.0f; it < 80 }} GB on each of eight ranks, and a block's 98 GB become {{ 98 / 16:.0f; it < 80 }} on
-# each of sixteen.
+# The same output, from processes that share no memory. The peak falls faster than 1/N, since a step's scores are (T / N)² numbers a
+# head. Tiles as in lesson 14 do that on a single device. The ring alone also cuts what has to *stay*, the text itself: of a block's 98 GB,
+# each of sixteen ranks has {{ 98 / 16:.0f; it < 80 }}. And heads over ranks, with the feed-forward network cut likewise, leave
+# {{ 350 / 8:.0f; it < 80 }} of GPT-3's 350 GB on each of eight.
 
 # %% [markdown]
 # ## Further: more machines, and GPUs
@@ -632,8 +630,8 @@ assert balanced == 2
 
 # %% [markdown]
 # At every step each rank now has the same work, half a unit. The ring takes {{ balanced:g }} units instead of
-# {{ in_order:g }}, the half of 4 that the mask had promised. The mask has to know the true positions of both pieces; nothing
-# else changes.
+# {{ in_order:g }}, the half of 4 that the mask had promised. The mask has to know the true positions of both pieces, and
+# hidden pieces are skipped, as chunks were.
 #
 # Striped attention (Brandon et al. 2023) deals the tokens out one by one, like cards: rank r gets the tokens r, r + N, r + 2N and so on.
 # Llama 3 was trained on long texts with the two pieces of the zigzag order for each rank; there the keys and values are gathered on
