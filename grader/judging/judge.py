@@ -378,12 +378,10 @@ class _Judging:
         facts = Facts(self.exercise, finding, self.cases, self.baseline.parts, self.actual, slips)
         slip = "" if self.exercise.kind == "answer" else beginner.sentence(facts, bool(mistakes))
         if not mistakes and not slip:
+            if finding.kind == "failure":  # where a mistake is proven, general advice is silent
+                details = (*details, *wording.advice(failure, slips))
             shown = symptoms(self.exercise, self.cases, self.baseline.expected, self.actual)
             mistakes, sentences = [(one.id,) for one in shown], tuple(one.sentence for one in shown)
-        if (
-            not mistakes and not slip and finding.kind == "failure"
-        ):  # where a mistake is proven, general advice is silent
-            details = (*details, *wording.advice(failure, slips))
         return Verdict(
             self.exercise.name,
             status,

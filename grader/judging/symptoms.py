@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
@@ -182,15 +183,18 @@ def _size_as_factor(wrong: Sequence[Compared]) -> Symptom | None:
 
 
 def _right_parts(compared: Sequence[Compared]) -> Symptom | None:
-    """Which parts are right everywhere, and which are not."""
+    """Which parts are right everywhere, also where others are wrong, and which are not."""
     agree: dict[str, bool] = {}
+    beside: Counter[str] = Counter()  # in how many wrong cases each is right
     for one in compared:
         if not one.theirs or one.actual.modified:
             return None
         for name, part, right, theirs in one.pairs(RESULTS):
             what = wording.subject(one.exercise, Finding("numbers", name, part.role, part.of))
-            agree[what] = agree.get(what, True) and one.same(part, right, theirs)
-    good, bad = (", ".join(what for what in agree if agree[what] is which) for which in (True, False))
+            same = one.same(part, right, theirs)
+            agree[what], beside[what] = agree.get(what, True) and same, beside[what] + (same and one.wrong)
+    good = ", ".join(what for what, right in agree.items() if right and beside[what] >= PROOF)
+    bad = ", ".join(what for what, right in agree.items() if not right)
     return Symptom("RS18", f"Right in every experiment: {good}. Wrong: {bad}.") if good and bad else None
 
 

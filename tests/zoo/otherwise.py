@@ -291,8 +291,8 @@ GROUPED = """def grouped_query_attention(q, k, v, causal=True):
         g = h // (H // n)
         s = torch.einsum("btd,bsd->bts", q[:, h], k[:, g]) * d ** -0.5
         if causal:
-            at = torch.arange(T)[:, None] + (S - T)
-            s = torch.where(torch.arange(S)[None] <= at, s, float("-inf"))
+            at = torch.arange(T, device=q.device)[:, None] + (S - T)
+            s = torch.where(torch.arange(S, device=q.device)[None] <= at, s, float("-inf"))
         e = torch.exp(s - s.amax(2, keepdim=True))
         made.append(torch.einsum("bts,bsd->btd", e / e.sum(2, keepdim=True), v[:, g]))
     return torch.stack(made, 1)

@@ -99,7 +99,8 @@ class grouped_query_attention:
         "`repeat_interleave` repeats each entry of an axis in its place: heads 0, 1, 2 become 0, 0, 1, 1, 2, 2. The rest is lesson 06's "
         "attention, its mask for t_k ≥ t_q included.",
         "k = k.repeat_interleave(____, dim=1)\nv = ____\nscores = q @ k.transpose(-2, -1) / ____\n"
-        "if causal:\n    seen = torch.ones(t_q, t_k, dtype=torch.bool).tril(____)\n    scores = scores.masked_fill(____, -torch.inf)",
+        "if causal:\n    seen = torch.ones(t_q, t_k, dtype=torch.bool, device=____).tril(____)\n"
+        "    scores = scores.masked_fill(____, -torch.inf)",
     )
 
     mistakes = {

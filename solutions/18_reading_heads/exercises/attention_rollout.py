@@ -50,7 +50,7 @@ class attention_rollout:
         "If layer 1's token mixes what layer 0 has mixed, in which order do the two tables multiply?",
         "A_last @ … @ A_first: each new layer is multiplied from the left. A is (B, T, T): half of the mean over the heads, half of the "
         "identity, which stands for the residual stream.",
-        "rolled = torch.eye(layers[0].shape[-1])\nfor weights in layers:\n    a = 0.5 * weights.mean(dim=____) + 0.5 * ____\n"
+        "rolled = torch.eye(layers[0].shape[-1], device=____)\nfor weights in layers:\n    a = 0.5 * weights.mean(dim=____) + 0.5 * ____\n"
         "    rolled = ____ @ ____\nreturn rolled",
     )
 
