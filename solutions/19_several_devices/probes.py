@@ -101,19 +101,20 @@ class Group:
 
     @contextmanager
     def _ending(self, threads: list[Thread]) -> Iterator[None]:
-        """Leaves no thread behind: whoever still waits is released, and on an interrupt whoever runs is ended."""
+        """Leaves no thread behind: whoever still waits is released. An interrupt is passed on to the rank that runs, and comes back from
+        the line where that was."""
         try:
             yield
             self._release(threads)
-        except BaseException:
+        except BaseException as interrupt:
+            for thread, state in zip(threads, self.states, strict=True):
+                if state == "running" and thread.ident is not None:
+                    pythonapi.PyThreadState_SetAsyncExc(c_ulong(thread.ident), py_object(type(interrupt)))
             self._release([])
-            for thread in threads:
-                if thread.ident is not None and thread.is_alive():
-                    pythonapi.PyThreadState_SetAsyncExc(c_ulong(thread.ident), py_object(Released))
             for thread in threads:
                 if thread.ident is not None:
                     thread.join(END_S)
-            raise
+            raise self.error or interrupt from None
 
     def _release(self, threads: list[Thread]) -> None:
         self.over = True

@@ -15,6 +15,7 @@ from grader.course import references
 from grader.course.course import open_course
 from grader.judging.judge import judge
 from grader.worker import watch
+from grader.worker.observe import failure_from
 from tests.live import Live, from_cells
 
 RING = references.solution_text(open_course(), "ring_attention")
@@ -115,9 +116,10 @@ def test_an_interrupt_ends_a_check_while_a_rank_runs_without_end(where):
     judged(RING)
     timer.start()
     started = time.perf_counter()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as stop:
         judge(open_course().exercise("ring_attention"), candidate)
     timer.join()
+    assert failure_from(stop.value).line == "while True: pass"
     assert threading.active_count() == before and time.perf_counter() - started < 20
 
 
