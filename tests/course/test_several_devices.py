@@ -54,6 +54,21 @@ def with_lines(*lines: str) -> str:
             RING.replace("        source =", "        if causal and rank < step:\n            break\n        source ="),
             "rank 0 called exchange once, ranks 1 and 2 called it twice; with 3 ranks it should be twice.",
         ),
+        (
+            with_lines(
+                "if rank == 0:",
+                "    continue",
+                "try:",
+                "    exchange((k, v))",
+                "except BaseException:",
+                "    raise ValueError",
+            ),
+            "rank 0 never called exchange, rank 1 called it once; with 2 ranks it should be once.",
+        ),
+        (
+            with_lines("if rank == 0:", "    continue", "try:", "    exchange((k, v))", "except:", "    break"),
+            "rank 0 never called exchange, rank 1 called it once; with 2 ranks it should be once.",
+        ),
     ],
 )
 def test_ranks_that_wait_forever_are_told_who_called_what_how_often(text, said):
