@@ -6,9 +6,7 @@ from _queue import SimpleQueue
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ctypes import c_ulong, py_object, pythonapi
-from functools import (
-    _lru_cache_wrapper,
-)  # a callable of C's around a function: it shows neither a closure nor a `__self__`
+from functools import _lru_cache_wrapper
 from gc import collect
 from queue import Empty
 from threading import Thread
@@ -53,18 +51,18 @@ class Group:
     So a verdict does not depend on how threads are scheduled, and that ranks wait for each other forever is known, without a
     clock, as soon as none can go on.
 
-    name: of the collective. calls: of each rank, how often it called it; returned: which ranks came to their end.
+    name: of the collective. calls: of each rank, how often it called it; returned: which ranks came to their end; held: how many
+    chunks that a rank was handed were all there when it called again, at the most (one, where it lets go what it has passed on).
     """
 
     name = ""
 
     def __init__(self, size: int) -> None:
         self.size, self.calls, self.returned = size, [0] * size, [False] * size
-        self.given: list[list[list[ndarray]]] = [[] for _ in range(size)]  # of each rank, call by call
-        self.received: list[list[list[Any]]] = [
-            [] for _ in range(size)
-        ]  # weak references to the memory that it was handed
-        self.held = [0] * size  # of what it was handed in earlier calls, the most that was still there at a call
+        # Of each rank, call by call: what it gave, and weak references to the memory that it was handed.
+        self.given: list[list[list[ndarray]]] = [[] for _ in range(size)]
+        self.received: list[list[list[Any]]] = [[] for _ in range(size)]
+        self.held = [0] * size
         self.states = ["ready"] * size  # then 'running', 'waiting', 'ended'
         self.results: list[Any] = [None] * size
         self.error: BaseException | None = None
@@ -101,19 +99,20 @@ class Group:
 
     @contextmanager
     def _ending(self, threads: list[Thread]) -> Iterator[None]:
-        """Leaves no thread behind: whoever still waits is released, and on an interrupt whoever runs is ended."""
+        """Leaves no thread behind: whoever still waits is released. An interrupt is passed on to the rank that runs, and comes back from
+        the line where that was."""
         try:
             yield
             self._release(threads)
-        except BaseException:
+        except BaseException as interrupt:
+            for thread, state in zip(threads, self.states, strict=True):
+                if state == "running" and thread.ident is not None:
+                    pythonapi.PyThreadState_SetAsyncExc(c_ulong(thread.ident), py_object(type(interrupt)))
             self._release([])
-            for thread in threads:
-                if thread.ident is not None and thread.is_alive():
-                    pythonapi.PyThreadState_SetAsyncExc(c_ulong(thread.ident), py_object(Released))
             for thread in threads:
                 if thread.ident is not None:
                     thread.join(END_S)
-            raise
+            raise (interrupt if self.error is None else self.error) from None
 
     def _release(self, threads: list[Thread]) -> None:
         self.over = True
@@ -129,12 +128,15 @@ class Group:
             get_num_threads()  # asked for, torch gives a new thread the number that holds; left alone, it takes every core
             self.turns[rank].get()
             if not self.over:
-                self.results[rank] = act(rank, _lru_cache_wrapper(self.collective(rank), 0, False, None))
-                self.returned[rank] = True
+                # a callable of C's around the collective: it shows neither a closure nor a `__self__`
+                result = act(rank, _lru_cache_wrapper(self.collective(rank), 0, False, None))
+                if not self.over:  # an answer that catches everything goes on where it was let go
+                    self.results[rank], self.returned[rank] = result, True
         except Released:
             pass
         except BaseException as error:
-            self.error = self.error or error
+            if self.error is None and (not self.over or self.states[rank] == "running"):
+                self.error = error
         leave_thread()
         self.states[rank] = "ended"
         self.news.put(rank)
@@ -160,7 +162,8 @@ class Group:
 
     def refuse(self, says: str) -> None:
         """Ends everything: no collective could do what was asked of it."""
-        self.error = self.error or ContractError(says)
+        if self.error is None:
+            self.error = ContractError(says)
         raise Released
 
     def _look_what_is_held(self, rank: int) -> None:

@@ -15,6 +15,7 @@ from grader.course import references
 from grader.course.course import open_course
 from grader.judging.judge import judge
 from grader.worker import watch
+from grader.worker.observe import failure_from
 from tests.live import Live, from_cells
 
 RING = references.solution_text(open_course(), "ring_attention")
@@ -52,6 +53,21 @@ def with_lines(*lines: str) -> str:
         (
             RING.replace("        source =", "        if causal and rank < step:\n            break\n        source ="),
             "rank 0 called exchange once, ranks 1 and 2 called it twice; with 3 ranks it should be twice.",
+        ),
+        (
+            with_lines(
+                "if rank == 0:",
+                "    continue",
+                "try:",
+                "    exchange((k, v))",
+                "except BaseException:",
+                "    raise ValueError",
+            ),
+            "rank 0 never called exchange, rank 1 called it once; with 2 ranks it should be once.",
+        ),
+        (
+            with_lines("if rank == 0:", "    continue", "try:", "    exchange((k, v))", "except:", "    break"),
+            "rank 0 never called exchange, rank 1 called it once; with 2 ranks it should be once.",
         ),
     ],
 )
@@ -115,9 +131,10 @@ def test_an_interrupt_ends_a_check_while_a_rank_runs_without_end(where):
     judged(RING)
     timer.start()
     started = time.perf_counter()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as stop:
         judge(open_course().exercise("ring_attention"), candidate)
     timer.join()
+    assert failure_from(stop.value).line == "while True: pass"
     assert threading.active_count() == before and time.perf_counter() - started < 20
 
 

@@ -226,14 +226,7 @@ class ring_attention:
             weighted mean.""",
         ),
         "RA11": mistake(
-            patch(
-                L,
-                f"{L}\n        l = torch.ones_like(l) if step < 0 else l",
-                O,
-                f"{O}\n        o = o / l[..., None]",
-                RETURN,
-                "return o",
-            ),
+            patch(O, f"{O}\n        o = o / l[..., None]", RETURN, "return o"),
             says="o was divided by the sum in every round; it should be divided once, after the last.",
             why="""A divided result is on another scale than the terms that are still to be added. Either keep sums until the end, or
             multiply by the old sum before adding.""",
@@ -288,8 +281,8 @@ class ring_attention:
         "RA16": mistake(
             patch(SEND, "exchange((k, v))"),
             says="What exchange returned was not used, and the rank attended to its own chunk again and again.",
-            why="""exchange leaves what it is given as it is, and returns the chunk of the rank before. With identical chunks every round,
-            the result is attention over one's own tokens alone: the weights are the same as after the first round.""",
+            why="""exchange leaves what it is given as it is, and returns the chunk of the rank before. Without a mask, the same chunk in
+            every round gives attention over the rank's own tokens alone: whatever is counted N times in both sums cancels.""",
         ),
         "RA17": mistake(
             patch(SEND, "v, k = exchange((k, v))"),

@@ -164,7 +164,7 @@ class tensor_parallel_attention:
             patch(RETURN, f"if {SIZE} == 1:\n        return partial\n    return all_reduce(partial)"),
             says="With a single rank all_reduce was left out; it should be called there, too.",
             why="""The sum over one rank is the tensor itself. Code without a special case is the same on one device and on a thousand,
-            and a collective that some call and others skip is how programs come to wait for ever.""",
+            and a collective that some call and others skip is how programs come to wait forever.""",
         ),
         "TA8": mistake(
             patch("math.sqrt(q.shape[-1])", "math.sqrt(proj_shard.shape[1])"),
