@@ -8,6 +8,7 @@ from typing import Any
 
 from grader.cli.exits import say
 from grader.course.course import open_course
+from grader.submission.discover import COLLECTED
 from grader.util.words import counted
 
 
@@ -23,9 +24,17 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, fo
     report = valued(report, scheme.weights, scheme.partial)
     names = [(one.key, one.name, sheet.guarded(one.key), sheet.guarded(one.name)) for one in found]
     report = overridden(report, read_overrides(open_course(), out / OVERRIDES), names)
-    submissions, noted = collected.noted(open_course(), folder_of_class, found, report.submissions, scheme)
+    notes = collected.read(
+        open_course(), folder_of_class, {one.name for each in report.submissions for one in each.lessons}
+    )
+    mine = [(notes or {}).get(sheet.guarded(one.key), collected.CollectedNotes()) for one in found]
+    submissions, noted = collected.noted(mine, found, report.submissions, scheme)
+    if notes is None:
+        noted.append(
+            f"{folder_of_class / COLLECTED} is not a table that `grader collect` wrote, so it is not known who was late."
+        )
     report = replace(report, submissions=submissions)
-    handed_in = () if scheme.anonymous else collected.originals(folder_of_class, found)
+    handed_in = () if scheme.anonymous else [tuple(each.paths.values()) for each in mine]
     gradebook = Gradebook(scheme.max_points, scheme.assignment, None if scheme.anonymous else scheme.roster, handed_in)
     room = ClassSummary(report)
     books = () if scheme.anonymous else (canvas, moodle, returns)

@@ -14,7 +14,6 @@ from grader.course.course import Course
 from grader.grading.roster import RosterEntry
 from grader.grading.scheme import MarkingScheme
 from grader.judging.verdict import SubmissionReport, hundredths
-from grader.reports import sheet
 from grader.submission.discover import COLLECTED
 from grader.submission.submission import lesson_of_name
 from grader.util.names import BACKUPS, printable
@@ -29,11 +28,12 @@ DAY_S = 86_400
 class CollectedNotes:
     """files: by name, whether the platform marked the latest late, and when it was handed in, as far as the platform says.
 
-    older: whether earlier attempts are kept.
+    older: whether earlier attempts are kept. paths: of the files, in the platform's download.
     """
 
     files: dict[str, tuple[bool, str]] = field(default_factory=dict)
     older: bool = False
+    paths: dict[str, str] = field(default_factory=dict)
 
     def late(self, scheme: MarkingScheme, who: Collection[str], full: float) -> tuple[str, float]:
         """A sentence, and the points that are taken off; ('', 0) for what was in time.
@@ -68,20 +68,13 @@ def _due(scheme: MarkingScheme, who: Collection[str]) -> datetime | None:
 
 
 def noted(
-    course: Course,
-    folder: Path,
+    mine: Sequence[CollectedNotes],
     found: Sequence[RosterEntry],
     reports: Sequence[SubmissionReport],
     scheme: MarkingScheme,
 ) -> tuple[tuple[SubmissionReport, ...], list[str]]:
-    """The reports with what was noted of their learners, and what whoever grades should know of it."""
-    notes, sentences = read(course, folder, {lesson.name for one in reports for lesson in one.lessons}), []
-    if notes is None:
-        notes, sentences = (
-            {},
-            [f"{folder / COLLECTED} is not a table that `grader collect` wrote, so it is not known who was late."],
-        )
-    mine = [notes.get(sheet.guarded(one.key), CollectedNotes()) for one in found]
+    """The reports with what was noted of each learner, and what whoever grades should know of it."""
+    sentences = []
     if not scheme.due and any(when and not late for each in mine for late, when in each.files.values()):
         sentences.append(
             "collected.csv says when submissions were handed in, but not when they were due: --due '2026-11-20 23:59' names "
@@ -105,15 +98,6 @@ def _with(
     )
 
 
-def originals(folder: Path, found: Sequence[RosterEntry]) -> list[tuple[str, ...]]:
-    """Of each learner the paths of what counts in the platform's download, as far as collected.csv tells."""
-    placed: dict[str, dict[str, str]] = {}
-    for row in rows(folder) or ():
-        if row["state"] == "placed":
-            placed.setdefault(row["learner"] or "", {})[row["file"] or ""] = row.get("original") or ""
-    return [tuple(placed.get(sheet.guarded(one.key), {}).values()) for one in found]
-
-
 def rows(folder: Path) -> list[dict[str, str]] | None:
     """Of collected.csv; nothing where there is none, None where it is another table."""
     path = folder / COLLECTED
@@ -130,21 +114,20 @@ def rows(folder: Path) -> list[dict[str, str]] | None:
 
 
 def read(course: Course, folder: Path, lessons: Collection[str]) -> dict[str, CollectedNotes] | None:
-    """By the learner's cell in collected.csv; of files whose name tells another lesson than those graded, nothing."""
+    """By the learner's cell in collected.csv; of files whose name tells another lesson than those graded, nothing. None: another table."""
     made = rows(folder)
     found: dict[str, CollectedNotes] = {}
     for row in made or ():
         notes = found.setdefault(row["learner"] or "", CollectedNotes())
-        told = lesson_of_name(course, Path(row["file"] or ""))
+        file, state = row["file"] or "", row["state"] or ""
+        told = lesson_of_name(course, Path(file))
         if told and told not in lessons:
             continue
-        if (row["state"] or "").startswith(BACKUPS):
+        if state.startswith(BACKUPS):
             notes.older = True
-        else:
-            notes.files[row["file"] or ""] = (
-                bool(row["late"]),
-                row.get("submitted") or "",
-            )  # a later row is of a later file
+        else:  # a later row is of a later file
+            notes.files[file] = bool(row["late"]), row.get("submitted") or ""
+            notes.paths[file] = row.get("original") or ""
     return None if made is None else found
 
 

@@ -35,7 +35,7 @@ def form(code: str) -> tuple[str, ...]:
     made, last = [], ""
     try:
         for token in tokenize.generate_tokens(io.StringIO(code).readline):
-            begins = last in ("", ":", "\n", "INDENT")
+            begins = last in ("", "\n", "INDENT")
             last = {tokenize.NEWLINE: "\n", tokenize.INDENT: "INDENT"}.get(token.type, token.string)
             if token.type in _NOTHING or token.type == tokenize.STRING and begins:  # a docstring
                 continue
