@@ -52,6 +52,12 @@ class Diagnosis:
         self.cases = tuple(cases)
         self.expected = tuple(expected)
         self.inputs = tuple(inputs)
+        # Cases of claims alone that each prove a mistake by themselves: they say nothing of others.
+        self._apart = {
+            i
+            for i, one in enumerate(self.expected)
+            if one.parts and all(part.role == "flag" and part.text for part in one.parts.values())
+        }
         self._runs = 0
         self._proofs_needed = 1 if exercise.kind == "answer" else outcomes.PROOF
         self._edits = cache(self._find_edits)
@@ -66,14 +72,15 @@ class Diagnosis:
             called = {i: one for i, one in actual.items() if one.failure is None or one.failure.kind != "call"}
             return ids or (self._mistakes(called) if len(called) < len(actual) else [])
 
-    def _mistakes(self, actual: Observations) -> list[Ids]:
+    def _mistakes(self, observed: Observations) -> list[Ids]:
+        actual = {i: one for i, one in observed.items() if i not in self._apart}
         failing = {i for i, one in actual.items() if self._fails(i, one)}  # what is right is no mistake's own
         # What is cheap comes first, and of that what fails: most mistakes end there.
         everywhere = sorted(actual, key=lambda i: (self.cases[i].costly, i not in failing))
         singles = self._singles(actual, failing, everywhere)
         if singles or self.exercise.kind == "answer":
             return singles
-        symptom = outcomes.symptom(self.exercise, self.cases, self.expected, actual)
+        symptom = outcomes.symptom(self.exercise, self.cases, self.expected, observed)
         if symptom:
             return [(symptom,)]
         ordinary = [i for i in everywhere if self.cases[i].stage == "values" and self.cases[i].raises is None]
@@ -156,8 +163,7 @@ class Diagnosis:
         if len(parts) < 3:  # not as many things as were expected
             parts = [one.parts for one in observations]
         right, mine, theirs = parts
-        shared = [name for name, part in right.items() if name in mine and name in theirs and not _is_proof(part)]
-        return {name: (right[name], mine[name], theirs[name]) for name in shared}
+        return {name: (right[name], mine[name], theirs[name]) for name in right if name in mine and name in theirs}
 
     def _ids(self, key: Key) -> Ids:
         mistakes = self.exercise.mistakes
@@ -210,21 +216,13 @@ class Diagnosis:
         if set(mistake.modified) != set(actual.modified) or mistake.parts.keys() != actual.parts.keys():
             return False
         scale = gradient_scale(mistake.parts)
-        return all(
-            _is_proof(part) or self._same_part(i, part, actual.parts[name], scale)
-            for name, part in mistake.parts.items()
-        )
+        return all(self._same_part(i, part, actual.parts[name], scale) for name, part in mistake.parts.items())
 
     def _same_part(self, i: int, one: Part, other: Part, scale: float | None = None) -> bool:
         if scale is None:
             scale = gradient_scale(self.expected[i].parts)
         same_dtype = bool(self.cases[i].dtype or self.exercise.dtype)
         return _same_part(one, other, *tolerances(self.exercise, self.cases[i], one.role, scale), same_dtype)
-
-
-def _is_proof(part: Part) -> bool:
-    """Whether it is a claim that proves a mistake by itself, beside whatever others there are."""
-    return part.role == "flag" and bool(part.text)
 
 
 def _both_fail(case: Case, mistake: Observation, actual: Observation) -> bool:

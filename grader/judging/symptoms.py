@@ -125,12 +125,13 @@ def _inside_a_tuple(wrong: Sequence[Compared]) -> Symptom | None:
     """The right thing, and others beside it."""
     common: set[int] = set(range(FEW))
     for one in wrong:
-        (expected, *more) = (part for part in one.right.values() if part.role == "returned")
-        came = [part for part in one.actual.parts.values() if part.role == "returned"]
-        if more or expected.array is None or len(came) != 1 or came[0].kind != "sequence":
+        right, came = (
+            [part for part in parts.values() if part.role == "returned"] for parts in (one.right, one.actual.parts)
+        )
+        if len(right) != 1 or right[0].array is None or len(came) != 1 or came[0].kind != "sequence":
             return None
         items = [numbers(item).array for item in came[0].items]
-        common &= {i for i, item in enumerate(items) if item is not None and one.same(expected, expected.array, item)}
+        common &= {i for i, item in enumerate(items) if item is not None and one.same(right[0], right[0].array, item)}
     if not common:
         return None
     return Symptom("RS22", f"The right result is item {min(common)} of what came back; it should come back alone.")
