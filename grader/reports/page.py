@@ -88,7 +88,7 @@ def mistakes(room: ClassSummary) -> str:
 
 
 def others(room: ClassSummary) -> str:
-    """Who needs something that no mistake names."""
+    """Who needs something that no mistake names; what is to be looked at before grades are imported stands above."""
 
     def learners(holds: Callable[[Verdict], bool]) -> list[int]:
         return [who for who, mine in enumerate(room.verdicts) if any(map(holds, mine.values()))]
@@ -98,15 +98,11 @@ def others(room: ClassSummary) -> str:
         "a note on their submission: a lesson is missing, or something could not be read": [
             who for who, one in enumerate(room.report.submissions) if one.message
         ],
-        "a name that differs from another's only in case, spaces, or invisible characters: whose work is it?": room.alike,
         "nothing attempted": [who for who in range(len(room.labels)) if who not in attempted],
         "used what an exercise does not allow": learners(lambda one: one.status == "forbidden"),
         "code that does not end, or takes too much memory": learners(lambda one: one.status in ("timeout", "memory")),
         "a wrong result that no known mistake explains": learners(
             lambda one: one.status == "failed" and not one.mistakes
-        ),
-        "could not be graded because the grader failed; grade these again": learners(
-            lambda one: one.status == "could_not_grade"
         ),
     }
     return rendered("others.html", room=room, groups=[(title, who) for title, who in groups.items() if who])
@@ -132,9 +128,9 @@ def matrix(room: ClassSummary) -> str:
         lessons=list(lessons.items()),
         columns=[(column, column.lesson != last) for column, last in zip(room.columns, before, strict=False)],
         rows=list(zip(range(len(room.labels)), room.labels, room.report.submissions, room.verdicts, strict=True)),
-        people=room.people,
         code=_code(room),
-        hand=[{name: 1 for lesson in one.lessons for name in lesson.by_hand} for one in room.report.submissions],
+        room=room,
+        by_hand=any(lesson.by_hand for one in room.report.submissions for lesson in one.lessons),
     )
 
 
@@ -155,15 +151,8 @@ def _learners(room: ClassSummary, pictures: Pictures) -> str:
     )
 
 
-def _code(room: ClassSummary) -> list[dict[str, str]]:
-    """For each learner where the code of each exercise stands."""
-    many = len(room.labels) > MOST_OPEN
-    return [
-        {
-            name: f"feedback/{room.stems[who]}.html#code-{name}" if many else f"#learner-{who}-code-{name}"
-            for lesson in one.lessons
-            for name, text in lesson.code.items()
-            if text
-        }
-        for who, one in enumerate(room.report.submissions)
-    ]
+def _code(room: ClassSummary) -> list[str]:
+    """For each learner where the code stands, without the exercise's name."""
+    if len(room.labels) > MOST_OPEN:
+        return [f"feedback/{stem}.html#code-" for stem in room.stems]
+    return [f"#learner-{who}-code-" for who in range(len(room.labels))]

@@ -181,7 +181,7 @@ def test_suites_and_rows_of_learners_who_read_alike_stay_apart():
         2,
     ]
     assert junit.render(twins).count('<testsuite name="a.01_x"') == 1
-    assert "whose work is it?" in page.render(twins)
+    assert "find out whose work this is" in page.render(twins)
 
 
 def test_write_all_writes_every_format(tmp_path):

@@ -8,20 +8,21 @@ from __future__ import annotations
 import shutil
 import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from grader.course.course import Course
-from grader.grading.watch.room import LearnerState, News, WatchedRoom, next_step, wrongs
+from grader.grading.watch.room import LearnerState, News, WatchedRoom, board_of, next_step, wrongs
 from grader.judging import wording
 from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
 from grader.reports import text
 from grader.reports.html import LOOKS
 from grader.reports.terminal import paint
-from grader.room.board import Wrong
+from grader.room.board import Wrong, lessons_at_work, tiles
 from grader.util.words import abridged, counted
 
 NAMES = 4  # learners that are named beside a mistake
 MISTAKES = 8  # of the room that are shown
+SIGNS = [LOOKS[status][0] for status in ("passed", "failed", "not_started")]
 
 
 # --- words, for both -------------------------------------------------------------------------
@@ -167,68 +168,20 @@ def _alone(course: Course, learner: LearnerState) -> Iterator[Styled]:
 
 
 def _everyone(course: Course, room: WatchedRoom, height: int) -> Iterator[Styled]:
-    """Learners × exercises where all work at one lesson, else × lessons; below, what the room gets wrong."""
+    """The exercises as on the page for a projector, with who is at each; below, what the room gets wrong."""
+    learners = board_of(room).learners
+    at_work = lessons_at_work(course, learners) or tuple({name for one in room.learners for name in one.lessons})
     found = wrongs(room.learners)[:MISTAKES]
-    names = _at_work(room.learners)
-    below = len(found) + 3 + (2 if len(names) == 1 else 0)
-    learners = _fitting(room.learners, max(height - below - 4, 3))
-    yield f"{len(room.learners)} learners · {', '.join(names)}", "bold"
-    yield from ((line, "") for line in _table(course, learners, names))
-    if len(learners) < len(room.learners):
-        yield f"and {len(room.learners) - len(learners)} more; those with something wrong come first", "dim"
-    if len(names) == 1:
-        yield "; ".join(f"{at} {name}" for at, name in enumerate(course.exercises[names[0]], 1)), "dim"
-        yield "  ".join(dict.fromkeys(f"{LOOKS[key][0]} {text.WORDS[key]}" for key in _statuses(learners))), "dim"
+    yield f"{len(learners)} learners · {', '.join(sorted(at_work))}", "bold"
+    rows = [tile for lesson in at_work for tile in tiles(course, learners, lesson)][: max(height - len(found) - 3, 3)]
+    wide = max((len(tile.exercise) for tile in rows), default=0)
+    for tile in rows:
+        counts = f"{SIGNS[0]} {tile.passed:>3}  {SIGNS[1]} {tile.wrong:>3}  {SIGNS[2]} {tile.open:>3}"
+        here = abridged([text.one_line(one.name, 30) for one in tile.here], NAMES)
+        yield f"{tile.exercise:<{wide}}  {counts}  {here}".rstrip(), ""
     yield "What the room has wrong now" if found else nothing_wrong(room), "bold"
     yield from ((wrong_line(wrong), "") for wrong in found)
-    for learner in learners:
+    for learner in room.learners:
         yield from (
             (f"{text.one_line(learner.name, 40)}: {text.one_line(note)}", "yellow") for note in learner.notes[:1]
         )
-
-
-def _statuses(learners: Sequence[LearnerState]) -> list[str]:
-    there = {
-        verdict.status for learner in learners for lesson in learner.lessons.values() for verdict in lesson.verdicts
-    }
-    return [status for status in text.WORDS if status in there]
-
-
-def _at_work(learners: Sequence[LearnerState]) -> list[str]:
-    """The lessons that somebody has begun; where nobody has begun one, the first that is there."""
-    there = sorted({name for learner in learners for name in learner.lessons})
-    idle = ("not_started", "missing")
-    begun = {
-        name
-        for learner in learners
-        for name, lesson in learner.lessons.items()
-        if any(verdict.status not in idle for verdict in lesson.verdicts)
-    }
-    return [name for name in there if name in begun] or there[:1]
-
-
-def _fitting(learners: Sequence[LearnerState], most: int) -> list[LearnerState]:
-    """Those with something wrong or unreadable first, where not all can be shown; in their own order."""
-    wrong = {name for found in wrongs(learners) for name in found.learners} | {
-        one.name for one in learners if one.notes
-    }
-    chosen = {id(learner) for learner in sorted(learners, key=lambda learner: learner.name not in wrong)[:most]}
-    return [learner for learner in learners if id(learner) in chosen]
-
-
-def _table(course: Course, learners: Sequence[LearnerState], names: Sequence[str]) -> Iterator[str]:
-    one = names[0] if len(names) == 1 else ""
-    heads = [str(at) for at in range(1, len(course.exercises[one]) + 1)] if one else [name[:2] for name in names]
-    rows = [["learner", *heads, "points"]]
-    for learner in learners:
-        if one:
-            status = {v.exercise: v.status for v in learner.lessons[one].verdicts} if one in learner.lessons else {}
-            cells = [LOOKS[status[name]][0] if name in status else "" for name in course.exercises[one]]
-        else:
-            cells = [points(learner.lessons[name]) if name in learner.lessons else "" for name in names]
-        shown = tuple(learner.lessons[name] for name in names if name in learner.lessons)
-        unread = not shown and learner.notes
-        total = "cannot be read" if unread else points(SubmissionReport(learner.name, "", shown))
-        rows.append([text.one_line(learner.name, 30), *cells, total])
-    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    yield from ("  ".join(f"{cell:<{width}}" for cell, width in zip(row, wide, strict=True)).rstrip() for row in rows)
