@@ -86,7 +86,7 @@ LONG = (
     ("long later", "causal, the queries are the last 66 of 140 positions", (1, 1, 66, 140, 16), True),
     ("long again", "causal, 66 positions, new numbers", (1, 1, 66, 66, 16), True),
     ("one after many", "causal, one query after 139 keys", (1, 1, 1, 140, 16), True),
-    ("longer", "130 queries, 150 keys", (1, 1, 130, 150, 16), False),
+    ("longer", "130 queries, 9 keys", (1, 1, 130, 9, 16), False),
     ("longer causal", "causal, 131 queries, 150 keys", (1, 1, 131, 150, 16), True),
     ("many keys", "two queries, 300 keys", (1, 1, 2, 300, 16), False),
 )
