@@ -451,8 +451,8 @@ if passed(triton_attention):
         print(f"{card:5} {said}")
 
 # %% [markdown]
-# The course's kernel becomes machine code for all three, and its tiles fit. `tl.dot` becomes instructions for tensor cores (lesson 11), but
-# not for a T4, the card of many free notebooks: expect little speed there. And here is a kernel that the interpreter runs, and no GPU:
+# The course's kernel becomes machine code for all three, and its tiles fit. `tl.dot` uses tensor cores, but with Triton 3.7 not
+# those of a T4, the card of many free notebooks: expect little speed there. And here is a kernel that the interpreter runs, and no GPU:
 
 
 # %% role="demo"

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from grader.authoring import reading
 from grader.authoring.release.leaks import earlier_answers, leaks
-from grader.authoring.release.wheel import build_wheel, constraints, needs_torch
+from grader.authoring.release.wheel import build_wheel, constraints, libraries, needs_torch
 from grader.course.course import GLOSSARY, Course
 from grader.course.stubs import encode
 from grader.util.errors import InputError
@@ -114,7 +114,7 @@ def handout(
     if not without_solutions:
         quoted = grader.replace("'", "''")  # as an expression's string
         variable = json.dumps(f"${{{{ vars.GRADER || '{quoted}' }}}}")
-        values = {"LESSONS": _numbers(graded), "VERSION": wheel.split("-")[1], "TORCH": " torch" * torch}
+        values = {"LESSONS": _numbers(graded), "VERSION": wheel.split("-")[1], "TORCH": libraries(course, graded, torch)}
         files[".github/workflows/grade.yml"] = _filled("grade.yml", GRADER=variable, **values).encode()
         files[".gitlab-ci.yml"] = _filled("gitlab-ci.yml", GRADER=json.dumps(grader), **values).encode()
     return files
@@ -124,7 +124,7 @@ def gradescope(course: Course, lessons: Sequence[str]) -> bytes:
     """The autograder's archive: its scripts, the tested versions, the grader with the references of these lessons."""
     wheel, data = build_wheel(course, lessons)
     scripts = {
-        "setup.sh": _filled("setup.sh", TORCH=" torch" * needs_torch(course, lessons)),
+        "setup.sh": _filled("setup.sh", TORCH=libraries(course, lessons, needs_torch(course, lessons))),
         "run_autograder": _filled("run_autograder", LESSONS=_numbers(lessons)),
     }
     members = {name: text.encode() for name, text in scripts.items()}

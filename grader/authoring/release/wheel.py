@@ -93,6 +93,12 @@ def needs_torch(course: Course, lessons: Sequence[str]) -> bool:
     return any(map(course.needs_torch, lessons)) or any(_TORCH.search(data.decode()) for data in files)
 
 
+def libraries(course: Course, lessons: Sequence[str], torch: bool) -> str:
+    """What grading these lessons takes beside the wheel's own requirements, as words of a command: ' torch triton'."""
+    needed = {module for name in lessons for exercise in course.lesson(name).exercises for module in exercise.needs}
+    return "".join(f" {module}" for module in [*["torch"] * torch, *sorted(needed)])
+
+
 def _installed(name: str) -> bytes:
     return (installed_folder() / name).read_bytes()
 

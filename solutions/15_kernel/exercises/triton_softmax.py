@@ -29,7 +29,7 @@ def _rows(*rows: list[float]) -> tuple[Tensor]:
 def _extremes(rng):
     """Rows at the ends of the range, and rows whose largest entry is neither the first nor the last."""
     near = rng.normal(size=(2, 5))
-    yield "scores near 10,000 and near −10,000", near * 2 + np.array([[9990.0], [-9990.0]])
+    yield "scores near 10,000 and near −10,000", near / 2 + np.array([[9998.0], [-9998.0]])
     far = np.array(
         [[-9000.0, 9000, 8999, -9000, 0], [100.0, -300, 301, 300.5, -100], [-500.0, -400, -399, -401, -9000]]
     )

@@ -300,6 +300,20 @@ SOFTMAX_WRONG = [
     (None, _SOFTMAX.replace("col_offsets < n_cols", "col_offsets < n_cols - 1")),
     (None, _SOFTMAX.replace("tl.max(x, axis=0)", "tl.load(input_ptr + row * row_stride).to(tl.float32)")),
     (None, _SOFTMAX.replace("tl.max(x, axis=0)", "50.0")),
+    (None, _SOFTMAX.replace("-float('inf')", "-1.0e4")),
+    (
+        None,
+        _SOFTMAX.replace("tl.max(x, axis=0)", "tl.max(tl.abs(x), axis=0)")
+        .replace("-float('inf')", "0.0")
+        .replace("tl.exp(x_minus_max)", "tl.where(mask, tl.exp(x_minus_max), 0.0)"),
+    ),
+    (None, _SOFTMAX.replace("tl.sum(numerator, axis=0)", "tl.sum(tl.where(mask, numerator, 1.0), axis=0)")),
+    (
+        None,
+        _SOFTMAX.replace(".to(tl.float32)", "").replace(
+            "numerator = tl.exp(x_minus_max)", "numerator = tl.exp(x_minus_max.to(tl.float32)).to(x.dtype)"
+        ),
+    ),
 ]
 
 _ATTENTION = """
@@ -477,6 +491,65 @@ def triton_attention(q, k, v, causal=False):
     merge[(triton.cdiv(rows, 32),)](o, l, m, out, rows, d, 32)
     return out
 ''',
+    '''
+@triton.jit
+def one_query(q, k, v, out, t_q, t_k, scale, causal: tl.constexpr, D: tl.constexpr, N: tl.constexpr):
+    """A query a program, sums of products in place of tl.dot."""
+    i, head = tl.program_id(0), tl.program_id(1)
+    d = tl.arange(0, D)
+    row = tl.load(q + (head * t_q + i) * D + d).to(tl.float32) * scale
+    m, l, acc = -float("inf"), 0.0, tl.zeros((D,), tl.float32)
+    end = i + 1 + t_k - t_q if causal else t_k
+    for left in range(0, end, N):
+        j = left + tl.arange(0, N)
+        here = j[:, None] < end
+        keys = tl.load(k + (head * t_k + j[:, None]) * D + d[None, :], mask=here, other=0.0).to(tl.float32)
+        s = tl.where(j < end, tl.sum(keys * row[None, :], axis=1), -float("inf"))
+        values = tl.load(v + (head * t_k + j[:, None]) * D + d[None, :], mask=here, other=0.0).to(tl.float32)
+        top = tl.maximum(m, tl.max(s, axis=0))
+        w, old = tl.exp(s - top), tl.exp(m - top)
+        l = l * old + tl.sum(w, axis=0)
+        acc = acc * old + tl.sum(w[:, None] * values, axis=0)
+        m = top
+    tl.store(out + (head * t_q + i) * D + d, acc / l)
+
+def triton_attention(q, k, v, causal=False):
+    b, h, t_q, d = q.shape
+    out = torch.empty_like(q)
+    one_query[(t_q, b * h)](q, k, v, out, t_q, k.shape[2], d ** -0.5, causal, d, 64)
+    return out
+''',
+    '''
+@triton.jit
+def backwards(q, k, v, out, heads, t_q, t_k, scale, causal: tl.constexpr, D: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    """All heads in a loop of one program, and the keys from the last to the first: tiles that a query may not see come first."""
+    i, d = tl.program_id(0) * M + tl.arange(0, M), tl.arange(0, D)
+    for head in range(heads):
+        qs = tl.load(q + (head * t_q + i[:, None]) * D + d[None, :], mask=i[:, None] < t_q, other=0.0)
+        m, l, acc = tl.full((M,), -float("inf"), tl.float32), tl.zeros((M,), tl.float32), tl.zeros((M, D), tl.float32)
+        end = tl.minimum(t_k, (tl.program_id(0) + 1) * M + t_k - t_q) if causal else t_k
+        tiles = tl.cdiv(end, N)
+        for turn in range(tiles):
+            j = (tiles - 1 - turn) * N + tl.arange(0, N)
+            at = (head * t_k + j[:, None]) * D + d[None, :]
+            ks, vs = tl.load(k + at, mask=j[:, None] < t_k, other=0.0), tl.load(v + at, mask=j[:, None] < t_k, other=0.0)
+            s = tl.dot(qs, tl.trans(ks)) * scale
+            s = tl.where(j[None, :] < t_k, s, -float("inf"))
+            if causal:
+                s = tl.where(j[None, :] <= i[:, None] + t_k - t_q, s, -float("inf"))
+            top = tl.maximum(m, tl.max(s, 1))
+            safe = tl.where(top == -float("inf"), 0.0, top)
+            w, old = tl.exp(s - safe[:, None]), tl.exp(m - safe)
+            l, acc = l * old + tl.sum(w, 1), acc * old[:, None] + tl.dot(w.to(vs.dtype), vs)
+            m = top
+        tl.store(out + (head * t_q + i[:, None]) * D + d[None, :], acc / l[:, None], mask=i[:, None] < t_q)
+
+def triton_attention(q, k, v, causal=False):
+    b, h, t_q, d = q.shape
+    out = torch.empty_like(q)
+    backwards[(triton.cdiv(t_q, 64),)](q, k, v, out, b * h, t_q, k.shape[2], 1 / math.sqrt(d), causal, d, 64, 32)
+    return out
+''',
 ]
 
 _SKIP = "end = tl.minimum((start_m + 1) * BLOCK_M + Tk - Tq, Tk)"
@@ -545,6 +618,21 @@ ATTENTION_WRONG = [
     (None, _ATTENTION.replace("B * H)]", "B * H)]").replace("    return o", "    return o.to(torch.float32)")),
     (None, _ATTENTION.replace("offs_m = start_m * BLOCK_M", "offs_m = start_m * (BLOCK_M // 2)")),
     (None, _ATTENTION.replace("range(0, end, BLOCK_N)", "range(BLOCK_N, end, BLOCK_N)")),
+    (None, _ATTENTION.replace("q.stride(1), k.stride(1),", "q.stride(1), k.stride(1) if B == 1 else k.stride(0),")),
+    (None, _ATTENTION.replace("[None, :] < Tk, qk", "[None, :] <= Tk, qk")),
+    (
+        None,
+        _ATTENTION.replace("(start_m + 1) * BLOCK_M + Tk - Tq, Tk)", "(start_m + 2) * BLOCK_M + Tk - Tq, Tk)"),
+    ),  # one tile too many
+    (
+        None,
+        _ATTENTION.replace(
+            "(start_m + 1) * BLOCK_M + Tk - Tq, Tk)", "tl.minimum(start_m + 1, 2) * BLOCK_M + Tk - Tq, Tk)"
+        ),
+    ),
+    (None, _ATTENTION.replace("D ** -0.5", "0.25")),
+    (None, _ATTENTION.replace("tl.maximum(m_i, tl.max(qk, 1))", "tl.maximum(tl.maximum(m_i, tl.max(qk, 1)), 0.0)")),
+    (None, _ATTENTION.replace("acc / l_i[:, None]", "acc / (l_i[:, None] + 1e-3)")),
     (None, _ATTENTION.replace("range(0, end, BLOCK_N)", "range(0, Tk + BLOCK_N, BLOCK_N)")),  # beyond the keys, masked
 ]
 
