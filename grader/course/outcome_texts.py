@@ -207,7 +207,7 @@ TEXTS = (
     MistakeText(
         "RS24",
         "What comes back is right, and something else that was asked for does not hold.",
-        "A contract is more than numbers: what is to be left as it was, what is to be refused, where results lie and what they keep. Nothing "
+        "A contract is more than numbers: what should be left as it was, what should be refused, where results lie and what they keep. Nothing "
         "of it shows in the result, and it is found much later, far from its cause.\n\nThe verdict's first line says what does not "
         "hold, and for which input.",
         "model.eval()\nreturn model(x)",

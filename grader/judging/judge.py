@@ -381,7 +381,8 @@ class _Judging:
             if finding.kind == "failure":  # where a mistake is proven, general advice is silent
                 details = (*details, *wording.advice(failure, slips))
             shown = symptoms(self.exercise, self.cases, self.baseline.expected, self.actual)
-            mistakes, sentences = [(one.id,) for one in shown], tuple(one.sentence for one in shown)
+            if shown:  # of one thing, so that nobody takes them for several that would each explain it
+                mistakes, sentences = [tuple(one.id for one in shown)], (" ".join(one.sentence for one in shown),)
         return Verdict(
             self.exercise.name,
             status,

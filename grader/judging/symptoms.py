@@ -23,7 +23,7 @@ from grader.judging.findings import Finding
 from grader.worker.values import Observation, Part, leaves
 
 PROOF = 3  # cases on either side
-FEW = 4  # numbers, of which fewer are equal in another order by chance
+FEW = 4  # numbers, of which fewer are equal in another order by chance; and names in a sentence
 RETURNED, RESULTS = ("returned",), ("returned", "gradient")
 Array = np.ndarray
 
@@ -49,9 +49,12 @@ class Compared(NamedTuple):
     def pairs(self, roles: Sequence[str] = RETURNED) -> Iterator[tuple[str, Part, Array, Array]]:
         """The name, the part and the arrays of both sides."""
         for name in self.right if self.theirs else ():
-            part, one, other = self.right[name], numbers(self.right[name]).array, numbers(self.theirs[name]).array
-            if part.role in roles and one is not None and other is not None:
-                yield name, part, one, other
+            part, one, theirs = self.right[name], numbers(self.right[name]).array, numbers(self.theirs[name])
+            if part.role in roles and one is not None:
+                if theirs.kind == "none":  # no gradient arrives
+                    yield name, part, one, np.full(one.shape, np.nan)
+                elif theirs.array is not None:
+                    yield name, part, one, theirs.array
 
     def agree(self, part: Part, one: Array, other: Array) -> Array:
         """Which numbers of two arrays of one shape are equal within the part's tolerance."""
@@ -194,9 +197,14 @@ def _right_parts(compared: Sequence[Compared]) -> Symptom | None:
             what = wording.subject(one.exercise, Finding("numbers", name, part.role, part.of))
             same = one.same(part, right, theirs)
             agree[what], beside[what] = agree.get(what, True) and same, beside[what] + (same and one.wrong)
-    good = ", ".join(what for what, right in agree.items() if right and beside[what] >= PROOF)
-    bad = ", ".join(what for what, right in agree.items() if not right)
+    good = _listed([what for what, right in agree.items() if right and beside[what] >= PROOF])
+    bad = _listed([what for what, right in agree.items() if not right])
     return Symptom("RS18", f"Right in every experiment: {good}. Wrong: {bad}.") if good and bad else None
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f", and {len(names) - FEW} more" if len(names) > FEW else ""
+    return ", ".join(names[:FEW]) + more
 
 
 def _right_places(wrong: Sequence[Compared]) -> Symptom | None:
@@ -245,7 +253,8 @@ def _right_only_where(compared: Sequence[Compared]) -> Symptom | None:
     counts = {True: sum(wrong), False: len(wrong) - sum(wrong)}
     if min(counts.values()) < PROOF:
         return None
-    facts = [dict(_facts(one)) for one in compared]
+    steps = {(what, size) for one in compared for what, size in _sizes(one).items() if size > 1}
+    facts = [dict(_facts(one, sorted(steps))) for one in compared]
     for what in dict.fromkeys(what for of_case in facts for what in of_case):
         holds = [of_case.get(what, False if " is True" in what or " is False" in what else None) for of_case in facts]
         side = next((side for side in (True, False) if holds == [one is side for one in wrong]), None)
@@ -258,8 +267,8 @@ def _right_only_where(compared: Sequence[Compared]) -> Symptom | None:
     return None
 
 
-def _facts(one: Compared) -> Iterator[tuple[str, bool]]:
-    """What may be said of a case's inputs, the plainest first."""
+def _facts(one: Compared, steps: Sequence[tuple[str, int]]) -> Iterator[tuple[str, bool]]:
+    """What may be said of a case's inputs, the plainest first. steps: the sizes in all cases, by what they are called."""
     sizes, values = _sizes(one), dict(_values(one))
     yield from ((f"{what} is 1", size == 1) for what, size in sizes.items())
     yield from ((f"`{name}` is {value}", True) for name, value in values.items() if isinstance(value, bool))
@@ -269,8 +278,10 @@ def _facts(one: Compared) -> Iterator[tuple[str, bool]]:
     yield from ((f"`{name}` has more than two axes", array.ndim > 2) for name, array in _arrays(one))
     pairs = [((what, size), (other, its)) for (what, size), (other, its) in combinations(sizes.items(), 2)]
     yield from ((f"{what} equals {other}", size == its) for (what, size), (other, its) in pairs)
-    for (what, size), (other, its) in pairs:  # two lengths along one axis, or a length and a number that was given
-        if what[-1] == other[-1] or "length" in what and "length" not in other:
+    yield from ((f"{what} is {step} or more", sizes[what] >= step) for what, step in steps if what in sizes)
+    given = {f"`{name}`" for name, _ in wording.named(one.case)}
+    for (what, size), (other, its) in pairs:  # two lengths along one axis, or a length and a number of the call
+        if what[-1] == other[-1] != "`" or what not in given and other in given:
             yield f"{what} is at most {other}", size <= its
             yield f"{what} is at least {other}", size >= its
             yield f"{what} is a multiple of {other}", its > 0 and size % its == 0

@@ -72,7 +72,7 @@ TEXTS = (
     ),
     MistakeText(
         "DT4",
-        "A tensor that the code makes lies on the default device, mostly the CPU; it should lie where the inputs lie.",
+        "A tensor that the code makes or moves lies on the CPU or the default device; it should lie where the inputs lie.",
         "`torch.arange`, `torch.ones`, `torch.eye` and the like make tensors on the default device unless they are told another. With "
         "inputs on a GPU the next operation then meets tensors on two devices and raises, or the result comes back on the CPU. On a "
         "laptop nothing shows it.\n\n"
