@@ -22,6 +22,10 @@ pytestmark = pytest.mark.skipif(
 GIVEN = "import math\n\nimport torch\nimport triton\nimport triton.language as tl\nfrom torch import Tensor\n\n"
 
 
+def fails(x):
+    return 1 / 0
+
+
 @pytest.fixture(scope="module")
 def figures():
     return open_course().module(f"{LESSON}.figures")
@@ -50,6 +54,19 @@ def test_a_kernel_is_counted_by_the_formula(figures, solved):
     causal = sum(2 * (one + 1) * queries * d for one in range(tiles))
     assert figures.moved(solved.triton_attention, *shapes, causal=True) == (4 * 2 * (2 * t * d + causal), 1)
     assert figures.moved(solved.triton_add, (1000,), (1000,)).bytes == 3 * 4000
+
+
+def test_what_cannot_be_counted_or_compiled_says_why(figures, monkeypatch):
+    """A payoff stops no notebook: of a function without text, and of one that fails, the reason comes back and is drawn."""
+    drawn = []
+    monkeypatch.setattr(figures, "show", lambda fig, alt: drawn.append(alt))
+    without_text = eval("lambda x: x", {"__name__": "__main__"})
+    assert "source code" in figures.moved(without_text, (4,))
+    assert figures.compiled(without_text, (4,)).keys() == figures.CARDS.keys()
+    why = figures.moved(fails, (4,))
+    assert why == "ZeroDivisionError: division by zero" and figures.each(why, 4) == f"not counted: {why}"
+    figures.traffic({"eager": figures.Traffic(2**20, 5), "tiles": figures.Traffic(2**21, 90), "yours": why}, 2**18)
+    assert f"yours: not counted: {why}" in drawn[0]
 
 
 def test_operators_are_counted_and_views_are_not(figures):

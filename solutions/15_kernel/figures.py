@@ -150,9 +150,20 @@ class Compiled(NamedTuple):
     tensor_core_instructions: int
 
 
-def moved(wrapper: Callable[..., Any], *shapes: tuple[int, ...], **settings: Any) -> Traffic:
-    """What the kernels of wrapper(*tensors, **settings) load and store, counted in the interpreter. shapes: of the tensors, in float32."""
-    return Traffic(**_asked(wrapper, _COUNT, shapes, "float32", settings, interpreted=True))
+def moved(wrapper: Callable[..., Any], *shapes: tuple[int, ...], **settings: Any) -> Traffic | str:
+    """What the kernels of wrapper(*tensors, **settings) load and store, counted in the interpreter; or why they could not be counted.
+
+    shapes: of the tensors, in float32.
+    """
+    told = _asked(wrapper, _COUNT, shapes, "float32", settings, interpreted=True)
+    return told if isinstance(told, str) else Traffic(**told)
+
+
+def each(traffic: Traffic | str, entries: int) -> str:
+    """Traffic in words, in bytes for each of so many entries."""
+    if isinstance(traffic, str):
+        return f"not counted: {traffic}"
+    return f"{traffic.kernels} kernel{'s' * (traffic.kernels > 1)}, {traffic.bytes / entries:.1f} bytes for each entry"
 
 
 def compiled(
@@ -163,7 +174,7 @@ def compiled(
     told = _asked(wrapper, header + _COMPILE, shapes, dtype, settings, interpreted=False)
     found: dict[str, Compiled | str] = {}
     for card, (capability, _) in CARDS.items():
-        one = told[str(capability)]
+        one = told if isinstance(told, str) else told[str(capability)]
         found[card] = one if isinstance(one, str) else Compiled(one[0] / 1024, one[1])
     return found
 
@@ -176,10 +187,8 @@ def _asked(
     settings: Mapping[str, Any],
     interpreted: bool,
 ) -> Any:
-    """What a program prints that runs after the text of wrapper and of all it uses, with tensors of those shapes.
-
-    Raises: RuntimeError with the program's last line where it fails.
-    """
+    """What a program prints that runs after the text of wrapper and of all it uses, with tensors of those shapes; where it fails, the
+    last line of its error, as a text: a payoff stops no notebook."""
     start = (
         "import json, sys\nsys.path.insert(0, '.')\nimport torch\n"
         f"from learner import {wrapper.__name__} as wrapper\n"
@@ -190,17 +199,16 @@ def _asked(
     if interpreted:
         environment["TRITON_INTERPRET"] = "1"
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "learner.py").write_text(text_of(wrapper), encoding="utf-8")
-        ran = subprocess.run(
-            [sys.executable, "-c", start + program],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-        )
+        call = [sys.executable, "-c", start + program]
+        try:
+            Path(folder, "learner.py").write_text(text_of(wrapper), encoding="utf-8")
+            ran = subprocess.run(call, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            return f"it took more than {TIMEOUT_S} s"
+        except (OSError, TypeError) as error:  # of a function that no cell wrote
+            return str(error)
     if ran.returncode:
-        raise RuntimeError((ran.stderr.strip() or f"it ended with {ran.returncode}").splitlines()[-1])
+        return (ran.stderr.strip() or f"the process ended with {ran.returncode}").splitlines()[-1]
     return json.loads(ran.stdout.splitlines()[-1])
 
 
@@ -360,31 +368,27 @@ def schedule(t: int, queries: int, keys: int) -> tuple[int, int]:
     return sum(steps), programs * tiles
 
 
-def traffic(ways: Mapping[str, Traffic], once: int) -> None:
-    """MiB that each way moves, in how many kernels; a line where each tensor travels once. once: bytes."""
+def traffic(ways: Mapping[str, Traffic | str], once: int) -> None:
+    """MiB that each way moves, in how many kernels, or why it was not counted; a line where each tensor travels once. once: bytes."""
     fig, (ax,) = panels(1, width=8.6, height=0.62 * len(ways) + 1.4)
-    mib = {way: one.bytes / 2**20 for way, one in ways.items()}
-    most = max(mib.values())
+    most = max(one.bytes for one in ways.values() if isinstance(one, Traffic)) / 2**20
     colours = (COLOURS["vermillion"], COLOURS["orange"], COLOURS["blue"])
+    said = {}
     for row, ((way, one), colour) in enumerate(zip(ways.items(), colours, strict=True)):
-        ax.barh(row, mib[way], color=colour, height=0.6)
-        launched = "1 kernel" if one.kernels == 1 else f"{one.kernels:,} kernels"
-        ax.text(mib[way] + 0.012 * most, row, f"{mib[way]:.1f} MiB, {launched}", va="center", fontsize=9.5)
-    ax.axvline(once / 2**20, color=_INK, linestyle=":", linewidth=1.4)
-    ax.text(
-        once / 2**20 + 0.012 * most,
-        len(ways) - 0.42,
-        f"q, k, v and the output once: {once / 2**20:.1f} MiB",
-        va="center",
-        fontsize=9,
-        color=_INK,
-    )
+        mib = 0.0 if isinstance(one, str) else one.bytes / 2**20
+        kernels = "" if isinstance(one, str) else "1 kernel" if one.kernels == 1 else f"{one.kernels:,} kernels"
+        said[way] = f"not counted: {one}" if isinstance(one, str) else f"{mib:.1f} MiB, {kernels}"
+        ax.barh(row, mib, color=colour, height=0.6)
+        ax.text(mib + 0.012 * most, row, said[way], va="center", fontsize=9.5)
+    level, words = once / 2**20, f"q, k, v and the output once: {once / 2**20:.1f} MiB"
+    ax.axvline(level, color=_INK, linestyle=":", linewidth=1.4)
+    ax.text(level + 0.012 * most, len(ways) - 0.42, words, va="center", fontsize=9, color=_INK)
     ax.set_yticks(range(len(ways)), list(ways))
     ax.set(xlabel="MiB read and written", xlim=(0, 1.32 * most), ylim=(len(ways) - 0.25, -0.5))
     ax.grid(axis="y", visible=False)
     ax.set_title("Tiles of tensors travel; tiles inside a kernel do not")
-    said = "; ".join(f"{way}: {mib[way]:.1f} MiB in {one.kernels} kernels" for way, one in ways.items())
-    show(fig, alt=f"Bars of what is read and written. {said}; each tensor once: {once / 2**20:.1f} MiB.")
+    told = "; ".join(f"{way}: {what}" for way, what in said.items())
+    show(fig, alt=f"Bars of what is read and written. {told}. A line: {words}.")
 
 
 def speed(run: Mapping[str, Any] | None) -> None:

@@ -59,7 +59,6 @@ def tiled_attention(q: Tensor, k: Tensor, v: Tensor, block_size: int) -> Tensor:
         outputs.append(o / l[..., None])
     return torch.cat(outputs, dim=-2)
 
-
 # %% role="demo" tags=["hide-input", "nbval-check-output"]
 q, k, v = torch.randn(3, 1, 1, 1024, 64)
 future = torch.ones(1024, 1024, dtype=torch.bool).triu(1)
@@ -104,7 +103,6 @@ for program in range(3):
 #
 # Now a whole kernel. It writes into each entry of `out` the number of the program that owns it. `owner_kernel[(3,)]` starts three programs,
 # and passes a tensor on as a pointer.
-
 
 # %% role="demo"
 @triton.jit
@@ -152,7 +150,6 @@ if kernels_run:
 # empty tensors and take views, and do no arithmetic. `triton.cdiv(a, b)` is a / b, rounded up. Lanes beyond the end must be masked in
 # every load and store: the check looks at each address.
 
-
 # %% role="exercise" exercise="triton_add"
 @triton.jit
 def add_kernel(x, y, out, n, BLOCK: tl.constexpr):
@@ -174,7 +171,6 @@ def triton_add(x: Tensor, y: Tensor) -> Tensor:
     add_kernel[grid](x, y, out, n, BLOCK=1024)
     return out
     # endregion
-
 
 # %% role="check" exercise="triton_add"
 check(triton_add)
@@ -214,7 +210,6 @@ figures.kernel.rows(4, 6, 8)
 # Entries may be ±10,000, and some −∞, never a whole row. x is float32 or float16; compute in float32, `block.to(tl.float32)`. A store
 # converts back by itself. A program may take one row or several. `triton.next_power_of_2(n)` helps. As before, no arithmetic of PyTorch.
 
-
 # %% role="exercise" exercise="triton_softmax"
 @triton.jit
 def softmax_kernel(x, out, n, BLOCK: tl.constexpr):
@@ -238,7 +233,6 @@ def triton_softmax(x: Tensor) -> Tensor:
     return out
     # endregion
 
-
 # %% role="check" exercise="triton_softmax"
 check(triton_softmax)
 
@@ -247,17 +241,15 @@ check(triton_softmax)
 
 # %% role="payoff" exercise="triton_softmax"
 if passed(triton_softmax):
-
     def by_hand(x):
         p = torch.exp(x - x.amax(dim=-1, keepdim=True))
         return p / p.sum(dim=-1, keepdim=True)
 
-    five = figures.kernel.operators(partial(by_hand, torch.randn(256, 1000)))
-    one = figures.kernel.moved(triton_softmax, (256, 1000))
-    print(
-        f"{five.kernels} kernels move {five.bytes / 256_000:.1f} bytes for each entry, {one.kernels} kernel moves {one.bytes / 256_000:.1f}"
-    )
-    assert one.bytes < five.bytes
+    operators = figures.kernel.operators(partial(by_hand, torch.randn(256, 1000)))
+    yours = figures.kernel.moved(triton_softmax, (256, 1000))
+    for way, count in {"operators": operators, "yours": yours}.items():
+        print(f"{way:10} {figures.kernel.each(count, 256_000)}")
+    assert isinstance(yours, str) or yours.bytes < operators.bytes
 
 # %% [markdown]
 # Four bytes are read and four are written. Everything in between happens on the chip. A program's blocks live in **registers**, right
@@ -333,7 +325,6 @@ assert (read, tiles) == (20, 32)
 # float32, and the two factors of a `tl.dot` have one dtype. Write it without the mask first, check, then add the mask. Tiles of 64
 # queries and 32 keys are a good choice.
 
-
 # %% role="exercise" exercise="triton_attention"
 @triton.jit
 def attention_kernel(
@@ -388,7 +379,6 @@ def triton_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> T
     return out
     # endregion
 
-
 # %% role="check" exercise="triton_attention"
 check(triton_attention)
 
@@ -402,9 +392,7 @@ if passed(triton_attention):
         q = torch.randn(2, 3, t_q, 32, device=here, dtype=dtype)
         k, v = torch.randn(2, 2, 3, t_k, 32, device=here, dtype=dtype)
         seen = torch.ones(t_q, t_k, dtype=torch.bool, device=here).tril(t_k - t_q)
-        gap = (
-            (triton_attention(q, k, v, causal=True) - F.scaled_dot_product_attention(q, k, v, seen)).abs().max().item()
-        )
+        gap = (triton_attention(q, k, v, causal=True) - F.scaled_dot_product_attention(q, k, v, seen)).abs().max().item()
         print(f"{t_q} queries, {t_k} keys, {dtype}: largest difference {gap:.0e}")
         assert gap < (1e-5 if dtype == torch.float32 and here.type == "cpu" else 2e-2)
 
@@ -416,7 +404,7 @@ if passed(triton_attention):
     mine = figures.kernel.moved(triton_attention, *[(1, 1, 1024, 64)] * 3, causal=True)
     once = 4 * 1024 * 64 * 4  # q, k, v and the output, 4 bytes a number
     figures.kernel.traffic({"eager attention": eager, "tiles in PyTorch": tiled, "your kernel": mine}, once)
-    assert once <= mine.bytes < eager.bytes
+    assert isinstance(mine, str) or once <= mine.bytes < eager.bytes
 
 # %% [markdown]
 # The course's kernel moves {{ mine.bytes / 2**20:.1f; 4 < it < 6 }} MiB, {{ tiled.bytes / mine.bytes:.0f; it >= 8 }} times less than
@@ -443,17 +431,12 @@ if passed(triton_attention):
     built = figures.kernel.compiled(triton_attention, *[(1, 1, 1024, 64)] * 3, causal=True)
     for card, one in built.items():
         limit = figures.kernel.CARDS[card][1]
-        said = (
-            one
-            if isinstance(one, str)
-            else f"{one.shared_kb:.0f} of {limit} KB shared memory; tensor cores: {'yes' if one.tensor_core_instructions else 'no'}"
-        )
+        said = one if isinstance(one, str) else f"{one.shared_kb:.0f} of {limit} KB shared memory; tensor cores: {'yes' if one.tensor_core_instructions else 'no'}"
         print(f"{card:5} {said}")
 
 # %% [markdown]
 # The course's kernel becomes machine code for all three, and its tiles fit. `tl.dot` uses tensor cores, but with Triton 3.7 not
 # those of a T4, the card of many free notebooks: expect little speed there. And here is a kernel that the interpreter runs, and no GPU:
-
 
 # %% role="demo"
 @triton.jit
@@ -509,7 +492,6 @@ figures.kernel.speed(figures.kernel.newest_run(figures.gpu))
 
 # %% role="payoff" exercise="triton_attention" tags=["hide-input"]
 if passed(triton_attention):
-
     class Attention(nn.Module):
         """Causal self-attention; attend(q, k, v) does the work."""
 
@@ -520,10 +502,7 @@ if passed(triton_attention):
             self.heads, self.qkv, self.proj = heads, nn.Linear(d, 3 * d, bias=False), nn.Linear(d, d, bias=False)
 
         def forward(self, x):
-            q, k, v = (
-                part.unflatten(-1, (self.heads, -1)).transpose(1, 2).contiguous()
-                for part in self.qkv(x).chunk(3, dim=-1)
-            )
+            q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2).contiguous() for part in self.qkv(x).chunk(3, dim=-1))
             return self.proj(Attention.attend(q, k, v).transpose(1, 2).flatten(2))
 
     class Block(nn.Module):
@@ -579,7 +558,6 @@ if passed(triton_attention):
             ids = torch.cat([ids, torch.multinomial(weights, 1, generator=draws).to(here)], dim=1)
         return "".join(characters[number] for number in ids[0].tolist()), writer(ids)
 
-
 # %% role="payoff" exercise="triton_attention"
 if passed(triton_attention):
     theirs, right = write(partial(F.scaled_dot_product_attention, is_causal=True))
@@ -612,9 +590,7 @@ if passed(triton_attention):
         """RoPE (lesson 08). x: (..., T, d)."""
         angles = torch.arange(x.shape[-2])[:, None] * base ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
         a, b = x[..., 0::2], x[..., 1::2]
-        return torch.stack([a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], dim=-1).flatten(
-            -2
-        )
+        return torch.stack([a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], dim=-1).flatten(-2)
 
     @torch.no_grad()
     def real_logits(model, ids, attend):
@@ -624,10 +600,7 @@ if passed(triton_attention):
         for layer in range(c.layers):
             of = lambda name, layer=layer: w[f"blocks.{layer}.{name}.weight"]
             y = rms(x, of("attn_norm"), c.eps)
-            q, k, v = (
-                F.linear(y, of(f"attn.w_{one}")).unflatten(-1, (-1, c.d_model // c.heads)).transpose(1, 2)
-                for one in "qkv"
-            )
+            q, k, v = (F.linear(y, of(f"attn.w_{one}")).unflatten(-1, (-1, c.d_model // c.heads)).transpose(1, 2) for one in "qkv")
             k, v = (each.repeat_interleave(c.heads // c.kv_heads, dim=1) for each in (turned(k, c.base), v))
             heads = attend(*(each.contiguous().to(here) for each in (turned(q, c.base), k, v))).cpu()
             x = x + F.linear(heads.transpose(1, 2).flatten(2), of("attn.w_o"))
@@ -693,7 +666,6 @@ if passed(triton_attention) and real:
 # - On a GPU, `tl.device_print("scores", scores)` prints lane by lane. `tl.static_print` prints while it is compiled: shapes and dtypes.
 # - Addresses go wrong more often than arithmetic. Give each entry its own offset as value, `torch.arange(n)`, load, store, and compare.
 # - Make lengths that no block divides the *first* test: 1, 17, 70.
-
 
 # %% role="demo"
 @triton.jit
