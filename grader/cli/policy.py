@@ -56,7 +56,9 @@ def _settings(path: Path) -> Iterator[tuple[str, Any, str]]:
             inner = value.items() if isinstance(value, dict) else ()
             at = next((each for each, mine in inner if {repr(each), repr(str(mine))} & set(_quoted(error))), "")
             line = lines.get((key, at), lines.get((key, ""), 1))
-            raise InputError(f"{path}, line {line}: {error}".rstrip(".") + ".") from None
+            raise InputError(
+                f"{path}, line {line}: {str(error).rstrip('.')}{'' if str(error)[-1:] == '?' else '.'}"
+            ) from None
         yield name, path.parent / read if isinstance(read, Path) else read, f"{POLICY}, line {lines.get((key, ''), 1)}"
 
 

@@ -72,7 +72,14 @@ def alike(room: ClassSummary) -> list[tuple[list[int], list[str]]]:
 
 def _answers(room: ClassSummary, exercise: str) -> Iterator[tuple[int, str]]:
     for who, one in enumerate(room.report.submissions):
-        yield from ((who, lesson.code[exercise]) for lesson in one.lessons if exercise in lesson.code)
+        if code := _attempts(one).get(exercise):
+            yield who, code
+
+
+def _attempts(one: SubmissionReport) -> dict[str, str]:
+    """A learner's cells by exercise, but for those that are as the lesson has them: they are alike by themselves."""
+    begun = {judged.exercise for judged in one.verdicts if judged.status not in ("not_started", "missing")}
+    return {name: code for lesson in one.lessons for name, code in lesson.code.items() if name in begun}
 
 
 @cache
@@ -82,8 +89,8 @@ def _solution(exercise: str) -> str:
 
 def of_course(one: SubmissionReport) -> str:
     """A sentence where most of a learner's longer answers are those of the course's solved notebooks; '' where chance may bring as much."""
-    code = {name: text for lesson in one.lessons for name, text in lesson.code.items()}
-    longer = [name for name in code if form(_solution(name)) and "NotImplementedError" not in code[name]]
+    code = _attempts(one)
+    longer = [name for name in code if form(_solution(name))]
     same = sum(form(code[name]) == form(_solution(name)) for name in longer)
     if same < FEW or same < SHARE * len(longer):
         return ""

@@ -33,9 +33,9 @@ RENAMED = """def softmax_rows(S):  # mine
 OTHER = OWN.replace("np.max(row)", "np.min(row)")
 
 
-def room(**codes: str) -> ClassSummary:
+def room(status: str = "passed", **codes: str) -> ClassSummary:
     def one(name: str, code: str) -> SubmissionReport:
-        judged = Verdict("softmax_rows", "passed", "x")
+        judged = Verdict("softmax_rows", status, "x")  # type: ignore[arg-type]
         return SubmissionReport(
             name, name, (LessonReport(LESSON, (judged,), {"softmax_rows": 2}, code={"softmax_rows": code}),)
         )
@@ -49,6 +49,10 @@ def test_names_comments_docstrings_and_spaces_are_no_difference_and_what_is_comp
         "what a module's function is called is no name of one's own"
     )
     assert form(OWN.replace("rows.append", "scores.append")) != form(OWN)
+
+
+def test_cells_that_nobody_began_are_alike_by_themselves_and_so_are_not_told():
+    assert alike(room(ada=OWN, bob=RENAMED)) and not alike(room("not_started", ada=OWN, bob=RENAMED))
 
 
 @pytest.mark.parametrize(
