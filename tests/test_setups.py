@@ -94,7 +94,7 @@ def test_uv_installs_the_core_at_the_tested_versions(checkout):
 def test_uv_run_takes_that_environment_and_changes_nothing(checkout):
     before = uv("pip", "list", cwd=checkout).stdout
     done = uv("run", "grader", "progress", cwd=checkout)
-    assert done.returncode == 0 and "passed: core 0 of" in done.stdout, done.stderr
+    assert done.returncode == 0 and "passed: core " in done.stdout, done.stderr
     program = "import sys; from grader import check; check('hard_lookup', lambda *_: 0); print(sys.prefix)"
     done = uv("run", "python", "-c", program, cwd=checkout / "notebooks")
     assert done.returncode == 0 and "hard_lookup" in done.stdout, done.stderr
