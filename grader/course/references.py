@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 from dataclasses import replace
 from functools import cache
+from itertools import count
 from types import ModuleType
 from typing import Any
 
@@ -36,16 +37,23 @@ def wrong_lines(exercise: Exercise, id: str) -> str:
     return ""
 
 
+_numbers = count(1)  # of patched texts, whose names are their own
+
+
 @cache
 def namespace(course: Course, lesson: str) -> dict[str, Any]:
     """What a lesson's given cells and solutions define: the references, by running those cells."""
     module = ModuleType(f"solutions.{lesson}")
     for cell in course.cells(lesson):
         if cell.role in ("given", "exercise"):
-            filename = f"<solution {lesson} cell {cell.number}>"
-            linecache.cache[filename] = (len(cell.text), None, cell.text.splitlines(True), filename)
-            exec(compile(cell.text, filename, "exec"), module.__dict__)
+            _run(f"<solution {lesson} cell {cell.number}>", cell.text, module.__dict__)
     return module.__dict__
+
+
+def _run(filename: str, text: str, names: dict[str, Any]) -> None:
+    """Runs a text as a file of that name, in which Python finds its lines again: Triton compiles a kernel from them."""
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    exec(compile(text, filename, "exec"), names)
 
 
 def reference(exercise: Exercise) -> Any:
@@ -89,8 +97,7 @@ def patched(exercise: Exercise, changes: tuple[Edit, ...]) -> Any:
     names = list(texts)
     objects = dict(namespace(exercise.course, exercise.lesson))
     for name in names[min(names.index(of) for of in changed) :]:
-        filename = f"<patched {name}>"
-        exec(compile(changed.get(name, texts[name]), filename, "exec"), objects)
+        _run(f"<patched {name} {next(_numbers)}>", changed.get(name, texts[name]), objects)
     return objects[exercise.name]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -12,6 +14,7 @@ from grader.grading import grade
 from grader.notebook import own_process, verdicts
 from grader.notebook.target import Target
 from grader.util import lacking
+from tests.conftest import ROOT
 from tests.notebook.test_live import run, shell
 
 __all__ = ["shell"]
@@ -107,3 +110,31 @@ def test_without_triton_each_check_says_what_is_needed_and_nobody_gets_a_zero(
     handed_in.write_text(json.dumps(open_course().pristine("15_kernel")), encoding="utf-8")
     report = grade.grade_submission(open_course(), handed_in)
     assert {one.status for lesson in report.lessons for one in lesson.verdicts} == {"could_not_grade"}
+
+
+WITH_A_GPU = """
+import torch
+torch.cuda.is_available, torch.cuda.is_initialized = lambda: True, lambda: False
+import triton
+from grader.course import references
+from grader.course.course import open_course
+from grader.judging.judge import judge
+from tests.live import Live
+
+exercise = open_course().exercise("triton_add")
+right = references.reference(exercise)
+assert judge(exercise, Live("triton_add", right)).passed
+wrong = references.wrong(exercise, exercise.mistakes[0])
+assert judge(exercise, Live("triton_add", wrong)).mistakes == (exercise.mistakes[0].id,)
+kernel = references.namespace(open_course(), "15_kernel")["add_kernel"]
+print(type(kernel).__name__, triton.JITFunction.run.__qualname__)
+"""
+
+
+def test_where_there_is_a_gpu_references_run_in_the_interpreter_and_kernels_stay_to_be_compiled():
+    """The variable is not set there: a learner's kernel is compiled in the notebook, and judged in the interpreter."""
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    done = subprocess.run(
+        [sys.executable, "-c", WITH_A_GPU], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.split() == ["JITFunction", "JITFunction.run"], done.stderr[-2000:]
