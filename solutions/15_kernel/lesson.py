@@ -5,9 +5,9 @@
 #
 # **Before this lesson:** lesson 11 (kernels, memory traffic, the fused operator) and lesson 14 (attention in tiles). A GPU is not needed.
 #
-# In lesson 14 you cut attention into tiles, so that the score matrix is never stored. How many bytes does that save on the way? On a GPU each
-# operator of PyTorch is a kernel, which reads its inputs from main memory and writes its result there. The folded cells count this for one
-# causal head with 1,024 tokens of 64 numbers.
+# In lesson 14 you cut attention into tiles, so that the score matrix is never stored. How many bytes does that save on the way? On a GPU
+# each operator of PyTorch is a kernel, which reads its inputs from main memory and writes its result there. The folded cells count this for
+# one causal head with 1,024 tokens of 64 numbers.
 
 # %% role="given"
 import math
@@ -69,8 +69,8 @@ for way, count in {"eager attention": eager, "tiles of 64 in PyTorch": tiled}.it
 
 # %% [markdown]
 # The tiles move *more*. Each is a tensor, so every step of the loop writes it to main memory and reads it again. PyTorch's fused operator
-# needs one kernel: a tile of scores is computed, used and forgotten on the chip. No line of PyTorch can say that. A program that runs on the
-# GPU itself can, and you now write one, in about thirty lines.
+# needs one kernel: a tile of scores is computed, used and forgotten on the chip. No loop over tensors can say that. A program that runs on
+# the GPU itself can, and you now write one, in about thirty lines.
 #
 # ## The language
 #
@@ -178,8 +178,8 @@ check(triton_add)
 # %% [markdown]
 # ## One row a program: softmax
 #
-# A matrix lies in memory row after row, so entry (i, j) of a matrix with n columns has the offset i · n + j. The n is a **stride**: how far it
-# is from one row to the next. (`x.stride()` has one for each axis.) Now each program takes a row. Six entries need eight lanes:
+# A matrix lies in memory row after row, so entry (i, j) of a matrix with n columns has the offset i · n + j. The n is a **stride**: how far
+# it is from one row to the next. (`x.stride()` has one for each axis.) Now each program takes a row. Six entries need eight lanes:
 
 # %% role="demo"
 figures.kernel.rows(4, 6, 8)
@@ -196,7 +196,8 @@ figures.kernel.rows(4, 6, 8)
 #
 # @answer
 #
-# (2/5, 1/5, 1/5): the fourth lane adds exp(0) = 1 to the sum. With `other=-float("inf")` it adds exp(−∞) = 0, and it is never the maximum.
+# (2/5, 1/5, 1/5): the fourth lane counts as a third score of 0. With `other=-float("inf")` it adds exp(−∞) = 0, and it is never the
+# maximum.
 #
 # @wrong
 #
@@ -208,7 +209,7 @@ figures.kernel.rows(4, 6, 8)
 # `x` (rows, n), 1 ≤ n ≤ 2048 → softmax of each row, (rows, n)
 #
 # Entries may be ±10,000, and some −∞, never a whole row. x is float32 or float16; compute in float32, `block.to(tl.float32)`. A store
-# converts back by itself. A program may take one row or several. `triton.next_power_of_2(n)` helps. As before, no arithmetic of PyTorch.
+# converts back by itself. `triton.next_power_of_2(n)` helps. As before, no arithmetic of PyTorch.
 
 # %% role="exercise" exercise="triton_softmax"
 @triton.jit
@@ -237,7 +238,7 @@ def triton_softmax(x: Tensor) -> Tensor:
 check(triton_softmax)
 
 # %% [markdown]
-# What has that saved? Written with PyTorch's operators, softmax is five kernels. Yours is one:
+# What has that saved? Written out step by step, softmax is five kernels of PyTorch. Yours is one:
 
 # %% role="payoff" exercise="triton_softmax"
 if passed(triton_softmax):
@@ -254,13 +255,14 @@ if passed(triton_softmax):
 # %% [markdown]
 # Four bytes are read and four are written. Everything in between happens on the chip. A program's blocks live in **registers**, right
 # beside the arithmetic units, and in **shared memory**, lesson 14's SRAM, where lanes exchange numbers. Triton places them. The rule for us
-# is simple: **only `tl.load` and `tl.store` move anything to or from main memory.** A tile that is never stored never travels.
+# is simple: **only `tl.load` and `tl.store` move anything to or from main memory.** A tile that is never stored never travels. (On a
+# GPU, caches serve many repeated reads.)
 #
 # ## Attention as one kernel
 #
-# Lesson 14's outer loop, over tiles of queries, becomes the grid: one program for one tile of queries in one head. The inner loop, over tiles
-# of keys and values, stays a loop in the kernel, and m, l and o stay on the chip until it ends. A causal text of 256 tokens, with
-# 64 queries and 32 keys a tile:
+# Lesson 14's outer loop, over tiles of queries, becomes the grid: one program for one tile of queries in one head. The inner loop, over
+# tiles of keys and values, stays a loop in the kernel, and m, l and o stay on the chip until it ends. A causal text of 256 tokens, with 64
+# queries and 32 keys a tile:
 
 # %% role="demo"
 read, tiles = figures.kernel.schedule(256, queries=64, keys=32)
@@ -291,8 +293,8 @@ assert (read, tiles) == (20, 32)
 #
 # @answer
 #
-# {{ torch.arange(120).view(2, 3, 5, 4)[1, 2, 3, 1].item(); it == 113 }}. It is in head 1 · 3 + 2 = 5 of the six that lie one after the other,
-# each of 5 · 4 entries. So the offset is (5 · 5 + 3) · 4 + 1.
+# {{ torch.arange(120).view(2, 3, 5, 4)[1, 2, 3, 1].item(); it == 113 }}. It is in head 1 · 3 + 2 = 5 of the six that lie one after the
+# other, each of 5 · 4 entries. So the offset is (5 · 5 + 3) · 4 + 1.
 #
 # @wrong
 #
@@ -416,13 +418,13 @@ if passed(triton_attention):
 #
 # | what the interpreter lets pass | on a GPU |
 # |---|---|
-# | a masked lane without `other` is 0 | undefined; which number depends on the card |
+# | a masked lane without `other` is 0 | no number is promised |
 # | `tl.dot` that sums over fewer than 16 entries | refused by the compiler |
 # | `tl.dot` of float32, in full precision | rounded to TF32, unless `input_precision="ieee"` is given |
 # | programs one after the other | many at once: two that write one entry race |
-# | bfloat16, with wrong results | right |
+# | bfloat16, unless converted, with wrong results | right |
 # | any amount of shared memory | 64 to 227 KB for a program |
-# | `break`, lists, global numbers | refused by the compiler |
+# | `break`, `list.append` | refused by the compiler |
 #
 # A compiler needs no GPU. The folded cell compiles your kernel for three cards that need not be here, in float16 with d = 64:
 
@@ -431,12 +433,15 @@ if passed(triton_attention):
     built = figures.kernel.compiled(triton_attention, *[(1, 1, 1024, 64)] * 3, causal=True)
     for card, one in built.items():
         limit = figures.kernel.CARDS[card][1]
-        said = one if isinstance(one, str) else f"{one.shared_kb:.0f} of {limit} KB shared memory; tensor cores: {'yes' if one.tensor_core_instructions else 'no'}"
-        print(f"{card:5} {said}")
+        if not isinstance(one, str):
+            cores = "yes" if one.tensor_core_instructions else "no"
+            one = f"{one.shared_kb:.0f} of {limit} KB shared memory; tensor cores: {cores}"
+        print(f"{card:5} {one}")
 
 # %% [markdown]
-# The course's kernel becomes machine code for all three, and its tiles fit. `tl.dot` uses tensor cores, but with Triton 3.7 not
-# those of a T4, the card of many free notebooks: expect little speed there. And here is a kernel that the interpreter runs, and no GPU:
+# The course's kernel becomes machine code for all three, and its tiles fit. `tl.dot` uses tensor cores. A T4, the card
+# of many free notebooks, has them, but Triton since 3.3 leaves them unused. And here is a kernel that the
+# interpreter runs, and no GPU:
 
 # %% role="demo"
 @triton.jit
@@ -483,8 +488,8 @@ if passed(triton_attention) and here.type == "cuda":
 figures.kernel.speed(figures.kernel.newest_run(figures.gpu))
 
 # %% [markdown]
-# A published yardstick: on an A100, FlashAttention-2 in CUDA is 1.3 to 1.5 times as fast in the forward pass as attention in Triton, and up to 10
-# times as fast as eager attention (Dao 2023, section 4.1).
+# A published yardstick: on an A100, FlashAttention-2 in CUDA is 1.3 to 1.5 times as fast in the forward pass as attention in Triton, and up
+# to 10 times as fast as eager attention (Dao 2023, section 4.1).
 #
 # ## Your kernel writes
 #
@@ -627,8 +632,8 @@ if passed(triton_attention) and real:
 
 # %% [markdown]
 # Large tiles move less and need more fast memory. Small ones leave room for several programs on one processor, which hide each other's
-# waiting. Nobody computes the best choice in advance. **Autotuning** tries a list, times each entry once for each new value of the arguments
-# in `key`, and keeps the fastest:
+# waiting. Nobody computes the best choice in advance. **Autotuning** tries a list, times each configuration once for each new value of the
+# arguments in `key`, and keeps the fastest:
 #
 # ```python
 # @triton.autotune(
@@ -639,9 +644,10 @@ if passed(triton_attention) and real:
 # def attention_kernel(...): ...
 # ```
 #
-# The launch then leaves `QUERIES` and `KEYS` out, and the grid is a function of the choice: `lambda meta: (triton.cdiv(t_q, meta["QUERIES"]), b * h)`.
-# A **warp** is a group of 32 threads that step together; `num_warps` says how many carry out one program. A list of several cannot be tried in
-# the interpreter, so keep one `Config` there. Triton's tutorials *Matrix Multiplication* and *Fused Attention* tune in this way.
+# The launch then leaves `QUERIES` and `KEYS` out, and the grid is a function of the choice: `lambda meta: (triton.cdiv(t_q,
+# meta["QUERIES"]), b * h)`. A **warp** is a group of 32 threads that step together; `num_warps` says how many carry out one program. A list
+# of several cannot be tried in the interpreter, so keep one `Config` there. Triton's tutorials *Matrix Multiplication* and *Fused
+# Attention* tune in this way.
 
 # %% [markdown]
 # ## Further: the backward pass
@@ -653,7 +659,7 @@ if passed(triton_attention) and real:
 # `tiled_attention_backward` as kernels, and a `torch.autograd.Function` around both. The forward kernel stores one more number for each
 # query, the logsumexp m + log l. FlashAttention-2's backward pass (Dao 2023, algorithm 2 and section 3.2) gives a program a tile of *keys*,
 # since the gradients of k and v collect over queries; the gradient of q then collects over programs, by `tl.atomic_add` or in a second
-# kernel. Triton's tutorial *Fused Attention* has both.
+# pass. Triton's tutorial *Fused Attention* computes all three gradients in one kernel, without atomics.
 
 # %% [markdown]
 # ## Further: finding a bug in a kernel
@@ -692,18 +698,18 @@ if kernels_run:
 # | in one program: q and o; k, v; scores; m, l | (QUERIES, d); (KEYS, d); (QUERIES, KEYS); (QUERIES,) |
 # | offset of entry (b, h, i, j) | ((b · H + h) · T + i) · d + j |
 #
-# Sources: Tillet et al. 2019, *Triton: an intermediate language and compiler for tiled neural network computations*; Dao et al. 2022 and Dao
-# 2023, *FlashAttention* 1 and 2; Triton's tutorials *Vector Addition*, *Fused Softmax*, *Fused Attention*.
+# Sources: Tillet et al. 2019, *Triton: an intermediate language and compiler for tiled neural network computations*; Dao et al. 2022 and
+# Dao 2023, *FlashAttention* 1 and 2; Triton's tutorials *Vector Addition*, *Fused Softmax*, *Fused Attention*.
 
 # %% [markdown]
 # @teaching
 #
 # ## What the lesson is for
 #
-# Learners leave with attention as a GPU program that they wrote, and with the one rule behind every fused kernel: only loads and stores touch
-# main memory. Each exercise adds one thing: a mask; a reduction over masked lanes; a loop that carries m, l and o.
-# No GPU is needed. Checks always run in Triton's interpreter, in a process of their own, since a wild pointer ends a process; they see
-# each address, and say which entry was read beyond its tensor.
+# Learners leave with attention as a GPU program that they wrote, and with the one rule behind every fused kernel: only loads and stores
+# touch main memory. Each exercise adds one thing: a mask; a reduction over masked lanes; a loop that carries m, l and o. No GPU is needed.
+# Checks always run in Triton's interpreter, in a process of their own, since a wild pointer ends a process; they see each address, and say
+# which entry was read beyond its tensor.
 #
 # ## Cut for 60 minutes
 #
@@ -740,4 +746,5 @@ if kernels_run:
 # ## On paper
 #
 # A matrix of 3 rows and 5 columns is read by one program a row, in blocks of 8. Which offsets does program 2 form, which lanes are
-# masked, and what would lane 5 of program 0 read without a mask? *Solution:* 10 to 17; lanes 5, 6 and 7; offset 5, the first entry of row 1.
+# masked, and what would lane 5 of program 0 read without a mask? *Solution:* 10 to 17; lanes 5, 6 and 7; offset 5, the first entry of row
+# 1.

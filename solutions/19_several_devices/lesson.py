@@ -56,8 +56,9 @@ print(f"queries, keys, values and output of one single block: {2 * 4 * d_model *
 # What a process needs from another has to be sent. A **collective** is an operation in which all ranks take part.
 # Each has to call it, or the others wait.
 #
-# Real processes come at the end. Until then each rank is a thread of this notebook's program, and queues stand in for the network. One operation is enough, `exchange`: it gives tensors to the next rank and returns what the rank
-# before gave. The last rank gives to rank 0, so the ranks form a ring.
+# Real processes come at the end. Until then each rank is a thread of this notebook's program, and queues stand in for the network. One
+# operation is enough, `exchange`: it gives tensors to the next rank and returns what the rank before gave. The last rank gives to rank 0,
+# so the ranks form a ring.
 
 # %% role="demo"
 class Ring:
@@ -301,8 +302,8 @@ def merge_partial(a, b):
 # A and C need a rank that begins. But all run the same program, and a ring has no beginning.
 
 # %% [markdown]
-# A deadlock gives no error at first: the program stands still, until a time limit ends it. So it does where one rank calls a collective once more than the others. The check
-# of the next exercise notices, and says which rank called how often.
+# A deadlock gives no error at first: the program stands still, until a time limit ends it. So it does where one rank calls a collective
+# once more than the others. The check of the next exercise notices, and says which rank called how often.
 #
 # With a causal mask, positions count in the *whole* text: with chunks of 4 tokens, the first token of rank 2 is at position 8. So at
 # every step a rank has to know whose keys it holds.

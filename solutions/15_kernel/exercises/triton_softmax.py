@@ -115,7 +115,7 @@ class triton_softmax:
             ZERO + NO_SHIFT + WIDE,
             says="The lanes beyond the row count as scores of 0, and get weight: load them as −∞ (`other=-float('inf')`).",
             why="""A row of five in a block of eight has three lanes too many. A score of 0 is a score like others: its exponential
-            goes into the sum. exp(−∞) is 0. (Without `other` the interpreter takes 0; on a GPU such a lane holds whatever was there.)""",
+            goes into the sum. exp(−∞) is 0. (Without `other` the interpreter takes 0; on a GPU no number is promised.)""",
         ),
         "KN22": mistake(
             PADDED,
