@@ -187,19 +187,23 @@ def _size_as_factor(wrong: Sequence[Compared]) -> Symptom | None:
 
 
 def _right_parts(compared: Sequence[Compared]) -> Symptom | None:
-    """Which parts are right everywhere, also where others are wrong, and which are not."""
+    """Which parts are right everywhere, also where others are wrong, and which are not. Gradients alone say little: many are constant."""
     agree: dict[str, bool] = {}
+    returned: set[str] = set()
     beside: Counter[str] = Counter()  # in how many wrong cases each is right
     for one in compared:
         if not one.theirs or one.actual.modified:
             return None
         for name, part, right, theirs in one.pairs(RESULTS):
             what = wording.subject(one.exercise, Finding("numbers", name, part.role, part.of))
+            returned |= {what} if part.role == "returned" else set()
             same = one.same(part, right, theirs)
             agree[what], beside[what] = agree.get(what, True) and same, beside[what] + (same and one.wrong)
-    good = _listed([what for what, right in agree.items() if right and beside[what] >= PROOF])
-    bad = _listed([what for what, right in agree.items() if not right])
-    return Symptom("RS18", f"Right in every experiment: {good}. Wrong: {bad}.") if good and bad else None
+    good = [what for what, right in agree.items() if right and beside[what] >= PROOF]
+    bad = [what for what, right in agree.items() if not right]
+    if not bad or returned.isdisjoint(good):
+        return None
+    return Symptom("RS18", f"Right in every experiment: {_listed(good)}. Wrong: {_listed(bad)}.")
 
 
 def _listed(names: Sequence[str]) -> str:
