@@ -274,6 +274,7 @@ def _right_only_where(compared: Sequence[Compared]) -> Symptom | None:
 def _facts(one: Compared, steps: Sequence[tuple[str, int]]) -> Iterator[tuple[str, bool]]:
     """What may be said of a case's inputs, the plainest first. steps: the sizes in all cases, by what they are called."""
     sizes, values = _sizes(one), dict(_values(one))
+    yield "the inputs are ordinary ones", one.case.stage == "values"
     yield from ((f"{what} is 1", size == 1) for what, size in sizes.items())
     yield from ((f"`{name}` is {value}", True) for name, value in values.items() if isinstance(value, bool))
     for name, parameter in inspect.signature(references.reference(one.exercise)).parameters.items():
@@ -289,7 +290,6 @@ def _facts(one: Compared, steps: Sequence[tuple[str, int]]) -> Iterator[tuple[st
             yield f"{what} is at most {other}", size <= its
             yield f"{what} is at least {other}", size >= its
             yield f"{what} is a multiple of {other}", its > 0 and size % its == 0
-    yield "the inputs are ordinary ones", one.case.stage == "values"
 
 
 def _values(one: Compared) -> list[tuple[str, object]]:
