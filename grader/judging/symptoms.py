@@ -252,8 +252,15 @@ _PLACES: Mapping[str, Callable[[Array], Array | None]] = {
 
 
 def _right_only_where(compared: Sequence[Compared]) -> Symptom | None:
-    """One thing that all cases of one side have, and none of the other."""
+    """One thing that all cases of one side have, and none of the other. Of ordinary inputs: what extremes show is in their numbers."""
+    extremes = [one for one in compared if one.case.stage != "values"]
+    compared = [one for one in compared if one.case.stage == "values"]
     wrong = [one.wrong for one in compared]
+    if len(wrong) >= PROOF and not any(wrong):
+        many = sum(one.wrong for one in extremes)
+        said = f"It is right in all {len(wrong)} experiments with ordinary inputs, and wrong in {many} of the {len(extremes)} others."
+        return Symptom("RS19", said)
+    it = "With ordinary inputs it" if extremes else "It"
     counts = {True: sum(wrong), False: len(wrong) - sum(wrong)}
     if min(counts.values()) < PROOF:
         return None
@@ -266,7 +273,7 @@ def _right_only_where(compared: Sequence[Compared]) -> Symptom | None:
             said, other = ("wrong", "right") if side else ("right", "wrong")
             return Symptom(
                 "RS19",
-                f"It is {said} in all {counts[side]} experiments in which {what}, and {other} in the {counts[not side]} others.",
+                f"{it} is {said} in all {counts[side]} experiments in which {what}, and {other} in the {counts[not side]} others.",
             )
     return None
 
@@ -274,7 +281,6 @@ def _right_only_where(compared: Sequence[Compared]) -> Symptom | None:
 def _facts(one: Compared, steps: Sequence[tuple[str, int]]) -> Iterator[tuple[str, bool]]:
     """What may be said of a case's inputs, the plainest first. steps: the sizes in all cases, by what they are called."""
     sizes, values = _sizes(one), dict(_values(one))
-    yield "the inputs are ordinary ones", one.case.stage == "values"
     yield from ((f"{what} is 1", size == 1) for what, size in sizes.items())
     yield from ((f"`{name}` is {value}", True) for name, value in values.items() if isinstance(value, bool))
     for name, parameter in inspect.signature(references.reference(one.exercise)).parameters.items():
