@@ -187,19 +187,23 @@ def _size_as_factor(wrong: Sequence[Compared]) -> Symptom | None:
 
 
 def _right_parts(compared: Sequence[Compared]) -> Symptom | None:
-    """Which parts are right everywhere, also where others are wrong, and which are not."""
+    """Which parts are right everywhere, also where others are wrong, and which are not. Gradients alone say little: many are constant."""
     agree: dict[str, bool] = {}
+    returned: set[str] = set()
     beside: Counter[str] = Counter()  # in how many wrong cases each is right
     for one in compared:
         if not one.theirs or one.actual.modified:
             return None
         for name, part, right, theirs in one.pairs(RESULTS):
             what = wording.subject(one.exercise, Finding("numbers", name, part.role, part.of))
+            returned |= {what} if part.role == "returned" else set()
             same = one.same(part, right, theirs)
             agree[what], beside[what] = agree.get(what, True) and same, beside[what] + (same and one.wrong)
-    good = _listed([what for what, right in agree.items() if right and beside[what] >= PROOF])
-    bad = _listed([what for what, right in agree.items() if not right])
-    return Symptom("RS18", f"Right in every experiment: {good}. Wrong: {bad}.") if good and bad else None
+    good = [what for what, right in agree.items() if right and beside[what] >= PROOF]
+    bad = [what for what, right in agree.items() if not right]
+    if not bad or returned.isdisjoint(good):
+        return None
+    return Symptom("RS18", f"Right in every experiment: {_listed(good)}. Wrong: {_listed(bad)}.")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -248,8 +252,15 @@ _PLACES: Mapping[str, Callable[[Array], Array | None]] = {
 
 
 def _right_only_where(compared: Sequence[Compared]) -> Symptom | None:
-    """One thing that all cases of one side have, and none of the other."""
+    """One thing that all cases of one side have, and none of the other. Of ordinary inputs: what extremes show is in their numbers."""
+    extremes = [one for one in compared if one.case.stage != "values"]
+    compared = [one for one in compared if one.case.stage == "values"]
     wrong = [one.wrong for one in compared]
+    if len(wrong) >= PROOF and not any(wrong):
+        many = sum(one.wrong for one in extremes)
+        said = f"It is right in all {len(wrong)} experiments with ordinary inputs, and wrong in {many} of the {len(extremes)} others."
+        return Symptom("RS19", said)
+    it = "With ordinary inputs it" if extremes else "It"
     counts = {True: sum(wrong), False: len(wrong) - sum(wrong)}
     if min(counts.values()) < PROOF:
         return None
@@ -262,7 +273,7 @@ def _right_only_where(compared: Sequence[Compared]) -> Symptom | None:
             said, other = ("wrong", "right") if side else ("right", "wrong")
             return Symptom(
                 "RS19",
-                f"It is {said} in all {counts[side]} experiments in which {what}, and {other} in the {counts[not side]} others.",
+                f"{it} is {said} in all {counts[side]} experiments in which {what}, and {other} in the {counts[not side]} others.",
             )
     return None
 
@@ -285,7 +296,6 @@ def _facts(one: Compared, steps: Sequence[tuple[str, int]]) -> Iterator[tuple[st
             yield f"{what} is at most {other}", size <= its
             yield f"{what} is at least {other}", size >= its
             yield f"{what} is a multiple of {other}", its > 0 and size % its == 0
-    yield "the inputs are ordinary ones", one.case.stage == "values"
 
 
 def _values(one: Compared) -> list[tuple[str, object]]:

@@ -103,6 +103,16 @@ def test_what_all_wrong_experiments_have_in_common():
     )
 
 
+def test_ordinary_inputs_alone_are_right():
+    cases = cases_of("softmax")
+    extremes = {i for i, case in enumerate(cases) if case.stage != "values"}
+    shown = {i: changed(one, lambda a: a + 1) if i in extremes else one for i, one in observed("softmax").items()}
+    assert len(extremes) >= PROOF and found("softmax", shown)["RS19"] == (
+        f"It is right in all {len(cases) - len(extremes)} experiments with ordinary inputs, and wrong in {len(extremes)} of the "
+        f"{len(extremes)} others."
+    )
+
+
 def test_what_separates_nothing_is_not_said():
     cases, right = cases_of("weighted_sum"), observed("weighted_sum")
     some = set(np.random.default_rng(3).permutation(len(cases))[: len(cases) // 2].tolist())
