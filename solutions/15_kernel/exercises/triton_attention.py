@@ -60,7 +60,7 @@ def _case(key: str, title: str, arrays: tuple[np.ndarray, ...], causal: bool = F
     dtype = fields.pop("dtype", np.float32)
     args = tuple(Tensor(array.astype(dtype)) for array in arrays)
     t_q, d = arrays[0].shape[2:]
-    fields["options"] = {"accesses": True}
+    fields["options"] = {"accesses": True, **({"by_name": True} if key == "more queries" else {})}
     fields.setdefault("show", t_q * d < 100)
     return case(key, title, args, {"causal": True} if causal else {}, reading=attention_result, **fields)
 
