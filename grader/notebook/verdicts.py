@@ -178,7 +178,9 @@ def _interrupted(target: Target, stop: KeyboardInterrupt) -> Any:
 
     line = wording.line(target.name, failure_from(stop))
     advice = "Your code was not running at that moment."
-    if line and re.search(r"\binput\(", line.text):
+    if kernel_course().exercise(target.name).process == "own":
+        advice = "It ran in a process of its own, which has been ended."
+    elif line and re.search(r"\binput\(", line.text):
         advice = "`input()` waits for somebody to type: take what the exercise needs from its parameters."
     elif line:
         advice = (

@@ -13,12 +13,14 @@ from tests.live import from_cells
 
 
 class Renamed(ast.NodeTransformer):
-    """Every parameter but `self` gets another name, and whatever reads it follows."""
+    """Every parameter but `self` and a kernel's gets another name, and whatever reads it follows."""
 
     def __init__(self) -> None:
         self.names: frozenset[str] = frozenset()
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        if "triton.jit" in map(ast.unparse, node.decorator_list):  # its parameters are no contract's
+            return node
         outside, own = (
             self.names,
             [one for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs) if one.arg != "self"],

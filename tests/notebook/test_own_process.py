@@ -138,3 +138,22 @@ def test_where_there_is_a_gpu_references_run_in_the_interpreter_and_kernels_stay
         [sys.executable, "-c", WITH_A_GPU], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
     )
     assert done.stdout.split() == ["JITFunction", "JITFunction.run"], done.stderr[-2000:]
+
+
+def test_an_interrupt_ends_the_process_and_says_so(shell, monkeypatch):
+    names = run(shell, given(), KERNEL + WRAPPER)
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patches:
+        patches.setattr("grader.sandbox.session.Session.observe_all", stopped)
+        verdict = verdicts.judge(Target("triton_add", names["triton_add"], names))
+    assert (verdict.status, verdict.details) == ("timeout", ("It ran in a process of its own, which has been ended.",))
+    assert verdicts.judge(Target("triton_add", names["triton_add"], names)).status == "passed"
+
+
+def test_a_loop_that_never_ends_is_stopped_by_the_clock(shell, monkeypatch):
+    monkeypatch.setattr(own_process._sandbox(), "timeout_s", 2.0)
+    verdict = judged(shell, KERNEL, WRAPPER.replace("    return", "    while True:\n        pass\n    return"))
+    assert (verdict.status, verdict.headline) == ("timeout", "triton_add did not finish within 2 s.")

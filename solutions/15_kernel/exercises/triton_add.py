@@ -33,7 +33,7 @@ class triton_add:
         yield case("sizes", "two rows of five", normal(rng, (2, 5), (2, 5)))
         yield case("seen again", "the same sizes, new numbers", normal(rng, (2, 5), (2, 5)))
         yield case("one", "one entry", normal(rng, (1,), (1,)))
-        yield case("cube", "three axes", normal(rng, (2, 3, 4), (2, 3, 4)))
+        yield case("cube", "three axes", normal(rng, (2, 3, 4), (2, 3, 4)), options={"by_name": True})
         yield case("several", "2,500 entries", normal(rng, (2500,), (2500,)), show=False)
         yield case("several again", "the same, new numbers", normal(rng, (2500,), (2500,)), show=False)
         for key, shape in (("half", (6,)), ("half rows", (3, 7)), ("half many", (1300,))):
