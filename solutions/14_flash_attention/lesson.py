@@ -119,7 +119,7 @@ def merge_partial(a: Partial, b: Partial) -> Partial:
 
     a, b: (m, l, o), where m (..., T_q) is the largest score, l (..., T_q) the sum of exp(score − m), o (..., T_q, d_v)
           the sum of exp(score − m) · value; over no keys (−∞, 0, 0).
-    Returns: the same three over all keys of both.
+    Returns: the same three over all keys of both, on the device of a and b.
     Source:  Milakov & Gimelshein 2018, "Online normalizer calculation for softmax"; Dao et al. 2022, section 3.1.
     """
     # region solution
@@ -219,7 +219,7 @@ def tiled_attention(q: Tensor, k: Tensor, v: Tensor, block_size: int, causal: bo
     """Exact attention, one tile of scores at a time: no tensor has T_q · T_k entries.
 
     q: (B, H, T_q, d_k), k: (B, H, T_k, d_k), v: (B, H, T_k, d_v). causal: query i sees key j where j ≤ i + T_k − T_q.
-    Returns: output (B, H, T_q, d_v), logsumexp (B, H, T_q) of the scaled scores.
+    Returns: output (B, H, T_q, d_v), logsumexp (B, H, T_q) of the scaled scores, on the device of q, as all tensors on the way.
     Source:  Dao 2023, "FlashAttention-2", algorithm 1.
     """
     # region solution
@@ -478,7 +478,7 @@ def tiled_attention_backward(
     """The gradients of `tiled_attention`'s output, the weights computed again tile by tile.
 
     output, logsumexp: what `tiled_attention` returned; grad_output: shaped as output.
-    Returns: grad_q, grad_k, grad_v, shaped as q, k and v.
+    Returns: grad_q, grad_k, grad_v, shaped as q, k and v, on their device.
     Source:  Dao 2023, "FlashAttention-2", algorithm 2.
     """
     # region solution

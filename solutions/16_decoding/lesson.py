@@ -300,7 +300,7 @@ def grouped_query_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = True
     """Attention in which each KV head serves a group of neighboring query heads.
 
     q: (B, H, T_q, d). k, v: (B, H_kv, T_k, d). Causal as in lesson 06: the last query sees every key.
-    Returns: (B, H, T_q, d). Raises: ValueError where H_kv does not divide H.
+    Returns: (B, H, T_q, d), on the device of q. Raises: ValueError where H_kv does not divide H.
     Source:  Ainslie et al. 2023, "GQA".
     """
     # region solution

@@ -92,7 +92,8 @@ print("300² in float16:", (number**2).item(), "  and 300 divided by the root of
 def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float = 1e-5) -> torch.Tensor:
     """Each token divided by the root of its mean square, then scaled feature by feature.
 
-    x: (..., d) of any float type. weight: (d,). Returns: (..., d) in the type of x, computed in float32 or better.
+    x: (..., d) of any float type. weight: (d,). Returns: (..., d) in the type and on the device of x, computed in float32
+    or better.
     """
     # region solution
     wide = x.to(torch.promote_types(x.dtype, torch.float32))  # a float16 above 255 has no square in float16
@@ -206,7 +207,7 @@ def apply_rope(x, positions, base=10000.0):
 
 # %% role="exercise" exercise="GroupedQuerySelfAttention"
 class GroupedQuerySelfAttention(nn.Module):
-    """Causal self-attention with RoPE; num_heads // num_kv_heads neighboring query heads share one KV head.
+    """Causal self-attention with RoPE, on any device; num_heads // num_kv_heads neighboring query heads share one KV head.
 
     Raises: ValueError, when it is built, for sizes that do not divide or an odd d_head.
     """

@@ -47,7 +47,7 @@ from grader import check, explain, figures, hint, passed, progress, replay, rese
 def previous_token_score(weights: torch.Tensor) -> torch.Tensor:
     """The mean weight of each head on the token just before.
 
-    weights: (B, H, T, T), causal, T ≥ 2. Returns: (H,).
+    weights: (B, H, T, T), causal, T ≥ 2. Returns: (H,), on the device of weights.
     """
     # region solution
     if weights.shape[-1] < 2:
@@ -297,7 +297,7 @@ if passed(previous_token_score):
 def induction_score(weights: torch.Tensor, period: int) -> torch.Tensor:
     """The mean weight of each head on the token that followed the current one's previous occurrence.
 
-    weights: (B, H, T, T) on a sequence that repeats with this period, T > period ≥ 1. Returns: (H,).
+    weights: (B, H, T, T) on a sequence that repeats with this period, T > period ≥ 1. Returns: (H,), on their device.
     """
     # region solution
     if not 1 <= period < weights.shape[-1]:
@@ -564,7 +564,7 @@ def head_contributions(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
     """What each head of a causal attention adds to its result.
 
     module: lesson 09's attention, in eval mode. x: (B, T, d_model).
-    Returns: (B, num_heads, T, d_model), whose sum over heads is module(x).
+    Returns: (B, num_heads, T, d_model), on the device of x; the sum over heads is module(x).
     """
     # region solution
     heads, t = module.num_heads, x.shape[1]
@@ -761,7 +761,7 @@ if passed(induction_score):
 def attention_rollout(layers: list[torch.Tensor]) -> torch.Tensor:
     """The layers' attention rolled into one table.
 
-    layers: weights (B, H, T, T), first layer first. Returns: (B, T, T), whose rows sum to 1.
+    layers: weights (B, H, T, T), first layer first. Returns: (B, T, T), whose rows sum to 1, on their device.
     Source: Abnar and Zuidema 2020, section 3.
     """
     # region solution
