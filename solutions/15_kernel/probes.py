@@ -398,7 +398,3 @@ def _known(value: Any) -> bool:
     if type(value) is ModuleType:
         return value.__name__.partition(".")[0] in ("triton", "math")
     return hasattr(value, "fn") or (type(value).__module__ + getattr(value, "__module__", "")).startswith("triton")
-
-
-if triton is None:
-    del kernel

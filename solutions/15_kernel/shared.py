@@ -213,8 +213,8 @@ def _all_written(written: Array, shape: tuple[int, ...], grid: Array) -> None:
     raise fault(
         "Unwritten",
         f"No program wrote entry {at[0] if len(at) == 1 else at} of the result, the first of {missing.size} of {count} that are left "
-        f"out: the grid has {_grid(grid)} program{'' if grid.prod() == 1 else 's'}. Programs times block has to reach the last entry, and each "
-        "lane that has an entry stores it.",
+        f"out: the grid has {_grid(grid)} program{'' if grid.prod() == 1 else 's'}. Programs times block has to reach the last entry, and "
+        "each lane that has an entry stores it.",
     )
 
 

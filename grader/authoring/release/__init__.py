@@ -114,7 +114,11 @@ def handout(
     if not without_solutions:
         quoted = grader.replace("'", "''")  # as an expression's string
         variable = json.dumps(f"${{{{ vars.GRADER || '{quoted}' }}}}")
-        values = {"LESSONS": _numbers(graded), "VERSION": wheel.split("-")[1], "TORCH": libraries(course, graded, torch)}
+        values = {
+            "LESSONS": _numbers(graded),
+            "VERSION": wheel.split("-")[1],
+            "TORCH": libraries(course, graded, torch),
+        }
         files[".github/workflows/grade.yml"] = _filled("grade.yml", GRADER=variable, **values).encode()
         files[".gitlab-ci.yml"] = _filled("gitlab-ci.yml", GRADER=json.dumps(grader), **values).encode()
     return files
