@@ -51,7 +51,8 @@ PARTS = {
     "12": (
         "Further roads",
         "Each of these stands alone; take them in any order: where attention came from, its gradients by hand, attention "
-        "without its score matrix, decoding with a cache, an open model's weights in your own code, and what single heads do.",
+        "without its score matrix, a GPU kernel of your own, decoding with a cache, an open model's weights in your own code, what "
+        "single heads do, and one attention over several devices.",
     ),
 }
 HEAD = (f"| lesson | after it you can | {' | '.join(reading.ROW)} |", "|---|---|---|---|---|---|")
