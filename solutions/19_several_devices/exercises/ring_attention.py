@@ -92,7 +92,7 @@ class ring_attention:
         yield case("causal again", "the same sizes, new numbers", (1, 2, 4, 5), 3, True)
         for key in ("chunks", "chunks again", "chunks once more"):
             yield case(
-                key, "four ranks with three tokens each, one item and one head", (1, 1, 3, 3), 4, True, chunked=True
+                key, "four ranks with three tokens each, one item and one head", (1, 1, 3, 5), 4, True, chunked=True
             )
         yield case("two", "two ranks with five tokens each", (2, 1, 5, 3), 2, True)
         yield case("square", "as many tokens in a chunk as heads and numbers", (2, 3, 3, 3), 3)
@@ -123,18 +123,17 @@ class ring_attention:
     def chunked(case, parts):
         if not parts.get(GATHERED, np.array(False)).any():
             return None
-        b, h, t, d = case.args[1][0].array.shape
-        n = len(case.args[1])
+        t, n = case.args[1][0].array.shape[2], len(case.args[1])
         return (
-            f"a tensor with {readings.all_keys(case)} numbers or more was made. The keys of one chunk are {b * h * t * d} numbers and "
-            f"its scores {b * h * t * t}; {readings.all_keys(case)} are those of all {n * t} tokens."
+            f"a tensor was made with keys or values of several of the {n} ranks, or with the shape of scores or of a mask for the keys of "
+            f"all {n * t} tokens. One rank has {t} tokens."
         )
 
     @holds("at most two chunks are held at once")
     def let_go(case, parts):
         if not parts[HOARDED].any():
             return None
-        return "when a rank gave the chunk that it had got last, it still held others that it had got before."
+        return "when a rank passed on the chunk that it had got last, it still had one that it had got before."
 
     hints = (
         "Every rank holds some chunk in every round, and after world_size − 1 exchanges it has had them all. What must a rank keep of a "
@@ -261,9 +260,9 @@ class ring_attention:
         ),
         "RA13": mistake(
             patch(LOOP, CHUNKS.format(next=LOOP), TURN, "k, v = held[step]"),
-            says="The chunks were kept in a list until all were there; a chunk should be used when it comes, and let go.",
-            why="""No tensor is large, and all chunks are in memory at once: as much as if they had been gathered. Use a chunk, pass it
-            on, and keep only m, l and o.""",
+            says="A rank still had chunks that it had passed on before the last one; a chunk should be used when it comes, and let go.",
+            why="""In a list, under a second name, in calls that have not returned or in what is sent, chunks add up: with all of them a
+            rank needs as much memory as if they had been gathered. Use a chunk, pass it on, and keep only m, l and o.""",
         ),
         "RA14": mistake(
             patch(SCORES, f"if causal and source > rank:\n            break\n        {SCORES}"),

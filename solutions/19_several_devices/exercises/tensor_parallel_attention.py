@@ -210,9 +210,9 @@ class tensor_parallel_attention:
         "TA13": mistake(
             patch(PARTIAL, "partial = merged @ all_reduce(proj_shard).mT", RETURN, "return partial"),
             patch("x @ qkv_shard.mT", "x @ all_reduce(qkv_shard).mT", RETURN, "return partial"),
-            says="A weight was summed over the ranks; the sum should be over what the ranks compute.",
-            why="""Column 0 of proj_shard meets another head on every rank. Weights stay where they are, which is the point: what travels
-            is (B, T, d_model) numbers, however large the weights are.""",
+            says="Weights, or the q, k and v that they give, were summed over the ranks; the sum should be over the parts of the output.",
+            why="""Local head 0 is another head on every rank, with rows and columns, queries, keys and values of its own: their sums mean
+            nothing. Weights stay where they are, which is the point: what travels is (B, T, d_model) numbers, however large they are.""",
         ),
         "TA14": mistake(
             patch(PARTIAL, "partial = torch.nn.functional.pad(merged, (0, x.shape[-1] - merged.shape[-1]))"),

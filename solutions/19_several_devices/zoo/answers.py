@@ -456,7 +456,50 @@ def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
     return o / l
 ''',
 ]
+# What each chunk gives is kept, with no keys and no values, and put together at the end: outputs that are divided, or sums.
+_PARTS = """
+def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
+    n, outs, lses = q.shape[2], [], []
+    for step in range(world_size):
+        owner = (rank - step) % world_size
+        if not causal or owner <= rank:
+            s = q @ k.mT / math.sqrt(q.shape[-1])
+            if causal and owner == rank:
+                s = s.masked_fill(torch.ones(n, n).triu(1).bool(), -math.inf)
+            outs.append(s.softmax(-1) @ v)
+            lses.append(s.logsumexp(-1))
+        if step < world_size - 1:
+            k, v = exchange((k, v))
+    share = torch.stack(lses).softmax(0)
+    return torch.einsum("sbht,sbhtd->bhtd", share, torch.stack(outs))
+"""
 RING_RIGHT += [
+    _PARTS,
+    _PARTS.replace("torch.stack(outs))", "torch.cat(outs, dim=2).unflatten(2, (-1, n)).movedim(2, 0))"),
+    _PARTS.replace("n, outs, lses = q.shape[2], [], []", "n, outs, lses = q.shape[2], q.new_empty(world_size, *q.shape), []")
+    .replace("outs.append(s.softmax(-1) @ v)", "outs[len(lses)] = s.softmax(-1) @ v")
+    .replace("torch.stack(outs)", "outs[: len(lses)]"),
+    """
+def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
+    T, held = q.shape[2], tuple(t.clone() for t in (k, v))
+    ms, ls, os = [], [], []
+    for step in range(world_size):
+        s = q @ held[0].mT * (1 / q.shape[-1] ** 0.5)
+        if causal:
+            gap = T * (rank - (rank - step) % world_size)
+            s = torch.where(torch.tril(torch.ones_like(s, dtype=torch.bool), gap), s, -math.inf)
+        m = s.amax(-1).clamp(min=torch.finfo(s.dtype).min)
+        e = torch.exp(s - m[..., None])
+        ms.append(m)
+        ls.append(e.sum(-1))
+        os.append(e @ held[1])
+        if step < world_size - 1:
+            got = exchange(held)
+            held = (got[0], got[1])
+    m = torch.stack(ms)
+    w = torch.exp(m - m.amax(0))
+    return (w[..., None] * torch.stack(os)).sum(0) / (w * torch.stack(ls)).sum(0)[..., None]
+""",
     # the own chunk comes last: what was seen before may be nothing
     _MERGE
     + """
@@ -499,6 +542,27 @@ def ring_attention(*args, **more):
     return out[0]
 """,
 ]
+
+# All chunks are kept, and used when all have come.
+_KEPT = """
+def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
+    kept, total = [(k, v)], None
+    for _ in range(world_size - 1):
+        {}
+        {}
+    for i, (k, v) in enumerate(kept):
+        source, at = (rank - i) % world_size, torch.arange(q.shape[2])
+        s = q @ k.to(q.dtype).mT / math.sqrt(q.shape[-1])
+        if causal:
+            s = s.masked_fill(source * len(at) + at > (rank * len(at) + at)[:, None], -1e30)
+        lse, out = s.logsumexp(-1, keepdim=True), s.softmax(-1) @ v.to(q.dtype)
+        if total is not None:
+            both = torch.logaddexp(lse, total[0])
+            out = out * (lse - both).exp() + total[1] * (total[0] - both).exp()
+            lse = both
+        total = lse, out
+    return total[1]
+"""
 
 RING_WRONG = [
     ("RA1", _RING.replace("k, v = exchange((k, v))", "k, _ = exchange((k, v))")),
@@ -569,8 +633,25 @@ RING_WRONG = [
     (
         "RA12",
         _RING.replace(
-            "    state = None",
-            "    state = None\n    room = q.new_empty(*q.shape[:2], T * world_size, q.shape[3])\n    room[:, :, :T] = k",
+            "    state = None", "    state = None\n    room = q.new_empty(*q.shape[:2], T * world_size, q.shape[3])"
+        ).replace(
+            "        hidden = None\n", "        room[:, :, src * T : (src + 1) * T] = k\n        hidden = None\n"
+        ),
+    ),
+    # each message is longer than the one before
+    ("RA13", _KEPT.format("at = exchange(sum(kept, ()))", "kept = [(k, v), *zip(at[::2], at[1::2])]")),
+    ("RA13", _KEPT.format("k, v = exchange((k, v))", "kept.append((k.clone(), v.clone()))")),
+    (
+        "RA13",
+        _KEPT.format("k, v = exchange((k, v))", "kept.append((torch.tensor(k.tolist()), torch.tensor(v.tolist())))"),
+    ),
+    (
+        "RA12",
+        _KEPT.format(
+            "old = exchange(kept[0])", "kept = [tuple(torch.cat(both, 2) for both in zip((k, v), old))]"
+        ).replace(
+            "    for i, (k, v)",
+            "    kept = list(zip(*(both.split(q.shape[2], 2) for both in kept[0])))\n    for i, (k, v)",
         ),
     ),
     # no list holds these
