@@ -476,7 +476,9 @@ def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
 RING_RIGHT += [
     _PARTS,
     _PARTS.replace("torch.stack(outs))", "torch.cat(outs, dim=2).unflatten(2, (-1, n)).movedim(2, 0))"),
-    _PARTS.replace("n, outs, lses = q.shape[2], [], []", "n, outs, lses = q.shape[2], q.new_empty(world_size, *q.shape), []")
+    _PARTS.replace(
+        "n, outs, lses = q.shape[2], [], []", "n, outs, lses = q.shape[2], q.new_empty(world_size, *q.shape), []"
+    )
     .replace("outs.append(s.softmax(-1) @ v)", "outs[len(lses)] = s.softmax(-1) @ v")
     .replace("torch.stack(outs)", "outs[: len(lses)]"),
     """
