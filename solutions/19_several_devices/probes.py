@@ -54,11 +54,11 @@ class Group:
     So a verdict does not depend on how threads are scheduled, and that ranks wait for each other forever is known, without a
     clock, as soon as none can go on.
 
-    name: of the collective. calls: of each rank, how often it called it; returned: which ranks came to their end; held: how many
+    name, parameter, takes: of the collective, of what it is given, and what that is. calls: of each rank, how often it called it; returned: which ranks came to their end; held: how many
     chunks that a rank was handed were all there when it called again, at the most (one, where it lets go what it has passed on).
     """
 
-    name = ""
+    name = parameter = takes = ""
 
     def __init__(self, size: int) -> None:
         self.size, self.calls, self.returned = size, [0] * size, [False] * size
@@ -201,7 +201,17 @@ class Group:
     # What each collective is.
     def collective(self, rank: int) -> Callable[[Any], Any]:
         """The callable that this rank gets."""
-        raise NotImplementedError
+
+        def collective(*given: Any, **named: Any) -> Any:
+            unknown = sorted(named.keys() - {self.parameter})
+            if len(given) + len(named) != 1 or unknown:
+                number = len(given) + len(named)
+                said = f"{number or 'no'} argument{'' if number == 1 else 's'}"
+                said += f", {' and '.join(unknown)} by name" if unknown else ""
+                self.refuse(f"Rank {rank} called {self.name} with {said}; it takes one, {self.takes}.")
+            return self.call(rank, *given, *named.values())
+
+        return collective
 
     def read(self, rank: int, given: Any) -> list[Any]:
         """The tensors that a rank gives."""
@@ -223,10 +233,7 @@ class Group:
 class Ring(Group):
     """exchange: a tuple of tensors goes to the next rank, and the one from the rank before comes."""
 
-    name = "exchange"
-
-    def collective(self, rank: int) -> Callable[[Any], Any]:
-        return lambda tensors: self.call(rank, tensors)
+    name, parameter, takes = "exchange", "tensors", "a tuple of tensors, as in exchange((k, v))"
 
     def read(self, rank: int, given: Any) -> list[Any]:
         if not is_a(given, tuple) and not is_a(given, list):
@@ -311,10 +318,7 @@ class Look(TorchDispatchMode):
 class Sum(Group):
     """all_reduce: every rank gives a tensor, and gets the sum over all ranks."""
 
-    name = "all_reduce"
-
-    def collective(self, rank: int) -> Callable[[Any], Any]:
-        return lambda tensor: self.call(rank, tensor)
+    name, parameter, takes = "all_reduce", "tensor", "a tensor, and always returns the sum"
 
     def read(self, rank: int, given: Any) -> list[Any]:
         if not is_a(given, T.Tensor):

@@ -102,6 +102,11 @@ def test_an_answer_that_catches_everything_cannot_hold_the_ranks():
     "sent, said",
     [
         ("k", "Rank 0 gave exchange an object of type Tensor; it takes a tuple of tensors, as in exchange((k, v))."),
+        ("k, v", "Rank 0 called exchange with 2 arguments; it takes one, a tuple of tensors, as in exchange((k, v))."),
+        (
+            "chunk=(k, v)",
+            "Rank 0 called exchange with 1 argument, chunk by name; it takes one, a tuple of tensors, as in exchange((k, v)).",
+        ),
         ("(k, v, rank)", "Rank 0 gave exchange a tuple with an object of type int; it sends tensors."),
         (
             "(k, v, v)[:2 + rank]",
@@ -116,6 +121,13 @@ def test_an_answer_that_catches_everything_cannot_hold_the_ranks():
 )
 def test_what_no_collective_could_do_is_told(sent, said):
     assert judged(RING.replace("exchange((k, v))", f"exchange({sent})")).headline == said
+
+
+def test_all_reduce_has_no_other_operation():
+    verdict = judged(HEADS.replace("all_reduce(partial)", "all_reduce(partial, op='sum')"), "tensor_parallel_attention")
+    assert verdict.headline == (
+        "Rank 0 called all_reduce with 2 arguments, op by name; it takes one, a tensor, and always returns the sum."
+    )
 
 
 def test_a_call_without_end_is_stopped():

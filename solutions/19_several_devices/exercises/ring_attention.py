@@ -320,5 +320,63 @@ class ring_attention:
             says="exchange was called with a single rank; nothing is to be exchanged there.",
             why="With world_size 1 every key is here, and world_size − 1 is 0 calls.",
         ),
+        "RA22": mistake(
+            patch(L, "l = l + p.sum(dim=-1)"),
+            says="The weighted values were rescaled to the new maximum and the sum of the exponentials was not; both should be.",
+            why="""Both are sums of terms relative to the old maximum. When a chunk raises it, both shrink by exp(m_old − m_new). Only then
+            is o / l a mean, with weights that sum to 1.""",
+        ),
+        "RA23": mistake(
+            patch(SCORES, f"if step == world_size - 1:\n            break\n        {SCORES}"),
+            patch(LOOP, "for step in range(world_size - 1):"),
+            says="The last chunk was never used: there are world_size chunks, one more than exchanges.",
+            why="""Every rank begins with a chunk and gets world_size − 1 more. A loop that uses a chunk and then exchanges it leaves one to
+            be used after the last exchange. With one rank nothing at all is used, and 0 / 0 is NaN.""",
+        ),
+        "RA24": mistake(
+            patch(LOOP, "for step in range(1):"),
+            patch(SCORES, f"if step > 0:\n            continue\n        {SCORES}"),
+            says="The rank attended to its own chunk alone; the chunks of all ranks should count.",
+            why="""A rank has T_local of world_size · T_local tokens. With one rank that is everything, which makes a test on one device
+            pass.""",
+        ),
+        "RA25": mistake(
+            patch("if causal:", "if True:"),
+            says="Later tokens were hidden although causal is False; the mask should be used only where it is asked for.",
+            why="""causal is False by default: an encoder's tokens see all others. Chunks of later ranks count there as those of earlier
+            ones do.""",
+        ),
+        "RA26": mistake(
+            patch(COLUMNS, "columns = torch.arange(t, device=q.device) + (rank if source <= rank else world_size) * t"),
+            says="Chunks of earlier ranks were masked by a triangle; every token of this rank should see all of their tokens.",
+            why="""Hiding the chunks of later ranks is right, and so is the triangle within the rank's own chunk. An earlier rank's tokens
+            lie before all of this rank's: nothing of that chunk is hidden.""",
+        ),
+        "RA27": mistake(
+            patch(O, "o = o * rescale[..., None] + p @ v / p.sum(dim=-1, keepdim=True).clamp(min=1e-30)"),
+            patch(
+                O,
+                "o = o * rescale[..., None] + p @ v / p.sum(dim=-1, keepdim=True).clamp(min=1e-30)",
+                RETURN,
+                "return o",
+            ),
+            says="Each chunk's values were divided by its own sum before they were added; only sums should be added.",
+            why="""Divided, a chunk is a mean, and has lost how much weight it had. Add p @ v and p.sum() as they are, relative to one
+            maximum, and divide once, after the last chunk.""",
+        ),
+        "RA28": mistake(
+            patch(
+                RESCALE, "rescale = torch.ones_like(m)", P, "p = torch.exp(scores - scores.amax(dim=-1, keepdim=True))"
+            ),
+            patch(
+                RESCALE,
+                "rescale = torch.ones_like(m)",
+                P,
+                "p = torch.exp(scores - scores.amax(dim=-1, keepdim=True)).nan_to_num()",
+            ),
+            says="Each chunk's sums are relative to its own maximum and were added as they are; first bring both to the larger maximum.",
+            why="""exp(s − m) says how large a score is beside m, and each chunk has another m. With the same m, the chunk with the lower
+            scores counts less; without, as much as the other.""",
+        ),
         "SM5": patch(M_NEW, "m_new = torch.zeros_like(m)", RESCALE, "rescale = torch.ones_like(m)"),
     }

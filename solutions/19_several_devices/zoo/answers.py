@@ -260,6 +260,19 @@ TENSOR_WRONG = [
     ),
     ("MK13", _TENSOR.replace('    att = att.masked_fill(~mask, float("-inf"))\n', "")),
     ("SD3", _TENSOR.replace("k.size(-1)", "D")),
+    ("TA15", _TENSOR.replace("k.size(-1)", "D / num_local_heads")),
+    (
+        "TA13",
+        _TENSOR.replace(
+            "functional.linear(x, qkv_shard)", "functional.linear(x, qkv_shard)\n    qkv = all_reduce(qkv)"
+        ).replace("return all_reduce(out)", "return out"),
+    ),
+    (
+        "TA16",
+        _TENSOR.replace("view(B, T, 3, num_local_heads, -1).permute(2, 0, 3, 1, 4)", "chunk(3, -1)")
+        .replace("k.size(-1)", "k.size(-1) // num_local_heads")
+        .replace(".transpose(1, 2).contiguous().view(B, T, -1)", ""),
+    ),
     # no list holds these
     (None, _TENSOR.replace("return all_reduce(out)", "return all_reduce([out])")),
     (None, _TENSOR.replace("return all_reduce(out)", "x.zero_()\n    return all_reduce(out)")),
@@ -545,6 +558,24 @@ def ring_attention(*args, **more):
 """,
 ]
 
+# A loop that exchanges last; {}: how often it runs, a chunk's values, and when it exchanges.
+_LOOP = """
+def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
+    T, d = q.shape[-2:]
+    m = torch.full(q.shape[:-1], -math.inf, dtype=q.dtype)
+    l, o, rows = torch.zeros_like(m), torch.zeros_like(q), rank * T + torch.arange(T)
+    for step in range({0}):
+        s = q @ k.mT / math.sqrt(d)
+        if causal:
+            s = s.masked_fill((rank - step) % world_size * T + torch.arange(T) > rows[:, None], -math.inf)
+        new = torch.maximum(m, s.amax(-1))
+        c, p = torch.exp(m - new), torch.exp(s - new[..., None])
+        l, o, m = l * c + p.sum(-1), o * c[..., None] + {1}, new
+        if {2}:
+            k, v = exchange((k, v))
+    return o / l[..., None]
+"""
+
 # All chunks are kept, and used when all have come.
 _KEPT = """
 def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
@@ -639,6 +670,22 @@ RING_WRONG = [
         ).replace(
             "        hidden = None\n", "        room[:, :, src * T : (src + 1) * T] = k\n        hidden = None\n"
         ),
+    ),
+    ("RA22", _RING.replace("wa * a[1] + wb * b[1]", "a[1] + wb * b[1]")),
+    ("RA23", _LOOP.format("world_size - 1", "p @ v", "True")),
+    (
+        "RA24",
+        "def ring_attention(q, k, v, rank, world_size, exchange, causal=False):\n    T = q.shape[2]\n"
+        "    s = q @ k.mT / math.sqrt(q.shape[-1])\n    if causal:\n        s = s.masked_fill(torch.ones(T, T).triu(1).bool(), -math.inf)\n"
+        "    return s.softmax(-1) @ v\n",
+    ),
+    ("RA25", _RING.replace("if causal:", "if True:")),
+    ("RA26", _PARTS.replace("if causal and owner == rank:", "if causal:")),
+    ("RA27", _LOOP.format("world_size", "(p @ v) / p.sum(-1, keepdim=True).clamp(min=1e-30)", "step < world_size - 1")),
+    (
+        "RA28",
+        _MERGE.replace("wa, wb = torch.exp(a[0] - base), torch.exp(b[0] - base)", "wa = wb = torch.ones_like(base)")
+        + _RING.removeprefix(_MERGE),
     ),
     # each message is longer than the one before
     ("RA13", _KEPT.format("at = exchange(sum(kept, ()))", "kept = [(k, v), *zip(at[::2], at[1::2])]")),
