@@ -235,8 +235,8 @@ class tensor_parallel_attention:
                 for scale in ((), ("math.sqrt(q.shape[-1])", "math.sqrt(q.shape[-1] // num_local_heads)"))
             ),
             says="The rank's numbers were taken for one head; they should be split into num_local_heads heads.",
-            why="""Each head has scores of its own, from its own d_head numbers. One dot product over all of them adds the scores of different
-            heads, so that they share one set of weights. Where a rank has a single head, nothing shows it.""",
+            why="""Each head has scores of its own, from its own d_head numbers. One dot product over all of them adds the scores of
+            different heads, so that they share one set of weights. Where a rank has a single head, nothing shows it.""",
         ),
         "MK13": patch(HIDE, "pass"),
     }
