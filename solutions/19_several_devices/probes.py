@@ -54,8 +54,9 @@ class Group:
     So a verdict does not depend on how threads are scheduled, and that ranks wait for each other forever is known, without a
     clock, as soon as none can go on.
 
-    name, parameter, takes: of the collective, of what it is given, and what that is. calls: of each rank, how often it called it; returned: which ranks came to their end; held: how many
-    chunks that a rank was handed were all there when it called again, at the most (one, where it lets go what it has passed on).
+    name, parameter, takes: of the collective, of what it is given, and what that is. calls: of each rank, how often it called it;
+    returned: which ranks came to their end; held: how many chunks that a rank was handed were all there when it called again, at the most
+    (one, where it lets go what it has passed on).
     """
 
     name = parameter = takes = ""
