@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from _queue import SimpleQueue
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from ctypes import c_ulong, py_object, pythonapi
 from functools import _lru_cache_wrapper
 from gc import collect
@@ -13,18 +13,21 @@ from threading import Thread
 from typing import Any
 from weakref import ref
 
-from numpy import array, int64, ndarray
-from torch import get_num_threads, set_num_threads
+from numpy import array, full, int64, ndarray
+from torch import as_strided, get_num_threads, set_num_threads
+from torch._C import _DisableTorchDispatch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
 from grader.worker.probes import ContractError, Run, called, paused, returned
-from grader.worker.watch import leave_thread, watching
+from grader.worker.watch import leave_thread
 
 __builtins__ = BUILTINS
 
 T = of_torch()
 MOST_CALLS = 16  # of a collective by one rank, which is stopped there; right answers call it three times at most
 LOOK_S = 0.1  # so often whoever waits looks whether somebody has interrupted: on Windows a wait is not ended by it
+MOST_NUMBERS = 10_000  # of memory that is searched for keys; a case's are far fewer
 END_S = 2.0  # so long an interrupted rank has to end
 
 
@@ -51,11 +54,12 @@ class Group:
     So a verdict does not depend on how threads are scheduled, and that ranks wait for each other forever is known, without a
     clock, as soon as none can go on.
 
-    name: of the collective. calls: of each rank, how often it called it; returned: which ranks came to their end; held: how many
-    chunks that a rank was handed were all there when it called again, at the most (one, where it lets go what it has passed on).
+    name, parameter, takes: of the collective, of what it is given, and what that is. calls: of each rank, how often it called it;
+    returned: which ranks came to their end; held: how many chunks that a rank was handed were all there when it called again, at the most
+    (one, where it lets go what it has passed on).
     """
 
-    name = ""
+    name = parameter = takes = ""
 
     def __init__(self, size: int) -> None:
         self.size, self.calls, self.returned = size, [0] * size, [False] * size
@@ -155,7 +159,7 @@ class Group:
         self.turns[rank].get()
         if self.over:
             raise Released
-        with paused():
+        with paused(), _DisableTorchDispatch():  # what comes in is made by no operator of the rank's
             arrays = [array(one) for one in self.handed(rank)]
             self.received[rank].append([ref(one) for one in arrays])
             return self.made([T.from_numpy(one) for one in arrays])
@@ -198,7 +202,17 @@ class Group:
     # What each collective is.
     def collective(self, rank: int) -> Callable[[Any], Any]:
         """The callable that this rank gets."""
-        raise NotImplementedError
+
+        def collective(*given: Any, **named: Any) -> Any:
+            unknown = sorted(named.keys() - {self.parameter})
+            if len(given) + len(named) != 1 or unknown:
+                number = len(given) + len(named)
+                said = f"{number or 'no'} argument{'' if number == 1 else 's'}"
+                said += f", {' and '.join(unknown)} by name" if unknown else ""
+                self.refuse(f"Rank {rank} called {self.name} with {said}; it takes one, {self.takes}.")
+            return self.call(rank, *given, *named.values())
+
+        return collective
 
     def read(self, rank: int, given: Any) -> list[Any]:
         """The tensors that a rank gives."""
@@ -220,10 +234,7 @@ class Group:
 class Ring(Group):
     """exchange: a tuple of tensors goes to the next rank, and the one from the rank before comes."""
 
-    name = "exchange"
-
-    def collective(self, rank: int) -> Callable[[Any], Any]:
-        return lambda tensors: self.call(rank, tensors)
+    name, parameter, takes = "exchange", "tensors", "a tuple of tensors, as in exchange((k, v))"
 
     def read(self, rank: int, given: Any) -> list[Any]:
         if not is_a(given, tuple) and not is_a(given, list):
@@ -249,13 +260,66 @@ class Ring(Group):
         return tuple(tensors)
 
 
+Owners = dict[float, tuple[str, int]]  # whose number this is: 'k' or 'v', and the rank
+
+
+def chunks_in(numbers: list[float], owners: Owners, half: float) -> dict[str, set[int]]:
+    """Of which ranks these numbers hold more than half of a chunk's keys, and of its values; half: as many numbers."""
+    counts: dict[tuple[str, int], int] = {}
+    for number in numbers:
+        owner = owners.get(number)
+        if owner is not None:
+            counts[owner] = counts.get(owner, 0) + 1
+    return {kind: {rank for (of, rank), count in counts.items() if of == kind and count > half} for kind in "kv"}
+
+
+class Look(TorchDispatchMode):
+    """Looks, in a rank's thread, at all that each operator makes: whose keys and values it holds, which their numbers tell in whatever
+    layout they lie.
+
+    gathered: some memory held keys, or values, of several ranks, or something had the shape of scores for all keys. late: another
+    rank's chunk was used that two others had followed.
+    """
+
+    def __init__(self, group: Ring, rank: int, owners: Owners, shape: tuple[int, ...]) -> None:
+        """shape: of a chunk, with one item and one head, and a width that no number of tokens or of ranks is."""
+        super().__init__()
+        self.group, self.rank, self.owners, self.half = group, rank, owners, shape[2] * shape[3] / 2
+        t, n = shape[2], group.size
+        self.wide = ([t, t, n], [t, t * n], [t * n, t * n])
+        self.gathered = self.late = False
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # True would import torch's compiler
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        for one in made if is_a(made, tuple) or is_a(made, list) else (made,):
+            if is_a(one, T.Tensor) and T.get(one, "layout") == T.strided:
+                self._look(one, "empty" in func.__name__)
+        return made
+
+    def _look(self, tensor: Any, empty: bool) -> None:
+        shape = [size for size in T.get(tensor, "shape") if size > 1]
+        self.gathered |= any(all(shape.count(size) >= wide.count(size) for size in wide) for wide in self.wide)
+        if T.get(tensor, "dtype") not in (T.float32, T.float64) or not self.half < T.held(tensor) <= MOST_NUMBERS:
+            return
+        with paused():
+            whole = as_strided(tensor, (T.held(tensor),), (1,), 0)  # a piece may be written into memory for more
+            if empty:  # what lay there before belongs to nobody
+                T.fill([(whole, full(T.held(tensor), -1.0))])
+                return
+            found = chunks_in(T.numbers(whole).tolist(), self.owners, self.half)
+        self.gathered |= any(len(ranks) > 1 for ranks in found.values())
+        came = {(self.rank - of) % self.group.size for ranks in found.values() for of in ranks}
+        self.late |= any(0 < number < self.group.calls[self.rank] - 1 for number in came)
+
+
 class Sum(Group):
     """all_reduce: every rank gives a tensor, and gets the sum over all ranks."""
 
-    name = "all_reduce"
-
-    def collective(self, rank: int) -> Callable[[Any], Any]:
-        return lambda tensor: self.call(rank, tensor)
+    name, parameter, takes = "all_reduce", "tensor", "a tensor, and always returns the sum"
 
     def read(self, rank: int, given: Any) -> list[Any]:
         if not is_a(given, T.Tensor):
@@ -278,22 +342,46 @@ class Sum(Group):
 def ring(function: Any, run: Run) -> dict[str, Any]:
     """Runs ring_attention on as many ranks as there are chunks.
 
-    args: q, k, v, each a tuple with the chunk of every rank. Parts: 'output of rank r'; calls, returned and held of each rank (see
-    `Group`); largest: how many numbers the largest tensor has that an answer made.
+    args: q, k, v, each a tuple with the chunk of every rank. options: chunked, to look for keys in what answers make. Parts: 'output
+    of rank r'; calls, returned and held of each rank (see `Group`); gathered and late of each (see `Look`); sent: of how many ranks one
+    message held keys or values, at the most. Without `chunked` there is nothing of these.
     """
     q, k, v = run.args
     group = Ring(len(q))
+    looks = _looks(group, q[0], k, v) if run.options.get("chunked") else []
 
     def act(rank: int, exchange: Any) -> Any:
-        return called(function, run, q[rank], k[rank], v[rank], rank, len(q), exchange)
+        with looks[rank] if looks else nullcontext():
+            return called(function, run, q[rank], k[rank], v[rank], rank, len(q), exchange)
 
-    with watching(() if run.options.get("watch") else ("table",), run.seen):
-        results = group.run(act)
-    largest = 0 if run.seen.largest is None else run.seen.largest.elements
+    results = group.run(act)
     return {
         **_of_each(results),
-        **_numbers(calls=group.calls, returned=group.returned, held=group.held, largest=[largest]),
+        **_numbers(calls=group.calls, returned=group.returned, held=group.held),
+        **_numbers(gathered=[one.gathered for one in looks], late=[one.late for one in looks]),
+        **_numbers(sent=[_most_sent(group, looks[0]) if looks else 0]),
     }
+
+
+def _looks(group: Ring, q: Any, k: tuple, v: tuple) -> list[Look]:
+    """One for each rank; q: a chunk."""
+    owners: Owners = {}
+    with paused():
+        for kind, chunks in (("k", k), ("v", v)):
+            for rank, chunk in enumerate(chunks):
+                owners |= dict.fromkeys(T.numbers(chunk).ravel().tolist(), (kind, rank))
+        return [Look(group, rank, owners, tuple(T.get(q, "shape"))) for rank in range(group.size)]
+
+
+def _most_sent(group: Ring, look: Look) -> int:
+    """Of how many ranks one message held keys, or values, at the most."""
+    with paused():
+        messages = [message for messages in group.given for message in messages]
+        found = (
+            chunks_in([x for one in message for x in one.ravel().tolist()], look.owners, look.half)
+            for message in messages
+        )
+        return max((len(ranks) for chunks in found for ranks in chunks.values()), default=0)
 
 
 def heads(function: Any, run: Run) -> dict[str, Any]:

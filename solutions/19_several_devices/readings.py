@@ -27,19 +27,13 @@ def heads(case: Case, parts: Parts) -> dict[str, Part]:
 
 
 def ring(case: Case, parts: Parts) -> dict[str, Part]:
-    """Every rank's output, how often it called exchange, and whether it kept to chunks. Option `chunked`: sizes by which a tensor of
-    all keys is told from what one chunk needs."""
+    """Every rank's output, how often it called exchange, and whether it kept to chunks."""
     found = _ranks(case, parts, "exchange", case.args[0][0])
-    found[HOARDED] = flag((numbers(parts["held"]) > 1).any())
+    held, sent, late, gathered = (numbers(parts[name]) for name in ("held", "sent", "late", "gathered"))
+    found[HOARDED] = flag((held > 1).any() or (sent > 1).any() or late.any())
     if case.options.get("chunked"):
-        found[GATHERED] = flag(int(numbers(parts["largest"])[0]) >= all_keys(case))
+        found[GATHERED] = flag(gathered.any())
     return found
-
-
-def all_keys(case: Case) -> int:
-    """How many numbers a tensor of all keys has at the least: the keys themselves, or a chunk's scores for all of them."""
-    b, h, t, d = case.args[1][0].array.shape
-    return b * h * len(case.args[1]) * t * min(t, d)
 
 
 def miscounted(name: str, wanted: int, parts: Mapping[str, np.ndarray]) -> str | None:

@@ -102,6 +102,11 @@ def test_an_answer_that_catches_everything_cannot_hold_the_ranks():
     "sent, said",
     [
         ("k", "Rank 0 gave exchange an object of type Tensor; it takes a tuple of tensors, as in exchange((k, v))."),
+        ("k, v", "Rank 0 called exchange with 2 arguments; it takes one, a tuple of tensors, as in exchange((k, v))."),
+        (
+            "chunk=(k, v)",
+            "Rank 0 called exchange with 1 argument, chunk by name; it takes one, a tuple of tensors, as in exchange((k, v)).",
+        ),
         ("(k, v, rank)", "Rank 0 gave exchange a tuple with an object of type int; it sends tensors."),
         (
             "(k, v, v)[:2 + rank]",
@@ -116,6 +121,13 @@ def test_an_answer_that_catches_everything_cannot_hold_the_ranks():
 )
 def test_what_no_collective_could_do_is_told(sent, said):
     assert judged(RING.replace("exchange((k, v))", f"exchange({sent})")).headline == said
+
+
+def test_all_reduce_has_no_other_operation():
+    verdict = judged(HEADS.replace("all_reduce(partial)", "all_reduce(partial, op='sum')"), "tensor_parallel_attention")
+    assert verdict.headline == (
+        "Rank 0 called all_reduce with 2 arguments, op by name; it takes one, a tensor, and always returns the sum."
+    )
 
 
 def test_a_call_without_end_is_stopped():
@@ -152,11 +164,27 @@ def test_a_ready_made_operator_is_seen_in_the_threads_of_ranks(name, text):
 
 
 def test_gathered_keys_are_seen_in_the_last_rank_alone():
-    verdict = judged(with_lines("if rank == world_size - 1:", "    torch.cat([k] * world_size, dim=2)"))
-    assert verdict.headline == (
-        "Expected: no tensor holds keys of more than one chunk. A tensor with 36 numbers or more was made. The keys of one chunk are 9 "
-        "numbers and its scores 9; 36 are those of all 12 tokens."
+    lines = (
+        "own = k if step == 1 else own",
+        "if rank == world_size - 1 and step == 2:",
+        "    torch.cat((own, k), dim=2)",
     )
+    verdict = judged(with_lines(*lines))
+    assert verdict.headline == (
+        "Expected: no tensor holds keys of more than one chunk. A tensor was made with keys or values of several of the 4 ranks, or with "
+        "the shape of scores or of a mask for the keys of all 12 tokens. One rank has 3 tokens."
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("torch.cat([k.mT[..., :1] * 0] * 4, dim=-1)",),  # of another shape than scores for all tokens
+        ("torch.empty(4, *k.shape)", "torch.cat([q] * 4, dim=2)"),  # no keys
+    ],
+)
+def test_what_is_as_large_as_all_keys_may_hold_something_else(lines):
+    assert judged(with_lines(*lines)).passed
 
 
 def test_what_was_sent_may_change_afterwards_and_what_came_is_the_receivers_own():

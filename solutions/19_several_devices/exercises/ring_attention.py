@@ -92,7 +92,7 @@ class ring_attention:
         yield case("causal again", "the same sizes, new numbers", (1, 2, 4, 5), 3, True)
         for key in ("chunks", "chunks again", "chunks once more"):
             yield case(
-                key, "four ranks with three tokens each, one item and one head", (1, 1, 3, 3), 4, True, chunked=True
+                key, "four ranks with three tokens each, one item and one head", (1, 1, 3, 5), 4, True, chunked=True
             )
         yield case("two", "two ranks with five tokens each", (2, 1, 5, 3), 2, True)
         yield case("square", "as many tokens in a chunk as heads and numbers", (2, 3, 3, 3), 3)
@@ -123,18 +123,17 @@ class ring_attention:
     def chunked(case, parts):
         if not parts.get(GATHERED, np.array(False)).any():
             return None
-        b, h, t, d = case.args[1][0].array.shape
-        n = len(case.args[1])
+        t, n = case.args[1][0].array.shape[2], len(case.args[1])
         return (
-            f"a tensor with {readings.all_keys(case)} numbers or more was made. The keys of one chunk are {b * h * t * d} numbers and "
-            f"its scores {b * h * t * t}; {readings.all_keys(case)} are those of all {n * t} tokens."
+            f"a tensor was made with keys or values of several of the {n} ranks, or with the shape of scores or of a mask for the keys of "
+            f"all {n * t} tokens. One rank has {t} tokens."
         )
 
     @holds("at most two chunks are held at once")
     def let_go(case, parts):
         if not parts[HOARDED].any():
             return None
-        return "when a rank gave the chunk that it had got last, it still held others that it had got before."
+        return "when a rank passed on the chunk that it had got last, it still had one that it had got before."
 
     hints = (
         "Every rank holds some chunk in every round, and after world_size − 1 exchanges it has had them all. What must a rank keep of a "
@@ -261,9 +260,9 @@ class ring_attention:
         ),
         "RA13": mistake(
             patch(LOOP, CHUNKS.format(next=LOOP), TURN, "k, v = held[step]"),
-            says="The chunks were kept in a list until all were there; a chunk should be used when it comes, and let go.",
-            why="""No tensor is large, and all chunks are in memory at once: as much as if they had been gathered. Use a chunk, pass it
-            on, and keep only m, l and o.""",
+            says="A rank still had chunks that it had passed on before the last one; a chunk should be used when it comes, and let go.",
+            why="""In a list, under a second name, in calls that have not returned or in what is sent, chunks add up: with all of them a
+            rank needs as much memory as if they had been gathered. Use a chunk, pass it on, and keep only m, l and o.""",
         ),
         "RA14": mistake(
             patch(SCORES, f"if causal and source > rank:\n            break\n        {SCORES}"),
@@ -320,6 +319,64 @@ class ring_attention:
             patch(START_M, f"{START_M}\n    if world_size == 1:\n        {SEND}"),
             says="exchange was called with a single rank; nothing is to be exchanged there.",
             why="With world_size 1 every key is here, and world_size − 1 is 0 calls.",
+        ),
+        "RA22": mistake(
+            patch(L, "l = l + p.sum(dim=-1)"),
+            says="The weighted values were rescaled to the new maximum and the sum of the exponentials was not; both should be.",
+            why="""Both are sums of terms relative to the old maximum. When a chunk raises it, both shrink by exp(m_old − m_new). Only then
+            is o / l a mean, with weights that sum to 1.""",
+        ),
+        "RA23": mistake(
+            patch(SCORES, f"if step == world_size - 1:\n            break\n        {SCORES}"),
+            patch(LOOP, "for step in range(world_size - 1):"),
+            says="The last chunk was never used: there are world_size chunks, one more than exchanges.",
+            why="""Every rank begins with a chunk and gets world_size − 1 more. A loop that uses a chunk and then exchanges it leaves one to
+            be used after the last exchange. With one rank nothing at all is used, and 0 / 0 is NaN.""",
+        ),
+        "RA24": mistake(
+            patch(LOOP, "for step in range(1):"),
+            patch(SCORES, f"if step > 0:\n            continue\n        {SCORES}"),
+            says="The rank attended to its own chunk alone; the chunks of all ranks should count.",
+            why="""A rank has T_local of world_size · T_local tokens. With one rank that is everything, which makes a test on one device
+            pass.""",
+        ),
+        "RA25": mistake(
+            patch("if causal:", "if True:"),
+            says="Later tokens were hidden although causal is False; the mask should be used only where it is asked for.",
+            why="""causal is False by default: an encoder's tokens see all others. Chunks of later ranks count there as those of earlier
+            ones do.""",
+        ),
+        "RA26": mistake(
+            patch(COLUMNS, "columns = torch.arange(t, device=q.device) + (rank if source <= rank else world_size) * t"),
+            says="Chunks of earlier ranks were masked by a triangle; every token of this rank should see all of their tokens.",
+            why="""Hiding the chunks of later ranks is right, and so is the triangle within the rank's own chunk. An earlier rank's tokens
+            lie before all of this rank's: nothing of that chunk is hidden.""",
+        ),
+        "RA27": mistake(
+            patch(O, "o = o * rescale[..., None] + p @ v / p.sum(dim=-1, keepdim=True).clamp(min=1e-30)"),
+            patch(
+                O,
+                "o = o * rescale[..., None] + p @ v / p.sum(dim=-1, keepdim=True).clamp(min=1e-30)",
+                RETURN,
+                "return o",
+            ),
+            says="Each chunk's values were divided by its own sum before they were added; only sums should be added.",
+            why="""Divided, a chunk is a mean, and has lost how much weight it had. Add p @ v and p.sum() as they are, relative to one
+            maximum, and divide once, after the last chunk.""",
+        ),
+        "RA28": mistake(
+            patch(
+                RESCALE, "rescale = torch.ones_like(m)", P, "p = torch.exp(scores - scores.amax(dim=-1, keepdim=True))"
+            ),
+            patch(
+                RESCALE,
+                "rescale = torch.ones_like(m)",
+                P,
+                "p = torch.exp(scores - scores.amax(dim=-1, keepdim=True)).nan_to_num()",
+            ),
+            says="Each chunk's sums are relative to its own maximum and were added as they are; first bring both to the larger maximum.",
+            why="""exp(s − m) says how large a score is beside m, and each chunk has another m. With the same m, the chunk with the lower
+            scores counts less; without, as much as the other.""",
         ),
         "SM5": patch(M_NEW, "m_new = torch.zeros_like(m)", RESCALE, "rescale = torch.ones_like(m)"),
     }

@@ -210,15 +210,33 @@ class tensor_parallel_attention:
         "TA13": mistake(
             patch(PARTIAL, "partial = merged @ all_reduce(proj_shard).mT", RETURN, "return partial"),
             patch("x @ qkv_shard.mT", "x @ all_reduce(qkv_shard).mT", RETURN, "return partial"),
-            says="A weight was summed over the ranks; the sum should be over what the ranks compute.",
-            why="""Column 0 of proj_shard meets another head on every rank. Weights stay where they are, which is the point: what travels
-            is (B, T, d_model) numbers, however large the weights are.""",
+            says="Weights, or the q, k and v that they give, were summed over the ranks; the sum should be over the parts of the output.",
+            why="""Local head 0 is another head on every rank, with rows and columns, queries, keys and values of its own: their sums mean
+            nothing. Weights stay where they are, which is the point: what travels is (B, T, d_model) numbers, however large they are.""",
         ),
         "TA14": mistake(
             patch(PARTIAL, "partial = torch.nn.functional.pad(merged, (0, x.shape[-1] - merged.shape[-1]))"),
             says="proj_shard was not applied: the heads' results were laid side by side and padded.",
             why="""Before proj the heads do not share a number. It is `proj` that turns what each head found into a contribution to all
             d_model numbers, and this rank has the columns for its own heads.""",
+        ),
+        "TA15": mistake(
+            *(
+                patch("math.sqrt(q.shape[-1])", f"math.sqrt(x.shape[-1] {divided} num_local_heads)")
+                for divided in ("/", "//")
+            ),
+            says="The scores were divided by √(d_model / num_local_heads); d_model belongs to the heads of all ranks.",
+            why="""d_head is d_model / num_heads, and a rank has only num_local_heads of these. What it does have is the width of its own q,
+            k and v: proj_shard has num_local_heads · d_head columns. With one rank both agree.""",
+        ),
+        "TA16": mistake(
+            *(
+                patch(SPLIT, "q, k, v = (part[:, None] for part in (x @ qkv_shard.mT).chunk(3, dim=-1))", *scale)
+                for scale in ((), ("math.sqrt(q.shape[-1])", "math.sqrt(q.shape[-1] // num_local_heads)"))
+            ),
+            says="The rank's numbers were taken for one head; they should be split into num_local_heads heads.",
+            why="""Each head has scores of its own, from its own d_head numbers. One dot product over all of them adds the scores of
+            different heads, so that they share one set of weights. Where a rank has a single head, nothing shows it.""",
         ),
         "MK13": patch(HIDE, "pass"),
     }

@@ -260,6 +260,19 @@ TENSOR_WRONG = [
     ),
     ("MK13", _TENSOR.replace('    att = att.masked_fill(~mask, float("-inf"))\n', "")),
     ("SD3", _TENSOR.replace("k.size(-1)", "D")),
+    ("TA15", _TENSOR.replace("k.size(-1)", "D / num_local_heads")),
+    (
+        "TA13",
+        _TENSOR.replace(
+            "functional.linear(x, qkv_shard)", "functional.linear(x, qkv_shard)\n    qkv = all_reduce(qkv)"
+        ).replace("return all_reduce(out)", "return out"),
+    ),
+    (
+        "TA16",
+        _TENSOR.replace("view(B, T, 3, num_local_heads, -1).permute(2, 0, 3, 1, 4)", "chunk(3, -1)")
+        .replace("k.size(-1)", "k.size(-1) // num_local_heads")
+        .replace(".transpose(1, 2).contiguous().view(B, T, -1)", ""),
+    ),
     # no list holds these
     (None, _TENSOR.replace("return all_reduce(out)", "return all_reduce([out])")),
     (None, _TENSOR.replace("return all_reduce(out)", "x.zero_()\n    return all_reduce(out)")),
@@ -456,7 +469,52 @@ def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
     return o / l
 ''',
 ]
+# What each chunk gives is kept, with no keys and no values, and put together at the end: outputs that are divided, or sums.
+_PARTS = """
+def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
+    n, outs, lses = q.shape[2], [], []
+    for step in range(world_size):
+        owner = (rank - step) % world_size
+        if not causal or owner <= rank:
+            s = q @ k.mT / math.sqrt(q.shape[-1])
+            if causal and owner == rank:
+                s = s.masked_fill(torch.ones(n, n).triu(1).bool(), -math.inf)
+            outs.append(s.softmax(-1) @ v)
+            lses.append(s.logsumexp(-1))
+        if step < world_size - 1:
+            k, v = exchange((k, v))
+    share = torch.stack(lses).softmax(0)
+    return torch.einsum("sbht,sbhtd->bhtd", share, torch.stack(outs))
+"""
 RING_RIGHT += [
+    _PARTS,
+    _PARTS.replace("torch.stack(outs))", "torch.cat(outs, dim=2).unflatten(2, (-1, n)).movedim(2, 0))"),
+    _PARTS.replace(
+        "n, outs, lses = q.shape[2], [], []", "n, outs, lses = q.shape[2], q.new_empty(world_size, *q.shape), []"
+    )
+    .replace("outs.append(s.softmax(-1) @ v)", "outs[len(lses)] = s.softmax(-1) @ v")
+    .replace("torch.stack(outs)", "outs[: len(lses)]"),
+    """
+def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
+    T, held = q.shape[2], tuple(t.clone() for t in (k, v))
+    ms, ls, os = [], [], []
+    for step in range(world_size):
+        s = q @ held[0].mT * (1 / q.shape[-1] ** 0.5)
+        if causal:
+            gap = T * (rank - (rank - step) % world_size)
+            s = torch.where(torch.tril(torch.ones_like(s, dtype=torch.bool), gap), s, -math.inf)
+        m = s.amax(-1).clamp(min=torch.finfo(s.dtype).min)
+        e = torch.exp(s - m[..., None])
+        ms.append(m)
+        ls.append(e.sum(-1))
+        os.append(e @ held[1])
+        if step < world_size - 1:
+            got = exchange(held)
+            held = (got[0], got[1])
+    m = torch.stack(ms)
+    w = torch.exp(m - m.amax(0))
+    return (w[..., None] * torch.stack(os)).sum(0) / (w * torch.stack(ls)).sum(0)[..., None]
+""",
     # the own chunk comes last: what was seen before may be nothing
     _MERGE
     + """
@@ -499,6 +557,45 @@ def ring_attention(*args, **more):
     return out[0]
 """,
 ]
+
+# A loop that exchanges last; {}: how often it runs, a chunk's values, and when it exchanges.
+_LOOP = """
+def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
+    T, d = q.shape[-2:]
+    m = torch.full(q.shape[:-1], -math.inf, dtype=q.dtype)
+    l, o, rows = torch.zeros_like(m), torch.zeros_like(q), rank * T + torch.arange(T)
+    for step in range({0}):
+        s = q @ k.mT / math.sqrt(d)
+        if causal:
+            s = s.masked_fill((rank - step) % world_size * T + torch.arange(T) > rows[:, None], -math.inf)
+        new = torch.maximum(m, s.amax(-1))
+        c, p = torch.exp(m - new), torch.exp(s - new[..., None])
+        l, o, m = l * c + p.sum(-1), o * c[..., None] + {1}, new
+        if {2}:
+            k, v = exchange((k, v))
+    return o / l[..., None]
+"""
+
+# All chunks are kept, and used when all have come.
+_KEPT = """
+def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
+    kept, total = [(k, v)], None
+    for _ in range(world_size - 1):
+        {}
+        {}
+    for i, (k, v) in enumerate(kept):
+        source, at = (rank - i) % world_size, torch.arange(q.shape[2])
+        s = q @ k.to(q.dtype).mT / math.sqrt(q.shape[-1])
+        if causal:
+            s = s.masked_fill(source * len(at) + at > (rank * len(at) + at)[:, None], -1e30)
+        lse, out = s.logsumexp(-1, keepdim=True), s.softmax(-1) @ v.to(q.dtype)
+        if total is not None:
+            both = torch.logaddexp(lse, total[0])
+            out = out * (lse - both).exp() + total[1] * (total[0] - both).exp()
+            lse = both
+        total = lse, out
+    return total[1]
+"""
 
 RING_WRONG = [
     ("RA1", _RING.replace("k, v = exchange((k, v))", "k, _ = exchange((k, v))")),
@@ -569,8 +666,41 @@ RING_WRONG = [
     (
         "RA12",
         _RING.replace(
-            "    state = None",
-            "    state = None\n    room = q.new_empty(*q.shape[:2], T * world_size, q.shape[3])\n    room[:, :, :T] = k",
+            "    state = None", "    state = None\n    room = q.new_empty(*q.shape[:2], T * world_size, q.shape[3])"
+        ).replace(
+            "        hidden = None\n", "        room[:, :, src * T : (src + 1) * T] = k\n        hidden = None\n"
+        ),
+    ),
+    ("RA22", _RING.replace("wa * a[1] + wb * b[1]", "a[1] + wb * b[1]")),
+    ("RA23", _LOOP.format("world_size - 1", "p @ v", "True")),
+    (
+        "RA24",
+        "def ring_attention(q, k, v, rank, world_size, exchange, causal=False):\n    T = q.shape[2]\n"
+        "    s = q @ k.mT / math.sqrt(q.shape[-1])\n    if causal:\n        s = s.masked_fill(torch.ones(T, T).triu(1).bool(), -math.inf)\n"
+        "    return s.softmax(-1) @ v\n",
+    ),
+    ("RA25", _RING.replace("if causal:", "if True:")),
+    ("RA26", _PARTS.replace("if causal and owner == rank:", "if causal:")),
+    ("RA27", _LOOP.format("world_size", "(p @ v) / p.sum(-1, keepdim=True).clamp(min=1e-30)", "step < world_size - 1")),
+    (
+        "RA28",
+        _MERGE.replace("wa, wb = torch.exp(a[0] - base), torch.exp(b[0] - base)", "wa = wb = torch.ones_like(base)")
+        + _RING.removeprefix(_MERGE),
+    ),
+    # each message is longer than the one before
+    ("RA13", _KEPT.format("at = exchange(sum(kept, ()))", "kept = [(k, v), *zip(at[::2], at[1::2])]")),
+    ("RA13", _KEPT.format("k, v = exchange((k, v))", "kept.append((k.clone(), v.clone()))")),
+    (
+        "RA13",
+        _KEPT.format("k, v = exchange((k, v))", "kept.append((torch.tensor(k.tolist()), torch.tensor(v.tolist())))"),
+    ),
+    (
+        "RA12",
+        _KEPT.format(
+            "old = exchange(kept[0])", "kept = [tuple(torch.cat(both, 2) for both in zip((k, v), old))]"
+        ).replace(
+            "    for i, (k, v)",
+            "    kept = list(zip(*(both.split(q.shape[2], 2) for both in kept[0])))\n    for i, (k, v)",
         ),
     ),
     # no list holds these
