@@ -87,6 +87,8 @@ LONG = (
     ("long later", "causal, the queries are the last 66 of 84 positions", (1, 1, 66, 84, 16), True),
     ("long again", "causal, 35 positions, new numbers", (1, 1, 35, 35, 16), True),
     ("one after many", "causal, one query after 139 keys", (1, 1, 1, 140, 16), True),
+    ("two after many", "causal, two queries after 148 keys", (1, 1, 2, 150, 16), True),
+    ("three after many", "causal, three queries after 142 keys", (1, 1, 3, 145, 16), True),
     ("longer", "130 queries, 9 keys", (1, 1, 130, 9, 16), False),
     ("longer causal", "causal, 131 positions", (1, 1, 131, 131, 16), True),
     ("many keys", "two queries, 300 keys", (1, 1, 2, 300, 16), False),

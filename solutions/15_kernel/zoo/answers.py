@@ -647,7 +647,7 @@ ATTENTION_WRONG = [
     ),
     # no list holds these
     (None, _ATTENTION.replace("* sm_scale\n", ".to(q.dtype) * sm_scale\n")),
-    ("KN47", _ATTENTION.replace(_SKIP, "end = Tk").replace("BLOCK_M, BLOCK_N = 32, 32", "BLOCK_M, BLOCK_N = 128, 128")),
+    (None, _ATTENTION.replace(_SKIP, "end = Tk").replace("BLOCK_M, BLOCK_N = 32, 32", "BLOCK_M, BLOCK_N = 128, 128")),
     (
         None,
         "import torch.nn.functional as F\ndef triton_attention(q, k, v, causal=False):\n    return F.scaled_dot_product_attention(q, k, v, is_causal=causal)\n",
