@@ -38,7 +38,7 @@ def blocks(queries: int, keys: int):
 
 
 # What a mistake gives may depend on the size of blocks, which is the learner's: it is tried with those that are usual.
-KEYS = (patch(), blocks(64, 64), blocks(16, 16), blocks(64, 128))
+KEYS = (patch(), blocks(64, 64), blocks(16, 16))
 TILES = (*KEYS, blocks(32, 32))
 
 
@@ -83,9 +83,9 @@ SIZES = (
 )
 LONG = (
     ("long", "20 queries, 75 keys", (1, 1, 20, 75, 16), False),
-    ("long causal", "causal, 35 positions", (1, 1, 35, 35, 16), True),
-    ("long later", "causal, the queries are the last 66 of 84 positions", (1, 1, 66, 84, 16), True),
-    ("long again", "causal, 35 positions, new numbers", (1, 1, 35, 35, 16), True),
+    ("long causal", "causal, 70 positions", (1, 1, 70, 70, 16), True),
+    ("long later", "causal, the queries are the last 66 of 140 positions", (1, 1, 66, 140, 16), True),
+    ("long again", "causal, 66 positions, new numbers", (1, 1, 66, 66, 16), True),
     ("one after many", "causal, one query after 139 keys", (1, 1, 1, 140, 16), True),
     ("two after many", "causal, two queries after 148 keys", (1, 1, 2, 150, 16), True),
     ("three after many", "causal, three queries after 142 keys", (1, 1, 3, 145, 16), True),
