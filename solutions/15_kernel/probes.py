@@ -82,6 +82,8 @@ class Trace:
         self.program = 0
         self.running = False  # whether a kernel is
         self.loads: list[tuple[int, ...]] = []
+        self.widest = 0  # lanes of the largest load
+        self.twice: tuple[int, ...] = ()  # lanes, first and last entry of a load that has more lanes than entries
         self.stores: list[tuple[int, ...]] = []
         self.products: list[tuple[int, ...]] = []
         self.computed: list[str] = []  # operators of torch that are no wrapper's
@@ -132,13 +134,17 @@ class Trace:
         first = (int(every.min()) - extent.start) // extent.size
         summary = (len(self.grids), self.program, place, first, int(entries.max(initial=-1)), every.size, lanes.sum())
         (self.loads if kind == READ else self.stores).append(summary)
+        if kind == READ:
+            self.widest = max(self.widest, every.size)
+            if not self.twice and used.size > summary[4] - first + 1 > 0:
+                self.twice = (used.size, first, summary[4])
         if kind == WRITE and entries.size:
             others = (extent.writer[entries] >= 0) & (extent.writer[entries] != self.program)
             if others.any():
                 lane = int(arange(every.size)[lanes][others.argmax()])
                 entry = int(entries[others.argmax()])
                 self._fault(SHARED, extent, entry, lane, int(extent.writer[entry]))
-            first_lanes = unique(entries, return_index=True)[1]
+            first_lanes = unique(entries, return_index=True)[1] if entries.size > 1 else entries
             if first_lanes.size < entries.size:
                 twice = int((~isin(arange(entries.size), first_lanes)).argmax())
                 self._fault(
@@ -179,10 +185,11 @@ def kernel(function: Any, run: Run) -> dict[str, Any]:
 
     Parts: 'result', where the call came to its end; 'fault', as `Trace` has it; 'grids', a row for each launch; 'largest', the
         entries of the largest tensor that the wrapper made; 'written', whether a kernel wrote each entry of the result, in order;
-        'computed', operators of torch beside what a wrapper may do; 'foreign', what a kernel uses that Triton does not know; 'half',
-        what added up in float16. With option `accesses`, 'loads' and 'stores', a row each: launch, program, input (-1 for another
-        tensor), lowest entry of all lanes, highest of those that were not masked, lanes, lanes that were not masked; 'products', the
-        three sizes of each `tl.dot`.
+        'widest', the lanes of the largest load; 'twice', of a load some lanes of which surely share an entry: how many lanes, the first
+        and the last entry, else empty; 'computed', operators of torch beside what a wrapper may do; 'foreign', what a kernel uses that
+        Triton does not know; 'half', what added up in float16. With option `accesses`, 'loads' and 'stores', a row each: launch, program,
+        input (-1 for another tensor), lowest entry of all lanes, highest of those that were not masked, lanes, lanes that were not
+        masked; 'products', the three sizes of each `tl.dot`.
     """
     trace = Trace()
     with paused():
@@ -204,6 +211,8 @@ def kernel(function: Any, run: Run) -> dict[str, Any]:
     parts |= {
         "fault": array(trace.fault, int64),
         "largest": array(trace.largest),
+        "widest": array(trace.widest),
+        "twice": array(trace.twice, int64),
         "grids": array(trace.grids, int64).reshape(-1, 3),
         "computed": " ".join(dict.fromkeys(trace.computed)),
         "foreign": " ".join(dict.fromkeys(trace.foreign)),
@@ -313,6 +322,8 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
         return add_up(self, blocks)
 
     def traced_launch(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not callable(self.grid) and not is_a(self.grid, tuple):
+            raise TypeError("a grid is a tuple of one to three sizes, such as kernel[(programs,)](…)")
         with paused():
             for value in (*args, *kwargs.values()):
                 for one in value if type(value) is tuple else (getattr(value, "base", value),):
@@ -332,6 +343,14 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
         trace.foreign += _foreign(self.fn)
         return rewrite(self)
 
+    def traced_call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not trace.running:
+            raise TypeError(
+                f"a kernel is started with a grid, as {self.fn.__name__}[grid](…); without one only a kernel calls it"
+            )
+        return inner(self, *args, **kwargs)
+
+    inner = interpreter.InterpretedFunction.__call__
     rewrite, whole = interpreter.InterpretedFunction.rewrite, interpreter.interpreter_builder
     patches = [
         (builder, "create_masked_load", traced_load),
@@ -343,6 +362,7 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
         (interpreter.ReduceOps, "sum", traced_sum),
         (executor, "__call__", traced_launch),
         (interpreter.InterpretedFunction, "rewrite", rewritten),
+        (interpreter.InterpretedFunction, "__call__", traced_call),
         (jit.JITFunction, "run", lambda self, *a, **k: interpreter.InterpretedFunction(self.fn).run(*a, **k)),
         (jit.JITFunction, "__call__", lambda self, *a, **k: interpreter.InterpretedFunction(self.fn)(*a, **k)),
         (autotuner.Autotuner, "run", lambda self, *a, **k: self.fn.run(*a, **k, **self.configs[0].all_kwargs())),

@@ -210,11 +210,12 @@ def _all_written(written: Array, shape: tuple[int, ...], grid: Array) -> None:
             "No program wrote any entry of the result: `tl.store(pointers, value, mask=…)` writes, through pointers to it.",
         )
     at = tuple(map(int, np.unravel_index(missing[0], shape)))
+    axes = " Does each `tl.program_id` name the axis of the grid that it counts along?" if grid[1:].max() > 1 else ""
     raise fault(
         "Unwritten",
         f"No program wrote entry {at[0] if len(at) == 1 else at} of the result, the first of {missing.size} of {count} that are left "
-        f"out: the grid has {_grid(grid)} program{'' if grid.prod() == 1 else 's'}. Programs times block has to reach the last entry, and "
-        "each lane that has an entry stores it.",
+        f"out: the grid has {_grid(grid)} program{'' if grid.prod() == 1 else 's'}. Enough programs, each of a block that is long enough, "
+        f"reach every entry, and each lane that has an entry stores it.{axes}",
     )
 
 

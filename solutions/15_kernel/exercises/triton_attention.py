@@ -38,7 +38,7 @@ def blocks(queries: int, keys: int):
 
 
 # What a mistake gives may depend on the size of blocks, which is the learner's: it is tried with those that are usual.
-KEYS = (patch(), blocks(64, 64))
+KEYS = (patch(), blocks(64, 64), blocks(16, 16))
 TILES = (*KEYS, blocks(32, 32))
 
 
@@ -82,13 +82,15 @@ SIZES = (
     ("sixteen", "sixteen queries, thirty-two keys", (1, 1, 16, 32, 16), False),
 )
 LONG = (
-    ("long", "70 queries, 75 keys", (1, 1, 70, 75, 16), False),
+    ("long", "20 queries, 75 keys", (1, 1, 20, 75, 16), False),
     ("long causal", "causal, 70 positions", (1, 1, 70, 70, 16), True),
     ("long later", "causal, the queries are the last 66 of 140 positions", (1, 1, 66, 140, 16), True),
     ("long again", "causal, 66 positions, new numbers", (1, 1, 66, 66, 16), True),
     ("one after many", "causal, one query after 139 keys", (1, 1, 1, 140, 16), True),
+    ("two after many", "causal, two queries after 148 keys", (1, 1, 2, 150, 16), True),
+    ("three after many", "causal, three queries after 142 keys", (1, 1, 3, 145, 16), True),
     ("longer", "130 queries, 9 keys", (1, 1, 130, 9, 16), False),
-    ("longer causal", "causal, 131 queries, 150 keys", (1, 1, 131, 150, 16), True),
+    ("longer causal", "causal, 131 positions", (1, 1, 131, 131, 16), True),
     ("many keys", "two queries, 300 keys", (1, 1, 2, 300, 16), False),
 )
 
@@ -109,6 +111,9 @@ def _levels(rng: np.random.Generator) -> Iterator[Case]:
 def _halves(rng: np.random.Generator) -> Iterator[Case]:
     for key, sizes, causal in (("half", (1, 2, 5, 7, 16), False), ("half causal", (2, 1, 4, 6, 16), True)):
         yield _case(key, "float16" + ", causal" * causal, _qkv(rng, sizes), causal, dtype=np.float16, **HALF)
+    q, k, v = np.full((1, 1, 1, 16), 16.0), np.full((1, 1, 2, 16), 16.0), np.zeros((1, 1, 2, 16))
+    k[0, 0, 1, 0], v[0, 0, 0] = 15.9375, 1  # products of 4,096 and 4,095, which float16 takes for one number
+    yield _case("half close", "float16, scores of 1,024 and 1,023.75", (q, k, v), dtype=np.float16, **HALF)
     q, k, v = _qkv(rng, (1, 1, 3, 40, 16))
     yield _case("half large", "float16, values near 30,000", (q / 8, k, v * 300 + 30000), dtype=np.float16, **HALF)
 
@@ -176,7 +181,10 @@ class triton_attention:
         "SD2": patch("1 / math.sqrt(d)", "1 / d"),
         "SD5": patch("1 / math.sqrt(d)", "math.sqrt(d)"),
         "MK3": ways(HIDDEN, "scores = tl.where(seen, scores, 0.0)", of=TILES),
-        "MK4": tuple(patch(HIDDEN, f"scores = tl.where(seen, scores, {fill})") for fill in (-10000.0, -1000.0, -100.0)),
+        "MK4": (
+            *ways(HIDDEN, "scores = tl.where(seen, scores, -10000.0)"),
+            *(patch(HIDDEN, f"scores = tl.where(seen, scores, {fill})") for fill in (-1000.0, -100.0)),
+        ),
         "MK7": patch("<= rows + (t_k - t_q)", "< rows + (t_k - t_q)"),
         "MK8": ways("<= rows + (t_k - t_q)", "<= rows + (t_k - t_q) + 1", of=TILES)
         + (patch("<= rows + (t_k - t_q)", "<= rows + (t_k - t_q) + 1") + NO_SKIP,),
@@ -333,5 +341,11 @@ class triton_attention:
             *ways(CAUSAL, CAUSAL.replace("rows +", "tl.arange(0, QUERIES)[:, None] +"), of=TILES),
             says="The mask counts queries from the tile's first row; positions count from the start of the sequence.",
             why="Row 3 of the tile that begins at 64 is query 67, and sees keys 0 to 67, not 0 to 3.",
+        ),
+        "KN64": mistake(
+            *(patch("D=d", "D=64") + more for more in TILES),
+            *(patch("D=d", f"D={fixed}") for fixed in (16, 32, 128)),
+            says="The kernel takes d to be one fixed number; it is the last size of q: 16, 32, 64 or 128.",
+            why="The distance from row to row is d. A kernel gets it from q.shape at each launch, as a `tl.constexpr`.",
         ),
     }

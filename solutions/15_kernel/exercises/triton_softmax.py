@@ -66,14 +66,11 @@ class triton_softmax:
         yield case("hidden", "some entries are −∞", (Tensor(hidden),))
         for key, shape in (("half", (2, 3)), ("half again", (3, 9)), ("half wide", (1, 150))):
             yield case(key, "float16", normal(rng, shape, dtype=np.float16), show=shape[1] < 100, **HALF)
-        yield case(
-            "widest",
-            "a row of 1,100",
-            normal(rng, (1, 1100)),
-            show=False,
-            reading=gpu_result,
-            options={"accesses": True},
-        )
+        for key, title in (("widest", "a row of 1,100"), ("widest again", "the same size, new numbers")):
+            yield case(key, title, normal(rng, (1, 1100)), show=False, reading=gpu_result, options={"accesses": True})
+        late = rng.normal(size=(1, 1100)).astype(np.float32)
+        late[:, :1030] = -np.inf  # a row in blocks: the maximum of the first ones is −∞, and −∞ − (−∞) is NaN
+        yield case("late", "a row of 1,100 that begins with 1,030 times −∞", (Tensor(late),), show=False)
         for number, (title, x) in enumerate(_extremes(rng)):
             yield case(
                 f"large-{number}",
@@ -168,7 +165,7 @@ class triton_softmax:
         ),
         "KN30": mistake(
             patch(OFFSETS, "offsets = columns"),
-            says="All programs take row 0: the offsets lack the program's number.",
+            says="The rows that a program takes do not depend on its number: program i is to take row i, and no other program takes it.",
             why="What tells one program from another is `tl.program_id(0)`: row i begins at i · n.",
         ),
         "KN31": mistake(
@@ -193,6 +190,10 @@ class triton_softmax:
         ),
         "KN34": mistake(
             patch(LAUNCH, LAUNCH.replace("triton.next_power_of_2(n)", "max(1, triton.next_power_of_2(n + 1) // 2)")),
+            *(
+                patch(LAUNCH, LAUNCH.replace("triton.next_power_of_2(n)", str(block)))
+                for block in (1024, 512, 256, 128, 64)
+            ),
             says="The block is smaller than the row, so that its last entries are left out: take the next power of two.",
             why="A block has a power of two of lanes. It has to be n at least: `triton.next_power_of_2(n)`.",
         ),
@@ -200,7 +201,7 @@ class triton_softmax:
             patch("tl.max(scores, axis=0)", "tl.min(scores, axis=0)"),
             patch("scores - tl.max(scores, axis=0)", "scores + tl.max(scores, axis=0)"),
             patch("scores - tl.max(scores, axis=0)", "tl.max(scores, axis=0) - scores"),
-            says="The row's maximum is subtracted from the scores, so that the largest becomes 0.",
+            says="The exponent should be the score minus the row's maximum, so that the largest is 0; here it is something else.",
             why="exp(x − max) is at most 1. Added, the other way round, or with the minimum, exponentials overflow, or turn upside down.",
         ),
     }

@@ -94,6 +94,17 @@ def triton_add(x, y):
     two_axes[(wide, triton.cdiv(blocks, wide))](x, y, out, n)
     return out
 ''',
+    """
+@triton.jit
+def one_entry(x, y, out):
+    i = tl.program_id(0)
+    tl.store(out + i, tl.load(x + i) + tl.load(y + i))
+
+def triton_add(x, y):
+    out = torch.empty_like(x)
+    one_entry[(x.numel(),)](x, y, out)
+    return out
+""",
     _ADD.replace(
         "@triton.jit",
         "@triton.autotune([triton.Config({'BLOCK_SIZE': b}) for b in (128, 1024)], key=['n_elements'])\n@triton.jit",
@@ -142,6 +153,13 @@ ADD_WRONG = [
     (None, _ADD.replace("x_ptr + offsets", "x_ptr - 1 + offsets")),
     (None, _ADD.replace("@triton.jit\n", "")),
     (None, _ADD.replace("x_ptr + offsets, mask", "x_ptr + 100_000_000 + offsets, mask")),
+    (None, _ADD.replace("add_kernel[grid]", "add_kernel")),
+    (None, _ADD.replace("add_kernel[grid]", "add_kernel[triton.cdiv(n_elements, 256)]")),
+    ("KN6", _ADD.replace("program_id(axis=0)", "program_id(axis=1)")),
+    (
+        None,  # the lanes beyond the end read the last entry again
+        _ADD.replace("_ptr + offsets, mask=mask)\n", "_ptr + tl.minimum(offsets, n_elements - 1))\n"),
+    ),
 ]
 
 _SOFTMAX = """
@@ -261,6 +279,31 @@ def triton_softmax(x):
 """,
 ]
 
+_BY_BLOCKS = """
+@triton.jit
+def softmax_kernel(x_ptr, o_ptr, n, BLOCK: tl.constexpr):
+    base = tl.program_id(0) * n
+    m = -float("inf")
+    l = 0.0
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + base + cols, mask=cols < n, other=-float("inf")).to(tl.float32)
+        new = tl.maximum(m, tl.max(x, axis=0))
+        safe = new
+        l = l * tl.exp(m - safe) + tl.sum(tl.exp(x - safe), axis=0)
+        m = new
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + base + cols, mask=cols < n, other=-float("inf")).to(tl.float32)
+        tl.store(o_ptr + base + cols, (tl.exp(x - m) / l).to(o_ptr.dtype.element_ty), mask=cols < n)
+
+def triton_softmax(x):
+    rows, n = x.shape
+    out = x.new_empty(rows, n)
+    softmax_kernel[(rows,)](x, out, n, BLOCK=128)
+    return out
+"""
+
 SOFTMAX_WRONG = [
     ("KN20", _SOFTMAX.replace("x - tl.max(x, axis=0)", "x")),
     ("KN21", _SOFTMAX.replace("-float('inf')", "0.0")),
@@ -283,7 +326,9 @@ SOFTMAX_WRONG = [
     ("KN35", _SOFTMAX.replace("x - tl.max(", "x - tl.min(")),
     ("KN28", _SOFTMAX.replace("tl.exp(x_minus_max)", "tl.exp(x_minus_max).to(input_ptr.dtype.element_ty)")),
     # no list holds these
-    (None, _SOFTMAX.replace("triton.next_power_of_2(n_cols)", "1024")),
+    ("KN34", _SOFTMAX.replace("triton.next_power_of_2(n_cols)", "1024")),
+    ("KN34", _SOFTMAX.replace("triton.next_power_of_2(n_cols)", "512")),
+    (None, _BY_BLOCKS),  # the maximum of the first blocks may be −∞
     (None, _SOFTMAX.replace("triton.next_power_of_2(n_cols)", "n_cols")),
     (None, "def triton_softmax(x):\n    return torch.softmax(x, dim=-1)\n"),
     (
@@ -585,7 +630,24 @@ ATTENTION_WRONG = [
     ("KN60", _ATTENTION.replace("tl.exp(", "tl.exp2(")),
     ("KN62", _ATTENTION.replace("cols = start_n + offs_n", "cols = offs_n")),
     ("KN59", _ATTENTION.replace("p.to(v.dtype)", "p")),
+    (
+        "KN64",
+        _ATTENTION.replace("causal, D, BLOCK_M", "causal, 64, BLOCK_M").replace(
+            "q.stride(1), k.stride(1)", "Tq * 64, Tk * 64"
+        ),
+    ),
+    *(
+        (id, _ATTENTION.replace("N = 32, 32", "N = 16, 16").replace(old, new))
+        for id, old, new in (
+            ("FL1", "acc = acc * alpha[:, None] + ", "acc = acc + "),
+            ("KN41", "l_i * alpha", "l_i"),
+            ("KN40", '        qk = tl.where(cols[None, :] < Tk, qk, float("-inf"))\n', ""),
+            ("MK4", 'qk, float("-inf")', "qk, -1.0e4"),
+        )
+    ),
     # no list holds these
+    (None, _ATTENTION.replace("* sm_scale\n", ".to(q.dtype) * sm_scale\n")),
+    (None, _ATTENTION.replace(_SKIP, "end = Tk").replace("BLOCK_M, BLOCK_N = 32, 32", "BLOCK_M, BLOCK_N = 128, 128")),
     (
         None,
         "import torch.nn.functional as F\ndef triton_attention(q, k, v, causal=False):\n    return F.scaled_dot_product_attention(q, k, v, is_causal=causal)\n",
