@@ -155,8 +155,8 @@ TEXTS = (
         "weights are right and the output is not, it is the product with the values. If the result is right and a gradient is not, "
         "something cuts the graph or changes a tensor in place.\n\nPrint both parts of the experiment, and compute the wrong one from the "
         "right one by hand.",
-        "return output, weights.detach()",
-        "return output, weights",
+        "return result, weights.detach()",
+        "return result, weights",
     ),
     MistakeText(
         "RS19",
@@ -190,10 +190,10 @@ TEXTS = (
         "RS22",
         "The right result came back inside a tuple or a list, with other things; it should come back alone.",
         "What comes back is a contract as well: whoever calls the function uses its result at once. Return what the task names, and keep "
-        "intermediate results inside.\n\n`return output, weights` gives a tuple of two, and `output` is its item 0. A comma at the end of "
-        "a line, `return output,`, gives a tuple of one.",
-        "return output, weights",
-        "return output",
+        "intermediate results inside.\n\n`return result, weights` gives a tuple of two, and `result` is its item 0. A comma at the end of "
+        "a line, `return result,`, gives a tuple of one.",
+        "return result, weights",
+        "return result",
     ),
     MistakeText(
         "RS23",
