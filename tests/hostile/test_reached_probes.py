@@ -64,7 +64,17 @@ MISTAKES = {
     "triton_softmax": "KN24",
     "triton_attention": "KN47",
 }
-OWN = {"attention_einsum": ("np.einsum('bij,bje->bie', weights, v)", "weights @ v")}
+OWN = {
+    "attention_einsum": ("np.einsum('bij,bje->bie', weights, v)", "weights @ v"),
+    # What these ask by a probe of their own is where results lie.
+    "grouped_query_attention": ("return weights @ v", "return (weights @ v).cpu()"),
+    "induction_score": (".mean(dim=(0, 2))", ".mean(dim=(0, 2)).cpu()"),
+    "merge_partial": ("m = torch.maximum(m_a, m_b)", "m = torch.maximum(m_a, m_b).cpu()"),
+    "previous_token_score": ("return back.mean(dim=(0, -1))", "return back.mean(dim=(0, -1)).cpu()"),
+    "rms_norm": ("* weight).to(x.dtype)", "* weight).to(x.dtype).cpu()"),
+    "tiled_attention": ("outputs.append(o / l[..., None])", "outputs.append((o / l[..., None]).cpu())"),
+    "tiled_attention_backward": ("return (grad_q, grad_k, grad_v)", "return (grad_q.cpu(), grad_k, grad_v)"),
+}
 EXERCISES = (*MISTAKES, *OWN)
 LIARS = ("True", "a[0] if a else None", "0", "{}", "''")
 FRAMES = """
