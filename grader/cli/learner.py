@@ -12,6 +12,7 @@ from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain
 from grader.course import references
 from grader.course.course import open_course
 from grader.util.errors import InputError
+from grader.util.words import nearest
 
 _RELOAD = "In a tab that is open, the menu File › Reload Notebook from Disk shows it."
 
@@ -27,9 +28,8 @@ def run_explain(options: argparse.Namespace) -> int:
     ids = open_course().mistake_ids()
     id = next((known for known in ids if known.lower() == options.id.lower()), None)
     if id is None:
-        near = get_close_matches(options.id.upper(), ids, 1, 0.5)
-        advice = f"did you mean {near[0]}?" if near else "a verdict shows the ids that it found."
-        raise InputError(f"no mistake is called {options.id!r}; {advice}")
+        near = nearest(options.id.upper(), ids, "a verdict shows the ids that it found.")
+        raise InputError(f"no mistake is called {options.id!r}{near}")
     print(explanation(references.explained(open_course(), id)))
     return PASSED
 

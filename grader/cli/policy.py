@@ -9,13 +9,13 @@ import argparse
 import re
 import tomllib
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from grader.cli.options import CLASS, OF_THE_CALL, Option
 from grader.submission.discover import POLICY
 from grader.util.errors import InputError
+from grader.util.words import nearest
 
 MOST_BYTES = 1 << 20
 OPTIONS = {one.attribute: one for one in CLASS}
@@ -56,9 +56,8 @@ def _settings(path: Path) -> Iterator[tuple[str, Any, str]]:
             inner = value.items() if isinstance(value, dict) else ()
             at = next((each for each, mine in inner if {repr(each), repr(str(mine))} & set(_quoted(error))), "")
             line = lines.get((key, at), lines.get((key, ""), 1))
-            raise InputError(
-                f"{path}, line {line}: {str(error).rstrip('.')}{'' if str(error)[-1:] == '?' else '.'}"
-            ) from None
+            stop = "" if str(error)[-1:] in ".?" else "."  # argparse's kinds of argument end in none
+            raise InputError(f"{path}, line {line}: {error}{stop}") from None
         yield name, path.parent / read if isinstance(read, Path) else read, f"{POLICY}, line {lines.get((key, ''), 1)}"
 
 
@@ -73,10 +72,8 @@ def _known(key: str) -> str:
         raise InputError(f"{key} is about one call, not about the class; give --{key.replace('_', '-')} to the command")
     if name not in OPTIONS:
         kept = [each.replace("_", "-") for each in OPTIONS if each not in OF_THE_CALL]
-        near = get_close_matches(key.replace("_", "-"), kept, 1, 0.5)
-        raise InputError(
-            f"there is no setting {key!r}; {f'did you mean {near[0]}?' if near else 'there are ' + ', '.join(kept)}"
-        )
+        near = nearest(key.replace("_", "-"), kept, f"there are {', '.join(kept)}.")
+        raise InputError(f"there is no setting {key!r}{near}")
     return name
 
 

@@ -22,7 +22,6 @@ import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from grader.course import index, opening, outcome_texts, percent, prose, stubs
 from grader.course.spec import Exercise, Lesson, MistakeText
 from grader.util.errors import AuthorError, InputError, LintError, author_slip
 from grader.util.files import write_whole
+from grader.util.words import nearest
 
 # Lessons import torch, references and mistakes seed the process's generators, and stray output is caught by replacing
 # sys.stdout: where several threads grade, one at a time may do so. Waiting for a worker needs no lock.
@@ -194,9 +194,8 @@ class Course:
         names = self.exercise_names()
         if name in names:
             return name
-        near = get_close_matches(name, names, 1, 0.5)
-        advice = f"did you mean {near[0]}?" if near else "the notebooks and every report name them."
-        raise InputError(f"there is no exercise {name[:200]!r}; {advice}")
+        near = nearest(name, names, "the notebooks and every report name them.")
+        raise InputError(f"there is no exercise {name[:200]!r}{near}")
 
     def next_exercise(self, exercise: str) -> str | None:
         """The exercise after this one in the course, None after the last. After one of the core, the next of the core."""

@@ -22,10 +22,12 @@ def lasting(seconds: float) -> str:
     return " ".join(said) or counted(0, "second")
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
-    """'; did you mean ada?', or the end of the sentence where none is near."""
+def nearest(name: str, names: Iterable[str], otherwise: str = "") -> str:
+    """'; did you mean ada?'. Where none is near: '; ' and what is said otherwise, or else the end of the sentence."""
     near = get_close_matches(name, names, 1, 0.5)
-    return f"; did you mean {near[0]}?" if near else "."
+    if near:
+        return f"; did you mean {near[0]}?"
+    return f"; {otherwise}" if otherwise else "."
 
 
 def abridged(names: Sequence[str], most: int = 5) -> str:
