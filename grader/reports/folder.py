@@ -83,17 +83,17 @@ def files(report: Report, gradebook: Gradebook = NO_GRADEBOOK, named: bool = Tru
 
     JUnit is a file a learner: readers of one that holds a whole class give up at its size (GitLab at 250,000 objects).
     """
+    room, pictures = ClassSummary(report, gradebook.enrolled), Pictures()
     yield "report.html", page.render(report, gradebook.enrolled)
-    yield "similarity.html", similarity.render(ClassSummary(report, gradebook.enrolled))
+    yield "similarity.html", similarity.render(room)
     yield "grades.csv", csv.render(report)
     yield "attention.csv", attention.render(report)
     if named:
         yield "canvas.csv", canvas.render(report, gradebook)
         yield "moodle.csv", moodle.render(report, gradebook)
-        yield from returns.files(ClassSummary(report), gradebook)
+        yield from returns.files(room, gradebook)
     yield "report.json", json.render(report)
     yield "summary.md", markdown.render(report)
-    room, pictures = ClassSummary(report), Pictures()
     for stem, label, one in zip(room.stems, room.labels, report.submissions, strict=True):
         alone = replace(report, submissions=(one,))
         yield f"feedback/{stem}.html", feedback.page(one, label, report.course, pictures)

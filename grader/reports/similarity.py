@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import keyword
 import tokenize
-from collections.abc import Iterator
 from functools import cache
 from itertools import combinations
 
@@ -53,9 +52,11 @@ def form(code: str) -> tuple[str, ...]:
 def alike(room: ClassSummary) -> list[tuple[list[int], list[str]]]:
     """(learners, exercises in which all of them are alike), most exercises first; learner -1 is the course."""
     shared: dict[tuple[int, int], list[tuple[str, tuple[str, ...]]]] = {}
+    attempts = [_attempts(one) for one in room.report.submissions]
     for column in room.columns:
         groups: dict[tuple[str, ...], list[int]] = {}
-        for who, code in ((-1, _solution(column.exercise)), *_answers(room, column.exercise)):
+        answers = enumerate(code.get(column.exercise, "") for code in attempts)
+        for who, code in ((-1, _solution(column.exercise)), *answers):
             if made := form(code):
                 groups.setdefault(made, []).append(who)
         most = max(FEW, len(room.labels) // 3)
@@ -68,12 +69,6 @@ def alike(room: ClassSummary) -> list[tuple[list[int], list[str]]]:
         found.setdefault(tuple(same), set()).update(pair)
     rows = [(sorted(who), [exercise for exercise, _ in same]) for same, who in found.items()]
     return sorted(rows, key=lambda row: (-len(row[1]), row[0]))
-
-
-def _answers(room: ClassSummary, exercise: str) -> Iterator[tuple[int, str]]:
-    for who, one in enumerate(room.report.submissions):
-        if code := _attempts(one).get(exercise):
-            yield who, code
 
 
 def _attempts(one: SubmissionReport) -> dict[str, str]:
