@@ -21,6 +21,7 @@ import pytest
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # test processes share the cores
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a thousand processes would compile the same files
 
+import torch
 
 from grader.course.course import COURSE_ENV, open_course
 from grader.notebook.kernel_course import kernel_course
@@ -193,6 +194,13 @@ def the_package_s_course():
     if before:
         os.environ[COURSE_ENV] = before
     kernel_course.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def gradients_recorded():
+    """Some of the zoo's wrong answers switch gradients off for good, which the next test of the process must not inherit."""
+    yield
+    torch.set_grad_enabled(True)
 
 
 @pytest.fixture
