@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 from grader.course.course import installed_folder, open_course
-from grader.util.lacking import installed
+from grader.util.lacking import installed, sentence
 
 IMPORT_TIMEOUT_S = 180  # the first import of torch on a cold disk takes long
 # Run in a process of its own: a broken torch may take its process down with it.
@@ -47,6 +47,7 @@ def examine(folder: Path) -> Iterator[Check]:
     yield from _packages()
     yield _kernel()
     yield from _torch() if installed("torch") else [_no_torch()]
+    yield from _extras()
     yield _lessons()
     yield _isolation()
     yield _writable("notebook folder", folder)
@@ -194,6 +195,22 @@ def _accelerator(seen: dict) -> Check:
             True,
         )
     return Check("accelerator", "none; every lesson runs on the CPU")
+
+
+def _extras() -> Iterator[Check]:
+    """What exercises of single lessons cannot be judged without."""
+    course, lessons = open_course(), {}
+    for name in course.lessons() if course.judges else ():
+        for module in {module for exercise in course.lesson(name).exercises for module in exercise.needs}:
+            lessons.setdefault(module, []).append(name[:2])
+    for module, needing in lessons.items():
+        if installed(module):
+            yield Check(module, version(module))
+        else:
+            plural = "s" if len(needing) > 1 else ""
+            yield Check(
+                module, f"not installed; lesson{plural} {', '.join(needing)} cannot be checked", sentence(module), True
+            )
 
 
 def _lessons() -> Check:

@@ -27,7 +27,7 @@ from grader.judging.compare import (
     flatten,
     gradient_scale,
     has_kind,
-    largest_difference,
+    largest_relative_difference,
     numbers,
     raises_as_asked,
     tolerances,
@@ -366,7 +366,7 @@ class _Judging:
                     expected.append(one.ravel())
                     actual.append(other.ravel())
         # Each array by itself would take ten times as long.
-        return largest_difference(np.concatenate(expected), np.concatenate(actual))[0]
+        return largest_relative_difference(np.concatenate(expected), np.concatenate(actual))
 
     def _fail(self, i: int, finding: Finding, details: Sequence[str] = (), tables: Sequence[Table] = ()) -> Verdict:
         """The verdict on a case at fault, with the mistakes that reproduce what was observed."""

@@ -171,7 +171,7 @@ def difference(largest: float) -> str:
     """The sentence on the largest difference of a pass."""
     if largest == 0:
         return "The numbers equal the reference's exactly."
-    return f"Largest difference from the reference: {largest:.1e}."
+    return f"Largest difference from the reference: {largest:.1e} (relative where a number is above 1)."
 
 
 def table(view: View) -> str:

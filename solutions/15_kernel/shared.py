@@ -188,7 +188,9 @@ def _beyond(case: Case, at: tuple[int, ...]) -> ContractError:
     others = f", and so do {more - 1} more lanes" if more > 1 else ""
     counts = ", with `other=…` for what such a lane counts as" if kind == READ else ""
     advice = (
-        f"Mask such lanes in the {masked} itself, `mask=…`{counts}." if entry >= 0 else "An offset below 0 is no entry."
+        f"A lane that has no entry there is masked in the {masked} itself, `mask=…`{counts}; if it has one, its offset is wrong."
+        if entry >= 0
+        else "An offset below 0 is no entry."
     )
     kinds = f"{reads.capitalize()}Beyond{place}", "ByOne" * (more == 1), "Below" * (entry < 0)
     return fault(

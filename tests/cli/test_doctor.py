@@ -153,6 +153,14 @@ def test_lessons_that_need_no_torch_do_not_miss_it(monkeypatch, tmp_path):
     assert signs(tmp_path)["torch"].found == "not installed, and not needed for these lessons"
 
 
+def test_what_a_single_lesson_needs_is_told_and_is_no_illness(monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor, "installed", lambda name: name != "triton")
+    sign = signs(tmp_path)["triton"]
+    assert sign.well and sign.found == "not installed; lesson 15 cannot be checked" and "triton" in sign.repair
+    monkeypatch.setattr(open_course(), "lessons", lambda: ("00_start_here", "13_attention_backward"))
+    assert "triton" not in signs(tmp_path)
+
+
 @pytest.mark.parametrize(
     "level, lacking, told, noted",
     [

@@ -9,7 +9,7 @@ import pytest
 
 from grader.course.spec import Case
 from grader.judging import wording
-from grader.judging.compare import close, compare, flatten, largest_difference
+from grader.judging.compare import close, compare, flatten, largest_difference, largest_relative_difference
 from grader.judging.findings import Finding
 from grader.worker.values import Observation, Part, describe
 from tests.toy import EXERCISE
@@ -87,6 +87,14 @@ def test_a_required_dtype_is_required():
     case = Case("c", "c", dtype=("float32",))
     assert problems(WANT.astype(np.float32), case=case) == []
     assert problems(WANT, case=case)[0].stage == "dtype"
+
+
+def test_beside_large_numbers_the_largest_difference_is_a_part_of_them():
+    """A difference of 0.002 from 20,000 is rounding, and would look like an error."""
+    right = np.array([0.5, 20_000.0])
+    assert largest_relative_difference(right, right + [1e-9, 0.002]) == pytest.approx(1e-7)
+    assert largest_relative_difference(np.array([np.inf, np.nan, 1.0]), np.array([np.inf, np.nan, 1.5])) == 0.5
+    assert largest_relative_difference(right, np.array([np.nan, 1.0])) == np.inf
 
 
 def test_largest_difference_counts_a_lost_number_as_infinite():
