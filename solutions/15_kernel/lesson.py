@@ -5,7 +5,7 @@
 #
 # **Before this lesson:** lesson 11 (kernels, memory traffic, the fused operator) and lesson 14 (attention in tiles). A GPU is not needed.
 #
-# In lesson 14 you cut attention into tiles, so that the score matrix is never stored. How many bytes does that save on the way? On a GPU
+# In lesson 14 you cut attention into tiles, so that the score matrix is never stored. How many fewer bytes does that move? On a GPU
 # each operator of PyTorch is a kernel, which reads its inputs from main memory and writes its result there. The folded cells count this for
 # one causal head with 1,024 tokens of 64 numbers.
 
@@ -323,7 +323,7 @@ assert (read, tiles) == (20, 32)
 # `q` (B, H, T_q, d), `k` and `v` (B, H, T_k, d), d one of 16, 32, 64, 128; `causal` → (B, H, T_q, d)
 #
 # T_q and T_k are any numbers from 1 on. Causal means, as in lesson 14, that query i sees key j where j ≤ i + T_k − T_q, with T_k ≥ T_q. A
-# program reads each key once at most, and in a causal call no tile that is hidden as a whole. Inputs are float32 or float16; m, l and o are
+# program reads each key once at most, and in a causal call no tile without a visible key. Inputs are float32 or float16; m, l and o are
 # float32, and the two factors of a `tl.dot` have one dtype. Write it without the mask first, check, then add the mask. Tiles of 64
 # queries and 32 keys are a good choice.
 
@@ -399,7 +399,7 @@ if passed(triton_attention):
         assert gap < (1e-5 if dtype == torch.float32 and here.type == "cpu" else 2e-2)
 
 # %% [markdown]
-# And the count from the beginning, with what your kernel loads and stores, lane by lane in the interpreter:
+# And the count from the beginning, with your kernel's loads and stores, counted in the interpreter:
 
 # %% role="payoff" exercise="triton_attention"
 if passed(triton_attention):
@@ -440,8 +440,8 @@ if passed(triton_attention):
 
 # %% [markdown]
 # The course's kernel becomes machine code for all three, and its tiles fit. `tl.dot` uses tensor cores. A T4, the card
-# of many free notebooks, has them, but Triton since 3.3 leaves them unused. And here is a kernel that the
-# interpreter runs, and no GPU:
+# of many free notebooks, has them, but Triton since 3.3 leaves them unused. This kernel runs in the interpreter,
+# and on no GPU:
 
 # %% role="demo"
 @triton.jit
@@ -632,7 +632,7 @@ if passed(triton_attention) and real:
 
 # %% [markdown]
 # Large tiles move less and need more fast memory. Small ones leave room for several programs on one processor, which hide each other's
-# waiting. Nobody computes the best choice in advance. **Autotuning** tries a list, times each configuration once for each new value of the
+# waiting. The best choice is hard to predict. **Autotuning** tries a list, times each configuration once for each new value of the
 # arguments in `key`, and keeps the fastest:
 #
 # ```python

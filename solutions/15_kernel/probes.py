@@ -296,9 +296,14 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
     rmw, cas, dot, execute = builder.create_atomic_rmw, builder.create_atomic_cas, builder.create_dot, executor.__call__
     dim, add_up = builder.set_grid_dim, interpreter.ReduceOps.sum
 
-    def traced_load(self: Any, pointers: Any, mask: Any, *more: Any, **others: Any) -> Any:
+    def traced_load(self: Any, pointers: Any, mask: Any, other: Any = None, *more: Any, **others: Any) -> Any:
         trace.access(READ, self.grid_idx, pointers.data, asarray(mask.data))
-        return load(self, pointers, mask, *more, **others)
+        kind = pointers.get_element_ty()
+        if other is None and kind.is_floating() and not kind.is_bf16() and not kind.is_fp8():
+            # The interpreter would give 0, where a compiled kernel gives what happens to be there.
+            numbers = full(pointers.data.shape, nan, interpreter._get_np_dtype(kind))
+            other = interpreter.TensorHandle(numbers, kind)
+        return load(self, pointers, mask, other, *more, **others)
 
     def traced_store(self: Any, pointers: Any, value: Any, mask: Any, *more: Any, **others: Any) -> Any:
         trace.access(WRITE, self.grid_idx, pointers.data, asarray(mask.data))

@@ -153,6 +153,12 @@ def _visible(q: tuple[int, ...], k: tuple[int, ...], load: Array, own: Array, pr
     head = int(own[0, 3]) // (q[2] * q[3])
     last = int(own[:, 4].max()) // q[3] - head * q[2]
     key = int(load[3]) // k[3] - head * k[2]
+    if key >= k[2]:
+        raise fault(
+            "BeyondKeys",
+            f"Program {program} loads a block that begins at key {key}, and there are {k[2]}, 0 to {k[2] - 1}. The loop ends at T_k at "
+            "the latest: take the smaller of that and what the last query sees.",
+        )
     if key > last + k[2] - q[2]:
         raise fault(
             "HiddenBlock",

@@ -97,7 +97,7 @@ print(*run_ranks(pass_on, [(10,), (20,), (30,)])[0], sep="\n")
 #
 # In lesson 09's module a head needs its own rows of `qkv`, and nothing from other heads. So each rank can take some of the heads, with
 # the weights that belong to them. This is **tensor parallelism** (Shoeybi et al. 2019, "Megatron-LM", section 3): every rank has a
-# shard of each weight.
+# shard of both weights.
 #
 # Only `proj` reads all heads. Yet it is a sum over them. Say that two heads give one number each, 3 and 5, for which `proj` has the
 # weights 2 and 4. Its output is 2 · 3 + 4 · 5 = 26. A rank that has head 0 alone gets 6, the other rank gets 20, and these
@@ -392,7 +392,7 @@ for link, bytes_per_s in (("NVLink", 450e9), ("network", 50e9)):
     print(f"{link}: hidden from {989e12 / bytes_per_s:6,.0f} tokens a rank on")
 
 # %% [markdown]
-# Long texts have that many. Our `exchange` hides nothing, since it waits. A real
+# Sixteen ranks of our text have {{ 10**6 // 16:,; it > 19780 }} each. Our `exchange` hides nothing, since it waits. A real
 # ring starts it, computes, and then waits.
 
 # %% [markdown]
@@ -532,9 +532,9 @@ if passed(ring_attention) and dist.is_available():
     assert peaks[1] > 2 * peaks[2] > 4 * peaks[4]
 
 # %% [markdown]
-# The same output, from processes that share no memory. The peak falls faster than 1/N, since a step's scores are (T / N)² numbers a
-# head. Tiles as in lesson 14 do that on a single device. The ring alone also cuts what has to *stay*, the text itself: of a block's 98 GB,
-# each of sixteen ranks has {{ 98 / 16:.0f; it < 80 }}. And heads over ranks, with the feed-forward network cut likewise, leave
+# The same output, from processes that share no memory. The ring cuts what has to *stay*, the text itself: of a block's 98 GB, each of
+# sixteen ranks has {{ 98 / 16:.0f; it < 80 }}. A step's scores, (T / N)² a head, still need lesson 14's tiles: here they would be
+# {{ 96 * (10**6 / 16) ** 2 * 2 / 1e9:.0f; it > 80 }} GB. And heads over ranks, with the feed-forward network cut likewise, leave
 # {{ 350 / 8:.0f; it < 80 }} of GPT-3's 350 GB on each of eight.
 
 # %% [markdown]
@@ -608,8 +608,8 @@ if passed(ring_attention):
 #
 # @answer
 #
-# **B.** At step 0 every rank has its own chunk, on the diagonal: half a unit. At each later step rank 3 has a chunk of its past and
-# works for one unit, and the others wait for it.
+# **B.** At step 0 every rank has its own chunk, on the diagonal: half a unit. At each later step rank 3 works for one unit on a chunk
+# of its past, so no step is shorter.
 #
 # @wrong
 #

@@ -91,4 +91,10 @@ class attention_einsum:
             says="The letter b is missing from the scores, so they are summed over the batch; keep b, for each item has scores of its own.",
             why="einsum sums every letter that is not right of the arrow. An axis that should stay needs its letter there.",
         ),
+        "AB38": mistake(
+            patch("bid,bjd->bij", "bid,cjd->bij"),
+            says="The batch of k has a letter of its own, so the keys are summed over the batch; q and k should share b.",
+            why="""A letter of one operand alone, left out on the right, is summed by itself. Each query then meets the sum of all
+            sentences' keys. With a batch of one nothing shows.""",
+        ),
     }

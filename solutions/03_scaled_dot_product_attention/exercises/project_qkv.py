@@ -147,6 +147,12 @@ class project_qkv:
         ),
         "AB26": mistake(
             patch(THREE_LINES, "q, k, v = np.split(x @ np.concatenate([w_q, w_k, w_v], axis=1), 3, axis=-1)"),
+            patch(
+                THREE_LINES,
+                "y = x @ np.concatenate([w_q, w_k, w_v], axis=1)\n"
+                "    n = y.shape[-1] // 3\n"
+                "    q, k, v = y[..., :n], y[..., n : 2 * n], y[..., 2 * n :]",
+            ),
             says="The joint product was split into three equal parts; q and k should have d_k columns each, v d_v.",
             why="""One product with [w_q, w_k, w_v] side by side is fine. `np.split(..., 3)` cuts thirds, which fails or cuts in the
             wrong place where d_v differs from d_k; a list of places cuts where each part ends.""",

@@ -192,4 +192,10 @@ class next_token_loss:
             a loss that falls without end as they grow, of probabilities one between −1 and 0. `F.cross_entropy` is log_softmax and
             nll_loss in one.""",
         ),
+        "NL20": mistake(
+            patch(CALL, "F.cross_entropy(logits[:, :-1].reshape(len(ids), -1, ids.shape[1] - 1), ids[:, 1:])"),
+            says="A reshape brought the vocabulary to axis 1, and mixed logits of different tokens; exchange the axes: `.mT`.",
+            why="""`F.cross_entropy` reads (B, V, T): the vocabulary before the tokens. `reshape` keeps the order in memory and only cuts
+            the rows elsewhere; `transpose(1, 2)`, or `.mT`, moves the axis.""",
+        ),
     }

@@ -188,4 +188,10 @@ class rnn_states:
             why="""The items of a batch are sequences of their own. If a loop goes over them, the state is set to 0 inside of it, before
             the first token of each.""",
         ),
+        "RN20": mistake(
+            patch("torch.stack(states, dim=1)", "torch.stack(states).reshape(*x.shape[:2], -1)"),
+            says="The states were stacked by token and then reshaped, which mixes items and tokens; `torch.stack(states, dim=1)`.",
+            why="""`stack` makes (T, B, h). A reshape to (B, T, h) keeps the order in memory and only cuts it elsewhere, so an item's row
+            holds states of other items. `transpose(0, 1)` exchanges the axes; `dim=1` puts the new one in its place at once.""",
+        ),
     }

@@ -399,6 +399,19 @@ def rnn_states(x, w_x, w_h, b):
     return torch.stack(out, dim=1)
 """,
         ),
+        (
+            "RN20",
+            """def rnn_states(x, w_x, w_h, b):
+    batch, steps, _ = x.size()
+    hidden = w_h.size(0)
+    h_t = x.new_zeros(batch, hidden)
+    outputs = []
+    for x_t in x.unbind(1):
+        h_t = torch.tanh(x_t.mm(w_x) + h_t.mm(w_h) + b)
+        outputs.append(h_t)
+    return torch.stack(outputs).view(batch, steps, hidden)
+""",
+        ),
     ],
     "additive_attention": [
         (

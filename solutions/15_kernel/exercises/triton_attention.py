@@ -263,7 +263,6 @@ class triton_attention:
         ),
         "KN50": mistake(
             patch(K_AT, "k_at = columns[:, None] * D + features"),
-            patch(K_AT, "k_at = columns[:, None] * D + features", Q_AT, "q_at = rows * D + features"),
             says="Every head reads the keys and values of the first one: the offsets lack head · T_k · d.",
             why="""The heads of all items lie one after the other, T_k · d entries each. The program's second number says which head is
             its own.""",
@@ -347,5 +346,31 @@ class triton_attention:
             *(patch("D=d", f"D={fixed}") for fixed in (16, 32, 128)),
             says="The kernel takes d to be one fixed number; it is the last size of q: 16, 32, 64 or 128.",
             why="The distance from row to row is d. A kernel gets it from q.shape at each launch, as a `tl.constexpr`.",
+        ),
+        "KN65": mistake(
+            patch(STORE, STORE.replace("q_at", "rows * D + features")),
+            patch(Q_AT, "q_at = rows * D + features"),
+            patch(Q_AT, "q_at = rows * D + features", K_AT, "k_at = columns[:, None] * D + features"),
+            says="All heads write into the first one's rows of the output: the offsets of the store lack head · T_q · d.",
+            why="""The heads of all items lie one after the other, T_q · d entries each, in the output as in q. The program's second
+            number says which head is its own.""",
+        ),
+        "KN66": mistake(
+            patch(Q_TILE, Q_TILE.replace("q_at", "rows * D + features")),
+            says="Every head reads the queries of the first one: the offsets of their load lack head · T_q · d.",
+            why="""The heads of all items lie one after the other, T_q · d entries each. The program's second number says which head is
+            its own.""",
+        ),
+        "KN67": mistake(
+            *ways(VISIBLE, "visible = top + QUERIES + t_k - t_q if CAUSAL else t_k", of=TILES),
+            says="In a causal call the loop goes on beyond T_k: end it at the smaller of T_k and what the tile's last query sees.",
+            why="""The last tile of queries is not full, and its last rows are no queries. Counted as if they were, they see keys beyond
+            the last one: blocks of nothing, read and masked as a whole.""",
+        ),
+        "KN68": mistake(
+            *ways(V_TILE, V_TILE.replace(", other=0.0", ""), of=TILES),
+            says="Masked lanes of the values have no `other=`, and hold whatever is there; give them `other=0.0`.",
+            why="""Only with `other` does Triton promise a number. The weight of a lane beyond T_k is 0, but 0 times NaN is NaN, and it
+            goes into every output of the tile. Of the keys it does not matter: their scores are replaced.""",
         ),
     }

@@ -406,6 +406,8 @@ def triton_attention(q, k, v, causal=False):
 
 ATTENTION_RIGHT = [
     _ATTENTION,
+    # where masked lanes are replaced, or belong to rows that are not stored, what they hold does not matter
+    _ATTENTION.replace("Tq, other=0.0", "Tq").replace("mask=cols[None, :] < Tk, other=0.0", "mask=cols[None, :] < Tk"),
     _ATTENTION.replace("BLOCK_M, BLOCK_N = 32, 32", "BLOCK_M, BLOCK_N = 128, 64"),
     _ATTENTION.replace("tl.exp(", "tl.exp2(").replace("D ** -0.5", "D ** -0.5 * 1.4426950408889634"),
     '''
@@ -621,6 +623,14 @@ ATTENTION_WRONG = [
     ("KN49", _ATTENTION.replace(_SKIP, "end = tl.minimum((start_m + 1) * BLOCK_M, Tk)")),
     ("KN48", _ATTENTION.replace(_SKIP, "end = start_m * BLOCK_M + Tk - Tq")),
     ("KN50", _ATTENTION.replace("K + off_h * stride_kh", "K").replace("V + off_h * stride_kh", "V")),
+    ("KN65", _ATTENTION.replace("O + off_h * stride_qh", "O")),
+    ("KN65", _ATTENTION.replace(" + off_h * stride_qh", "").replace(" + off_h * stride_kh", "")),
+    ("KN66", _ATTENTION.replace("Q + off_h * stride_qh", "Q")),
+    (
+        "KN67",
+        _ATTENTION.replace("tl.minimum((start_m + 1) * BLOCK_M + Tk - Tq, Tk)", "(start_m + 1) * BLOCK_M + Tk - Tq"),
+    ),
+    ("KN68", _ATTENTION.replace("mask=cols[:, None] < Tk, other=0.0", "mask=cols[:, None] < Tk")),
     ("KN51", _ATTENTION.replace("B * H)]", "H)]")),
     ("KN52", _ATTENTION.replace("k.stride(1)", "q.stride(1)")),
     ("KN54", _ATTENTION.replace("offs_d[:, None], mask=cols[None, :] < Tk, other=0.0)", "offs_d[:, None])")),

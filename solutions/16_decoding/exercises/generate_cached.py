@@ -201,4 +201,10 @@ class generate_cached:
             why="""Without `dim` the (B, V) logits are read as one long row of B · V numbers, and what comes back is one place in it: a
             tensor without axes, and from the second text on a number above every id. `argmax(dim=-1, keepdim=True)` gives (B, 1).""",
         ),
+        "GC19": mistake(
+            patch(LOOP, "for _ in range(max(max_new_tokens, 1)):"),
+            says="The token after the prompt was appended in any case; with max_new_tokens = 0 the prompt alone should come back.",
+            why="""Where the prompt has a call of its own before the loop, that call gives the first new token, also where none was asked
+            for. Ask before it, or let one loop do both.""",
+        ),
     }

@@ -146,4 +146,10 @@ class previous_token_score:
             says="The scores were divided by their sum over the heads; each should stay as it is.",
             why="""Heads do not compete: all of them may look back, or none. Two heads with 0.9 come out as ½ each, as do two with 0.1.""",
         ),
+        "PV16": mistake(
+            patch("back.mean(dim=(0, -1))", "weights[:, :, 1:, :-1].mean(dim=(0, 2, 3))"),
+            says="A whole block was averaged, rows 1 to T − 1 with columns 0 to T − 2; only its diagonal belongs to tokens before.",
+            why="""`weights[:, :, 1:, :-1]` pairs each row with every column. Row i meets its token before, column i − 1, on the block's
+            diagonal alone. Of four tokens that is 3 numbers of 9.""",
+        ),
     }

@@ -482,6 +482,13 @@ WRONG = {
         (None, _PREVIOUS.replace(".mean(-1).mean(0)", ".mean(-1).mean(0).max()")),
         (None, _PREVIOUS.replace(".mean(-1).mean(0)", ".mean(-1).mean(0).tolist()")),
         (None, "def previous_token_score(weights):\n    return weights[:, :, 1:, :-1].mean(dim=(0, 2, 3))\n"),
+        (
+            "PV16",
+            """def previous_token_score(weights):
+    previous = weights[:, :, 1:, :-1]
+    return previous.mean(dim=(0, 2, 3))
+""",
+        ),
     ],
     "induction_score": [
         ("IN1", _INDUCTION.replace("i - period + 1", "i - period")),

@@ -26,6 +26,11 @@ M_NEW, RESCALE = "m_new = torch.maximum(m, scores.amax(dim=-1))", "rescale = tor
 P = "p = torch.exp(scores - m_new[..., None])"
 L, O = "l = l * rescale + p.sum(dim=-1)", "o = o * rescale[..., None] + p @ v"
 RETURN = "return o / l[..., None]"
+# Each chunk's own mean, brought to the common maximum as if it were a sum.
+MEANS_MERGED = (
+    "o = o * rescale[..., None] + "
+    "torch.exp(scores.amax(dim=-1) - m_new)[..., None] * torch.softmax(scores, dim=-1).nan_to_num() @ v"
+)
 # Answers that guard against rows that have seen nothing, or hide with a finite number, show some mistakes in other numbers.
 GUARDED = patch(
     M_NEW,
@@ -208,6 +213,10 @@ class ring_attention:
         "RA8": mistake(
             _merged("o = o + torch.softmax(scores, dim=-1) @ v", "return o / world_size"),
             _merged("o = o + torch.softmax(scores, dim=-1).nan_to_num() @ v", "return o / world_size"),
+            _merged(
+                "o = o + torch.softmax(scores, dim=-1).nan_to_num() @ v",
+                "return o / (rank + 1 if causal else world_size)",
+            ),
             says="Softmax was taken within each chunk, and the outputs averaged; chunks should count by the sums of their exponentials.",
             why="""The denominator of softmax is a sum over *all* keys. A chunk with high scores holds most of the weight, one with low
             scores next to none, and an average gives both the same share. Keep maximum, sum and weighted values, and merge them.""",
@@ -360,6 +369,8 @@ class ring_attention:
                 RETURN,
                 "return o",
             ),
+            patch(O, MEANS_MERGED),
+            *(patch(O, MEANS_MERGED, RETURN, f"return {end}") for end in ("o / world_size", "o")),
             says="Each chunk's values were divided by its own sum before they were added; only sums should be added.",
             why="""Divided, a chunk is a mean, and has lost how much weight it had. Add p @ v and p.sum() as they are, relative to one
             maximum, and divide once, after the last chunk.""",

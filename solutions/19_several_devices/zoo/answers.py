@@ -682,6 +682,32 @@ RING_WRONG = [
     ("RA25", _RING.replace("if causal:", "if True:")),
     ("RA26", _PARTS.replace("if causal and owner == rank:", "if causal:")),
     ("RA27", _LOOP.format("world_size", "(p @ v) / p.sum(-1, keepdim=True).clamp(min=1e-30)", "step < world_size - 1")),
+    *(
+        (
+            "RA27",
+            _RING.replace("p.sum(-1), p @ v", "p.sum(-1), (p @ v) / p.sum(-1, keepdim=True).clamp(min=1e-30)").replace(
+                "o / l.unsqueeze(-1)", end
+            ),
+        )
+        for end in ("o / l.unsqueeze(-1)", "o / world_size", "o")
+    ),
+    (
+        "RA8",
+        """def ring_attention(q, k, v, rank, world_size, exchange, causal=False):
+    t = q.shape[2]
+    outputs = []
+    for step in range(world_size):
+        source = (rank - step) % world_size
+        if not causal or source <= rank:
+            s = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+            if causal and source == rank:
+                s = s.masked_fill(torch.ones(t, t).triu(1).bool(), float("-inf"))
+            outputs.append(torch.softmax(s, dim=-1) @ v)
+        if step < world_size - 1:
+            k, v = exchange((k, v))
+    return torch.stack(outputs).mean(dim=0)
+""",
+    ),
     (
         "RA28",
         _MERGE.replace("wa, wb = torch.exp(a[0] - base), torch.exp(b[0] - base)", "wa = wb = torch.ones_like(base)")
