@@ -137,15 +137,23 @@ def test_a_call_without_end_is_stopped():
 
 @pytest.mark.parametrize("where", ["rank == 0", "rank == 1"])
 def test_an_interrupt_ends_a_check_while_a_rank_runs_without_end(where):
-    text = with_lines(f"if {where}:", "    while True: pass")
-    candidate, before = from_cells("ring_attention", text), threading.active_count()
-    timer = threading.Timer(1.0, _thread.interrupt_main)
+    text = with_lines(f"if {where}:", "    begun.set()", "    while True: pass")
+    candidate, before = (
+        from_cells("ring_attention", "import threading", "begun = threading.Event()", text),
+        threading.active_count(),
+    )
+
+    def interrupt():
+        candidate.obj.__globals__["begun"].wait()
+        _thread.interrupt_main()
+
     judged(RING)
-    timer.start()
+    interrupter = threading.Thread(target=interrupt)
+    interrupter.start()
     started = time.perf_counter()
     with pytest.raises(KeyboardInterrupt) as stop:
         judge(open_course().exercise("ring_attention"), candidate)
-    timer.join()
+    interrupter.join()
     assert failure_from(stop.value).line == "while True: pass"
     assert threading.active_count() == before and time.perf_counter() - started < 20
 
