@@ -199,7 +199,8 @@ def _accelerator(seen: dict) -> Check:
 
 def _extras() -> Iterator[Check]:
     """What exercises of single lessons cannot be judged without."""
-    course, lessons = open_course(), {}
+    course = open_course()
+    lessons: dict[str, list[str]] = {}
     for name in course.lessons() if course.judges else ():
         for module in {module for exercise in course.lesson(name).exercises for module in exercise.needs}:
             lessons.setdefault(module, []).append(name[:2])
