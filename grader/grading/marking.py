@@ -37,7 +37,7 @@ from grader.room.server import MAX_BODY, bind
 from grader.util.errors import InputError
 
 PLAIN = ("passed", "not_started", "missing")  # nothing of it needs a look
-JUDGED_AGAIN = "Only what changed, or could not be graded, is judged again for it."
+AGAIN = "Only what changed, or could not be graded, is judged again for it."
 
 
 class Marking:
@@ -60,9 +60,7 @@ class Marking:
         folder, out = (shlex.quote(str(place)) for place in (Path(results[0].report.path).parent, journal.parent))
         more = "" if found.settings.get("isolation") == "full" else " --require-isolation process"
         more += f" --course {shlex.quote(os.environ[COURSE_ENV])}" if COURSE_ENV in os.environ else ""
-        self.renewal = (
-            f"`grader class {folder} --out {out} --resume{more}` puts the marks into every report. {JUDGED_AGAIN}"
-        )
+        self.renewal = f"`grader class {folder} --out {out} --resume{more}` puts the marks into every report. {AGAIN}"
         self.summary()  # wrong marks are told at once
 
     def summary(self) -> ClassSummary:
@@ -126,17 +124,11 @@ def serve(marking: Marking, port: int, tell: Callable[[str], None]) -> None:
     """Until Ctrl-C. port: 0 for a free one. Raises: InputError where it is taken."""
     (socket,) = bind("127.0.0.1", port)
     origin, key = f"http://127.0.0.1:{socket.getsockname()[1]}", secrets.token_urlsafe(18)
-    room = {"live": SimpleNamespace(room=None, tell=tell), "limits": RateLimits(), "connections": Connections({})}
-    settings: dict[str, Any] = {
-        "marking": marking,
-        "origin": origin,
-        "key": key,
-        "log_function": lambda _: None,
-        **room,
-    }
+    settings: dict[str, Any] = {"marking": marking, "origin": origin, "key": key, "log_function": lambda _: None}
+    settings |= {"live": SimpleNamespace(room=None, tell=tell), "limits": RateLimits(), "connections": Connections({})}
 
     async def answer() -> None:
-        application = Application([("/([^/]*)/?([0-9]*)", Pages)], **settings)
+        application = Application([("/([^/]*)/([0-9]{0,6})", Pages)], **settings)
         HTTPServer(application, max_body_size=MAX_BODY).add_socket(socket)
         tell(f"Mark in a browser on this computer: {origin}/{key}/")
         tell(f"Marks are kept in {marking.marks}. Ctrl-C ends this.")

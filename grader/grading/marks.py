@@ -147,7 +147,8 @@ def write_mark(course: Course, path: Path, learner: Sequence[str], exercise: str
         mine = [marks[who, name] for who, name in marks if who in learner and name == exercise]
         line, now = mine[-1] if mine else (0, None)  # of several spellings the last one counts
         if repr(now) != seen:
-            is_now = f"{'no' if now.points is None else now.points} points, {now.comment!r}" if now else "no mark"
+            given = "no" if now is None or now.points is None else hundredths(now.points)
+            is_now = f"{given} points, comment: {now.comment or 'none'}" if now else "no mark"
             raise InputError(
                 f"Somebody else has meanwhile changed this: {is_now}. Save again to replace it.", repr(now)
             )
