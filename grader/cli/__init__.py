@@ -27,6 +27,7 @@ RUN = {
     "grade": grade.run,
     "collect": collect.run,
     "class": classroom.run,
+    "mark": room.run_mark,
     "watch": watch.run,
     "room": room.run,
     "release": release.run,

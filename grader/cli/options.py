@@ -180,6 +180,10 @@ CLASS = [
     option("--min-score", "succeed if every learner has at least N points, or N%% of them", "N", threshold),
     isolation_option("refuse to grade below this level (default: full); process, where you trust what was handed in"),
 ]
+MARK = [
+    option("results", "the folder that `grader class` wrote to", "RESULTS", Path),
+    option("--port", "the port of the pages (default: a free one)", type=port, default=0),
+]
 OF_THE_CALL = {  # options of `grader class` that no journal keeps, and why not
     "folder": "each result has the digest of what was handed in, and what changed is graded again",
     "out": "the journal is in it",
@@ -254,6 +258,7 @@ COMMANDS = (  # as `grader --help` lists them
     Command("grade", "grade notebooks in a process of their own", GRADE, judges=True),
     Command("collect", "sort a learning platform's download into one folder per learner", COLLECT),
     Command("class", "grade a folder of learners and write every report", CLASS, judges=True),
+    Command("mark", "mark by hand in a browser, beside the automatic verdicts", MARK),
     Command("watch", "grade again whatever is saved, and show what to do next", WATCH, judges=True),
     Command("room", "open a room that learners join from their notebooks, and show it live on a page", ROOM),
     Command("release", "write a folder to hand out to learners, checked for solutions", RELEASE),

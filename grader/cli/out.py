@@ -7,6 +7,7 @@ from pathlib import Path
 
 from grader.grading.journal import JournalContents
 from grader.util.errors import InputError
+from grader.util.files import backup_place
 
 JOURNAL = "journal.jsonl"
 OVERRIDES = "overrides.csv"  # marks by hand
@@ -33,7 +34,7 @@ def prepare_folder(out: Path, graded: Path, resume: bool, earlier: JournalConten
             "continue it, or name another folder."
         )
     if earlier.finished and not resume:
-        backup = _backup(out)
+        backup = backup_place(out)
         out.rename(backup)
         by_hand = f" So are its marks by hand; to keep them, copy {OVERRIDES} to {out} and give --resume."
         return [_backup_note(backup) + by_hand * (backup / OVERRIDES).is_file()]
@@ -42,16 +43,9 @@ def prepare_folder(out: Path, graded: Path, resume: bool, earlier: JournalConten
 
 def copy_folder(out: Path) -> str:
     """Copies the folder beside itself, before a run that goes on replaces reports in it. Returns: a sentence that says so."""
-    backup = _backup(out)
+    backup = backup_place(out)
     shutil.copytree(out, backup)
     return _backup_note(backup)
-
-
-def _backup(out: Path) -> Path:
-    number = 1
-    while (backup := out.with_name(f"{out.name}.backup-{number}")).exists():
-        number += 1
-    return backup
 
 
 def _backup_note(backup: Path) -> str:

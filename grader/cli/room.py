@@ -1,4 +1,4 @@
-"""`grader room`: a room without a shared folder; learners' notebooks tell it what their checks found."""
+"""What is shown in a browser until Ctrl-C: `grader room`, whose learners' notebooks tell what their checks found; `grader mark`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from grader.cli.exits import PASSED
+from grader.cli.out import JOURNAL, OVERRIDES
 from grader.course.course import open_course
 
 
@@ -21,4 +22,13 @@ def run(options: argparse.Namespace) -> int:
         )
     except KeyboardInterrupt:  # where the system has no signals for an event loop
         pass
+    return PASSED
+
+
+def run_mark(options: argparse.Namespace) -> int:
+    """Returns 0: being stopped is how marking ends."""
+    from grader.grading.marking import Marking, serve
+
+    marking = Marking(open_course(), options.results / JOURNAL, options.results / OVERRIDES)
+    serve(marking, options.port, lambda line: print(line, flush=True))
     return PASSED

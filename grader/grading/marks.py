@@ -6,6 +6,8 @@ Nothing is judged again for it: a journal holds what was found, and the points a
 from __future__ import annotations
 
 import math
+import shutil
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +16,12 @@ from grader.course.course import Course
 from grader.judging.verdict import HandMark, LessonReport, Report, hundredths
 from grader.submission import table
 from grader.util.errors import InputError
+from grader.util.files import backup_place, only_writer, write_whole
 from grader.util.names import printable
 from grader.util.words import counted
 
 OVERRIDES = ("learner", "exercise", "points", "comment")
+BY_HAND = "a list of marks by hand"
 HEADINGS = ("exercise", "name")  # of a first row that names the columns
 
 
@@ -111,7 +115,7 @@ def read_overrides(course: Course, path: Path) -> Overrides:
 
     Raises: InputError with the line for an exercise that the course does not have, points that are no number, and what is said twice.
     """
-    (_, heading), *rows = (table.rows(path, "a list of marks by hand") if path.is_file() else []) or [(1, [*OVERRIDES])]
+    (_, heading), *rows = (table.rows(path, BY_HAND) if path.is_file() else []) or [(1, [*OVERRIDES])]
     columns = [cell.lower() for cell in heading]
     if not set(OVERRIDES[:3]) <= set(columns):
         raise InputError(f"{path} needs the columns {', '.join(OVERRIDES)} in its first line.")
@@ -130,13 +134,56 @@ def read_overrides(course: Course, path: Path) -> Overrides:
     return found
 
 
-def overridden(report: Report, overrides: Overrides, names: Sequence[Collection[str]]) -> Report:
+def write_mark(course: Course, path: Path, learner: Sequence[str], exercise: str, mark: HandMark, seen: str) -> str:
+    """Writes a mark; without points and comment its line goes. All other cells stay. learner: as reaching() has them.
+
+    seen: repr() of the mark that was there when a person looked. Returns: a sentence where a file of another form was copied, or ''.
+    Raises: InputError, whose second argument is repr() of the mark where that is another one by now; OSError. Nothing is written then.
+    """
+    with path.with_name(f".{path.name}.lock").open("ab") as lock:
+        if not only_writer(lock):
+            raise InputError("Somebody else is saving at this moment; save again.")
+        marks = read_overrides(course, path)
+        mine = [marks[who, name] for who, name in marks if who in learner and name == exercise]
+        line, now = mine[-1] if mine else (0, None)  # of several spellings the last one counts
+        if repr(now) != seen:
+            given = "no" if now is None or now.points is None else hundredths(now.points)
+            is_now = f"{given} points, comment: {now.comment or 'none'}" if now else "no mark"
+            raise InputError(
+                f"Somebody else has meanwhile changed this: {is_now}. Save again to replace it.", repr(now)
+            )
+        said, encoding, apart = table.read(path, BY_HAND) if path.is_file() else ("", "utf-8", ",")
+        rows = dict(table.rows(path, BY_HAND)) if said.strip() else {1: [*OVERRIDES]}
+        same = not said.strip() or table.written(rows.values(), said, apart).rstrip() == said.rstrip()
+        first, row = min(rows), rows.pop(line, [])  # a new line has number 0 until it is written
+        columns = [cell.lower() for cell in rows[first]]
+        if mark.comment and "comment" not in columns:
+            rows[first], columns, same = [*rows[first], "comment"], [*columns, "comment"], False
+        cells = {"learner": learner[-1], "exercise": exercise} | dict(zip(columns, row, strict=False))
+        cells |= {"points": "" if mark.points is None else str(hundredths(mark.points)), "comment": mark.comment}
+        if mark != HandMark(None):
+            rows[line or max(rows) + 1] = [cells.get(each, "") for each in columns] + row[len(columns) :]
+        same = same and (mark != HandMark(None) or not any(cells.get(each) for each in set(columns) - set(OVERRIDES)))
+        copy = None if same else backup_place(path)
+        if copy:
+            shutil.copy2(path, copy)
+        write_whole(path, table.written([rows[at] for at in sorted(rows)], said, apart).encode(encoding))
+    return f" The file had another form before; {copy.name} keeps it." if copy else ""
+
+
+def reaching(names: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Of each learner's spellings, the folder's name first, those that are nobody else's or are the folder's name."""
+    said = Counter(each for theirs in names for each in set(theirs))
+    return [[each for each in theirs if said[each] == 1 or each == theirs[0]] for theirs in names]
+
+
+def overridden(report: Report, overrides: Overrides, names: Sequence[Sequence[str]]) -> Report:
     """The report with marks by hand in place of the automatic ones, which stay beside them. names: of each learner, all spellings.
 
     A line that reaches nobody, or nothing of theirs, is told in the report's notes.
     """
     idle, marked, made = dict(overrides), 0, []
-    for one, theirs in zip(report.submissions, names, strict=True):
+    for one, theirs in zip(report.submissions, reaching(names), strict=True):
         lessons = []
         for lesson in one.lessons:
             keys = [(who, name) for who, name in overrides if who in theirs and name in lesson.points]

@@ -39,7 +39,7 @@ def serve(course: Course, path: Path, host: str, port: int, tell: Callable[[str]
     Raises: InputError where the port is taken or the journal is none; OSError.
     """
     with contextlib.ExitStack() as stack:
-        sockets = _bind(host, port)
+        sockets = bind(host, port)
         for each in sockets:
             stack.callback(each.close)
         journal = stack.enter_context(contextlib.closing(RoomJournal(path)))
@@ -62,7 +62,8 @@ def create_server(live: Live) -> LimitedServer:
     return server
 
 
-def _bind(host: str, port: int) -> list[socket.socket]:
+def bind(host: str, port: int) -> list[socket.socket]:
+    """Raises: InputError, which says what to do."""
     try:
         return bind_sockets(port, host or None, backlog=512)
     except OSError as error:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import io
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +15,24 @@ ENCODINGS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xf
 
 
 def rows(path: Path, what: str) -> list[tuple[int, list[str]]]:
-    """Each row with the number of its last line, its cells without spaces at either end. what: it is, such as 'a roster'.
+    """Each row with the number of its last line, its cells without spaces at either end. what, Raises: as of read()."""
+    said, _, apart = read(path, what)
+    reader = csv.reader(said.splitlines(keepends=True), delimiter=apart)
+    try:
+        return [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num}: {error}; save it as CSV again.") from None
+
+
+def written(rows: Iterable[Sequence[str]], like: str, apart: str) -> str:
+    """The rows as CSV, with the ends of lines of a text."""
+    file = io.StringIO()
+    csv.writer(file, delimiter=apart, lineterminator="\r\n" if "\r\n" in like else "\n").writerows(rows)
+    return file.getvalue()
+
+
+def read(path: Path, what: str) -> tuple[str, str, str]:
+    """A file's text, its encoding, and what parts its columns. what: it is, such as 'a roster'.
 
     Commas, semicolons or tabs part the columns; the text is UTF-8, or UTF-16 with its mark. Raises: InputError, which says what to do.
     """
@@ -35,12 +53,7 @@ def rows(path: Path, what: str) -> list[tuple[int, list[str]]]:
         ) from None
     if "\0" in said:
         raise InputError(f"{path} is not text; {what} is a CSV file.")
-    apart = max(",;\t", key=next((line for line in said.splitlines() if line.strip()), "").count)
-    reader = csv.reader(said.splitlines(keepends=True), delimiter=apart)
-    try:
-        return [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
-    except csv.Error as error:
-        raise InputError(f"{path}, line {reader.line_num}: {error}; save it as CSV again.") from None
+    return said, encoding, max(",;\t", key=next((line for line in said.splitlines() if line.strip()), "").count)
 
 
 @contextmanager

@@ -40,6 +40,14 @@ def write_whole(path: Path, content: str | bytes, like: Path | None = None) -> N
         raise
 
 
+def backup_place(path: Path) -> Path:
+    """The first free name beside a file or folder for a copy of it."""
+    number = 1
+    while (backup := path.with_name(f"{path.name}.backup-{number}")).exists():
+        number += 1
+    return backup
+
+
 def json_object(raw: bytes) -> dict[str, Any] | None:
     """What bytes hold where that is one JSON object, else None."""
     try:

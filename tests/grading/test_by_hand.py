@@ -136,3 +136,15 @@ def test_semicolons_and_a_mark_of_a_spreadsheet_are_read(graded, place):
         "\ufeffLearner;Exercise;Points;Comment\r\n".encode() + f"ada;{ONE};1;x\r\n".encode()
     )
     assert graded(place, out, "--resume") == 0 and totals(out)[0] == str(FULL - 1)
+
+
+def test_a_name_that_two_have_reaches_the_folder_of_that_name_or_nobody(graded, tmp_path):
+    folder, out = hand_in(tmp_path / "class", ada=(FIRST,)), tmp_path / "out"
+    for name in ("ada.ipynb", "bob.ipynb", "bob.IPYNB"):
+        (folder / name).write_bytes((folder / "ada" / f"{FIRST}.ipynb").read_bytes())
+    out.mkdir()
+    assert graded(folder, out) == 0
+    (out / "overrides.csv").write_text(HEAD + f"ada,{ONE},0,\nada.ipynb,{ONE},1,\nbob,{ONE},1,\n")
+    assert graded(folder, out, "--resume") == 0
+    assert totals(out) == [str(FULL - 2), "1", "0", "0"]
+    assert f"overrides.csv has no effect in line 4 ({ONE})" in (out / "report.html").read_text()

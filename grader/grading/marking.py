@@ -1,0 +1,139 @@
+"""`grader mark`: pages on this computer on which a person marks, beside the automatic verdicts.
+
+GET  /KEY/       the class; with ?exercise=NAME who has something to look at there
+GET  /KEY/3      a learner: verdicts, code, a form for each exercise
+POST /KEY/3      {"format": 1, "exercise": …, "points": "1.5", "comment": …, "seen": …} → {"said": …, "seen": …, "score": …}
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import os
+import secrets
+import shlex
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from tornado.httpserver import HTTPServer
+from tornado.web import Application
+
+from grader.course.course import COURSE_ENV, Course
+from grader.grading import pseudonyms
+from grader.grading.journal import JournalContents, load
+from grader.grading.marks import overridden, points, reaching, read_overrides, valued, write_mark
+from grader.grading.scheme import MarkingScheme
+from grader.judging.verdict import HandMark, Report
+from grader.reports import html, sheet, text
+from grader.reports.room import ClassSummary
+from grader.reports.templating import render
+from grader.room.handlers import POLICY, JsonHandler
+from grader.room.limits import Connections, RateLimits
+from grader.room.server import MAX_BODY, bind
+from grader.util.errors import InputError
+
+PLAIN = ("passed", "not_started", "missing")  # nothing of it needs a look
+AGAIN = "Only what changed, or could not be graded, is judged again for it."
+
+
+class Marking:
+    """The results in a folder. names: of each learner, as reaching() has them. Raises: InputError where there are none."""
+
+    def __init__(self, course: Course, journal: Path, marks: Path) -> None:
+        found = load(journal) if journal.is_file() else JournalContents()
+        if not found.settings or not found.results:
+            raise InputError(f"{journal.parent} has no results of `grader class`; name the folder of its --out.")
+        self.course, self.marks, self.scheme = course, marks, MarkingScheme.of(found.settings)
+        results = sorted(found.results.values(), key=lambda one: one.report.name.casefold())
+        report = Report(tuple(one.report for one in results), found.settings["seed"])
+        self.report = valued(report, self.scheme.weights, self.scheme.partial)
+        if self.scheme.anonymous:  # whoever marks is told no more than the reports tell
+            aliases = pseudonyms.chosen(journal.parent, [one.report.name for one in results])
+            results.sort(key=lambda one: aliases[one.report.name])
+            self.report = pseudonyms.anonymous(self.report, aliases)
+        names = [(one.key, one.report.name) for one in results]
+        self.names = reaching([(*each, *map(sheet.guarded, each)) for each in names])
+        folder, out = (shlex.quote(str(place)) for place in (Path(results[0].report.path).parent, journal.parent))
+        more = "" if found.settings.get("isolation") == "full" else " --require-isolation process"
+        more += f" --course {shlex.quote(os.environ[COURSE_ENV])}" if COURSE_ENV in os.environ else ""
+        self.renewal = f"`grader class {folder} --out {out} --resume{more}` puts the marks into every report. {AGAIN}"
+        self.summary()  # wrong marks are told at once
+
+    def summary(self) -> ClassSummary:
+        """The class with the marks that overrides.csv has now. Raises: InputError where that is wrong."""
+        report = overridden(self.report, read_overrides(self.course, self.marks), self.names)
+        return ClassSummary(report, None if self.scheme.anonymous else self.scheme.roster)
+
+
+class Pages(JsonHandler):
+    def prepare(self) -> None:
+        self.marking: Marking = self.settings["marking"]
+        if not hmac.compare_digest(self.path_args[0].encode(), self.settings["key"].encode()):
+            raise self.refuse(404, "There is no page at this address; the terminal of `grader mark` shows one.")
+        if self.request.method != "GET" and self.request.headers.get("Origin") != self.settings["origin"]:
+            raise self.refuse(403, "This comes from another site.")
+        try:
+            self.shown = self.marking.summary()
+        except InputError as error:
+            raise self.refuse(409, f"Nothing is shown or saved until this is fixed: {error}") from None
+
+    def get(self, key: str, at: str) -> None:
+        nonce = secrets.token_urlsafe(12)
+        self.set_header("Content-Security-Policy", POLICY.format(nonce))
+        self.set_header("X-Frame-Options", "DENY")
+        self.set_header("Content-Type", "text/html; charset=utf-8")
+        exercise = self.get_query_argument("exercise", "")
+        self.finish(page(self.shown, self.marking.renewal, nonce, int(at) if at else None, exercise))
+
+    def post(self, key: str, at: str) -> None:
+        data, who, marking = self.request_json(), int(at), self.marking
+        exercise, said, comment, seen = (str(data.get(each, "")) for each in ("exercise", "points", "comment", "seen"))
+        try:
+            mark = HandMark(points(said) if said.strip() else None, text.clean(comment).strip())
+            exercise = marking.course.known_exercise(exercise)
+            copied = write_mark(marking.course, marking.marks, marking.names[who], exercise, mark, seen)
+        except InputError as error:
+            self.set_status(409)
+            self.finish({"error": f"Not saved: {error.args[0]}", "seen": [seen, *error.args[1:]][-1]})
+            return
+        except OSError as error:
+            raise self.refuse(503, f"Not saved: {marking.marks}: {error.strerror}.") from None
+        one = marking.summary().report.submissions[who]
+        now = {name: mark for lesson in one.lessons for name, mark in lesson.by_hand.items()}.get(exercise)
+        self.finish({"said": f"Saved.{copied}", "seen": repr(now), "score": text.points(one)})
+
+
+def page(room: ClassSummary, renewal: str, nonce: str, at: int | None, exercise: str) -> str:
+    """The class, or the learner at a place in it; with an exercise that alone, of who has something to look at there."""
+    marked = [{name for lesson in one.lessons for name in lesson.by_hand} for one in room.report.submissions]
+    looks_at = [
+        {name: judged.status for (_, name), judged in mine.items() if name in by_hand or judged.status not in PLAIN}
+        for mine, by_hand in zip(room.verdicts, marked, strict=True)
+    ]
+    counts = Counter(name for found in looks_at for name in found)
+    rows = [who for who, found in enumerate(looks_at) if who == at or not exercise or exercise in found]
+    title, style, feedback, seen = "Marking by hand" if at is None else room.labels[at], html.STYLE, html.feedback, repr
+    return render("mark.html", **locals())
+
+
+def serve(marking: Marking, port: int, tell: Callable[[str], None]) -> None:
+    """Until Ctrl-C. port: 0 for a free one. Raises: InputError where it is taken."""
+    (socket,) = bind("127.0.0.1", port)
+    origin, key = f"http://127.0.0.1:{socket.getsockname()[1]}", secrets.token_urlsafe(18)
+    settings: dict[str, Any] = {"marking": marking, "origin": origin, "key": key, "log_function": lambda _: None}
+    settings |= {"live": SimpleNamespace(room=None, tell=tell), "limits": RateLimits(), "connections": Connections({})}
+
+    async def answer() -> None:
+        application = Application([("/([^/]*)/([0-9]{0,6})", Pages)], **settings)
+        HTTPServer(application, max_body_size=MAX_BODY).add_socket(socket)
+        tell(f"Mark in a browser on this computer: {origin}/{key}/")
+        tell(f"Marks are kept in {marking.marks}. Ctrl-C ends this.")
+        await asyncio.Event().wait()
+
+    with suppress(KeyboardInterrupt), socket:
+        asyncio.run(answer())
+    tell(f"Ended. {marking.renewal}")
