@@ -178,8 +178,8 @@ def test_a_picture_is_an_image_with_alternative_text_in_quotes_and_all():
     bundle = drawn._repr_mimebundle_()
     assert bundle["text/plain"] == 'rows "sum" to 1, each < 2' == repr(drawn)
     assert 'alt="rows &quot;sum&quot; to 1, each &lt; 2"' in bundle["text/html"]
-    assert 'width="288"' in bundle["text/html"] and "data:image/png;base64," in bundle["text/html"]
-    assert pixels(drawn).shape[:2] == (384, 576)  # twice the size on screen
+    assert 'width="304"' in bundle["text/html"] and "data:image/png;base64," in bundle["text/html"]
+    assert pixels(drawn).shape[:2] == (384, 576)  # twice the size on screen, without its margin
     assert pixels(drawn)[..., :3].min() < 0.9  # something is drawn
 
 

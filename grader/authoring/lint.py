@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
@@ -14,6 +15,7 @@ from grader.util.errors import LintError
 
 ROLES = ("prose", "given", "demo", "exercise", "check", "payoff")
 WITH_EXERCISE = ("exercise", "check", "payoff")
+MOST_FOLDED = 70  # letters of the first line of a folded cell, which Jupyter shows and does not wrap
 
 
 def proofread(file: str, cells: Sequence[Cell], lesson: Lesson) -> list[LintError]:
@@ -57,7 +59,14 @@ def _of_code(problem, cell: Cell) -> Iterator[LintError]:
     for number, line in enumerate(cell.text.splitlines(), 1):
         if "# fmt:" in line or "# noqa" in line:
             yield problem("this mark is for a formatter, but learners would see it: remove it.", number)
-    name, text = cell.exercise, cell.text.strip()
+    first = cell.text.split("\n", 1)[0]
+    if "hide-input" in cell.tags and len(first) > MOST_FOLDED:
+        yield problem(
+            f"the first line of a folded cell has {len(first)} letters, and {MOST_FOLDED} are the most: a narrow window "
+            "would scroll sideways. Split it, or put a comment that says what the cell does in front.",
+            1,
+        )
+    name, text = cell.exercise, re.sub(r"\A(#.*\n)+", "", cell.text.strip())
     if cell.role == "check" and text not in (f"check({name})", f'check("{name}", {name})'):
         yield problem(
             f'a check cell contains check({name}), or check("{name}", {name}) for an answer, and nothing else.', 1

@@ -43,6 +43,7 @@ COLOURS = {
 CYCLE = [COLOURS[name] for name in ("blue", "orange", "green", "vermillion", "purple", "sky", "black")]
 SCREEN_DPI = 96  # CSS pixels in an inch; the picture is drawn at twice that for sharp screens
 MAX_WRITTEN = 64  # cells of a matrix that still have room for their numbers
+_MARGIN = 8  # CSS pixels of white around a picture, which is a card on a dark page
 _INK = "#222222"
 _FAINT = "#D9D9D9"
 _FONT = "DejaVu Sans"  # ships with matplotlib: every machine draws the same, with nothing wider than what was looked at
@@ -162,6 +163,7 @@ def matrix(
     image = ax.imshow(shown, cmap=ramp, vmin=low, vmax=high, aspect="equal", interpolation="nearest")
     _dress(ax, array.shape, title, rows, columns, xlabel, ylabel)
     _mark_missing(ax, array)
+    _frame_pale(ax, array)
     if array.size <= MAX_WRITTEN:
         _write_numbers(ax, array, image, fmt)
     else:
@@ -247,7 +249,6 @@ def _write_numbers(ax: Axes, array: np.ndarray, image: Any, fmt: str | None) -> 
             fontsize=10 if array.shape[1] <= 6 else 8.5,
             bbox=box,
         )
-    _frame_pale(ax, array)
 
 
 def _luminance(colour: Sequence[float]) -> float:
@@ -367,8 +368,8 @@ class Picture:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         data = base64.b64encode(self.png).decode("ascii")
         image = (
-            f'<img alt="{html.escape(self.alt)}" width="{self.width}" style="max-width:100%;height:auto" '
-            f'src="data:image/png;base64,{data}">'
+            f'<img alt="{html.escape(self.alt)}" width="{self.width + 2 * _MARGIN}" style="max-width:100%;height:auto;'
+            f'box-sizing:border-box;padding:{_MARGIN}px;background:#fff;border-radius:4px" src="data:image/png;base64,{data}">'
         )
         return {"text/html": image, "text/plain": self.alt}
 

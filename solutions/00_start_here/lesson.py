@@ -11,7 +11,7 @@
 #
 # A language model has to do this for every word, and it has nothing but numbers to do it with. Here is a machine for
 # it, so small that we can see all of it: three words, and two numbers for each. Run the cells below (**Shift +
-# Enter**), then move the slider.
+# Enter**), then move the slider. (In JupyterLab, **Ctrl + B** closes the side bar: pictures get more room.)
 
 # %% role="given" tags=["hide-input"]
 import numpy as np

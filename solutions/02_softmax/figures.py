@@ -56,7 +56,7 @@ def equal_steps(row: Array, grown: Array) -> None:
     ax.set_xticks(scores, [f"{score:g}".replace("-", "−") for score in scores])
     ax.set(xlabel="score", ylabel="e to the power of the score", ylim=(0, 8.4))
     ax.grid(False, axis="x")
-    ax.set_title("One point more always means 2.72 times the weight")
+    ax.set_title("One point more always means 2.72 times as much")
     said = ", ".join(f"{height:.2f} at {score:g}" for score, height in zip(scores, heights, strict=True))
     show(
         fig, alt=f"Bars of the exponentials of four scores one point apart: {said}. Each is 2.72 times the one before."

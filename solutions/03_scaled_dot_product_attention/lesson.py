@@ -250,7 +250,8 @@ if passed(previous_token_projections):
     products = designed[0] @ designed[1].T  # x is the identity, so x w = w
     back = softmax(products / math.sqrt(designed[0].shape[1]))
     assert back[1:].diagonal().min() > 0.9 - 1e-6
-    figures.scaled_dot_product_attention.sentence_weights({"Each token attends to the token before it": back}, sentence)
+    claim = "Each token attends to the one before it, the first to itself"
+    figures.scaled_dot_product_attention.sentence_weights({claim: back}, sentence)
 
 # %% [markdown]
 # *This is the middle of the lesson, and a good place for a break.*

@@ -137,6 +137,9 @@ def means_and_medians(widths: Array, reached: Mapping[str, Array]) -> None:
     low, high = min(ax.get_ylim()[0] for ax in axes), max(ax.get_ylim()[1] for ax in axes)
     for ax in axes:
         ax.set_ylim(low, high)
+        ax.set_xticks(widths, [str(d_k) for d_k in widths])
+        ax.minorticks_off()
+        ax.tick_params(axis="y", labelsize=12)  # exponents are smaller than what they stand at
     axes[0].legend(frameon=False, loc="lower left")
     fig.suptitle("Only √d_k keeps the gradient the same at every width", fontsize=12)
     show(
@@ -172,7 +175,7 @@ def losses_of_seeds(ends: Mapping[tuple[str, str, int], tuple[float, Array]]) ->
     for ax in axes:
         ax.set_ylim(low, high)
         ax.set_yticks([0.03, 0.1, 0.3, 1], ["0.03", "0.1", "0.3", "1"])
-    axes[0].set_ylabel("loss after 300 steps")
+    axes[0].set_ylabel("loss after 300 steps (bars: means)")
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=9.5)
     fig.suptitle("The wider the head, the further the unscaled one falls behind", fontsize=12)
     show(

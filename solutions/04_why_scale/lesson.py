@@ -297,6 +297,7 @@ starts = {  # name -> what the scores are multiplied with, and what the initial 
 # the gradients by the chain rule (lesson 13 derives them).
 
 # %% role="given" tags=["hide-input"]
+# Draws the task, and trains a head with every learning rate.
 def draw_task(seed: int, d_k: int, gain: float) -> tuple[np.ndarray, ...]:
     """Tokens, entries, values, the values wanted, and the initial w_q and w_k."""
     rng = np.random.default_rng(seed)

@@ -59,7 +59,7 @@ def compare_weights(expected: np.ndarray, got: np.ndarray, words: Sequence[str])
     """NumPy's weights (T, T), PyTorch's, and the difference."""
     difference = got - expected
     largest = float(np.abs(difference).max())
-    fig, axes = panels(3, width=9.6, height=3.95)
+    fig, axes = panels(3, width=8.8, height=3.95)
     labels = {"rows": words, "columns": words, "xlabel": "key", "ylabel": "query"}
     matrix(expected, "NumPy, float64", ax=axes[0], **labels)
     matrix(got, "PyTorch, float32", ax=axes[1], **labels)
@@ -190,7 +190,7 @@ def _draw_graph(ax: Axes, gradients: Mapping[str, Sequence[float | None]]) -> No
     if cut:
         x, y = 3.35, 1.125  # halfway from the weights' box to that of the output
         ax.plot(x, y, "x", color=COLOURS["vermillion"], markersize=13, markeredgewidth=3, zorder=4)
-        ax.text(x + 0.2, y + 0.16, "detach", color=COLOURS["vermillion"], ha="left", va="center", fontweight="bold")
+        ax.text(x + 0.3, y + 0.16, "detach", color=COLOURS["vermillion"], ha="left", va="center", fontweight="bold")
     ax.text(4.0, 2.15, "numbers →", color=COLOURS["grey"], ha="left", va="center", fontsize=10)
     ax.text(4.0, 1.85, "← gradients", color=COLOURS["blue"], ha="left", va="center", fontsize=10, fontweight="bold")
     ax.set_xlim(-2.55, 5.3)
@@ -200,6 +200,8 @@ def _draw_graph(ax: Axes, gradients: Mapping[str, Sequence[float | None]]) -> No
 def _arrow(ax: Axes, start: str, end: str, colour: str, aside: float) -> None:
     """An arrow between two boxes, a little to its own left, so that the one back lies beside it."""
     (x, y), (x_end, y_end) = _PLACES[start], _PLACES[end]
+    apart = 0.12 * np.sign(y_end - y)  # so that edges that meet at a box do not cross before it
+    y, y_end = y + apart, y_end - apart
     way = 1 if x_end > x else -1
     x, x_end = x + way * (_HALF[start] + 0.06), x_end - way * (_HALF[end] + 0.06)
     length = np.hypot(x_end - x, y_end - y)
@@ -223,7 +225,7 @@ def training(
     losses: Mapping[str, Sequence[float]], before: np.ndarray, after: np.ndarray, colours: Sequence[int]
 ) -> None:
     """Loss curves by name; weights (T, T) before and after training for tokens of the given colours."""
-    fig, (ax, left, right) = panels(3, width=9.8, height=3.7)
+    fig, (ax, left, right) = panels(3, width=8.8, height=3.7)
     for (name, curve), style in zip(losses.items(), ("-", "--")):
         ax.semilogy(_smooth(curve), style, linewidth=2, label=name)
     ax.set_title("Only one learns where to look")
@@ -255,14 +257,14 @@ def _smooth(curve: Sequence[float], width: int = 10) -> np.ndarray:
 
 def staircase(fine: np.ndarray, rounded: Mapping[Any, np.ndarray]) -> None:
     """Numbers (n,), and the same numbers after a stay in each of several types, by type."""
-    fig, axes = panels(len(rounded), width=9.2, height=3.4)
+    fig, axes = panels(len(rounded), width=8.8, height=3.4)
     said = []
     for ax, (dtype, numbers) in zip(axes, rounded.items()):
         name = str(dtype).removeprefix("torch.")
         steps = len(np.unique(numbers))
         ax.plot(fine, fine, color=COLOURS["grey"], linewidth=1, linestyle=":")
         ax.plot(fine, numbers, linewidth=1.8)
-        ax.set_title(f"{name}: {steps} different numbers")
+        ax.set_title(f"{name}\n{steps} different numbers")
         ax.set_xlabel("before")
         ax.set_xticks(np.linspace(1, 1.05, 6)[::2])
         ax.set_xlim(fine[0], fine[-1])

@@ -26,8 +26,10 @@ from torch.nn import functional as F
 from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 # %% role="demo" tags=["hide-input"]
-learning = "Designed by hand so far; from now on W_q, W_k and W_v learn"
-figures.machine.draw(lit=("tokens", "query", "key", "value"), title=learning)
+figures.machine.draw(
+    lit=("tokens", "query", "key", "value"),
+    title="Designed by hand so far; from now on W$_q$, W$_k$ and W$_v$ learn",
+)
 
 # %% [markdown]
 # ## A graph behind the numbers
@@ -326,7 +328,9 @@ check(SelfAttention)
 # loss alone, that a token should attend to its own. `color_batch`, folded, draws such tokens.
 
 # %% role="given" tags=["hide-input"]
-def color_batch(generator: torch.Generator, batch: int = 64, tokens: int = 6) -> tuple[Tensor, Tensor, Tensor]:
+def color_batch(
+    generator: torch.Generator, batch: int = 64, tokens: int = 6
+) -> tuple[Tensor, Tensor, Tensor]:
     """-> x (batch, tokens, 4): a one-hot color and a number; the target (batch, tokens, 1); the colors."""
     colors = torch.randint(3, (batch, tokens), generator=generator)
     numbers = torch.randn(batch, tokens, 1, generator=generator)

@@ -55,7 +55,7 @@ def who_may_look(words: Sequence[str]) -> None:
     """Three rules for one padded sentence: causal, padding, both."""
     n, real = len(words), np.array([word != "<pad>" for word in words], dtype=float)
     past, seen = np.tri(n), np.tile(real, (n, 1))
-    fig, axes = panels(3, width=9.6, height=3.8)
+    fig, axes = panels(3, width=8.8, height=3.8)
     rules, names = (past, seen, past * seen), ("causal", "padding", "both")
     for ax, mask, name in zip(axes, rules, names, strict=True):
         matrix(
@@ -113,7 +113,7 @@ def hiding(words: Sequence[str]) -> None:
     weights = np.exp(hidden - hidden.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
     reach = float(np.abs(scores).max())
-    fig, axes = panels(3, width=9.6, height=3.75)
+    fig, axes = panels(3, width=8.8, height=3.75)
     for ax, array, title, kind, limits, fmt in (
         (axes[0], scores, "scores", "scores", (-reach, reach), ".1f"),
         (axes[1], hidden, "hidden scores are −∞", "scores", (-reach, reach), ".1f"),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def two_heads(one: np.ndarray, two: np.ndarray, values: np.ndarray) -> None:
     """one: (3,) weights of a single head; two: (2, 3) weights of two heads, each for its own column of values (3, 2)."""
-    fig, axes = panels(3, width=9.8, height=3.0, ratios=(2, 3, 3))
+    fig, axes = panels(3, width=8.8, height=3.0, ratios=(2, 3, 3))
     tokens = ["token 0", "token 1", "token 2"]
     matrix(
         values,
@@ -29,13 +29,8 @@ def two_heads(one: np.ndarray, two: np.ndarray, values: np.ndarray) -> None:
     )
     mixed, apart = one @ values, [two[h] @ values[:, h] for h in (0, 1)]
     for ax, weights, title, rows in (
-        (axes[1], one[None], f"one head: output ({mixed[0]:g}, {mixed[1]:g})", ["weights for\nboth numbers"]),
-        (
-            axes[2],
-            two,
-            f"two heads: output ({apart[0]:g}, {apart[1]:g})",
-            ["weights for the\nfirst number", "weights for the\nsecond number"],
-        ),
+        (axes[1], one[None], f"one head: output ({mixed[0]:g}, {mixed[1]:g})", ["both\nnumbers"]),
+        (axes[2], two, f"two heads: output ({apart[0]:g}, {apart[1]:g})", ["first\nnumber", "second\nnumber"]),
     ):
         matrix(weights, title, ax=ax, rows=rows, columns=tokens, xlabel="", ylabel="", fmt="g")
     fig.suptitle("Only a row of weights for each number can take them from two tokens", fontsize=12, fontweight="bold")
@@ -52,7 +47,7 @@ def where_numbers_go(split: Callable[..., Any]) -> None:
     from matplotlib.patches import Rectangle
 
     x = (10 * torch.arange(3)[:, None] + torch.arange(4)).float()[None]  # number j of token i is 10 i + j
-    fig, axes = panels(5, width=10.4, height=3.4, ratios=(4, 2, 2, 2, 2), columns=5)
+    fig, axes = panels(5, width=8.8, height=3.4, ratios=(4, 2, 2, 2, 2), columns=5)
     heads, viewed = split(x, 2)[0], x.view(1, 2, 3, 2)[0]
     shown = (x[0], *heads, *viewed)
     titles = ("x: token i holds 10 i + j", "split: head 0", "split: head 1", "view: head 0", "view: head 1")
@@ -93,20 +88,18 @@ def where_numbers_go(split: Callable[..., Any]) -> None:
 
 def heads_in_parallel() -> None:
     """Every head reads whole tokens through matrices of its own; what they find is concatenated and mixed by w_o. Nothing is computed."""
-    fig, (ax,) = panels(1, width=9.6, height=4.0)
-    ax.set(xlim=(5, 945), ylim=(35, 392))
+    fig, (ax,) = panels(1, width=8.8, height=4.0)
+    ax.set(xlim=(5, 945), ylim=(18, 392))
     ax.axis("off")
-    ax.set_title(
-        "Each head attends with matrices of its own; w$_o$ mixes what they find", fontsize=12, fontweight="bold"
-    )
+    ax.set_title("Each head attends with matrices of its own; w_o mixes what they find", fontsize=12, fontweight="bold")
     middle, lanes = 212, (332, 212, 92)
     _grid(ax, 14, middle, 4, 6, ["#C9CED3"] * 6)
-    _said(ax, 53, middle, "tokens x", "T × d$_{model}$", 40)
+    _said(ax, 53, middle, "tokens x", "T × d_model", 40)
     for h, (y, paint) in enumerate(zip(lanes, _HEADS, strict=True)):
         _arrow(ax, (98, middle), (140, y), "#777777")
         _box(ax, 144, y, 108, 60, paint)
         ax.text(198, y + 13, f"head {h}", ha="center", va="center", fontsize=10, fontweight="bold", color=paint)
-        ax.text(198, y - 10, "w$_q$  w$_k$  w$_v$", ha="center", va="center", fontsize=9.5)
+        ax.text(198, y - 10, "w_q w_k w_v", ha="center", va="center", fontsize=9.5)
         _arrow(ax, (256, y), (282, y), paint)
         for at, name in enumerate("qkv"):
             _grid(ax, 288 + 38 * at, y, 4, 2, [paint] * 2)
@@ -117,19 +110,19 @@ def heads_in_parallel() -> None:
         _arrow(ax, (486, y), (512, y), paint)
         _grid(ax, 518, y, 4, 2, [paint] * 2)
         _arrow(ax, (550, y), (600, middle + 15 * (1 - h)), paint)
-    ax.text(198, lanes[-1] - 43, "each d$_{model}$ × d$_{head}$", ha="center", va="center", fontsize=9, color="#555555")
-    ax.text(339, lanes[-1] - 43, "each T × d$_{head}$", ha="center", va="center", fontsize=9, color="#555555")
+    ax.text(198, lanes[-1] - 53, "each d_model\n× d_head", ha="center", va="center", fontsize=9, color="#555555")
+    ax.text(339, lanes[-1] - 53, "each\nT × d_head", ha="center", va="center", fontsize=9, color="#555555")
     ax.text(454, lanes[-1] - 43, "T × T", ha="center", va="center", fontsize=9, color="#555555")
-    ax.text(531, lanes[-1] - 43, "T × d$_{head}$", ha="center", va="center", fontsize=9, color="#555555")
+    ax.text(531, lanes[-1] - 43, "T × d_head", ha="center", va="center", fontsize=9, color="#555555")
     _grid(ax, 608, middle, 4, 6, [paint for paint in _HEADS for _ in range(2)])
     ax.text(651, middle - 41, "concatenated", ha="center", va="center", fontsize=9.5, fontweight="bold")
-    ax.text(647, middle - 57, "T × d$_{model}$", ha="center", va="center", fontsize=9, color="#555555")
+    ax.text(647, middle - 57, "T × d_model", ha="center", va="center", fontsize=9, color="#555555")
     ax.text(702, middle, "·", ha="center", va="center", fontsize=18, fontweight="bold")
     _grid(ax, 718, middle, 6, 6, ["#E3D6E8"] * 6)
-    _said(ax, 757, middle, "w$_o$", "d$_{model}$ × d$_{model}$", 53)
+    _said(ax, 757, middle, "w_o", "d_model\n× d_model", 58)
     _arrow(ax, (802, middle), (838, middle), "#777777")
     _grid(ax, 844, middle, 4, 6, ["#B79CC4"] * 6)
-    _said(ax, 883, middle, "output", "T × d$_{model}$", 40)
+    _said(ax, 883, middle, "output", "T × d_model", 40)
     show(
         fig,
         alt="A diagram with three heads. Whole tokens x (T × d_model) go to each of them. Each head has small matrices w_q, w_k and w_v "

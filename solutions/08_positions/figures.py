@@ -164,7 +164,7 @@ def relative(maps: Sequence[Any]) -> None:
     """Three maps over pairs of positions: sinusoidal encodings, a query and a key turned by RoPE near the start, and far from it."""
     from matplotlib.patches import Rectangle
 
-    fig, axes = panels(3, width=9.4, height=4.2)
+    fig, axes = panels(3, width=8.8, height=4.2)
     fig.suptitle("One number on each diagonal: only the offset counts, and with RoPE also its sign", fontsize=11.5)
     titles = ("Sinusoidal, positions 0–7", "RoPE, positions 0–7", "RoPE, positions 100–107")
     framed = {1: ("-", "query one place after the key (offset +1)"), -1: (":", "query one place before it (offset −1)")}
@@ -184,11 +184,13 @@ def relative(maps: Sequence[Any]) -> None:
             fmt=".1f",
             ylabel=ylabel,
         )
+        for number in ax.texts:
+            number.set_text(number.get_text().replace("−", "–"))  # a minus is too wide for the frames
         marks = []
         for offset, (style, name) in framed.items():
             look = {"fill": False, "edgecolor": COLOURS["black"], "linewidth": 1.5, "linestyle": style, "zorder": 7}
             for p in range(max(0, offset), len(values) + min(0, offset)):
-                ax.add_patch(Rectangle((p - offset - 0.43, p - 0.43), 0.86, 0.86, **look))
+                ax.add_patch(Rectangle((p - offset - 0.48, p - 0.48), 0.96, 0.96, **look))
             marks.append(Rectangle((0, 0), 1, 1, label=name, **look))
     fig.legend(handles=marks, loc="outside lower center", ncols=2, frameon=False)
     show(

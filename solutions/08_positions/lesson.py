@@ -421,7 +421,8 @@ if passed(apply_rope):
 # more than 1.5, it would still win: ALiBi weakens far keys but does not hide them.
 
 # %% role="demo" tags=["nbval-check-output", "hide-input"]
-scores, bias = torch.tensor([2.0, 0, 1, 1]), -0.5 * torch.tensor([3.0, 2, 1, 0])
+scores = torch.tensor([2.0, 0, 1, 1])
+bias = -0.5 * torch.tensor([3.0, 2, 1, 0])
 without, biased = scores.softmax(-1), (scores + bias).softmax(-1)
 print("weights without bias:", [round(w, 2) for w in without.tolist()])
 print("weights with bias:   ", [round(w, 2) for w in biased.tolist()])
@@ -560,6 +561,7 @@ def read(task, way, seed, trained=16, tested=128, steps=150):
 # *offsets* of 16 and more are new as well, and nothing has taught the reader to ignore them.
 
 # %% role="payoff" exercise="alibi_bias" tags=["hide-input"]
+# Trains readers with each way of positions, and reads on beyond
 if passed(alibi_bias) and passed(apply_rope) and passed(sinusoidal_positions):
     ways = {
         "no positions": dict,

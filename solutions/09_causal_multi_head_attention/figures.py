@@ -173,12 +173,12 @@ def dropped(still: Any, once: Any, mean: Any, p: float) -> None:
     What the mask hides is gray, what dropout took is 0.
     """
     hidden = np.triu(np.ones(np.shape(still), dtype=bool), 1)
-    fig, axes = panels(3, width=9.4, height=4.0)
+    fig, axes = panels(3, width=8.8, height=4.0)
     fig.suptitle(
         f"Dropout takes weights away and multiplies the others by {1 / (1 - p):g}; on average, each stays about as it was",
         fontsize=11.5,
     )
-    titles = ("In evaluation", f"One pass in training mode, dropout={p}", "Mean of 400 such passes")
+    titles = ("In evaluation", f"One training pass, dropout={p}", "Mean of 400 such passes")
     for ax, values, title in zip(axes, (still, once, mean), titles, strict=True):
         matrix(np.where(hidden, -np.inf, values), title, ax=ax, limits=(0, 2), fmt=".2f")
     for text in [text for ax in axes for text in ax.texts if text.get_text() == "−∞"]:
@@ -194,7 +194,7 @@ def dropped(still: Any, once: Any, mean: Any, p: float) -> None:
 
 def reverse(losses: Sequence[float], guess: float, weights: Any, written: str) -> None:
     """The loss of a layer that learns to write backwards, and where each position looks."""
-    fig, (left, right) = panels(2, width=9.2, height=4.2, ratios=(1, 1.3))
+    fig, (left, right) = panels(2, width=8.8, height=4.2, ratios=(1, 1.3))
     left.plot(range(1, len(losses) + 1), losses)
     left.axhline(guess, color="#7A7A7A", linestyle="--", linewidth=1)
     left.text(len(losses), guess, f"guessing: {guess:.2f}", ha="right", va="bottom", color="#555555")
@@ -298,7 +298,8 @@ def curves(title: str, losses: Mapping[str, Sequence[float]], level: float, of_l
     for (name, values), style, colour in zip(losses.items(), ("-", "--", "-.", ":"), CYCLE, strict=False):
         ax.plot(range(1, len(values) + 1), _smooth(values), label=name, linestyle=style, color=colour)
     ax.axhline(level, color="#7A7A7A", linestyle=":", linewidth=1)
-    ax.text(len(values), 0.98 * level, of_level, ha="right", va="top", color="#555555", fontsize=9)
+    clear = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # of the lines of the grid
+    ax.text(len(values), 0.97 * level, of_level, ha="right", va="top", color="#555555", fontsize=9, bbox=clear)
     ax.set(xlabel="step", ylabel="loss (nats)", ylim=(0, 1.4 * level))
     ax.set_title(title)
     ax.legend(frameon=False, loc="upper center", ncols=len(losses), fontsize=8.5)

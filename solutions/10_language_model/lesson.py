@@ -395,6 +395,7 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
 # the faster way, and sets `steps` to about a minute's worth (400 to 2,500).
 
 # %% role="payoff" exercise="train_step" tags=["hide-input"]
+# Measures held-out text, lets a model write, and times a step
 if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
     windows = held[: len(held) // 65 * 65].view(-1, 65)
 
@@ -495,6 +496,7 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
 # What is left to learn? The folded cell asks for each character of a held-out sentence, with the 64 before it:
 
 # %% role="payoff" exercise="generate" tags=["hide-input"]
+# How likely the model finds each character of a held-out sentence
 if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and passed(generate):
     begin = text.index("Some objects contain references to other objects", cut)
     sentence = ids[begin - 64 : begin + 90]

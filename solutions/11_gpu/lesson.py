@@ -26,7 +26,7 @@ from torch.nn import functional as F
 from grader import check, explain, figures, hint, passed, progress, replay, reset, solution
 
 # %% role="demo" tags=["hide-input"]
-torch.set_num_threads(1)  # threads wait for each other and for other programs: one gives quieter numbers
+torch.set_num_threads(1)  # quieter: several wait for one another
 bench = figures.gpu  # what this lesson measures with, beside the stopwatch that you write
 here, precision = bench.device(), bench.precision()
 bits = bench.dtype_name(precision)
@@ -379,6 +379,7 @@ if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
             new[kernel], there[kernel] = (min(measure(partial(call, out), 60) for _ in range(3)) for out in (None, call(None)))
 
 # %% role="payoff" exercise="attention_bytes" tags=["hide-input"]
+# Prints both times of each kernel, and draws them under the roof
 if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
     for kernel in kernels:
         print(f"{kernel:12} {new[kernel]:8.3g} ms into new memory, {there[kernel]:8.3g} ms into memory that is there")

@@ -260,7 +260,7 @@ def decoder_step(model, last, state, context, keys):
 # from left to right, another from right to left, and a key holds the states of both.
 
 # %% role="demo" tags=["hide-input"]
-torch.set_num_threads(1)  # tensors this small gain nothing from a second thread
+torch.set_num_threads(1)  # a second thread gains nothing here
 
 
 class Translator(nn.Module):
@@ -316,8 +316,10 @@ def train(name, model, draw, steps, rate=1e-2):
 # padded, and masked: lesson 06.)
 
 # %% role="demo" tags=["hide-input"]
-NOUNS = {"voiture": ("f", "car"), "maison": ("f", "house"), "fleur": ("f", "flower"), "porte": ("f", "door"), "table": ("f", "table"),
-         "chat": ("m", "cat"), "chien": ("m", "dog"), "livre": ("m", "book"), "train": ("m", "train"), "jardin": ("m", "garden")}
+NOUNS = {
+    "voiture": ("f", "car"), "maison": ("f", "house"), "fleur": ("f", "flower"), "porte": ("f", "door"), "table": ("f", "table"),
+    "chat": ("m", "cat"), "chien": ("m", "dog"), "livre": ("m", "book"), "train": ("m", "train"), "jardin": ("m", "garden"),
+}
 BEHIND = (("bleu", "bleue", "blue"), ("rouge", "rouge", "red"), ("vert", "verte", "green"),
           ("noir", "noire", "black"), ("blanc", "blanche", "white"))
 BEFORE = (("petit", "petite", "small"), ("grand", "grande", "big"))

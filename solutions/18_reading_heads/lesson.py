@@ -202,9 +202,11 @@ if passed(previous_token_score):
 # head does this is chance: before training nothing tells them apart. Now the real model:
 
 # %% role="demo" tags=["hide-input"]
-SENTENCES = ("The animal didn't cross the street because it was too tired",
-             "The animal didn't cross the street because it was too wide",
-             "The cat sat on the mat because it was comfortable")
+SENTENCES = (
+    "The animal didn't cross the street because it was too tired",
+    "The animal didn't cross the street because it was too wide",
+    "The cat sat on the mat because it was comfortable",
+)
 
 
 def all_maps():

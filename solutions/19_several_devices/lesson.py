@@ -616,7 +616,9 @@ if passed(ring_attention):
 # A counts work, not waiting: a step takes as long as its slowest rank. C forgets step 0, where every rank saves half a chunk.
 
 # %% role="demo" tags=["hide-input"]
-in_order = figures.several_devices.waiting("In the ranks' order", [[0], [1], [2], [3]])
+in_order = figures.several_devices.waiting(
+    "In the ranks' order", [[0], [1], [2], [3]]
+)
 assert in_order == 3.5
 
 # %% [markdown]

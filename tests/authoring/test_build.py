@@ -127,6 +127,12 @@ ERROR = {"output_type": "error", "ename": "E", "evalue": "", "traceback": []}
         ),
         ('# %% role="check" exercise="double"', '# %% role="check"', 26, "the name of its exercise"),
         ("check(double)", "check(double, 1)", 27, "and nothing else"),
+        (
+            '# %% role="given"\n',
+            f'# %% role="given" tags=["hide-input"]\n# {"a" * 70}\n',
+            8,
+            "folded cell has 72 letters",
+        ),
         ("if passed(double):", "if True:", 30, "begins with 'if passed(double):'"),
         ("print(np.arange(3).sum())", "print(np.arange(3).sum()", 11, "not Python"),
         ('# %% role="check" exercise="double"\ncheck(double)\n', "", 0, "no check cell"),
