@@ -184,7 +184,7 @@ def learned(history: Sequence[Sequence], vocabulary: int, bigram: float) -> None
         (bigram, f"counting pairs: {bigram:.2f}"),
     ):
         ax.axhline(level, color="#7A7A7A", linestyle="--", linewidth=1)
-        ax.text(steps[-1], level, name, ha="right", va="bottom", color="#555555", fontsize=9)
+        ax.text(steps[-1], level + 0.06, name, ha="right", va="bottom", color="#555555", fontsize=9)
     ax.set(xlabel="step", ylabel="loss (nats a character)", ylim=(0, math.log(vocabulary) * 1.12))
     ax.set_title(f"{held[-1]:.2f} nats on text it has never seen")
     ax.legend(frameon=False, loc="lower left")

@@ -384,6 +384,7 @@ _SHEETS = {"T4": (65e3, 300), "A100": (312e3, 2039), "H100": (989e3, 3350)}
 _PAPERS = {"FlashAttention-2, A100": 230e3, "FlashAttention-2, H100": 335e3, "FlashAttention-3, H100": 740e3}
 _AT = 16_384 / 4  # operations a byte, fused and causal in 16 bits at 16,384 tokens
 
+_BROWN = "#8A5A00"  # orange letters are too pale on white
 _KERNEL = {
     "q kᵀ": (COLOURS["blue"], (0, -20), "center"),
     "weights · v": (COLOURS["blue"], (0, -20), "center"),
@@ -437,7 +438,7 @@ def roofline(
                 ha=side,
                 va="center",
                 fontsize=9,
-                color=colour,
+                color=_BROWN if colour == COLOURS["orange"] else colour,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4, "alpha": 0.8},
             )
         both = f" into new memory, {there:.1f} into memory that is there" if there is not None else ""
@@ -455,17 +456,16 @@ def roofline(
         style = ("--", "-.", ":")[number]
         other.loglog(wide, np.minimum(peak, bandwidth * wide), color="#8A8A8A", linewidth=1.2, linestyle=style)
         other.text(36_000, 1.06 * peak, card, fontsize=8.5, color="#666666", ha="right", va="bottom")
-    for (paper, height), lift in zip(_PAPERS.items(), (-9, 0, 3), strict=True):
+    for (paper, height), below in zip(_PAPERS.items(), (350, 1.25e3, 4.5e3), strict=True):
         other.plot(_AT, height, marker="*", color=COLOURS["green"], markersize=10, linestyle="")
         other.annotate(
-            paper,
+            paper.replace(", ", ",\n"),
             (_AT, height),
-            (-8, lift),
-            textcoords="offset points",
+            (700, below),
             ha="right",
             va="center",
-            fontsize=7.5,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85},
+            fontsize=8,
+            arrowprops={"arrowstyle": "-", "color": COLOURS["green"], "linewidth": 0.7, "relpos": (1, 0.5)},
         )
         said.append(f"published: {paper} {height / 1e3:.0f} TFLOP/s")
     if "roofline" in run and run["machine"] != name():

@@ -155,7 +155,10 @@ def path(weights: np.ndarray) -> None:
     steps, answers = range(len(weights)), ("animal", "street", "tired")
     for name, row, style, lift in zip(answers, weights.T, ("-", "--", ":"), (-0.05, -0.045, 0.045), strict=True):
         (line,) = ax.plot(steps, row, style)
-        ax.text(steps[-1], row[-1] + lift, name, color=line.get_color(), ha="right", va="center", fontsize=10)
+        colour = (
+            "#8A5A00" if line.get_color() == COLOURS["orange"] else line.get_color()
+        )  # orange is too pale for letters
+        ax.text(steps[-1], row[-1] + lift, name, color=colour, ha="right", va="center", fontsize=10)
     ax.set(xlabel="step", ylabel="weight given by 'it'", ylim=(-0.08, 1.02))
     ax.set_title("Step by step, 'it' turns to the animal")
     said = ", ".join(f"{name} from {row[0]:.2f} to {row[-1]:.2f}" for name, row in zip(answers, weights.T, strict=True))

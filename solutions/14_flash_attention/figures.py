@@ -163,7 +163,7 @@ def tile_grid(tiles: int) -> tuple[int, int]:
     fig, (ax,) = panels(1, width=5.6, height=3.6)
     row, column = np.indices((tiles, tiles))
     kind = np.select([column < row, column == row], [0, 1], 2)
-    look = (("#A9CCE6", "", "computed"), ("#F3C892", "////", "computed and masked"), ("#F4F4F4", "", "skipped"))
+    look = (("#A9CCE6", "", "computed"), ("#F3C892", "////", "computed and masked"), ("#DEDEDE", "", "skipped"))
     for (fill, hatch, label), number in zip(look, range(3), strict=True):
         for i, j in np.argwhere(kind == number):
             ax.bar(j, 0.94, width=0.94, bottom=i - 0.47, color=fill, hatch=hatch, edgecolor="white", label=label)

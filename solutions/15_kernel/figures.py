@@ -278,7 +278,7 @@ def _lane(ax: Any, x: float, y: float, text: str, program: int, inside: bool) ->
     fill = {"facecolor": colour, "edgecolor": "white"}
     beyond = {"facecolor": "white", "edgecolor": colour, "hatch": "////"}
     ax.add_patch(_box(x + 0.04, y + 0.06, 0.92, 0.88, **(fill if inside else beyond)))
-    ink = "#555555" if not inside else "black" if colour == COLOURS["orange"] else "white"
+    ink = "#555555" if not inside else "white" if colour == COLOURS["blue"] else "black"
     behind = {"facecolor": colour if inside else "white", "edgecolor": "none", "pad": 1}
     ax.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=10.5, color=ink, bbox=behind)
 

@@ -79,10 +79,11 @@ def sharing(heads: int = 6) -> None:
             paint = COLOURS[KINDS[g % len(KINDS)]]
             ax.plot([h, places[g]], [1, 0], color=paint, linewidth=1.8, zorder=1)
             ax.plot(h, 1, "o", color=paint, markersize=17)
-            ax.text(h, 1, h, ha="center", va="center", color="white", fontsize=11)
+            ax.text(h, 1, h, ha="center", va="center", color=_on(paint), fontsize=11)
         for g, x in enumerate(places):
-            ax.plot(x, 0, "s", color=COLOURS[KINDS[g % len(KINDS)]], markersize=18)
-            ax.text(x, 0, g, ha="center", va="center", color="white", fontsize=11)
+            paint = COLOURS[KINDS[g % len(KINDS)]]
+            ax.plot(x, 0, "s", color=paint, markersize=18)
+            ax.text(x, 0, g, ha="center", va="center", color=_on(paint), fontsize=11)
         ax.text((heads - 1) / 2, 1.5, "query heads", ha="center", color="#555555", fontsize=11)
         ax.text((heads - 1) / 2, -0.55, "KV heads, in the cache", ha="center", color="#555555", fontsize=11)
         ax.set_title(title)
@@ -93,9 +94,14 @@ def sharing(heads: int = 6) -> None:
     )
 
 
+def _on(colour: str) -> str:
+    """What is written on it: blue alone is too dark for black."""
+    return "white" if colour == COLOURS["blue"] else "black"
+
+
 def windows(masks: Mapping[str, Any]) -> None:
     """Masks side by side, each with how many keys its last query sees."""
-    fig, axes = panels(len(masks), width=10.2, height=3.9)
+    fig, axes = panels(len(masks), width=8.8, height=3.5)
     said = []
     for ax, (name, mask) in zip(axes, masks.items(), strict=True):
         mask = np.asarray(mask, dtype=float)

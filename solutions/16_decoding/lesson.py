@@ -140,7 +140,7 @@ check(cache_bytes)
 if passed(cache_bytes):
     models = {"Llama 2 7B": (32, 32, 128), "Llama 2 70B": (80, 8, 128), "Llama 3 8B": (32, 8, 128),
               "SmolLM2-135M": (30, 3, 64)}
-    figures.decoding.sizes({name: cache_bytes(*sizes, 1) / 2**10 for name, sizes in models.items()})
+    figures.decoding.sizes({f"{name}: {sizes[1]} KV heads": cache_bytes(*sizes, 1) / 2**10 for name, sizes in models.items()})
     assert cache_bytes(32, 32, 128, 4096, 7) > 13.5e9 > cache_bytes(32, 32, 128, 4096, 6)
 
 # %% [markdown]

@@ -121,7 +121,7 @@ def half(sizes: Sequence[float], sides: Mapping[str, Sequence[float]]) -> None:
     for (name, values), colour, style in zip(sides.items(), ("blue", "vermillion"), ("o-", "s--")):
         ax.semilogx(sizes, values, style, color=COLOURS[colour], markersize=4, label=name)
     ax.axvline(256, color="#7A7A7A", linestyle=":", linewidth=1)
-    ax.text(262, 0.5, "256² = 65,536:\nmore than float16 holds", fontsize=9, color="#555555", va="center")
+    ax.text(290, 0.5, "256² = 65,536:\nmore than float16 holds", fontsize=9, color="#555555", va="center")
     ax.set(xlabel="size of the token's numbers (root mean square)", ylabel="size of the result", ylim=(-0.08, 1.25))
     ax.set_title("A token with large numbers vanishes when it is squared in float16")
     ax.legend(frameon=False, loc="lower left")
@@ -207,6 +207,7 @@ def layouts(d_head: int) -> None:
     ax.axis("off")
     for row in above:
         paint = COLOURS[paints[row % half]]
+        ink = "white" if paint == COLOURS["blue"] else "black"  # blue alone is too dark for black
         ax.annotate(
             "",
             (below[row], 0.31),
@@ -215,7 +216,7 @@ def layouts(d_head: int) -> None:
         )
         for spot, y in ((above[row], 2.0), (below[row], 0.0)):
             ax.bar(spot, 0.6, 0.86, y - 0.3, color=paint, zorder=3)
-            ax.text(spot, y, row, ha="center", va="center", fontsize=10, color="white", fontweight="bold", zorder=4)
+            ax.text(spot, y, row, ha="center", va="center", fontsize=10, color=ink, fontweight="bold", zorder=4)
     between = (spots[2] + spots[half - 1]) / 2
     dots = ((between, 2.0), (width + 0.5 + between, 2.0), ((below[half + 2] + below[half - 1]) / 2, 0.0))
     for spot, y in dots:
@@ -248,6 +249,7 @@ def parts(counts: Mapping[str, int]) -> None:
     drawn = ax.barh(names, sizes / 1e6, color=COLOURS["blue"], height=0.6)
     said = [f"{size / 1e6:.1f} million, {size / sizes.sum():.0%}" if size > 5e5 else f"{size:,}" for size in sizes]
     ax.bar_label(drawn, said, padding=4, fontsize=9)
+    ax.grid(False)
     ax.set(xlabel="parameters (millions)", xlim=(0, sizes.max() / 1e6 * 1.35))
     ax.set_title(f"{sizes.sum():,} parameters, and where they sit")
     show(fig, alt="Bars: " + "; ".join(f"{name} {size / 1e6:.1f} million" for name, size in counts.items()) + ".")
@@ -262,6 +264,7 @@ def next_tokens(prompt: str, tokens: Sequence[Sequence[Any]]) -> None:
     )
     ax.set_yticks(range(len(names)), names)
     ax.bar_label(drawn, [f"{size:.3f}" for size in sizes], padding=4, fontsize=9)
+    ax.grid(False)
     ax.set(xlabel="probability", xlim=(0, max(1.12 * sizes.max(), 0.1)))
     ax.set_title(f"After “{prompt}” the model expects “{_written(str(tokens[0][0]))}”")
     show(
@@ -305,7 +308,7 @@ def slips(found: Mapping[str, tuple[float, float]], word: str, prompts: tuple[st
     ax.set_yticks(at, list(found))
     ax.set(xlabel=f"probability of “{word}”", xlim=(0, 1.05))
     ax.legend(frameon=False, loc="center right")
-    ax.set_title("None of these raises an error")
+    ax.set_title(f"One mistake still says “{word.strip()}”, after a short text")
     show(
         fig,
         alt=f"Probability of “{word}” for two prompts, {prompts[0]} and {prompts[1]}: "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,7 @@ def _map(ax: Axes, weights: Any, tokens: Sequence[str], *, size: float = 9, numb
             f"{share:.1f}"[-2:] if share < 0.95 else "1",
             ha="center",
             va="center",
-            fontsize=size - 1.5,
+            fontsize=size - 0.5,
             zorder=5,
             color="white" if share > 0.55 else _INK,
         )
@@ -82,7 +83,7 @@ def grid(maps: Sequence[Any], letters: Sequence[str], scores: Any) -> None:
     """Each head (T, T) of each block, a row of panels for each block. maps: (H, T, T) a block; scores: (blocks, H)."""
     count = len(maps[0])
     titles = [[f"block {i}, head {h}: score {float(scores[i][h]):.2f}" for h in range(count)] for i in range(len(maps))]
-    fig, axes = panels(len(maps) * count, width=10.8, height=3.05 * len(maps), columns=count)
+    fig, axes = panels(len(maps) * count, width=8.8, height=2.65 * len(maps), columns=count)
     for number, ax in enumerate(axes):
         block, head = divmod(number, count)
         ax.set_title(titles[block][head])
@@ -101,7 +102,7 @@ def grid(maps: Sequence[Any], letters: Sequence[str], scores: Any) -> None:
 def all_heads(score: Any, title: str, most: int) -> None:
     """A score (layers, heads) as a map of the whole model; the `most` largest are named."""
     score = np.asarray(score, float)
-    fig, (ax,) = panels(1, width=10.4, height=3.5)
+    fig, (ax,) = panels(1, width=8.8, height=3.3)
     image = ax.imshow(score.T, cmap=_ramp(), vmin=0, vmax=1, aspect="auto", interpolation="nearest")
     ax.grid(False)
     ax.spines[:].set_visible(False)
@@ -119,7 +120,7 @@ def all_heads(score: Any, title: str, most: int) -> None:
             f"{value:.2f}"[1:] if value < 0.995 else "1",
             ha="center",
             va="center",
-            fontsize=8,
+            fontsize=8.5,
             color="white" if value > 0.5 else _INK,
         )
     bar = fig.colorbar(image, ax=ax, shrink=0.8, pad=0.01)
@@ -194,7 +195,7 @@ def _one_large(tokens: Sequence[str], of_layer: np.ndarray, layer: int, head: in
 
 def pair(tokens: Sequence[str], maps: Mapping[str, Any], columns_of: Sequence[Sequence[str]] | None = None) -> None:
     """Two heads, or one head twice, side by side. columns_of: the tokens of each where they are not the same."""
-    fig, axes = panels(len(maps), width=10.4, height=5.4)
+    fig, axes = panels(len(maps), width=8.8, height=4.7)
     said, t = [], len(tokens)
     for number, (ax, (title, weights)) in enumerate(zip(axes, maps.items(), strict=True)):
         ax.set_title(title)
@@ -275,15 +276,13 @@ def sinks(weight: Any, length: Any) -> None:
     layers = np.arange(len(weight))
     left.bar(layers, weight, color=COLOURS["blue"], width=0.75)
     left.axhline(float(np.mean(weight)), color=_INK, linewidth=1, linestyle="--")
-    left.text(
-        int(np.argmin(weight)) - 0.1,
-        float(np.mean(weight)) + 0.02,
-        f"mean {np.mean(weight):.2f}",
-        ha="center",
-        fontsize=9,
-    )
+    left.text(len(layers), float(np.mean(weight)) + 0.02, f"mean\n{np.mean(weight):.2f}", fontsize=9)
     left.set(
-        ylim=(0, 1), xlabel="layer", ylabel="weight on the first token", title="Most weight goes to the first token …"
+        xlim=(-1, 1.13 * len(layers)),
+        ylim=(0, 1),
+        xlabel="layer",
+        ylabel="weight on the first token",
+        title="Most weight goes to the first token …",
     )
     right.bar(layers, length, color=COLOURS["orange"], width=0.75)
     right.axhline(1, color=_INK, linewidth=1, linestyle="--")
@@ -298,7 +297,7 @@ def sinks(weight: Any, length: Any) -> None:
 
 def cheat(scores: Sequence[float], maps: Mapping[int, Any], first: int = 6) -> None:
     """Scores of a layer trained at period 10, by the period of the test, from `first` on; and its map (T, T) at two periods."""
-    fig, axes = panels(3, width=10.8, height=3.6, ratios=(1.25, 1, 1))
+    fig, axes = panels(3, width=8.8, height=3.2, ratios=(1.25, 1, 1))
     periods = range(first, first + len(scores))
     axes[0].plot(list(periods), scores, "o-", markersize=5)
     said = ", ".join(f"{value:.2f} at {period}" for period, value in zip(periods, scores, strict=True))
@@ -332,12 +331,15 @@ def cheat(scores: Sequence[float], maps: Mapping[int, Any], first: int = 6) -> N
 
 def taken_away(losses: Mapping[str, float], before: Any, after: Any) -> None:
     """The loss in the second copy without some heads; and induction scores (layers, heads) before and after the first of them went."""
-    fig, (left, right) = panels(2, width=10.4, height=3.7, ratios=(1, 1))
+    fig, (left, right) = panels(2, width=8.8, height=3.9)
     names = list(losses)
     dear = [losses[name] > 1.5 * losses[names[0]] for name in names[1:]]
     colours = [COLOURS["grey"], *(COLOURS["vermillion" if each else "sky"] for each in dear)]
     left.barh(range(len(names)), list(losses.values()), color=colours, height=0.62)
-    left.set_yticks(range(len(names)), [f"without {name}" if i else "the whole model" for i, name in enumerate(names)])
+    left.set_yticks(
+        range(len(names)),
+        [textwrap.fill(f"without {name}", 22) if i else "the whole model" for i, name in enumerate(names)],
+    )
     left.invert_yaxis()
     left.grid(False, axis="y")
     for row, value in enumerate(losses.values()):
@@ -358,7 +360,7 @@ def taken_away(losses: Mapping[str, float], before: Any, after: Any) -> None:
     _beside(right, 1, [(values[1], name) for name, values in best.items()], "left")
     right.set_xticks((0, 1), ["the whole model", f"without {names[1]}"])
     right.set(
-        xlim=(-0.35, 1.35), ylim=(-0.03, 1), ylabel="induction score", title=f"{names[1]} feeds the induction heads"
+        xlim=(-0.45, 1.45), ylim=(-0.07, 1), ylabel="induction score", title=f"{names[1]} feeds the induction heads"
     )
     said = ", ".join(f"{name} {value:.1f}" for name, value in losses.items())
     scores = ", ".join(f"{name} from {one:.2f} to {other:.2f}" for name, (one, other) in best.items())
@@ -368,11 +370,14 @@ def taken_away(losses: Mapping[str, float], before: Any, after: Any) -> None:
 
 
 def _beside(ax: Axes, x: float, marks: Sequence[tuple[float, str]], side: str, apart: float = 0.055) -> None:
-    """Names beside points at x, moved apart where they would lie on each other. side: where the text ends, 'right' or 'left'."""
-    height = -1.0
-    for value, name in sorted(marks):
-        height = max(value, height + apart)
-        ax.text(x + (-0.05 if side == "right" else 0.05), height, name, ha=side, va="center", fontsize=8.5)
+    """Names beside points at x, each with a line to its point, moved apart where they would touch. side: where the text ends."""
+    heights, out = np.array([value for value, _ in sorted(marks)], float), -1 if side == "right" else 1
+    for _ in range(100):  # neighbors push each other up and down, half of what is missing each
+        push = np.maximum(apart - np.diff(heights), 0) / 2
+        heights += np.append(0, push) - np.append(push, 0)
+    for (value, name), height in zip(sorted(marks), heights, strict=True):
+        ax.plot((x + 0.03 * out, x + 0.12 * out), (value, height), color=COLOURS["grey"], linewidth=0.8)
+        ax.text(x + 0.14 * out, height, name, ha=side, va="center", fontsize=9)
 
 
 def needed(losses: Mapping[tuple[int, int], float], with_mean: Mapping[tuple[int, int], float], whole: float) -> None:

@@ -225,7 +225,7 @@ if passed(previous_token_score):
         return {"score": previous_token_score(weights.flatten(1, 2)).view(30, 9)}
 
     score = measured("looking back", looking_back)["score"]  # (layers, heads)
-    figures.reading_heads.all_heads(score, "A few of 270 heads look at the token before, the others hardly ever", most=4)
+    figures.reading_heads.all_heads(score, "A few of 270 heads look at the token before, most hardly ever", most=4)
     assert divmod(score.argmax(), 9) == (16, 0) and (score > 0.6).sum() >= 3 and np.median(score) < 0.1
 
 # %% [markdown]

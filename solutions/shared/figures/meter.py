@@ -36,7 +36,7 @@ class Meter:
                 self.printed = 4 * step // self.steps
                 print(f"{self.title} {said}")
             return
-        bar = f'<progress value="{step}" max="{self.steps}" style="width:{_WIDTH}px"></progress>'
+        bar = f'<progress value="{step}" max="{self.steps}" style="width:{_WIDTH}px;max-width:100%"></progress>'
         markup = f"<div>{html.escape(self.title)}<br>{html.escape(said)}<br>{bar}<br>{self._curve()}</div>"
         self.handle.update(_Markup(markup, f"{self.title} {said}"))
 
@@ -46,7 +46,8 @@ class Meter:
             f"{_WIDTH * step / self.steps:.1f},{_HEIGHT * (1 - loss / top):.1f}" for step, loss in self.curve
         )
         return (
-            f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="training loss so far">'
+            f'<svg width="{_WIDTH}" viewBox="0 -2 {_WIDTH} {_HEIGHT + 4}" style="max-width:100%" role="img" '
+            f'aria-label="training loss so far">'
             f'<polyline points="{points}" fill="none" stroke="#0072B2" stroke-width="2"/></svg>'
         )
 
