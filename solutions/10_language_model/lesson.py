@@ -549,8 +549,8 @@ if passed(next_token_loss) and passed(LanguageModel) and passed(train_step) and 
 # a hundred times as much, every step goes too far. The loss gets stuck high above the table, even though the gradients are
 # clipped: AdamW divides by their size, so clipping hardly limits its steps.
 #
-# Without warm-up the loss is a little *lower*, with each of the five seeds. A model as small as this one does well without, and no step of its training
-# is spent on a low rate. Deeper models and higher learning rates need it more.
+# Without warm-up the loss is a little *lower*, with each of the five seeds. A model as small as this one does well without, and no
+# step of its training is spent on a low rate. Deeper models and higher learning rates need it more.
 #
 # Batches of 4 windows in place of 16 make each step noisier. They also hold a quarter of the text, so the comparison is not fair:
 # a step costs less, too. Try four times as many of them.
