@@ -23,7 +23,7 @@ figures.start_here.moving_query()
 
 # %% [markdown]
 # The arrow is what *it* asks for. At 0° that is something that goes with *tired*, and the answer is nine tenths animal: *animal*
-# itself weighs 0.84, and half of the 0.11 of *it* is animal, too.
+# weighs 0.84, and *it*, half animal by our choice, adds half of its 0.11.
 # At 90° it is something that goes with *wide*, and the answer is nine tenths street. In between, the answer glides
 # from the one to the other. (Where sliders do not work, the picture shows four positions.)
 #
@@ -265,7 +265,7 @@ if passed(soft_lookup) and passed(hard_lookup):
 
 # %% role="payoff" exercise="soft_lookup" tags=["nbval-check-output"]
 if passed(soft_lookup):
-    for sharpness in (0, 0.1, 1, 10, 100):  # add your own
+    for sharpness in (0, 0.1, 1, 10, 100):  # add your own, up to 200
         animal, street = soft_lookup(np.array([1.0, 0.6]), keys, values, sharpness)
         print(f"sharpness {sharpness:5}: {animal:.4f} animal, {street:.4f} street")
 
@@ -427,7 +427,7 @@ def speed_keys(speeds):
 
 # %% [markdown]
 # Many of the speeds were driven several times, and the list has the shortest stop of each speed first. So on a tie the hard
-# look-up answers with the shortest stop of the slower speed. A fairer version takes the mean of all stops that are equally near. The next
+# look-up answers with the shortest stop, halfway between two speeds with the slower one's. A fairer version takes the mean of all stops that are equally near. The next
 # cell draws it beside your soft look-up and a straight line through all stops.
 
 # %% role="payoff" exercise="soft_lookup"

@@ -99,8 +99,8 @@ for kind in (np.float64, np.float32):
 
 # %% [markdown]
 # e¹⁰⁰⁰ is too large for a float and becomes ∞: an **overflow**. Then ∞ divided by ∞ is NaN, "not a number". In float32 this
-# happens as soon as a score exceeds 88.7. Such scores are not far-fetched: if the arrows of a query and a key point the same way and
-# each is 10 long (the root of the sum of its squares is 10), their score is 100, before the division by √d_k.
+# happens as soon as a score exceeds 88.7. Such scores are not far-fetched: if all 64 numbers of a query and of a key are 4,
+# their score is 64 · 16 / √64 = 128.
 #
 # But we may add any number to all scores, so we may subtract *the largest score* from all of them. Then the largest exponent is
 # 0, and nothing overflows. The sum contains e⁰ = 1, so we never divide by 0 either (Goodfellow, Bengio and Courville 2016,
@@ -209,8 +209,8 @@ with np.errstate(invalid="ignore"):
 #
 # @answer
 #
-# As τ → 0, all differences grow without bound, and the largest score takes all the weight (scores that tie for the
-# lead share it): the hard look-up of lesson 00. As τ → ∞, all differences shrink to 0 and all weights become equal:
+# As τ → 0, all differences grow without bound, and the largest score takes all the weight, as in the hard
+# look-up of lesson 00, except that scores tied for the lead share it. As τ → ∞, all differences shrink to 0 and all weights become equal:
 # the plain average.
 #
 # @wrong
@@ -641,7 +641,7 @@ if passed(softmax_jacobian) and passed(softmax):
     figures.softmax.jacobians(sharper, jacobians)
 
 # %% [markdown]
-# Where nearly all weight is on one key, no entry of the Jacobian exceeds {{ largest["saturated"]:.4f }}. Whatever correction
+# In the third map, where nearly all weight is on one key, no entry exceeds {{ largest["saturated"]:.4f }}. Whatever correction
 # training sends back through softmax is multiplied by these entries, so hardly any of it reaches the scores. Softmax
 # is then called **saturated**. Lesson 04 comes back to this picture.
 

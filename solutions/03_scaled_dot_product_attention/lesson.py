@@ -113,7 +113,8 @@ figures.scaled_dot_product_attention.projections(x, w_q, w_k, w_v, words, featur
 # A is possible with one matrix, too: a longer arrow that points the same way scores more than the token itself.
 
 # %% role="demo"
-own, shared = x @ w_k, (x @ w_k) @ (x @ w_k).T
+own = x @ w_k
+shared = own @ own.T
 separate = (x @ w_q) @ own.T
 assert (shared == shared.T).all() and separate[2, 0] == 8 and separate[0, 2] == 0
 both = {"One matrix for both: symmetric": shared, "w_q and w_k: 'it' asks, 'animal' does not": separate}
@@ -187,7 +188,8 @@ if passed(project_qkv):
 #
 # @wrong
 #
-# A: *you* read the whole sentence; a projection sees one token. C would be right for trained matrices, whose keys all differ.
+# A: *you* read the whole sentence; a projection sees one token. C would be right for trained matrices,
+# but *animal* and *street* would keep their ratio.
 
 # %% role="payoff" exercise="project_qkv"
 if passed(project_qkv):
@@ -278,7 +280,7 @@ figures.machine.draw(lit=("scores", "weights", "blend", "output"), title="The se
 # ## Why `k.T` breaks
 #
 # For one sentence all scores are one product, `q @ k.T`. A published chapter (*The attention mechanism*) writes the same line for
-# batches. It fails.
+# a batch, where it fails.
 
 # %% role="demo" tags=["nbval-check-output"]
 k = np.arange(24.0).reshape(2, 3, 4)  # (B, T_k, d_k)
@@ -459,8 +461,8 @@ for seed in range(20):
 # %% [markdown]
 # Random pairs are just as unreadable, but they look for nothing in particular. *it* looked most at *animal* in
 # {{ min(on_animal):.0f; it > 20 }}% to {{ max(on_animal):.0f; it < 32 }}% of the pairs, depending on the seed, and most at *street* in
-# {{ min(on_street):.0f; it > 20 }}% to {{ max(on_street):.0f; it < 32 }}%. That is about as often as if it had guessed among the
-# four tokens. Training begins with matrices like these and moves them in small steps until they find what helps.
+# {{ min(on_street):.0f; it > 20 }}% to {{ max(on_street):.0f; it < 32 }}%. A guess among the four tokens would give 25%.
+# Training begins with matrices like these and moves them in small steps until they find what helps.
 
 # %% [markdown]
 # ## Further: letters for axes, and what loops cost

@@ -183,7 +183,7 @@ print(J(np.array([1.0, 0.0])))
 # %% [markdown]
 # For the saturated row every entry is 0: whatever the scores do, the weights do not move. This is a **vanishing
 # gradient**: a derivative so small that nothing before it in the chain can learn. The paper suspects it here. But J
-# stops at the scores, and what learns is the query, one step further.
+# stops at the scores; w_q, which learns, lies behind the query.
 
 # %% [markdown]
 # @exercise query_gradient_norm
@@ -229,7 +229,7 @@ check(query_gradient_norm)
 #
 # @wrong
 #
-# "d_k, because J is largest there" forgets ∂s/∂q: a key of 4096 numbers has a length near 64, and 64/4096 is only 1/64.
+# "d_k, because nothing saturates there" forgets ∂s/∂q: a key of 4096 numbers has a length near 64, and 64/4096 is only 1/64.
 # "No division comes last in both" expects mean and median to agree, as they do only where rows are alike.
 
 # %% [markdown]
@@ -293,8 +293,8 @@ starts = {  # name -> what the scores are multiplied with, and what the initial 
 }
 
 # %% [markdown]
-# The next cell, folded, draws the task for five seeds, takes 300 steps with each of eight learning rates, and computes
-# the gradients by the chain rule (lesson 13 derives them).
+# The folded functions draw the task for five seeds, take 300 steps with each of eight learning rates, and compute the
+# gradients by the chain rule (lesson 13 derives them).
 
 # %% role="given" tags=["hide-input"]
 # Draws the task, and trains a head with every learning rate.
@@ -405,22 +405,22 @@ assert max(alike) < 1.5 and min(alike) > 0.7
 # write that measure, and see in float32 how exactly a gradient can vanish.
 
 # %% [markdown]
-# The Frobenius norm of J is largest, ½, for two keys that share the weight equally: four entries of ±¼. It is 0 for a
-# saturated row.
+# The Frobenius norm of J is largest, ½, for two keys that share the weight equally: four entries of ±¼. Saturation
+# brings it near 0.
 
 # %% [markdown]
 # @exercise softmax_gradient_norm
 #
 # `scores` (..., n) → (...)
 #
-# Stable: scores of ten thousand give a norm of 0 and not NaN. A finite difference is not accepted. `J` above takes one
+# Stable: the scores (10,000, 0) give 0 and not NaN. A finite difference is not accepted. `J` above takes one
 # row; here there are any leading dimensions.
 
 # %% role="exercise" exercise="softmax_gradient_norm"
 def softmax_gradient_norm(scores: np.ndarray) -> np.ndarray:
     """Frobenius norm of the softmax Jacobian at each row of scores.
 
-    scores: (..., n). Returns: (...). 0 where a row is saturated, at most ½.
+    scores: (..., n). Returns: (...). Near 0 where a row is saturated, at most ½.
     """
     # region solution
     e = np.exp(scores - scores.max(axis=-1, keepdims=True))

@@ -235,7 +235,7 @@ figures.masks.hiding(["The", "cat", "sat", "on"])
 #
 # @wrong
 #
-# A leaves out the division: weights sum to 1 whatever the scores are. B is what −∞ gives: 0 divided by 0.
+# A leaves out the division: weights sum to 1 whatever the scores are. B is what −∞ gives: −∞ − (−∞).
 
 # %% role="demo" tags=["nbval-check-output"]
 row, nothing = torch.tensor([2.0, 1.0, 0.0]), torch.tensor([False, False, False])
@@ -292,7 +292,8 @@ def masked_attention(
 check(masked_attention)
 
 # %% [markdown]
-# Now every word is changed in turn. A cell says how far each output moved, without a mask and with yours.
+# Now every word is changed in turn. Row i, column j: how far output i moved when word j changed, without a
+# mask and with yours.
 
 # %% role="payoff" exercise="masked_attention"
 if passed(masked_attention) and passed(causal_mask):
@@ -467,9 +468,9 @@ print("nn.MultiheadAttention         :", layer(three, three, three, attn_mask=~n
 #
 # **D.** Follow the gradient from the loss backward, in four steps.
 #
-# 1. The output: repaired or not, it hands the gradient on.
+# 1. The output: where it was repaired, it hands on 0.
 # 2. The values: their gradient multiplies by the weights. Where only the output was repaired, the weights still hold
-#    NaN, and so all of w_v becomes NaN.
+#    NaN, and NaN · 0 ruins all of w_v.
 # 3. Softmax: it multiplies by the weights that it computed itself. The gradient of the empty row is NaN in all four.
 # 4. The mask: an addition hands NaN on to the scores, and all of w_q and w_k become NaN. `masked_fill` gives 0 instead,
 #    since a score that was replaced has no influence on the result.
@@ -518,9 +519,10 @@ for hide in HIDE:
                 assert nans >= 128 and losses[1] == losses[-1]  # from the second step on nothing changes
 
 # %% [markdown]
-# The cell asserts this for six seeds each. Three of the four layers are ruined within two steps. From then on
+# The cell asserts this for six seeds each. Three of the four layers are ruined within two steps: where scores were
+# filled, first w_v, then w_q and w_k. From then on
 # `nan_to_num` turns their outputs into 0, and the loss is finite and constant, so nothing reports an
-# error. Filled scores with repaired weights train. So the check of `masked_attention` asks for finite gradients, and
+# error. So the check of `masked_attention` asks for finite gradients, and
 # not for a certain spelling.
 
 # %% [markdown]
@@ -646,7 +648,8 @@ if passed(CausalSelfAttention) and passed(leaks):
 #   j ≤ i + (t_k − t_q).
 # - The mask acts on the scores, before softmax. Weights that are cut afterward no longer sum to 1, and a score of 0
 #   hides nothing.
-# - A query that sees nothing gets zeros. A repaired NaN still reaches the gradients where −∞ was added to the scores.
+# - A query that sees nothing gets zeros. A repaired NaN spoils gradients, unless −∞ replaced scores and the weights
+#   were repaired.
 # - To test a model for leaks, change its tokens, in several ways, and look whether an earlier output moves.
 #
 # | built | shape |

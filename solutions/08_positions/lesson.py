@@ -91,7 +91,7 @@ assert torch.allclose(outputs[0], outputs[1].flip(0), atol=1e-5)
 # exactly where a token is among its neighbors, the slow ones roughly where it is in the text.
 #
 # The article whose table you computed in lesson 01 (Shaikh, *Unveiling the Math Behind Modern NLP Models*) prints this
-# code for it, and it is not alone (jadore801120/attention-is-all-you-need-pytorch#32):
+# code; others double the exponent, too (jadore801120/attention-is-all-you-need-pytorch#32):
 
 # %% role="given"
 def published_positions(n_positions, d_model):
@@ -112,7 +112,7 @@ for position, row in enumerate(published_positions(3, 4)):
 # @predict
 #
 # For d_model = 4, compute the encoding of position 1 from the equation, all four numbers. (A calculator helps for sin 1 and
-# cos 1; for small x, sin x ≈ x and cos x ≈ 1 − x²/2.) Where do your numbers and the printed ones differ? Which line of the code is
+# cos 1; for small x, sin x ≈ x and cos x ≈ 1 − x²/2.) Where do your numbers and the printed ones differ? What in the code is
 # at fault?
 #
 # @answer
@@ -182,7 +182,7 @@ if passed(sinusoidal_positions):
 #
 # The paper gives one reason for its choice of sines: "for any fixed offset k, $PE_{pos+k}$ can be represented as a linear
 # function of $PE_{pos}$" (section 3.5). So there should be *one* matrix that moves every encoding by k positions, from 3 to 3 + k
-# as well as from 4,000 to 4,000 + k. A head could hold such a matrix in its projections, and look k places back wherever
+# as well as from 4,000 to 4,000 + k. A head could hold part of it in its projections, and look k places back wherever
 # it is. Here are the hands of three pairs (d_model = 6, base = 30), before and after a step of three positions:
 
 # %% role="demo"
@@ -228,8 +228,7 @@ if passed(shift_matrix) and passed(sinusoidal_positions):
     print("the transposed matrix turns back:", torch.allclose(five_on.T @ five_on, torch.eye(8).double(), atol=1e-6))
 
 # %% [markdown]
-# A step of k positions is a **rotation**: each pair of columns is turned by the angle kω of its own, and no length
-# changes.
+# A step of k positions is a **rotation**: the hand of each pair turns by its own angle kω, and no length changes.
 #
 # This explains the curves above. Two encodings that are turned by the same angles keep their dot product. So those of
 # positions 101 and 103 have the same dot product as those of 1 and 3. Each pair adds the cosine of the angle between its two

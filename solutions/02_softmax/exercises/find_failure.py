@@ -21,7 +21,7 @@ FOUND, MISSED, BLAMED, NO_FAILURE = (
 # For each wrong candidate, what kind of scores shows that it is wrong: in words, for an array could be pasted into the answer.
 APART, MANY, NOT_SQUARE = "two rows that lie far apart", "more than one row", "fewer or more rows than columns"
 SHOWS = {
-    "nothing is subtracted": "a score in the thousands",
+    "nothing is subtracted": "a score in the thousands, if NaN counts as different (NaN > … is False)",
     "nothing is subtracted, and NaN becomes 0": "a score in the thousands",
     "scores are cut at ±100": "two different scores far beyond ±100",
     "scores are cut at ±600": "two different scores far beyond ±600",
