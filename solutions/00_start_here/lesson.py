@@ -427,8 +427,8 @@ def speed_keys(speeds):
 
 # %% [markdown]
 # Many of the speeds were driven several times, and the list has the shortest stop of each speed first. So on a tie the hard
-# look-up answers with the shortest stop, halfway between two speeds with the slower one's. A fairer version takes the mean of all stops that are equally near. The next
-# cell draws it beside your soft look-up and a straight line through all stops.
+# look-up answers with the shortest stop, halfway between two speeds with the slower one's. A fairer version takes the mean of
+# all stops that are equally near. The next cell draws it beside your soft look-up and a straight line through all stops.
 
 # %% role="payoff" exercise="soft_lookup"
 if passed(soft_lookup) and passed(hard_lookup):

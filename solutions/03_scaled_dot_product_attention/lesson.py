@@ -188,8 +188,7 @@ if passed(project_qkv):
 #
 # @wrong
 #
-# A: *you* read the whole sentence; a projection sees one token. C would be right for trained matrices,
-# but *animal* and *street* would keep their ratio.
+# A: a projection sees one token. C would be right for trained matrices, but *animal* and *street* would keep their ratio.
 
 # %% role="payoff" exercise="project_qkv"
 if passed(project_qkv):
