@@ -278,8 +278,8 @@ figures.machine.draw(lit=("scores", "weights", "blend", "output"), title="The se
 # %% [markdown]
 # ## Why `k.T` breaks
 #
-# For one sentence all scores are one product, `q @ k.T`. A published chapter (*The attention mechanism*) writes the same line for
-# a batch, where it fails.
+# For one sentence all scores are one product, `q @ k.T`. A published chapter (*The attention mechanism*) writes it for a batch, where
+# it fails.
 
 # %% role="demo" tags=["nbval-check-output"]
 k = np.arange(24.0).reshape(2, 3, 4)  # (B, T_k, d_k)
@@ -460,7 +460,7 @@ for seed in range(20):
 # %% [markdown]
 # Random pairs are just as unreadable, but they look for nothing in particular. *it* looked most at *animal* in
 # {{ min(on_animal):.0f; it > 20 }}% to {{ max(on_animal):.0f; it < 32 }}% of the pairs, depending on the seed, and most at *street* in
-# {{ min(on_street):.0f; it > 20 }}% to {{ max(on_street):.0f; it < 32 }}%. A guess among the four tokens would give 25%.
+# {{ min(on_street):.0f; it > 20 }}% to {{ max(on_street):.0f; it < 32 }}%. A guess gives 25%.
 # Training begins with matrices like these and moves them in small steps until they find what helps.
 
 # %% [markdown]

@@ -159,10 +159,11 @@ print("two matrices", tuple(w_q[0].shape), "side by side:", tuple(large.shape), 
 #
 # `view(1, 2, 2, 2)` gives exactly A. It cuts the *sequence* in two instead of the projections. All three have the same
 # shape, so no error message tells them apart.
-#
+
+# %% [markdown]
 # Three functions of PyTorch help. `transpose` only changes the order in which numbers are read. `view` regroups them in the order
-# in which they lie in memory (where the axes follow it, a tensor is **contiguous**); after a transpose it cannot join the swapped
-# axes, and raises an error. `reshape` copies where `view` would fail.
+# in which they lie in memory (where the axes follow it, a tensor is **contiguous**); after a transpose it cannot join a moved
+# axis with its new neighbor, and raises an error. `reshape` copies where `view` would fail.
 
 # %% [markdown]
 # @exercise split_heads
@@ -240,7 +241,7 @@ if passed(merge_heads) and passed(split_heads):
 # %% [markdown]
 # ## The whole module
 #
-# In a module the large matrices are `nn.Linear` layers, here with biases:
+# In a module the large matrices are `nn.Linear` layers. $Q_h$, $K_h$ and $V_h$ are head h's slices (biases left out):
 #
 # $$\operatorname{head}_h = \operatorname{softmax}\!\left(\frac{Q_h K_h^\top}{\sqrt{d_{head}}}\right) V_h \qquad
 # \operatorname{output} = [\operatorname{head}_0, \operatorname{head}_1, \ldots]\; w_o$$

@@ -200,7 +200,7 @@ def reverse(losses: Sequence[float], guess: float, weights: Any, written: str) -
     left.text(len(losses), guess, f"guessing: {guess:.2f}", ha="right", va="bottom", color="#555555")
     left.set(xlabel="step", ylabel="loss (nats a letter)", ylim=(0, None))
     left.set_title("It learns to reverse")
-    matrix(weights, "Each written letter looks at the one it copies", ax=right, rows=written, columns=written)
+    matrix(weights, "Each query looks at the letter it writes next", ax=right, rows=written, columns=written)
     right.tick_params(axis="x", rotation=0)
     bar = len(written) // 2
     right.axhspan(-0.5, bar - 0.5, color="white", alpha=0.72, linewidth=0, zorder=4)

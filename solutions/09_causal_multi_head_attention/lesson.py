@@ -3,7 +3,8 @@
 #
 # **What turns attention into a block that can be stacked many times?**
 #
-# **Before this lesson:** lesson 06 (the causal mask), lesson 07 (heads), `nn.Module`, and the mean and variance of a few numbers.
+# **Before this lesson:** lessons 06 (the causal mask), 07 (heads) and 08 (positions),
+# `nn.Module`, and the mean and variance of a few numbers.
 #
 # The smallest GPT-2 is twelve copies of one block, one above the other; GPT-3 has ninety-six (Brown et al. 2020). Attention does not
 # stack like that by itself. At the end of this lesson, 24 blocks whose parts simply feed one another learn nothing. What do they
@@ -67,7 +68,7 @@ figures.causal_multi_head_attention.fused()
 # then hides the very key that a head relies on, so the model learns not to depend on a single key. Once training is
 # over, dropout has to be off.
 #
-# Take four weights of ¼ each, and p = ½. In training each of them becomes 0 or ½, so a row may sum to anything from 0 to
+# Take four weights of ¼ each, and p = ½. In training each of them becomes 0 or ½, so a row sums to between 0 and
 # 2, and on average to 1. `nn.Dropout` is a module: `.train()` and `.eval()` on the module that owns it switch it on and off.
 
 # %% [markdown]
@@ -299,7 +300,8 @@ WAYS = {
 
 # %% [markdown]
 # The task is small: name the letter two places back. There are eight letters, so guessing costs ln 8 = 2.08. The folded
-# cell builds and trains the stacks; `train_stack` returns the losses, and each block's gradient norm in the first step.
+# cell builds and trains the stacks; `train_stack` returns the losses, the size of each block's `qkv` gradient in the first step, and the
+# outputs' spread.
 
 # %% role="given" tags=["hide-input"]
 class AblatedBlock(nn.Module):
@@ -417,7 +419,7 @@ assert max(slowly[way][-1] for way in (whole, residual)) < 1.95 and min(slowly[w
 # | pre-norm (both) | in 5 of 5 | in 5 of 5 |
 #
 # So the two repairs do different work. Without residual connections these stacks do not learn. With them, normalization
-# allows ten times the learning rate. With "residual only" at 0.003, the numbers that leave
+# allows ten times the learning rate. In the run above, with "residual only" at 0.003, the numbers that leave
 # the last block have a standard deviation of {{ spread["residual only"][0]:.0f; it < 10 }} at first and of
 # {{ spread["residual only"][1]:.0f; it > 100 }} five steps later; within 400 steps they became NaN. With both it is
 # {{ spread["pre-norm (both)"][0]:.0f; it < 3 }} at first, then {{ spread["pre-norm (both)"][1]:.0f; it < 10 }}.
@@ -445,7 +447,7 @@ assert min(tokens[way][-1] for way in ("plain", "norm only")) > 0.99
 assert max(tokens[way][-1] for way in ("residual only", "pre-norm (both)")) < 0.9
 
 # %% [markdown]
-# Without the sum, each part *replaces* a token's vector, and attention replaces it by a mean over the tokens up to it. After
+# In "norm only" each part *replaces* a token's vector, attention by a mean over the tokens up to it. After
 # 24 such blocks all tokens of a sequence are nearly one and the same vector, and no layer can read from it which letter stood two
 # places back. Dong, Cordonnier and Loukas (2021, section 2) prove that attention alone, stacked, makes its tokens equal in
 # this way. With a residual connection a token keeps its vector, and layers add to it. Tokens grow more alike there,
