@@ -161,9 +161,9 @@ print("two matrices", tuple(w_q[0].shape), "side by side:", tuple(large.shape), 
 # shape, so no error message tells them apart.
 
 # %% [markdown]
-# Three functions of PyTorch help. `transpose` only changes the order in which numbers are read. `view` regroups them in the order
-# in which they lie in memory (where the axes follow it, a tensor is **contiguous**); after a transpose it cannot join a moved
-# axis with its new neighbor, and raises an error. `reshape` copies where `view` would fail.
+# `transpose` changes the order in which numbers are read. `view` regroups them in memory order (where the axes follow it, a
+# tensor is **contiguous**); after a transpose it cannot join a moved axis with its new neighbor, and raises an error. `reshape`
+# copies where `view` would fail.
 
 # %% [markdown]
 # @exercise split_heads
