@@ -17,13 +17,12 @@ import copy
 import json
 import os
 import resource
-import runpy
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy and torch read it
@@ -52,10 +51,10 @@ def median_ms(work: Callable[[], object], runs: int) -> float:
     return 1000 * statistics.median(seconds)
 
 
-def checks(runs: int) -> list[tuple[str, str, float]]:
+def checks(runs: int, lessons: Sequence[str]) -> list[tuple[str, str, float]]:
     """(exercise, what was checked, median milliseconds), judged and rendered as check() does."""
     found = []
-    for name in open_course().exercise_names():
+    for name in (name for lesson in lessons for name in open_course().exercises[lesson]):
         exercise = open_course().exercise(name)
         objects = {"passing": references.reference(open_course().exercise(name))}
         objects |= {
@@ -104,8 +103,8 @@ def line(label: str, value: float, goal: float, more: str = "") -> bool:
     return value <= goal
 
 
-def measure_checks(runs: int) -> list[bool]:
-    found = sorted(checks(runs), key=lambda item: -item[2])
+def measure_checks(runs: int, lessons: Sequence[str]) -> list[bool]:
+    found = sorted(checks(runs, lessons), key=lambda item: -item[2])
     times = [ms for _, _, ms in found]
     reached = [
         line("check() warm, median in ms", statistics.median(times), CHECK_MEDIAN_MS, f"of {len(times)} checks"),
@@ -116,7 +115,7 @@ def measure_checks(runs: int) -> list[bool]:
     return reached
 
 
-def first_failures() -> list[tuple[float, str, bool]]:
+def first_failures(lessons: Sequence[str]) -> list[tuple[float, str, bool]]:
     """(seconds of the processor, which answer, whether a mistake was named) of each wrong answer's first check."""
     import torch
 
@@ -124,14 +123,10 @@ def first_failures() -> list[tuple[float, str, bool]]:
         [torch.zeros(1)]
     )  # the first optimizer of a process imports a second's worth of torch, whoever makes it
     found = []
-    zoo = [
-        runpy.run_path(str(path))["WRONG"]
-        for path in sorted((Path(__file__).parent.parent / "tests" / "zoo").glob("lesson_*.py"))
-    ]
     wrong = (
         (name, number, cell)
-        for animals in zoo
-        for name, cells in animals.items()
+        for lesson in lessons
+        for name, cells in open_course().module(f"{lesson}.zoo.answers").WRONG.items()
         for number, (_, cell) in enumerate(cells)
     )
     for name, number, text_of_cell in wrong:
@@ -140,13 +135,14 @@ def first_failures() -> list[tuple[float, str, bool]]:
         started = time.process_time()
         verdict = judge(open_course().exercise(name), candidate)
         seconds = time.process_time() - started
+        torch.set_grad_enabled(True)  # some of them switch it off
         if verdict.status in ("failed", "error"):
             found.append((seconds, f"{name} {number}", bool(verdict.mistakes)))
     return sorted(found, reverse=True)
 
 
-def measure_first_failures(_: int) -> list[bool]:
-    found, reached = first_failures(), []
+def measure_first_failures(_: int, lessons: Sequence[str]) -> list[bool]:
+    found, reached = first_failures(lessons), []
     for named, what in ((True, "known"), (False, "unknown")):
         slowest = [(seconds, answer) for seconds, answer, known in found if known == named]
         label = f"first failure, {what}, worst in s"
@@ -156,15 +152,15 @@ def measure_first_failures(_: int) -> list[bool]:
     return reached
 
 
-def measure_import(runs: int) -> list[bool]:
+def measure_import(runs: int, _: Sequence[str]) -> list[bool]:
     (ours, _), (plain, _) = (process_s("-c", code, runs=runs) for code in ("from grader import check", "pass"))
     return [line("from grader import check, in s", ours - plain, IMPORT_S)]
 
 
-def measure_grade(runs: int) -> list[bool]:
+def measure_grade(runs: int, lessons: Sequence[str]) -> list[bool]:
     reached = []
     with tempfile.TemporaryDirectory() as place:
-        for lesson in open_course().lessons():
+        for lesson in lessons:
             notebook = str(solved(lesson, Path(place)))
             pairs = [
                 (process_s("-m", "grader", "grade", notebook, runs=1), process_s("-c", "import torch", runs=1))
@@ -184,9 +180,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="How fast a check and a grading are.")
     parser.add_argument("--runs", type=int, default=7, help="of each measurement (default: %(default)s)")
     parser.add_argument("--only", choices=MEASURES, help="one of the measurements")
+    parser.add_argument("--lessons", help="these alone, by their numbers, such as 04,19 (default: all)")
     options = parser.parse_args()
+    numbers = options.lessons.split(",") if options.lessons else ()
+    lessons = [name for name in open_course().lessons() if not numbers or name[:2] in numbers]
     chosen = [options.only] if options.only else list(MEASURES)
-    reached = [each for name in chosen for each in MEASURES[name](options.runs)]
+    reached = [each for name in chosen for each in MEASURES[name](options.runs, lessons)]
     return 0 if all(reached) else 1
 
 
