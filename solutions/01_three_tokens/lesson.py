@@ -56,7 +56,7 @@ d_k = 2  # how many numbers a query or a key has
 #
 # | step | what | shape |
 # |---|---|---|
-# | scores | QKᵀ, the **score matrix**: how well each key fits each query | (n_q, n_k) |
+# | scores | QKᵀ (ᵀ turns K's rows into columns), the **score matrix**: how well each key fits each query | (n_q, n_k) |
 # | scaled scores | divided by √d_k | (n_q, n_k) |
 # | weights | softmax of each row | (n_q, n_k) |
 # | output | the values, blended by the weights | (n_q, d_v) |
@@ -193,8 +193,8 @@ for token, score, grown in zip(tokens, scaled_row, exponentials):
     print(f"{token:6}  exp({score:.4f}) = {grown:.4f}    {grown:.4f} / {total:.4f} = {grown / total:.4f}")
 
 # %% [markdown]
-# One precaution before you write it for a whole score matrix: subtract the largest score m of each row from that row
-# first. That divides every exponential of the row by e^m, and so also their sum, and the weights stay the same. And now no
+# One precaution before you write it for a whole score matrix: subtract the row's largest score from the row
+# first. That divides every exponential of the row by the same number, and so also their sum; the weights stay the same. Now no
 # exponential can overflow: the largest is e⁰ = 1.
 #
 # In NumPy, `scores.max(axis=1)` has shape (n_q,). With `keepdims=True` it has shape (n_q, 1): one column, which NumPy
@@ -210,7 +210,7 @@ for token, score, grown in zip(tokens, scaled_row, exponentials):
 
 # %% role="exercise" exercise="softmax_rows"
 def softmax_rows(scores: np.ndarray) -> np.ndarray:
-    """Turn each row of scores into positive weights that sum to 1.
+    """Turn each row of scores into weights that sum to 1.
 
     scores: (n_q, n_k). Returns: (n_q, n_k). Finite for scores of ±1000.
     """
@@ -270,7 +270,7 @@ if passed(softmax_rows):
 #
 # @wrong
 #
-# Adding up the six products gives 10, too, or nearly: rounded weights may give 9.9999. The argument gives exactly 10.
+# Adding up the six products gives 10, too. The argument says it without any product.
 
 # %% [markdown]
 # @exercise weighted_sum
@@ -371,8 +371,9 @@ check("corrected_first_row", corrected_first_row)
 
 # %% [markdown]
 # The proof: the two numbers of an output sum to w₀·10 + w₁·10 + w₂·10, which is 10, because the weights sum to 1. Both
-# printed outputs sum to less. We can guess where two of the wrong numbers come from: the 4 is 0.4·10 without the 0.2·5
-# of the third token, and the 4.2 is 0.42·10 without 0.16·5. The 5.3 remains unexplained.
+# printed outputs sum to less, so neither is right. And *animal* and *street* weigh the same, w, so each number is
+# 10w + 5(1 − 2w) = 5. Probably the 4 is 0.4·10 without the 0.2·5 of the third token, and the 4.2 is 0.42·10 without 0.16·5.
+# The 5.3 remains unexplained.
 
 # %% role="payoff" exercise="corrected_first_row"
 if passed("corrected_first_row", corrected_first_row):

@@ -52,15 +52,6 @@ def project_qkv(x, w_q, w_k, w_v, scale=1.0):
 def project_qkv(x, w_q, w_k, w_v):
     return (w_q.T @ x.swapaxes(-1, -2)).swapaxes(-1, -2), (x[..., None] * w_k).sum(-2), np.inner(x, w_v.T)
 """,
-        (
-            "AB26",
-            """def project_qkv(x, w_q, w_k, w_v):
-    w = np.concatenate([w_q, w_k, w_v], axis=1)
-    qkv = x @ w
-    d = qkv.shape[-1] // 3
-    return qkv[..., :d], qkv[..., d:2 * d], qkv[..., 2 * d:]
-""",
-        ),
     ],
     "scaled_dot_product_attention": [
         """
@@ -305,16 +296,6 @@ def attention_einsum(q, k, v):
         output[b, i, d] = np.einsum("j,j->", weights[b, i], v[b, :, d])
     return output
 ''',
-        (
-            "AB38",
-            """def attention_einsum(q, k, v):
-    scores = np.einsum("bqd,akd->bqk", q, k) / np.sqrt(q.shape[-1])
-    scores = scores - scores.max(axis=-1, keepdims=True)
-    w = np.exp(scores)
-    w = w / w.sum(axis=-1, keepdims=True)
-    return np.einsum("bqk,bkv->bqv", w, v)
-""",
-        ),
     ],
 }
 
@@ -326,6 +307,15 @@ def softmax(x):
 
 WRONG = {
     "project_qkv": [
+        (
+            "AB26",
+            """def project_qkv(x, w_q, w_k, w_v):
+    w = np.concatenate([w_q, w_k, w_v], axis=1)
+    qkv = x @ w
+    d = qkv.shape[-1] // 3
+    return qkv[..., :d], qkv[..., d:2 * d], qkv[..., 2 * d:]
+""",
+        ),
         (
             "AB1",
             """
@@ -1207,6 +1197,16 @@ def scaled_dot_product_attention(q, k, v):
         ),
     ],
     "attention_einsum": [
+        (
+            "AB38",
+            """def attention_einsum(q, k, v):
+    scores = np.einsum("bqd,akd->bqk", q, k) / np.sqrt(q.shape[-1])
+    scores = scores - scores.max(axis=-1, keepdims=True)
+    w = np.exp(scores)
+    w = w / w.sum(axis=-1, keepdims=True)
+    return np.einsum("bqk,bkv->bqv", w, v)
+""",
+        ),
         (
             "AB35",
             """

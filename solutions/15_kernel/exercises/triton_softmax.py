@@ -36,6 +36,7 @@ def _extremes(rng):
     yield "scores far apart, the largest in the middle", far
     yield "rows of 70 below −1,000", rng.normal(size=(2, 70)) - 1000
     yield "rows at levels of their own", near[[0, 1, 0]] + np.array([[5000.0], [-5000], [0]])
+    yield "a row of eight, far apart", np.array([[-9000.0, 9000, 8999, -9000, 0, 8998, 300, -300]])
 
 
 @exercise(
@@ -107,12 +108,11 @@ class triton_softmax:
         "KN21": mistake(
             ZERO,
             ZERO + WIDE,
-            patch(LOAD, LOAD.replace(", other=-float('inf')", "")),
             ZERO + NO_SHIFT,
             ZERO + NO_SHIFT + WIDE,
             says="The lanes beyond the row count as scores of 0, and get weight: load them as −∞ (`other=-float('inf')`).",
             why="""A row of five in a block of eight has three lanes too many. A score of 0 is a score like others: its exponential
-            goes into the sum. exp(−∞) is 0. (Without `other` the interpreter takes 0; on a GPU no number is promised.)""",
+            goes into the sum. exp(−∞) is 0.""",
             evidence="vllm-project/vllm#55009",
         ),
         "KN22": mistake(
@@ -203,5 +203,11 @@ class triton_softmax:
             patch("scores - tl.max(scores, axis=0)", "tl.max(scores, axis=0) - scores"),
             says="The exponent should be the score minus the row's maximum, so that the largest is 0; here it is something else.",
             why="exp(x − max) is at most 1. Added, the other way round, or with the minimum, exponentials overflow, or turn upside down.",
+        ),
+        "KN69": mistake(
+            patch(LOAD, LOAD.replace(", other=-float('inf')", "")),
+            says="Masked lanes have no `other=`, and hold whatever is there; load them as −∞ (`other=-float('inf')`).",
+            why="""Only with `other` does Triton promise a number. Its interpreter takes 0, a compiled kernel what the register held; the
+            check puts NaN there. With −∞ a lane beyond the row is never the maximum, and adds 0 to the sum.""",
         ),
     }

@@ -307,7 +307,7 @@ def triton_softmax(x):
 SOFTMAX_WRONG = [
     ("KN20", _SOFTMAX.replace("x - tl.max(x, axis=0)", "x")),
     ("KN21", _SOFTMAX.replace("-float('inf')", "0.0")),
-    ("KN21", _SOFTMAX.replace(", other=-float('inf')", "")),
+    ("KN69", _SOFTMAX.replace(", other=-float('inf')", "")),
     (
         "KN22",
         _SOFTMAX.replace("-float('inf')", "0.0").replace(
