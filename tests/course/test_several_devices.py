@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import random
+import signal
 import threading
 import time
 
@@ -16,6 +17,7 @@ from grader.course.course import open_course
 from grader.judging.judge import judge
 from grader.worker import watch
 from grader.worker.observe import failure_from
+from tests.conftest import heed_interrupts
 from tests.live import Live, from_cells
 
 RING = references.solution_text(open_course(), "ring_attention")
@@ -148,12 +150,15 @@ def test_an_interrupt_ends_a_check_while_a_rank_runs_without_end(where):
         _thread.interrupt_main()
 
     judged(RING)
+    handler = signal.getsignal(signal.SIGINT)
+    heed_interrupts()
     interrupter = threading.Thread(target=interrupt)
     interrupter.start()
     started = time.perf_counter()
     with pytest.raises(KeyboardInterrupt) as stop:
         judge(open_course().exercise("ring_attention"), candidate)
     interrupter.join()
+    signal.signal(signal.SIGINT, handler)
     assert failure_from(stop.value).line == "while True: pass"
     assert threading.active_count() == before and time.perf_counter() - started < 20
 
