@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
 from grader.authoring.lint_prose import proofread_prose
-from grader.course.percent import Cell
+from grader.course.percent import HIDE_INPUT, Cell
 from grader.course.spec import Lesson
 from grader.course.stubs import BEGIN, END, TASK, task_name
 from grader.util.errors import LintError
@@ -60,18 +59,19 @@ def _of_code(problem, cell: Cell) -> Iterator[LintError]:
         if "# fmt:" in line or "# noqa" in line:
             yield problem("this mark is for a formatter, but learners would see it: remove it.", number)
     first = cell.text.split("\n", 1)[0]
-    if "hide-input" in cell.tags and len(first) > MOST_FOLDED:
+    if HIDE_INPUT in cell.tags and len(first) > MOST_FOLDED:
         yield problem(
             f"the first line of a folded cell has {len(first)} letters, and {MOST_FOLDED} are the most: a narrow window "
             "would scroll sideways. Split it, or put a comment that says what the cell does in front.",
             1,
         )
-    name, text = cell.exercise, re.sub(r"\A(#.*\n)+", "", cell.text.strip())
+    name, text = cell.exercise, cell.text.strip()
     if cell.role == "check" and text not in (f"check({name})", f'check("{name}", {name})'):
         yield problem(
             f'a check cell contains check({name}), or check("{name}", {name}) for an answer, and nothing else.', 1
         )
-    if cell.role == "payoff" and not text.startswith(f"if passed({name})") and "if passed(" not in text.split("\n")[0]:
+    begins = next((line for line in text.splitlines() if not line.startswith("#")), "")  # a comment may stand in front
+    if cell.role == "payoff" and "if passed(" not in begins:
         yield problem(
             f"a payoff cell begins with 'if passed({name}):', so that an unsolved lesson still runs to the end.", 1
         )

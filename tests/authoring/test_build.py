@@ -127,6 +127,7 @@ ERROR = {"output_type": "error", "ename": "E", "evalue": "", "traceback": []}
         ),
         ('# %% role="check" exercise="double"', '# %% role="check"', 26, "the name of its exercise"),
         ("check(double)", "check(double, 1)", 27, "and nothing else"),
+        ("check(double)", "# a note\ncheck(double)", 27, "and nothing else"),
         (
             '# %% role="given"\n',
             f'# %% role="given" tags=["hide-input"]\n# {"a" * 70}\n',
