@@ -64,6 +64,7 @@ def jupyterlab(place: Path, *lessons: str, theme: str = "JupyterLab Light") -> I
         "--ip=127.0.0.1",
         f"--port={port}",
         "--ServerApp.port_retries=0",
+        "--LabApp.expose_app_in_browser=True",  # await_idle asks it
         f"--IdentityProvider.token={TOKEN}",
         f"--notebook-dir={place / 'work'}",
     ]
@@ -116,22 +117,24 @@ def notebook(address: str, name: str, width: int = 1280, height: int = 1000, sca
         browser.close()
 
 
+# The circle beside a kernel's name is that of an idle kernel before there is one, and cells that are run by then make JupyterLab
+# ask, cell by cell, which kernel to use.
+_IS_IDLE = """() => {
+    for (const widget of window.jupyterapp?.shell.widgets("main") ?? []) {
+        const context = widget.sessionContext, kernel = context?.session?.kernel;
+        if (kernel) return context.isReady && kernel.connectionStatus === "connected" && kernel.status === "idle";
+    }
+    return false;
+}"""
+
+
 def await_idle(page: Page) -> None:
-    page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').first.wait_for(state="attached")
-
-
-def accept_dialogs(page: Page) -> None:
-    """JupyterLab sometimes asks which kernel to use, or tells of an early restart: its own answer is right."""
-    accept = page.locator("dialog.jp-Dialog .jp-mod-accept")
-    while accept.count():
-        print("JupyterLab asked:", page.locator("dialog.jp-Dialog").first.inner_text())
-        accept.first.click()
-        page.wait_for_timeout(500)
+    """Waits until the notebook's kernel is connected and has nothing to do."""
+    page.wait_for_function(_IS_IDLE)
 
 
 def menu(page: Page, name: str, item: str) -> None:
     """Clicks an item of the menu bar. item: how its label begins."""
-    accept_dialogs(page)
     page.locator(".lm-MenuBar-item", has_text=re.compile(f"^{name}$")).click()
     page.locator(".lm-Menu-item", has_text=re.compile(f"^{item}")).first.click()
 
@@ -145,19 +148,12 @@ _SAY_WHEN_SET = """prompt => {
 
 
 def run_all(page: Page) -> None:
-    """Run > Run All Cells, as a person clicks it; again where the session was not ready to listen."""
+    """Run > Run All Cells, as a person clicks it."""
     last = page.locator(".jp-CodeCell").last.locator(".jp-InputPrompt")
-    for _ in range(4):
-        last.evaluate(_SAY_WHEN_SET)
-        menu(page, "Run", "Run All Cells")
-        try:
-            expect(last).to_have_attribute("data-set", "yes", timeout=10_000)
-        except AssertionError:
-            continue  # an early kernel restart swallows the first click
-        if _has_run(last):
-            await_idle(page)
-            return
-    raise AssertionError("'Run All Cells' never ran the last cell")
+    last.evaluate(_SAY_WHEN_SET)
+    menu(page, "Run", "Run All Cells")
+    _await_run(last)
+    await_idle(page)
 
 
 def restart(page: Page) -> None:
@@ -168,13 +164,9 @@ def restart(page: Page) -> None:
     await_idle(page)
 
 
-def _has_run(prompt: Locator) -> bool:
-    """Waits while a cell runs. False where JupyterLab drops it, as it does when it connects to the kernel anew: '[*]' becomes '[ ]'."""
-    expect(prompt).not_to_have_text(re.compile(r"\[\*\]:"), timeout=WAIT_MS)
-    ran = re.search(r"\[\d+\]:", prompt.inner_text()) is not None
-    if not ran:
-        print("JupyterLab dropped a cell that was running")
-    return ran
+def _await_run(prompt: Locator) -> None:
+    expect(prompt).to_have_attribute("data-set", "yes")
+    expect(prompt).to_have_text(re.compile(r"\[\d+\]:"))
 
 
 def cell(page: Page, text: str) -> Locator:
@@ -202,14 +194,10 @@ def rewrite(page: Page, one: Locator, code: str) -> None:
 def run(page: Page, one: Locator) -> None:
     """Runs a cell as it stands, with Shift+Enter."""
     prompt = one.locator(".jp-InputPrompt")
-    for _ in range(3):
-        prompt.evaluate(_SAY_WHEN_SET)
-        one.locator(".cm-content").click()
-        page.keyboard.press("Shift+Enter")
-        expect(prompt).to_have_attribute("data-set", "yes", timeout=WAIT_MS)
-        if _has_run(prompt):
-            return
-    raise AssertionError("JupyterLab dropped the cell each time")
+    prompt.evaluate(_SAY_WHEN_SET)
+    one.locator(".cm-content").click()
+    page.keyboard.press("Shift+Enter")
+    _await_run(prompt)
 
 
 def output(one: Locator) -> Locator:
