@@ -21,14 +21,15 @@ from grader.authoring import build
 from grader.course import percent, references
 from grader.course.course import Course
 from grader.course.patches import Patch, applied
-from grader.course.spec import SEED, Case, Exercise, Lesson
+from grader.course.spec import SEED, Case, Exercise, Lesson, Mistake
 from grader.course.stubs import BEGIN, END, learner_notebook, stubbed
+from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
 from grader.notebook.live import Live
 from grader.util.errors import AuthorError
 from grader.util.words import counted
 from grader.worker.observe import failure_from
-from grader.worker.values import Failure, Tensor
+from grader.worker.values import Failure, Observation, Tensor
 
 MIN_MISTAKES, WANTED_MISTAKES = 3, 6  # of one exercise; on average over the course
 TELLING = 12  # characters from which a solution's text, met elsewhere, gives it away
@@ -123,12 +124,8 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) ->
     named = set()
     for sentence in _patches(exercise):
         problem(sentence)
-    for mistake in exercise.mistakes:
-        try:
-            wrong = references.wrong(exercise, mistake)
-        except AuthorError:
-            continue  # told above
-        verdict = judge(exercise, Live(exercise.name, wrong))
+    for mistake, observations in _observed(exercise):
+        verdict = judge(exercise, _Observed(exercise.name, observations))
         if verdict.passed:
             problem(f"mistake {mistake.id} passes.")
         elif mistake.id not in verdict.mistakes:
@@ -144,6 +141,33 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) ->
     ids = {mistake.id for mistake in exercise.mistakes}
     row = Row(lesson, exercise.name, exercise.points, exercise.minutes, len(cases), len(ids), len(named & ids))
     findings.rows.append(row)
+
+
+@dataclass(frozen=True)
+class _Observed:
+    """A candidate that has been observed on every case."""
+
+    name: str
+    observations: Sequence[Observation]
+    problem: None = None
+    sources: None = None
+
+    def observe_all(self, cases: Sequence[Case]) -> Sequence[Observation]:
+        return self.observations
+
+
+def _observed(exercise: Exercise) -> list[tuple[Mistake, Sequence[Observation]]]:
+    """Each mistake with what it shows on every case; kept for the diagnosis, too, which would run each of them again."""
+    baseline, observed = baseline_of(exercise, SEED), []
+    for number, mistake in enumerate(exercise.mistakes):
+        try:
+            wrong = references.wrong(exercise, mistake)
+        except AuthorError:
+            continue  # told of its patch
+        observations = tuple(Live(exercise.name, wrong).observe_all(baseline.cases))
+        baseline.diagnosis.keep(number, observations)
+        observed.append((mistake, observations))
+    return observed
 
 
 def _alike(exercise: Exercise, id: str) -> set[str]:

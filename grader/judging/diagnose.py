@@ -62,8 +62,13 @@ class Diagnosis:
         self._proofs_needed = 1 if exercise.kind == "answer" else outcomes.PROOF
         self._edits = cache(self._find_edits)
         self._object = cache(self._build)
-        self._observation = cache(self._observe)
+        self._observations: dict[tuple[Key, int], Observation] = {}
         self._breaks = cache(lambda key, i: self._fails(i, self._observation(key, i)))
+
+    def keep(self, number: int, observations: Iterable[Observation]) -> None:
+        """Spares the runs of a mistake that has been observed on the cases. number: its position in exercise.mistakes."""
+        for i, observation in enumerate(observations):
+            self._observations[(number,), i] = with_readings(self.cases[i], self.inputs[i], observation)
 
     def mistakes(self, actual: Observations) -> list[Ids]:
         """The mistakes that fit, each as a tuple of one id or two. actual: of the candidate; cases may be missing."""
@@ -202,8 +207,11 @@ class Diagnosis:
                 return False
         return proofs >= self._proofs_needed or (proofs > 0 and proofs + differently_worded >= self._proofs_needed)
 
-    def _observe(self, key: Key, i: int) -> Observation:
-        return with_readings(self.cases[i], self.inputs[i], observe(self._object(key), self.cases[i]))
+    def _observation(self, key: Key, i: int) -> Observation:
+        if (key, i) not in self._observations:
+            observation = observe(self._object(key), self.cases[i])
+            self._observations[key, i] = with_readings(self.cases[i], self.inputs[i], observation)
+        return self._observations[key, i]
 
     def _fails(self, i: int, actual: Observation) -> bool:
         return is_wrong(self.exercise, self.cases[i], self.expected[i], actual)
