@@ -9,6 +9,7 @@ import json
 import os
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,7 @@ from grader.cli import main
 from grader.course.course import open_course
 from grader.grading import roster
 from grader.grading.grade import grade, grade_submission
-from grader.grading.watch import Watcher
-from grader.grading.watch.files import learners
+from grader.grading.watch.watcher import Watcher, learners
 from grader.notebook import workspace
 from grader.submission.ipynb import Unreadable, read_notebook
 from grader.submission.submission import SubmissionError, read_submission
@@ -307,7 +307,7 @@ def test_a_watched_room_shows_her_alone(monkeypatch, tmp_path):
     class_with(tmp_path / "class", "eve", "a classmate")
     (tmp_path / "class" / "mallory").mkdir()
     (tmp_path / "class" / "mallory" / FILE).symlink_to(f"../ada/notebooks/{FILE}")
-    with Watcher(open_course(), tmp_path / "class", timeout_s=5.0) as watcher:
+    with closing(Watcher(open_course(), tmp_path / "class", timeout_s=5.0)) as watcher:
         room = until(watcher, idle)
     assert [learner.name for learner in room.learners] == ["ada"]
     assert "eve is a link to ada/notebooks" in room.note and f"mallory: {FILE} is a link to" in room.note

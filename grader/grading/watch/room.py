@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from grader.judging.verdict import LessonReport, Verdict
-from grader.room import board
-from grader.room.board import Board, Learner, State, Wrong
+from grader.room.board import Board, Learner, State
 
 
 @dataclass(frozen=True)
@@ -51,11 +50,6 @@ def next_step(learner: LearnerState) -> tuple[str, Verdict] | None:
             if not verdict.passed:
                 return name, verdict
     return None
-
-
-def wrongs(learners: Sequence[LearnerState]) -> tuple[Wrong, ...]:
-    """What the room has wrong now, the most frequent first."""
-    return board.wrongs([_learner(learner) for learner in learners])
 
 
 def board_of(room: WatchedRoom) -> Board:

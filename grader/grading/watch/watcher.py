@@ -1,9 +1,13 @@
-"""Looks at a folder again and again, has graded what was saved, and keeps each learner's last results."""
+"""Looks at a folder again and again, has graded what was saved, and keeps each learner's last results.
+
+What was saved is seen by time stamps: that works on a network's drives, too.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import queue
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,19 +17,47 @@ from typing import Any
 
 from grader.course.course import Course
 from grader.course.spec import SEED
-from grader.grading.watch.files import Stamp, learners
 from grader.grading.watch.room import LearnerState, News, WatchedRoom
-from grader.grading.watch.worker_threads import Task, WatchResult, WorkerThreads
+from grader.grading.watch.worker_threads import Stamp, Task, WatchResult, WorkerThreads, stamp_of
 from grader.judging.verdict import LessonReport
 from grader.sandbox.sandbox import TIMEOUT_S
-from grader.submission.discover import some
+from grader.submission.discover import MACHINES, find, some
+from grader.util import links
 from grader.util.errors import InputError
-from grader.util.names import of_learner, printable
+from grader.util.names import NOBODYS, of_learner, printable
 
 LOOK_S = 0.3  # between two looks at the folder
 TORN_S = 3.0  # an unreadable file may be half written; after so long it is what was saved
-MAX_TOLD = 5  # links that nobody is led by
+MAX_LINKS = 5  # links that nobody is led by
 GONE_LOOKS = 3  # editors save by replacing a file, which is away for a moment
+NOT_LEARNERS = ("notebooks", *NOBODYS, *MACHINES)
+
+
+def learners(folder: Path) -> tuple[dict[Path, dict[Path, Stamp]], bool, list[str]]:
+    """Each learner's folder and notebooks; whether the folder is one learner's own; sentences on links, which none is
+    followed of.
+
+    A workshop's folder holds learners' folders and no notebook of its own, or two such folders or more.
+    """
+    mine = find(folder, deepest=0)
+    theirs, notes = {}, mine.links
+    for name in sorted(os.listdir(folder)):
+        inner = folder / name
+        if name[0] != "." and name not in NOT_LEARNERS and os.path.isdir(inner) and not links.is_link(inner):
+            with contextlib.suppress(OSError):
+                work = find(inner)
+                theirs[inner] = _stamps(work.files)
+                notes = [*notes, *(f"{printable(name)}: {note}" for note in work.links)]
+    several = sum(map(bool, theirs.values())) >= 2
+    if several or (theirs and not mine.files):
+        return {place: files for place, files in theirs.items() if files}, False, notes
+    work = find(folder)
+    files = _stamps(work.files)
+    return ({folder: files} if files else {}), True, work.links
+
+
+def _stamps(files: Sequence[Path]) -> dict[Path, Stamp]:
+    return {file: stamp for file in sorted(files) if (stamp := stamp_of(file)) is not None}
 
 
 @dataclass
@@ -54,7 +86,7 @@ class _Known:
 
 
 class Watcher:
-    """A context manager that is asked to `look` again and again.
+    """Is asked to `look` again and again, and to close() at the end.
 
     lessons:   names of the lessons that count; none: all.
     timeout_s: of one exercise, and of one cell.
@@ -86,12 +118,6 @@ class Watcher:
         self._count = itertools.count()
         self._round = 0  # the turn of what was graded last
         self._shown: tuple[Any, ...] | None = None
-
-    def __enter__(self) -> Watcher:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Ends all grading; no process and no file stays behind."""
@@ -149,12 +175,12 @@ class Watcher:
 
     def _scan(self) -> None:
         try:
-            found, self._alone, told = learners(self.folder)
-            self._note = " ".join(some(told, MAX_TOLD))
+            notebooks, self._alone, notes = learners(self.folder)
+            self._note = " ".join(some(notes, MAX_LINKS))
         except OSError as error:  # a drive that is away for a moment: what is known stays
             self._note = f"{self._shown_folder} cannot be read ({error.strerror}); trying again."
             return
-        for learner, files in found.items():
+        for learner, files in notebooks.items():
             known = self._known.setdefault(learner, _Known())
             for file, stamp in sorted(files.items(), key=lambda item: -item[1][0]):  # saved last, graded first
                 state = known.files.setdefault(file, _File(later=self._began))
@@ -163,7 +189,7 @@ class Watcher:
                     self._order(learner, file, known, state)
         self._began = True
         for learner in list(self._known):
-            self._forget(learner, found.get(learner, {}))
+            self._forget(learner, notebooks.get(learner, {}))
 
     def _order(self, learner: Path, file: Path, known: _Known, state: _File) -> None:
         """Has it graded when it is its learner's turn: one notebook of each in every round, however often somebody saves."""
