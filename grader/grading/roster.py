@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.submission import platforms
-from grader.submission.discover import COLLECTED, MACHINES, POLICY, find, in_place_of_notebooks, save_order
+from grader.submission.discover import COLLECTED, MACHINES, POLICY, FolderSearch, in_place_of_notebooks, save_order
 from grader.submission.ipynb import MAX_FILE_BYTES
 from grader.util import links
 from grader.util.errors import InputError
@@ -166,7 +166,7 @@ def _notebooks(path: Path) -> tuple[list[Path], list[str], list[str]]:
     """Those of an entry, the notes on what was passed over, and which of these were to be expected."""
     if not os.path.isdir(path):
         return [path], [], []
-    found = find(path)
+    found = FolderSearch(path)
     instead = "" if found.files or found.notes else in_place_of_notebooks(path)
     return found.files, [*found.notes, *filter(None, [instead])], found.expected
 

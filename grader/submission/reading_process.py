@@ -22,8 +22,7 @@ if __name__ == "__main__":
 
 from grader.submission.archives import Archive, Quota
 from grader.submission.ipynb import Notebook, NotebookCell, Unreadable
-from grader.submission.plan import Pristine
-from grader.submission.reads import LocalReader
+from grader.submission.plan import LocalReader, Pristine
 
 try:
     import resource
@@ -54,10 +53,10 @@ def _notebook(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plan(message: dict[str, Any]) -> dict[str, Any]:
-    notebook = message["notebook"]
-    cells = tuple(NotebookCell(*cell) for cell in notebook["cells"])
-    read = Notebook(notebook["file"], cells, notebook["lesson"], tuple(notebook["notes"]))
-    return {"plan": _reader.plan(Pristine.of(*message["pristine"]), read)}
+    (lesson, exercises, given), (file, cells, theirs, notes) = message["pristine"], message["notebook"]
+    pristine = Pristine(lesson, tuple(exercises), tuple(NotebookCell(*cell) for cell in given))
+    notebook = Notebook(file, tuple(NotebookCell(*cell) for cell in cells), theirs, tuple(notes))
+    return {"plan": _reader.plan(pristine, notebook)}
 
 
 def _sources(message: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdi
 from grader.reports import csv, feedback, junit, page, terminal
 from grader.sandbox.reader import Reader
 from grader.submission import ipynb
-from grader.submission.outputs import without_outputs
 from grader.submission.submission import SubmissionError, read_submission
 from tests import toy_course as toy
 
@@ -463,7 +462,7 @@ def test_a_notebook_that_is_large_in_its_outputs_alone_is_read_without_them(tmp_
     ],
 )
 def test_outputs_are_cut_out_of_the_bytes(data, left):
-    assert without_outputs(data) == left
+    assert ipynb.without_outputs(data) == left
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):

@@ -52,22 +52,14 @@ class LearnerId:
         A name is a guess that another can make come true. So where the roster has a column of an id, the ids alone decide.
         """
         ids = [(field, value) for field, value in self.ids if roster.has(field)]
-        people = {one.key: one for field, value in ids if (one := roster.with_value(field, value))}
+        people = {one.key: one for field, value in ids if (one := roster.person(field, value))}
         if ids:
             return next(iter(people.values())) if len(people) == 1 else None
-        return next(filter(None, (_person(roster, *hint) for hint in (*self.ids, *self.hints))), None)
+        return next(filter(None, (roster.person(*pair) for pair in (*self.ids, *self.hints))), None)
 
     def __str__(self) -> str:
         values = dict.fromkeys(printable(value) for _, value in (*self.ids, *self.hints))
         return ", ".join(values) or printable(self.name)
-
-
-def _person(roster: Enrolled, field: str, value: str) -> Person | None:
-    if field == "joined":
-        return roster.joined(value)
-    if field in ("key", "name"):
-        return roster.of(value) if field == "key" else roster.named(value)
-    return roster.with_value(field, value)
 
 
 @dataclass(frozen=True)
@@ -272,7 +264,7 @@ def _login(login: str) -> LearnerId:
 def _folders(contents: Contents, roster: Enrolled | None) -> Iterator[SubmittedFile]:
     """A folder a learner, or a notebook a learner; the archive's own folder is nobody."""
     tops = {member.parts[0] for member in contents.members}
-    enrolled = roster is not None and any(roster.of(top) or roster.named(top) for top in tops)
+    enrolled = roster is not None and any(roster.of(top) or roster.person("name", top) for top in tops)
     inside = {member.parts[1] for member in contents.members if len(member.parts) > 2}
     only_folders = all(len(member.parts) > 1 for member in contents.members)
     level = int(len(tops) == 1 and len(inside) > 1 and only_folders and not enrolled)

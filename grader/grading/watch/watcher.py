@@ -21,7 +21,7 @@ from grader.grading.watch.room import LearnerState, News, WatchedRoom
 from grader.grading.watch.worker_threads import Stamp, Task, WatchResult, WorkerThreads, stamp_of
 from grader.judging.verdict import LessonReport
 from grader.sandbox.sandbox import TIMEOUT_S
-from grader.submission.discover import MACHINES, find, some
+from grader.submission.discover import MACHINES, FolderSearch, some
 from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import NOBODYS, of_learner, printable
@@ -39,19 +39,19 @@ def learners(folder: Path) -> tuple[dict[Path, dict[Path, Stamp]], bool, list[st
 
     A workshop's folder holds learners' folders and no notebook of its own, or two such folders or more.
     """
-    mine = find(folder, deepest=0)
+    mine = FolderSearch(folder, deepest=0)
     theirs, notes = {}, mine.links
     for name in sorted(os.listdir(folder)):
         inner = folder / name
         if name[0] != "." and name not in NOT_LEARNERS and os.path.isdir(inner) and not links.is_link(inner):
             with contextlib.suppress(OSError):
-                work = find(inner)
+                work = FolderSearch(inner)
                 theirs[inner] = _stamps(work.files)
                 notes = [*notes, *(f"{printable(name)}: {note}" for note in work.links)]
     several = sum(map(bool, theirs.values())) >= 2
     if several or (theirs and not mine.files):
         return {place: files for place, files in theirs.items() if files}, False, notes
-    work = find(folder)
+    work = FolderSearch(folder)
     files = _stamps(work.files)
     return ({folder: files} if files else {}), True, work.links
 
