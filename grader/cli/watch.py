@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _rooms(watcher: Any, page: Any) -> Iterator[Any]:
     """The room whenever it has changed; the page is written meanwhile."""
-    from grader.grading.watch.room import board_of
+    from grader.grading.watch.watcher import board_of
 
     board = None
     while True:

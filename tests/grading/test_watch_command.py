@@ -19,9 +19,8 @@ import pytest
 
 from grader.cli import main, watch
 from grader.course.course import IMPORT_LOCK, open_course
-from grader.grading.watch.room import LearnerState, News, WatchedRoom, board_of, next_step
 from grader.grading.watch.screen import draw, lines
-from grader.grading.watch.watcher import Watcher, learners
+from grader.grading.watch.watcher import LearnerState, News, WatchedRoom, Watcher, board_of, learners, next_step
 from grader.grading.watch.worker_threads import Task, WatchResult, WorkerThreads, stamp_of
 from grader.judging.verdict import LessonReport, Verdict
 from grader.reports.terminal import paint

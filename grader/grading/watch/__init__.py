@@ -1,1 +1,1 @@
-"""`grader watch`: grades again what was saved. watcher.py keeps the results as room.py has them, screen.py shows them."""
+"""`grader watch`: grades again what was saved. watcher.py keeps the results, screen.py shows them."""

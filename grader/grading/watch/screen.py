@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterator
 
 from grader.course.course import Course
-from grader.grading.watch.room import LearnerState, News, WatchedRoom, board_of, next_step
+from grader.grading.watch.watcher import LearnerState, WatchedRoom, board_of, next_step
 from grader.judging import wording
-from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
+from grader.judging.verdict import LessonReport, SubmissionReport
 from grader.reports import text
 from grader.reports.html import LOOKS
 from grader.reports.terminal import paint
@@ -75,7 +75,11 @@ def lines(course: Course, room: WatchedRoom, last: WatchedRoom | None) -> Iterat
     for news in room.news:
         who = "" if room.alone else f"{text.one_line(news.learner, 60)}: "
         yield f"{clock}  {who}{news.lesson.name}: {points(news.lesson)} points, graded in {news.seconds:.1f} s"
-        yield from (f"  {_changed(verdict)}" for verdict in _changes(news))
+        before = {verdict.exercise: verdict.status for verdict in news.before.verdicts} if news.before else {}
+        for verdict in news.lesson.verdicts:
+            if verdict.status != before.get(verdict.exercise, "not_started"):
+                what = f"{text.WORDS[verdict.status]:<13}  {verdict.exercise}  {text.summary(verdict)}"
+                yield f"  {what}".rstrip()
     told = {note for learner in last.learners for note in learner.notes} if last else set()
     for learner in room.learners:
         who = "" if room.alone else f"{text.one_line(learner.name, 60)}: "
@@ -94,15 +98,6 @@ def lines(course: Course, room: WatchedRoom, last: WatchedRoom | None) -> Iterat
         yield from (f"  {wrong_line(wrong)}" for wrong in frequent)
 
 
-def _changes(news: News) -> list[Verdict]:
-    before = {verdict.exercise: verdict.status for verdict in news.before.verdicts} if news.before else {}
-    return [v for v in news.lesson.verdicts if v.status != before.get(v.exercise, "not_started")]
-
-
-def _changed(verdict: Verdict) -> str:
-    return f"{text.WORDS[verdict.status]:<13}  {verdict.exercise}  {text.summary(verdict)}".rstrip()
-
-
 # --- in place --------------------------------------------------------------------------------
 
 Styled = tuple[str, str]  # a line, and its style
@@ -117,17 +112,13 @@ def show(course: Course, room: WatchedRoom) -> None:
 def draw(course: Course, room: WatchedRoom, width: int, height: int) -> str:
     """The room in at most so many lines of at most so many characters."""
     if not room.learners:
-        made = [(f"There is no notebook in {room.folder} yet; the first one that is saved is graded.", "")]
+        rows = [(f"There is no notebook in {room.folder} yet; the first one that is saved is graded.", "")]
     else:
-        made = [*(_alone(course, room.learners[0]) if room.alone else _everyone(course, room, height - 3))]
-    made = [*made[: height - 2], ("", ""), (_foot(room), "dim")]
-    return "\n".join(paint(line[:width], style) for line, style in made)
-
-
-def _foot(room: WatchedRoom) -> str:
+        rows = [*(_alone(course, room.learners[0]) if room.alone else _everyone(course, room, height - 3))]
     work = f"{room.waiting} to grade. " if room.waiting else ""
     took = f"Graded {time.strftime('%H:%M:%S')} in {room.news[-1].seconds:.1f} s. " if room.news else ""
-    return f"{room.note} {work}{took}Watching {room.folder}; Ctrl-C ends.".strip()
+    foot = f"{room.note} {work}{took}Watching {room.folder}; Ctrl-C ends.".strip()
+    return "\n".join(paint(line[:width], style) for line, style in [*rows[: height - 2], ("", ""), (foot, "dim")])
 
 
 def _alone(course: Course, learner: LearnerState) -> Iterator[Styled]:

@@ -22,6 +22,7 @@ from grader.sandbox.sandbox import Sandbox, SandboxError
 from grader.sandbox.zygote import Zygote
 from grader.submission.submission import read_submission
 
+PATIENCE_S = 5.0  # with threads that are to end
 Stamp = tuple[int, int, int]
 
 
@@ -76,12 +77,12 @@ class WorkerThreads:
             self._threads.append(threading.Thread(target=self._work, daemon=True))
             self._threads[-1].start()
 
-    def close(self, patience_s: float = 5.0) -> None:
+    def close(self) -> None:
         """Ends every thread, what it runs and what that started."""
         self._stopping.set()
         for _ in self._threads:
             self.tasks.put(Task((False, -(10**30), 0), Path(), Path()))
-        deadline = time.monotonic() + patience_s
+        deadline = time.monotonic() + PATIENCE_S
         for thread in self._threads:
             thread.join(0.3)  # an idle one needs no more
         while any(thread.is_alive() for thread in self._threads) and time.monotonic() < deadline:
@@ -101,7 +102,6 @@ class WorkerThreads:
                     process.kill()
 
     def _work(self) -> None:
-        """What each thread does."""
         while True:
             task = self.tasks.get()
             if self._stopping.is_set():
@@ -116,7 +116,7 @@ class WorkerThreads:
             self.results.put(replace(result, seconds=time.monotonic() - started))
 
     def _grade(self, task: Task) -> WatchResult:
-        stamp, sandbox = stamp_of(task.file), self._sandbox()
+        stamp, sandbox = stamp_of(task.file), self._warm_sandbox()
         submission = read_submission(self._course, task.file, reader=sandbox.reader, base=task.learner.parent)
         if submission.unreadable:
             return WatchResult(task, stamp, problem=submission.unreadable)
@@ -128,8 +128,7 @@ class WorkerThreads:
             self._close_sandbox(threading.get_ident())  # the next task begins with all things fresh
         return WatchResult(task, stamp if stamp_of(task.file) == stamp else None, report.lessons[0])
 
-    def _sandbox(self) -> Sandbox:
-        """This thread's, kept warm."""
+    def _warm_sandbox(self) -> Sandbox:
         sandbox = self._sandboxes.get(threading.get_ident())
         if sandbox is None:
             zygote = self._zygote.channel if self._zygote else None
