@@ -82,7 +82,22 @@ def read_notebook(path: Path, base: Path | None = None) -> Notebook:
         if isinstance(error, json.JSONDecodeError):
             reason = f"line {error.lineno}, column {error.colno}: {error.msg}"
         raise Unreadable(f"{file} is not JSON ({reason}).") from None
-    return _notebook(file, content, notes)
+    cells = code_cells(content)
+    if cells is None:
+        raise Unreadable(f"{file} is JSON but not a notebook: it has no list called cells.")
+    if len(cells) > MAX_CELLS:
+        raise Unreadable(
+            f"{file} has {len(cells)} cells; at most {MAX_CELLS} are read.", "Delete cells that you do not need."
+        )
+    cells, left = within(cells, MAX_CODE)
+    if left:
+        numbers = ", ".join(str(cell.number) for cell in left[:20]) + (", …" if len(left) > 20 else "")
+        what = f"{file} has more code than the {MAX_CODE:,} characters that are read; not read and not run: cell {numbers}."
+        notes = [*notes, f"{what} Keep data in files, and delete cells that you do not need."]
+    version = _version(content)
+    cells = [cell._replace(requires=unmet(cell.text, version)) for cell in cells]
+    lesson = _metadata(content).get("lesson")
+    return Notebook(file, tuple(cells), lesson if isinstance(lesson, str) else "", tuple(notes))
 
 
 def code_cells(content: Any) -> list[NotebookCell] | None:
@@ -185,25 +200,6 @@ def _mb(size: int) -> str:
     return f"{size / 2**20:.0f} MB"
 
 
-def _notebook(file: str, content: Any, notes: list[str]) -> Notebook:
-    cells = code_cells(content)
-    if cells is None:
-        raise Unreadable(f"{file} is JSON but not a notebook: it has no list called cells.")
-    if len(cells) > MAX_CELLS:
-        raise Unreadable(
-            f"{file} has {len(cells)} cells; at most {MAX_CELLS} are read.", "Delete cells that you do not need."
-        )
-    cells, left = within(cells, MAX_CODE)
-    if left:
-        numbers = ", ".join(str(cell.number) for cell in left[:20]) + (", …" if len(left) > 20 else "")
-        what = f"{file} has more code than the {MAX_CODE:,} characters that are read; not read and not run: cell {numbers}."
-        notes = [*notes, f"{what} Keep data in files, and delete cells that you do not need."]
-    version = _version(content)
-    cells = [cell._replace(requires=unmet(cell.text, version)) for cell in cells]
-    lesson = _metadata(content).get("lesson")
-    return Notebook(file, tuple(cells), lesson if isinstance(lesson, str) else "", tuple(notes))
-
-
 def _cell(number: int, cell: dict[str, Any]) -> NotebookCell:
     source = cell.get("source", cell.get("input", ""))  # 'input' before format 4
     if isinstance(source, list):
@@ -222,7 +218,6 @@ def _cell(number: int, cell: dict[str, Any]) -> NotebookCell:
 
 
 def _version(content: dict[str, Any]) -> tuple[int, ...] | None:
-    """Of the Python that ran the notebook, as it says."""
     about: Any = content
     for key in ("metadata", "language_info", "version"):
         about = about.get(key) if isinstance(about, dict) else None

@@ -156,22 +156,27 @@ class _Overlay:
         self.plain = [(cell, without_magics(cell.text)) for cell in notebook.cells]
         self.defined_names = cache(defined_names)  # parsing is what takes time
         self.cells: list[RunCell] = []
-        self.sources: list[NotebookCell | None] = []  # parallel to cells; None for the course's
+        self.meant: dict[str, list[int]] = {}  # positions of the cells that are meant for an exercise
         self.notes = list(notebook.notes)
         self.given = 0  # pristine cells before this one have been laid out
 
     def plan(self) -> Plan:
-        self._note_magics([cell for cell, text in self.plain if text != cell.text])
-        self._lay_given(self._first_other())
+        if numbers := [str(cell.number) for cell, text in self.plain if text != cell.text]:
+            self.notes.append(f"Magics and shell commands are not run while grading (cell {', '.join(numbers[:20])}).")
+        # Learners run cells out of order; the imports come first wherever theirs stand.
+        others = (at for at, cell in enumerate(self.pristine.cells) if cell.role != "given")
+        self._lay_given(next(others, len(self.pristine.cells)))
         for cell, text in self.plain:
             self._lay(cell, text)
         self._lay_given(len(self.pristine.cells))
         self._pass_on_requirements()
         owners = self._owners()
         absent = {name: self._absent(name) for name in self.pristine.exercises}
-        return Plan(
-            self.pristine.lesson, self.pristine.exercises, tuple(self.cells), owners, absent, _first(self.notes)
-        )
+        if len(self.notes) > MAX_NOTES:
+            more = len(self.notes) - MAX_NOTES + 1
+            self.notes = [*self.notes[: MAX_NOTES - 1], f"There are {more} more notes like these."]
+        notes = tuple(self.notes)
+        return Plan(self.pristine.lesson, self.pristine.exercises, tuple(self.cells), owners, absent, notes)
 
     def _lay(self, cell: NotebookCell, text: str) -> None:
         """Lays out one of the learner's cells, after the given cells that precede it in the lesson."""
@@ -215,23 +220,16 @@ class _Overlay:
 
     def _own(self, cell: NotebookCell, text: str) -> None:
         if text.strip():
+            if cell.role == "exercise":
+                self.meant.setdefault(cell.exercise, []).append(len(self.cells))
             self.cells.append(RunCell(f"cell {cell.number}", text, True, cell.requires))
-            self.sources.append(cell)
 
     def _lay_given(self, end: int) -> None:
         """Lays out the course's given cells before this position of the pristine lesson."""
-        for at in range(self.given, end):
-            if self.pristine.cells[at].role == "given":
-                self.cells.append(
-                    RunCell(f"given cell {self.pristine.cells[at].number}", self.pristine.cells[at].text, False)
-                )
-                self.sources.append(None)
+        for cell in self.pristine.cells[self.given : end]:
+            if cell.role == "given":
+                self.cells.append(RunCell(f"given cell {cell.number}", cell.text, False))
         self.given = max(self.given, end)
-
-    def _first_other(self) -> int:
-        """Learners run cells out of order; the imports come first wherever theirs stand."""
-        others = (at for at, cell in enumerate(self.pristine.cells) if cell.role != "given")
-        return next(others, len(self.pristine.cells))
 
     @cached_property
     def needed(self) -> frozenset[str]:
@@ -267,14 +265,12 @@ class _Overlay:
 
     def _new_imports(self, statement: ast.Import | ast.ImportFrom) -> list[ast.alias]:
         """What of it binds a name that the lesson's own cells do not; and `import a.b`, which loads what may be missing of their a."""
-        dotted = isinstance(statement, ast.Import)
+        loads = isinstance(statement, ast.Import)
         return [
             alias
             for alias in statement.names
             if (alias.asname or alias.name.partition(".")[0]) not in self.pristine.given_names
-            or dotted
-            and "." in alias.name
-            and not alias.asname
+            or (loads and "." in alias.name and not alias.asname)
         ]
 
     def _owners(self) -> dict[str, int]:
@@ -283,13 +279,12 @@ class _Overlay:
         defined = [self.defined_names(cell.text) if cell.own else frozenset() for cell in self.cells]
         for name in self.pristine.exercises:
             defining = [at for at, names in enumerate(defined) if name in names]
-            meant = self._meant_for(name)
-            if defining or meant:
-                owners[name] = (defining or meant)[-1]
+            if positions := defining or self.meant.get(name):
+                owners[name] = positions[-1]
             if len(defining) > 1:
-                numbers = [str(self.sources[at].number) for at in defining]  # type: ignore[union-attr]
-                said = f"{', '.join(numbers[:-1][-20:])} and {numbers[-1]}"
-                self.notes.append(f"{name} is defined in cells {said}; the last of them, cell {numbers[-1]}, counts.")
+                *others, last = (self.cells[at].label.removeprefix("cell ") for at in defining)
+                which = f"{', '.join(others[-20:])} and {last}"
+                self.notes.append(f"{name} is defined in cells {which}; the last of them, cell {last}, counts.")
         return owners
 
     def _pass_on_requirements(self) -> None:
@@ -306,12 +301,9 @@ class _Overlay:
                     self.cells[at] = replace(cell, requires=lacking[min(names)])
                     spread = True
 
-    def _meant_for(self, name: str) -> list[int]:
-        return [at for at, cell in enumerate(self.sources) if cell and (cell.role, cell.exercise) == ("exercise", name)]
-
     def _absent(self, name: str) -> str:
-        if meant := self._meant_for(name):
-            return f"{name} is missing: {self.cells[meant[-1]].label} should define it and does not."
+        if name in self.meant:
+            return f"{name} is missing: {self.cells[self.meant[name][-1]].label} should define it and does not."
         at = self.pristine.by_exercise.get(name)
         lines = self.pristine.cells[at].text.splitlines() if at is not None else []
         begins = next((line.strip() for line in lines if name in line and not line.lstrip().startswith("#")), "")
@@ -319,18 +311,6 @@ class _Overlay:
             f"{name} is missing: no cell of {printable(self.notebook.file)} defines it"
             f"{begins and f'; its cell begins with `{begins}`'}."
         )
-
-    def _note_magics(self, cells: list[NotebookCell]) -> None:
-        if cells:
-            numbers = ", ".join(str(cell.number) for cell in cells[:20])
-            self.notes.append(f"Magics and shell commands are not run while grading (cell {numbers}).")
-
-
-def _first(notes: list[str]) -> tuple[str, ...]:
-    """The notes, or the first of them and how many more there were."""
-    if len(notes) <= MAX_NOTES:
-        return tuple(notes)
-    return (*notes[: MAX_NOTES - 1], f"There are {len(notes) - MAX_NOTES + 1} more notes like these.")
 
 
 def _bare(text: str) -> str:

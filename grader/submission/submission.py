@@ -19,11 +19,8 @@ from grader.submission.discover import FolderSearch, in_place_of_notebooks, leve
 from grader.submission.ipynb import Notebook, Unreadable, code_cells
 from grader.submission.plan import LocalReader, Plan, Pristine, empty_plan
 from grader.util import links
+from grader.util.errors import InputError
 from grader.util.names import of_learner, printable
-
-
-class SubmissionError(ValueError):
-    """A PATH that cannot be graded at all; one sentence for the person who typed it."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +131,7 @@ def read_submission(
     reader:  who reads the files, a Reader for a stranger's; by default this process, however long it takes.
     base:    the folder above it below which no link is followed; by default the current one for a relative path, and
              for an absolute one the folder that holds it.
-    Raises:  SubmissionError for a path that is not there, is no notebook or holds none, for one with a
+    Raises:  InputError for a path that is not there, is no notebook or holds none, for one with a
              link on the way, and for an unknown lesson.
     """
     path = Path(path)
@@ -169,35 +166,35 @@ def _known(course: Course, lessons: Sequence[str] | None) -> tuple[str, ...] | N
             *(name for name in course.lessons() if name.partition("_")[0] == lesson),
         }
         if not matches & set(course.lessons()):
-            raise SubmissionError(f"There is no lesson {lesson!r}; the lessons are {', '.join(course.lessons())}.")
+            raise InputError(f"There is no lesson {lesson!r}; the lessons are {', '.join(course.lessons())}.")
         known |= matches
     return tuple(name for name in course.lessons() if name in known)
 
 
 def _files_of(path: Path, base: Path) -> tuple[list[Path], list[str]]:
-    """The notebooks of a path, and notes on those left aside. Raises: SubmissionError as read_submission() does."""
+    """The notebooks of a path, and notes on those left aside. Raises: InputError as read_submission() does."""
     place = printable(str(path))
     link = links.first(path, base)
     if link is not None:
         why = "Links are not followed, since they may lead to another learner's work: give the path of the work itself."
-        raise SubmissionError(f"{links.sentence(link)}. {why}")
+        raise InputError(f"{links.sentence(link)}. {why}")
     try:
         if path.is_file():
             if path.suffix.lower() != ".ipynb":
                 unpack = " Unpack it first." if platforms.packed([path.name]) else ""
-                raise SubmissionError(f"{place} is not a notebook: a file that ends in .ipynb is expected.{unpack}")
+                raise InputError(f"{place} is not a notebook: a file that ends in .ipynb is expected.{unpack}")
             return [path], []
         if not path.is_dir():
-            raise SubmissionError(
+            raise InputError(
                 f"{place} is not there." if not path.exists() else f"{place} is neither a file nor a folder."
             )
         search = FolderSearch(path, base)
     except OSError as error:
-        raise SubmissionError(f"{place} cannot be opened: {error.strerror}.") from None
+        raise InputError(f"{place} cannot be opened: {error.strerror}.") from None
     if not search.files:
         expected = "files that end in .ipynb are expected, there, in notebooks/, or in a folder below"
         others = filter(None, (*search.notes, in_place_of_notebooks(path)))
-        raise SubmissionError(" ".join((f"{place} contains no notebook: {expected}.", *others)))
+        raise InputError(" ".join((f"{place} contains no notebook: {expected}.", *others)))
     return search.files, search.notes
 
 

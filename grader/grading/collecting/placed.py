@@ -18,10 +18,10 @@ from grader.course.course import Course
 from grader.grading import collected
 from grader.grading.collecting.attempts import LearnerFolder, Parts
 from grader.grading.collecting.recognized import Download, SubmittedFile
-from grader.grading.collecting.sources import LEARNER_BYTES, LEARNER_FILES, Sources, is_archive
+from grader.grading.collecting.sources import LEARNER_BYTES, LEARNER_FILES, Sources
 from grader.grading.roster import NOT_LEARNERS
 from grader.reports import sheet
-from grader.submission.discover import COLLECTED
+from grader.submission.discover import ARCHIVES, COLLECTED
 from grader.submission.enrolled import Enrolled
 from grader.submission.submission import lesson_of_name
 from grader.util import links
@@ -110,7 +110,9 @@ class Collection:
         """The learners' folders that a file belongs to: several where a group handed it in."""
         for learner in file.learners:
             person = learner.of(self._roster) if self._roster else None
-            name = person.key if person else _folder_name(learner.name)
+            name = person.key if person else _part(learner.name)
+            if not person and name.lower() in NOT_LEARNERS:  # what a class's folder has beside its learners
+                name = f"learner {name}"
             same = self._names.get(folded(name), name)
             if self._roster and not person:
                 why = f"belongs to {learner}, who is not on the roster, or not with certainty"
@@ -131,7 +133,7 @@ class Collection:
     def _unpacked(self, files: Iterable[SubmittedFile]) -> Iterator[SubmittedFile]:
         """An archive that a learner handed in is what it holds, in a folder of its name; one in that one stays as it is."""
         for file in files:
-            if not is_archive(file.rest[-1]):
+            if not file.rest[-1].lower().endswith(ARCHIVES):
                 yield file
                 continue
             try:
@@ -176,10 +178,9 @@ class Collection:
             if row["learner"] == learner.name and row["state"] == "placed"
         }
         origins = {file: (row["source"], row["collected"]) for file, row in rows.items()}
-        folder = LearnerFolder(self._course, self._to, learner.name, origins)
         copied: dict[Parts, SubmittedFile] = {}
         try:
-            folder.begin()
+            folder = LearnerFolder(self._course, self._to, learner.name, origins)
             for parts, one in files.items():
                 try:
                     folder.add(parts, one.member.data(), one.member.changed)
@@ -266,12 +267,6 @@ def _ambiguous(files: Iterable[SubmittedFile], roster: Enrolled) -> dict[str, li
         if person := learner.of(roster):
             identities.setdefault(person.key, set()).add(printable(learner.name))
     return {key: sorted(names) for key, names in identities.items() if len(names) > 1}
-
-
-def _folder_name(name: str) -> str:
-    """A folder's name on any system, which is nothing that a class's folder has beside its learners."""
-    part = _part(name)
-    return f"learner {part}" if part.lower() in NOT_LEARNERS else part
 
 
 def _part(part: str) -> str:

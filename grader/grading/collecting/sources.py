@@ -10,7 +10,7 @@ import itertools
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,6 @@ from grader.sandbox.process import SandboxError
 from grader.sandbox.reader import Reader
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.submission.archives import DEEPEST, Quota, is_a_program_s, plausible
-from grader.submission.discover import ARCHIVES
 from grader.submission.ipynb import Unreadable
 from grader.util import links
 from grader.util.errors import InputError
@@ -164,13 +163,14 @@ class Sources:
         return os.path.join(self._folder, str(next(self._numbers)))
 
 
-def is_archive(name: str) -> bool:
-    return name.lower().endswith(ARCHIVES)
-
-
 def _add_folder(folder: Path, top: Path, found: Contents, left: list[int] | None = None) -> None:
     """left: how many files more a learner's checkout may hold; None outside of one. Raises: Unreadable where there are too many in all."""
-    listed = list(_listed(folder, found))
+    listed = []
+    try:
+        for name in sorted(os.listdir(folder)):
+            listed.append((folder / name, os.lstat(folder / name)))
+    except OSError as error:
+        found.refused.append((printable(str(error.filename or folder)), f"can't be opened ({error.strerror})"))
     if any(path.name == ".git" for path, _ in listed):
         found.checkouts.add(folder.relative_to(top).parts)
         left = left or [LEARNER_FILES]
@@ -203,14 +203,6 @@ def _add_folder(folder: Path, top: Path, found: Contents, left: list[int] | None
                 left[0] -= 1
             continue
         found.refused.append((printable("/".join(parts)), why))
-
-
-def _listed(folder: Path, found: Contents) -> Iterator[tuple[Path, os.stat_result]]:
-    try:
-        for name in sorted(os.listdir(folder)):
-            yield folder / name, os.lstat(folder / name)
-    except OSError as error:
-        found.refused.append((printable(str(error.filename or folder)), f"can't be opened ({error.strerror})"))
 
 
 def _data(path: Path, top: Path) -> bytes:
