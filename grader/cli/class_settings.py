@@ -22,13 +22,15 @@ from grader.util.words import abridged
 HALF = "half of the learners"  # who chose the lessons
 
 
-def resolve_settings(options: argparse.Namespace, found: list, begun: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+def resolve_settings(
+    options: argparse.Namespace, found: list, begun: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
     """What the run is graded and marked with, as its journal keeps it: what this call or class.toml names, else what the run was begun
     with, else the defaults. set_by says of each setting where it was set.
 
-    Also the choice of lessons, None where somebody made it. Raises: InputError."""
+    Also sentences on the choice of lessons, where nobody made it. Raises: InputError."""
     from grader.grading.dask_pool import course_digest
-    from grader.grading.handed_in import choice
+    from grader.grading.roster import choice
     from grader.grading.scheme import MarkingScheme
     from grader.sandbox.sandbox import TIMEOUT_S
 
@@ -61,9 +63,9 @@ def resolve_settings(options: argparse.Namespace, found: list, begun: Mapping[st
             set_by.setdefault(setting, where[name])  # --roster comes before --by
     by = before.get("lessons", where.get("exercises") or where.get("lessons") or HALF)
     about["set_by"] = {**before, **set_by, "lessons": by}
-    chosen = choice(open_course(), found, begun.get("lessons")) if by == HALF else None
-    about.setdefault("lessons", list(chosen.lessons) if chosen else [])
-    return about, chosen
+    lessons, sentences = choice(open_course(), found, begun.get("lessons")) if by == HALF else ([], [])
+    about.setdefault("lessons", lessons)
+    return about, sentences
 
 
 def exercises_of(about: Mapping[str, Any]) -> tuple[str, ...] | None:

@@ -24,8 +24,7 @@ def run(options: argparse.Namespace) -> int:
     from grader.grading.grade import exercises_that_count
     from grader.grading.journal import load
     from grader.grading.marks import checked, read_overrides
-    from grader.grading.resume import keys_of
-    from grader.grading.roster import entries, same_names
+    from grader.grading.roster import entries, keys_of, same_names
     from grader.sandbox.isolation import REMEDY, SandboxError
 
     options.resume = options.resume or options.rescore or bool(options.regrade)
@@ -55,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     _with_torch(about["lessons"])
     for sentence in prepare_folder(options.out, options.folder, options.resume, earlier):
         say(sentence)
-    for sentence in chosen.sentences() if chosen else ():
+    for sentence in chosen:
         say(sentence)
     settings = batch.Settings(
         open_course(),
@@ -107,7 +106,13 @@ def _pool(options: argparse.Namespace, settings: Any) -> Any:
 
 
 def _graded(
-    options: argparse.Namespace, found: list, settings: Any, pool: Any, chosen: Any, about: dict, beside: list[str]
+    options: argparse.Namespace,
+    found: list,
+    settings: Any,
+    pool: Any,
+    chosen: list[str],
+    about: dict,
+    beside: list[str],
 ) -> int:
     """Grades what the journal doesn't have, then writes all reports from it."""
     from grader.cli import class_reports
@@ -115,18 +120,17 @@ def _graded(
     from grader.cli.progress import Progress
     from grader.grading import batch, scheme
     from grader.grading.journal import Journal, from_line
-    from grader.grading.resume import plan_resume
+    from grader.grading.roster import plan_resume
 
     about["isolation"] = batch.isolation_of(pool, settings)
     with Journal(options.out / JOURNAL, about, options.rescore) as journal:
         if journal.dropped:
             say(f"{journal.dropped} lines of {journal.path} can't be read; those submissions are graded again.")
-        plan = plan_resume(found, journal.results, options.regrade)
-        for sentence in plan.sentences:
+        results, left, sentences = plan_resume(found, journal.results, options.regrade)
+        for sentence in sentences:
             say(sentence)
-        results = dict(plan.results)
-        with Progress(len(plan.left), len(results)) as progress:
-            for line in batch.graded(plan.left, settings, pool):
+        with Progress(len(left), len(results)) as progress:
+            for line in batch.graded(left, settings, pool):
                 journal.add(line)
                 result = from_line(line)
                 results[result.key] = result
@@ -135,7 +139,7 @@ def _graded(
         report = batch.report_of([results[one.key] for one in found], settings)
         report = replace(
             report,
-            notes=tuple(filter(None, [*(chosen.sentences() if chosen else ()), scheme.counted_and_why(about)])),
+            notes=tuple(filter(None, [*chosen, scheme.counted_and_why(about)])),
             not_graded=tuple(
                 (name, "Not graded, because it is neither a learner's folder nor a notebook.") for name in beside
             ),

@@ -33,17 +33,17 @@ def run(options: argparse.Namespace) -> int:
         placed.room(options.to, [one for each in known for one in each.files])
         for sentence in roster.notes if roster else ():
             say(sentence)
-        outcome = placed.Outcome(before=placed.recorded(options.to))
+        outcome = placed.Collection(open_course(), options.to, roster, sources)
         try:
             for each, contained in zip(known, found, strict=True):
-                placed.place(open_course(), each, contained.source, options.to, roster, outcome, sources)
+                outcome.place(each, contained.source)
         except OSError as error:
             raise InputError(
                 f"{error.filename or options.to}: {error.strerror or error}. All files copied so far are complete and stay; "
                 "fix that, and run the same command again."
             ) from None
         finally:
-            placed.record(options.to, outcome)
+            outcome.record()
     print(_table(outcome, sorted({each.form for each in known if each.files}), options.to, roster))
     if outcome.others:
         left = counted(len(set(outcome.others)), "file")

@@ -28,7 +28,6 @@ def run(options: argparse.Namespace) -> int:
     from grader.grading.grade import grade
     from grader.notebook.workspace import session_folder
     from grader.sandbox.sandbox import TooOpen
-    from grader.submission.submission import SubmissionError
 
     if not options.paths:
         own = session_folder()
@@ -59,8 +58,6 @@ def run(options: argparse.Namespace) -> int:
             begun=_begun,
             **chosen,
         )
-    except SubmissionError as error:
-        raise InputError(str(error)) from None
     except TooOpen as error:
         return complain(f"nothing was graded: {error}.", NOT_GRADED)
     if "-" not in files.values():

@@ -6,6 +6,7 @@ import argparse
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 from grader.cli.exits import say
@@ -15,7 +16,7 @@ from grader.util.errors import InputError
 
 def run(options: argparse.Namespace) -> int:
     """Watches until it is stopped. Returns 0: being stopped is how a watch ends."""
-    from grader.grading.watch import Watcher
+    from grader.grading.watch.watcher import Watcher
     from grader.notebook.workspace import folder
     from grader.room.page import PageFile
 
@@ -27,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--names needs --page FILE: only the page leaves names out.")
     page = PageFile(open_course(), options.page, options.names) if options.page else None
     try:
-        with Watcher(open_course(), place, lessons=options.lessons, seed=options.seed, **chosen) as watcher:
+        with closing(Watcher(open_course(), place, lessons=options.lessons, seed=options.seed, **chosen)) as watcher:
             (_in_place if sys.stdout.isatty() else _line_by_line)(_rooms(watcher, page))
     except KeyboardInterrupt:
         pass
@@ -39,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _rooms(watcher: Any, page: Any) -> Iterator[Any]:
     """The room whenever it has changed; the page is written meanwhile."""
-    from grader.grading.watch import board_of
+    from grader.grading.watch.watcher import board_of
 
     board = None
     while True:
@@ -59,12 +60,14 @@ def _rooms(watcher: Any, page: Any) -> Iterator[Any]:
 
 
 def _in_place(rooms: Iterator[Any]) -> None:
-    from grader.grading.watch.screen import Screen
+    from grader.grading.watch.screen import show
 
-    with Screen(open_course()) as screen:
+    try:
         for room in rooms:
             with IMPORT_LOCK:
-                screen.show(room)
+                show(open_course(), room)
+    finally:
+        print(flush=True)
 
 
 def _line_by_line(rooms: Iterator[Any]) -> None:

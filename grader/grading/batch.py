@@ -35,9 +35,8 @@ from grader.sandbox.zygote import Zygote, ZygoteChannel
 from grader.submission.submission import nothing_handed_in
 from grader.util.threads import use_one_thread
 
-LONGEST_TEMPORARY = (
-    70  # characters of the temporary folder's path; with what is added, a socket's address has at most 107
-)
+# Characters of the temporary folder's path; with what is added, a socket's address has at most 107.
+LONGEST_TEMPORARY = 70
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,6 @@ class Settings:
 
     @property
     def torch(self) -> bool:
-        """Whether some lesson is known to need it."""
         return any(map(self.course.needs_torch, self.lessons or ()))
 
 
@@ -82,7 +80,7 @@ class Pool(Protocol):
 
 
 class WarmSandbox:
-    """One thread's warm sandbox and its scratch folder."""
+    """One thread's warm sandbox and its scratch folder. Raises: TooOpen, SandboxError."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -95,7 +93,7 @@ class WarmSandbox:
             probes=settings.course.probe_texts(),
         )
         try:
-            self.isolation = self.sandbox.verify()
+            self.sandbox.verify()
         except BaseException:
             self.close()
             raise
@@ -106,54 +104,36 @@ class WarmSandbox:
 
 
 _sandboxes: dict[int, WarmSandbox] = {}  # by thread
-_guard = threading.Lock()
 _zygote: ZygoteChannel | None = None  # of all grading processes of this machine
 
 
 def _warm_sandbox(settings: Settings) -> WarmSandbox:
-    me = threading.get_ident()
-    warm = _sandboxes.get(me)
+    warm = _sandboxes.get(threading.get_ident())
     if warm is None or warm.settings != settings:
-        _close_sandbox()
-        warm = WarmSandbox(settings)
-        with _guard:
-            _sandboxes[me] = warm
+        close_sandboxes(threading.get_ident())
+        warm = _sandboxes[threading.get_ident()] = WarmSandbox(settings)
     return warm
 
 
-def _close_sandbox() -> None:
-    with _guard:
-        warm = _sandboxes.pop(threading.get_ident(), None)
-    if warm is not None:
-        warm.close()
-
-
-def close_sandboxes() -> None:
-    """Ends what this process keeps warm, with every file of it."""
-    with _guard:
-        sandboxes = list(_sandboxes.values())
-        _sandboxes.clear()
-    for warm in sandboxes:
-        warm.close()
+def close_sandboxes(*threads: int) -> None:
+    """Ends what these threads of this process keep warm, by default all of them, with every file of it."""
+    for thread in threads or list(_sandboxes):
+        if warm := _sandboxes.pop(thread, None):
+            warm.close()
 
 
 def level(settings: Settings) -> str:
-    """The isolation that holds in this process."""
-    return _warm_sandbox(settings).isolation
+    return _warm_sandbox(settings).sandbox.isolation
 
 
 def grade_packed(packed: PackedSubmission, settings: Settings) -> bytes:
     """One submission's line of the journal. Where the grader itself failed, it tries once more with all things fresh."""
-    try:
+    with contextlib.suppress(Exception):
         line, sound = _attempt(packed, settings)
-    except TooOpen:
-        raise
-    except Exception:
-        line, sound = b"", False
-    if not sound:
-        _close_sandbox()
-        line, _ = _attempt(packed, settings)
-    return line
+        if sound:
+            return line
+    close_sandboxes(threading.get_ident())
+    return _attempt(packed, settings)[0]
 
 
 def _attempt(packed: PackedSubmission, settings: Settings) -> tuple[bytes, bool]:
@@ -161,11 +141,10 @@ def _attempt(packed: PackedSubmission, settings: Settings) -> tuple[bytes, bool]
     warm = _warm_sandbox(settings)
     place = Path(tempfile.mkdtemp(dir=warm.folder))
     try:
-        laid = unpack(packed, place)
-        what = nothing_handed_in(settings.course, packed.name, packed.path, settings.lessons) if laid is None else laid
+        absent = nothing_handed_in(settings.course, packed.name, packed.path, settings.lessons)
         report = grade_submission(
             settings.course,
-            what,
+            unpack(packed, place) or absent,
             name=packed.name,
             lessons=settings.lessons,
             exercises=settings.exercises,
@@ -175,19 +154,17 @@ def _attempt(packed: PackedSubmission, settings: Settings) -> tuple[bytes, bool]
         )
     finally:
         remove_folder(str(place))
-    report = replace(report, path=packed.path, attention=(*packed.attention, *report.attention))
-    report = _noted(report, packed.notes)
-    line = to_line(JournalEntry(packed.key, packed.digest, warm.isolation, report))
-    return line, not any(
-        verdict.status == "could_not_grade" and verdict.stage != ENVIRONMENT for verdict in report.verdicts
-    )
+    sound = not any(one.status == "could_not_grade" and one.stage != ENVIRONMENT for one in report.verdicts)
+    return _line(packed, report, warm.sandbox.isolation), sound
 
 
-def _noted(report: SubmissionReport, notes: Sequence[str]) -> SubmissionReport:
-    if not notes or not report.lessons:
-        return report
+def _line(packed: PackedSubmission, report: SubmissionReport, isolation: str) -> bytes:
+    """The journal's, with the notes on what was not read."""
     first, *others = report.lessons
-    return replace(report, lessons=(replace(first, notes=(*notes, *first.notes)), *others))
+    lessons = (replace(first, notes=(*packed.notes, *first.notes)), *others)
+    attention = (*packed.attention, *report.attention)
+    report = replace(report, path=packed.path, lessons=lessons, attention=attention)
+    return to_line(JournalEntry(packed.key, packed.digest, isolation, report))
 
 
 # --- local grading processes -----------------------------------------------------------------
@@ -206,7 +183,7 @@ class Local:
         self._shares = sys.platform == "linux" and len(os.fsencode(tempfile.gettempdir())) <= LONGEST_TEMPORARY
         self._folder = new_folder()
         use_one_thread()  # before a grading process imports NumPy
-        self._zygote_process = Zygote(torch, self._folder, probes) if sys.platform == "linux" else None
+        self._zygote = Zygote(torch, self._folder, probes) if sys.platform == "linux" else None
         self._begin()
 
     def _begin(self) -> None:
@@ -215,8 +192,7 @@ class Local:
             context.set_forkserver_preload([__name__, "grader.judging.judge", *(["torch"] if self._torch else [])])
         ends, self._alive = context.Pipe(duplex=False)  # its other end closes when this process ends, killed or not
         self._ends = ends
-        own = self._zygote_process
-        zygote = own.channel if own is not None and own.alive else None
+        zygote = self._zygote.channel if self._zygote is not None and self._zygote.alive else None
         self._pool = ProcessPoolExecutor(self._jobs, context, _begin_process, (ends, self._folder, zygote))
 
     def submit(self, function: Any, *arguments: Any) -> Future:
@@ -236,8 +212,8 @@ class Local:
     def close(self) -> None:
         """Ends every process and removes every file of theirs."""
         self._end()
-        if self._zygote_process is not None:
-            self._zygote_process.close()
+        if self._zygote is not None:
+            self._zygote.close()
         if self._shares:
             forkserver._forkserver._stop()  # type: ignore[attr-defined]  # it would stay as long as this process
         remove_folder(self._folder)
@@ -324,11 +300,8 @@ def _alone(packed: PackedSubmission, settings: Settings, pool: Pool) -> bytes:
 
 
 def _ours(packed: PackedSubmission, settings: Settings, why: str) -> bytes:
-    """The line of a submission that could not be graded."""
-    lessons = settings.lessons or settings.course.lessons()
-    report = all_ours(settings.course, packed.name, packed.path, lessons, settings.exercises, why, packed.notes)
-    report = replace(report, attention=packed.attention)
-    return to_line(JournalEntry(packed.key, packed.digest, settings.require, report))
+    unread = nothing_handed_in(settings.course, packed.name, packed.path, settings.lessons)
+    return _line(packed, all_ours(unread, settings.exercises, why), settings.require)
 
 
 def report_of(results: Sequence[JournalEntry], settings: Settings) -> Report:

@@ -50,14 +50,14 @@ class CollectedNotes:
         by = last - due if last and due else timedelta()
         if last is None or by <= timedelta(seconds=scheme.grace):
             return "", 0
-        said = f"Handed in at {last:%Y-%m-%d %H:%M} UTC, {lasting(by.total_seconds())} after it was due."
+        sentence = f"Handed in at {last:%Y-%m-%d %H:%M} UTC, {lasting(by.total_seconds())} after it was due."
         if not scheme.penalty:
-            return said, 0
+            return sentence, 0
         days = -(-by // timedelta(seconds=DAY_S))
         each, percent = scheme.penalty
         off = days * (each * full / 100 if percent else each)
         rule = f"{each:g}% of {full} points" if percent else f"{each:g} points"
-        return f"{said} For each day begun {rule}: {hundredths(off)} to be taken off.", off
+        return f"{sentence} For each day begun {rule}: {hundredths(off)} to be taken off.", off
 
 
 def _due(scheme: MarkingScheme, who: Collection[str]) -> datetime | None:
@@ -83,19 +83,13 @@ def noted(
     here = {name for one in found for name in (one.key, one.name)}
     for name in [name for name in scheme.extensions or () if name not in here]:
         sentences.append(f"an extension is for {printable(name)}, who is not in the folder{nearest(name, here)}")
-    return tuple(
-        _with(report, each, scheme, (one.key, one.name)) for report, each, one in zip(reports, mine, found, strict=True)
-    ), sentences
-
-
-def _with(
-    report: SubmissionReport, notes: CollectedNotes, scheme: MarkingScheme, who: Collection[str]
-) -> SubmissionReport:
-    older = ["Earlier attempts are kept among the backups of `grader collect`."] if notes.older else []
-    late, off = notes.late(scheme, who, report.max_score)
-    return replace(
-        report, late=late, penalty=min(hundredths(off), report.before or 0), attention=(*report.attention, *older)
-    )
+    submissions = []
+    for report, notes, one in zip(reports, mine, found, strict=True):
+        older = ["Earlier attempts are kept among the backups of `grader collect`."] if notes.older else []
+        late, off = notes.late(scheme, (one.key, one.name), report.max_score)
+        penalty, attention = min(hundredths(off), report.before or 0), (*report.attention, *older)
+        submissions.append(replace(report, late=late, penalty=penalty, attention=attention))
+    return tuple(submissions), sentences
 
 
 def rows(folder: Path) -> list[dict[str, str]] | None:
@@ -107,33 +101,35 @@ def rows(folder: Path) -> list[dict[str, str]] | None:
         return None
     table = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8", errors="replace")))
     try:
-        found = list(table)
+        rows = list(table)
     except csv.Error:
         return None
-    return found if set(table.fieldnames or ()) >= NEEDED else None
+    return rows if set(table.fieldnames or ()) >= NEEDED else None
 
 
 def read(course: Course, folder: Path, lessons: Collection[str]) -> dict[str, CollectedNotes] | None:
     """By the learner's cell in collected.csv; of files whose name tells another lesson than those graded, nothing. None: another table."""
-    made = rows(folder)
-    found: dict[str, CollectedNotes] = {}
-    for row in made or ():
-        notes = found.setdefault(row["learner"] or "", CollectedNotes())
+    table = rows(folder)
+    if table is None:
+        return None
+    noted: dict[str, CollectedNotes] = {}
+    for row in table:
+        notes = noted.setdefault(row["learner"] or "", CollectedNotes())
         file, state = row["file"] or "", row["state"] or ""
-        told = lesson_of_name(course, Path(file))
-        if told and told not in lessons:
+        lesson = lesson_of_name(course, Path(file))
+        if lesson and lesson not in lessons:
             continue
         if state.startswith(BACKUPS):
             notes.older = True
         else:  # a later row is of a later file
             notes.files[file] = bool(row["late"]), row.get("submitted") or ""
             notes.paths[file] = row.get("original") or ""
-    return None if made is None else found
+    return noted
 
 
-def _moment(said: str) -> datetime | None:
+def _moment(text: str) -> datetime | None:
     try:
-        made = datetime.fromisoformat(said)
+        time = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return made if made.tzinfo else None
+    return time if time.tzinfo else None

@@ -38,7 +38,7 @@ class Cluster:
             raise InputError(
                 f"no Dask scheduler answers at {address} ({error}); start one with `dask scheduler`."
             ) from None
-        try:
+        try:  # a verdict must not depend on where it was made
             self._check()
         except BaseException:
             self._client.close()
@@ -46,7 +46,7 @@ class Cluster:
         self._executor = self._client.get_executor(pure=False)  # equal submissions are still two
 
     def _check(self) -> None:
-        """All workers hold this very course: a verdict must not depend on where it was made."""
+        """Raises: InputError where not all workers hold this very course."""
         try:
             theirs = self._client.run(_digest_of_worker)
         except Exception as error:
@@ -60,9 +60,8 @@ class Cluster:
         mine = course_digest(self._course)
         differing = sorted(worker for worker, digest in theirs.items() if digest != mine)
         if differing:
-            raise InputError(
-                f"worker {differing[0]} has another version of the course; install this one there{_own(self._course)}."
-            )
+            own = f", and start it with {COURSE_ENV} naming the folder of your course" * (not self._course.installed)
+            raise InputError(f"worker {differing[0]} has another version of the course; install this one there{own}.")
 
     @property
     def width(self) -> int:
@@ -83,11 +82,6 @@ class Cluster:
             self._client.run(batch.close_sandboxes, on_error="ignore")
         with contextlib.suppress(Exception):
             self._client.close(timeout=CONNECT_S)
-
-
-def _own(course: Course) -> str:
-    """What a worker needs besides, where the course is one's own."""
-    return f", and start it with {COURSE_ENV} naming the folder of your course" if not course.installed else ""
 
 
 def _digest_of_worker() -> str:

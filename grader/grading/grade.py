@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from grader.course import references
 from grader.course.course import IMPORT_LOCK, Course
 from grader.course.spec import SEED, Exercise
-from grader.grading.deadline import Deadline
-from grader.grading.follow_through import followed
+from grader.judging.judge import FAILING, blame_callee, judge
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
-from grader.sandbox.reader import Reader, SourcesApart
+from grader.sandbox.reader import SourcesApart
 from grader.sandbox.sandbox import TIMEOUT_S, Sandbox, SandboxError
 from grader.source import requirements
-from grader.submission.submission import Plan, Submission, lesson_of_name, nothing_handed_in, read_submission
+from grader.submission.plan import Plan, RunCell
+from grader.submission.submission import Submission, lesson_of_name, nothing_handed_in, read_submission
 from grader.util import lacking
 from grader.util.names import of_learner
 from grader.worker.values import Failure, Observation
@@ -25,7 +27,43 @@ from grader.worker.values import Failure, Observation
 ENVIRONMENT = "environment"  # the stage of what could not be graded because this machine lacks something
 MAX_TEXT = 20_000  # characters of one verdict: a learner's messages are part of it
 
-__all__ = ["grade", "grade_submission", "ours"]
+
+class Deadline:
+    """The end of a whole run: a service that stops a run at its limit is never met with nothing to show.
+
+    seconds: of the run, from now; None: without end. Asked before each exercise; one that has begun is not cut short. An exercise that
+    the run does not reach is the learner's result only where exercises that do not end used up the time. Where the machine was slow it
+    could not be graded.
+    """
+
+    def __init__(self, seconds: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._begun = clock()
+        self._seconds = seconds
+        self._endless = 0.0
+
+    @property
+    def over(self) -> bool:
+        return self._seconds is not None and self._clock() - self._begun >= self._seconds
+
+    def timed(self, judged: Callable[[], Verdict]) -> Verdict:
+        """The verdict, noting how long one took that did not end."""
+        begun = self._clock()
+        verdict = judged()
+        if verdict.status == "timeout":
+            self._endless += self._clock() - begun
+        return verdict
+
+    def verdict(self, name: str) -> Verdict:
+        """On an exercise that was not reached."""
+        spent, endless = self._clock() - self._begun, self._endless
+        if endless >= spent / 2:
+            headline = f"{name} was not reached: exercises that do not end used {endless:.0f} of the {spent:.0f} s of this run."
+            look = "First fix the exercises that ran out of time; then this one can be tried."
+            return Verdict(name, "timeout", headline, "runs", look=look)
+        why = f"This run may take {self._seconds:g} s. It took {spent:.0f} s so far, {endless:.0f} s of it for exercises that do not end."
+        headline = f"{name} could not be graded; the machine was too slow for the time limit of this run."
+        return Verdict(name, "could_not_grade", headline, details=(why,))
 
 
 def grade_submission(
@@ -36,7 +74,6 @@ def grade_submission(
     lessons: Sequence[str] | None = None,
     exercises: Sequence[str] | None = None,
     seed: int | None = None,
-    timeout_s: float = TIMEOUT_S,
     sandbox: Sandbox | None = None,
     deadline: Deadline | None = None,
     done: Callable[[SubmissionReport], None] = lambda report: None,
@@ -48,34 +85,32 @@ def grade_submission(
     lessons: names or numbers ('01'); by default those that the notebooks belong to.
     exercises: only these of the lessons' count; by default all.
     seed:    of the inputs; by default the course's, which check() uses too.
-    sandbox: one to use again; by default one with `timeout_s` is made for this submission.
+    sandbox: one to use again; by default one is made for this submission.
     deadline: of the whole run; by default there is none. done: called after each lesson but the last, with the lessons so far.
     follow_through: the share of its points that an exercise earns which only another failing one was in the way of.
-    Raises:  SubmissionError where the path or a lesson's name is wrong, and for nothing else that a
+    Raises:  InputError where the path or a lesson's name is wrong, and for nothing else that a
              submission holds. What the grader itself could not do is a verdict 'could_not_grade'.
     """
     with ExitStack() as stack:
-        reader = sandbox.reader if sandbox is not None else stack.enter_context(Reader())
+        if sandbox is None:
+            sandbox = stack.enter_context(Sandbox(probes=course.probe_texts()))
         if isinstance(path, Submission):
             submission = path
         else:
             try:
-                submission = read_submission(course, path, name, lessons, reader)
+                submission = read_submission(course, path, name, lessons, sandbox.reader)
             except SandboxError as error:
                 lessons = lessons or lesson_of_name(course, Path(path)).split() or None
                 unread = nothing_handed_in(course, name or of_learner(Path(path).stem), str(path), lessons)
-                return all_ours(course, unread.name, unread.path, unread.lessons, exercises, _words(error))
-        torch = _needs_torch(course, submission)
-        if sandbox is None:
-            sandbox = stack.enter_context(Sandbox(timeout_s, torch=torch, reader=reader, probes=course.probe_texts()))
-        elif torch:
+                return all_ours(unread, exercises, _words(error))
+        if _needs_torch(submission):
             sandbox.need_torch()
         if any(map(course.needs_torch, submission.lessons)) and lacking.installed("torch"):
             # While the sandbox's processes do: judging would begin when both had. An import that fails is told where torch is used.
             with IMPORT_LOCK, suppress(Exception):
                 importlib.import_module("torch")
         stack.callback(sandbox.end_submission)
-        stack.callback(reader.end)
+        stack.callback(sandbox.reader.end)
         seed = SEED if seed is None else seed
         sandbox.begin_submission(
             sum(len(exercises_that_count(course, lesson, exercises)) for lesson in submission.lessons)
@@ -83,20 +118,16 @@ def grade_submission(
         reports: list[LessonReport] = []
         for lesson in submission.lessons:
             if reports:
-                done(_so_far(submission, reports))
+                left = ", ".join(name[:2] for name in submission.lessons[len(reports) :])
+                message = f"{submission.message} Lessons that are not graded yet: {left}.".strip()
+                done(SubmissionReport(submission.name, submission.path, tuple(reports), message))
             names = exercises_that_count(course, lesson, exercises)
             reports.append(
-                _grade_lesson(course, submission, lesson, names, sandbox, seed, deadline or Deadline(), follow_through)
+                _grade_lesson(submission, lesson, names, sandbox, seed, deadline or Deadline(), follow_through)
             )
     return SubmissionReport(
         submission.name, submission.path, tuple(reports), submission.message, tuple(submission.attention)
     )
-
-
-def _so_far(submission: Submission, reports: Sequence[LessonReport]) -> SubmissionReport:
-    left = ", ".join(name[:2] for name in submission.lessons[len(reports) :])
-    told = f"{submission.message} Lessons that are not graded yet: {left}.".strip()
-    return SubmissionReport(submission.name, submission.path, tuple(reports), told)
 
 
 def grade(
@@ -116,24 +147,23 @@ def grade(
 
     begun:   called with each path before it is graded.
     require: the least isolation to grade with, 'process' or 'full'.
-    deadline_s: seconds for all of it; an exercise that is not reached by then is not tried, see deadline.py.
+    deadline_s: seconds for all of it; an exercise that is not reached by then is not tried, see Deadline.
     done:    called after each lesson but the last, with all that is graded so far.
-    Raises:  SubmissionError, and TooOpen where less isolation holds, before it grades any.
+    Raises:  InputError, and TooOpen where less isolation holds, before it grades any.
     """
     paths, deadline = list(paths), Deadline(deadline_s)
-    with ExitStack() as stack:
-        reader = stack.enter_context(Reader())
-        torch = any(_read_needs_torch(course, path, lessons, reader) for path in paths)
-        sandbox = stack.enter_context(
-            Sandbox(timeout_s, torch=torch, require=require, reader=reader, probes=course.probe_texts())
-        )
+    with Sandbox(timeout_s, require=require, probes=course.probe_texts()) as sandbox:
+        for path in paths:
+            with suppress(SandboxError):  # its report tells
+                if _needs_torch(read_submission(course, path, None, lessons, sandbox.reader)):
+                    sandbox.need_torch()
         if require != "process":
             sandbox.verify()
         reports: list[SubmissionReport] = []
 
         def report(*more: SubmissionReport) -> Report:
-            submissions, drawn = (*reports, *more), SEED if seed is None else seed
-            return Report(submissions, drawn, isolation=sandbox.isolation, course=course.title)
+            drawn_with = SEED if seed is None else seed
+            return Report((*reports, *more), drawn_with, isolation=sandbox.isolation, course=course.title)
 
         for path in paths:
             begun(str(path))
@@ -152,15 +182,8 @@ def grade(
         return report()
 
 
-def _needs_torch(course: Course, submission: Submission) -> bool:
-    return submission.mentions_torch or any(map(course.needs_torch, submission.lessons))
-
-
-def _read_needs_torch(course: Course, path: str | Path, lessons: Sequence[str] | None, reader: Reader) -> bool:
-    try:
-        return _needs_torch(course, read_submission(course, path, None, lessons, reader))
-    except SandboxError:  # its report tells
-        return False
+def _needs_torch(submission: Submission) -> bool:
+    return submission.mentions_torch or any(map(submission.course.needs_torch, submission.lessons))
 
 
 @dataclass(frozen=True)
@@ -176,12 +199,10 @@ class _Absent:
 
 
 def exercises_that_count(course: Course, lesson: str, exercises: Sequence[str] | None) -> tuple[str, ...]:
-    """The exercises of a lesson that count: all, or those named."""
     return tuple(name for name in course.exercises[lesson] if exercises is None or name in exercises)
 
 
 def _grade_lesson(
-    course: Course,
     submission: Submission,
     lesson: str,
     names: Sequence[str],
@@ -190,6 +211,7 @@ def _grade_lesson(
     deadline: Deadline,
     follow_through: float,
 ) -> LessonReport:
+    course = submission.course
     try:
         exercises = {exercise.name: exercise for exercise in course.lesson(lesson).exercises}
         points = {name: exercises[name].points for name in names}
@@ -201,49 +223,71 @@ def _grade_lesson(
         if deadline.over:
             return LessonReport(lesson, tuple(map(deadline.verdict, names)), points)
         plan = submission.plan(lesson)
-        code = {name: plan.cells[at].text for name, at in plan.owners.items() if name in names}
-        candidates = _candidates(course, plan, sandbox, submission, exercises)
+        candidates = _candidates(plan, sandbox, submission, exercises)
     except Exception as error:
         return LessonReport(lesson, tuple(ours(name, _words(error)) for name in names), dict.fromkeys(names, 0))
-    verdicts = _with_causes([_verdict(exercises[name], candidates[name], seed, deadline) for name in names], candidates)
-    verdicts = tuple(_unless_it_lacks(verdict, plan) for verdict in verdicts)
+    sources = {name: candidate.sources for name, candidate in candidates.items()}
+    judged = {name: _verdict(exercises[name], candidates[name], seed, deadline) for name in names}
+    # Each begins with another exercise that it calls, where that one's failure explains it.
+    blamed = [blame_callee(verdict, sources[name], judged) for name, verdict in judged.items()]
+    verdicts = tuple(_unless_it_lacks(verdict, plan) for verdict in blamed)
     notes = plan.notes + (sandbox.notes if plan.own_texts else ())
     through = {}
     if follow_through:
-
-        def passes(other: Plan, name: str) -> bool:
-            again = _candidates(course, other, sandbox, submission, exercises)
-            return _verdict(exercises[name], again[name], seed, deadline).passed
-
-        sources = {name: candidate.sources for name, candidate in candidates.items()}
-        others = followed(course, plan, verdicts, sources, passes)
-        through = {name: (theirs, follow_through) for name, theirs in others.items()}
-    code = {name: text[:MAX_TEXT] for name, text in code.items()}
+        for name, (callees, other) in _with_answers_in_place(course, plan, verdicts, sources).items():
+            again = _candidates(other, sandbox, submission, exercises)
+            if _verdict(exercises[name], again[name], seed, deadline).passed:
+                through[name] = (callees, follow_through)
+    code = {name: plan.cells[at].text[:MAX_TEXT] for name, at in plan.owners.items() if name in names}
     return LessonReport(lesson, verdicts, points, notes, code=code, through=through)
 
 
 def _candidates(
-    course: Course, plan: Plan, sandbox: Sandbox, learner: object, exercises: Mapping[str, Exercise]
+    plan: Plan, sandbox: Sandbox, submission: Submission, exercises: Mapping[str, Exercise]
 ) -> Mapping[str, Any]:
-    if plan.own_texts:
-        rules = {name: (exercises[name].forbids, exercises[name].requires) for name in plan.exercises}
-        return sandbox.candidates(
-            plan, SourcesApart(sandbox.reader, plan.own_texts, rules, course.given_names), learner
-        )
-    return {name: _Absent(name, plan.missing(name)) for name in plan.exercises}
+    if not plan.own_texts:
+        return {name: _Absent(name, plan.missing(name)) for name in plan.exercises}
+    rules = {name: (exercises[name].forbids, exercises[name].requires) for name in plan.exercises}
+    sources = SourcesApart(sandbox.reader, plan.own_texts, rules, submission.course.given_names)
+    return sandbox.candidates(plan, sources, submission)
 
 
-def _with_causes(verdicts: Sequence[Verdict], candidates: Mapping[str, Any]) -> tuple[Verdict, ...]:
-    """Each begins with another exercise that it calls, where that one's failure explains it."""
-    from grader.judging.judge import blame_callee
+def _with_answers_in_place(
+    course: Course, plan: Plan, verdicts: Sequence[Verdict], sources: Mapping[str, Any]
+) -> dict[str, tuple[str, Plan]]:
+    """For each exercise that may fail only because others of the learner's do: which, and the plan with the course's answers for them.
 
-    others = {verdict.exercise: verdict for verdict in verdicts}
-    return tuple(blame_callee(verdict, candidates[verdict.exercise].sources, others) for verdict in verdicts)
+    What passes so earns the share of its points that the instructor sets; the verdict stays what it was, and the report says why there
+    are points. The learner's code then runs beside answers of the course, which are public; what it prints there is not kept.
+    """
+    failing = {verdict.exercise for verdict in verdicts if not verdict.passed and verdict.exercise in plan.owners}
+    plans = {}
+    for verdict in verdicts:
+        name = verdict.exercise
+        callees = _called(name, failing, sources) if verdict.status in FAILING and name in plan.owners else set()
+        places = {callee: plan.owners[callee] for callee in callees}
+        if places and plan.owners[name] not in places.values():
+            cells = list(plan.cells)
+            for callee, at in places.items():
+                cells[at] = RunCell(cells[at].label, references.solution_text(course, callee), own=False)
+            plans[name] = " and ".join(sorted(places)), replace(plan, cells=tuple(cells))
+    return plans
+
+
+def _called(name: str, failing: set[str], sources: Mapping[str, Any]) -> set[str]:
+    """The failing exercises that one calls, and those that these call."""
+    called: set[str] = set()
+    left = [name]
+    while left:
+        own = sources[one := left.pop()]
+        calls = {slip.name for slip in own.slips(one) if slip.kind == "calls"} if own is not None else set()
+        new = calls & failing - called - {name}
+        called |= new
+        left += new
+    return called
 
 
 def _verdict(exercise: Exercise, candidate: Any, seed: int, deadline: Deadline) -> Verdict:
-    from grader.judging.judge import judge
-
     if deadline.over:
         return deadline.verdict(exercise.name)
     try:
@@ -270,31 +314,23 @@ def ours(name: str, why: str) -> Verdict:
     return Verdict(name, "could_not_grade", headline, details=(why[:2000],))
 
 
-def all_ours(
-    course: Course,
-    name: str,
-    path: str,
-    lessons: Sequence[str],
-    exercises: Sequence[str] | None,
-    why: str,
-    notes: tuple[str, ...] = (),
-) -> SubmissionReport:
+def all_ours(submission: Submission, exercises: Sequence[str] | None, why: str) -> SubmissionReport:
     """The report on a submission of which the grader could do nothing."""
-    reports: list[LessonReport] = []
-    for lesson in lessons:
-        judged = tuple(ours(exercise, why) for exercise in exercises_that_count(course, lesson, exercises))
-        points = {verdict.exercise: course.exercise(verdict.exercise).points for verdict in judged}
-        reports.append(LessonReport(lesson, judged, points, notes if not reports else ()))
-    return SubmissionReport(name, path, tuple(reports))
+    reports = []
+    for lesson in submission.lessons:
+        names = exercises_that_count(submission.course, lesson, exercises)
+        points = {name: submission.course.exercise(name).points for name in names}
+        reports.append(LessonReport(lesson, tuple(ours(name, why) for name in names), points))
+    return SubmissionReport(submission.name, submission.path, tuple(reports))
 
 
 def _words(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def limited(verdict: Verdict, most: int = MAX_TEXT) -> Verdict:
-    """The verdict with at most that many characters of text; what is cut ends in '…'."""
-    left = most
+def limited(verdict: Verdict) -> Verdict:
+    """The verdict with at most MAX_TEXT characters of text; what is cut ends in '…'."""
+    left = MAX_TEXT
 
     def cut(text: str) -> str:
         nonlocal left
@@ -303,11 +339,9 @@ def limited(verdict: Verdict, most: int = MAX_TEXT) -> Verdict:
         return kept
 
     line = verdict.line and replace(verdict.line, text=cut(verdict.line.text), function=cut(verdict.line.function))
-    single: dict[str, Any] = {
+    texts: dict[str, Any] = {
         key: cut(getattr(verdict, key)) for key in ("headline", "slip", "experiment", "look", "printed")
     }
-    several: dict[str, Any] = {
-        key: tuple(cut(text) for text in getattr(verdict, key))
-        for key in ("sentences", "verified", "details", "warned")
-    }
-    return replace(verdict, **single, **several, line=line)
+    for key in ("sentences", "verified", "details", "warned"):
+        texts[key] = tuple(map(cut, getattr(verdict, key)))
+    return replace(verdict, **texts, line=line)

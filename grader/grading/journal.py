@@ -31,12 +31,8 @@ FORMAT = 4
 SET_BY = "set_by"  # of the settings: where each was set
 FINISHED, RESCORED = b'{"finished"', b'{"rescored"'  # how these lines begin
 AS_LISTS = (Cut, Line)  # written without the names of their fields
-SET_LATER = (
-    "late",
-    "penalty",
-    "partial",
-    "by_hand",
-)  # fields of reports that are set when all of them are put together
+# Fields of reports that are set when all of them are put together.
+SET_LATER = ("late", "penalty", "partial", "by_hand")
 
 
 @dataclass(frozen=True)
@@ -100,29 +96,24 @@ class Journal(AbstractContextManager["Journal"]):
                 raise InputError(
                     f"another run is writing to {path.parent}; wait until it ends, or name another folder."
                 )
-            self._open(dict(settings), rescore)
+            contents = load(path)
+            self.results, self.finished, self.dropped = contents.results, contents.finished, contents.dropped
+            if contents.settings is None:  # new, or killed within its first line
+                self._file.truncate(0)
+                self.add(_line({"grader_journal": FORMAT, "settings": settings}))
+                _sync_folder(path.parent)
+            else:
+                changed = compatible(path, contents.settings, settings, rescore)
+                self._file.truncate(contents.length)
+                if changed:
+                    keys = [key for key in (*changed, SET_BY) if key in settings]
+                    self.add(_line({"rescored": {key: settings[key] for key in keys}}))
         except BaseException:
             self._file.close()
             raise
 
-    def _open(self, settings: dict[str, Any], rescore: bool) -> None:
-        contents = load(self.path)
-        self.results, self.finished, self.dropped = contents.results, contents.finished, contents.dropped
-        if contents.settings is None:  # new, or killed within its first line
-            self._file.truncate(0)
-            self._write(_line({"grader_journal": FORMAT, "settings": settings}))
-            _sync_folder(self.path.parent)
-            return
-        changed = compatible(self.path, contents.settings, settings, rescore)
-        self._file.truncate(contents.length)
-        if changed:
-            self._write(_line({"rescored": {key: settings[key] for key in (*changed, SET_BY) if key in settings}}))
-
     def add(self, line: bytes) -> None:
         """Appends a result's line; it is on the disk when this returns. Raises: OSError, for a full disk too."""
-        self._write(line)
-
-    def _write(self, line: bytes) -> None:
         self._file.seek(0, os.SEEK_END)
         self._file.write(line)
         self._file.flush()
@@ -130,7 +121,7 @@ class Journal(AbstractContextManager["Journal"]):
 
     def finish(self) -> None:
         """Notes that the reports of all results were written."""
-        self._write(_line({"finished": True}))
+        self.add(_line({"finished": True}))
 
     def close(self) -> None:
         self._file.close()
@@ -165,27 +156,19 @@ def load(path: Path) -> JournalContents:
             contents.length += len(line)
             if contents.settings is None:
                 contents.settings = _settings(line, path)
-            else:
-                try:
-                    _take(contents, contents.settings, line)
-                except ValueError:
-                    contents.dropped += 1
+                continue
+            contents.finished = line.startswith(FINISHED)
+            try:
+                if line.startswith(RESCORED):
+                    contents.settings |= _read(line)["rescored"]
+                elif not contents.finished:
+                    result = from_line(line)
+                    contents.results[result.key] = result
+            except ValueError:
+                contents.dropped += 1
     if contents.settings is None and not b'{"grader_journal"'.startswith(path.read_bytes()[:17]):
         raise InputError(f"{path} is not a journal of this grader; name another folder.")
     return contents
-
-
-def _take(contents: JournalContents, settings: dict[str, Any], line: bytes) -> None:
-    """Puts what a line tells into the contents. Raises: ValueError where it can't be read."""
-    if line.startswith(FINISHED):
-        contents.finished = True
-    elif line.startswith(RESCORED):
-        settings |= _read(line)["rescored"]
-        contents.finished = False
-    else:
-        result = from_line(line)
-        contents.finished = False
-        contents.results[result.key] = result
 
 
 def _settings(line: bytes, path: Path) -> dict[str, Any]:
@@ -226,7 +209,6 @@ def _read(line: bytes) -> Any:
 def _encoded(value: Any) -> Any:
     """A dataclass as an object with its fields, or as a list of them; other values as JSON has what is most like them."""
     if isinstance(value, np.ndarray):
-        _check_dtype(value.dtype)
         data = base64.b64encode(value.tobytes()).decode()
         return {"dtype": value.dtype.str, "shape": list(value.shape), "data": data}
     if hasattr(value, "__dataclass_fields__"):
@@ -248,7 +230,8 @@ def _decoded(kind: Any, data: Any) -> Any:
     origin, inner = get_origin(kind), get_args(kind)
     if kind is np.ndarray:
         dtype = np.dtype(_decoded(str, data["dtype"]))
-        _check_dtype(dtype)
+        if dtype.kind not in "biufcSU":
+            raise ValueError(f"an array of {dtype} is no table")
         raw = base64.b64decode(data["data"], validate=True)
         return np.frombuffer(bytearray(raw), dtype).reshape([int(size) for size in data["shape"]])
     if hasattr(kind, "__dataclass_fields__"):
@@ -276,8 +259,3 @@ def _decoded(kind: Any, data: Any) -> Any:
 def _types(kind: Any) -> dict[str, Any]:
     """The fields of a dataclass that are written, with their types."""
     return {name: each for name, each in get_type_hints(kind).items() if name not in SET_LATER}
-
-
-def _check_dtype(dtype: np.dtype) -> None:
-    if dtype.kind not in "biufcSU":
-        raise ValueError(f"an array of {dtype} is no table")

@@ -83,31 +83,24 @@ def valued(report: Report, weights: Mapping[str, float] | None = None, partial: 
         points = {name: hundredths(weights.get(name, points)) for name, points in lesson.points.items()}
         return replace(lesson, points=points, partial=partial)
 
-    made = [replace(one, lessons=tuple(map(of, one.lessons))) for one in report.submissions]
-    return replace(report, submissions=tuple(made), notes=(*report.notes, *_said(report, weights, partial)))
-
-
-def _said(report: Report, weights: Mapping[str, float], partial: bool) -> list[str]:
-    graded = {judged.exercise for one in report.submissions for judged in one.verdicts}
-    said = []
+    submissions = tuple(replace(one, lessons=tuple(map(of, one.lessons))) for one in report.submissions)
+    graded, notes = {judged.exercise for one in submissions for judged in one.verdicts}, [*report.notes]
     if weights:
         own = len(graded & set(weights))
-        said.append(f"{own} of {len(graded)} exercises have the instructor's points, the others the course's.")
-        idle = sorted(set(weights) - graded)
-        if idle:
-            said.append(
-                f"These exercises have weights but are not graded here, so the weights have no effect: {', '.join(idle)}."
-            )
+        notes.append(f"{own} of {len(graded)} exercises have the instructor's points, the others the course's.")
+    if idle := sorted(set(weights) - graded):
+        notes.append(
+            f"These exercises have weights but are not graded here, so the weights have no effect: {', '.join(idle)}."
+        )
     if partial:
-        said.append("A failed exercise earns the share of its cases that agree with the reference.")
-    return said
+        notes.append("A failed exercise earns the share of its cases that agree with the reference.")
+    return replace(report, submissions=submissions, notes=tuple(notes))
 
 
 # --- marks by hand ---------------------------------------------------------------------------
 
-Overrides = Mapping[
-    tuple[str, str], tuple[int, HandMark]
-]  # by learner and exercise: the line of overrides.csv, and the mark
+# By learner and exercise: the line of overrides.csv, and the mark.
+Overrides = Mapping[tuple[str, str], tuple[int, HandMark]]
 
 
 def read_overrides(course: Course, path: Path) -> Overrides:

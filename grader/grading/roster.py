@@ -1,26 +1,37 @@
-"""Who is in a class's folder, and what each handed in, as bytes that can travel to another process or machine.
+"""Who is in a class's folder, what each handed in, as bytes that can travel to another process or machine, and what is graded of it.
 
-Strangers' files are opened here and nothing in them is understood: submission/ipynb.py does that, where they are graded.
+Strangers' files are opened here and nothing in them is parsed: submission/ipynb.py does that, where they are graded. As which lesson
+a notebook is graded, submission.py says.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 import unicodedata
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.course.course import Course
+from grader.grading.journal import JournalEntry
+from grader.reports.text import listed
 from grader.submission import platforms
-from grader.submission.discover import COLLECTED, MACHINES, POLICY, find, in_place_of_notebooks, save_order
+from grader.submission.discover import COLLECTED, MACHINES, POLICY, FolderSearch, in_place_of_notebooks, save_order
 from grader.submission.ipynb import MAX_FILE_BYTES
+from grader.submission.submission import lesson_of_name
 from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import BACKUPS, NOBODYS, labels, of_learner, printable, same_name
+from grader.util.words import abridged, nearest
 
 MOST_BYTES = 128 << 20  # of one submission's notebooks together
+LOOKED_THROUGH = 400_000  # bytes of a notebook that are looked through for what it defines
+# A notebook's own metadata, as `build` writes them; in a cell's text the quotation marks would stand behind a backslash.
+_LESSON = re.compile(rb'"grader"\s*:\s*\{[^{}]*"lesson"\s*:\s*"(\w+)"')
 NOT_LEARNERS = (*MACHINES, *NOBODYS, POLICY)  # in lower case, directly in a class's folder
 
 
@@ -150,13 +161,18 @@ def pack(entry: RosterEntry) -> PackedSubmission:
         except OSError as error:
             notes.append(f"{name} cannot be opened ({error.strerror}); it was not read.")
             continue
-        file = _packed(place, content)
-        if file is None:
+        data, about = content.data, content.status
+        size = len(data or b"")
+        if not stat.S_ISREG(about.st_mode):
+            size = -1
+        elif about.st_size > MAX_FILE_BYTES:  # said so where it is read; its bytes need not travel
+            size = about.st_size
+        elif data is None:
             notes.append(f"{name} was not read: the notebooks together have more than {MOST_BYTES >> 20} MB.")
             continue
-        left -= len(file.data or b"")
-        files.append(file)
-        notes += links.hard(name, content.status)
+        left -= len(data or b"")
+        files.append(Packed(place, data, size, about.st_mtime_ns))
+        notes += links.hard(name, about)
     alone = paths == [entry.path] and any(file.size >= 0 for file in files)
     attention = tuple(note for note in notes if note not in expected)
     return PackedSubmission(entry.key, entry.name, str(entry.path), alone, tuple(files), tuple(notes), attention)
@@ -166,19 +182,9 @@ def _notebooks(path: Path) -> tuple[list[Path], list[str], list[str]]:
     """Those of an entry, the notes on what was passed over, and which of these were to be expected."""
     if not os.path.isdir(path):
         return [path], [], []
-    found = find(path)
+    found = FolderSearch(path)
     instead = "" if found.files or found.notes else in_place_of_notebooks(path)
     return found.files, [*found.notes, *filter(None, [instead])], found.expected
-
-
-def _packed(place: tuple[str, ...], content: links.Content) -> Packed | None:
-    """A file to send; None where there is no room left for it."""
-    about = content.status
-    if not stat.S_ISREG(about.st_mode):
-        return Packed(place, None, -1, about.st_mtime_ns)
-    if about.st_size > MAX_FILE_BYTES:  # said so where it is read; its bytes need not travel
-        return Packed(place, None, about.st_size, about.st_mtime_ns)
-    return None if content.data is None else Packed(place, content.data, len(content.data), about.st_mtime_ns)
 
 
 def unpack(packed: PackedSubmission, folder: Path) -> Path | None:
@@ -188,19 +194,121 @@ def unpack(packed: PackedSubmission, folder: Path) -> Path | None:
             raise ValueError(f"not a place within a submission: {file.place!r}")
         path = folder.joinpath(*file.place)
         path.parent.mkdir(parents=True, exist_ok=True)
-        _lay(file, path)
+        if file.data is not None:
+            path.write_bytes(file.data)
+        elif file.size >= 0:
+            with path.open("wb") as stream:
+                stream.truncate(file.size)  # all holes: its size is all that is looked at
+        elif hasattr(os, "mkfifo"):
+            os.mkfifo(path)
+            continue
+        os.utime(path, ns=(file.changed_ns, file.changed_ns))
     if not packed.files:
         return None
     return folder.joinpath(*packed.files[0].place) if packed.alone else folder
 
 
-def _lay(file: Packed, path: Path) -> None:
-    if file.data is not None:
-        path.write_bytes(file.data)
-    elif file.size >= 0:
-        with path.open("wb") as stream:
-            stream.truncate(file.size)  # all holes: its size is all that is looked at
-    elif hasattr(os, "mkfifo"):
-        os.mkfifo(path)
-        return
-    os.utime(path, ns=(file.changed_ns, file.changed_ns))
+def choice(
+    course: Course, found: Sequence[RosterEntry], kept: Sequence[str] | None = None
+) -> tuple[list[str], list[str]]:
+    """The lessons that at least half of the learners handed in, and sentences: what was taken, what every other lesson would change.
+
+    kept: those of the run that goes on, whatever came since.
+    Raises: InputError where no lesson was handed in by half of them: any choice would be a guess that decides the marks.
+    """
+    names = defining(course)
+    counts = Counter(lesson for one in found for lesson in _lessons(course, pack(one).files, names))
+    taken = kept or sorted(lesson for lesson, count in counts.items() if 2 * count >= len(found))
+    if not taken:
+        had = (
+            ", ".join(f"lesson {lesson[:2]} by {counts[lesson]}" for lesson in sorted(counts)) or "there is no notebook"
+        )
+        example = _numbers(sorted(counts) or course.lessons()[:1])
+        raise InputError(
+            f"no lesson was handed in by at least half of the {len(found)} learners ({had}). Say which to grade, "
+            f"such as --lessons {example}; a lesson that was not handed in counts as missing."
+        )
+    which, are, them = ("Lessons", "are", "them") if len(taken) > 1 else ("Lesson", "is", "it")
+    numbers = listed([lesson[:2] for lesson in taken], len(taken))
+    sentences = [
+        f"{which} {numbers} {are} graded: at least half of the learners had handed {them} in when this run began. "
+        "A lesson that was not handed in counts as missing."
+    ]
+    for other in sorted(set(counts) - set(taken)):
+        more = _numbers(sorted({*taken, other}))
+        sentences.append(
+            f"--lessons {more} would add lesson {other[:2]}, which {counts[other]} of {len(found)} handed in."
+        )
+    return list(taken), sentences
+
+
+def _lessons(course: Course, files: Sequence[Packed], names: Mapping[bytes, str]) -> set[str]:
+    return {lesson for file in files if (lesson := lesson_of(course, file.place[-1], file.data or b"", names))}
+
+
+def lesson_of(course: Course, file: str, data: bytes, names: Mapping[bytes, str]) -> str:
+    """By its metadata, else by its name, else by the exercises that it seems to define; '' for none. names: as defining() has them."""
+    metadata = _LESSON.search(data)
+    lesson = course.current_name(metadata[1].decode("ascii", "replace")) if metadata else ""
+    if lesson in course.lessons():
+        return lesson
+    if lesson := lesson_of_name(course, Path(file)):
+        return lesson
+    defined = re.findall(rb'(?:\bdef |\bclass |")(\w+) ?[(:=]', data[:LOOKED_THROUGH])
+    counts = Counter(names[name] for name in set(defined) if name in names)
+    return max(sorted(counts), key=counts.__getitem__, default="")
+
+
+def defining(course: Course) -> dict[bytes, str]:
+    """The lesson of each exercise."""
+    return {name.encode(): lesson for lesson in course.lessons() for name in course.exercises[lesson]}
+
+
+def _numbers(lessons: Iterable[str]) -> str:
+    return ",".join(lesson[:2] for lesson in lessons)
+
+
+def plan_resume(
+    found: Sequence[RosterEntry], graded: Mapping[str, JournalEntry], again: Collection[str] = ()
+) -> tuple[dict[str, JournalEntry], list[RosterEntry], list[str]]:
+    """Of a run that goes on: which results stay, by key, who is graded now, and sentences on why.
+
+    found: who is in the class's folder now. graded: the journal's results. again: keys of those to grade whatever was found.
+    """
+    kept: dict[str, JournalEntry] = {}
+    left: list[RosterEntry] = []
+    why: dict[str, list[str]] = {}
+    for one in found:
+        result = graded.get(one.key)
+        if result is None:
+            reason = "Not in the journal yet, graded now"
+        elif result.digest != pack(one).digest:
+            reason = "Changed since they were graded, graded again"
+        elif result.report.ungraded:
+            reason = "Could not be graded completely, tried again"
+        elif one.key in again:
+            reason = "Graded again as asked"
+        else:
+            kept[one.key] = result
+            continue
+        left.append(one)
+        why.setdefault(reason, []).append(one.name)
+    here = {one.key for one in found}
+    if gone := [result.report.name for key, result in graded.items() if key not in here]:
+        why["No longer in the folder, and in no report"] = gone
+    return kept, left, [f"{reason}: {abridged(names)}." for reason, names in why.items()] if graded else []
+
+
+def keys_of(names: Sequence[str], found: Sequence[RosterEntry]) -> frozenset[str]:
+    """The keys of learners who are named as in the folder or as in the reports.
+
+    Raises: InputError, with the nearest name, for one who isn't there.
+    """
+    keys = set()
+    for name in names:
+        theirs = {one.key for one in found if name in (one.key, one.name)}
+        if not theirs:
+            near = nearest(name, [one.name for one in found])
+            raise InputError(f"there is no learner {printable(name)!r} in the folder{near}")
+        keys |= theirs
+    return frozenset(keys)

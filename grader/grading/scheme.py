@@ -36,21 +36,18 @@ class MarkingScheme:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> MarkingScheme:
-        """From a journal's settings."""
         own = {name: settings[name] for name in KEYS if name in settings}
-        return cls(**own | {"roster": _enrolled(own["roster"]) if own.get("roster") else None})
+        if roster := own.get("roster"):
+            people = tuple(Person(**person | {"cells": tuple(person["cells"])}) for person in roster["people"])
+            texts = {name: tuple(roster[name]) for name in ("notes", "heading")}
+            own["roster"] = Enrolled(**roster | texts | {"people": people})
+        return cls(**own)
 
     def settings(self) -> dict[str, Any]:
-        """As JSON has them."""
         return {name: getattr(self, name) for name in KEYS} | {"roster": asdict(self.roster) if self.roster else None}
 
 
 KEYS = tuple(MarkingScheme.__dataclass_fields__)
-
-
-def _enrolled(data: Mapping[str, Any]) -> Enrolled:
-    people = tuple(Person(**person | {"cells": tuple(person["cells"])}) for person in data["people"])
-    return Enrolled(**dict(data) | {"people": people, "notes": tuple(data["notes"]), "heading": tuple(data["heading"])})
 
 
 def differences(begun: Mapping[str, Any], now: Mapping[str, Any], keys: Collection[str]) -> dict[str, str]:
@@ -78,7 +75,6 @@ def counted_and_why(settings: Mapping[str, Any]) -> str:
 
 
 def _flag(key: str) -> str:
-    """What a setting of the journal is called on the command line."""
     return key if key == "isolation" else f"--{key.removesuffix('_s').replace('_', '-')}"
 
 

@@ -66,7 +66,7 @@ def _is_known(person: Person | None, enrolled: Enrolled | None) -> bool:
     """Whether Canvas takes them for nobody else: by an id, or by a name that is theirs alone."""
     if person is None or enrolled is None or any(person[field] for field in IDS):
         return True
-    return bool(person.names) and all(enrolled.named(name) is person for name in person.names)
+    return bool(person.names) and all(enrolled.person("name", name) is person for name in person.names)
 
 
 def _assignment_remark(room: ClassSummary, gradebook: Gradebook) -> str:

@@ -20,14 +20,13 @@ from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.zygote import Forker
 from grader.submission.archives import Quota
 from grader.submission.ipynb import Notebook, NotebookCell, Unreadable, printable
-from grader.submission.plan import Plan, Pristine, RunCell
-from grader.submission.reads import Given, LocalReader, Rules
+from grader.submission.plan import Given, LocalReader, Plan, Pristine, Rules, RunCell
 from grader.worker import protocol
 
 if TYPE_CHECKING:
     from grader.source.policy import Offence
     from grader.source.slips import Slip
-    from grader.submission.reads import SourceFindings
+    from grader.submission.plan import SourceFindings
 
 PROGRAM = Path(__file__).resolve().parents[1] / "submission" / "reading_process.py"
 FORKS = sys.platform == "linux"
@@ -85,9 +84,9 @@ class Reader(LocalReader):
 
     def plan(self, pristine: Pristine, notebook: Notebook) -> Plan:
         """What to run of a notebook. Raises: Unreadable."""
-        cells = [list(vars(cell).values()) for cell in notebook.cells]
-        theirs = {"file": notebook.file, "cells": cells, "lesson": notebook.lesson, "notes": notebook.notes}
-        reply = self._read(notebook.file, do="plan", pristine=pristine.plain(), notebook=theirs)
+        given = (pristine.lesson, pristine.exercises, pristine.cells)
+        theirs = (notebook.file, notebook.cells, notebook.lesson, notebook.notes)
+        reply = self._read(notebook.file, do="plan", pristine=given, notebook=theirs)
         lesson, exercises, run, owners, absent, notes, handed_in = reply["plan"]
         return Plan(
             lesson, tuple(exercises), tuple(RunCell(*cell) for cell in run), owners, absent, tuple(notes), handed_in

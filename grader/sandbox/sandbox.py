@@ -44,7 +44,7 @@ from grader.sandbox.zygote import Forker, ZygoteChannel
 from grader.worker.values import Failure, Observation
 
 if TYPE_CHECKING:
-    from grader.submission.submission import Plan
+    from grader.submission.plan import Plan
 
 TIMEOUT_S = 10.0
 MEMORY_BYTES = 2 << 30

@@ -20,7 +20,7 @@ from grader.worker.output import MUCH_BYTES
 from grader.worker.values import Failure, Observation
 
 if TYPE_CHECKING:
-    from grader.submission.submission import Plan
+    from grader.submission.plan import Plan
 
 CELLS_TIMES = 6  # after this many times the limit of one cell no cell is begun that has not run yet
 REPEATS_TIMES = 30  # after this many no cell is run again for what is left, when something has ended their process

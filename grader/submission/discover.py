@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from grader.util import links
@@ -25,56 +24,91 @@ _DATED = re.compile(r".+-\d{4}-\d\d-\d\d-\d{6}(-\d+)?\.ipynb")  # as `grader res
 _MOST_BYTES, _END = 64 << 20, 1 << 16  # of a solution's notebook, and at its end, where its metadata stand
 
 
-@dataclass
-class Found:
-    """What a learner's folder holds. files: those nearest to the top first; notes: sentences on what was passed over.
-
-    links: those of the notes that name a link; expected: those on the course's own notebooks, which are nobody's answers.
-    """
-
-    files: list[Path] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    links: list[str] = field(default_factory=list)
-    expected: list[str] = field(default_factory=list)
-    folders: int = 0
-
-
-def find(top: Path, base: Path | None = None, deepest: int = DEPTH) -> Found:
+class FolderSearch:
     """Every notebook in a folder, so many folders deep; hidden files and folders are nobody's work.
 
     Below `base`, by default the folder that `top` is in, no link is followed. Raises: OSError where the folder itself
     cannot be read.
+    files: those nearest to the top first; notes: sentences on what was passed over; links: those of the notes that name a link;
+    expected: those on the course's own notebooks, which are nobody's answers.
     """
-    os.listdir(top)
-    found, search = Found(), _Search(top, base or top.parent)
-    level = [top]
-    for depth in range(deepest + 2):
-        below: list[Path] = []
-        while level:
-            folder = level.pop(0)
-            if depth > deepest or found.folders >= MAX_FOLDERS:
-                most = f"{deepest} folders deep" if depth > deepest else f"{MAX_FOLDERS} folders"
-                search.notes.append(f"{search.name(folder)} was not searched: the limit is {most}.")
-                continue
-            found.folders += 1
-            for path in search.entries(folder):
-                if not os.path.isdir(path):
-                    found.files += [path] if _is_notebook(path) else []
-                elif level_of(path / "x", top) > depth:
-                    below.append(path)
-                else:
-                    level.insert(0, path)
-        level = below
-    search.notes += [
-        f"{search.name(path)} was not read: at most {MAX_FILES} notebooks are read." for path in found.files[MAX_FILES:]
-    ]
-    found.files, found.links, found.notes = (
-        found.files[:MAX_FILES],
-        some(search.links),
-        some(search.links + search.notes + search.expected),
-    )
-    found.expected = search.expected
-    return found
+
+    def __init__(self, top: Path, base: Path | None = None, deepest: int = DEPTH) -> None:
+        self._top, self._base = top, base or top.parent
+        self.files: list[Path] = []
+        self.notes: list[str] = []
+        self.links: list[str] = []
+        self.expected: list[str] = []
+        self.folders = 0
+        os.listdir(top)
+        level = [top]
+        for depth in range(deepest + 2):
+            below: list[Path] = []
+            while level:
+                folder = level.pop(0)
+                if depth > deepest or self.folders >= MAX_FOLDERS:
+                    most = f"{deepest} folders deep" if depth > deepest else f"{MAX_FOLDERS} folders"
+                    self.notes.append(f"{self._name(folder)} was not searched: the limit is {most}.")
+                    continue
+                self.folders += 1
+                for path in self._entries(folder):
+                    if not os.path.isdir(path):
+                        self.files += [path] if _is_notebook(path) else []
+                    elif level_of(path / "x", top) > depth:
+                        below.append(path)
+                    else:
+                        level.insert(0, path)
+            level = below
+        for path in self.files[MAX_FILES:]:
+            self.notes.append(f"{self._name(path)} was not read: at most {MAX_FILES} notebooks are read.")
+        del self.files[MAX_FILES:]
+        self.notes = some(self.links + self.notes + self.expected)
+        self.links = some(self.links)
+
+    def _name(self, path: Path) -> str:
+        return printable(path.relative_to(self._top).as_posix())
+
+    def _entries(self, folder: Path) -> Iterator[Path]:
+        """The folders and files of a folder that may be looked at, sorted."""
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError as error:
+            self.notes.append(f"{self._name(folder)} cannot be opened ({error.strerror}); it was not searched.")
+            return
+        left = 0
+        for path in (folder / name for name in names if not name.startswith(".") and name.lower() not in MACHINES):
+            if links.is_link(path):
+                if _is_notebook(path) or not os.path.isfile(path):
+                    self.links.append(
+                        f"{links.sentence(path, self._name(path))}; links are not followed, so it was not read."
+                    )
+            elif path.name.lower().endswith(ARCHIVES) and not os.path.isdir(path):
+                self.notes.append(
+                    f"{self._name(path)} is an archive; it was not opened. Unpack {printable(path.name)} first."
+                )
+            elif ".ipynb." in path.name.lower() and not _is_notebook(path) and not os.path.isdir(path):
+                right = printable(path.name[: path.name.lower().index(".ipynb.") + len(".ipynb")])
+                self.notes.append(f"{self._name(path)} does not end in .ipynb; it was not read. Rename it to {right}.")
+            elif self._is_ours(path):
+                left += 1
+            else:
+                yield path
+        if left:
+            what = {"solutions": "of the course's own solutions", BACKUPS: "dated by `grader reset` or `update`"}
+            number = f"{counted(left, 'notebook')} {what[folder.name.lower()]}"
+            self.expected.append(f"Not read in {self._name(folder)}/: {number}; they are not a learner's answers.")
+
+    def _is_ours(self, path: Path) -> bool:
+        """Whether a notebook is one of the course's solutions, by what their metadata alone say, or a dated backup."""
+        place = path.parent.name.lower()
+        if place not in NOBODYS or not _is_notebook(path) or os.path.isdir(path):
+            return False
+        if place == BACKUPS:
+            return _DATED.fullmatch(path.name) is not None
+        try:
+            return b'"built_from"' in (links.read(path, self._base, _MOST_BYTES, end=_END).data or b"")
+        except OSError:
+            return False
 
 
 def level_of(file: Path, top: Path) -> int:
@@ -102,61 +136,6 @@ def in_place_of_notebooks(top: Path) -> str:
     except OSError:
         return ""
     return f"It contains: {abridged([printable(name) for name in names])}." if names else ""
-
-
-class _Search:
-    """What one search passes over, and says so."""
-
-    def __init__(self, top: Path, base: Path) -> None:
-        self.top, self.base = top, base
-        self.notes: list[str] = []
-        self.links: list[str] = []
-        self.expected: list[str] = []
-
-    def name(self, path: Path) -> str:
-        return printable(path.relative_to(self.top).as_posix())
-
-    def entries(self, folder: Path) -> Iterator[Path]:
-        """The folders and files of a folder that may be looked at, sorted."""
-        try:
-            names = sorted(os.listdir(folder))
-        except OSError as error:
-            self.notes.append(f"{self.name(folder)} cannot be opened ({error.strerror}); it was not searched.")
-            return
-        left = 0
-        for path in (folder / name for name in names if not name.startswith(".") and name.lower() not in MACHINES):
-            if links.is_link(path):
-                if _is_notebook(path) or not os.path.isfile(path):
-                    self.links.append(
-                        f"{links.sentence(path, self.name(path))}; links are not followed, so it was not read."
-                    )
-            elif path.name.lower().endswith(ARCHIVES) and not os.path.isdir(path):
-                self.notes.append(
-                    f"{self.name(path)} is an archive; it was not opened. Unpack {printable(path.name)} first."
-                )
-            elif ".ipynb." in path.name.lower() and not _is_notebook(path) and not os.path.isdir(path):
-                right = printable(path.name[: path.name.lower().index(".ipynb.") + len(".ipynb")])
-                self.notes.append(f"{self.name(path)} does not end in .ipynb; it was not read. Rename it to {right}.")
-            elif self._is_the_grader_s(path):
-                left += 1
-            else:
-                yield path
-        if left:
-            what = {"solutions": "of the course's own solutions", BACKUPS: "dated by `grader reset` or `update`"}
-            number = f"{counted(left, 'notebook')} {what[folder.name.lower()]}"
-            self.expected.append(f"Not read in {self.name(folder)}/: {number}; they are not a learner's answers.")
-
-    def _is_the_grader_s(self, path: Path) -> bool:
-        """Whether a notebook is one of the course's solutions, by what their metadata alone say, or a dated backup."""
-        place = path.parent.name.lower()
-        if place not in NOBODYS or not _is_notebook(path) or os.path.isdir(path):
-            return False
-        if place == BACKUPS:
-            return _DATED.fullmatch(path.name) is not None
-        try:
-            return b'"built_from"' in (links.read(path, self.base, _MOST_BYTES, end=_END).data or b"")
-        except OSError:
-            return False
 
 
 def some(notes: list[str], most: int = MAX_NOTES) -> list[str]:

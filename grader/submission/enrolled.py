@@ -67,45 +67,35 @@ class Enrolled:
 
     def of(self, key: str) -> Person | None:
         """The learner of a folder's name, which may differ in case and spaces; None where no single one has it."""
-        return self._only("key", key)
+        return self.person("key", key)
 
-    def with_value(self, field: str, value: str) -> Person | None:
-        """The only learner who has this in a column; None where none or several have."""
-        return self._only(f"column {field}", value)
+    def person(self, field: str, value: str) -> Person | None:
+        """The only learner who has this; None where none or several have.
+
+        field: one of FIELDS, of which 'name' is in any order of its parts; 'key'; 'joined': the name without spaces and signs, as
+        Canvas writes it ('lovelaceada').
+        """
+        value = folded(_bare(value) if field == "joined" else value)
+        people = self._index.get((field, value), ())
+        return people[0] if value and len(people) == 1 else None
 
     def has(self, field: str) -> bool:
         """Whether it has such a column, and something in it."""
-        return f"column {field}" in self._columns
-
-    def named(self, name: str) -> Person | None:
-        """The only learner of a name in any order of its parts; None where none or several have it."""
-        return self._only("name", name)
-
-    def joined(self, name: str) -> Person | None:
-        """The only learner whose name is this without spaces and signs, as Canvas writes it: 'lovelaceada'."""
-        return self._only("joined", _bare(name))
-
-    def _only(self, what: str, value: str) -> Person | None:
-        people = self._index.get((what, folded(value)), ())
-        return people[0] if len(people) == 1 and folded(value) else None
+        return field in self._columns
 
     @cached_property
     def _columns(self) -> frozenset[str]:
-        return frozenset(what for what, value in self._index if value)
+        return frozenset(field for field, value in self._index if value)
 
     @cached_property
     def _index(self) -> Mapping[tuple[str, str], list[Person]]:
         """The people by all that they are looked up by, so that a class of thousands is quick."""
         index: dict[tuple[str, str], list[Person]] = {}
         for one in self.people:
-            keys = {
-                ("key", folded(one.key)),
-                *((f"column {field}", folded(value)) for field, value in one.values.items()),
-            }
-            for name in one.names:
-                keys |= {("name", folded(name)), ("joined", folded(_bare(name)))}
-            for key in keys:
-                index.setdefault(key, []).append(one)
+            pairs = [("key", one.key), *one.values.items()]
+            pairs += [pair for name in one.names for pair in (("name", name), ("joined", _bare(name)))]
+            for pair in {(field, folded(value)) for field, value in pairs}:
+                index.setdefault(pair, []).append(one)
         return index
 
 
@@ -122,6 +112,7 @@ def read(path: Path, by: str = "") -> Enrolled:
     heading = next((row for row in rows if any(row[1])), (1, []))
     columns = _columns(heading[1])
     at, field = _key(path, heading[1], columns, by)
+    lines: dict[str, int] = {}  # of the keys
     people, blank, possible = [], [], {}
     if "canvas" in columns:
         possible = {title: "" for title in heading[1] if _ASSIGNMENT.fullmatch(title)}
@@ -132,17 +123,21 @@ def read(path: Path, by: str = "") -> Enrolled:
             possible = {title: cell for title, cell in zip(heading[1], cells, strict=False) if title in possible}
         if not any(values.values()) or values.get("name", "").lower().strip() in NOT_ENROLLED:
             continue
-        if key:
-            people.append(Person(_usable(key, path, line), line, values, tuple(cells)))
-        else:
+        if not key:
             blank.append(line)
+            continue
+        if (other := lines.setdefault(folded(_usable(key, path, line)), line)) != line:
+            raise InputError(
+                f"{path}: lines {other} and {line} both have {key!r} as {heading[1][at]}; "
+                "keep only one of them, or name another column with --by."
+            )
+        people.append(Person(key, line, values, tuple(cells)))
     if blank and not people:
         raise InputError(
             f"{path} has nothing in its column {heading[1][at]!r}; name another column with --by: {_titles(heading[1])}."
         )
     if not people:
         raise InputError(f"{path} has no learner below its header row.")
-    _no_two_alike(path, people, heading[1][at])
     notes = (
         (f"{path}: no {heading[1][at]} in line{'s' * (len(blank) > 1)} {', '.join(map(str, blank[:8]))}; left out.",)
         if blank
@@ -154,10 +149,10 @@ def read(path: Path, by: str = "") -> Enrolled:
 def _columns(heading: Sequence[str]) -> dict[str, int]:
     """The place of each known column; 'ID' is Canvas' number only beside its 'Student'."""
     lower = [cell.lower() for cell in heading]
-    found = {field: lower.index(name) for field, names in FIELDS.items() for name in reversed(names) if name in lower}
-    if "canvas" in found and "student" not in lower:
-        found.setdefault("number", found.pop("canvas"))
-    return found
+    columns = {field: lower.index(name) for field, names in FIELDS.items() for name in reversed(names) if name in lower}
+    if "canvas" in columns and "student" not in lower:
+        columns.setdefault("number", columns.pop("canvas"))
+    return columns
 
 
 def _key(path: Path, heading: Sequence[str], columns: Mapping[str, int], by: str) -> tuple[int, str]:
@@ -189,14 +184,3 @@ def _usable(key: str, path: Path, line: int) -> str:
             f"{path}, line {line}: {printable(key)!r} can't be a folder's name; name another column with --by."
         )
     return key
-
-
-def _no_two_alike(path: Path, people: Sequence[Person], column: str) -> None:
-    seen: dict[str, Person] = {}
-    for one in people:
-        other = seen.setdefault(folded(one.key), one)
-        if other is not one:
-            raise InputError(
-                f"{path}: lines {other.line} and {one.line} both have {one.key!r} as {column}; "
-                "keep only one of them, or name another column with --by."
-            )

@@ -6,12 +6,11 @@ import json
 import re
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from grader.source.requirements import unmet
-from grader.submission.outputs import without_outputs
 from grader.util import links
 from grader.util.names import printable
 
@@ -27,6 +26,10 @@ EXPECTED = (
     "A notebook as JupyterLab saves it is expected (.ipynb: JSON in UTF-8). Where JupyterLab cannot open it either, "
     "`grader reset` restores the lesson and keeps a backup; the cells can then be pasted into it."
 )
+# What no grader reads and what makes notebooks large; in a cell's text the quotation marks stand behind a backslash.
+_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_LARGE = re.compile(rb'(?P<key>"outputs"|"attachments"|"widgets")\s*+:\s*+[\[{]|' + _STRING, re.DOTALL)
+_INSIDE = re.compile(rb"[\[{]|[\]}]|" + _STRING, re.DOTALL)
 
 
 class Unreadable(Exception):
@@ -37,8 +40,7 @@ class Unreadable(Exception):
         self.what = what
 
 
-@dataclass(frozen=True)
-class NotebookCell:
+class NotebookCell(NamedTuple):
     """A code cell. number: its position among all cells of the notebook, from 1.
 
     requires: what it needs and this machine lacks, as source/requirements.py has it; '' for nothing.
@@ -70,15 +72,32 @@ def read_notebook(path: Path, base: Path | None = None) -> Notebook:
     """
     file = printable(path.name)
     data, notes = _bytes(path, base or path.parent, file)
-    text, more = _text(data, file)
-    notes = [*notes, *more]
+    text = _text(data, file, notes)
     try:
         content = json.loads(text)
     except RecursionError:
         raise Unreadable(f"{file} is nested too deeply to be a notebook.") from None
     except ValueError as error:
-        raise Unreadable(f"{file} is not JSON ({_reason(error)}).") from None
-    return _notebook(file, content, notes)
+        reason = str(error)[:200]
+        if isinstance(error, json.JSONDecodeError):
+            reason = f"line {error.lineno}, column {error.colno}: {error.msg}"
+        raise Unreadable(f"{file} is not JSON ({reason}).") from None
+    cells = code_cells(content)
+    if cells is None:
+        raise Unreadable(f"{file} is JSON but not a notebook: it has no list called cells.")
+    if len(cells) > MAX_CELLS:
+        raise Unreadable(
+            f"{file} has {len(cells)} cells; at most {MAX_CELLS} are read.", "Delete cells that you do not need."
+        )
+    cells, left = within(cells, MAX_CODE)
+    if left:
+        numbers = ", ".join(str(cell.number) for cell in left[:20]) + (", …" if len(left) > 20 else "")
+        what = f"{file} has more code than the {MAX_CODE:,} characters that are read; not read and not run: cell {numbers}."
+        notes = [*notes, f"{what} Keep data in files, and delete cells that you do not need."]
+    version = _version(content)
+    cells = [cell._replace(requires=unmet(cell.text, version)) for cell in cells]
+    lesson = _metadata(content).get("lesson")
+    return Notebook(file, tuple(cells), lesson if isinstance(lesson, str) else "", tuple(notes))
 
 
 def code_cells(content: Any) -> list[NotebookCell] | None:
@@ -92,7 +111,8 @@ def code_cells(content: Any) -> list[NotebookCell] | None:
             return None
         inside = [sheet.get("cells") for sheet in sheets if isinstance(sheet, dict)]
         cells = [cell for found in inside if isinstance(found, list) for cell in found]
-    return [_cell(number, cell) for number, cell in enumerate(cells, 1) if _is_code(cell)]
+    code = [(number, cell) for number, cell in enumerate(cells, 1) if isinstance(cell, dict)]
+    return [_cell(number, cell) for number, cell in code if cell.get("cell_type") == "code"]
 
 
 def within(cells: Sequence[NotebookCell], room: int) -> tuple[list[NotebookCell], list[NotebookCell]]:
@@ -124,30 +144,52 @@ def _bytes(path: Path, base: Path, file: str) -> tuple[bytes, list[str]]:
     return found.data, links.hard(file, found.status)
 
 
-def _text(data: bytes, file: str) -> tuple[str, list[str]]:
+def _text(data: bytes, file: str, notes: list[str]) -> str:
     """What is parsed. Of a file that is too large with its outputs, it has none."""
-    encoding = json.detect_encoding(data)  # by the byte-order mark, or by where the zeros are
-    notes = []
+    encoding, most = json.detect_encoding(data), ""  # by the byte-order mark, or by where the zeros are
     if encoding.startswith("utf-8") and (len(data) > MAX_BYTES or _marks(data) > MAX_MARKS):
         large, data = _mb(len(data)), without_outputs(data)
-        notes = [
+        notes.append(
             f"{file} has {large}, most of it in outputs; it was read without them. Clear them (Edit, Clear Outputs of All Cells) "
             "before handing it in."
-        ]
+        )
     if len(data) > MAX_BYTES:
-        raise Unreadable(
-            f"{file} has {_mb(len(data))} without its outputs, more than the {_mb(MAX_BYTES)} that are read.",
-            "Keep data in files, and delete cells that you do not need.",
-        )
-    if (marks := _marks(data)) > MAX_MARKS:
-        raise Unreadable(
-            f"{file} holds {marks:,} separate values without its outputs; at most {MAX_MARKS:,} are read.",
-            "Keep data in files, and delete cells that you do not need.",
-        )
+        most = f"has {_mb(len(data))} without its outputs, more than the {_mb(MAX_BYTES)} that are read."
+    elif (marks := _marks(data)) > MAX_MARKS:
+        most = f"holds {marks:,} separate values without its outputs; at most {MAX_MARKS:,} are read."
+    if most:
+        raise Unreadable(f"{file} {most}", "Keep data in files, and delete cells that you do not need.")
     try:
-        return data.decode(encoding), notes
+        return data.decode(encoding)
     except UnicodeDecodeError:
-        return data.decode("latin-1"), [*notes, f"{file} is not UTF-8 and was read as Latin-1; save it as UTF-8."]
+        notes.append(f"{file} is not UTF-8 and was read as Latin-1; save it as UTF-8.")
+        return data.decode("latin-1")
+
+
+def without_outputs(data: bytes) -> bytes:
+    """The same notebook with empty outputs, without pasted images and the state of widgets. Bytes that are no JSON stay none.
+
+    Nothing is parsed: one pass over strings and brackets, in little more memory than the bytes themselves.
+    """
+    kept, begin = [], 0
+    while key := next((match for match in _LARGE.finditer(data, begin) if match["key"]), None):
+        end = _closing(data, key.end())
+        if end is None:  # it is cut off: no reader takes it either way
+            break
+        kept.append(data[begin : key.end()])
+        begin = end
+    return b"".join([*kept, data[begin:]])
+
+
+def _closing(data: bytes, begin: int) -> int | None:
+    """Where the bracket stands that closes what opened before `begin`."""
+    depth = 1
+    for match in _INSIDE.finditer(data, begin):
+        sign = data[match.start()]
+        depth += (sign in b"[{") - (sign in b"]}")
+        if not depth:
+            return match.start()
+    return None
 
 
 def _marks(data: bytes) -> int:
@@ -158,37 +200,14 @@ def _mb(size: int) -> str:
     return f"{size / 2**20:.0f} MB"
 
 
-def _notebook(file: str, content: Any, notes: list[str]) -> Notebook:
-    cells = code_cells(content)
-    if cells is None:
-        raise Unreadable(f"{file} is JSON but not a notebook: it has no list called cells.")
-    if len(cells) > MAX_CELLS:
-        raise Unreadable(
-            f"{file} has {len(cells)} cells; at most {MAX_CELLS} are read.", "Delete cells that you do not need."
-        )
-    cells, left = within(cells, MAX_CODE)
-    if left:
-        numbers = ", ".join(str(cell.number) for cell in left[:20]) + (", …" if len(left) > 20 else "")
-        what = f"{file} has more code than the {MAX_CODE:,} characters that are read; not read and not run: cell {numbers}."
-        notes = [*notes, f"{what} Keep data in files, and delete cells that you do not need."]
-    version = _version(content)
-    cells = [replace(cell, requires=unmet(cell.text, version)) for cell in cells]
-    lesson = _metadata(content).get("lesson")
-    return Notebook(file, tuple(cells), lesson if isinstance(lesson, str) else "", tuple(notes))
-
-
-def _is_code(cell: Any) -> bool:
-    return isinstance(cell, dict) and cell.get("cell_type") == "code"
-
-
 def _cell(number: int, cell: dict[str, Any]) -> NotebookCell:
     source = cell.get("source", cell.get("input", ""))  # 'input' before format 4
     if isinstance(source, list):
         source = "".join(line for line in source if isinstance(line, str))
     text = source if isinstance(source, str) else ""
     text = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace").decode()
-    said = _metadata(cell)
-    role, exercise, id = said.get("role"), said.get("exercise"), cell.get("id")
+    about = _metadata(cell)
+    role, exercise, id = about.get("role"), about.get("exercise"), cell.get("id")
     return NotebookCell(
         number,
         text,
@@ -199,21 +218,14 @@ def _cell(number: int, cell: dict[str, Any]) -> NotebookCell:
 
 
 def _version(content: dict[str, Any]) -> tuple[int, ...] | None:
-    """Of the Python that ran the notebook, as it says."""
     about: Any = content
     for key in ("metadata", "language_info", "version"):
         about = about.get(key) if isinstance(about, dict) else None
-    said = re.match(r"(\d{1,3})\.(\d{1,3})", about) if isinstance(about, str) else None
-    return (int(said[1]), int(said[2])) if said else None
+    version = re.match(r"(\d{1,3})\.(\d{1,3})", about) if isinstance(about, str) else None
+    return (int(version[1]), int(version[2])) if version else None
 
 
 def _metadata(holder: dict[str, Any]) -> dict[str, Any]:
     metadata = holder.get("metadata")
-    said = metadata.get("grader") if isinstance(metadata, dict) else None
-    return said if isinstance(said, dict) else {}
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return f"line {error.lineno}, column {error.colno}: {error.msg}"
-    return str(error)[:200] or type(error).__name__
+    ours = metadata.get("grader") if isinstance(metadata, dict) else None
+    return ours if isinstance(ours, dict) else {}

@@ -3,23 +3,36 @@
 Given cells come from the course. Exercise cells and cells that the learner added come from the
 submission. Demonstrations, checks and payoffs do not run, except for what a learner changed in one
 and what another cell needs.
+
+LocalReader reads in this process. Where strangers are graded, sandbox/reader.py has the same done by a process of its own.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from grader.source.definitions import changed_names, defined_names, normal, parse, used_names
 from grader.source.magics import without_magics
 from grader.source.scopes import names_of
-from grader.submission.ipynb import Notebook, NotebookCell
+from grader.submission.ipynb import Notebook, NotebookCell, read_notebook
 from grader.util.names import printable
 from grader.worker.values import Failure
+
+if TYPE_CHECKING:
+    from grader.source.policy import Offence
+    from grader.source.slips import Slip
+
+    SourceFindings = tuple[Offence | None, tuple[Slip, ...]]  # of one exercise's code
+
+Given = tuple[tuple[str, str], ...]  # names that the lessons' own cells import, and what each stands for
+Rules = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # by exercise: what it forbids, what it requires
 
 MAX_NOTES = 20  # of one notebook; nobody reads more
 
@@ -72,35 +85,30 @@ def empty_plan(lesson: str, exercises: Sequence[str], reason: str, handed_in: bo
     return Plan(lesson, tuple(exercises), absent=absent, handed_in=handed_in)
 
 
-def lay_over(pristine: Pristine, notebook: Notebook) -> Plan:
-    """The plan of a learner's notebook over the pristine lesson."""
-    return _Overlay(pristine, notebook).plan()
-
-
-class Pristine(NamedTuple):
+@dataclass(frozen=True)
+class Pristine:
     """The code cells of a lesson's own notebook, and where to find one of them."""
 
     lesson: str
     exercises: tuple[str, ...]
     cells: tuple[NotebookCell, ...]
-    by_id: dict[str, int]
-    by_text: dict[str, int]
-    by_exercise: dict[str, int]
-    taken: frozenset[str]  # names that its given cells bind
 
-    @classmethod
-    def of(cls, lesson: str, exercises: Sequence[str], cells: Sequence[Sequence[Any]]) -> Pristine:
-        """From what `plain` gives."""
-        made = tuple(NotebookCell(*cell) for cell in cells)
-        return cls(
-            lesson,
-            tuple(exercises),
-            made,
-            {cell.id: at for at, cell in enumerate(made) if cell.id},
-            {normal(cell.text): at for at, cell in enumerate(made) if cell.role != "exercise"},
-            {cell.exercise: at for at, cell in enumerate(made) if cell.role == "exercise"},
-            frozenset(name for cell in made if cell.role == "given" for name in defined_names(cell.text)),
-        )
+    @cached_property
+    def by_id(self) -> dict[str, int]:
+        return {cell.id: at for at, cell in enumerate(self.cells) if cell.id}
+
+    @cached_property
+    def by_text(self) -> dict[str, int]:
+        return {normal(cell.text): at for at, cell in enumerate(self.cells) if cell.role != "exercise"}
+
+    @cached_property
+    def by_exercise(self) -> dict[str, int]:
+        return {cell.exercise: at for at, cell in enumerate(self.cells) if cell.role == "exercise"}
+
+    @cached_property
+    def given_names(self) -> frozenset[str]:
+        """What its given cells bind."""
+        return frozenset().union(*(defined_names(cell.text) for cell in self.cells if cell.role == "given"))
 
     def attempts(self, notebook: Notebook) -> int:
         """In how many cells something was written for an exercise, beyond comments and spaces. No code is parsed for it."""
@@ -114,32 +122,61 @@ class Pristine(NamedTuple):
             for cell in notebook.cells
         )
 
-    def plain(self) -> list[Any]:
-        """What it was made of, in lists and texts."""
-        return [self.lesson, self.exercises, [astuple(cell) for cell in self.cells]]
+
+class LocalReader:
+    """Reads in this process, however long that takes."""
+
+    def begin(self) -> None:
+        """Another learner's notebooks follow."""
+
+    def notebook(self, path: Path, base: Path) -> Notebook:
+        """The notebook of a file, with the names that its cells bind; no link below `base` is followed. Raises: Unreadable."""
+        notebook = read_notebook(path, base)
+        names = [defined_names(without_magics(cell.text)) for cell in notebook.cells]
+        return replace(notebook, defines=frozenset().union(*names))
+
+    def plan(self, pristine: Pristine, notebook: Notebook) -> Plan:
+        """What to run of it. Raises: Unreadable."""
+        return _Overlay(pristine, notebook).plan()
+
+    def sources(self, cells: Sequence[str], rules: Rules, given: Given) -> dict[str, SourceFindings]:
+        """For each exercise the first offence in the code that it reaches, and what beginners let slip in it."""
+        from grader.source.policy import Sources, offence  # imports NumPy, for which the first notebook need not wait
+
+        sources = Sources(tuple(cells), given)
+        return {
+            name: (offence(name, tuple(forbids), tuple(requires), sources), sources.slips(name, rules))
+            for name, (forbids, requires) in rules.items()
+        }
 
 
 class _Overlay:
     def __init__(self, pristine: Pristine, notebook: Notebook) -> None:
-        self.notebook = notebook
+        self.notebook, self.pristine = notebook, pristine
         self.plain = [(cell, without_magics(cell.text)) for cell in notebook.cells]
         self.defined_names = cache(defined_names)  # parsing is what takes time
-        self.lesson, self.exercises, self.pristine, self.by_id, self.by_text, self.by_exercise, self.taken = pristine
         self.cells: list[RunCell] = []
-        self.sources: list[NotebookCell | None] = []  # parallel to cells; None for the course's
+        self.meant: dict[str, list[int]] = {}  # positions of the cells that are meant for an exercise
         self.notes = list(notebook.notes)
         self.given = 0  # pristine cells before this one have been laid out
 
     def plan(self) -> Plan:
-        self._note_magics([cell for cell, text in self.plain if text != cell.text])
-        self._lay_given(self._first_other())
+        if numbers := [str(cell.number) for cell, text in self.plain if text != cell.text]:
+            self.notes.append(f"Magics and shell commands are not run while grading (cell {', '.join(numbers[:20])}).")
+        # Learners run cells out of order; the imports come first wherever theirs stand.
+        others = (at for at, cell in enumerate(self.pristine.cells) if cell.role != "given")
+        self._lay_given(next(others, len(self.pristine.cells)))
         for cell, text in self.plain:
             self._lay(cell, text)
-        self._lay_given(len(self.pristine))
+        self._lay_given(len(self.pristine.cells))
         self._pass_on_requirements()
         owners = self._owners()
-        absent = {name: self._absent(name) for name in self.exercises}
-        return Plan(self.lesson, self.exercises, tuple(self.cells), owners, absent, _first(self.notes))
+        absent = {name: self._absent(name) for name in self.pristine.exercises}
+        if len(self.notes) > MAX_NOTES:
+            more = len(self.notes) - MAX_NOTES + 1
+            self.notes = [*self.notes[: MAX_NOTES - 1], f"There are {more} more notes like these."]
+        notes = tuple(self.notes)
+        return Plan(self.pristine.lesson, self.pristine.exercises, tuple(self.cells), owners, absent, notes)
 
     def _lay(self, cell: NotebookCell, text: str) -> None:
         """Lays out one of the learner's cells, after the given cells that precede it in the lesson."""
@@ -148,7 +185,7 @@ class _Overlay:
             self._lay_given(at + (role == "given"))
         if role in ("", "exercise"):
             self._own(cell, text)
-        elif at is not None and normal(self.pristine[at].text) == normal(cell.text):
+        elif at is not None and normal(self.pristine.cells[at].text) == normal(cell.text):
             return
         elif role == "given":
             added = self._additions(text)
@@ -165,43 +202,39 @@ class _Overlay:
 
         By metadata, else by id, else by its text, else by the exercises that it defines.
         """
-        same = self.by_text.get(normal(cell.text))
-        if cell.role == "exercise" or not cell.role and self._is_exercise(self.by_id.get(cell.id)):
-            at = self.by_exercise.get(cell.exercise, self.by_id.get(cell.id))
-            return "exercise", at
+        same = self.pristine.by_text.get(normal(cell.text))
+        at = self.pristine.by_id.get(cell.id)
+        role = cell.role or ("" if at is None else self.pristine.cells[at].role)
+        if role == "exercise":
+            return role, self.pristine.by_exercise.get(cell.exercise, at)
         if same is not None:
-            return self.pristine[same].role, same
-        at = self.by_id.get(cell.id)
-        if cell.role or at is not None:
-            return cell.role or self.pristine[at].role, at  # type: ignore[index]
-        places = [self.by_exercise[name] for name in self.defined_names(cell.text) if name in self.by_exercise]
+            return self.pristine.cells[same].role, same
+        if role or at is not None:
+            return role, at
+        places = [
+            self.pristine.by_exercise[name]
+            for name in self.defined_names(cell.text)
+            if name in self.pristine.by_exercise
+        ]
         return "", max(places, default=None)
-
-    def _is_exercise(self, at: int | None) -> bool:
-        return at is not None and self.pristine[at].role == "exercise"
 
     def _own(self, cell: NotebookCell, text: str) -> None:
         if text.strip():
+            if cell.role == "exercise":
+                self.meant.setdefault(cell.exercise, []).append(len(self.cells))
             self.cells.append(RunCell(f"cell {cell.number}", text, True, cell.requires))
-            self.sources.append(cell)
 
     def _lay_given(self, end: int) -> None:
         """Lays out the course's given cells before this position of the pristine lesson."""
-        for at in range(self.given, end):
-            if self.pristine[at].role == "given":
-                self.cells.append(RunCell(f"given cell {self.pristine[at].number}", self.pristine[at].text, False))
-                self.sources.append(None)
+        for cell in self.pristine.cells[self.given : end]:
+            if cell.role == "given":
+                self.cells.append(RunCell(f"given cell {cell.number}", cell.text, False))
         self.given = max(self.given, end)
-
-    def _first_other(self) -> int:
-        """Learners run cells out of order; the imports come first wherever theirs stand."""
-        others = (at for at, cell in enumerate(self.pristine) if cell.role != "given")
-        return next(others, len(self.pristine))
 
     @cached_property
     def needed(self) -> frozenset[str]:
         """Names for which a changed demonstration runs after all: exercises, and what other cells use."""
-        used = set(self.exercises)
+        used = set(self.pristine.exercises)
         for cell, text in self.plain:
             if self._match(cell)[0] in ("", "exercise"):
                 used |= used_names(text)
@@ -221,38 +254,37 @@ class _Overlay:
                 if not new:
                     continue
                 if len(new) < len(statement.names):  # the line may have been kept for what stands before the import
-                    written = [kept[first] or ast.unparse(_with_names(statement, new))]
-            elif names & self.taken or not (names or changed_names(statement) & added):
+                    shorter = copy.copy(statement)
+                    shorter.names = new
+                    written = [kept[first] or ast.unparse(shorter)]
+            elif names & self.pristine.given_names or not (names or changed_names(statement) & added):
                 continue
-            added |= names - self.taken
+            added |= names - self.pristine.given_names
             kept[first : first + len(written)] = written
         return "\n".join(kept) if any(kept) else ""
 
     def _new_imports(self, statement: ast.Import | ast.ImportFrom) -> list[ast.alias]:
         """What of it binds a name that the lesson's own cells do not; and `import a.b`, which loads what may be missing of their a."""
-        dotted = isinstance(statement, ast.Import)
+        loads = isinstance(statement, ast.Import)
         return [
             alias
             for alias in statement.names
-            if (alias.asname or alias.name.partition(".")[0]) not in self.taken
-            or dotted
-            and "." in alias.name
-            and not alias.asname
+            if (alias.asname or alias.name.partition(".")[0]) not in self.pristine.given_names
+            or (loads and "." in alias.name and not alias.asname)
         ]
 
     def _owners(self) -> dict[str, int]:
         """The last cell that defines each exercise; else a cell that is meant for it and may have failed to."""
         owners: dict[str, int] = {}
         defined = [self.defined_names(cell.text) if cell.own else frozenset() for cell in self.cells]
-        for name in self.exercises:
+        for name in self.pristine.exercises:
             defining = [at for at, names in enumerate(defined) if name in names]
-            meant = list(self._meant_for(name))
-            if defining or meant:
-                owners[name] = (defining or meant)[-1]
+            if positions := defining or self.meant.get(name):
+                owners[name] = positions[-1]
             if len(defining) > 1:
-                numbers = [str(self.sources[at].number) for at in defining]  # type: ignore[union-attr]
-                said = f"{', '.join(numbers[:-1][-20:])} and {numbers[-1]}"
-                self.notes.append(f"{name} is defined in cells {said}; the last of them, cell {numbers[-1]}, counts.")
+                *others, last = (self.cells[at].label.removeprefix("cell ") for at in defining)
+                which = f"{', '.join(others[-20:])} and {last}"
+                self.notes.append(f"{name} is defined in cells {which}; the last of them, cell {last}, counts.")
         return owners
 
     def _pass_on_requirements(self) -> None:
@@ -269,43 +301,16 @@ class _Overlay:
                     self.cells[at] = replace(cell, requires=lacking[min(names)])
                     spread = True
 
-    def _meant_for(self, name: str) -> Iterator[int]:
-        for at, cell in enumerate(self.sources):
-            if cell is not None and cell.role == "exercise" and cell.exercise == name:
-                yield at
-
     def _absent(self, name: str) -> str:
-        meant = [self.sources[at] for at in self._meant_for(name)]
-        if meant and meant[-1] is not None:
-            return f"{name} is missing: cell {meant[-1].number} should define it and does not."
-        file = printable(self.notebook.file)
-        begins = self._begins(name)
-        return f"{name} is missing: no cell of {file} defines it{begins and f'; its cell begins with `{begins}`'}."
-
-    def _begins(self, name: str) -> str:
-        at = self.by_exercise.get(name)
-        lines = self.pristine[at].text.splitlines() if at is not None else []
-        return next((line.strip() for line in lines if name in line and not line.lstrip().startswith("#")), "")
-
-    def _note_magics(self, cells: list[NotebookCell]) -> None:
-        if cells:
-            numbers = ", ".join(str(cell.number) for cell in cells[:20])
-            self.notes.append(f"Magics and shell commands are not run while grading (cell {numbers}).")
-
-
-def _first(notes: list[str]) -> tuple[str, ...]:
-    """The notes, or the first of them and how many more there were."""
-    if len(notes) <= MAX_NOTES:
-        return tuple(notes)
-    return (*notes[: MAX_NOTES - 1], f"There are {len(notes) - MAX_NOTES + 1} more notes like these.")
-
-
-def _with_names(statement: ast.Import | ast.ImportFrom, names: list[ast.alias]) -> ast.stmt:
-    return (
-        ast.Import(names)
-        if isinstance(statement, ast.Import)
-        else ast.ImportFrom(statement.module, names, statement.level)
-    )
+        if name in self.meant:
+            return f"{name} is missing: {self.cells[self.meant[name][-1]].label} should define it and does not."
+        at = self.pristine.by_exercise.get(name)
+        lines = self.pristine.cells[at].text.splitlines() if at is not None else []
+        begins = next((line.strip() for line in lines if name in line and not line.lstrip().startswith("#")), "")
+        return (
+            f"{name} is missing: no cell of {printable(self.notebook.file)} defines it"
+            f"{begins and f'; its cell begins with `{begins}`'}."
+        )
 
 
 def _bare(text: str) -> str:

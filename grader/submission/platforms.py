@@ -1,6 +1,6 @@
-"""The learning platforms, one table each: the names in their downloads, the columns of their rosters and of their grade books.
+"""The learning platforms: the names in their downloads, the columns of their rosters and of their grade books.
 
-Another platform is another Platform here. Sources: canvas-lms, lib/content_zipper.rb (get_filename, add_upload_submission,
+Sources: canvas-lms, lib/content_zipper.rb (get_filename, add_upload_submission,
 sanitize_user_name) and lib/gradebook_importer.rb; Moodle, mod/assign/classes/downloader.php (get_student_prefix,
 load_submissionplugin_filelist) and grade/import/csv/classes/load_data.php.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from grader.submission.discover import ARCHIVES
 from grader.util.names import printable
@@ -22,7 +22,7 @@ AGAIN = "then give the same command again. Nothing was graded."
 class Platform:
     """What one platform calls things. Fields of a roster are named as in FIELDS.
 
-    roster: the headings of each field, in lower case. gradebook: the headings of the table that it imports, with their fields.
+    gradebook: the headings of the table that it imports, with their fields.
     names: patterns of a name in its download, with the groups `name` and `id`, where there are such `late`, `order` (of several
     attempts the later has the larger) and `rest` (the file as the learner called it). files_only: whether no folder is called so.
     id_field: what `id` is in the roster, after one of id_prefixes. name_field: what `name` is; 'joined': without spaces and signs.
@@ -30,14 +30,13 @@ class Platform:
     """
 
     name: str
-    roster: Mapping[str, Sequence[str]]
-    gradebook: Mapping[str, str] = field(default_factory=dict)
-    names: Sequence[re.Pattern[str]] = ()
-    files_only: bool = False
-    id_field: str = ""
+    gradebook: Mapping[str, str]
+    names: Sequence[re.Pattern[str]]
+    id_field: str
+    advice: str
     id_prefixes: Sequence[str] = ("",)
     name_field: str = "name"
-    advice: str = ""
+    files_only: bool = False
 
     def match(self, name: str) -> re.Match[str] | None:
         """The parts of a name in a download; None where it is not one of this platform's."""
@@ -46,13 +45,6 @@ class Platform:
 
 CANVAS = Platform(
     "Canvas",
-    roster={
-        "login": ["sis login id"],
-        "number": ["sis user id"],
-        "canvas": ["id"],
-        "name": ["student"],
-        "section": ["section"],
-    },
     gradebook={
         "Student": "name",
         "ID": "canvas",
@@ -73,15 +65,6 @@ CANVAS = Platform(
 )
 MOODLE = Platform(
     "Moodle",
-    roster={
-        "login": ["username"],
-        "email": ["email address"],
-        "number": ["id number"],
-        "participant": ["identifier"],
-        "name": ["full name"],
-        "first": ["first name"],
-        "last": ["last name"],
-    },
     gradebook={"Username": "login", "Email address": "email", "ID number": "number"},
     names=[re.compile(r"(?P<name>[^_]*)_(?P<id>\d+)_assignsubmission_[a-z0-9]+(?:_(?P<rest>.*))?", re.DOTALL)],
     id_field="participant",  # within the assignment, not the user's
@@ -89,31 +72,17 @@ MOODLE = Platform(
     advice="The number belongs to the submission, not to the learner: `grader collect FOLDER --to collected --roster ROSTER` sorts "
     "them into a folder for each learner; name that one",
 )
-GRADESCOPE = Platform(
-    "Gradescope",
-    roster={
-        "email": ["email"],
-        "number": ["sid"],
-        "first": ["first name"],
-        "last": ["last name"],
-        "section": ["sections"],
-    },
-)
-GITHUB = Platform("GitHub", roster={"github": ["github_username", "github username"], "name": ["name"]})
-PLATFORMS = (CANVAS, MOODLE, GRADESCOPE, GITHUB)
-_OTHER_ROSTERS = {
-    "login": ["user name", "login id", "login"],
-    "email": ["e-mail"],
-    "number": ["student id", "student_id"],
-    "first": ["first_name", "firstname"],
-    "last": ["last_name", "surname", "lastname"],
-    "section": ["section name"],
-}
-FIELDS = {  # what a column of a roster holds -> its headings, of several that are there the first counts
-    field: tuple(
-        heading for roster in (*(one.roster for one in PLATFORMS), _OTHER_ROSTERS) for heading in roster.get(field, ())
-    )
-    for field in ("login", "email", "github", "number", "participant", "canvas", "name", "first", "last", "section")
+FIELDS = {  # what a column of a roster holds -> its headings in lower case, of several that are there the first counts
+    "login": ("sis login id", "username", "user name", "login id", "login"),
+    "email": ("email address", "email", "e-mail"),
+    "github": ("github_username", "github username"),
+    "number": ("sis user id", "id number", "sid", "student id", "student_id"),
+    "participant": ("identifier",),
+    "canvas": ("id",),
+    "name": ("student", "full name", "name"),
+    "first": ("first name", "first_name", "firstname"),
+    "last": ("last name", "last_name", "surname", "lastname"),
+    "section": ("section", "sections", "section name"),
 }
 
 

@@ -22,8 +22,7 @@ if __name__ == "__main__":
 
 from grader.submission.archives import Archive, Quota
 from grader.submission.ipynb import Notebook, NotebookCell, Unreadable
-from grader.submission.plan import Pristine
-from grader.submission.reads import LocalReader
+from grader.submission.plan import LocalReader, Pristine
 
 try:
     import resource
@@ -40,51 +39,37 @@ _size_at_start = 0  # bytes of the address space when the first question came
 def answer(message: dict[str, Any]) -> dict[str, Any]:
     """What is said to one question; see reader.py."""
     try:
-        return _ANSWERS[message["do"]](message)
+        return {message["do"]: _answer(message)}
     except Unreadable as error:
         return {"unreadable": [error.what, str(error)]}
     except RecursionError:
         return {"lost": "deep"}
     except MemoryError:
-        return {"lost": "machine" if _refused_early(message["limits"][0]) else "memory"}
+        # Where half of what this process may take was left, the machine lacks memory; no file took it.
+        early = sys.platform == "linux" and _address_space("VmPeak") - _size_at_start < message["limits"][0] // 2
+        return {"lost": "machine" if early else "memory"}
 
 
-def _notebook(message: dict[str, Any]) -> dict[str, Any]:
-    return {"notebook": _reader.notebook(Path(message["path"]), Path(message["base"]))}
-
-
-def _plan(message: dict[str, Any]) -> dict[str, Any]:
-    notebook = message["notebook"]
-    cells = tuple(NotebookCell(*cell) for cell in notebook["cells"])
-    read = Notebook(notebook["file"], cells, notebook["lesson"], tuple(notebook["notes"]))
-    return {"plan": _reader.plan(Pristine.of(*message["pristine"]), read)}
-
-
-def _sources(message: dict[str, Any]) -> dict[str, Any]:
-    given = tuple((name, whole) for name, whole in message["given"])
-    return {"sources": _reader.sources(message["cells"], message["rules"], given)}
-
-
-def _archive(message: dict[str, Any]) -> dict[str, Any]:
-    """Its list of contents goes into a file, since it may be longer than a reply."""
-    found = _opened(message)
-    with open(message["into"], "w", encoding="ascii") as file:
-        json.dump([found.entries, found.refused, sorted(found.checkouts)], file)
-    return {"archive": len(found.entries)}
-
-
-def _member(message: dict[str, Any]) -> dict[str, Any]:
-    return {"member": _opened(message).copy(message["at"], message["into"])}
-
-
-def _opened(message: dict[str, Any]) -> Archive:
+def _answer(message: dict[str, Any]) -> Any:
+    if message["do"] == "notebook":
+        return _reader.notebook(Path(message["path"]), Path(message["base"]))
+    if message["do"] == "plan":
+        (lesson, exercises, given), (file, cells, theirs, notes) = message["pristine"], message["notebook"]
+        pristine = Pristine(lesson, tuple(exercises), tuple(NotebookCell(*cell) for cell in given))
+        notebook = Notebook(file, tuple(NotebookCell(*cell) for cell in cells), theirs, tuple(notes))
+        return _reader.plan(pristine, notebook)
+    if message["do"] == "sources":
+        given = tuple((name, whole) for name, whole in message["given"])
+        return _reader.sources(message["cells"], message["rules"], given)
     path = message["path"]
     if path not in _archives:
         _archives[path] = Archive(path, Quota(*message["quota"]))
-    return _archives[path]
-
-
-_ANSWERS = {"notebook": _notebook, "plan": _plan, "sources": _sources, "archive": _archive, "member": _member}
+    archive = _archives[path]
+    if message["do"] == "member":
+        return archive.copy(message["at"], message["into"])
+    with open(message["into"], "w", encoding="ascii") as file:  # since the list may be longer than a reply
+        json.dump([archive.entries, archive.refused, sorted(archive.checkouts)], file)
+    return len(archive.entries)
 
 
 def encoded(value: Any) -> Any:
@@ -108,11 +93,6 @@ def _address_space(field: str) -> int:
     """Bytes: VmSize of now, VmPeak of the most that there was (Linux)."""
     with open("/proc/self/status", "rb") as file:
         return 1024 * int(next(line for line in file if line.startswith(field.encode() + b":")).split()[1])
-
-
-def _refused_early(memory_bytes: int) -> bool:
-    """Whether memory was refused while half of what this process may take was left: then the machine lacks it, no file took it."""
-    return sys.platform == "linux" and _address_space("VmPeak") - _size_at_start < memory_bytes // 2
 
 
 def allow(cpu_s: int) -> None:

@@ -129,12 +129,10 @@ def test_min_score_holds_for_every_submission(half, tmp_path):
 
 
 def test_what_cannot_be_graded_exits_3_and_leaves_no_number(solved, tmp_path, monkeypatch, capsys):
-    import grader.judging.judge
-
     def broken(*_, **__):
         raise RuntimeError("ours")
 
-    monkeypatch.setattr(grader.judging.judge, "judge", broken)
+    monkeypatch.setattr("grader.grading.grade.judge", broken)
     results, other = tmp_path / "results.json", tmp_path / "report.json"
     results.write_text('{"score": 6}')  # of an earlier run
     assert main(["grade", str(solved), "--min-score", "0", "--gradescope", str(results), "--json", str(other)]) == 3

@@ -8,7 +8,7 @@ import pytest
 
 from grader.cli import grade as grade_command, main
 from grader.course.course import open_course
-from grader.grading.deadline import Deadline
+from grader.grading.grade import Deadline
 from grader.judging.verdict import Verdict
 from tests.grading.test_handed_in import FIRST, hand_in
 from tests.small_class import ENDLESS, LESSON, RIGHT, notebook

@@ -13,7 +13,7 @@ import pytest
 from grader.cli import main, options
 from grader.course.course import open_course
 from grader.grading.collected import CollectedNotes
-from grader.grading.collecting.commits import committed
+from grader.grading.collecting.recognized import committed
 from grader.grading.journal import load
 from grader.grading.scheme import MarkingScheme
 from grader.judging.verdict import Verdict

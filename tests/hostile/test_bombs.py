@@ -18,7 +18,7 @@ from grader.sandbox import reader as reader_module
 from grader.sandbox.reader import MEMORY_BYTES, Reader
 from grader.sandbox.sandbox import Sandbox, SandboxError
 from grader.submission.ipynb import MAX_BYTES, MAX_CODE, MAX_MARKS
-from grader.submission.reads import LocalReader
+from grader.submission.plan import LocalReader
 from grader.submission.submission import read_submission
 from tests import small_class, toy_course as toy
 from tests.conftest import WHOLE_GRID

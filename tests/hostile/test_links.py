@@ -9,6 +9,7 @@ import json
 import os
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,10 @@ from grader.cli import main
 from grader.course.course import open_course
 from grader.grading import roster
 from grader.grading.grade import grade, grade_submission
-from grader.grading.watch import Watcher
-from grader.grading.watch.files import learners
+from grader.grading.watch.watcher import Watcher, learners
 from grader.notebook import workspace
 from grader.submission.ipynb import Unreadable, read_notebook
-from grader.submission.submission import SubmissionError, read_submission
+from grader.submission.submission import read_submission
 from grader.util import links
 from grader.util.errors import InputError, WorkspaceError
 from tests import small_class, toy_course as toy
@@ -130,7 +130,7 @@ def test_grade_follows_none_and_tells_each(small, tmp_path, monkeypatch, place, 
     for way in ways:
         try:
             submission = read_submission(open_course(), way)
-        except SubmissionError as error:
+        except InputError as error:
             assert f"is a link to {os.readlink(link)}" in str(error) or "Permission" in str(error), error
         else:
             raise AssertionError(f"{way} was read: {code_of(submission)}")
@@ -162,12 +162,12 @@ def test_who_types_a_path_answers_for_what_is_above_it(reading, tmp_path, monkey
     assert HERS in code_of(read_submission(open_course(), tmp_path / "mine" / "ada"))
     assert {one.name for one in roster.entries(tmp_path / "mine")[0]} == {"ada", "eve"}
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SubmissionError, match="mine is a link to class. Links are not followed"):
+    with pytest.raises(InputError, match="mine is a link to class. Links are not followed"):
         read_submission(open_course(), "mine/ada")
     monkeypatch.chdir(tmp_path / "class" / "ada")
     assert HERS in code_of(read_submission(open_course(), "."))
     assert HERS in code_of(read_submission(open_course(), "../ada"))
-    with pytest.raises(SubmissionError, match="../eve is a link"):
+    with pytest.raises(InputError, match="../eve is a link"):
         read_submission(open_course(), "../eve")
 
 
@@ -182,7 +182,7 @@ def test_a_link_put_there_between_finding_and_reading_is_not_followed(reading, t
     own.mkdir(parents=True)
     toy.write(own / FILE, toy.pristine())
     (one,) = [each for each in roster.entries(folder)[0] if each.name == "eve"]
-    files = roster.find(folder / "eve").files
+    files = roster.FolderSearch(folder / "eve").files
     (folder / place).rename(tmp_path / "away")
     (folder / place).symlink_to(folder / Path("ada", *Path(place).parts[1:]))
     assert (own / FILE).read_bytes() == (folder / "ada" / "notebooks" / FILE).read_bytes()
@@ -295,7 +295,7 @@ def test_no_point_of_hers_reaches_anybody_else(monkeypatch, tmp_path, shared):
     toy.install(monkeypatch)
     monkeypatch.chdir(tmp_path)
     assert grade_submission(open_course(), "class/ada", sandbox=shared).score == 6
-    with pytest.raises(SubmissionError, match="is a link to"):
+    with pytest.raises(InputError, match="is a link to"):
         grade(open_course(), ["class/ada", f"class/eve/{FILE}"])
     toy.write(folder / "eve" / "02_second.ipynb", toy.notebook([], "02_second"))
     report = grade_submission(open_course(), "class/eve", lessons=["01", "02"], sandbox=shared)
@@ -307,7 +307,7 @@ def test_a_watched_room_shows_her_alone(monkeypatch, tmp_path):
     class_with(tmp_path / "class", "eve", "a classmate")
     (tmp_path / "class" / "mallory").mkdir()
     (tmp_path / "class" / "mallory" / FILE).symlink_to(f"../ada/notebooks/{FILE}")
-    with Watcher(open_course(), tmp_path / "class", timeout_s=5.0) as watcher:
+    with closing(Watcher(open_course(), tmp_path / "class", timeout_s=5.0)) as watcher:
         room = until(watcher, idle)
     assert [learner.name for learner in room.learners] == ["ada"]
     assert "eve is a link to ada/notebooks" in room.note and f"mallory: {FILE} is a link to" in room.note

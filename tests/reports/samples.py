@@ -14,7 +14,7 @@ from grader.course import references
 from grader.course.course import open_course
 from grader.course.spec import Case
 from grader.grading.collected import CollectedNotes
-from grader.grading.deadline import Deadline
+from grader.grading.grade import Deadline
 from grader.grading.scheme import MarkingScheme
 from grader.judging.judge import judge
 from grader.judging.verdict import LessonReport, Line, Report, SubmissionReport, Table, Verdict

@@ -8,7 +8,7 @@ import pytest
 
 from grader.cli import main
 from grader.course.course import open_course
-from grader.grading.watch import LearnerState, WatchedRoom, board_of
+from grader.grading.watch.watcher import LearnerState, WatchedRoom, board_of
 from grader.judging.verdict import LessonReport, Verdict
 from grader.reports.text import WORDS
 from grader.room.board import Board, Learner, State, lessons_at_work, next_exercise, tiles, wrongs

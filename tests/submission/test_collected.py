@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
-
 import pytest
 
 from grader.cli import main
@@ -109,11 +107,8 @@ def test_what_was_sorted_into_folders_keeps_its_names(tmp_path, capsys):
 
 def test_no_stub_of_the_course_is_an_attempt_and_every_solution_is():
     for lesson in open_course().lessons():
-        pristine = Pristine.of(
-            lesson,
-            open_course().exercises[lesson],
-            [astuple(cell) for cell in code_cells(open_course().pristine(lesson))],
-        )
+        cells = code_cells(open_course().pristine(lesson))
+        pristine = Pristine(lesson, open_course().exercises[lesson], tuple(cells))
         handed_out, solved = (
             read_notebook(open_course().root / place / f"{lesson}.ipynb") for place in ("notebooks", "solutions")
         )

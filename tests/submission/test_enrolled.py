@@ -53,13 +53,13 @@ def test_a_name_is_found_in_any_order_of_its_parts(tmp_path, form):
     (tmp_path / "roster.csv").write_text(FORMS[form][0])
     found = read(tmp_path / "roster.csv")
     for name in ("Ada Lovelace", "ada  lovelace", "ADA LOVELACE"):
-        assert found.named(name) is found.people[0]
-    assert found.named("Ada") is None and found.named("") is None
+        assert found.person("name", name) is found.people[0]
+    assert found.person("name", "Ada") is None and found.person("name", "") is None
 
 
 def test_canvas_ids_are_those_of_canvas(tmp_path):
     (tmp_path / "roster.csv").write_text(CANVAS)
-    ada = read(tmp_path / "roster.csv").with_value("canvas", "4711")
+    ada = read(tmp_path / "roster.csv").person("canvas", "4711")
     assert (ada["name"], ada["number"], ada["login"], ada["section"]) == (
         "Lovelace, Ada",
         "1815-12-10",
@@ -78,7 +78,11 @@ def test_the_column_that_names_the_folders_may_be_named(tmp_path):
 def test_two_of_one_name_are_nobody(tmp_path):
     (tmp_path / "roster.csv").write_text("Username,Full name\nli1,Li Na\nli2,Li Na\n")
     found = read(tmp_path / "roster.csv")
-    assert found.named("Li Na") is None and found.of("li1") is found.people[0] and found.of("LI2 ") is found.people[1]
+    assert (
+        found.person("name", "Li Na") is None
+        and found.of("li1") is found.people[0]
+        and found.of("LI2 ") is found.people[1]
+    )
 
 
 def test_rows_without_the_key_are_told(tmp_path):

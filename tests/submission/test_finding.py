@@ -9,7 +9,7 @@ import pytest
 
 from grader.course.course import open_course
 from grader.submission import discover
-from grader.submission.discover import find, in_place_of_notebooks
+from grader.submission.discover import FolderSearch, in_place_of_notebooks
 
 
 def lay(top: Path, *places: str) -> Path:
@@ -41,7 +41,7 @@ def lay(top: Path, *places: str) -> Path:
     ],
 )
 def test_the_nearest_notebooks_are_found(tmp_path, places, found):
-    assert [path.relative_to(tmp_path).as_posix() for path in find(lay(tmp_path, *places)).files] == found
+    assert [path.relative_to(tmp_path).as_posix() for path in FolderSearch(lay(tmp_path, *places)).files] == found
 
 
 def test_what_the_grader_made_is_told_from_a_learner_s_own_folder_of_that_name(tmp_path):
@@ -55,7 +55,7 @@ def test_what_the_grader_made_is_told_from_a_learner_s_own_folder_of_that_name(t
     lay(tmp_path, "clone/notebooks/backups/05-2026-11-22-101500-2.ipynb", "clone/notebooks/backups/07.ipynb")
     for name in ("00_start_here", "05_numpy_to_pytorch"):
         shutil.copy(open_course().root / "solutions" / f"{name}.ipynb", tmp_path / "clone" / "solutions")
-    found = find(tmp_path)
+    found = FolderSearch(tmp_path)
     places = [path.relative_to(tmp_path).as_posix() for path in found.files]
     assert places == ["clone/notebooks/01.ipynb", "clone/solutions/06.ipynb", "clone/notebooks/backups/07.ipynb"]
     assert sorted(found.notes) == [
@@ -67,7 +67,7 @@ def test_what_the_grader_made_is_told_from_a_learner_s_own_folder_of_that_name(t
 def test_whatever_is_passed_over_is_told_with_its_path(tmp_path, monkeypatch):
     lay(tmp_path, "a/b/c/d/e/01.ipynb", "a/work.zip", "01.ipynb", "02.ipynb")
     monkeypatch.setattr(discover, "MAX_FILES", 1)
-    assert find(tmp_path).notes == [
+    assert FolderSearch(tmp_path).notes == [
         "a/work.zip is an archive; it was not opened. Unpack work.zip first.",
         "a/b/c/d/e was not searched: the limit is 4 folders deep.",
         "02.ipynb was not read: at most 1 notebooks are read.",
@@ -80,7 +80,7 @@ def test_links_are_named_with_their_targets_and_left(tmp_path):
     (tmp_path / "ada" / "more").symlink_to(tmp_path / "secret")
     (tmp_path / "ada" / "deep" / "round").symlink_to("..")
     (tmp_path / "ada" / "notebooks").symlink_to("deep")
-    found = find(tmp_path / "ada")
+    found = FolderSearch(tmp_path / "ada")
     assert [path.relative_to(tmp_path).as_posix() for path in found.files] == ["ada/deep/02.ipynb"]
     places = {
         "01.ipynb": f"{tmp_path}/secret/01.ipynb",
@@ -97,9 +97,9 @@ def test_links_are_named_with_their_targets_and_left(tmp_path):
 def test_an_endless_folder_is_not_walked_to_its_end(tmp_path, monkeypatch):
     monkeypatch.setattr(discover, "MAX_FOLDERS", 20)
     lay(tmp_path, *(f"{i:03}/{j}/{k}/x.txt" for i in range(9) for j in range(3) for k in range(3)))
-    assert find(tmp_path).folders < 60
+    assert FolderSearch(tmp_path).folders < 60
     monkeypatch.setattr(discover, "MAX_FILES", 3)
-    assert len(find(lay(tmp_path, *(f"{i}.ipynb" for i in range(9)))).files) == 3
+    assert len(FolderSearch(lay(tmp_path, *(f"{i}.ipynb" for i in range(9)))).files) == 3
 
 
 def test_what_lies_there_in_place_of_notebooks(tmp_path):
@@ -112,4 +112,4 @@ def test_what_lies_there_in_place_of_notebooks(tmp_path):
 
 def test_a_folder_that_cannot_be_read_is_an_error(tmp_path):
     with pytest.raises(OSError):
-        find(tmp_path / "gone")
+        FolderSearch(tmp_path / "gone")

@@ -17,8 +17,8 @@ from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdi
 from grader.reports import csv, feedback, junit, page, terminal
 from grader.sandbox.reader import Reader
 from grader.submission import ipynb
-from grader.submission.outputs import without_outputs
-from grader.submission.submission import SubmissionError, read_submission
+from grader.submission.submission import read_submission
+from grader.util.errors import InputError
 from tests import toy_course as toy
 
 
@@ -180,7 +180,7 @@ def test_lessons_asked_for_and_not_handed_in_are_missing(tmp_path):
         absent.message == "nobody is missing. No notebook of lesson 02_second was handed in."
         and absent.lesson == "02_second"
     )
-    with pytest.raises(SubmissionError, match="There is no lesson '99'"):
+    with pytest.raises(InputError, match="There is no lesson '99'"):
         read_submission(open_course(), tmp_path, lessons=["99"])
 
 
@@ -375,7 +375,7 @@ def test_paths_that_cannot_be_graded(tmp_path):
         (tmp_path / "empty", "contains no notebook"),
         (tmp_path / "essay.txt", "is not a notebook"),
     ):
-        with pytest.raises(SubmissionError, match=sentence):
+        with pytest.raises(InputError, match=sentence):
             read_submission(open_course(), path)
 
 
@@ -463,12 +463,12 @@ def test_a_notebook_that_is_large_in_its_outputs_alone_is_read_without_them(tmp_
     ],
 )
 def test_outputs_are_cut_out_of_the_bytes(data, left):
-    assert without_outputs(data) == left
+    assert ipynb.without_outputs(data) == left
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "01_toy.ipynb")
-    with pytest.raises(SubmissionError):
+    with pytest.raises(InputError):
         read_submission(open_course(), tmp_path / "01_toy.ipynb")
     assert "not a regular file" in read_submission(open_course(), tmp_path).message
 

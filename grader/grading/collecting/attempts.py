@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.course.course import Course
-from grader.grading.handed_in import defining, lesson_of
+from grader.grading.roster import defining, lesson_of
 from grader.submission.discover import SAME_TIME_NS
 from grader.submission.ipynb import MAX_BYTES
 from grader.util import links
@@ -44,6 +44,7 @@ class LearnerFolder:
     """One learner's folder, and the older attempts among the backups.
 
     sources: of each file that was collected, from which download, when. Files of one download are one attempt.
+    Raises: Linked where a link stands on the way.
     """
 
     def __init__(self, course: Course, to: Path, name: str, sources: Mapping[str, tuple[str, str]]) -> None:
@@ -51,9 +52,6 @@ class LearnerFolder:
         self.to, self.sources = to, sources
         self.home, self.backups = to / name, to / BACKUPS / name
         self.incoming = self.backups / INCOMING
-
-    def begin(self) -> None:
-        """Makes room for an attempt. Raises: Linked where a link stands on the way."""
         refuse_links(self.incoming, self.to)
         shutil.rmtree(self.incoming, ignore_errors=True)
 
@@ -101,7 +99,11 @@ class LearnerFolder:
         superseded = []
         for old in attempts.values():
             theirs = _lessons(self._course, self.home, old)
-            if lessons & theirs or not (lessons or theirs) or any(_collide(one, other) for one in new for other in old):
+            if (
+                lessons & theirs
+                or not (lessons or theirs)
+                or any(_collide(*pair) for pair in itertools.product(new, old))
+            ):
                 superseded += old
         return sorted(superseded)
 
@@ -127,7 +129,10 @@ class LearnerFolder:
             folder = next(path for name in names if not os.path.lexists(path := self.backups / name))
             refuse_links(folder, self.to)
             _move(base, files, folder)
-        _prune(base)
+        for place, _, _ in os.walk(base, topdown=False):  # folders below that hold nothing any more
+            if Path(place) != base:
+                with contextlib.suppress(OSError):
+                    os.rmdir(place)
         return folder.relative_to(self.to).as_posix()
 
 
@@ -181,11 +186,3 @@ def _move(base: Path, files: Iterable[Parts], folder: Path) -> None:
         path = folder.joinpath(*parts)
         path.parent.mkdir(parents=True, exist_ok=True)
         os.replace(base.joinpath(*parts), path)
-
-
-def _prune(base: Path) -> None:
-    """Removes the folders below that hold nothing any more."""
-    for place, _, _ in os.walk(base, topdown=False):
-        if Path(place) != base:
-            with contextlib.suppress(OSError):
-                os.rmdir(place)

@@ -6,7 +6,7 @@ Gradescope  'submission_81500/01.ipynb', whose submitters submission_metadata.ym
 GitHub      a checkout a learner, 'assignment-login', in 'assignment-submissions'. gh-classroom, cmd/gh-classroom/clone/student-repos.
 folders     one a learner, or one notebook a learner, as `grader class` takes them.
 
-The patterns of Canvas' and Moodle's names are in submission/platforms.py.
+The patterns of Canvas' and Moodle's names are in submission/platforms.py. Of a checkout none of its settings or hooks is looked at.
 """
 
 from __future__ import annotations
@@ -15,14 +15,18 @@ import contextlib
 import json
 import os
 import re
+import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
 
-from grader.grading.collecting.commits import committed
 from grader.grading.collecting.sources import Contents, Member
-from grader.submission import platforms
 from grader.submission.enrolled import Enrolled, Person
+from grader.submission.platforms import CANVAS, MOODLE, Platform
+from grader.util import links
 from grader.util.names import printable
 
 METADATA = "submission_metadata.yml"
@@ -33,6 +37,11 @@ _SUBMITTERS = re.compile(r"^  :submitters:\n(?=( *)- )((?:\1[- ] .*\n)+)", re.MU
 _CREATED = re.compile(
     r"^  :created_at: '?(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.\d+)? ?(Z|UTC|[+-]\d\d:?\d\d)", re.MULTILINE
 )
+
+GIT_TIMEOUT_S = 10
+MOST_GIT_BYTES = 1 << 20  # of a file that names commits
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_COMMITTER = re.compile(rb"^committer .*> (\d{1,11}) [+-]\d{4}$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -52,22 +61,14 @@ class LearnerId:
         A name is a guess that another can make come true. So where the roster has a column of an id, the ids alone decide.
         """
         ids = [(field, value) for field, value in self.ids if roster.has(field)]
-        people = {one.key: one for field, value in ids if (one := roster.with_value(field, value))}
+        people = {one.key: one for field, value in ids if (one := roster.person(field, value))}
         if ids:
             return next(iter(people.values())) if len(people) == 1 else None
-        return next(filter(None, (_person(roster, *hint) for hint in (*self.ids, *self.hints))), None)
+        return next(filter(None, (roster.person(*pair) for pair in (*self.ids, *self.hints))), None)
 
     def __str__(self) -> str:
         values = dict.fromkeys(printable(value) for _, value in (*self.ids, *self.hints))
         return ", ".join(values) or printable(self.name)
-
-
-def _person(roster: Enrolled, field: str, value: str) -> Person | None:
-    if field == "joined":
-        return roster.joined(value)
-    if field in ("key", "name"):
-        return roster.of(value) if field == "key" else roster.named(value)
-    return roster.with_value(field, value)
 
 
 @dataclass(frozen=True)
@@ -106,16 +107,15 @@ def recognize(contents: Contents, roster: Enrolled | None = None) -> Download:
     for level in range(3):
         if len({member.parts[:level] for member in contents.members if len(member.parts) > level}) != 1:
             break  # several folders, or none
-        for platform in platforms.PLATFORMS:
-            if platform is platforms.GRADESCOPE:
-                files = _gradescope(contents, level)
-            elif platform is platforms.GITHUB:
-                files = _github(contents, level, roster)
-            else:
-                files = _by_name(platform, contents, level)
-            if files:
-                why = f"its name is not one that {platform.name} gives to a learner's file"
-                return Download(platform.name, tuple(files), _others(contents, files, why))
+        for platform, recognizer in (
+            ("Canvas", partial(_by_name, CANVAS)),
+            ("Moodle", partial(_by_name, MOODLE)),
+            ("Gradescope", _gradescope),
+            ("GitHub", partial(_github, roster)),
+        ):
+            if files := recognizer(contents, level):
+                why = f"its name is not one that {platform} gives to a learner's file"
+                return Download(platform, tuple(files), _others(contents, files, why))
     files = list(_folders(contents, roster))
     return Download("folders", tuple(files), _others(contents, files, "its name is not that of a learner's file"))
 
@@ -126,7 +126,7 @@ def _others(contents: Contents, files: Sequence[SubmittedFile], why: str) -> tup
     return (*contents.refused, *((member.name, why) for member in rest))
 
 
-def _by_name(platform: platforms.Platform, contents: Contents, level: int) -> list[SubmittedFile]:
+def _by_name(platform: Platform, contents: Contents, level: int) -> list[SubmittedFile]:
     files = []
     here = [member for member in contents.members if len(member.parts) > level]
     if platform.files_only:
@@ -184,13 +184,12 @@ def _submitters(block: str) -> tuple[LearnerId, ...]:
             people.append({"email": "", "sid": "", "name": ""})
         if key := re.fullmatch(r":(name|sid|email): ?(.*)", line[indent + 2 :]):
             people[-1][key[1]] = _scalar(key[2].strip())
-    return tuple(_submitter(**person) for person in people)
-
-
-def _submitter(email: str, sid: str, name: str) -> LearnerId:
-    ids, hints = (("email", email), ("number", sid)), (("key", email), ("key", sid), ("name", name))
-    with_value = [tuple(pair for pair in pairs if pair[1]) for pairs in (ids, hints)]
-    return LearnerId(email or sid or name, *with_value)
+    learners = []
+    for email, sid, name in map(dict.values, people):
+        pairs = (("email", email), ("number", sid)), (("key", email), ("key", sid), ("name", name))
+        ids, hints = (tuple(pair for pair in some if pair[1]) for some in pairs)
+        learners.append(LearnerId(email or sid or name, ids, hints))
+    return tuple(learners)
 
 
 def _submitted(block: str) -> str:
@@ -214,7 +213,7 @@ def _scalar(text: str) -> str:
     return "" if text in ("~", "null") else text
 
 
-def _github(contents: Contents, level: int, roster: Enrolled | None) -> list[SubmittedFile]:
+def _github(roster: Enrolled | None, contents: Contents, level: int) -> list[SubmittedFile]:
     inside = [member for member in contents.members if len(member.parts) > level + 1]
     names = {member.parts[level] for member in inside}
     above = contents.source
@@ -272,7 +271,7 @@ def _login(login: str) -> LearnerId:
 def _folders(contents: Contents, roster: Enrolled | None) -> Iterator[SubmittedFile]:
     """A folder a learner, or a notebook a learner; the archive's own folder is nobody."""
     tops = {member.parts[0] for member in contents.members}
-    enrolled = roster is not None and any(roster.of(top) or roster.named(top) for top in tops)
+    enrolled = roster is not None and any(roster.of(top) or roster.person("name", top) for top in tops)
     inside = {member.parts[1] for member in contents.members if len(member.parts) > 2}
     only_folders = all(len(member.parts) > 1 for member in contents.members)
     level = int(len(tops) == 1 and len(inside) > 1 and only_folders and not enrolled)
@@ -284,3 +283,49 @@ def _folders(contents: Contents, roster: Enrolled | None) -> Iterator[SubmittedF
             name, rest = name[:-6], [name]
         hints = tuple((field, name) for field in ("key", "email", "github", "number", "name"))
         yield SubmittedFile(member, (LearnerId(name, hints=hints),), tuple(rest), order=member.changed)
+
+
+def committed(checkout: Path, top: Path) -> str:
+    """When the last commit of a checkout was made, in UTC, by the committer's own clock; '' where it isn't known.
+
+    top: the folder below which no link is followed.
+    """
+    try:
+        commit, folder = _head(checkout / ".git", top), checkout / ".git" / "objects"
+        if not _COMMIT.fullmatch(commit) or links.first(folder, top) is not None:
+            return ""
+        with tempfile.TemporaryDirectory() as own:  # a repository of ours, with the objects of theirs
+            for name in ("objects", "refs"):
+                Path(own, name).mkdir()
+            Path(own, "HEAD").write_text("ref: refs/heads/none\n")
+            environment = {
+                "PATH": os.environ.get("PATH", ""),
+                "GIT_DIR": own,
+                "GIT_OBJECT_DIRECTORY": str(folder.resolve()),
+                "GIT_CONFIG_NOSYSTEM": "1",
+                "GIT_CONFIG_GLOBAL": os.devnull,
+            }
+            command = ["git", "cat-file", "commit", commit]
+            content = subprocess.run(
+                command, env=environment, capture_output=True, timeout=GIT_TIMEOUT_S, check=True
+            ).stdout
+        time = _COMMITTER.search(content.partition(b"\n\n")[0])
+        return datetime.fromtimestamp(int(time[1]), UTC).isoformat(" ") if time else ""
+    except (OSError, subprocess.SubprocessError, ValueError, OverflowError):
+        return ""
+
+
+def _head(git: Path, top: Path) -> str:
+    """The digest of the commit that is checked out."""
+    head = _text(git / "HEAD", top)
+    name = head.removeprefix("ref: ")
+    if name == head or not re.fullmatch(r"refs/[\w./-]+", name) or ".." in name:
+        return head
+    with contextlib.suppress(OSError):
+        return _text(git.joinpath(*name.split("/")), top)
+    packed = re.search(rf"^([0-9a-f]{{40}}) {re.escape(name)}$", _text(git / "packed-refs", top), re.MULTILINE)
+    return packed[1] if packed else ""
+
+
+def _text(path: Path, top: Path) -> str:
+    return (links.read(path, top, MOST_GIT_BYTES).data or b"").decode("ascii", "replace").strip()

@@ -10,8 +10,9 @@ import itertools
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +20,13 @@ from grader.sandbox.process import SandboxError
 from grader.sandbox.reader import Reader
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.submission.archives import DEEPEST, Quota, is_a_program_s, plausible
-from grader.submission.discover import ARCHIVES
 from grader.submission.ipynb import Unreadable
 from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import printable
 
-MOST_FILES, MOST_NAMES, MOST_BYTES = (
-    200_000,
-    64 << 20,
-    64 << 30,
-)  # of a download: files, characters of their paths, bytes
+# Of a download: files, characters of their paths, bytes.
+MOST_FILES, MOST_NAMES, MOST_BYTES = 200_000, 64 << 20, 64 << 30
 ONE_FILE = 256 << 20
 LEARNER_FILES, LEARNER_NAMES, LEARNER_BYTES = 10_000, 1 << 20, 1 << 30  # of all that one learner handed in
 PATIENCE = 30  # how many times as long a whole class may take as one learner
@@ -147,41 +144,39 @@ class Sources:
             entries, refused, checkouts = json.load(file)
         os.unlink(into)
         members = [
-            Member(tuple(parts), size, changed, self._data(reader, path, quota, at), within)
+            Member(tuple(parts), size, changed, partial(self._data, reader, path, quota, at), within)
             for at, (parts, size, changed) in enumerate(entries)
         ]
         return members, [(place, why) for place, why in refused], set(map(tuple, checkouts))
 
-    def _data(self, reader: Reader, path: str, quota: Quota, at: int) -> Callable[[], bytes]:
-        def data() -> bytes:
-            into = Path(self._scratch())
-            try:
-                reader.member(path, quota, at, str(into))
-                return into.read_bytes()
-            except (Unreadable, SandboxError) as error:
-                raise OSError(error.what if isinstance(error, Unreadable) else str(error)) from None
-            finally:
-                into.unlink(missing_ok=True)
-
-        return data
+    def _data(self, reader: Reader, path: str, quota: Quota, at: int) -> bytes:
+        into = Path(self._scratch())
+        try:
+            reader.member(path, quota, at, str(into))
+            return into.read_bytes()
+        except (Unreadable, SandboxError) as error:
+            raise OSError(error.what if isinstance(error, Unreadable) else str(error)) from None
+        finally:
+            into.unlink(missing_ok=True)
 
     def _scratch(self) -> str:
         return os.path.join(self._folder, str(next(self._numbers)))
 
 
-def is_archive(name: str) -> bool:
-    return name.lower().endswith(ARCHIVES)
-
-
 def _add_folder(folder: Path, top: Path, found: Contents, left: list[int] | None = None) -> None:
     """left: how many files more a learner's checkout may hold; None outside of one. Raises: Unreadable where there are too many in all."""
-    listed = list(_listed(folder, found))
+    listed = []
+    try:
+        for name in sorted(os.listdir(folder)):
+            listed.append((folder / name, os.lstat(folder / name)))
+    except OSError as error:
+        found.refused.append((printable(str(error.filename or folder)), f"can't be opened ({error.strerror})"))
     if any(path.name == ".git" for path, _ in listed):
         found.checkouts.add(folder.relative_to(top).parts)
         left = left or [LEARNER_FILES]
     for path, about in listed:
-        parts = path.relative_to(top).parts
-        if path.name == ".git" or is_a_program_s(path.name):
+        parts, why = path.relative_to(top).parts, ""
+        if is_a_program_s(path.name):
             continue
         if left is not None and left[0] <= 0:
             if left[0] == 0:  # said once
@@ -190,37 +185,28 @@ def _add_folder(folder: Path, top: Path, found: Contents, left: list[int] | None
             left[0] = -1
             return
         if links.is_link(path):
-            found.refused.append((printable("/".join(parts)), "is a link; links are not followed"))
+            why = "is a link; links are not followed"
         elif stat.S_ISDIR(about.st_mode):
-            if len(parts) > DEEPEST:
-                found.refused.append((printable("/".join(parts)), f"is more than {DEEPEST} folders deep"))
-            else:
+            if len(parts) <= DEEPEST:
                 _add_folder(path, top, found, left)
+                continue
+            why = f"is more than {DEEPEST} folders deep"
         elif not stat.S_ISREG(about.st_mode):
-            found.refused.append((printable("/".join(parts)), "is not a regular file"))
+            why = "is not a regular file"
         elif about.st_size > ONE_FILE:
-            found.refused.append((printable("/".join(parts)), f"is larger than {ONE_FILE >> 20} MB"))
+            why = f"is larger than {ONE_FILE >> 20} MB"
         elif len(found.members) >= MOST_FILES:
             raise Unreadable(f"holds more than {MOST_FILES:,} files", "")
         else:
-            found.members.append(Member(parts, about.st_size, plausible(about.st_mtime), _opener(path, top)))
+            found.members.append(Member(parts, about.st_size, plausible(about.st_mtime), partial(_data, path, top)))
             if left is not None:
                 left[0] -= 1
+            continue
+        found.refused.append((printable("/".join(parts)), why))
 
 
-def _listed(folder: Path, found: Contents) -> Iterator[tuple[Path, os.stat_result]]:
-    try:
-        for name in sorted(os.listdir(folder)):
-            yield folder / name, os.lstat(folder / name)
-    except OSError as error:
-        found.refused.append((printable(str(error.filename or folder)), f"can't be opened ({error.strerror})"))
-
-
-def _opener(path: Path, top: Path) -> Callable[[], bytes]:
-    def data() -> bytes:
-        read = links.read(path, top, ONE_FILE).data
-        if read is None:
-            raise OSError("it changed while it was being read")
-        return read
-
+def _data(path: Path, top: Path) -> bytes:
+    data = links.read(path, top, ONE_FILE).data
+    if data is None:
+        raise OSError("it changed while it was being read")
     return data

@@ -11,13 +11,13 @@ import time
 from collections.abc import Iterator
 
 from grader.course.course import Course
-from grader.grading.watch.room import LearnerState, News, WatchedRoom, board_of, next_step, wrongs
+from grader.grading.watch.watcher import LearnerState, WatchedRoom, board_of, next_step
 from grader.judging import wording
-from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
+from grader.judging.verdict import LessonReport, SubmissionReport
 from grader.reports import text
 from grader.reports.html import LOOKS
 from grader.reports.terminal import paint
-from grader.room.board import Wrong, lessons_at_work, tiles
+from grader.room.board import Wrong, lessons_at_work, tiles, wrongs
 from grader.util.words import abridged, counted
 
 NAMES = 4  # learners that are named beside a mistake
@@ -36,7 +36,7 @@ def next_lines(course: Course, learner: LearnerState) -> list[str]:
     lesson, verdict = step
     lines = [f"Next: {verdict.exercise}, in lesson {lesson}."]
     if verdict.status == "not_started":
-        task = _task(course, lesson, verdict.exercise)
+        task = course.exercise(verdict.exercise).task
         return [*lines, *([task] if task else []), text.one_line(verdict.look)]
     lines.append(text.one_line(verdict.headline, 600))
     if verdict.line:
@@ -45,10 +45,6 @@ def next_lines(course: Course, learner: LearnerState) -> list[str]:
     lines += [text.one_line(verdict.slip, 600)] if verdict.slip else []
     lines += [f"{id}: {text.one_line(said, 600)}" for id, said in zip(verdict.mistakes[:2], verdict.sentences)]
     return [*lines, *([text.one_line(verdict.look)] if verdict.look else [])]
-
-
-def _task(course: Course, lesson: str, exercise: str) -> str:
-    return next((found.task for found in course.lesson(lesson).exercises if found.name == exercise), "")
 
 
 def wrong_line(wrong: Wrong) -> str:
@@ -79,7 +75,11 @@ def lines(course: Course, room: WatchedRoom, last: WatchedRoom | None) -> Iterat
     for news in room.news:
         who = "" if room.alone else f"{text.one_line(news.learner, 60)}: "
         yield f"{clock}  {who}{news.lesson.name}: {points(news.lesson)} points, graded in {news.seconds:.1f} s"
-        yield from (f"  {_changed(verdict)}" for verdict in _changes(news))
+        before = {verdict.exercise: verdict.status for verdict in news.before.verdicts} if news.before else {}
+        for verdict in news.lesson.verdicts:
+            if verdict.status != before.get(verdict.exercise, "not_started"):
+                what = f"{text.WORDS[verdict.status]:<13}  {verdict.exercise}  {text.summary(verdict)}"
+                yield f"  {what}".rstrip()
     told = {note for learner in last.learners for note in learner.notes} if last else set()
     for learner in room.learners:
         who = "" if room.alone else f"{text.one_line(learner.name, 60)}: "
@@ -93,18 +93,9 @@ def lines(course: Course, room: WatchedRoom, last: WatchedRoom | None) -> Iterat
     if room.alone:
         yield from (f"  {line}" for learner in room.learners for line in next_lines(course, learner))
     else:
-        found = wrongs(room.learners)[:MISTAKES]
-        yield "  The room now:" if found else f"  {nothing_wrong(room)}"
-        yield from (f"  {wrong_line(wrong)}" for wrong in found)
-
-
-def _changes(news: News) -> list[Verdict]:
-    before = {verdict.exercise: verdict.status for verdict in news.before.verdicts} if news.before else {}
-    return [v for v in news.lesson.verdicts if v.status != before.get(v.exercise, "not_started")]
-
-
-def _changed(verdict: Verdict) -> str:
-    return f"{text.WORDS[verdict.status]:<13}  {verdict.exercise}  {text.summary(verdict)}".rstrip()
+        frequent = wrongs(board_of(room).learners)[:MISTAKES]
+        yield "  The room now:" if frequent else f"  {nothing_wrong(room)}"
+        yield from (f"  {wrong_line(wrong)}" for wrong in frequent)
 
 
 # --- in place --------------------------------------------------------------------------------
@@ -112,38 +103,22 @@ def _changed(verdict: Verdict) -> str:
 Styled = tuple[str, str]  # a line, and its style
 
 
-class Screen:
-    """A context manager that draws rooms one over the other on a terminal."""
-
-    def __init__(self, course: Course) -> None:
-        self._course = course
-
-    def __enter__(self) -> Screen:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        print(flush=True)
-
-    def show(self, room: WatchedRoom) -> None:
-        """Draws the room in place of what is on the terminal."""
-        size = shutil.get_terminal_size((100, 24))
-        print(f"\x1b[H\x1b[J{draw(self._course, room, size.columns, size.lines - 1)}", end="", flush=True)
+def show(course: Course, room: WatchedRoom) -> None:
+    """Draws the room in place of what is on the terminal."""
+    size = shutil.get_terminal_size((100, 24))
+    print(f"\x1b[H\x1b[J{draw(course, room, size.columns, size.lines - 1)}", end="", flush=True)
 
 
 def draw(course: Course, room: WatchedRoom, width: int, height: int) -> str:
     """The room in at most so many lines of at most so many characters."""
     if not room.learners:
-        made = [(f"There is no notebook in {room.folder} yet; the first one that is saved is graded.", "")]
+        rows = [(f"There is no notebook in {room.folder} yet; the first one that is saved is graded.", "")]
     else:
-        made = [*(_alone(course, room.learners[0]) if room.alone else _everyone(course, room, height - 3))]
-    made = [*made[: height - 2], ("", ""), (_foot(room), "dim")]
-    return "\n".join(paint(line[:width], style) for line, style in made)
-
-
-def _foot(room: WatchedRoom) -> str:
+        rows = [*(_alone(course, room.learners[0]) if room.alone else _everyone(course, room, height - 3))]
     work = f"{room.waiting} to grade. " if room.waiting else ""
     took = f"Graded {time.strftime('%H:%M:%S')} in {room.news[-1].seconds:.1f} s. " if room.news else ""
-    return f"{room.note} {work}{took}Watching {room.folder}; Ctrl-C ends.".strip()
+    foot = f"{room.note} {work}{took}Watching {room.folder}; Ctrl-C ends.".strip()
+    return "\n".join(paint(line[:width], style) for line, style in [*rows[: height - 2], ("", ""), (foot, "dim")])
 
 
 def _alone(course: Course, learner: LearnerState) -> Iterator[Styled]:
@@ -171,16 +146,18 @@ def _everyone(course: Course, room: WatchedRoom, height: int) -> Iterator[Styled
     """The exercises as on the page for a projector, with who is at each; below, what the room gets wrong."""
     learners = board_of(room).learners
     at_work = lessons_at_work(course, learners) or tuple({name for one in room.learners for name in one.lessons})
-    found = wrongs(room.learners)[:MISTAKES]
+    frequent = wrongs(learners)[:MISTAKES]
     yield f"{len(learners)} learners · {', '.join(sorted(at_work))}", "bold"
-    rows = [tile for lesson in at_work for tile in tiles(course, learners, lesson)][: max(height - len(found) - 3, 3)]
+    rows = [tile for lesson in at_work for tile in tiles(course, learners, lesson)][
+        : max(height - len(frequent) - 3, 3)
+    ]
     wide = max((len(tile.exercise) for tile in rows), default=0)
     for tile in rows:
         counts = f"{SIGNS[0]} {tile.passed:>3}  {SIGNS[1]} {tile.wrong:>3}  {SIGNS[2]} {tile.open:>3}"
         here = abridged([text.one_line(one.name, 30) for one in tile.here], NAMES)
         yield f"{tile.exercise:<{wide}}  {counts}  {here}".rstrip(), ""
-    yield "What the room has wrong now" if found else nothing_wrong(room), "bold"
-    yield from ((wrong_line(wrong), "") for wrong in found)
+    yield "What the room has wrong now" if frequent else nothing_wrong(room), "bold"
+    yield from ((wrong_line(wrong), "") for wrong in frequent)
     for learner in room.learners:
         yield from (
             (f"{text.one_line(learner.name, 40)}: {text.one_line(note)}", "yellow") for note in learner.notes[:1]

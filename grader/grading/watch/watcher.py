@@ -1,31 +1,95 @@
-"""Looks at a folder again and again, has graded what was saved, and keeps each learner's last results."""
+"""Looks at a folder again and again, has graded what was saved, and keeps each learner's last results.
+
+What was saved is seen by time stamps: that works on a network's drives, too.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import queue
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from grader.course.course import Course
 from grader.course.spec import SEED
-from grader.grading.watch.files import Stamp, learners
-from grader.grading.watch.room import LearnerState, News, WatchedRoom
-from grader.grading.watch.worker_threads import Task, WatchResult, WorkerThreads
-from grader.judging.verdict import LessonReport
+from grader.grading.watch.worker_threads import Stamp, Task, WatchResult, WorkerThreads, stamp_of
+from grader.judging.verdict import LessonReport, Verdict
+from grader.room.board import Board, Learner, State
 from grader.sandbox.sandbox import TIMEOUT_S
-from grader.submission.discover import some
+from grader.submission.discover import MACHINES, FolderSearch, some
+from grader.util import links
 from grader.util.errors import InputError
-from grader.util.names import of_learner, printable
+from grader.util.names import NOBODYS, of_learner, printable
 
 LOOK_S = 0.3  # between two looks at the folder
 TORN_S = 3.0  # an unreadable file may be half written; after so long it is what was saved
-MAX_TOLD = 5  # links that nobody is led by
+MAX_LINKS = 5  # links that nobody is led by
 GONE_LOOKS = 3  # editors save by replacing a file, which is away for a moment
+NOT_LEARNERS = ("notebooks", *NOBODYS, *MACHINES)
+
+
+def learners(folder: Path) -> tuple[dict[Path, dict[Path, Stamp]], bool, list[str]]:
+    """Each learner's folder and notebooks; whether the folder is one learner's own; sentences on links, which none is
+    followed of.
+
+    A workshop's folder holds learners' folders and no notebook of its own, or two such folders or more.
+    """
+    mine = FolderSearch(folder, deepest=0)
+    theirs, notes = {}, mine.links
+    for name in sorted(os.listdir(folder)):
+        inner = folder / name
+        if name[0] != "." and name not in NOT_LEARNERS and os.path.isdir(inner) and not links.is_link(inner):
+            with contextlib.suppress(OSError):
+                work = FolderSearch(inner)
+                theirs[inner] = _stamps(work.files)
+                notes = [*notes, *(f"{printable(name)}: {note}" for note in work.links)]
+    several = sum(map(bool, theirs.values())) >= 2
+    if several or (theirs and not mine.files):
+        return {place: files for place, files in theirs.items() if files}, False, notes
+    work = FolderSearch(folder)
+    files = _stamps(work.files)
+    return ({folder: files} if files else {}), True, work.links
+
+
+def _stamps(files: Sequence[Path]) -> dict[Path, Stamp]:
+    return {file: stamp for file in sorted(files) if (stamp := stamp_of(file)) is not None}
+
+
+@dataclass(frozen=True)
+class News:
+    """One lesson, graded after a save. before: its last result, None for the first; seconds: what grading took."""
+
+    learner: str
+    lesson: LessonReport
+    before: LessonReport | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class LearnerState:
+    """What is known of one learner. latest: the lesson saved last while we watched, or ''; notes: sentences, each on a notebook
+    that could not be read or graded."""
+
+    name: str
+    lessons: Mapping[str, LessonReport]
+    latest: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class WatchedRoom:
+    """Everything at one moment. alone: the folder is one learner's; waiting: notebooks that are still to be graded."""
+
+    folder: str
+    learners: tuple[LearnerState, ...]
+    alone: bool
+    waiting: int
+    news: tuple[News, ...] = ()
+    note: str = ""
 
 
 @dataclass
@@ -52,13 +116,19 @@ class _Known:
     latest: str = ""
     turn: int = 0  # of the notebook that was ordered last
 
+    @property
+    def notes(self) -> Iterator[str]:
+        for file in self.files.values():
+            if file.problem:
+                kept = " The result shown is that of the previous save." if file.lesson else ""
+                yield f"{file.problem}{kept}"
+
 
 class Watcher:
-    """A context manager that is asked to `look` again and again.
+    """Is asked to `look` again and again, and to close() at the end.
 
     lessons:   names of the lessons that count; none: all.
     timeout_s: of one exercise, and of one cell.
-    threads:   notebooks graded at once; None: one for one learner, two for a room.
     Raises:    InputError where the folder is none.
     """
 
@@ -70,13 +140,11 @@ class Watcher:
         lessons: Sequence[str] = (),
         seed: int = SEED,
         timeout_s: float = TIMEOUT_S,
-        threads: int | None = None,
     ) -> None:
         if not folder.is_dir():
             raise InputError(f"{folder} is not a folder; name the one in which the notebooks are saved.")
         self.folder = folder.resolve()  # who typed it answers for its links; below it none is followed
         self._shown_folder = printable(str(folder))
-        self._asked = threads
         self._threads = WorkerThreads(course, lessons, seed, timeout_s)
         self._known: dict[Path, _Known] = {}
         self._alone = True
@@ -85,13 +153,7 @@ class Watcher:
         self._under_way: set[Path] = set()
         self._count = itertools.count()
         self._round = 0  # the turn of what was graded last
-        self._shown: tuple[Any, ...] | None = None
-
-    def __enter__(self) -> Watcher:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
+        self._shown: WatchedRoom | None = None
 
     def close(self) -> None:
         """Ends all grading; no process and no file stays behind."""
@@ -101,12 +163,15 @@ class Watcher:
         """Waits so long for a result, then looks at the folder. Returns the room where it has changed, else None."""
         news = tuple(self._take(wait_s))
         self._scan()
-        room = self._room(news)
-        seen = (room.learners, room.alone, room.waiting, room.note)
-        if seen == self._shown and not news:
+        states = tuple(
+            LearnerState(of_learner(learner.name), known.lessons, known.latest, tuple(known.notes))
+            for learner, known in sorted(self._known.items())
+        )
+        room = WatchedRoom(self._shown_folder, states, self._alone, len(self._under_way), (), self._note)
+        if room == self._shown and not news:
             return None
-        self._shown = seen
-        return room
+        self._shown = room
+        return replace(room, news=news)
 
     def _take(self, wait_s: float) -> Iterator[News]:
         with contextlib.suppress(queue.Empty):
@@ -127,7 +192,10 @@ class Watcher:
         if known is None or file is None or result.stamp is None:
             return None  # gone, or saved again meanwhile: the next look sees to it
         if result.problem:
-            self._torn(file, result)
+            now = time.monotonic()
+            file.torn_at, file.not_before = file.torn_at or now, now + LOOK_S
+            if now - file.torn_at >= TORN_S:
+                file.graded, file.problem, file.torn_at = result.stamp, result.problem, 0.0
             return None
         again = file.later or file.graded is not None
         file.graded, file.torn_at, file.problem = result.stamp, 0.0, ""
@@ -138,23 +206,16 @@ class Watcher:
         file.slow = any(verdict.status == "timeout" for verdict in result.lesson.verdicts)
         known.lessons = dict(sorted({**known.lessons, name: result.lesson}.items()))
         known.latest = name if again else known.latest
-        return News(_name(task.learner), result.lesson, before, result.seconds)
-
-    def _torn(self, file: _File, result: WatchResult) -> None:
-        now = time.monotonic()
-        file.torn_at = file.torn_at or now
-        file.not_before = now + LOOK_S
-        if now - file.torn_at >= TORN_S:
-            file.graded, file.problem, file.torn_at = result.stamp, result.problem, 0.0
+        return News(of_learner(task.learner.name), result.lesson, before, result.seconds)
 
     def _scan(self) -> None:
         try:
-            found, self._alone, told = learners(self.folder)
-            self._note = " ".join(some(told, MAX_TOLD))
+            notebooks, self._alone, notes = learners(self.folder)
+            self._note = " ".join(some(notes, MAX_LINKS))
         except OSError as error:  # a drive that is away for a moment: what is known stays
             self._note = f"{self._shown_folder} cannot be read ({error.strerror}); trying again."
             return
-        for learner, files in found.items():
+        for learner, files in notebooks.items():
             known = self._known.setdefault(learner, _Known())
             for file, stamp in sorted(files.items(), key=lambda item: -item[1][0]):  # saved last, graded first
                 state = known.files.setdefault(file, _File(later=self._began))
@@ -163,13 +224,13 @@ class Watcher:
                     self._order(learner, file, known, state)
         self._began = True
         for learner in list(self._known):
-            self._forget(learner, found.get(learner, {}))
+            self._forget(learner, notebooks.get(learner, {}))
 
     def _order(self, learner: Path, file: Path, known: _Known, state: _File) -> None:
         """Has it graded when it is its learner's turn: one notebook of each in every round, however often somebody saves."""
         self._under_way.add(file)
         known.turn = max(known.turn, self._round) + 1
-        threads = self._asked or (1 if self._alone else 2)
+        threads = 1 if self._alone else 2  # notebooks graded at once
         self._threads.add(Task((state.slow, known.turn, next(self._count)), learner, file), threads)
 
     def _forget(self, learner: Path, there: Mapping[Path, Stamp]) -> None:
@@ -178,31 +239,39 @@ class Watcher:
         for path in [path for path in known.files if path not in there]:
             known.files[path].gone += 1
             if known.files[path].gone >= GONE_LOOKS:
-                self._drop(known, known.files.pop(path).lesson)
+                lesson = known.files.pop(path).lesson
+                copies = [file for file in known.files.values() if file.lesson == lesson]
+                for file in copies:
+                    file.graded = None  # it may count now
+                if not copies:
+                    known.lessons = {name: report for name, report in known.lessons.items() if name != lesson}
         if not known.files:
             del self._known[learner]
 
-    def _drop(self, known: _Known, lesson: str) -> None:
-        same = [file for file in known.files.values() if file.lesson == lesson]
-        for file in same:
-            file.graded = None  # a copy may count now
-        if not same:
-            known.lessons = {name: report for name, report in known.lessons.items() if name != lesson}
 
-    def _room(self, news: tuple[News, ...]) -> WatchedRoom:
-        states = tuple(
-            LearnerState(_name(learner), known.lessons, known.latest, tuple(_notes(known)))
-            for learner, known in sorted(self._known.items())
-        )
-        return WatchedRoom(self._shown_folder, states, self._alone, len(self._under_way), news, self._note)
+def next_step(learner: LearnerState) -> tuple[str, Verdict] | None:
+    """(lesson, verdict) of the first exercise that isn't passed, the lesson saved last first; None: all passed."""
+    order = [*([learner.latest] if learner.latest in learner.lessons else []), *sorted(learner.lessons)]
+    for name in order:
+        for verdict in learner.lessons[name].verdicts:
+            if not verdict.passed:
+                return name, verdict
+    return None
 
 
-def _name(learner: Path) -> str:
-    return of_learner(learner.name)
+def board_of(room: WatchedRoom) -> Board:
+    """The room as the page for a projector shows it."""
+    work = f"{room.waiting} to grade." if room.waiting else ""
+    return Board(tuple(map(_learner, room.learners)), note=f"{room.note} {work}".strip())
 
 
-def _notes(known: _Known) -> Iterator[str]:
-    for file in known.files.values():
-        if file.problem:
-            kept = " The result shown is that of the previous save." if file.lesson else ""
-            yield f"{file.problem}{kept}"
+def _learner(learner: LearnerState) -> Learner:
+    states = {verdict.exercise: _state(verdict) for lesson in learner.lessons.values() for verdict in lesson.verdicts}
+    step = None if learner.notes else next_step(learner)
+    return Learner(learner.name, states, step[1].exercise if step else "", unreadable=bool(learner.notes))
+
+
+def _state(verdict: Verdict) -> State:
+    if not verdict.mistakes:
+        return State(verdict.status, "", verdict.headline)
+    return State(verdict.status, verdict.mistakes[0], verdict.sentences[0] if verdict.sentences else "")

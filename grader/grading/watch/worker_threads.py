@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
+import stat
 import sys
 import threading
 import time
@@ -15,11 +17,22 @@ import psutil
 
 from grader.course.course import Course
 from grader.grading.grade import grade_submission
-from grader.grading.watch.files import Stamp, stamp_of
 from grader.judging.verdict import LessonReport
 from grader.sandbox.sandbox import Sandbox, SandboxError
-from grader.sandbox.zygote import Zygote, ZygoteChannel
+from grader.sandbox.zygote import Zygote
 from grader.submission.submission import read_submission
+
+PATIENCE_S = 5.0  # with threads that are to end
+Stamp = tuple[int, int, int]
+
+
+def stamp_of(file: Path) -> Stamp | None:
+    """What changes when a file is saved; None where it is gone, or is no regular file."""
+    try:
+        status = file.lstat()
+    except OSError:
+        return None
+    return (status.st_mtime_ns, status.st_size, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
 @dataclass(order=True)
@@ -46,51 +59,87 @@ class WorkerThreads:
     """Takes tasks and hands out results; `results` may be waited for. close() ends all that runs."""
 
     def __init__(self, course: Course, lessons: Sequence[str], seed: int, timeout_s: float) -> None:
-        self.course = course
-        self.lessons, self.seed, self.timeout_s = tuple(lessons), seed, timeout_s
+        self._course, self._lessons, self._seed, self._timeout_s = course, lessons, seed, timeout_s
         self.tasks: queue.PriorityQueue[Task] = queue.PriorityQueue()
         self.results: queue.Queue[WatchResult] = queue.Queue()
-        self.stopping = threading.Event()
-        self.zygote: ZygoteChannel | None = None  # where several threads share what they import
-        self._own_zygote: Zygote | None = None
-        self._threads: list[_WorkerThread] = []
+        self._stopping = threading.Event()
+        self._zygote: Zygote | None = None  # where several threads share what they import
+        self._threads: list[threading.Thread] = []
+        self._sandboxes: dict[int, Sandbox] = {}  # by thread
         self._others = {process.pid for process in psutil.Process().children(recursive=True)}
 
     def add(self, task: Task, threads: int) -> None:
         """Queues a task, for at least that many threads."""
-        if threads > 1 and self._own_zygote is None and sys.platform == "linux":
-            self._own_zygote = Zygote(torch=True, probes=self.course.probe_texts())
-            self.zygote = self._own_zygote.channel
+        if threads > 1 and self._zygote is None and sys.platform == "linux":
+            self._zygote = Zygote(torch=True, probes=self._course.probe_texts())
         self.tasks.put(task)
         while len(self._threads) < threads:
-            self._threads.append(_WorkerThread(self))
+            self._threads.append(threading.Thread(target=self._work, daemon=True))
             self._threads[-1].start()
 
-    def close(self, patience_s: float = 5.0) -> None:
+    def close(self) -> None:
         """Ends every thread, what it runs and what that started."""
-        self.stopping.set()
+        self._stopping.set()
         for _ in self._threads:
             self.tasks.put(Task((False, -(10**30), 0), Path(), Path()))
-        deadline = time.monotonic() + patience_s
+        deadline = time.monotonic() + PATIENCE_S
         for thread in self._threads:
             thread.join(0.3)  # an idle one needs no more
         while any(thread.is_alive() for thread in self._threads) and time.monotonic() < deadline:
             self._end_workers()  # a thread that waits for one then sees that it is gone
             for thread in self._threads:
                 thread.join(0.1)
-        for thread in self._threads:
-            thread.close()
-        if self._own_zygote is not None:
-            self._own_zygote.close()
+        for ident in list(self._sandboxes):
+            self._close_sandbox(ident)
+        if self._zygote is not None:
+            self._zygote.close()
         self._threads = []
 
     def _end_workers(self) -> None:
         for process in psutil.Process().children(recursive=True):
             if process.pid not in self._others:
-                try:
+                with contextlib.suppress(psutil.Error):  # it has ended by itself
                     process.kill()
-                except psutil.Error:  # it has ended by itself
-                    continue
+
+    def _work(self) -> None:
+        while True:
+            task = self.tasks.get()
+            if self._stopping.is_set():
+                return self._close_sandbox(threading.get_ident())
+            started = time.monotonic()
+            try:
+                result = self._grade(task)
+            except Exception as error:  # ours; the next task gets a fresh sandbox
+                self._close_sandbox(threading.get_ident())
+                problem = f"{task.file.name} could not be graded: {error}"
+                result = WatchResult(task, stamp_of(task.file), problem=problem)
+            self.results.put(replace(result, seconds=time.monotonic() - started))
+
+    def _grade(self, task: Task) -> WatchResult:
+        stamp, sandbox = stamp_of(task.file), self._warm_sandbox()
+        submission = read_submission(self._course, task.file, reader=sandbox.reader, base=task.learner.parent)
+        if submission.unreadable:
+            return WatchResult(task, stamp, problem=submission.unreadable)
+        lesson, *others = submission.lessons
+        if others or (self._lessons and lesson not in self._lessons):
+            return WatchResult(task, stamp)  # a notebook of no lesson, or of one that wasn't asked for
+        report = grade_submission(self._course, task.learner, lessons=[lesson], seed=self._seed, sandbox=sandbox)
+        if any(verdict.status == "could_not_grade" for verdict in report.verdicts):
+            self._close_sandbox(threading.get_ident())  # the next task begins with all things fresh
+        return WatchResult(task, stamp if stamp_of(task.file) == stamp else None, report.lessons[0])
+
+    def _warm_sandbox(self) -> Sandbox:
+        sandbox = self._sandboxes.get(threading.get_ident())
+        if sandbox is None:
+            zygote = self._zygote.channel if self._zygote else None
+            sandbox = _StoppableSandbox(self._timeout_s, zygote=zygote, probes=self._course.probe_texts())
+            sandbox.stopping = self._stopping
+            self._sandboxes[threading.get_ident()] = sandbox
+        return sandbox
+
+    def _close_sandbox(self, thread: int) -> None:
+        if sandbox := self._sandboxes.pop(thread, None):
+            sandbox.close()
 
 
 class _StoppableSandbox(Sandbox):
@@ -102,52 +151,3 @@ class _StoppableSandbox(Sandbox):
         if self.stopping.is_set():
             raise SandboxError("the watch has ended")
         return super().start(*args, **kwargs)
-
-
-class _WorkerThread(threading.Thread):
-    """One thread, one sandbox."""
-
-    def __init__(self, threads: WorkerThreads) -> None:
-        super().__init__(daemon=True)
-        self._of = threads
-        self._sandbox: _StoppableSandbox | None = None
-
-    def run(self) -> None:
-        while True:
-            task = self._of.tasks.get()
-            if self._of.stopping.is_set():
-                return self.close()
-            started = time.monotonic()
-            try:
-                result = self._grade(task)
-            except Exception as error:  # ours; the next task gets a fresh sandbox
-                self.close()
-                result = WatchResult(
-                    task, stamp_of(task.file), problem=f"{task.file.name} could not be graded: {error}"
-                )
-            self._of.results.put(replace(result, seconds=time.monotonic() - started))
-
-    def _grade(self, task: Task) -> WatchResult:
-        stamp = stamp_of(task.file)
-        if self._sandbox is None:
-            self._sandbox = _StoppableSandbox(
-                self._of.timeout_s, zygote=self._of.zygote, probes=self._of.course.probe_texts()
-            )
-            self._sandbox.stopping = self._of.stopping
-        read = read_submission(self._of.course, task.file, reader=self._sandbox.reader, base=task.learner.parent)
-        if read.unreadable:
-            return WatchResult(task, stamp, problem=read.unreadable)
-        lesson, *others = read.lessons
-        if others or (self._of.lessons and lesson not in self._of.lessons):
-            return WatchResult(task, stamp)  # a notebook of no lesson, or of one that wasn't asked for
-        report = grade_submission(
-            self._of.course, task.learner, lessons=[lesson], seed=self._of.seed, sandbox=self._sandbox
-        )
-        if any(verdict.status == "could_not_grade" for verdict in report.verdicts):
-            self.close()  # the next task begins with all things fresh
-        return WatchResult(task, stamp if stamp_of(task.file) == stamp else None, report.lessons[0])
-
-    def close(self) -> None:
-        if self._sandbox is not None:
-            self._sandbox.close()
-            self._sandbox = None
