@@ -28,6 +28,18 @@ def written(place: Path) -> Path:
     return place / "mine"
 
 
+def with_probe(mine: Path) -> None:
+    """Three cases more for the exercise, with the probe and the reading that the section shows."""
+    (reading,) = re.findall(r"^```python\n(from grader\.course\.readings.*?)^```", text(), re.MULTILINE | re.DOTALL)
+    path = mine / "solutions" / NAME / "exercises" / "center_rows.py"
+    cases = (
+        "        for n in range(3):\n"
+        "            yield Case(f't{n}', 'twice', (rng.normal(size=(3, 4)),), probe='probes.twice', reading=read_twice)\n\n"
+    )
+    body = path.read_text(encoding="utf-8").replace("@exercise(", f"{reading}\n\n@exercise(forbids=('tampering',), ")
+    path.write_text(body.replace("    mistakes = {", cases + "    mistakes = {"), encoding="utf-8")
+
+
 def commands() -> list[list[str]]:
     """The commands that the section shows, in order, each without `grader`."""
     return [line.partition("#")[0].split()[1:] for line in re.findall(r"^    (grader .*)$", text(), re.MULTILINE)]
