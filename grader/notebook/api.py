@@ -92,9 +92,9 @@ def hint(target: Any = MISSING, level: int | None = None) -> Shown:
 @_refusal_shown
 def solution(target: Any = MISSING) -> Shown:
     """The course's solution: after a pass, after hint 3, or after three different attempts. After a pass, beside the learner's own."""
-    from grader.notebook import solutions
+    from grader.notebook import hints
 
-    return printed(solutions.solution(find(target, MISSING, sys._getframe(2), "solution"), _record()))
+    return printed(hints.solution(find(target, MISSING, sys._getframe(2), "solution"), _record()))
 
 
 @_refusal_shown

@@ -123,7 +123,7 @@ def in_the_cell(name: str, names: dict[str, Any]) -> Shown:
 
     Where the front end lets no script of ours reach the cell (any but JupyterLab and Notebook 7), the original is shown for pasting.
     """
-    from grader.notebook.solutions import own_code
+    from grader.notebook.hints import own_code
     from grader.notebook.target import Target
     from grader.reports.templating import render
     from grader.reports.text import plain

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from grader.notebook import hints, overview, replaying, resetting, solutions
+from grader.notebook import hints, overview, replaying, resetting
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
 from grader.notebook.showing import Shown, ipython, printed, sentence
@@ -125,7 +125,7 @@ class Toolbar:
         return replaying.run(self._target, self._verdict, ipython().user_ns)
 
     def _solution(self) -> Shown:
-        return solutions.solution(self._target, self._record)
+        return hints.solution(self._target, self._record)
 
     def _ask_to_reset(self) -> Shown:
         from ipywidgets import HBox
