@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -152,9 +151,9 @@ def reset(target: Any = MISSING, code: str | None = None) -> Shown:
 
 def _room() -> Any:
     """The module of rooms where the learner may be in one; else None, and nothing of it is loaded."""
-    from grader.notebook import membership
+    from grader.notebook.record import ROOM_FILE, default_path
 
-    known = "grader.notebook.room" in sys.modules or os.path.exists(membership.path())
+    known = "grader.notebook.room" in sys.modules or default_path().with_name(ROOM_FILE).exists()
     return importlib.import_module("grader.notebook.room") if known else None
 
 

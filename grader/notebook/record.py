@@ -30,6 +30,7 @@ except ImportError:  # Windows: reading, merging and replacing follow each other
 
 FORMAT = 1
 FOLDER = ".attention-course"
+ROOM_FILE = "room.json"  # beside the record, where the learner is in a room
 VARIABLE = "ATTENTION_COURSE_PROGRESS"
 # Where Colab keeps notebooks, once Drive is mounted; its own disk is lost.
 HOSTED = Path("/content/drive/MyDrive/Colab Notebooks")
