@@ -157,14 +157,15 @@ def _room() -> Any:
     return importlib.import_module("grader.notebook.room") if known else None
 
 
-_records: dict[Any, Any] = {}
-
-
 def _record() -> Any:
     """The record of the current folder, the same object as long as its path stays."""
-    from grader.notebook.record import Record, default_path
+    from grader.notebook.record import default_path
 
-    path = default_path()
-    if path not in _records:
-        _records[path] = Record(path)
-    return _records[path]
+    return _record_at(default_path())
+
+
+@functools.cache
+def _record_at(path: Any) -> Any:
+    from grader.notebook.record import Record
+
+    return Record(path)
