@@ -158,14 +158,7 @@ def _room() -> Any:
 
 
 def _record() -> Any:
-    """The record of the current folder, the same object as long as its path stays."""
-    from grader.notebook.record import default_path
+    """The record of the current folder."""
+    from grader.notebook.record import default_path, record_at
 
-    return _record_at(default_path())
-
-
-@functools.cache
-def _record_at(path: Any) -> Any:
-    from grader.notebook.record import Record
-
-    return Record(path)
+    return record_at(default_path())

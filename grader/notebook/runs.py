@@ -158,7 +158,7 @@ class Runs:
     def stale(self, name: str, obj: Any) -> Broken | None:
         """The run after which this object of that name is an old one, None where it is as its cell has it."""
         broken = self.broken.get(name)
-        return broken if broken is not None and broken.stood is obj and obj is not NOTHING else None
+        return broken if broken is not None and broken.stood is obj else None
 
     def defined_by(self, cell_id: str) -> frozenset[str]:
         """What a cell defined when it last ran; nothing of one that never did."""
