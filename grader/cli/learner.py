@@ -66,7 +66,7 @@ def run_progress(options: argparse.Namespace) -> int:
 
     record = Record(default_path(folder(options.folder).resolve()))
     in_a_room = room.status(room.current(record.path.with_name(ROOM_FILE)))
-    print(harmless(shown(table(record), (*record.take_notes(), *in_a_room))[0]))
+    print(harmless(shown(table(record), (*record.take_notes(), *in_a_room)).text))
     return PASSED
 
 

@@ -114,7 +114,7 @@ def progress() -> Shown:
     table = overview.table(record)
     room = _room()
     notes = (*record.take_notes(), *(room.status(room.current()) if room else ()))
-    return printed(Shown(*overview.shown(table, notes, verdicts.current_lesson())))
+    return printed(overview.shown(table, notes, verdicts.current_lesson()))
 
 
 @_refusal_shown
