@@ -9,6 +9,7 @@ import atexit
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from itertools import takewhile
 from typing import Any
 
 from grader.notebook.kernel_course import kernel_course
@@ -49,13 +50,9 @@ def _plan(name: str, statements: tuple[str, ...]) -> Plan:
     Each has a label of its own, by which Python finds its lines again.
     """
     lesson = kernel_course().lesson_of(name)
-    cells: list[RunCell] = []
+    before = takewhile(lambda cell: cell.exercise != name, kernel_course().cells(lesson))
+    cells = [RunCell(f"given cell {cell.number}", cell.text, False) for cell in before if cell.role == "given"]
     owners: dict[str, int] = {}
-    for cell in kernel_course().cells(lesson):
-        if cell.exercise == name:
-            break
-        if cell.role == "given":
-            cells.append(RunCell(f"given cell {cell.number}", cell.text, False))
     for number, text in enumerate(statements, 1):
         names = defined_names(text)
         if name in names:
