@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from grader.course import prose
-from grader.notebook import room, toolbar
+from grader.notebook import toolbar
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
 from grader.notebook.showing import Shown, sentence
@@ -47,6 +47,8 @@ def _keep(key: str, letter: str, record: Record) -> None:
     """Notes a choice, and tells a room of it; the first one counts."""
     if not record.prediction(key):
         record.predicted(key, letter)
+        from grader.notebook import room
+
         room.send_prediction(key, letter)
 
 
