@@ -21,12 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.notebook.kernel_course import kernel_course
-from grader.util.files import json_object, write_whole
-
-try:
-    import fcntl
-except ImportError:  # Windows: reading, merging and replacing follow each other within a millisecond
-    fcntl = None  # type: ignore[assignment]
+from grader.util.files import json_object, only_writer, write_whole
 
 FORMAT = 1
 FOLDER = ".attention-course"
@@ -153,11 +148,11 @@ class Record:
     def _lock(self) -> Iterator[None]:
         """Keeps other kernels out while one reads, changes and writes; a file system without locks does without."""
         with contextlib.ExitStack() as stack:
-            if fcntl is not None and self._memory is None:
+            if self._memory is None:
                 with contextlib.suppress(OSError):
                     make_folder(self.path.parent)
                     file = stack.enter_context((self.path.parent / "progress.lock").open("ab"))
-                    fcntl.flock(file, fcntl.LOCK_EX)
+                    only_writer(file, wait=True)
             yield
 
     def _read(self) -> dict[str, Any]:
