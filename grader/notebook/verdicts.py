@@ -234,16 +234,11 @@ def _swapped(obj: Any, others: Mapping[str, Any]) -> Iterator[None]:
 def _state_restored() -> Iterator[None]:
     """Leaves random states, thread settings and torch's modes as the learner had them."""
     torch = sys.modules.get("torch")
-    if torch is not None:
-        dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
-        gpu_states = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else []
-        torch.set_grad_enabled(True)
-    try:
-        with same_random_state():
-            yield
-    finally:
+    with contextlib.ExitStack() as state:
+        state.enter_context(same_random_state())
         if torch is not None:
-            if gpu_states:
-                torch.cuda.set_rng_state_all(gpu_states)
-            torch.set_default_dtype(dtype)
-            torch.set_grad_enabled(grad)
+            state.enter_context(torch.enable_grad())
+            state.callback(torch.set_default_dtype, torch.get_default_dtype())
+            if torch.cuda.is_initialized():
+                state.callback(torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all())
+        yield
