@@ -18,9 +18,6 @@ ABSENT = "Grading reads the notebook alone: copy the code of that file into a ce
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
-# --- functions and names ----------------------------------------------------------------------------------------
-
-
 def functions_of(obj: Any) -> list[FunctionType]:
     """A function itself; the methods of a class."""
     members = vars(obj).values() if issubclass(type(obj), type) else (obj,)
@@ -69,9 +66,6 @@ def _module(obj: Any) -> str | None:
     if type(obj) is FunctionType:
         return obj.__module__
     return vars(obj).get("__module__") if issubclass(type(obj), type) else None
-
-
-# --- modules ----------------------------------------------------------------------------------------------------
 
 
 def of_library(module_name: Any) -> bool:

@@ -114,8 +114,6 @@ class Toolbar:
         if verdict.status != "not_started":
             yield "Reset", f"Restores the original cell of {name}, after you confirm it", self._ask_to_reset
 
-    # --- what a press does ------------------------------------------------------------------------------------------
-
     def _hint_label(self) -> str:
         return f"Hint {self._hint} of {hints.HINTS}"
 
@@ -142,8 +140,6 @@ class Toolbar:
         self._further.children = [output := Output()]  # unlike an HTML widget it runs the script
         output.append_display_data(answer)
         return Shown("", "")
-
-    # --- the widgets ------------------------------------------------------------------------------------------------
 
     def display(self) -> None:
         """Shows the bar as an output of the cell that runs."""
