@@ -35,12 +35,10 @@ def hint(target: Target, level: int, record: Record, more: tuple[str, ...] = ())
 
 
 def next_level(name: str, record: Record) -> int:
-    """The level of the hint that comes next."""
     return min(record.entry(name).hints + 1, HINTS)
 
 
 def _hint_text(target: Target, level: int) -> str:
-    """The text of a hint, Markdown; level: 1, 2 or 3."""
     exercise, verdict = kernel_course().exercise(target.name), verdicts.last(target)
     if verdict is not None and verdict.mistakes and level < HINTS:
         id = verdict.mistakes[0].partition("+")[0]
@@ -130,7 +128,6 @@ def own_code(target: Target) -> str:
 
 
 def _comparison(name: str, own: str, course: str, notes: Sequence[str]) -> Shown:
-    """The two solutions, side by side where there is room."""
     title, difference, course = f"Two ways to write {name}", _difference(own, course), _without_docstrings(course)
     codes = (("Yours", own), ("The course's", course))
     plain = [f"{whose}\n\n{textwrap.indent(text.clean(code), '    ')}" for whose, code in codes]

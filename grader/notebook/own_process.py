@@ -13,33 +13,26 @@ from itertools import takewhile
 from typing import Any
 
 from grader.notebook.kernel_course import kernel_course
-from grader.notebook.live import Live
-from grader.notebook.target import Target
 from grader.sandbox.sandbox import Sandbox
 from grader.source.definitions import defined_names
+from grader.source.policy import Sources
 from grader.submission.plan import Plan, RunCell
-from grader.worker.values import Failure
 
 
 @cache
 def _sandbox() -> Sandbox:
-    made = Sandbox(torch=True, probes=kernel_course().probe_texts())
-    atexit.register(made.close)
-    return made
+    sandbox = Sandbox(torch=True, probes=kernel_course().probe_texts())
+    atexit.register(sandbox.close)
+    return sandbox
 
 
 @contextmanager
-def candidate(target: Target) -> Iterator[Any]:
+def candidate(name: str, sources: Sources) -> Iterator[Any]:
     """The exercise as a worker shows it, which ends with the block. Raises: SandboxError where no worker can be had."""
-    name = target.name
-    if target.sources is None:
-        message = f"The text of {name} is not known here: write it into a cell of this notebook, and run that."
-        yield Live(name, None, Failure("missing", message=message))
-        return
     sandbox = _sandbox()
     sandbox.begin_submission(1)
     try:
-        yield sandbox.candidates(_plan(name, target.sources.cells), target.sources)[name]  # type: ignore[arg-type]
+        yield sandbox.candidates(_plan(name, sources.cells), sources)[name]  # type: ignore[arg-type]
     finally:
         sandbox.end_submission()
 

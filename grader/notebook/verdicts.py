@@ -140,17 +140,22 @@ def _judge(target: Target) -> Any:
 
 
 def _candidate(target: Target, exercise: Exercise) -> contextlib.AbstractContextManager[Any]:
-    if exercise.process == "own" and target.found:
-        from grader.notebook import own_process
-
-        return own_process.candidate(target)
-    problem = None
+    name, problem = target.name, None
     if not target.found:
-        message = f"{target.name} is not defined in this notebook yet: run the cell that defines it."
-        problem = Failure("missing", message=message)
+        problem = Failure(
+            "missing", message=f"{name} is not defined in this notebook yet: run the cell that defines it."
+        )
     elif target.is_answer and target.obj is None:
         problem = Failure("not_started")
-    return contextlib.nullcontext(Live(target.name, target.obj, problem, target.sources))
+    elif exercise.process == "own" and target.sources is not None:
+        from grader.notebook import own_process
+
+        return own_process.candidate(name, target.sources)
+    elif exercise.process == "own":
+        problem = Failure(
+            "missing", message=f"The text of {name} is not known here: write it into a cell, and run that."
+        )
+    return contextlib.nullcontext(Live(name, target.obj, problem, target.sources))
 
 
 def _interrupted(target: Target, stop: KeyboardInterrupt) -> Any:

@@ -235,7 +235,6 @@ def _back_up(path: Path) -> Path | None:
 
 
 def _dated(place: Path, stem: str, suffix: str, data: bytes, like: Path | None = None) -> Path:
-    """Writes a file to backups/ under a name with the time in it."""
     stem += datetime.now().strftime("-%Y-%m-%d-%H%M%S")
     names = (f"{stem}-{number}" if number > 1 else stem for number in count(1))
     copy = next(copy for name in names if not os.path.lexists(copy := place / BACKUPS / f"{name}{suffix}"))
