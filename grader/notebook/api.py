@@ -13,7 +13,7 @@ from typing import Any
 
 from grader.notebook import hints, output, overview, predictions, replaying, resetting, toolbar, verdicts
 from grader.notebook.record import ROOM_FILE, Record, default_path, record_at
-from grader.notebook.showing import Shown, printed, said
+from grader.notebook.showing import Shown, print_in_script, say
 from grader.notebook.target import MISSING, Refusal, find
 
 
@@ -25,7 +25,7 @@ def _refusal_shown(call: Callable[..., Shown]) -> Callable[..., Shown]:
         try:
             return call(*args, **kwargs)
         except Refusal as refusal:
-            return said(str(refusal))
+            return say(str(refusal))
 
     return answer
 
@@ -76,18 +76,18 @@ def hint(target: Any = MISSING, level: int | None = None) -> Shown:
     """
     exercise = find(target, MISSING, sys._getframe(2), "hint")
     if level is not None and (not isinstance(level, int) or not 1 <= level <= hints.HINTS):
-        return said(f"Hints have the levels 1 to {hints.HINTS}; {level!r} is none of them.")
+        return say(f"Hints have the levels 1 to {hints.HINTS}; {level!r} is none of them.")
     record = _record()
     level = level or hints.next_level(exercise.name, record)
     argument = exercise.argument
     more = f"hint({argument}) gives the next hint." if level < hints.HINTS else f"solution({argument}) is open now."
-    return printed(hints.hint(exercise, level, record, (more,)))
+    return print_in_script(hints.hint(exercise, level, record, (more,)))
 
 
 @_refusal_shown
 def solution(target: Any = MISSING) -> Shown:
     """The course's solution: after a pass, after hint 3, or after three different attempts. After a pass, beside the learner's own."""
-    return printed(hints.solution(find(target, MISSING, sys._getframe(2), "solution"), _record()))
+    return print_in_script(hints.solution(find(target, MISSING, sys._getframe(2), "solution"), _record()))
 
 
 @_refusal_shown
@@ -95,7 +95,7 @@ def explain(mistake: Any = None) -> Shown:
     """A mistake at length, by its id: explain("SM1"). Those of an exercise: explain(softmax_rows); of a lesson: explain("02"); of all."""
     if callable(mistake):
         mistake = find(mistake, MISSING, sys._getframe(2), "explain").name
-    return printed(hints.explain(mistake, verdicts.current_lesson()))
+    return print_in_script(hints.explain(mistake, verdicts.current_lesson()))
 
 
 def progress() -> Shown:
@@ -104,7 +104,7 @@ def progress() -> Shown:
     table = overview.table(record)
     room = _room()
     notes = (*record.take_notes(), *(room.status(room.current()) if room else ()))
-    return printed(overview.shown(table, notes, verdicts.current_lesson()))
+    return print_in_script(overview.shown(table, notes, verdicts.current_lesson()))
 
 
 @_refusal_shown
@@ -117,7 +117,7 @@ def replay(target: Any = MISSING) -> Shown:
 
 def predict(number: Any = "", options: Any = "", choice: Any = "") -> Shown:
     """Buttons for a prediction's options: predict("01.1", "ABC"); with a choice, predict("01.1", "ABC", "B"), the answer."""
-    return printed(predictions.shown(number, options, choice, _record()))
+    return print_in_script(predictions.shown(number, options, choice, _record()))
 
 
 @_refusal_shown

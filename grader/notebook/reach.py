@@ -44,7 +44,7 @@ def _operands(code: CodeType, opnames: tuple[str, ...]) -> Iterator[str]:
         pending += [constant for constant in reversed(code.co_consts) if isinstance(constant, CodeType)]
 
 
-def reached(obj: Any, namespace: Mapping[str, Any]) -> dict[str, Any]:
+def names_read(obj: Any, namespace: Mapping[str, Any]) -> dict[str, Any]:
     """The names of this notebook that an object's code reads, and what they are; those nearest to it come first.
 
     Functions and classes that were defined here are followed to what they read in their turn.

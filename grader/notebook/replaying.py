@@ -13,7 +13,7 @@ from grader.course.spec import SEED, Case, Exercise
 from grader.judging.baseline import baseline_of
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.runs import ended_by
-from grader.notebook.showing import Shown, ipython, said, sentence
+from grader.notebook.showing import Shown, ipython, say, sentence
 from grader.notebook.target import Target
 from grader.reports.text import clean
 from grader.worker.observe import failure_from, materialise
@@ -30,7 +30,7 @@ def shown(target: Target, verdict: Any, names: dict[str, Any]) -> Shown:
         shell.set_next_input(code, replace=False)
     if code:
         words += f"\n\n{'These lines run' if shell is None else 'The cell below runs'} {_described(target, code)}"
-    return said(words, title)
+    return say(words, title)
 
 
 def run(target: Target, verdict: Any) -> Shown:

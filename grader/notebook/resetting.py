@@ -15,7 +15,7 @@ from grader.notebook import workspace
 from grader.notebook.hints import own_code
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record, default_path
-from grader.notebook.showing import Shown, ipython, said, sentence
+from grader.notebook.showing import Shown, ipython, say, sentence
 from grader.notebook.target import Target
 from grader.reports.templating import render
 from grader.reports.text import plain
@@ -58,13 +58,13 @@ def shown(name: str, code: str | None, names: dict[str, Any]) -> Shown:
         return _below(name, lesson)
     try:
         if code is not None and (advice := unsaved(lesson)):
-            return said(advice, f"{name} was not changed")
+            return say(advice, f"{name} was not changed")
         _demand_code(name, code)
         change = workspace.reset_exercise(name, Path("."))
     except InputError as error:
-        return said(str(error), f"Reset {name}")
+        return say(str(error), f"Reset {name}")
     names.pop(name, None)
-    return said(
+    return say(
         f"{change} The menu File › Reload Notebook from Disk shows it. The old definition is gone from this kernel, too: "
         f"run the cell once you have written it.",
         f"{name} is the course's original again",
@@ -101,7 +101,7 @@ def _below(name: str, lesson: str) -> Shown:
     if shell is not None:
         shell.set_next_input(stub, replace=False)
     advice = "so nothing was changed. Replace your cell by the exercise's original:"
-    return said(f"{lesson}.ipynb is not in this folder, {advice}\n\n```python\n{stub}\n```", name)
+    return say(f"{lesson}.ipynb is not in this folder, {advice}\n\n```python\n{stub}\n```", name)
 
 
 def question(name: str, record: Record) -> Shown:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from grader.notebook.record import ROOM_FILE, default_path, make_folder
 from grader.notebook.sending import RoomError, Sender, now, post
-from grader.notebook.showing import Shown, said
+from grader.notebook.showing import Shown, say
 from grader.reports import text
 from grader.room import message
 from grader.room.message import Event, MessageError
@@ -68,7 +68,7 @@ def join(address: Any = "", code: Any = "", name: Any = "") -> Shown:
     except MessageError:
         label = ""
     if where is None or not label or not isinstance(code, str) or not code.strip():
-        return said(f"join takes the room's address, its code of three words and your name, as in `{EXAMPLE}`.")
+        return say(f"join takes the room's address, its code of three words and your name, as in `{EXAMPLE}`.")
     before = current()
     token = before.token if before is not None and before.address == where else ""
     foreign = f"The server at {where} is not a room of this course."
@@ -76,18 +76,18 @@ def join(address: Any = "", code: Any = "", name: Any = "") -> Shown:
         answer = post(where, "/join", {"code": code[:200], "name": label, "token": token}, JOIN_TIMEOUT_S)
     except RoomError as error:
         refused = error.status in (400, 403, 413, 429, 503) and error.sentence
-        return said(f"The room did not let you in: {text.one_line(error.sentence)}" if refused else foreign)
+        return say(f"The room did not let you in: {text.one_line(error.sentence)}" if refused else foreign)
     except OSError as error:
         why = text.one_line(error.strerror or type(error).__name__, 80)
-        return said(
+        return say(
             f"No room answers at {where} ({'it took too long' if isinstance(error, TimeoutError) else why}). Is the address "
             "the one on the instructor's page, and is this computer in the same network?"
         )
     if not isinstance(answer.get("token"), str):
-        return said(foreign)
+        return say(foreign)
     joined = Membership(where, label, answer["token"], time.time() + DURATION_S)
     note = _save(joined)
-    return said(
+    return say(
         f"You are in the room as {label}. Each check now sends {SENT}. `stuck()` asks for help, `fine()` says that all is well, "
         f"and `leave()` ends it; it ends at {time.strftime('%H:%M', time.localtime(joined.until))} at the latest.",
         more=("Import them with `from grader import leave, stuck, fine`.", *note),
@@ -98,13 +98,13 @@ def leave() -> Shown:
     """Leaves the room: nothing more is sent."""
     mine = current()
     if mine is None or not mine.active:
-        return said("You are not in a room; nothing is sent.")
+        return say("You are not in a room; nothing is sent.")
     heard = _put(mine, Event(now(), note="left")) and _kernel.sender is not None and _kernel.sender.drain(LEAVE_S)
     note = _save(replace(mine, until=0.0))
     if _kernel.sender is not None:
         _kernel.sender.close()
     unheard = () if heard else ("The room did not answer, so its page may still show you.",)
-    return said("You have left the room; nothing more is sent.", more=(*unheard, *note))
+    return say("You have left the room; nothing more is sent.", more=(*unheard, *note))
 
 
 def stuck(*words: object) -> Shown:
@@ -172,14 +172,14 @@ def membership_file() -> Path:
 def _send_note(note: str, done: str, words: tuple[object, ...]) -> Shown:
     mine = current()
     if mine is None or not mine.active:
-        return said(f"{note}() needs a room, and you are not in one; join it like this: `{EXAMPLE}`.")
+        return say(f"{note}() needs a room, and you are not in one; join it like this: `{EXAMPLE}`.")
     problems = _problems(mine)
     if _refused():
-        return said(" ".join(problems))
+        return say(" ".join(problems))
     if not _put(mine, Event(now(), note=note)):
-        return said("This Python cannot start threads, so nothing can be sent to the room.")
+        return say("This Python cannot start threads, so nothing can be sent to the room.")
     unsent = ("Your words were not sent: a note carries none. Ask whoever leads the room.",) if words else ()
-    return said(done, more=(*unsent, *problems))
+    return say(done, more=(*unsent, *problems))
 
 
 def _put(mine: Membership, event: Event) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 from grader.notebook import hints, overview, replaying, resetting
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
-from grader.notebook.showing import Shown, ipython, printed, sentence
+from grader.notebook.showing import Shown, ipython, print_in_script, sentence
 from grader.notebook.target import Target
 from grader.reports import html, text
 from grader.reports.templating import render, style
@@ -42,7 +42,7 @@ def shown(target: Target, verdict: Any, notes: tuple[str, ...], record: Record) 
     """A verdict with its buttons; without any where nobody can press them, or none would do something."""
     plain = text.verdict(verdict, notes)
     if not possible() or verdict.status == "could_not_grade":
-        return printed(Shown(plain, html.verdict(verdict, notes), verdict))
+        return print_in_script(Shown(plain, html.verdict(verdict, notes), verdict))
     above, words = verdict, f"solution({target.argument}) shows the course's solution, or what opens it."
     if "hint(" in verdict.look and not verdict.passed:  # it offers calls, and the bar does so
         above, words = replace(verdict, look=""), verdict.look

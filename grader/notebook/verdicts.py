@@ -49,7 +49,7 @@ def last(target: Target) -> Any:
 
 def _key(target: Target) -> object:
     """What a verdict depends on: the text of the code, and which of the names that it reads grading has not."""
-    return target.digest, [name for name in reach.reached(target.obj, target.namespace) if runs.is_absent(name)]
+    return target.digest, [name for name in reach.names_read(target.obj, target.namespace) if runs.is_absent(name)]
 
 
 def current_lesson() -> str | None:
@@ -69,7 +69,7 @@ def _stale(target: Target) -> Any:
     """The verdict where the exercise, or something that it calls, is older than what its cell now says; else None."""
     if not target.found or not runs.broken:
         return None
-    objects = ((target.name, target.obj), *reach.reached(target.obj, target.namespace).items())
+    objects = ((target.name, target.obj), *reach.names_read(target.obj, target.namespace).items())
     name, broken = next(((name, broken) for name, obj in objects if (broken := runs.stale(name, obj))), ("", None))
     if broken is None:
         return None
@@ -184,7 +184,7 @@ def _with_causes(verdict: Any, target: Target) -> Any:
         return replace(verdict, look=_run_its_cell(target))
     if verdict.status not in ("failed", "error", "timeout"):
         return verdict
-    names = reach.reached(target.obj, target.namespace)
+    names = reach.names_read(target.obj, target.namespace)
     absent = [
         f"`{name}` {runs.absences[name].why}"
         for name in names
