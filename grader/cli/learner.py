@@ -59,14 +59,14 @@ def _lesson(what: str) -> str:
 
 
 def run_progress(options: argparse.Namespace) -> int:
-    from grader.notebook import membership, room
+    from grader.notebook import room
     from grader.notebook.overview import shown, table
-    from grader.notebook.record import Record, default_path
+    from grader.notebook.record import ROOM_FILE, Record, default_path
     from grader.notebook.workspace import folder
 
     record = Record(default_path(folder(options.folder).resolve()))
-    in_a_room = room.status(membership.read(record.path.with_name(membership.NAME)))
-    print(harmless(shown(table(record), (*record.take_notes(), *in_a_room))[0]))
+    in_a_room = room.status(room.current(record.path.with_name(ROOM_FILE)))
+    print(harmless(shown(table(record), (*record.take_notes(), *in_a_room)).text))
     return PASSED
 
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import functools
 import importlib
-import os
 import sys
 from collections.abc import Callable
 from typing import Any
 
-from grader.notebook.showing import Shown, printed, said
+from grader.notebook import hints, output, overview, predictions, replaying, resetting, toolbar, verdicts
+from grader.notebook.record import ROOM_FILE, Record, default_path, record_at
+from grader.notebook.showing import Shown, print_in_script, say
 from grader.notebook.target import MISSING, Refusal, find
 
 
@@ -24,7 +25,7 @@ def _refusal_shown(call: Callable[..., Shown]) -> Callable[..., Shown]:
         try:
             return call(*args, **kwargs)
         except Refusal as refusal:
-            return said(str(refusal))
+            return say(str(refusal))
 
     return answer
 
@@ -36,8 +37,6 @@ def check(target: Any = MISSING, answer: Any = MISSING) -> Shown:
     Returns: an object that displays the verdict and is true when the exercise passed. A loop in the
     code that never ends is stopped by interrupting the kernel (the square in the toolbar).
     """
-    from grader.notebook import toolbar, verdicts
-
     exercise = find(target, answer, sys._getframe(2))
     verdict = verdicts.judge(exercise)
     record = _record()
@@ -53,8 +52,6 @@ def passed(target: Any = MISSING, answer: Any = MISSING) -> bool:
 
     After True, what the learner's own code prints in the rest of the cell is left out (output.py).
     """
-    from grader.notebook import output, verdicts
-
     call = "its check"
     try:
         exercise = find(target, answer, sys._getframe(1), "passed")
@@ -77,52 +74,42 @@ def hint(target: Any = MISSING, level: int | None = None) -> Shown:
 
     Where the last check of this code proved a mistake, the first two are about that mistake.
     """
-    from grader.notebook import hints
-
     exercise = find(target, MISSING, sys._getframe(2), "hint")
     if level is not None and (not isinstance(level, int) or not 1 <= level <= hints.HINTS):
-        return said(f"Hints have the levels 1 to {hints.HINTS}; {level!r} is none of them.")
+        return say(f"Hints have the levels 1 to {hints.HINTS}; {level!r} is none of them.")
     record = _record()
     level = level or hints.next_level(exercise.name, record)
     argument = exercise.argument
     more = f"hint({argument}) gives the next hint." if level < hints.HINTS else f"solution({argument}) is open now."
-    return printed(hints.hint(exercise, level, record, (more,)))
+    return print_in_script(hints.hint(exercise, level, record, (more,)))
 
 
 @_refusal_shown
 def solution(target: Any = MISSING) -> Shown:
     """The course's solution: after a pass, after hint 3, or after three different attempts. After a pass, beside the learner's own."""
-    from grader.notebook import solutions
-
-    return printed(solutions.solution(find(target, MISSING, sys._getframe(2), "solution"), _record()))
+    return print_in_script(hints.solution(find(target, MISSING, sys._getframe(2), "solution"), _record()))
 
 
 @_refusal_shown
 def explain(mistake: Any = None) -> Shown:
     """A mistake at length, by its id: explain("SM1"). Those of an exercise: explain(softmax_rows); of a lesson: explain("02"); of all."""
-    from grader.notebook import hints, verdicts
-
     if callable(mistake):
         mistake = find(mistake, MISSING, sys._getframe(2), "explain").name
-    return printed(hints.explain(mistake, verdicts.current_lesson()))
+    return print_in_script(hints.explain(mistake, verdicts.current_lesson()))
 
 
 def progress() -> Shown:
     """The lesson at hand with each exercise's state, points and attempts; the other lessons in a line each."""
-    from grader.notebook import overview, verdicts
-
     record = _record()
     table = overview.table(record)
     room = _room()
     notes = (*record.take_notes(), *(room.status(room.current()) if room else ()))
-    return printed(Shown(*overview.shown(table, notes, verdicts.current_lesson())))
+    return print_in_script(overview.shown(table, notes, verdicts.current_lesson()))
 
 
 @_refusal_shown
 def replay(target: Any = MISSING) -> Shown:
     """Puts the inputs on which the last check failed into variables, and a cell that runs the code on them below this one."""
-    from grader.notebook import replaying, verdicts
-
     frame = sys._getframe(2)
     exercise = find(target, MISSING, frame, "replay")
     return replaying.shown(exercise, verdicts.judge(exercise, again=False), frame.f_globals)
@@ -130,9 +117,7 @@ def replay(target: Any = MISSING) -> Shown:
 
 def predict(number: Any = "", options: Any = "", choice: Any = "") -> Shown:
     """Buttons for a prediction's options: predict("01.1", "ABC"); with a choice, predict("01.1", "ABC", "B"), the answer."""
-    from grader.notebook import predictions
-
-    return printed(predictions.shown(number, options, choice, _record()))
+    return print_in_script(predictions.shown(number, options, choice, _record()))
 
 
 @_refusal_shown
@@ -141,8 +126,6 @@ def reset(target: Any = MISSING, code: str | None = None) -> Shown:
 
     code: what the question gave; it counts once, so that Run All never resets anything.
     """
-    from grader.notebook import resetting, toolbar
-
     frame = sys._getframe(2)
     exercise = find(target, MISSING, frame, "reset")
     if code is None and toolbar.possible():
@@ -152,20 +135,10 @@ def reset(target: Any = MISSING, code: str | None = None) -> Shown:
 
 def _room() -> Any:
     """The module of rooms where the learner may be in one; else None, and nothing of it is loaded."""
-    from grader.notebook import membership
-
-    known = "grader.notebook.room" in sys.modules or os.path.exists(membership.path())
+    known = "grader.notebook.room" in sys.modules or default_path().with_name(ROOM_FILE).exists()
     return importlib.import_module("grader.notebook.room") if known else None
 
 
-_records: dict[Any, Any] = {}
-
-
-def _record() -> Any:
-    """The record of the current folder, the same object as long as its path stays."""
-    from grader.notebook.record import Record, default_path
-
-    path = default_path()
-    if path not in _records:
-        _records[path] = Record(path)
-    return _records[path]
+def _record() -> Record:
+    """The record of the current folder."""
+    return record_at(default_path())

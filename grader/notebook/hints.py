@@ -1,8 +1,10 @@
-"""What hint() and explain() say: a hint to an exercise, a mistake at length, the known mistakes lesson by lesson."""
+"""What hint(), explain() and solution() say: hints, mistakes at length, and the course's solution once it is open."""
 
 from __future__ import annotations
 
+import ast
 import difflib
+import textwrap
 from collections.abc import Sequence
 
 from grader.course import references
@@ -10,11 +12,17 @@ from grader.course.spec import Exercise
 from grader.notebook import verdicts
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
-from grader.notebook.showing import Shown, sentence
+from grader.notebook.showing import Shown, colored, sentence
 from grader.notebook.target import Target
 from grader.reports import html, text
+from grader.reports.templating import render
+from grader.source.definitions import parse
+from grader.util.words import counted
 
 HINTS = 3
+ATTEMPTS = 3  # different states of the code, after which the solution opens
+_LOOPS = (ast.For, ast.While, ast.comprehension)
+_SIGNS = {ast.MatMult: "@", ast.Pow: "**", ast.Div: "/", ast.FloorDiv: "//", ast.BitAnd: "&", ast.Invert: "~"}
 
 
 def hint(target: Target, level: int, record: Record, more: tuple[str, ...] = ()) -> Shown:
@@ -27,24 +35,22 @@ def hint(target: Target, level: int, record: Record, more: tuple[str, ...] = ())
 
 
 def next_level(name: str, record: Record) -> int:
-    """The level of the hint that comes next."""
     return min(record.entry(name).hints + 1, HINTS)
 
 
 def _hint_text(target: Target, level: int) -> str:
-    """The text of a hint, Markdown; level: 1, 2 or 3."""
-    verdict = verdicts.last(target)
+    exercise, verdict = kernel_course().exercise(target.name), verdicts.last(target)
     if verdict is not None and verdict.mistakes and level < HINTS:
         id = verdict.mistakes[0].partition("+")[0]
-        mistake, lines = (
-            kernel_course().mistake_text(id),
-            references.wrong_lines(kernel_course().exercise(target.name), id).strip("\n"),
-        )
+        mistake, lines = kernel_course().mistake_text(id), references.wrong_lines(exercise, id).strip("\n")
         if level == 1:
             return f"The check proved {id}: {mistake.sentence}\n\n{mistake.why}\n\nWhich of your lines does that?"
         if lines:
             return f"{id}: {mistake.sentence}\n\nWritten like this, it gives your result:\n\n```python\n{lines}\n```"
-    return kernel_course().exercise(target.name).hints[level - 1].strip("\n")
+    return exercise.hints[level - 1].strip("\n")
+
+
+# --- mistakes ---------------------------------------------------------------------------------------------------
 
 
 def explain(query: str | None, current: str | None = None) -> Shown:
@@ -52,19 +58,17 @@ def explain(query: str | None, current: str | None = None) -> Shown:
 
     query: an id, two with a plus, an exercise, a lesson's number or name, None for everything. current: the lesson that is unfolded.
     """
-    if query in kernel_course().exercise_names():
-        return _list([(query, _ids([kernel_course().exercise(query)]))], query)
-    lessons = kernel_course().lessons()
+    course = kernel_course()
+    if query in course.exercise_names():
+        return _list([(query, _ids([course.exercise(query)]))], query)
+    lessons = course.lessons()
     if query is not None:
         lessons = tuple(name for name in lessons if str(query) in (name, name[:2], name[:2].lstrip("0")))[:1]
     if not lessons:
         return _at_length([id.strip() for id in str(query).split("+")])
-    groups = [
-        (f"{name[:2]} · {kernel_course().lesson(name).title}", _ids(kernel_course().lesson(name).exercises))
-        for name in lessons
-    ]
-    unfolded = lessons[0] if query is not None else current
-    return _list(groups, next((group[0] for group, name in zip(groups, lessons) if name == unfolded), ""))
+    titles = {name: f"{name[:2]} · {course.lesson(name).title}" for name in lessons}
+    groups = [(titles[name], _ids(course.lesson(name).exercises)) for name in lessons]
+    return _list(groups, titles.get(lessons[0] if query is not None else current or "", ""))
 
 
 def _ids(exercises: Sequence[Exercise]) -> tuple[str, ...]:
@@ -83,7 +87,9 @@ def _list(groups: Sequence[tuple[str, Sequence[str]]], unfolded: str) -> Shown:
 
 
 def _at_length(ids: Sequence[str]) -> Shown:
-    known = {id.upper(): id for id in _known_ids(ids)}
+    known = {id.upper(): id for id in kernel_course().shared_texts()}
+    if not all(id.upper() in known for id in ids):  # only then is every lesson imported
+        known = {id.upper(): id for id in kernel_course().mistake_ids()}
     unknown = next((id for id in ids if id.upper() not in known), None)
     if unknown is not None:
         family = [id for id in known if id.rstrip("0123456789") == unknown.upper().rstrip("0123456789")]  # such as SM
@@ -94,11 +100,76 @@ def _at_length(ids: Sequence[str]) -> Shown:
     return Shown("\n\n".join(map(text.explanation, mistakes)), "".join(map(html.explanation, mistakes)))
 
 
-def _known_ids(ids: Sequence[str]) -> Sequence[str]:
-    """The known ids; every lesson is imported only where the catalogue alone does not know those asked for."""
-    catalogue = {id.upper() for id in kernel_course().shared_texts()}
-    return (
-        tuple(kernel_course().shared_texts())
-        if all(id.upper() in catalogue for id in ids)
-        else kernel_course().mistake_ids()
-    )
+# --- the solution -----------------------------------------------------------------------------------------------
+
+
+def solution(target: Target, record: Record) -> Shown:
+    """The course's solution, after a pass beside the learner's own; while it is closed, what opens it."""
+    name, entry = target.name, record.entry(target.name)
+    if not (entry.passed or entry.hints >= HINTS or entry.attempts >= ATTEMPTS):
+        so_far = f"{counted(entry.hints, 'hint')} and {counted(entry.attempts, 'different attempt')}"
+        closed = (
+            f"The solution of {name} opens after a pass, after hint {HINTS}, or after {ATTEMPTS} different "
+            f"attempts. So far: {so_far}. hint({target.argument}) gives the next hint."
+        )
+        return sentence(closed, more=record.take_notes())
+    course = references.solution_text(kernel_course(), name)
+    own = own_code(target) if verdicts.last(target) else ""
+    if own:
+        return _comparison(name, own, course, record.take_notes())
+    return sentence(course, f"The course's solution of {name}", code=True, more=record.take_notes())
+
+
+def own_code(target: Target) -> str:
+    """The statements that made the learner's object, imports aside; '' where no text of them is known."""
+    statements = target.sources.cells if target.sources is not None and callable(target.obj) else ()
+    own = (each.strip("\n") for each in statements)
+    return "\n\n".join(each for each in own if not each.startswith(("import ", "from ")))
+
+
+def _comparison(name: str, own: str, course: str, notes: Sequence[str]) -> Shown:
+    title, difference, course = f"Two ways to write {name}", _difference(own, course), _without_docstrings(course)
+    codes = (("Yours", own), ("The course's", course))
+    plain = [f"{whose}\n\n{textwrap.indent(text.clean(code), '    ')}" for whose, code in codes]
+    columns = [(whose, colored(code)) for whose, code in codes]
+    body = render("beside.html", title=title, noticed=difference, columns=columns, notes=notes)
+    return Shown("\n\n".join([title, difference, *plain, *notes]), html.STYLE + body)
+
+
+def _difference(own: str, course: str) -> str:
+    """One sentence on what tells the two apart."""
+    trees = [parse(code) or ast.Module([], []) for code in (own, course)]
+    loops, others = (sum(isinstance(node, _LOOPS) for node in ast.walk(tree)) for tree in trees)
+    if loops and not others:
+        return f"Notice: yours has {counted(loops, 'loop')}; the course's has none and works on whole arrays instead."
+    if others and not loops:
+        return f"Notice: the course's has {counted(others, 'loop')}; yours has none."
+    mine, theirs = map(_operations, trees)
+    only = [
+        f"only {whose} uses {text.listed([f'`{one}`' for one in sorted(operations)], 3)}"
+        for whose, operations in (("the course's", theirs - mine), ("yours", mine - theirs))
+        if operations
+    ]
+    return f"Notice: {'; '.join(only) or 'both use the same operations'}."
+
+
+def _operations(tree: ast.AST) -> set[str]:
+    """The functions and methods that are called, and the operators that matter."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            names.add(str(getattr(node.func, "attr", None) or getattr(node.func, "id", "")))
+        elif isinstance(node, (ast.BinOp, ast.UnaryOp)):
+            names.add(_SIGNS.get(type(node.op), ""))
+    return names - {"", "range", "len", "super", "__init__"}
+
+
+def _without_docstrings(code: str) -> str:
+    """The lines of code without what the task has said already."""
+    tree, lines = parse(code), code.splitlines()
+    docstrings: set[int] = set()
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node) and len(node.body) > 1:
+            first = node.body[0]
+            docstrings.update(range(first.lineno - 1, first.end_lineno or first.lineno))
+    return "\n".join(line for at, line in enumerate(lines) if at not in docstrings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grader.course.stubs import digest
@@ -52,7 +52,9 @@ def merge(theirs: Sequence[Cell], ours: Sequence[Cell]) -> tuple[list[Cell], tup
     merged = [*added.get(None, [])]
     for cell in ours:
         work = answers.get(cell["metadata"]["grader"].get("exercise"), []) if _role(cell) == "exercise" else []
-        merged += _as_answers(work, cell) if work else [_with_outputs(cell, outputs.get(cell["id"]))]
+        merged += [{**each, "id": cell["id"], "metadata": {**each["metadata"], **cell["metadata"]}} for each in work]
+        if not work:
+            merged.append(_with_outputs(cell, outputs.get(cell["id"])))
         merged += added.get(cell["id"], [])
     return _with_unique_ids(merged, by_id), tuple(name for name in stubs if name in answers), tuple(changed)
 
@@ -136,11 +138,6 @@ def _as_own(cell: Cell, same: Cell | None) -> Cell | None:
 def _beginning(cell: Cell) -> str:
     line = next(line.strip(" #*>-") for line in text_of(cell).splitlines() if line.strip(" #*>-"))
     return f"“{line[:40]}…”" if len(line) > 40 else f"“{line}”"
-
-
-def _as_answers(work: Sequence[Cell], stub: Cell) -> Iterator[Cell]:
-    for cell in work:
-        yield {**cell, "id": stub["id"], "metadata": {**cell["metadata"], **stub["metadata"]}}
 
 
 def _with_outputs(cell: Cell, theirs: Cell | None) -> Cell:

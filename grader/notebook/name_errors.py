@@ -14,7 +14,7 @@ from grader.notebook.kernel_course import kernel_course
 from grader.notebook.merge import stubs_of
 from grader.notebook.runs import Runs, ended_by
 from grader.notebook.target import nearest
-from grader.source.definitions import parse
+from grader.source.definitions import parse, root
 
 ABOVE = "the menu Run › Run All Above Selected Cell runs every cell above this one"
 _ID = re.compile(r"[A-Za-z]{2,3}\d{1,3}")  # of a mistake
@@ -32,37 +32,27 @@ def sentence(error: NameError, trace: TracebackType | None, namespace: Mapping[s
         return f"`{name}` is for rooms and must be imported first: `from grader import {name}`."
     if name in OFFERED:
         return f"`{name}` is not known in this kernel: run the cell near the top that imports it; {ABOVE}."
-    if name in kernel_course().exercise_names():
-        return _exercise(name, runs)
-    if call == "explain" and _ID.fullmatch(name):
-        return f'explain takes an id in quotes: `explain("{name.upper()}")`.'
-    broken = runs.broken.get(name)
-    if broken is not None and broken.failure is not None:
-        return (
-            f"`{name}` is not defined: the last run of the cell that defines it failed ({ended_by(broken.failure)[0]})."
-        )
-    close = nearest(name)
-    if call != "figures" and close:
-        return f"No exercise is called `{name}`, and nothing of that name is defined. Nearest: {', '.join(close)}."
-    return f"`{name}` is not known in this kernel: run the cell that defines it; {ABOVE}."
-
-
-def _exercise(name: str, runs: Runs) -> str:
     broken = runs.broken.get(name)
     if broken is not None and broken.failure is not None:
         message, line = ended_by(broken.failure)
         at = f" in its line {broken.failure.line_number}, `{line}`" if line else ""
         return f"`{name}` is not defined: the last run of its cell failed{at} ({message}). Fix that cell and run it."
-    others = broken.defines if broken is not None else runs.defined_by(_cell_of(name)) - {name}
-    if others:
-        listed = " and ".join(f"`{each}`" for each in sorted(others))
-        return f"`{name}` is not defined: its cell now defines {listed}. The exercise is called {name}; its function must have that name."
-    return f"`{name}` is not defined in this kernel: run the cell that defines it. After a restart the kernel knows nothing; {ABOVE}."
-
-
-def _cell_of(exercise: str) -> str:
-    """The id of the cell in which a learner writes an exercise."""
-    return stubs_of(kernel_course().pristine(kernel_course().lesson_of(exercise))["cells"])[exercise]["id"]
+    course = kernel_course()
+    if name in course.exercise_names():
+        stubs = stubs_of(course.pristine(course.lesson_of(name))["cells"])
+        others = broken.defines if broken is not None else runs.defined_by(stubs[name]["id"]) - {name}
+        if others:
+            listed = " and ".join(f"`{each}`" for each in sorted(others))
+            must = f"The exercise is called {name}; its function must have that name."
+            return f"`{name}` is not defined: its cell now defines {listed}. {must}"
+        restart = "After a restart the kernel knows nothing"
+        return f"`{name}` is not defined in this kernel: run the cell that defines it. {restart}; {ABOVE}."
+    if call == "explain" and _ID.fullmatch(name):
+        return f'explain takes an id in quotes: `explain("{name.upper()}")`.'
+    close = nearest(name)
+    if call != "figures" and close:
+        return f"No exercise is called `{name}`, and nothing of that name is defined. Nearest: {', '.join(close)}."
+    return f"`{name}` is not known in this kernel: run the cell that defines it; {ABOVE}."
 
 
 def _call(error: NameError, trace: TracebackType | None, namespace: Mapping[str, Any]) -> str | None:
@@ -71,23 +61,12 @@ def _call(error: NameError, trace: TracebackType | None, namespace: Mapping[str,
         trace = trace.tb_next
     if trace is None or trace.tb_frame.f_globals is not namespace or trace.tb_frame.f_code.co_name != "<module>":
         return None
-    text = "".join(linecache.getlines(trace.tb_frame.f_code.co_filename))
-    line, tree = trace.tb_lineno, parse(text)
-    nodes = list(ast.walk(tree)) if tree is not None else []
-    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
-    for node in nodes:
-        if isinstance(node, ast.Name) and node.id == error.name in OFFERED and node.lineno == line:
-            if node.id not in ROOM or id(node) in called:  # `fine` and `leave` may well be a learner's own variables
-                return error.name
+    if error.name in OFFERED and error.name not in ROOM:
+        return error.name
+    line, tree = trace.tb_lineno, parse("".join(linecache.getlines(trace.tb_frame.f_code.co_filename)))
+    for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.Call) and node.lineno <= line <= (node.end_lineno or line):
-            root = node.func
-            while isinstance(root, ast.Attribute):
-                root = root.value
-            arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
-            if isinstance(root, ast.Name) and root.id in OFFERED and any(_is(error.name, one) for one in arguments):
-                return root.id
+            names = [node.func, *node.args, *(keyword.value for keyword in node.keywords)]
+            if root(node.func) in OFFERED and any(isinstance(one, ast.Name) and one.id == error.name for one in names):
+                return root(node.func)
     return None
-
-
-def _is(name: str | None, node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id == name

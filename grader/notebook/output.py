@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any, TextIO
@@ -20,12 +21,25 @@ PATIENCE_S = 1.0
 @contextlib.contextmanager
 def running_sign(call: str) -> Iterator[None]:
     """While the body takes longer than PATIENCE_S, a notebook shows that `call` is running; gone when it ends."""
-    shell = ipython()
-    if shell is None or not hasattr(shell, "kernel") or threading.current_thread() is not threading.main_thread():
+    if not hasattr(ipython(), "kernel") or threading.current_thread() is not threading.main_thread():
         yield
         return
-    sign = _RunningSign(call)
-    timer = threading.Timer(PATIENCE_S, sign.show)
+    from IPython.display import DisplayHandle
+
+    text = f"{call} is running; the stop button (the square) in the toolbar stops it."
+    sign, handle = (
+        Shown(text, f'<p class="attn-running" style="opacity: .75; margin: 2px 0">{text}</p>'),
+        DisplayHandle(),
+    )
+    lock, ended, visible = threading.Lock(), threading.Event(), threading.Event()
+
+    def show() -> None:
+        with lock:
+            if not ended.is_set():
+                handle.display(sign)
+                visible.set()
+
+    timer = threading.Timer(PATIENCE_S, show)
     timer.daemon = True
     with contextlib.suppress(RuntimeError):  # a browser's Python has no threads: then nothing is said
         timer.start()
@@ -33,38 +47,15 @@ def running_sign(call: str) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-        sign.clear()
-
-
-class _RunningSign:
-    """A line in the cell's output that can be taken away again."""
-
-    def __init__(self, call: str) -> None:
-        self._text = f"{call} is running; the stop button (the square) in the toolbar stops it."
-        self._handle: Any = None
-        self._ended = False
-        self._lock = threading.Lock()
-
-    def show(self) -> None:
-        from IPython.display import DisplayHandle
-
-        html = f'<p class="attn-running" style="opacity: .75; margin: 2px 0">{self._text}</p>'
-        with self._lock:
-            if not self._ended:
-                self._handle = DisplayHandle()
-                self._handle.display(Shown(self._text, html))
-
-    def clear(self) -> None:
-        with self._lock:
-            self._ended = True
-            if self._handle is not None:
-                self._handle.update(Shown("", ""))
+        with lock:
+            ended.set()
+        if visible.is_set():
+            handle.update(Shown("", ""))
 
 
 def mute_exercises(namespace: Mapping[str, Any]) -> None:
     """From now to the end of the cell, nothing is shown of what exercises print. In a script everything is shown."""
-    shell = ipython()
-    if shell is None or isinstance(sys.stdout, _Muted) or not getattr(shell, "attention_course", False):
+    if isinstance(sys.stdout, _Muted) or not getattr(ipython(), "attention_course", False):
         return
     names = {
         file: name
@@ -78,13 +69,10 @@ def mute_exercises(namespace: Mapping[str, Any]) -> None:
 def unmute() -> None:
     """The cell has run: says what was left out, if anything was."""
     muted = sys.stdout
-    if not isinstance(muted, _Muted):
-        return
-    sys.stdout = muted.shown
-    for name, lines in muted.lines.items():
-        if lines:
-            was = "was" if lines == 1 else "were"
-            print(f"{counted(lines, 'line')} that {name} prints {was} left out here: a print() is still in it.")
+    if isinstance(muted, _Muted):
+        sys.stdout = muted.shown
+        for name, lines in muted.lines.items():
+            print(f"Left out here: {counted(lines, 'line')} that {name} prints; a print() is still in it.")
 
 
 class _Muted:
@@ -94,24 +82,18 @@ class _Muted:
     """
 
     def __init__(self, shown: TextIO, names: Mapping[str, str]) -> None:
-        self.shown, self.lines = shown, dict.fromkeys(names.values(), 0)
-        self._names = names
+        self.shown, self._names = shown, names
+        self.lines: Counter[str] = Counter()
 
     def write(self, text: str) -> int:
-        name = self._writer(sys._getframe(1))
-        if name is None:
-            return self.shown.write(text)
-        self.lines[name] += text.count("\n")
-        return len(text)
-
-    def _writer(self, frame: FrameType | None) -> str | None:
-        """The exercise that is running; a cell's own print is nobody's."""
+        frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             code = frame.f_code
-            if code.co_filename in self._names and code.co_name != "<module>":
-                return self._names[code.co_filename]
+            if code.co_filename in self._names and code.co_name != "<module>":  # a cell's own print is nobody's
+                self.lines[self._names[code.co_filename]] += text.count("\n")
+                return len(text)
             frame = frame.f_back
-        return None
+        return self.shown.write(text)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.shown, name)

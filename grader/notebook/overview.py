@@ -8,6 +8,7 @@ from itertools import groupby
 
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
+from grader.notebook.showing import Shown
 from grader.reports import html, text
 from grader.reports.templating import render
 
@@ -26,56 +27,57 @@ class Line:
 
 def table(record: Record, lessons: Sequence[str] | None = None) -> tuple[Line, ...]:
     """One line for each exercise of these lessons, by default of all, in the course's order. What passed once stays passed."""
-    lines = []
-    for lesson in kernel_course().lessons() if lessons is None else lessons:
-        points = _points(lesson)
-        for name in kernel_course().exercises[lesson]:
+    course, lines = kernel_course(), []
+    for lesson in course.lessons() if lessons is None else lessons:
+        try:
+            points = {exercise.name: exercise.points for exercise in course.lesson(lesson).exercises}
+        except ImportError:
+            points = {}
+        for name in course.exercises[lesson]:
             entry = record.entry(name)
             status = "passed" if entry.passed else entry.status if entry.status in text.WORDS else "failed"
-            further = name in kernel_course().further(lesson)
+            further = name in course.further(lesson)
             lines.append(Line(lesson, name, status, points.get(name), entry.attempts, further))
     return tuple(lines)
 
 
-def _points(lesson: str) -> dict[str, int]:
-    try:
-        return {exercise.name: exercise.points for exercise in kernel_course().lesson(lesson).exercises}
-    except ImportError:
-        return {}
-
-
-def shown(lines: Sequence[Line], notes: Sequence[str] = (), current: str | None = None) -> tuple[str, str]:
-    """(text, HTML): a lesson's exercises, then every other lesson in a line. current: the lesson; None: of the next exercise."""
+def shown(lines: Sequence[Line], notes: Sequence[str] = (), current: str | None = None) -> Shown:
+    """A lesson's exercises, then every other lesson in a line. current: the lesson; None: of the next exercise."""
     following = _following(lines, current)
     current = current or (following or lines[0]).lesson
     lessons = {name: list(group) for name, group in groupby(lines, lambda line: line.lesson)}
-    exercises = [_exercise_cells(line) for line in lessons.pop(current)]
-    others = [(name, _passed(group), _points_of(group)) for name, group in lessons.items()]
-    score = f"passed: {_passed(lines)} exercises, {_points_of(lines).replace('/', ' of ')} points"
+    exercises = [
+        (
+            f"{line.exercise}{' (further)' if line.further else ''}",
+            f"{html.LOOKS[line.status][0]} {text.WORDS[line.status]}",
+            "?" if line.points is None else _points([line]),
+            str(line.attempts or ""),
+        )
+        for line in lessons.pop(current)
+    ]
+    others = [(name, _passed(group), _points(group)) for name, group in lessons.items()]
+    score = f"passed: {_passed(lines)} exercises, {_points(lines).replace('/', ' of ')} points"
     wide = max(len(exercise[0]) for exercise in exercises)
     plain = [score, "", current, f"  {'exercise':<{wide}}  {'state':<20}  points  attempts"]
     for name, state, points, attempts in exercises:
         plain.append(f"  {name:<{wide}}  {state:<20}  {points:>6}  {attempts:>8}".rstrip())
     wide = max(map(len, lessons), default=0)
-    plain += ["", *(f"{name:<{wide}}  {passed:<29}  {points:>6}" for name, passed, points in others)]
-    html_table = render(
-        "progress.html",
-        score=score,
-        lesson=current,
-        exercises=exercises,
-        following=following,
-        others=others,
-        notes=notes,
-    )
-    return "\n".join([*plain, "", _next(following, current), *notes]), html.STYLE + html_table
+    plain += ["", *(f"{name:<{wide}}  {passed:<29}  {points:>6}" for name, passed, points in others), ""]
+    if following is None:
+        plain.append("Every exercise passed.")
+    else:
+        where = "this lesson" if following.lesson == current else f"lesson {following.lesson}"
+        plain.append(f"Next: {following.exercise}, in {where}.")
+    values = {"exercises": exercises, "following": following, "others": others, "notes": notes}
+    table = render("progress.html", score=score, lesson=current, **values)
+    return Shown("\n".join([*plain, *notes]), html.STYLE + table)
 
 
 def _following(lines: Sequence[Line], current: str | None) -> Line | None:
     """The first exercise that is not passed, the core's before the further ones, then of the current lesson and those after it
     before the earlier ones."""
     left = [line for line in lines if line.status != "passed"]
-    open_ones = [line for line in left if not line.further] or left
-    return next((line for line in open_ones if current is None or line.lesson >= current), next(iter(open_ones), None))
+    return min(left, key=lambda line: (line.further, line.lesson < (current or "")), default=None)
 
 
 def _passed(lines: Sequence[Line]) -> str:
@@ -86,24 +88,6 @@ def _passed(lines: Sequence[Line]) -> str:
     )
 
 
-def _points_of(lines: Sequence[Line]) -> str:
+def _points(lines: Sequence[Line]) -> str:
     points = sum(line.points or 0 for line in lines if line.status == "passed")
     return f"{points}/{sum(line.points or 0 for line in lines)}"
-
-
-def _next(following: Line | None, current: str) -> str:
-    if following is None:
-        return "Every exercise passed."
-    where = "this lesson" if following.lesson == current else f"lesson {following.lesson}"
-    return f"Next: {following.exercise}, in {where}."
-
-
-def _exercise_cells(line: Line) -> tuple[str, str, str, str]:
-    points = "?" if line.points is None else _points_of([line])
-    sign = html.LOOKS[line.status][0]
-    return (
-        f"{line.exercise}{' (further)' if line.further else ''}",
-        f"{sign} {text.WORDS[line.status]}",
-        points,
-        str(line.attempts or ""),
-    )

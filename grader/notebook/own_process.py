@@ -9,36 +9,30 @@ import atexit
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from itertools import takewhile
 from typing import Any
 
 from grader.notebook.kernel_course import kernel_course
-from grader.notebook.live import Live
-from grader.notebook.target import Target
 from grader.sandbox.sandbox import Sandbox
 from grader.source.definitions import defined_names
+from grader.source.policy import Sources
 from grader.submission.plan import Plan, RunCell
-from grader.worker.values import Failure
 
 
 @cache
 def _sandbox() -> Sandbox:
-    made = Sandbox(torch=True, probes=kernel_course().probe_texts())
-    atexit.register(made.close)
-    return made
+    sandbox = Sandbox(torch=True, probes=kernel_course().probe_texts())
+    atexit.register(sandbox.close)
+    return sandbox
 
 
 @contextmanager
-def candidate(target: Target) -> Iterator[Any]:
+def candidate(name: str, sources: Sources) -> Iterator[Any]:
     """The exercise as a worker shows it, which ends with the block. Raises: SandboxError where no worker can be had."""
-    name = target.name
-    if target.sources is None:
-        message = f"The text of {name} is not known here: write it into a cell of this notebook, and run that."
-        yield Live(name, None, Failure("missing", message=message))
-        return
     sandbox = _sandbox()
     sandbox.begin_submission(1)
     try:
-        yield sandbox.candidates(_plan(name, target.sources.cells), target.sources)[name]  # type: ignore[arg-type]
+        yield sandbox.candidates(_plan(name, sources.cells), sources)[name]  # type: ignore[arg-type]
     finally:
         sandbox.end_submission()
 
@@ -49,13 +43,9 @@ def _plan(name: str, statements: tuple[str, ...]) -> Plan:
     Each has a label of its own, by which Python finds its lines again.
     """
     lesson = kernel_course().lesson_of(name)
-    cells: list[RunCell] = []
+    before = takewhile(lambda cell: cell.exercise != name, kernel_course().cells(lesson))
+    cells = [RunCell(f"given cell {cell.number}", cell.text, False) for cell in before if cell.role == "given"]
     owners: dict[str, int] = {}
-    for cell in kernel_course().cells(lesson):
-        if cell.exercise == name:
-            break
-        if cell.role == "given":
-            cells.append(RunCell(f"given cell {cell.number}", cell.text, False))
     for number, text in enumerate(statements, 1):
         names = defined_names(text)
         if name in names:

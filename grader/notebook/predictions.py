@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from grader.course import prose
-from grader.notebook import room, toolbar
+from grader.notebook import toolbar
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
 from grader.notebook.showing import Shown, sentence
@@ -25,42 +25,16 @@ def shown(number: Any, options: Any, choice: Any, record: Record) -> Shown:
     """
     if not (isinstance(number, str) and _NUMBER.fullmatch(number) and isinstance(options, str) and options.isalpha()):
         return sentence(f"predict takes a prediction's number and the letters of its options, as in `{EXAMPLE}`.")
-    as_in = f'as in `predict("{number}", "{options}", "{options[0]}")`.'
+    key, as_in = _key(number), f'as in `predict("{number}", "{options}", "{options[0]}")`.'
     if choice and not (isinstance(choice, str) and len(choice) == 1 and choice.upper() in options):
         return sentence(f"The options of this prediction are {', '.join(options)}; choose one, {as_in}")
-    if choice and not record.prediction(_key(number)):
-        _keep(number, choice.upper(), record)
-    if record.prediction(_key(number)):
-        return Answer(number, record)
-    return Buttons(number, options, as_in, record) if toolbar.possible() else _words(options, as_in)
-
-
-def _words(options: str, as_in: str) -> Shown:
-    """In place of the buttons."""
+    if choice:
+        _keep(key, choice.upper(), record)
+    if record.prediction(key):
+        return Answer(key, record)
     choose = f"Choose {', '.join(options[:-1])} or {options[-1]}, then unfold the answer above."
-    return sentence(f"{choose} To keep your choice, add it to the call, {as_in}")
-
-
-class Answer(Shown):
-    """What the learner chose, and the prediction's answer."""
-
-    def __init__(self, number: str, record: Record) -> None:
-        prediction = _prediction(number)
-        self.status = f"You said {record.prediction(_key(number))}."
-        parts = [f"**{self.status}**", prediction.answer if prediction else "The answer is folded away above."]
-        if prediction and prediction.wrong:
-            parts.append(prediction.wrong)
-        self.markdown = "\n\n".join(parts)
-        plain = sentence(self.markdown, more=record.take_notes())
-        super().__init__(plain.text, plain.html)
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": self.text, "text/markdown": self.markdown}  # Markdown, for its formulas
-
-
-def _keep(number: str, letter: str, record: Record) -> None:
-    record.predicted(_key(number), letter)
-    room.send_prediction(_key(number), letter)
+    words = sentence(f"{choose} To keep your choice, add it to the call, {as_in}")
+    return Buttons(key, options, words, record) if toolbar.possible() else words
 
 
 def _key(number: str) -> str:
@@ -69,48 +43,60 @@ def _key(number: str) -> str:
     return f"{next((name for name in kernel_course().lessons() if name.startswith(f'{lesson}_')), lesson)}.{at}"
 
 
-def _prediction(number: str) -> prose.Prediction | None:
+def _keep(key: str, letter: str, record: Record) -> None:
+    """Notes a choice, and tells a room of it; the first one counts."""
+    if not record.prediction(key):
+        record.predicted(key, letter)
+        from grader.notebook import room
+
+        room.send_prediction(key, letter)
+
+
+def _prediction(key: str) -> prose.Prediction | None:
     """A prediction's text as its notebook has it; None where this course's copy has no such text."""
-    name, at = _key(number).split(".")
+    (name, at), course = key.split("."), kernel_course()
     try:
-        values = iter(kernel_course().quoted_values(name))
-        texts = [
-            prose.filled(cell.text, values)
-            for cell in prose.learner_cells(kernel_course().cells(name))
-            if cell.role == "prose"
-        ]
+        values = iter(course.quoted_values(name))
+        cells = [cell for cell in prose.learner_cells(course.cells(name)) if cell.role == "prose"]
+        texts = [prose.filled(cell.text, values) for cell in cells]
         return prose.prediction([text for text in texts if prose.is_prediction(text)][int(at) - 1])
     except (OSError, LookupError, prose.Unsaid):
         return None
 
 
-class Buttons(Shown):
-    """A button for each option; a press keeps the choice and shows the answer below."""
+class Answer(Shown):
+    """What the learner chose, and the prediction's answer."""
 
-    def __init__(self, number: str, options: str, as_in: str, record: Record) -> None:
-        plain = _words(options, as_in)
+    def __init__(self, key: str, record: Record) -> None:
+        prediction = _prediction(key)
+        answer = [prediction.answer, prediction.wrong] if prediction else ["The answer is folded away above."]
+        self.status = f"You said {record.prediction(key)}."
+        self.markdown = "\n\n".join(filter(None, [f"**{self.status}**", *answer]))
+        plain = sentence(self.markdown, more=record.take_notes())
         super().__init__(plain.text, plain.html)
-        self._number, self._options, self._record = number, options, record
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": self.text, "text/markdown": self.markdown}  # Markdown, for its formulas
+
+
+class Buttons(Shown):
+    """A button for each option; a press keeps the choice and shows the answer below. words: for where no widget runs."""
+
+    def __init__(self, key: str, options: str, words: Shown, record: Record) -> None:
+        super().__init__(words.text, words.html)
+        self._key, self._options, self._record = key, options, record
 
     def _ipython_display_(self) -> None:
         from ipywidgets import HTML, HBox, Output, VBox
 
         self._status, self._output = HTML(), Output()
-        self._row = HBox([self._button(letter) for letter in self._options])
+        self._row = HBox([toolbar.button(letter, f"Predict {letter}", self._press) for letter in self._options])
         toolbar.display_widget(VBox([self._row, self._status, self._output]), self)
 
-    def _button(self, letter: str) -> Any:
-        from ipywidgets import Button
-
-        button = Button(description=letter, tooltip=f"Predict {letter}")
-        button.on_click(lambda _: self._press(letter))
-        return button
-
-    def _press(self, letter: str) -> None:
-        first = self._record.prediction(_key(self._number))
-        if not first:
-            _keep(self._number, letter, self._record)
-        answer = Answer(self._number, self._record)
+    def _press(self, button: Any) -> None:
+        letter, first = button.description, self._record.prediction(self._key)
+        _keep(self._key, letter, self._record)
+        answer = Answer(self._key, self._record)
         late = f" You chose {letter} now, and the first choice is kept." if first and first != letter else ""
         self._status.value = f'<p role="status">{answer.status}{late} The answer is below.</p>'
         if not self._output.outputs:

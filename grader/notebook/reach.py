@@ -18,9 +18,6 @@ ABSENT = "Grading reads the notebook alone: copy the code of that file into a ce
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
-# --- functions and names ----------------------------------------------------------------------------------------
-
-
 def functions_of(obj: Any) -> list[FunctionType]:
     """A function itself; the methods of a class."""
     members = vars(obj).values() if issubclass(type(obj), type) else (obj,)
@@ -47,7 +44,7 @@ def _operands(code: CodeType, opnames: tuple[str, ...]) -> Iterator[str]:
         pending += [constant for constant in reversed(code.co_consts) if isinstance(constant, CodeType)]
 
 
-def reached(obj: Any, namespace: Mapping[str, Any]) -> dict[str, Any]:
+def names_read(obj: Any, namespace: Mapping[str, Any]) -> dict[str, Any]:
     """The names of this notebook that an object's code reads, and what they are; those nearest to it come first.
 
     Functions and classes that were defined here are followed to what they read in their turn.
@@ -69,9 +66,6 @@ def _module(obj: Any) -> str | None:
     if type(obj) is FunctionType:
         return obj.__module__
     return vars(obj).get("__module__") if issubclass(type(obj), type) else None
-
-
-# --- modules ----------------------------------------------------------------------------------------------------
 
 
 def of_library(module_name: Any) -> bool:

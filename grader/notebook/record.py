@@ -13,23 +13,19 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from grader.notebook.kernel_course import kernel_course
-from grader.util.files import json_object, write_whole
-
-try:
-    import fcntl
-except ImportError:  # Windows: reading, merging and replacing follow each other within a millisecond
-    fcntl = None  # type: ignore[assignment]
+from grader.util.files import json_object, only_writer, write_whole
 
 FORMAT = 1
 FOLDER = ".attention-course"
+ROOM_FILE = "room.json"  # beside the record, where the learner is in a room
 VARIABLE = "ATTENTION_COURSE_PROGRESS"
 # Where Colab keeps notebooks, once Drive is mounted; its own disk is lost.
 HOSTED = Path("/content/drive/MyDrive/Colab Notebooks")
@@ -89,8 +85,8 @@ def make_folder(folder: Path) -> None:
 class Record:
     """Reads and changes the file at `path`; every change reads it anew, so that kernels may share it."""
 
-    def __init__(self, path: Path | None = None) -> None:
-        self.path = path or default_path()
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self._memory: dict[str, Any] | None = None  # holds the record where the file cannot
         self._notes: list[str] = []
 
@@ -135,86 +131,67 @@ class Record:
     @contextlib.contextmanager
     def _changing(self, section: str, name: str) -> Iterator[dict[str, Any]]:
         """An entry to change; the record is written at the end, and lives in memory from then on where it cannot be."""
-        problem = None
-        with contextlib.ExitStack() as lock:
-            try:
-                lock.enter_context(self._locked())
-            except OSError as error:
-                problem = error
+        with self._lock():
             data = self._read()
             data[section] = _dict_at(data, section)
             data[section][name] = _dict_at(data[section], name)
             yield data[section][name]
+            if self._memory is not None:
+                return
             try:
-                if self._memory is None and problem is None:
-                    self._write(data)
+                make_folder(self.path.parent)
+                write_whole(self.path, json.dumps(data, indent=1, ensure_ascii=True))
             except OSError as error:
-                problem = error
-        if problem is not None:
-            reason = problem.strerror or type(problem).__name__
-            self._keep_in_memory(data, f"Progress cannot be written to {self.path} ({reason})")
+                self._keep_in_memory(data, f"Progress cannot be written to {self.path} ({error.strerror})")
 
-    def _keep_in_memory(self, data: dict[str, Any], why: str) -> None:
-        if self._memory is None:
-            self._memory = data
-            self._notes.append(f"{why}; it is kept only until this kernel ends.")
+    @contextlib.contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Keeps other kernels out while one reads, changes and writes; a file system without locks does without."""
+        with contextlib.ExitStack() as stack:
+            if self._memory is None:
+                with contextlib.suppress(OSError):
+                    make_folder(self.path.parent)
+                    file = stack.enter_context((self.path.parent / "progress.lock").open("ab"))
+                    only_writer(file, wait=True)
+            yield
 
     def _read(self) -> dict[str, Any]:
         """The record; a file that cannot be read as one is set aside and a new record begins."""
         if self._memory is not None:
             return self._memory
-        empty = _empty()
+        empty = {"format": FORMAT, "exercises": {}}
         try:
             with self.path.open("rb") as file:
-                raw = file.read(MAX_BYTES + 1)
-                ordinary = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+                data = _parsed(file.read(MAX_BYTES + 1))
         except FileNotFoundError:
             return empty
         except OSError as error:
-            self._keep_in_memory(empty, f"Progress cannot be read from {self.path} ({error.strerror})")
-            return empty
-        data = _parsed(raw)
-        if data is None and not ordinary:  # /dev/null, to keep none: not ours to put elsewhere
-            self._keep_in_memory(empty, f"{self.path} is not a regular file, so it cannot contain a record of progress")
-            return empty
-        if data is None:
-            self._set_aside()
-            return empty
-        if data["format"] > FORMAT:
-            self._keep_in_memory(data, f"{self.path} was written by a newer version of the course and is left as it is")
-        return data
-
-    def _set_aside(self) -> None:
+            return self._keep_in_memory(empty, f"Progress cannot be read from {self.path} ({error.strerror})")
+        if data is not None:
+            newer = f"{self.path} was written by a newer version of the course and is left as it is"
+            return self._keep_in_memory(data, newer) if data["format"] > FORMAT else data
+        if not self.path.is_file():  # /dev/null, to keep none: not ours to put elsewhere
+            odd = f"{self.path} is not a regular file, so it cannot contain a record of progress"
+            return self._keep_in_memory(empty, odd)
         backup = self.path.with_name(f"{self.path.name}.bak-{datetime.now():%Y%m%d-%H%M%S}")
         try:
             os.replace(self.path, backup)
         except OSError:
-            self._keep_in_memory(_empty(), f"The record of progress {self.path} cannot be read")
-        else:
-            self._notes.append(
-                f"The record of progress could not be read. It is kept as {backup.name}, and a new one is started."
-            )
+            return self._keep_in_memory(empty, f"The record of progress {self.path} cannot be read")
+        kept = f"It is kept as {backup.name}, and a new one is started."
+        self._notes.append(f"The record of progress could not be read. {kept}")
+        return empty
 
-    def _write(self, data: dict[str, Any]) -> None:
-        """Replaces the file in one step: a crash leaves the old record or the new one, never half of one."""
-        make_folder(self.path.parent)
-        write_whole(self.path, json.dumps(data, indent=1, ensure_ascii=True))
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Keeps other kernels out while one reads, changes and writes; a file system without locks does without."""
-        if fcntl is None or self._memory is not None:
-            yield
-            return
-        make_folder(self.path.parent)
-        with (self.path.parent / "progress.lock").open("ab") as lock:
-            with contextlib.suppress(OSError):
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+    def _keep_in_memory(self, data: dict[str, Any], why: str) -> dict[str, Any]:
+        self._memory = data
+        self._notes.append(f"{why}; it is kept only until this kernel ends.")
+        return data
 
 
-def _empty() -> dict[str, Any]:
-    return {"format": FORMAT, "exercises": {}}
+@cache
+def record_at(path: Path) -> Record:
+    """The same object as long as the path stays, for what it has said already."""
+    return Record(path)
 
 
 def _parsed(raw: bytes) -> dict[str, Any] | None:

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from grader.course.spec import SEED, Case, Exercise
+from grader.judging.baseline import baseline_of
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.runs import ended_by
-from grader.notebook.showing import Shown, ipython, said, sentence
+from grader.notebook.showing import Shown, ipython, say, sentence
 from grader.notebook.target import Target
 from grader.reports.text import clean
 from grader.worker.observe import failure_from, materialise
@@ -24,24 +25,21 @@ _earlier: dict[str, Any] = {}  # what earlier replays put into the notebook, by 
 def shown(target: Target, verdict: Any, names: dict[str, Any]) -> Shown:
     """Says what was set, and offers the lines as the next cell. names: the notebook's, where the variables go."""
     title, words, code = _prepare(target, verdict, names)
-    if not code:
-        return said(words, title)
     shell = ipython()
-    if shell is not None:
+    if code and shell is not None:
         shell.set_next_input(code, replace=False)
-    below = "The cell below runs" if shell is not None else "These lines run"
-    return said(f"{words}\n\n{below} `{target.name}` on them, without the grader.\n\n```python\n{code}\n```", title)
+    if code:
+        words += f"\n\n{'These lines run' if shell is None else 'The cell below runs'} {_described(target, code)}"
+    return say(words, title)
 
 
-def run(target: Target, verdict: Any, names: dict[str, Any]) -> Shown:
-    """The same with the lines run at once, and what they gave."""
+def run(target: Target, verdict: Any) -> Shown:
+    """The same in a notebook, with the lines run at once, and what they gave."""
+    names = ipython().user_ns
     title, words, code = _prepare(target, verdict, names)
-    if not code:
-        return sentence(words, title)
-    lines = (
-        f"These lines run `{target.name}` on them, without the grader; they work in any cell.\n\n```python\n{code}\n```"
-    )
-    return sentence(f"{words}\n\n{lines}\n\n{_outcome(code, names)}", title)
+    if code:
+        words += f"\n\nThese lines, which work in any cell, run {_described(target, code)}\n\n{_outcome(code, names)}"
+    return sentence(words, title)
 
 
 def possible(target: Target, verdict: Any) -> bool:
@@ -49,10 +47,12 @@ def possible(target: Target, verdict: Any) -> bool:
     return not verdict.passed and bool(verdict.case) and not target.is_answer
 
 
+def _described(target: Target, code: str) -> str:
+    return f"`{target.name}` on them, without the grader.\n\n```python\n{code}\n```"
+
+
 def _prepare(target: Target, verdict: Any, names: dict[str, Any]) -> tuple[str, str, str]:
     """Sets the variables. Returns: a title, what was set, and the lines that use it; '' for lines: the text says why there are none."""
-    from grader.judging.baseline import baseline_of
-
     name = target.name
     if verdict.passed:
         return "", f"The last check of {name} passed, so there is no failed input to replay.", ""
@@ -86,9 +86,8 @@ def _outcome(code: str, names: dict[str, Any]) -> str:
     except (Exception, KeyboardInterrupt) as error:
         failure = failure_from(error)
         message, line = ended_by(failure)
-        return f"They ended here: {message}" + (
-            f", in line {failure.line_number} of your cell: `{line}`" if line else ""
-        )
+        place = f", in line {failure.line_number} of your cell: `{line}`" if line else ""
+        return f"They ended here: {message}{place}"
     return f"They gave:\n\n```text\n{clean(output.getvalue() + value)}\n```"
 
 
@@ -101,8 +100,7 @@ class _Call:
         self._is_direct = case.probe == "call" and exercise.kind == "function"
         self._variables: list[str] = []
         self._last = "got"
-        parameters = [*case.names, *(f"argument_{i + 1}" for i in range(len(case.names), len(case.args)))]
-        self._args = [self._set(name, value) for name, value in zip(parameters, case.args, strict=False)]
+        self._args = [self._set(name, value) for name, value in zip(case.names, case.args)]
         self._kwargs = {name: self._set(name, value) for name, value in case.kwargs.items()}
 
     def is_all_of_the_check(self, obj: Any) -> bool:
@@ -128,8 +126,7 @@ class _Call:
 
     def lines(self) -> list[str]:
         """The cell: the learner's code on these inputs."""
-        named = self._kwargs
-        args = self._args
+        args, named = self._args, self._kwargs
         if "by_name" in self.case.options and (self._is_module or self._is_direct):
             args, named = [], dict(zip(self.case.options["by_name"], self._args, strict=True))
         call = ", ".join([*args, *(f"{name}={value}" for name, value in named.items())])

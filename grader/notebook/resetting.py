@@ -12,19 +12,19 @@ from typing import Any
 
 from grader.course.stubs import digest
 from grader.notebook import workspace
+from grader.notebook.hints import own_code
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record, default_path
-from grader.notebook.showing import Shown, ipython, said, sentence
+from grader.notebook.showing import Shown, ipython, say, sentence
+from grader.notebook.target import Target
+from grader.reports.templating import render
+from grader.reports.text import plain
 from grader.util.errors import InputError, WorkspaceError
 from grader.util.names import BACKUPS
 
 
-class Unconfirmed(WorkspaceError):
-    """Nothing was changed; the message says how to confirm."""
-
-
 def demand_code(what: str, place: Path, code: str | None, call: str) -> None:
-    """Raises Unconfirmed where resetting would replace work and `code` is not the code for it.
+    """Raises: WorkspaceError where resetting would replace work and `code` is not the code for it; the message says how to confirm.
 
     what: a lesson or an exercise. call: how to reset, with `CODE` in the place of the code.
     """
@@ -41,7 +41,7 @@ def demand_code(what: str, place: Path, code: str | None, call: str) -> None:
     passed = [name for name, entry in zip(exercises, entries) if entry.passed]
     lost = f" {', '.join(passed)} passed: the original is not a solution." if passed else ""
     outdated = "That code was for an earlier state. " if code else ""
-    raise Unconfirmed(
+    raise WorkspaceError(
         f"{outdated}Nothing was changed yet: this replaces your work in {place / f'{lesson}.ipynb'} by the course's original, and keeps a "
         f"copy in {BACKUPS}/.{lost} Save the notebook in the browser first; then {call.replace('CODE', expected)} does it, once."
     )
@@ -58,13 +58,13 @@ def shown(name: str, code: str | None, names: dict[str, Any]) -> Shown:
         return _below(name, lesson)
     try:
         if code is not None and (advice := unsaved(lesson)):
-            return said(advice, f"{name} was not changed")
+            return say(advice, f"{name} was not changed")
         _demand_code(name, code)
         change = workspace.reset_exercise(name, Path("."))
     except InputError as error:
-        return said(str(error), f"Reset {name}")
+        return say(str(error), f"Reset {name}")
     names.pop(name, None)
-    return said(
+    return say(
         f"{change} The menu File › Reload Notebook from Disk shows it. The old definition is gone from this kernel, too: "
         f"run the cell once you have written it.",
         f"{name} is the course's original again",
@@ -76,12 +76,12 @@ def _demand_code(name: str, code: str | None) -> None:
 
 
 def by_code(name: str) -> str:
-    """How to reset where no buttons are; '' where there is nothing to reset."""
+    """How to reset where no buttons are."""
     try:
         _demand_code(name, None)
     except InputError as error:
         return str(error)
-    return ""
+    return "There is nothing to reset in the notebook's file."
 
 
 def unsaved(lesson: str) -> str:
@@ -100,12 +100,8 @@ def _below(name: str, lesson: str) -> Shown:
     stub, shell = workspace.stub(name), ipython()
     if shell is not None:
         shell.set_next_input(stub, replace=False)
-    where = "The cell below contains it" if shell is not None else "This is it"
-    return said(
-        f"{lesson}.ipynb is not in this folder, so nothing was changed. Replace your cell by the exercise's original "
-        f"cell. {where}.\n\n```python\n{stub}\n```",
-        name,
-    )
+    advice = "so nothing was changed. Replace your cell by the exercise's original:"
+    return say(f"{lesson}.ipynb is not in this folder, {advice}\n\n```python\n{stub}\n```", name)
 
 
 def question(name: str, record: Record) -> Shown:
@@ -123,11 +119,6 @@ def in_the_cell(name: str, names: dict[str, Any]) -> Shown:
 
     Where the front end lets no script of ours reach the cell (any but JupyterLab and Notebook 7), the original is shown for pasting.
     """
-    from grader.notebook.solutions import own_code
-    from grader.notebook.target import Target
-    from grader.reports.templating import render
-    from grader.reports.text import plain
-
     code = own_code(Target(name, names.get(name), names, name in names))
     copy = workspace.keep(Path("."), kernel_course().lesson_of(name), name, code)
     names.pop(name, None)

@@ -5,33 +5,50 @@ Nothing here raises for anything a learner passes, and no check waits for a room
 
 from __future__ import annotations
 
-import os
+import json
 import time
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from grader.notebook import membership
-from grader.notebook.membership import DURATION_S, Membership
+from grader.notebook.record import ROOM_FILE, default_path, make_folder
 from grader.notebook.sending import RoomError, Sender, now, post
-from grader.notebook.showing import Shown, said
+from grader.notebook.showing import Shown, say
 from grader.reports import text
 from grader.room import message
 from grader.room.message import Event, MessageError
+from grader.util.files import json_object, write_whole
 
+DURATION_S = 12 * 3600.0  # a workshop's day; nobody is to be in a room next week who forgot to leave
 JOIN_TIMEOUT_S = 6.0
 LEAVE_S = 2.0  # that leave() waits for the room to hear of it
 EXAMPLE = 'join("http://192.168.1.20:8765", "amber-falcon-river", "ada")'
 SENT = "your name, the exercise, its status, the mistake's id and the time, never your code; a prediction sends the option's letter"
 
 
+@dataclass(frozen=True)
+class Membership:
+    """That a learner is in a room; a file beside the record of progress, so that it holds in every notebook and after a restart.
+
+    token: by which the room knows this learner, again too. until: in seconds since 1970; 0: the learner has left.
+    """
+
+    address: str
+    name: str
+    token: str
+    until: float
+
+    @property
+    def active(self) -> bool:
+        return time.time() < self.until
+
+
 class _Kernel:
     """What this process keeps of its room. shown: what was said once. unsaved: memberships whose file can't be written."""
 
     def __init__(self) -> None:
-        self.pid = os.getpid()  # a fork has no sender's thread
         self.sender: Sender | None = None
         self.shown: set[str] = set()
         self.unsaved: dict[Path, Membership] = {}
@@ -46,16 +63,12 @@ def join(address: Any = "", code: Any = "", name: Any = "") -> Shown:
     address, code: as the instructor's page shows them; name: what the room is to call you.
     """
     where = _address(address)
-    if where is None:
-        return said(f"join takes the room's address, its code and your name, as in `{EXAMPLE}`.")
-    if not isinstance(code, str) or not code.strip():
-        return said(
-            f"join takes the room's code, three words such as `amber-falcon-river`, after its address: `{EXAMPLE}`."
-        )
     try:
         label = message.learner_name(name)
     except MessageError:
-        return said(f"join takes the name that the room should show for you, after its code: `{EXAMPLE}`.")
+        label = ""
+    if where is None or not label or not isinstance(code, str) or not code.strip():
+        return say(f"join takes the room's address, its code of three words and your name, as in `{EXAMPLE}`.")
     before = current()
     token = before.token if before is not None and before.address == where else ""
     foreign = f"The server at {where} is not a room of this course."
@@ -63,18 +76,18 @@ def join(address: Any = "", code: Any = "", name: Any = "") -> Shown:
         answer = post(where, "/join", {"code": code[:200], "name": label, "token": token}, JOIN_TIMEOUT_S)
     except RoomError as error:
         refused = error.status in (400, 403, 413, 429, 503) and error.sentence
-        return said(f"The room did not let you in: {text.one_line(error.sentence)}" if refused else foreign)
+        return say(f"The room did not let you in: {text.one_line(error.sentence)}" if refused else foreign)
     except OSError as error:
         why = text.one_line(error.strerror or type(error).__name__, 80)
-        return said(
+        return say(
             f"No room answers at {where} ({'it took too long' if isinstance(error, TimeoutError) else why}). Is the address "
             "the one on the instructor's page, and is this computer in the same network?"
         )
     if not isinstance(answer.get("token"), str):
-        return said(foreign)
+        return say(foreign)
     joined = Membership(where, label, answer["token"], time.time() + DURATION_S)
     note = _save(joined)
-    return said(
+    return say(
         f"You are in the room as {label}. Each check now sends {SENT}. `stuck()` asks for help, `fine()` says that all is well, "
         f"and `leave()` ends it; it ends at {time.strftime('%H:%M', time.localtime(joined.until))} at the latest.",
         more=("Import them with `from grader import leave, stuck, fine`.", *note),
@@ -85,13 +98,13 @@ def leave() -> Shown:
     """Leaves the room: nothing more is sent."""
     mine = current()
     if mine is None or not mine.active:
-        return said("You are not in a room; nothing is sent.")
+        return say("You are not in a room; nothing is sent.")
     heard = _put(mine, Event(now(), note="left")) and _kernel.sender is not None and _kernel.sender.drain(LEAVE_S)
     note = _save(replace(mine, until=0.0))
     if _kernel.sender is not None:
         _kernel.sender.close()
     unheard = () if heard else ("The room did not answer, so its page may still show you.",)
-    return said("You have left the room; nothing more is sent.", more=(*unheard, *note))
+    return say("You have left the room; nothing more is sent.", more=(*unheard, *note))
 
 
 def stuck(*words: object) -> Shown:
@@ -139,34 +152,43 @@ def status(mine: Membership | None) -> tuple[str, ...]:
 
 
 def current(file: Path | None = None) -> Membership | None:
-    """The learner's membership, also one that has ended."""
-    file = file or membership.path()
-    return _kernel.unsaved.get(file) or membership.read(file)
+    """The learner's membership, also one that has ended; None where the file holds none. file: by default the one of this folder."""
+    file = file or membership_file()
+    if file in _kernel.unsaved:
+        return _kernel.unsaved[file]
+    try:
+        data = json_object(file.read_bytes()) or {}
+        mine = Membership(data["address"], data["name"], data["token"], float(data["until"]))
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    texts = all(isinstance(each, str) for each in (mine.address, mine.name, mine.token))
+    return mine if texts and mine.address.startswith(("http://", "https://")) else None
+
+
+def membership_file() -> Path:
+    return default_path().with_name(ROOM_FILE)
 
 
 def _send_note(note: str, done: str, words: tuple[object, ...]) -> Shown:
     mine = current()
     if mine is None or not mine.active:
-        return said(f"{note}() needs a room, and you are not in one; join it like this: `{EXAMPLE}`.")
+        return say(f"{note}() needs a room, and you are not in one; join it like this: `{EXAMPLE}`.")
     problems = _problems(mine)
     if _refused():
-        return said(" ".join(problems))
+        return say(" ".join(problems))
     if not _put(mine, Event(now(), note=note)):
-        return said("This Python cannot start threads, so nothing can be sent to the room.")
+        return say("This Python cannot start threads, so nothing can be sent to the room.")
     unsent = ("Your words were not sent: a note carries none. Ask whoever leads the room.",) if words else ()
-    return said(done, more=(*unsent, *problems))
+    return say(done, more=(*unsent, *problems))
 
 
 def _put(mine: Membership, event: Event) -> bool:
     """Queues an event. Returns: whether it can be sent at all."""
-    global _kernel
-    if _kernel.pid != os.getpid():
-        _kernel = _Kernel()
     sender = _kernel.sender
     if sender is None or sender.closed or (sender.address, sender.token) != (mine.address, mine.token):
         if sender is not None:
             sender.close()
-        file = membership.path()
+        file = membership_file()
         sender = _kernel.sender = Sender(mine.address, mine.token, lambda: _is_member(file, mine.token))
     try:
         sender.put(event)
@@ -211,13 +233,16 @@ def _once(about: str, *sentences: str) -> tuple[str, ...]:
 
 def _save(mine: Membership) -> tuple[str, ...]:
     """Writes the membership; where that fails it holds in this kernel. Returns: a sentence on that."""
-    file = membership.path()
+    file = membership_file()
     if mine.active:
         _kernel.shown.add(f"on {mine.token}")  # what join says at length need not be said again
         if _refused():
             _kernel.sender = None
     try:
-        membership.write(mine, file)
+        make_folder(file.parent)
+        write_whole(file, json.dumps(asdict(mine)))
+        with suppress(OSError):
+            file.chmod(0o600)  # the token is the learner's own
     except OSError as error:
         _kernel.unsaved[file] = mine
         return (

@@ -89,27 +89,22 @@ class Runs:
         absences = self._absences(text)
         for name, stood in self._before.items():
             replaced = namespace.get(name, NOTHING) is not stood
+            earlier = self._absent_before.get(name)
             if replaced or (failure is None and name in defines):
-                self._note_binding(name, stood, replaced, cell_id, absences)
-            elif name in self._absent_before:
-                self.absences[name] = self._absent_before[name]
+                if cell_id:
+                    self._last_cell[name] = cell_id
+                self.absences.pop(name, None)
+                if name in absences:
+                    graded = earlier.graded if earlier is not None else stood if replaced else NOTHING
+                    self.absences[name] = Absence(absences[name], graded)
+            elif earlier is not None:
+                self.absences[name] = earlier
             if not replaced and (failure is not None or name not in defines):
                 self.broken[name] = Broken(failure, stood, defines)
         self._before = {}
         if cell_id:
-            earlier = frozenset() if error is None else self.defined_by(cell_id)
-            self._names_of_cell[cell_id] = defines | earlier
-
-    def _note_binding(
-        self, name: str, stood: Any, replaced: bool, cell_id: str | None, absences: Mapping[str, str]
-    ) -> None:
-        if cell_id:
-            self._last_cell[name] = cell_id
-        self.absences.pop(name, None)
-        if name in absences:
-            earlier = self._absent_before.get(name)
-            graded = earlier.graded if earlier is not None else stood if replaced else NOTHING
-            self.absences[name] = Absence(absences[name], graded)
+            earlier_names = frozenset() if error is None else self.defined_by(cell_id)
+            self._names_of_cell[cell_id] = defines | earlier_names
 
     def _absences(self, text: str) -> dict[str, str]:
         """Of the names that a cell binds those that grading will not have from it, and why."""
@@ -158,7 +153,7 @@ class Runs:
     def stale(self, name: str, obj: Any) -> Broken | None:
         """The run after which this object of that name is an old one, None where it is as its cell has it."""
         broken = self.broken.get(name)
-        return broken if broken is not None and broken.stood is obj and obj is not NOTHING else None
+        return broken if broken is not None and broken.stood is obj else None
 
     def defined_by(self, cell_id: str) -> frozenset[str]:
         """What a cell defined when it last ran; nothing of one that never did."""

@@ -13,11 +13,10 @@ import itertools
 import json
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections import deque
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 from grader.room.message import FORMAT, MAX_EVENTS, Event, to_json
 from grader.util.files import json_object
@@ -38,28 +37,25 @@ class RoomError(Exception):
 
 
 def post(address: str, path: str, data: dict[str, Any], timeout_s: float = TIMEOUT_S) -> dict[str, Any]:
-    """Sends one message. Returns: the answer. Raises: OSError where nobody answers, RoomError for a refusal."""
-    body = json.dumps({"format": FORMAT, **data}).encode()
-    request = urllib.request.Request(address + path, body, {"Content-Type": "application/json"})
-    opener = urllib.request.OpenerDirector()  # without proxies and redirects: a room is where it says
-    opener.addheaders = []
-    opener.add_handler(urllib.request.HTTPHandler())
-    opener.add_handler(urllib.request.HTTPSHandler())
+    """Sends one message, by no proxy. Returns: the answer. Raises: OSError where nobody answers, RoomError for a refusal."""
+    url = urlsplit(address)
+    kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
+    connection = kind(url.hostname or "", url.port, timeout=timeout_s)
     try:
-        with opener.open(request, timeout=timeout_s) as response:
-            status, wait_s = response.status, response.headers["Retry-After"] or ""
-            answer = json_object(response.read(MAX_ANSWER))
-    except urllib.error.URLError as error:
-        raise (error.reason if isinstance(error.reason, OSError) else error) from None
+        body = json.dumps({"format": FORMAT, **data})
+        connection.request("POST", url.path + path, body, {"Content-Type": "application/json", "Connection": "close"})
+        response = connection.getresponse()
+        wait_s = response.headers["Retry-After"] or ""
+        answer = json_object(response.read(MAX_ANSWER))
+    except OSError:
+        raise
     except (http.client.HTTPException, ValueError) as error:
-        if isinstance(error, OSError):
-            raise
         raise RoomError(0) from error
-    if status != 200 or answer is None:
-        sentence = answer.get("error") if answer else ""
-        raise RoomError(
-            status, sentence if isinstance(sentence, str) else "", float(wait_s) if wait_s.isdecimal() else 0.0
-        )
+    finally:
+        connection.close()
+    if response.status != 200 or answer is None:
+        sentence = str(answer.get("error") or "") if answer else ""
+        raise RoomError(response.status, sentence, float(wait_s) if wait_s.isdecimal() else 0.0)
     return answer
 
 
@@ -115,11 +111,13 @@ class Sender:
                 events = list(itertools.islice(self._waiting, MAX_EVENTS))
                 self._hurry = False
             pause_s = self._send(events)
-            if pause_s is None:
-                pause_s = next(pauses, PAUSES_S[-1])
-            else:
-                pauses = iter(PAUSES_S)
             with self._changed:
+                self.failing = pause_s is None
+                if pause_s is None:
+                    pause_s = next(pauses, PAUSES_S[-1])
+                else:
+                    pauses = iter(PAUSES_S)
+                self._changed.notify_all()
                 self._changed.wait_for(lambda: self.closed or self._hurry, pause_s)
 
     def _send(self, events: list[Event]) -> float | None:
@@ -132,27 +130,17 @@ class Sender:
         except RoomError as error:
             if error.status == 429:
                 return max(error.wait_s, 1.0)
-            if error.status in (400, 403, 413):
-                self.refused = error.sentence or "it answers in another language"
-                self.close()
-                return 0.0
-            self._fail()
-            return None
+            if error.status not in (400, 403, 413):
+                return None
+            self.refused = error.sentence or "it answers in another language"
+            self.close()
         except Exception:  # no network; or a cell has put something else in the place of a module
-            self._fail()
             return None
         with self._changed:
-            self.failing = False
             for event in events:
                 if self._waiting and self._waiting[0] is event:  # where too many waited, it may have gone already
                     self._waiting.popleft()
-            self._changed.notify_all()
         return 0.0
-
-    def _fail(self) -> None:
-        with self._changed:
-            self.failing = True
-            self._changed.notify_all()
 
 
 def now() -> float:

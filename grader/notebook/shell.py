@@ -6,6 +6,8 @@ kernel that was restarted has an answer to `check(...)` before anything ran; `li
 
 from __future__ import annotations
 
+import importlib
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -38,14 +40,10 @@ def listen() -> None:
 def _before(shell: Any, info: Any) -> None:
     from grader.notebook.verdicts import runs
 
-    runs.begin(info.raw_cell, getattr(info, "cell_id", None), shell.user_ns, _deleted(shell))
-
-
-def _deleted(shell: Any) -> list[str]:
-    """Ids of the cells that were deleted since the last run: JupyterLab and Notebook say so with each cell that they run."""
+    # Ids of the cells that were deleted since the last run: JupyterLab and Notebook say so with each cell that they run.
     request = shell.get_parent() if hasattr(shell, "get_parent") else {}
-    ids = (request or {}).get("metadata", {}).get("deletedCells", ())
-    return [each for each in ids if isinstance(each, str)]
+    deleted = [each for each in (request or {}).get("metadata", {}).get("deletedCells", ()) if isinstance(each, str)]
+    runs.begin(info.raw_cell, getattr(info, "cell_id", None), shell.user_ns, deleted)
 
 
 def _after(shell: Any, result: Any) -> None:
@@ -85,8 +83,6 @@ def _is_foreign(shell: Any) -> bool:
 
 def _grader(line: str) -> None:
     """%grader doctor: the command `grader` of this very Python, wherever a terminal may find another one or none."""
-    import shlex
-
     words = shlex.split(line)
     if advice := _before_reset(words):
         print(advice)
@@ -97,7 +93,7 @@ def _grader(line: str) -> None:
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
         )
     except OSError:  # a browser's Python has no processes
-        _grader_here(words)
+        importlib.import_module("grader.cli").main(words)
         return
     try:
         for line in running.stdout or ():
@@ -116,21 +112,5 @@ def _before_reset(words: list[str]) -> str:
 
     if words[:1] != ["reset"] or "--confirm" not in words:
         return ""
-    lesson = next(
-        (name for name, exercises in kernel_course().exercises.items() if words[1] in (name, name[:2], *exercises)),
-        None,
-    )
-    return unsaved(lesson) if lesson else ""
-
-
-def _grader_here(words: list[str]) -> None:
-    """The command in this very process."""
-    import contextlib
-    import runpy
-
-    before, sys.argv = sys.argv, ["grader", *words]
-    try:
-        with contextlib.suppress(SystemExit):
-            runpy.run_module("grader", run_name="__main__")
-    finally:
-        sys.argv = before
+    lessons = kernel_course().exercises.items()
+    return next((unsaved(name) for name, exercises in lessons if words[1] in (name, name[:2], *exercises)), "")

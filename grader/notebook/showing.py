@@ -58,9 +58,9 @@ def ipython() -> Any:
         return None
 
 
-def said(text: str, title: str = "", more: tuple[str, ...] = ()) -> Shown:
+def say(text: str, title: str = "", more: tuple[str, ...] = ()) -> Shown:
     """Markdown prose below a title; more: further paragraphs. Printed in a script."""
-    return printed(sentence(text, title, more=more))
+    return print_in_script(sentence(text, title, more=more))
 
 
 def sentence(text: str, title: str = "", code: bool = False, more: tuple[str, ...] = ()) -> Shown:
@@ -85,7 +85,7 @@ def colored(code: str) -> str:
     return f'<style>{_CODE_STYLE}</style><pre class="attn-code">{body}</pre>'
 
 
-def printed(shown: Shown) -> Shown:
+def print_in_script(shown: Shown) -> Shown:
     """Prints the text where nothing else would show it: in a script, which displays no results."""
     if ipython() is None and not hasattr(sys, "ps1"):
         encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # a console may lack the minus sign or the root

@@ -13,7 +13,7 @@ from typing import Any
 
 from grader.course.stubs import digest
 from grader.notebook.kernel_course import kernel_course
-from grader.notebook.live import sources
+from grader.notebook.live import own_name, sources
 from grader.source.definitions import normal
 from grader.source.policy import Sources
 
@@ -104,8 +104,7 @@ def _exercise_name(name: str) -> str:
 
 def _name_of(obj: Any, namespace: Mapping[str, Any], caller: str) -> str:
     names = kernel_course().exercise_names()
-    own = getattr(obj, "__name__", None)
-    own = own if isinstance(own, str) else None
+    own = own_name(obj)
     if own in names and callable(obj):
         return own
     if obj is not None and not isinstance(obj, (bool, int, float)):

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from grader.notebook import hints, overview, replaying, resetting, solutions
+from grader.notebook import hints, overview, replaying, resetting
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
-from grader.notebook.showing import Shown, ipython, printed, sentence
+from grader.notebook.showing import Shown, ipython, print_in_script, sentence
 from grader.notebook.target import Target
 from grader.reports import html, text
 from grader.reports.templating import render, style
 
-Press = Callable[[], Shown]
-_bars: dict[tuple[type, str], Toolbar] = {}  # the latest of each exercise: an older one is about code that is no more
+Action = tuple[str, str, Callable[[], Shown]]  # a button's label, what it does in a sentence, and what does it
+_bars: dict[tuple[bool, str], Toolbar] = {}  # the latest of each exercise: an older one is about code that is no more
 
 
 def possible() -> bool:
@@ -40,26 +40,30 @@ def possible() -> bool:
 
 def shown(target: Target, verdict: Any, notes: tuple[str, ...], record: Record) -> Shown:
     """A verdict with its buttons; without any where nobody can press them, or none would do something."""
-    bar = Toolbar(target, verdict, record) if possible() else None
-    if bar is None or not bar.buttons:
-        return printed(Shown(text.verdict(verdict, notes), html.verdict(verdict, notes), verdict))
-    above = verdict
-    bar.words = f"solution({target.argument}) shows the course's solution, or what opens it."
-    if "hint(" in verdict.look and verdict.status not in (
-        "passed",
-        "could_not_grade",
-    ):  # it offers calls, and the bar does so
-        above, bar.words = replace(verdict, look=""), verdict.look
-    return WithButtons(
-        text.verdict(verdict, notes), html.verdict(above, notes), bar, verdict, text.verdict(above, notes)
-    )
+    plain = text.verdict(verdict, notes)
+    if not possible() or verdict.status == "could_not_grade":
+        return print_in_script(Shown(plain, html.verdict(verdict, notes), verdict))
+    above, words = verdict, f"solution({target.argument}) shows the course's solution, or what opens it."
+    if "hint(" in verdict.look and not verdict.passed:  # it offers calls, and the bar does so
+        above, words = replace(verdict, look=""), verdict.look
+    bar = Toolbar(target, verdict, record, words)
+    return WithButtons(plain, html.verdict(above, notes), bar, verdict, text.verdict(above, notes))
 
 
 def reset_question(target: Target, record: Record) -> Shown:
     """What reset() shows: whether to do it, and two buttons."""
-    question, bar = resetting.question(target.name, record), ResetBar(target, None, record)
-    bar.words = resetting.by_code(target.name) or "There is nothing to reset in the notebook's file."
+    question = resetting.question(target.name, record)
+    bar = Toolbar(target, None, record, resetting.by_code(target.name))
     return WithButtons(question.text, question.html, bar)
+
+
+def button(label: str, purpose: str, press: Callable[[Any], None]) -> Any:
+    """A widget; press: called with it."""
+    from ipywidgets import Button
+
+    widget = Button(description=label, tooltip=purpose)
+    widget.on_click(press)
+    return widget
 
 
 def display_widget(widget: Any, words: Shown) -> None:
@@ -86,31 +90,29 @@ class WithButtons(Shown):
 
 
 class Toolbar:
-    """The buttons of one verdict. buttons: (label, what it does in a sentence, the press); words: what the verdict says in their place."""
+    """The buttons of one verdict, or with None for it those of the question of reset(). words: what stands for them without widgets."""
 
-    def __init__(self, target: Target, verdict: Any, record: Record) -> None:
-        self._target, self._verdict, self._record = target, verdict, record
-        self.words = ""
+    def __init__(self, target: Target, verdict: Any, record: Record, words: str) -> None:
+        self._target, self._verdict, self._record, self._words = target, verdict, record, words
         self._hint = hints.next_level(target.name, record)
-        self.buttons = list(self._actions())
-        self._box: Any = None
 
-    def _actions(self) -> Any:
-        name, verdict = self._target.name, self._verdict
-        if verdict.status == "could_not_grade":
+    def _actions(self) -> Iterator[Action]:
+        target, name, verdict, record = self._target, self._target.name, self._verdict, self._record
+        if verdict is None:
+            yield from self._answers()
             return
         if not verdict.passed:
             yield self._hint_label(), f"Shows the next hint for {name}", self._next_hint
-        if replaying.possible(self._target, verdict):
-            yield "Replay", f"Runs your {name} on the input for which the check failed", self._replay
+        if replaying.possible(target, verdict):
+            purpose = f"Runs your {name} on the input for which the check failed"
+            yield "Replay", purpose, lambda: replaying.run(target, verdict)
         if verdict.mistakes:
             ids = "+".join(dict.fromkeys(id for one in verdict.mistakes for id in one.split("+")))
             yield f"Explain {ids.replace('+', ', ')}", "Explains the mistake at length", partial(hints.explain, ids)
-        yield "Solution", f"Shows the course's solution of {name}, or what opens it", self._solution
+        solution = partial(hints.solution, target, record)
+        yield "Solution", f"Shows the course's solution of {name}, or what opens it", solution
         if verdict.status != "not_started":
             yield "Reset", f"Restores the original cell of {name}, after you confirm it", self._ask_to_reset
-
-    # --- what a press does ------------------------------------------------------------------------------------------
 
     def _hint_label(self) -> str:
         return f"Hint {self._hint} of {hints.HINTS}"
@@ -121,19 +123,13 @@ class Toolbar:
         self._row.children[0].description = self._hint_label()
         return answer
 
-    def _replay(self) -> Shown:
-        return replaying.run(self._target, self._verdict, ipython().user_ns)
-
-    def _solution(self) -> Shown:
-        return solutions.solution(self._target, self._record)
-
     def _ask_to_reset(self) -> Shown:
         from ipywidgets import HBox
 
         self._further.children = [HBox([self._button(*each) for each in self._answers()]).add_class("attn-bar")]
         return resetting.question(self._target.name, self._record)
 
-    def _answers(self) -> list[tuple[str, str, Press]]:
+    def _answers(self) -> list[Action]:
         restore = ("Restore the original cell", "Your code is kept as a copy", self._reset)
         return [restore, ("Keep my code", "Nothing is changed", lambda: Shown("", ""))]
 
@@ -145,16 +141,19 @@ class Toolbar:
         output.append_display_data(answer)
         return Shown("", "")
 
-    # --- the widgets ------------------------------------------------------------------------------------------------
-
     def display(self) -> None:
         """Shows the bar as an output of the cell that runs."""
-        earlier = _bars.pop(place := (type(self), self._target.name), None)
-        if earlier is not None:
-            earlier._empty()
+        from ipywidgets import HTML, HBox, VBox
+
+        place = (self._verdict is None, self._target.name)
+        if place in _bars:
+            _bars[place]._empty()
         _bars[place] = self
-        self._make()
-        display_widget(self._box, sentence(self.words))
+        buttons = [self._button(*each) for each in self._actions()]
+        self._progress, self._result, self._further = HTML(self._progress_line()), HTML(), VBox()
+        self._row = HBox([*buttons, self._progress]).add_class("attn-bar")
+        self._box = VBox([self._row, self._result, self._further]).add_class("attn-tools")
+        display_widget(self._box, sentence(self._words))
 
     def _empty(self) -> None:
         """Takes the buttons away. The box stays: JupyterLab would hide what takes its place when a cell runs again."""
@@ -162,25 +161,14 @@ class Toolbar:
         for widget in (*self._row.children, *mine):
             widget.close()
 
-    def _make(self) -> None:
-        from ipywidgets import HTML, HBox, VBox
+    def _button(self, label: str, purpose: str, action: Callable[[], Shown]) -> Any:
+        return button(label, purpose, lambda widget: self._press(widget.description, action))
 
-        self._progress, self._result, self._further = HTML(self._progress_line()), HTML(), VBox()
-        self._row = HBox([*(self._button(*each) for each in self.buttons), self._progress]).add_class("attn-bar")
-        self._box = VBox([self._row, self._result, self._further]).add_class("attn-tools")
-
-    def _button(self, label: str, purpose: str, press: Press) -> Any:
-        from ipywidgets import Button
-
-        button = Button(description=label, tooltip=purpose)
-        button.on_click(lambda _: self._press(button, press))
-        return button
-
-    def _press(self, button: Any, press: Press) -> None:
+    def _press(self, label: str, action: Callable[[], Shown]) -> None:
         """Shows what a press gives below the bar. Nothing that it raises gets lost in a log."""
-        label, further = button.description, self._further.children
+        further = self._further.children
         try:
-            answer = press()
+            answer = action()
         except KeyboardInterrupt:
             answer = sentence(f"{label} was interrupted.")
         except Exception as error:
@@ -199,10 +187,3 @@ class Toolbar:
         return render(
             "standing.html", mine=mine, now=now, hints=self._record.entry(name).hints, lines=lines, lesson=lesson
         )
-
-
-class ResetBar(Toolbar):
-    """The answers to the question of reset()."""
-
-    def _actions(self) -> Any:
-        return self._answers()

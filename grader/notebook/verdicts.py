@@ -9,11 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from grader.course import references
+from grader.course.spec import Exercise
+from grader.judging import wording
+from grader.judging.verdict import Line, Verdict
 from grader.notebook import reach
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.live import Live
 from grader.notebook.output import running_sign
-from grader.notebook.runs import NOTHING, Broken, Runs, ended_by
+from grader.notebook.runs import NOTHING, Runs, ended_by
 from grader.notebook.target import Target
 from grader.util.lacking import require, why
 from grader.worker.observe import failure_from, same_random_state
@@ -45,7 +49,7 @@ def last(target: Target) -> Any:
 
 def _key(target: Target) -> object:
     """What a verdict depends on: the text of the code, and which of the names that it reads grading has not."""
-    return target.digest, [name for name in reach.reached(target.obj, target.namespace) if runs.is_absent(name)]
+    return target.digest, [name for name in reach.names_read(target.obj, target.namespace) if runs.is_absent(name)]
 
 
 def current_lesson() -> str | None:
@@ -65,18 +69,10 @@ def _stale(target: Target) -> Any:
     """The verdict where the exercise, or something that it calls, is older than what its cell now says; else None."""
     if not target.found or not runs.broken:
         return None
-    names = reach.reached(target.obj, target.namespace)
-    for name, obj in ((target.name, target.obj), *names.items()):
-        broken = runs.stale(name, obj)
-        if broken is not None:
-            return _stale_verdict(target, name, broken)
-    return None
-
-
-def _stale_verdict(target: Target, name: str, broken: Broken) -> Any:
-    from grader.judging.verdict import Line, Verdict
-
-    calls = "" if name == target.name else f"{target.name} calls `{name}`. "
+    objects = ((target.name, target.obj), *reach.names_read(target.obj, target.namespace).items())
+    name, broken = next(((name, broken) for name, obj in objects if (broken := runs.stale(name, obj))), ("", None))
+    if broken is None:
+        return None
     line = None
     if broken.failure is None:
         now = ", ".join(f"`{each}`" for each in sorted(broken.defines)) or "nothing"
@@ -86,21 +82,15 @@ def _stale_verdict(target: Target, name: str, broken: Broken) -> Any:
         line = Line(text, broken.failure.line_number) if text else None
         stop = "" if message[-1:] in "?!" else "."
         headline = f"The last run of the cell that defines `{name}` failed: {message.rstrip('.')}{stop}"
-    return Verdict(
-        target.name,
-        "error",
-        calls + headline,
-        "stale",
-        line=line,
-        details=(f"The earlier `{name}` is still in the kernel, but it was not judged.",),
-        look=f"Fix that cell and run it, then {target.call} judges what it says.",
-    )
+    if name != target.name:
+        headline = f"{target.name} calls `{name}`. {headline}"
+    earlier = f"The earlier `{name}` is still in the kernel, but it was not judged."
+    look = f"Fix that cell and run it, then {target.call} judges what it says."
+    return Verdict(target.name, "error", headline, "stale", line=line, details=(earlier,), look=look)
 
 
 def _without_cell(target: Target) -> Any:
     """The verdict where no cell defines an exercise in grading, or one that ends there before it does; else None."""
-    from grader.judging.verdict import Verdict
-
     name = target.name
     if not target.found or not runs.is_absent(name) or target.namespace.get(name, NOTHING) is not target.obj:
         return None
@@ -120,7 +110,6 @@ def _run_its_cell(target: Target) -> str:
 
 def _judge(target: Target) -> Any:
     from grader.judging.judge import judge
-    from grader.judging.verdict import Verdict
 
     name = target.name
     try:
@@ -129,7 +118,7 @@ def _judge(target: Target) -> Any:
         with (
             running_sign(target.call),
             _state_restored(),
-            _as_graded(target.obj),
+            _swapped(target.obj, {name: absence.graded for name, absence in runs.absences.items()}),
             reach.own_files_hidden(),
             _candidate(target, exercise) as candidate,
         ):
@@ -139,12 +128,8 @@ def _judge(target: Target) -> Any:
     except Exception as error:  # ours, never the learner's: the judge lets none of theirs out
         lacks = why(error)
         if lacks:
-            return Verdict(
-                name,
-                "could_not_grade",
-                f"{name} cannot be judged here. {lacks}",
-                look="Once that is done, restart the kernel and run the notebook again.",
-            )
+            look = "Once that is done, restart the kernel and run the notebook again."
+            return Verdict(name, "could_not_grade", f"{name} cannot be judged here. {lacks}", look=look)
         return Verdict(
             name,
             "could_not_grade",
@@ -154,28 +139,27 @@ def _judge(target: Target) -> Any:
         )
 
 
-@contextlib.contextmanager
-def _candidate(target: Target, exercise: Any) -> Iterator[Any]:
-    if exercise.process == "own" and target.found:
-        from grader.notebook import own_process
-
-        with own_process.candidate(target) as candidate:
-            yield candidate
-        return
-    problem = None
+def _candidate(target: Target, exercise: Exercise) -> contextlib.AbstractContextManager[Any]:
+    name, problem = target.name, None
     if not target.found:
-        message = f"{target.name} is not defined in this notebook yet: run the cell that defines it."
-        problem = Failure("missing", message=message)
+        problem = Failure(
+            "missing", message=f"{name} is not defined in this notebook yet: run the cell that defines it."
+        )
     elif target.is_answer and target.obj is None:
         problem = Failure("not_started")
-    yield Live(target.name, target.obj, problem, target.sources)
+    elif exercise.process == "own" and target.sources is not None:
+        from grader.notebook import own_process
+
+        return own_process.candidate(name, target.sources)
+    elif exercise.process == "own":
+        problem = Failure(
+            "missing", message=f"The text of {name} is not known here: write it into a cell, and run that."
+        )
+    return contextlib.nullcontext(Live(name, target.obj, problem, target.sources))
 
 
 def _interrupted(target: Target, stop: KeyboardInterrupt) -> Any:
     """The verdict on a check that the learner stopped: in which line it was."""
-    from grader.judging import wording
-    from grader.judging.verdict import Verdict
-
     line = wording.line(target.name, failure_from(stop))
     advice = "Your code was not running at that moment."
     if kernel_course().exercise(target.name).process == "own":
@@ -200,7 +184,7 @@ def _with_causes(verdict: Any, target: Target) -> Any:
         return replace(verdict, look=_run_its_cell(target))
     if verdict.status not in ("failed", "error", "timeout"):
         return verdict
-    names = reach.reached(target.obj, target.namespace)
+    names = reach.names_read(target.obj, target.namespace)
     absent = [
         f"`{name}` {runs.absences[name].why}"
         for name in names
@@ -222,8 +206,6 @@ def _with_causes(verdict: Any, target: Target) -> Any:
 
 def _passes_with_references(target: Target, names: Sequence[str]) -> bool:
     """Whether an exercise would pass if what it calls under these names was the course's own."""
-    from grader.course import references
-
     with _swapped(target.obj, {name: references.reference(kernel_course().exercise(name)) for name in names}):
         return bool(_judge(target).passed)
 
@@ -236,11 +218,6 @@ def _fails(target: Target) -> bool:
 
 
 # --- for the time of a check --------------------------------------------------------------------------------------
-
-
-def _as_graded(obj: Any) -> contextlib.AbstractContextManager[None]:
-    """For so long, what grading has not is not among the globals of an object's code, or is what grading has."""
-    return _swapped(obj, {name: absence.graded for name, absence in runs.absences.items()})
 
 
 @contextlib.contextmanager
@@ -262,16 +239,11 @@ def _swapped(obj: Any, others: Mapping[str, Any]) -> Iterator[None]:
 def _state_restored() -> Iterator[None]:
     """Leaves random states, thread settings and torch's modes as the learner had them."""
     torch = sys.modules.get("torch")
-    if torch is not None:
-        dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
-        gpu_states = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else []
-        torch.set_grad_enabled(True)
-    try:
-        with same_random_state():
-            yield
-    finally:
+    with contextlib.ExitStack() as state:
+        state.enter_context(same_random_state())
         if torch is not None:
-            if gpu_states:
-                torch.cuda.set_rng_state_all(gpu_states)
-            torch.set_default_dtype(dtype)
-            torch.set_grad_enabled(grad)
+            state.enter_context(torch.enable_grad())
+            state.callback(torch.set_default_dtype, torch.get_default_dtype())
+            if torch.cuda.is_initialized():
+                state.callback(torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all())
+        yield

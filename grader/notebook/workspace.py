@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -29,37 +30,26 @@ VARIABLE = "ATTENTION_COURSE_FOLDER"
 
 @dataclass(frozen=True)
 class Change:
-    """What was done to a lesson.
+    """What was done to a lesson's notebook.
 
-    kept: names of exercises whose cells are the learner's; exercise: the only one that
-    was put back, '' for a whole lesson; noted: how the cells begin that hold what the learner wrote in the course's own.
+    kept: names of exercises whose cells are the learner's; noted: how the cells begin that hold what the learner wrote in the
+    course's own.
     """
 
-    lesson: str
     path: Path
     backup: Path | None
     kept: tuple[str, ...] = ()
     changed: bool = True
-    exercise: str = ""
     noted: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        if self.exercise:
-            cell = f"The cell of {self.exercise} in {self.path} is"
-            if not self.changed:
-                return f"{cell} already the course's original; nothing was changed."
-            return f"{cell} the course's original again; the earlier notebook is kept: {self.backup}."
         if not self.changed:
-            return f"{self.lesson} is up to date; nothing was changed."
-        sentence = f"{self.path} is the lesson of this version"
-        if self.kept:
-            sentence += f", with your work on {', '.join(self.kept)}"
-        if self.backup:
-            sentence += f"; the earlier notebook is kept: {self.backup}"
-        sentence += "."
-        if self.noted:
-            sentence += f" What you wrote in the course's cells stands below them, in cells of your own: {', '.join(self.noted)}."
-        return sentence
+            return f"{self.path.stem} is up to date; nothing was changed."
+        kept = f", with your work on {', '.join(self.kept)}" if self.kept else ""
+        backup = f"; the earlier notebook is kept: {self.backup}" if self.backup else ""
+        beginnings = ", ".join(self.noted)
+        below = f" What you wrote in the course's cells stands below them, in cells of your own: {beginnings}."
+        return f"{self.path} is the lesson of this version{kept}{backup}.{below if self.noted else ''}"
 
 
 def folder(path: Path | None) -> Path:
@@ -102,13 +92,13 @@ def reset(lesson: str, place: Path) -> Change:
     path = place / f"{lesson}.ipynb"
     backup = _back_up(path)
     _write(path, place, encode(kernel_course().handed_out(lesson)).encode())
-    return Change(lesson, path, backup)
+    return Change(path, backup)
 
 
-def reset_exercise(name: str, place: Path) -> Change:
+def reset_exercise(name: str, place: Path) -> str:
     """Puts one exercise's cell back as the course has it, and leaves all others; the notebook as it was is kept as a backup.
 
-    Raises: WorkspaceError as update() does.
+    Returns: what was done, in a sentence. Raises: WorkspaceError as update() does.
     """
     lesson = kernel_course().lesson_of(name)
     path = place / f"{lesson}.ipynb"
@@ -121,10 +111,10 @@ def reset_exercise(name: str, place: Path) -> Change:
     else:  # its cell was deleted: merging puts it where it belongs
         cells = merge(theirs["cells"], ours["cells"])[0]
     if cells == theirs["cells"]:
-        return Change(lesson, path, None, changed=False, exercise=name)
+        return f"The cell of {name} in {path} is already the course's original; nothing was changed."
     backup = _back_up(path)
     _write(path, place, encode({**theirs, "cells": cells}).encode())
-    return Change(lesson, path, backup, exercise=name)
+    return f"The cell of {name} in {path} is the course's original again; the earlier notebook is kept: {backup}."
 
 
 def has_work(lesson: str, exercises: Sequence[str] | None, place: Path) -> bool:
@@ -198,12 +188,12 @@ def update(lesson: str, place: Path) -> Change:
     theirs, ours = _read(source), kernel_course().handed_out(lesson)
     merged, kept, noted = merge(theirs["cells"], ours["cells"])
     if source == path and merged == theirs["cells"] and theirs["metadata"].get("grader") == ours["metadata"]["grader"]:
-        return Change(lesson, path, None, changed=False)
+        return Change(path, None, changed=False)
     backup = _back_up(source)
     _write(path, place, encode({**ours, "cells": merged}).encode())
     if source != path:
         source.unlink()  # its copy is in backups/
-    return Change(lesson, path, backup, kept, noted=noted)
+    return Change(path, backup, kept, noted=noted)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -245,15 +235,11 @@ def _back_up(path: Path) -> Path | None:
 
 
 def _dated(place: Path, stem: str, suffix: str, data: bytes, like: Path | None = None) -> Path:
-    """Writes a file to backups/ under a name with the time in it."""
-    stamp = datetime.now().strftime("%Y-%m-%d-%H%M%S")
-    for number in range(1, 1000):
-        again = f"-{number}" if number > 1 else ""
-        copy = place / BACKUPS / f"{stem}-{stamp}{again}{suffix}"
-        if not os.path.lexists(copy):
-            _write(copy, place, data, like=like)
-            return copy
-    raise WorkspaceError(f"{place / BACKUPS} already has many copies made in this same second; try again in a moment.")
+    stem += datetime.now().strftime("-%Y-%m-%d-%H%M%S")
+    names = (f"{stem}-{number}" if number > 1 else stem for number in count(1))
+    copy = next(copy for name in names if not os.path.lexists(copy := place / BACKUPS / f"{name}{suffix}"))
+    _write(copy, place, data, like=like)
+    return copy
 
 
 def _write(path: Path, place: Path, data: bytes, like: Path | None = None) -> None:

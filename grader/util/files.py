@@ -57,15 +57,15 @@ def json_object(raw: bytes) -> dict[str, Any] | None:
     return data if isinstance(data, dict) else None
 
 
-def only_writer(file: IO[Any]) -> bool:
-    """Makes this process the only one that may write to an open file; False: another one is.
+def only_writer(file: IO[Any], wait: bool = False) -> bool:
+    """Makes this process the only one that may write to an open file; False: another one is. wait: until it is no more.
 
     The lock ends with the file. Where the system or the file system has none, nothing is done, and that counts as True.
     """
     if fcntl is None:
         return True
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:

@@ -52,7 +52,7 @@ def test_below_each_prediction_with_options_is_its_own_cell_and_its_answer_is_on
         if letters:
             call = "".join(cells[at + 1]["source"])
             assert call == f'from grader import predict\n\npredict("{name[:2]}.{number}", "{letters}")'
-            answer = predictions._prediction(f"{name[:2]}.{number}")
+            answer = predictions._prediction(f"{name}.{number}")
             assert "{{" not in answer.answer + answer.wrong and answer.answer in "".join(cells[at]["source"])
             assert re.match(r"\*\*([A-H])\b", answer.answer)[1] in letters
     assert cells[calls[0]]["metadata"]["grader"]["role"] == "demo" if calls else True  # grading does not run it
