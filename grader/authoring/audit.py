@@ -10,19 +10,18 @@ from __future__ import annotations
 import ast
 import json
 import re
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from grader.authoring import build
+from grader.authoring.build import check_source
 from grader.course import percent, references
 from grader.course.course import Course
 from grader.course.patches import Patch, applied
 from grader.course.spec import SEED, Case, Exercise, Lesson
-from grader.course.stubs import BEGIN, END, learner_notebook, stubbed
+from grader.course.stubs import BEGIN, learner_notebook, regions, stubbed
 from grader.judging.judge import judge
 from grader.notebook.live import Live
 from grader.util.errors import AuthorError
@@ -65,29 +64,29 @@ def audit(course: Course, names: Sequence[str]) -> Findings:
     findings = Findings()
     for name in names:
         try:
-            cells, lesson = build.checked_cells(course, name)
-            stubs = _stubs(cells, lesson)
+            check_source(course, name)
         except AuthorError as error:
             findings.problems += map(str, error.problems)
             continue
+        lesson = course.lesson(name)
+        stubs = _stubs(course.cells(name), lesson)
         if not lesson.outcome:
             findings.problems.append(
                 f"{name}: its outcome is missing (outcome=: what learners can do after the lesson)."
             )
-        findings.problems += _given_away(course, name, cells, lesson)
+        findings.problems += _given_away(course, name)
         for exercise in lesson.exercises:
             try:
                 _examine(findings, name, exercise, stubs[exercise.name])
             except AuthorError as error:
                 findings.problems += map(str, error.problems)
-    findings.problems += _unknown_texts(course, names)
     mean = np.mean([row.mistakes for row in findings.rows]) if findings.rows else WANTED_MISTAKES
     if mean < WANTED_MISTAKES:
         findings.remarks.append(f"{mean:.1f} mistakes per exercise on average; at least {WANTED_MISTAKES} are wanted.")
     return findings
 
 
-def render(findings: Findings, width: int | None = None) -> str:
+def render(findings: Findings) -> str:
     """A table with a line for each exercise, then every broken rule."""
     from rich.console import Console
     from rich.table import Table
@@ -99,7 +98,7 @@ def render(findings: Findings, width: int | None = None) -> str:
             if row.lesson == lesson:
                 numbers = (row.points, row.minutes, row.cases, row.mistakes, row.named)
                 table.add_row(f"  {row.exercise}", *map(str, numbers))
-    console = Console(width=width or 100)
+    console = Console(width=100)
     with console.capture() as capture:
         console.print(table)
     mistakes = sum(row.mistakes for row in findings.rows)
@@ -120,14 +119,20 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) ->
     verdict = judge(exercise, stub)
     if verdict.status != "not_started":
         problem(f"its untouched stub is {verdict.status!r}, not 'not_started'. {verdict.headline}")
-    named = set()
-    for sentence in _patches(exercise):
+    cases = tuple(exercise.cases(np.random.default_rng(SEED)))
+    for sentence in (*_patches(exercise), *_rules(exercise, cases)):
         problem(sentence)
+    known, named = set(exercise.course.mistake_ids()), set()
     for mistake in exercise.mistakes:
+        without_text = [id for id in mistake.id.split("+") if id not in known]
+        for id in without_text:
+            problem(f"mistake {id} has no text.")
+        if without_text:
+            continue
         try:
             wrong = references.wrong(exercise, mistake)
         except AuthorError:
-            continue  # told above
+            continue  # among what _patches says
         verdict = judge(exercise, Live(exercise.name, wrong))
         if verdict.passed:
             problem(f"mistake {mistake.id} passes.")
@@ -135,19 +140,13 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) ->
             problem(f"mistake {mistake.id} is rejected but not named: {verdict.headline} {list(verdict.mistakes)}")
         else:
             named.add(mistake.id)
-            told = {id for id in verdict.mistakes if "+" not in id} if "+" not in mistake.id else set()
-            for other in sorted(told - {mistake.id} - _alike(exercise, mistake.id)):
+            alike = {id for pair in exercise.alike if mistake.id in pair for id in pair}
+            single = {id for id in verdict.mistakes if "+" not in id} if "+" not in mistake.id else set()
+            for other in sorted(single - {mistake.id} - alike):
                 problem(f"mistake {mistake.id} gives the same results as {other}; add a case that tells them apart.")
-    cases = tuple(exercise.cases(np.random.default_rng(SEED)))
-    for sentence in _rules(exercise, cases):
-        problem(sentence)
     ids = {mistake.id for mistake in exercise.mistakes}
     row = Row(lesson, exercise.name, exercise.points, exercise.minutes, len(cases), len(ids), len(named & ids))
     findings.rows.append(row)
-
-
-def _alike(exercise: Exercise, id: str) -> set[str]:
-    return {other for pair in exercise.alike if id in pair for other in pair}
 
 
 def _patches(exercise: Exercise) -> Iterator[str]:
@@ -243,30 +242,29 @@ def _inputs(exercise: Exercise, case: Case) -> dict[str, np.ndarray]:
 
 
 def _repeats_a_shape(cases: Sequence[Case]) -> bool:
-    seen: dict[Any, set[Any]] = {}
+    numbers_of: dict[Any, set[Any]] = {}
     for case in cases:
         if not case.raises:
-            shape, numbers = _signature((case.probe, case.args, case.kwargs, case.options))
-            seen.setdefault(shape, set()).add(numbers)
-    return any(len(numbers) > 1 for numbers in seen.values())
+            shapes, numbers = zip(*_leaves((case.probe, case.args, case.kwargs, case.options)), strict=True)
+            numbers_of.setdefault(shapes, set()).add(numbers)
+    return any(len(numbers) > 1 for numbers in numbers_of.values())
 
 
-def _signature(value: Any) -> tuple[Any, Any]:
-    """(shapes and types, the numbers themselves) of inputs, both hashable."""
+def _leaves(value: Any) -> Iterator[tuple[Any, Any]]:
+    """(shape and type, the numbers themselves) of each part of inputs, both hashable."""
     if isinstance(value, Tensor):
-        shape, numbers = _signature(value.array)
-        return ("tensor", value.dtype, shape), numbers
-    if isinstance(value, np.ndarray):
-        return (value.shape, value.dtype.str), value.tobytes()
-    if isinstance(value, Mapping):
-        pairs = [_signature(item) for _, item in sorted(value.items())]
-        return (tuple(sorted(value)), tuple(p[0] for p in pairs)), tuple(p[1] for p in pairs)
-    if isinstance(value, (tuple, list)):
-        pairs = [_signature(item) for item in value]
-        return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
-    # Numbers such as a temperature or a seed may be what is new; a callable or a generator tells nothing.
-    plain = isinstance(value, (int, float, str, bool, type(None)))
-    return type(value).__name__, value if plain else None
+        yield value.dtype, None
+        yield from _leaves(value.array)
+    elif isinstance(value, np.ndarray):
+        yield (value.shape, value.dtype.str), value.tobytes()
+    elif isinstance(value, Mapping):
+        yield tuple(sorted(value)), None
+        yield from (leaf for _, item in sorted(value.items()) for leaf in _leaves(item))
+    elif isinstance(value, (tuple, list)):
+        yield len(value), None
+        yield from (leaf for item in value for leaf in _leaves(item))
+    else:  # Numbers such as a temperature or a seed may be what is new; a callable or a generator tells nothing.
+        yield type(value).__name__, value if isinstance(value, (int, float, str, bool, type(None))) else None
 
 
 def _stubs(cells: Sequence[percent.Cell], lesson: Lesson) -> dict[str, Live]:
@@ -286,44 +284,23 @@ def _stubs(cells: Sequence[percent.Cell], lesson: Lesson) -> dict[str, Live]:
     }
 
 
-def _given_away(course: Course, name: str, cells: Sequence[percent.Cell], lesson: Lesson) -> Iterator[str]:
+def _given_away(course: Course, name: str) -> Iterator[str]:
     """Where the learner's notebook, as built and as it lies on disk, still holds a solution."""
-    notebooks = [learner_notebook(name, cells, lesson)]
+    notebooks = [learner_notebook(course.cells(name), course.lesson(name))]
     if course.notebook_path(name).is_file():
         notebooks.append(json.loads(course.notebook_path(name).read_text(encoding="utf-8")))
     texts = {"".join(cell["source"]) for notebook in notebooks for cell in notebook["cells"]}
     for text in sorted(texts):
         if BEGIN in text:
             yield f"{name}: a marker of a solution region is left in the learner's notebook: {text[:60]!r}."
-    for cell in cells:
-        for region in _regions(cell.text) if cell.role == "exercise" else ():
-            if len(region) >= TELLING and any(_lines(region) in _lines(text) for text in texts):
-                yield f"{name}, {cell.exercise}: the learner's notebook holds its solution: {region.splitlines()[0]!r}."
+    for cell in (cell for cell in course.cells(name) if cell.role == "exercise"):
+        for region in regions(cell.text)[1]:
+            solution = _stripped_lines("\n".join(line for _, line in region))
+            if len(solution.strip()) >= TELLING and any(solution in _stripped_lines(text) for text in texts):
+                first = solution.split("\n")[1]
+                yield f"{name}, {cell.exercise}: the learner's notebook holds its solution: {first!r}."
 
 
-def _lines(text: str) -> str:
+def _stripped_lines(text: str) -> str:
     """The text's lines without their indents, between line breaks: whole lines are compared."""
-    return "\n" + "".join(f"{line.strip()}\n" for line in text.splitlines())
-
-
-def _regions(text: str) -> Iterator[str]:
-    """The solution regions of a cell, dedented, without their markers."""
-    kept: list[str] | None = None
-    for line in text.splitlines():
-        if line.strip().startswith(BEGIN):
-            kept = []
-        elif line.strip() == END and kept is not None:
-            yield textwrap.dedent("\n".join(kept)).strip()
-            kept = None
-        elif kept is not None:
-            kept.append(line)
-
-
-def _unknown_texts(course: Course, names: Sequence[str]) -> Iterator[str]:
-    for name in names:
-        for exercise in course.lesson(name).exercises:
-            for id in sorted({id for mistake in exercise.mistakes for id in mistake.id.split("+")}):
-                try:
-                    course.mistake_text(id)
-                except KeyError:
-                    yield f"{name}, {exercise.name}: mistake {id} has no text."
+    return "\n" + "".join(f"{line.strip()}\n" for line in text.strip().splitlines())

@@ -344,7 +344,7 @@ class Course:
 
         Numbers that prose quotes from a run stand in it as the source has them: grading reads code alone.
         """
-        return stubs.learner_notebook(lesson, self.cells(lesson), self.lesson(lesson), opening=self.opening(lesson))
+        return stubs.learner_notebook(self.cells(lesson), self.lesson(lesson), opening=self.opening(lesson))
 
     def handed_out(self, lesson: str, among: Sequence[str] | None = None) -> dict[str, Any]:
         """`pristine` as a learner reads it: quoted numbers filled in from the last build, links below it.
@@ -355,9 +355,9 @@ class Course:
         links = self.nav_links(lesson, among)
         try:
             return stubs.learner_notebook(
-                lesson, self.cells(lesson), self.lesson(lesson), self.quoted_values(lesson), links, self.opening(lesson)
+                self.cells(lesson), self.lesson(lesson), self.quoted_values(lesson), links, self.opening(lesson)
             )
-        except prose.Unsaid as error:
+        except prose.MissingValue as error:
             sentence = f"it has no value for {{{{ {error} }}}}; run `grader build {lesson[:2]}`."
             raise AuthorError([LintError(f"solutions/{lesson}.ipynb", 0, sentence)]) from None
 
@@ -369,7 +369,7 @@ class Course:
 
     def quoted_values(self, lesson: str) -> prose.QuotedValues:
         """The numbers that a lesson's prose quotes, as the last build stored them: (expression, value), in order."""
-        if not any(prose.asked_in(cell.text) for cell in self.cells(lesson) if cell.role == "prose"):
+        if not any(prose.quotes(cell.text) for cell in self.cells(lesson) if cell.role == "prose"):
             return ()
         try:
             about = json.loads(self.solution_path(lesson).read_text(encoding="utf-8"))["metadata"]["grader"]

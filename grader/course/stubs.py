@@ -26,7 +26,6 @@ LANGUAGE = {"file_extension": ".py", "mimetype": "text/x-python", "name": "pytho
 
 
 def learner_notebook(
-    name: str,
     cells: Sequence[Cell],
     lesson: Lesson,
     said: prose.QuotedValues | None = None,
@@ -40,7 +39,7 @@ def learner_notebook(
     made = as_cells(cells, lesson, stubbed, said, way)
     first = next((at for at, cell in enumerate(made) if cell["cell_type"] == "code"), len(made))
     made[first:first] = opening
-    return notebook(made, {"lesson": name, "version": digest(json.dumps(made, sort_keys=True))})
+    return notebook(made, {"lesson": lesson.name, "version": digest(json.dumps(made, sort_keys=True))})
 
 
 def task_name(text: str) -> str | None:
@@ -69,6 +68,24 @@ def stubbed(text: str, name: str) -> str:
 def unmarked(text: str, name: str = "") -> str:
     """The text of an exercise cell without the markers of its regions."""
     return "\n".join(line for line in text.splitlines() if not line.strip().startswith((BEGIN, END)))
+
+
+def regions(text: str) -> tuple[list[str], list[list[tuple[int, str]]]]:
+    """The lines outside of solution regions, and of each region its lines with their numbers, from 1."""
+    outside: list[str] = []
+    regions: list[list[tuple[int, str]]] = []
+    inside = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip().startswith(BEGIN):
+            regions.append([])
+            inside = True
+        elif line.strip() == END:
+            inside = False
+        elif inside:
+            regions[-1].append((number, line))
+        else:
+            outside.append(line)
+    return outside, regions
 
 
 def task(text: str, exercise: Exercise) -> str:
@@ -106,7 +123,7 @@ def as_cells(
 
     exercise_text: `stubbed` for the learner's, `unmarked` for the solution. said: the values of the numbers that prose
     quotes; None leaves them as the source has them. way: Markdown for one more cell below the last, with links.
-    Raises: prose.Unsaid.
+    Raises: prose.MissingValue.
     """
     exercises = {exercise.name: exercise for exercise in lesson.exercises}
     values = None if said is None else iter(said)
@@ -122,7 +139,7 @@ def as_cells(
             metadata["grader"]["exercise"] = cell.exercise
         if cell.role == "exercise" and exercise_text is stubbed:
             metadata["grader"]["stub"] = digest(text)  # tells `grader update` an untouched stub from work
-        if cell.role == "prose" and prose.is_further(text) and exercise_text is stubbed:
+        if cell.role == "prose" and text.startswith(prose.FURTHER) and exercise_text is stubbed:
             metadata["jp-MarkdownHeadingCollapsed"] = True  # JupyterLab's
         if HIDE_INPUT in cell.tags:
             metadata |= {"jupyter": {"source_hidden": True}, "cellView": "form"}  # JupyterLab's, Colab's

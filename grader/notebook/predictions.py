@@ -80,7 +80,7 @@ def _prediction(number: str) -> prose.Prediction | None:
             if cell.role == "prose"
         ]
         return prose.prediction([text for text in texts if prose.is_prediction(text)][int(at) - 1])
-    except (OSError, LookupError, prose.Unsaid):
+    except (OSError, LookupError, prose.MissingValue):
         return None
 
 

@@ -73,6 +73,7 @@ def repeated(rng):
         ({"mistakes": built(small.build_double, "TY1", "TY2")}, "fewer than 3 mistakes"),
         ({"hints": ("?", "", "____")}, "needs three hints"),
         ({"hints": ("?", "here", "return 2 * x")}, "no blank"),
+        ({"mistakes": (*small.EXERCISE.mistakes, Mistake("TZ1", lambda x: x))}, "mistake TZ1 has no text"),
         ({"points": 0}, "0 points"),
         ({"task": "Double each number"}, "ends with a period"),
         ({"cases": equal_sizes}, "two sizes are equal"),
@@ -132,7 +133,7 @@ def test_a_solution_in_the_file_on_disk_is_a_finding(audited, tmp_path):
 
     findings = audited(source=SOURCE)
     assert findings.passed
-    notebook = learner_notebook(small.NAME, small.cells(SOURCE), small.LESSON)
+    notebook = learner_notebook(small.cells(SOURCE), small.LESSON)
     next(cell for cell in notebook["cells"] if cell["id"] == "exercise-double")["source"] = [
         "def double(x):\n",
         "    total = x + x\n",
