@@ -125,7 +125,7 @@ def test_the_hand_out_holds_what_a_learner_needs(released):
     page = (released / "README.md").read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)]*)\)", page):
         assert (released / target).is_file(), target
-    assert "@" not in page and len(page.splitlines()) < 60
+    assert "<" not in page and len(page.splitlines()) < 60
 
 
 def test_requirements_and_environment_lead_to_the_wheel(released):
@@ -737,7 +737,7 @@ def test_an_assistant_is_told_to_be_a_tutor(released, bare, from_release, tmp_pa
         and "Never paste, complete or dictate a solution" in page
         and "ask one question" in page
     )
-    assert "@" not in page and not leaks(COURSE, {"AGENTS.md": page.encode()})
+    assert "<" not in page and not leaks(COURSE, {"AGENTS.md": page.encode()})
     place = from_release.parent
     told = [command.removeprefix(".venv/bin/") for command in re.findall(r"`(\.venv/bin/[^`]+)`", page)]
     assert [command.split()[0] for command in told] == ["grader", "grader", "python", "grader"]
@@ -751,7 +751,7 @@ def test_an_assistant_is_told_to_be_a_tutor(released, bare, from_release, tmp_pa
         "Never paste" in without
         and "can judge an answer" in without
         and ".venv/bin" not in without
-        and "@" not in without
+        and "<" not in without
     )
 
 
