@@ -16,10 +16,8 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from grader.course.percent import Cell
+from grader.course.percent import Cell
 
 PREDICT, ANSWER, WRONG, TEACHING = "@predict", "@answer", "@wrong", "@teaching"  # each alone on its line
 FURTHER = "## Further: "

@@ -10,15 +10,12 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from grader.course import prose
-from grader.course.percent import HIDE_INPUT
+from grader.course.percent import HIDE_INPUT, Cell
 from grader.course.spec import Exercise, Lesson
 from grader.util.words import counted
-
-if TYPE_CHECKING:
-    from grader.course.percent import Cell
 
 BEGIN, END, TASK = "# region solution", "# endregion", "@exercise"  # what an author writes in a source
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}

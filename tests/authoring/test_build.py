@@ -199,7 +199,7 @@ def test_an_edited_source_makes_both_stale(monkeypatch, tmp_path):
     files(monkeypatch, tmp_path)
     path = open_course().source_path(small.NAME)
     path.write_text(path.read_text().replace("arange(3)", "arange(4)"))
-    open_course().reload()
+    small.reopened(tmp_path)
     assert len(build.stale(open_course(), small.NAME)) == 2
 
 
@@ -207,7 +207,7 @@ def test_an_edited_solution_region_makes_the_solution_stale_alone(monkeypatch, t
     files(monkeypatch, tmp_path)
     path = open_course().source_path(small.NAME)
     path.write_text(path.read_text().replace("total = x + x", "total = 2 * x"))
-    open_course().reload()
+    small.reopened(tmp_path)
     assert [text.split(":")[0] for text in build.stale(open_course(), small.NAME)] == ["solutions/01_small.ipynb"]
 
 
@@ -259,7 +259,7 @@ def test_a_new_sentence_keeps_the_stored_run_and_new_code_does_not(monkeypatch, 
 
     def build_again(changed: str, **how) -> int:
         open_course().source_path(small.NAME).write_text(changed)
-        open_course().reload()
+        small.reopened(tmp_path)
         build.build(open_course(), small.NAME, **how)
         assert build.stale(open_course(), small.NAME) == []
         return len(runs)
