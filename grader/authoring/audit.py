@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -48,11 +49,10 @@ class Row:
 
 @dataclass
 class Findings:
-    """problems: broken rules, one sentence each, beginning with where. remarks: what could be better."""
+    """problems: broken rules, one sentence each, beginning with where."""
 
     rows: list[Row] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
@@ -71,41 +71,29 @@ def audit(course: Course, names: Sequence[str]) -> Findings:
         lesson = course.lesson(name)
         stubs = _stubs(course.cells(name), lesson)
         if not lesson.outcome:
-            findings.problems.append(
-                f"{name}: its outcome is missing (outcome=: what learners can do after the lesson)."
-            )
+            findings.problems.append(f"{name}: its outcome is missing: what learners can do after the lesson.")
         findings.problems += _given_away(course, name)
         for exercise in lesson.exercises:
             try:
                 _examine(findings, name, exercise, stubs[exercise.name])
             except AuthorError as error:
                 findings.problems += map(str, error.problems)
-    mean = np.mean([row.mistakes for row in findings.rows]) if findings.rows else WANTED_MISTAKES
-    if mean < WANTED_MISTAKES:
-        findings.remarks.append(f"{mean:.1f} mistakes per exercise on average; at least {WANTED_MISTAKES} are wanted.")
     return findings
 
 
 def render(findings: Findings) -> str:
     """A table with a line for each exercise, then every broken rule."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("exercise", "points", "minutes", "cases", "mistakes", "named", box=None, pad_edge=False)
-    for lesson in dict.fromkeys(row.lesson for row in findings.rows):
-        table.add_row(f"[bold]{lesson}[/]")
-        for row in findings.rows:
-            if row.lesson == lesson:
-                numbers = (row.points, row.minutes, row.cases, row.mistakes, row.named)
-                table.add_row(f"  {row.exercise}", *map(str, numbers))
-    console = Console(width=100)
-    with console.capture() as capture:
-        console.print(table)
+    table: list[tuple[object, ...]] = [("exercise", "points", "minutes", "cases", "mistakes", "named")]
+    for lesson, rows in groupby(findings.rows, lambda row: row.lesson):
+        table.append((lesson,))
+        table += [(f"  {r.exercise}", r.points, r.minutes, r.cases, r.mistakes, r.named) for r in rows]
+    width = max(len(str(first)) for first, *_ in table)
+    lines = [f"{first:<{width}}" + "".join(f"{number:>10}" for number in numbers) for first, *numbers in table]
     mistakes = sum(row.mistakes for row in findings.rows)
     mean = mistakes / max(len(findings.rows), 1)
-    summary = f"{counted(len(findings.rows), 'exercise')}, {mistakes} mistakes, {mean:.1f} per exercise."
-    problems = [f"broken: {problem}" for problem in findings.problems] or ["Every rule is kept."]
-    lines = [*capture.get().splitlines(), "", summary, *(f"remark: {text}" for text in findings.remarks), *problems]
+    wanted = f"; at least {WANTED_MISTAKES} are wanted." if mean < WANTED_MISTAKES else "."
+    lines += ["", f"{counted(len(findings.rows), 'exercise')}, {mistakes} mistakes, {mean:.1f} per exercise{wanted}"]
+    lines += [f"broken: {problem}" for problem in findings.problems] or ["Every rule is kept."]
     return "\n".join(line.rstrip() for line in lines)
 
 

@@ -20,14 +20,8 @@ from grader.course.spec import Lesson
 from grader.course.stubs import dots, task_name
 from grader.util.files import write_whole
 
-FOR, CUT_60, CUT_90, MISTAKES, DISCUSS, PAPER = HEADINGS = (
-    "What the lesson is for",
-    "Cut for 60 minutes",
-    "Cut for 90 minutes",
-    "Mistakes to expect",
-    "To discuss",
-    "On paper",
-)
+FOR, CUT_90, MISTAKES = "What the lesson is for", "Cut for 90 minutes", "Mistakes to expect"
+HEADINGS = (FOR, "Cut for 60 minutes", CUT_90, MISTAKES, "To discuss", "On paper")
 BEFORE = "**Before this lesson:**"
 _MISTAKE = re.compile(r"- (?P<exercise>\w+) (?P<id>\w+): (?P<ask>\S.*)")
 
@@ -88,23 +82,11 @@ def page(course: Course, name: str, values: prose.QuotedValues) -> str:
         f"# Teaching {course.heading(name)}",
         f"**Before this lesson:** {before(cells)}",
         _time(course, name),
-        f"## {FOR}",
-        own[FOR],
-        "## Exercises",
-        _exercises(lesson),
-        f"## {CUT_60}",
-        own[CUT_60],
-        f"## {CUT_90}",
-        own[CUT_90],
-        "## Predictions",
-        *_predictions(cells, values),
-        f"## {MISTAKES}",
-        *_mistakes(course, text, lesson),
-        f"## {DISCUSS}",
-        own[DISCUSS],
-        f"## {PAPER}",
-        own[PAPER],
     ]
+    own[MISTAKES] = "\n\n".join(_mistakes(course, text, lesson))
+    computed = {FOR: ["## Exercises", _exercises(lesson)], CUT_90: ["## Predictions", *_predictions(cells, values)]}
+    for heading in HEADINGS:
+        parts += [f"## {heading}", own[heading], *computed.get(heading, ())]
     return "\n\n".join(parts) + "\n"
 
 

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from grader.authoring import release as releasing
-from grader.authoring.release import Release, gradescope, handout, release
+from grader.authoring.release import gradescope, handout, release
 from grader.authoring.release.leaks import all_secrets, leaks, secrets_of
 from grader.authoring.release.wheel import build_wheel
 from grader.cli import main
@@ -509,7 +509,7 @@ def test_a_course_of_one_s_own_takes_the_place_of_this_one_in_its_wheel(tmp_path
         shutil.copytree(COURSE.folder(name), mine / "solutions" / name)
     shutil.copy(COURSE.solution_path(CHOSEN[0]), mine / "solutions")  # the numbers that its prose quotes
     own = open_course(mine)
-    assert release(own, tmp_path / "out", own.lessons()).lessons == CHOSEN[:1]
+    assert f"{tmp_path / 'out'}: 1 lesson in " in release(own, tmp_path / "out", own.lessons())
     assert not (mine / "solutions" / "index.json").exists(), "a course's folder stays as it is"
     with zipfile.ZipFile(next((tmp_path / "out").glob("wheels/*.whl"))) as wheel:
         index = json.loads(wheel.read("grader/_course/solutions/index.json"))
@@ -886,11 +886,3 @@ def test_without_the_build_backend_a_sentence_says_what_brings_it(tmp_path, monk
     assert main(["release", str(tmp_path / "new"), "--lessons", "00"]) == 3
     assert "hatchling is not installed in this Python; " in (said := capsys.readouterr().err)
     assert "attention-course[release]" in said and not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    "lessons, said",
-    [(("00_start_here",), "out: 1 lesson in"), (("00_start_here", "01_three_tokens"), "out: 2 lessons in")],
-)
-def test_lessons_are_counted_in_english(lessons, said):
-    assert str(Release(Path("out"), (), lessons, None, ())).startswith(said)

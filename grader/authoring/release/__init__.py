@@ -10,20 +10,24 @@ import io
 import json
 import os
 import re
-import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grader.authoring import reading
 from grader.authoring.release.leaks import earlier_answers, leaks
-from grader.authoring.release.wheel import build_wheel, constraints, libraries, needs_torch
-from grader.course.course import GLOSSARY, Course
-from grader.course.stubs import encode
+from grader.authoring.release.wheel import (
+    build_wheel,
+    installed_file,
+    libraries,
+    needs_torch,
+    notebook_files,
+    write_files,
+)
+from grader.course.course import Course
 from grader.util.errors import InputError
 from grader.util.files import write_whole
 from grader.util.words import counted
@@ -35,27 +39,7 @@ WHEELS = "wheels"
 EPOCH = (2020, 1, 1, 0, 0, 0)  # of an archive's members: the same release gives the same bytes
 UV = "uv pip install --torch-backend auto -r requirements.txt"  # finds torch's build for the computer it runs on
 
-__all__ = ["Release", "handout", "gradescope", "release"]
-
-
-@dataclass(frozen=True)
-class Release:
-    """What was written. handout: the folder to give out; bundle: the Gradescope archive, for the instructor alone."""
-
-    handout: Path
-    files: tuple[str, ...]
-    lessons: tuple[str, ...]
-    bundle: Path | None
-    notes: tuple[str, ...]
-
-    def __str__(self) -> str:
-        count = counted(len(self.lessons), "lesson")
-        lines = [f"{self.handout}: {count} in {len(self.files)} files, ready to hand out."]
-        if self.bundle:
-            lines.append(
-                f"{self.bundle}: the Gradescope autograder. It contains the solutions, so keep it to yourself."
-            )
-        return "\n".join([*lines, *self.notes])
+__all__ = ["gradescope", "handout", "release"]
 
 
 def release(
@@ -67,8 +51,8 @@ def release(
     gradescope_bundle: bool = False,
     grader: str = "",
     earlier: Sequence[str] = (),
-) -> Release:
-    """Writes the hand-out into a new or empty folder, and the Gradescope bundle beside it.
+) -> str:
+    """Writes the hand-out into a new or empty folder, and the Gradescope bundle beside it. Returns: what to tell the instructor.
 
     earlier:           lessons that come along, since learners have them from an earlier hand-out; no workflow and no bundle grades them.
     without_solutions: learners get no references: nothing is judged on their side.
@@ -84,14 +68,16 @@ def release(
     _write_folder(place, files)
     if bundle:
         write_whole(bundle, data)
-    everything = tuple(sorted({*lessons, *earlier}))
-    notes = [*_visible_solutions(course, everything, without_solutions), _grading(without_solutions, grader)]
-    if earlier:
-        notes.insert(0, f"Lessons that come before are in it, too: {_numbers(earlier, ', ')}; --only leaves them out.")
+    everything = sorted({*lessons, *earlier})
+    notes = [f"{place}: {counted(len(everything), 'lesson')} in {len(files)} files, ready to hand out."]
     if bundle:
         points = sum(exercise.points for name in lessons for exercise in course.lesson(name).exercises)
-        notes.insert(0, f"Set the Gradescope assignment's autograder points to {points}.")
-    return Release(place, tuple(files), everything, bundle, tuple(notes))
+        notes.append(f"{bundle}: the Gradescope autograder. It contains the solutions, so keep it to yourself.")
+        notes.append(f"Set the Gradescope assignment's autograder points to {points}.")
+    if earlier:
+        notes.append(f"Lessons that come before are in it, too: {_numbers(earlier, ', ')}; --only leaves them out.")
+    notes += [*_visible_solutions(course, everything, without_solutions), _grading(without_solutions, grader)]
+    return "\n".join(notes)
 
 
 def handout(
@@ -104,12 +90,10 @@ def handout(
     """The files of the hand-out, by path. The workflows grade `lessons`; the notebooks and the wheel are of the earlier ones, too."""
     graded, lessons = lessons, sorted({*lessons, *earlier})
     wheel, data = build_wheel(course, lessons, without_solutions)
-    files = {f"notebooks/{name}.ipynb": encode(course.handed_out(name, lessons)).encode() for name in lessons}
-    if course.glossary(lessons):
-        files[f"notebooks/{GLOSSARY}"] = course.glossary(lessons).encode()
+    files = notebook_files(course, lessons)
     torch = needs_torch(course, lessons)
     files["requirements.txt"] = f"-c constraints.txt\n./{WHEELS}/{wheel}[{'lab,torch' if torch else 'lab'}]\n".encode()
-    files["constraints.txt"] = constraints()
+    files["constraints.txt"] = installed_file("constraints.txt")
     files[f"{WHEELS}/{wheel}"] = data
     exercise = course.lesson(lessons[0]).exercises[0]
     quoted = grader.replace("'", "''")  # as an expression's string
@@ -143,7 +127,7 @@ def gradescope(course: Course, lessons: Sequence[str]) -> bytes:
     scripts = {name: _rendered(name, **values).encode() for name in ("setup.sh", "run_autograder")}
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as bundle:
-        for name, content in {**scripts, "constraints.txt": constraints(), wheel: data}.items():
+        for name, content in {**scripts, "constraints.txt": installed_file("constraints.txt"), wheel: data}.items():
             info = zipfile.ZipInfo(name, EPOCH)
             info.external_attr = (0o755 if name in scripts else 0o644) << 16
             bundle.writestr(info, content, zipfile.ZIP_DEFLATED)
@@ -211,19 +195,11 @@ def _write_folder(place: Path, files: Mapping[str, bytes]) -> None:
     """Writes all files or none: into a folder beside the place, which then takes its name."""
     place = place.resolve()
     place.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}."))
-    try:
-        for name, data in files.items():
-            path = scratch / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-        scratch.chmod(0o755)
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.") as scratch:
+        write_files(Path(scratch, place.name), files)
         with contextlib.suppress(FileNotFoundError):
             place.rmdir()  # empty, or this fails and nothing is lost
-        os.replace(scratch, place)
-    except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
-        raise
+        os.replace(Path(scratch, place.name), place)
 
 
 @cache
