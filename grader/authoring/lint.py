@@ -152,14 +152,11 @@ def _asserted(cells: Sequence[Cell]) -> frozenset[str]:
     """The names of which a cell's assert or a claim of prose says something. What is not Python is another's to report."""
     names: set[str] = set()
     for cell in cells:
-        claims = [
-            prose.code_of(quote.text)
-            for quote in prose.quotes(cell.text)
-            if "; " in quote.text and not prose.syntax_error(quote.text)
-        ]
+        quotes = [quote.text for quote in prose.quotes(cell.text) if not prose.syntax_error(quote.text)]
+        code = "\n".join(map(prose.code_of, quotes)) if cell.role == "prose" else cell.text
         with contextlib.suppress(SyntaxError):
-            for node in ast.walk(ast.parse("\n".join(claims) if cell.role == "prose" else cell.text)):
-                if isinstance(node, ast.If if cell.role == "prose" else ast.Assert):
+            for node in ast.walk(ast.parse(code)):
+                if isinstance(node, ast.Assert):
                     names |= {part.id for part in ast.walk(node.test) if isinstance(part, ast.Name)}
     return frozenset(names)
 

@@ -106,25 +106,19 @@ def hunk_lines(changes: tuple[Edit, ...], texts: Mapping[str, str]) -> tuple[str
     right: list[str] = []
     wrong: list[str] = []
     for of, text in texts.items():
-        here = [change for change in changes if change.of == of]
-        for group in _by_lines(here, text):
+        groups: list[list[Edit]] = []  # those that share a line, together
+        for change in (change for change in changes if change.of == of):
+            if groups and "\n" not in text[groups[-1][-1].end : change.start]:
+                groups[-1].append(change)
+            else:
+                groups.append([change])
+        for group in groups:
+            changed = applied(tuple(group), texts)[of]
             first = text.rfind("\n", 0, group[0].start) + 1
-            last = text.find("\n", group[-1].end) % (len(text) + 1)
-            shifted = tuple(Edit(of, c.start - first, c.end - first, c.new) for c in group)
-            right.append(text[first:last])
-            wrong.append(applied(shifted, {of: text[first:last]})[of])
+            below = len(text) - text.find("\n", group[-1].end) % (len(text) + 1)
+            right.append(text[first : len(text) - below])
+            wrong.append(changed[first : len(changed) - below])
     return _dedented(right), _dedented(wrong) or "# nothing stands here"
-
-
-def _by_lines(changes: list[Edit], text: str) -> list[list[Edit]]:
-    """Edits that share a line, together."""
-    groups: list[list[Edit]] = []
-    for change in changes:
-        if groups and "\n" not in text[groups[-1][-1].end : change.start]:
-            groups[-1].append(change)
-        else:
-            groups.append([change])
-    return groups
 
 
 def _dedented(blocks: list[str]) -> str:

@@ -123,10 +123,8 @@ def code_of(quote: str) -> str:
         raise SyntaxError("one expression is expected")
     if not claim:
         return printed
-    return (
-        f"if not (lambda it: {claim})({ast.unparse(parts[0].value)}):\n"
-        f"    raise AssertionError({f'the text relies on {claim}'!r})\n{printed}"
-    )
+    sentence = f"the text relies on {claim}"
+    return f"assert (lambda it: {claim})({ast.unparse(parts[0].value)}), {sentence!r}\n{printed}"
 
 
 def syntax_error(quote: str) -> str:

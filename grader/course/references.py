@@ -21,12 +21,11 @@ def explained(course: Course, id: str) -> MistakeText:
     text = course.mistake_text(id)
     if text.wrong:
         return text
-    for name in course.nearest_lessons():
-        for exercise in course.lesson(name).exercises:
-            for mistake in exercise.mistakes:
-                if mistake.id == text.id and isinstance(mistake.wrong, Patch):
-                    right, wrong = hunk_lines(edits_of(exercise, mistake.wrong), normal_forms(exercise))
-                    return replace(text, wrong=wrong, right=right)
+    for exercise in (one for name in course.nearest_lessons() for one in course.lesson(name).exercises):
+        for mistake in exercise.mistakes:
+            if mistake.id == text.id and isinstance(mistake.wrong, Patch):
+                right, wrong = hunk_lines(edits_of(exercise, mistake.wrong), normal_forms(exercise))
+                return replace(text, wrong=wrong, right=right)
     return text
 
 

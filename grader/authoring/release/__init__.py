@@ -12,7 +12,7 @@ import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,15 +69,21 @@ def release(
     if bundle:
         write_whole(bundle, data)
     everything = sorted({*lessons, *earlier})
-    notes = [f"{place}: {counted(len(everything), 'lesson')} in {len(files)} files, ready to hand out."]
-    if bundle:
-        points = sum(exercise.points for name in lessons for exercise in course.lesson(name).exercises)
-        notes.append(f"{bundle}: the Gradescope autograder. It contains the solutions, so keep it to yourself.")
-        notes.append(f"Set the Gradescope assignment's autograder points to {points}.")
-    if earlier:
-        notes.append(f"Lessons that come before are in it, too: {_numbers(earlier, ', ')}; --only leaves them out.")
-    notes += [*_visible_solutions(course, everything, without_solutions), _grading(without_solutions, grader)]
-    return "\n".join(notes)
+    values = {
+        "place": place,
+        "count": counted(len(everything), "lesson"),
+        "files": len(files),
+        "bundle": bundle,
+        "points": sum(exercise.points for name in lessons for exercise in course.lesson(name).exercises),
+        "earlier": _numbers(earlier, ", "),
+        "judged": not without_solutions,
+        "later_answers": [
+            f"{name} of lesson {course.lesson_of(name)[:2]} in {_numbers(later, ', ')}"
+            for name, later in earlier_answers(course, everything).items()
+        ],
+        "grader": grader and repr(grader),
+    }
+    return _rendered("notes.md", **values).rstrip("\n")
 
 
 def handout(
@@ -132,38 +138,6 @@ def gradescope(course: Course, lessons: Sequence[str]) -> bytes:
             info.external_attr = (0o755 if name in scripts else 0o644) << 16
             bundle.writestr(info, content, zipfile.ZIP_DEFLATED)
     return archive.getvalue()
-
-
-def _visible_solutions(course: Course, lessons: Sequence[str], without_solutions: bool) -> Iterator[str]:
-    """What of the solutions the hand-out shows to whoever looks for them."""
-    if without_solutions:
-        yield "No file of it holds a solution."
-    else:
-        yield (
-            f"The wheel in {WHEELS}/ judges answers, so it contains the solutions of these lessons, and whoever unpacks it can read "
-            "them; --without-solutions leaves them out."
-        )
-    shown = [
-        f"{name} of lesson {course.lesson_of(name)[:2]} in {_numbers(later, ', ')}"
-        for name, later in earlier_answers(course, lessons).items()
-    ]
-    if shown:
-        yield f"Later lessons define what earlier exercises ask for, in cells of their own: {'; '.join(shown)}."
-
-
-def _grading(without_solutions: bool, grader: str) -> str:
-    """Where what was handed in is graded."""
-    if without_solutions:
-        return (
-            "It has no workflow for GitHub or GitLab: a repository that learners may write to keeps no references secret. "
-            "Grade what you collect with `grader class`, or on Gradescope (--gradescope)."
-        )
-    if grader:
-        return f"The workflow installs the grader with {grader!r}."
-    return (
-        "The workflow installs the grader from the place that the repository's variable GRADER names, such as the "
-        f"address of the wheel in {WHEELS}/ in a repository that only you may write to; --grader sets it here."
-    )
 
 
 def _require_vacant(place: Path, bundle: Path | None) -> None:
