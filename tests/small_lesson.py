@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import jupytext
 
-from grader.course.course import COURSE_ENV, Course, open_course
+from grader.course import course
+from grader.course.course import COURSE_ENV, Course
 from grader.course.percent import Cell
 from grader.course.spec import Case, Exercise, Lesson
 from grader.notebook.kernel_course import kernel_course
@@ -141,7 +143,12 @@ def install(monkeypatch, folder: Path, text: str = SOURCE) -> Course:
     """Makes the small lesson the whole course, its files in `folder`, for the time of one test."""
     write(folder, text)
     monkeypatch.setenv(COURSE_ENV, str(folder))
+    return reopened(folder)  # it may have been another text a moment ago
+
+
+def reopened(folder: Path) -> Course:
+    """The course of a folder whose files have changed."""
+    importlib.invalidate_caches()
     kernel_course.cache_clear()
-    course = open_course()
-    course.reload()  # it may have been another text a moment ago
-    return course
+    course._courses.pop(folder.resolve(), None)
+    return course.open_course(folder)

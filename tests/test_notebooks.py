@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from grader.authoring.execute import CELL_TIMEOUT_S, torch_version
-from grader.authoring.kernel import Kernel
+from grader.authoring.build import torch_version
+from grader.authoring.kernel import CELL_TIMEOUT_S, Kernel
 from grader.course.course import open_course
 from tests.conftest import ROOT, WHOLE_GRID
 

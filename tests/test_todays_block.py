@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from grader.authoring.build import checked_cells, solution_notebook
-from grader.authoring.execute import run
+from grader.authoring.build import solution_notebook
+from grader.authoring.kernel import run
 from grader.course import references
 from grader.course.course import open_course
 from grader.data import smollm2
@@ -24,9 +24,8 @@ SMALL = smollm2.Config(layers=2, d_model=24, heads=6, kv_heads=2, d_hidden=20, b
 @pytest.fixture(scope="module")
 def lesson() -> dict:
     """What the solved lesson defines, payoff cells left out."""
-    cells, spec = checked_cells(open_course(), NAME)
     made: dict = {}
-    for cell in solution_notebook(open_course(), NAME, cells, spec)["cells"]:
+    for cell in solution_notebook(open_course(), NAME)["cells"]:
         about = cell["metadata"].get("grader", {})
         if (
             cell["cell_type"] == "code"
@@ -90,7 +89,7 @@ def test_the_real_model_gives_them_too(lesson):
 
 def cell(begins: str) -> str:
     """The lesson's cell that begins like this."""
-    (text,) = [each.text for each in checked_cells(open_course(), NAME)[0] if each.text.startswith(begins)]
+    (text,) = [each.text for each in open_course().cells(NAME) if each.text.startswith(begins)]
     return text
 
 
@@ -203,7 +202,7 @@ def ran(notebook: dict) -> list[str]:
     """What each code cell said. No cell fails."""
     shown = [
         outputs
-        for cell, (_, outputs) in zip(notebook["cells"], run(open_course(), notebook), strict=True)
+        for cell, (_, outputs) in zip(notebook["cells"], run(open_course(), notebook["cells"]), strict=True)
         if cell["cell_type"] == "code"
     ]
     assert not [said(outputs) for outputs in shown for output in outputs if output["output_type"] == "error"]
@@ -212,8 +211,7 @@ def ran(notebook: dict) -> list[str]:
 
 def solved_notebook() -> dict:
     """The solved lesson; its quoted numbers left out, which need the weights."""
-    cells, spec = checked_cells(open_course(), NAME)
-    notebook = solution_notebook(open_course(), NAME, cells, spec)
+    notebook = solution_notebook(open_course(), NAME)
     notebook["cells"] = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     return notebook
 
@@ -228,7 +226,7 @@ def test_without_the_weights_a_solved_notebook_runs_to_its_end_and_says_how_to_g
 def test_a_damaged_file_is_one_sentence_in_the_notebook(monkeypatch, tmp_path):
     (tmp_path / "cut.gguf").write_bytes(b"GGUF" + bytes(30))
     monkeypatch.setenv(smollm2.VARIABLE, str(tmp_path / "cut.gguf"))
-    outputs = [output for _, shown in run(open_course(), solved_notebook()) for output in shown]
+    outputs = [output for _, shown in run(open_course(), solved_notebook()["cells"]) for output in shown]
     (error,) = [output for output in outputs if output["output_type"] == "error"]
     assert error["ename"] == "WeightsError" and "\n".join(error["traceback"]) == f"WeightsError: {error['evalue']}"
     assert "cut.gguf" in error["evalue"] and "cut short, damaged or" in error["evalue"]

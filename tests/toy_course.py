@@ -47,7 +47,7 @@ def code(text: str, role: str = "", exercise: str = "", id: str = "") -> dict[st
 def pristine() -> dict[str, Any]:
     """The learner's notebook: two given cells, a demonstration, three exercises, a check and a payoff."""
     text = (FOLDER / "solutions" / NAME / "lesson.py").read_text(encoding="utf-8")
-    return learner_notebook(NAME, read_percent(text), Lesson(NAME, "A toy", "?", ()))
+    return learner_notebook(read_percent(text), Lesson(NAME, "A toy", "?", ()))
 
 
 def notebook(cells: list[dict[str, Any]], lesson: str = NAME) -> dict[str, Any]:

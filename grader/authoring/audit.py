@@ -10,21 +10,22 @@ from __future__ import annotations
 import ast
 import json
 import re
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from grader.authoring import build
+from grader.authoring.build import check_source
 from grader.course import percent, references
 from grader.course.course import Course
 from grader.course.patches import Patch, applied
 from grader.course.spec import SEED, Case, Exercise, Lesson, Mistake
-from grader.course.stubs import BEGIN, END, learner_notebook, stubbed
+from grader.course.stubs import BEGIN, learner_notebook, regions, stubbed
 from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
+from grader.judging.outcomes import PROOF
 from grader.notebook.live import Live
 from grader.util.errors import AuthorError
 from grader.util.words import counted
@@ -50,11 +51,10 @@ class Row:
 
 @dataclass
 class Findings:
-    """problems: broken rules, one sentence each, beginning with where. remarks: what could be better."""
+    """problems: broken rules, one sentence each, beginning with where."""
 
     rows: list[Row] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
@@ -66,48 +66,36 @@ def audit(course: Course, names: Sequence[str]) -> Findings:
     findings = Findings()
     for name in names:
         try:
-            cells, lesson = build.checked_cells(course, name)
-            stubs = _stubs(cells, lesson)
+            check_source(course, name)
         except AuthorError as error:
             findings.problems += map(str, error.problems)
             continue
+        lesson = course.lesson(name)
+        stubs = _stubs(course.cells(name), lesson)
         if not lesson.outcome:
-            findings.problems.append(
-                f"{name}: its outcome is missing (outcome=: what learners can do after the lesson)."
-            )
-        findings.problems += _given_away(course, name, cells, lesson)
+            findings.problems.append(f"{name}: its outcome is missing: what learners can do after the lesson.")
+        findings.problems += _given_away(course, name)
         for exercise in lesson.exercises:
             try:
                 _examine(findings, name, exercise, stubs[exercise.name])
             except AuthorError as error:
                 findings.problems += map(str, error.problems)
-    findings.problems += _unknown_texts(course, names)
-    mean = np.mean([row.mistakes for row in findings.rows]) if findings.rows else WANTED_MISTAKES
-    if mean < WANTED_MISTAKES:
-        findings.remarks.append(f"{mean:.1f} mistakes per exercise on average; at least {WANTED_MISTAKES} are wanted.")
     return findings
 
 
-def render(findings: Findings, width: int | None = None) -> str:
+def render(findings: Findings) -> str:
     """A table with a line for each exercise, then every broken rule."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("exercise", "points", "minutes", "cases", "mistakes", "named", box=None, pad_edge=False)
-    for lesson in dict.fromkeys(row.lesson for row in findings.rows):
-        table.add_row(f"[bold]{lesson}[/]")
-        for row in findings.rows:
-            if row.lesson == lesson:
-                numbers = (row.points, row.minutes, row.cases, row.mistakes, row.named)
-                table.add_row(f"  {row.exercise}", *map(str, numbers))
-    console = Console(width=width or 100)
-    with console.capture() as capture:
-        console.print(table)
+    table: list[tuple[object, ...]] = [("exercise", "points", "minutes", "cases", "mistakes", "named")]
+    for lesson, rows in groupby(findings.rows, lambda row: row.lesson):
+        table.append((lesson,))
+        table += [(f"  {r.exercise}", r.points, r.minutes, r.cases, r.mistakes, r.named) for r in rows]
+    width = max(len(str(first)) for first, *_ in table)
+    lines = [f"{first:<{width}}" + "".join(f"{number:>10}" for number in numbers) for first, *numbers in table]
     mistakes = sum(row.mistakes for row in findings.rows)
     mean = mistakes / max(len(findings.rows), 1)
-    summary = f"{counted(len(findings.rows), 'exercise')}, {mistakes} mistakes, {mean:.1f} per exercise."
-    problems = [f"broken: {problem}" for problem in findings.problems] or ["Every rule is kept."]
-    lines = [*capture.get().splitlines(), "", summary, *(f"remark: {text}" for text in findings.remarks), *problems]
+    wanted = f"; at least {WANTED_MISTAKES} are wanted." if mean < WANTED_MISTAKES else "."
+    lines += ["", f"{counted(len(findings.rows), 'exercise')}, {mistakes} mistakes, {mean:.1f} per exercise{wanted}"]
+    lines += [f"broken: {problem}" for problem in findings.problems] or ["Every rule is kept."]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -121,23 +109,30 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) ->
     verdict = judge(exercise, stub)
     if verdict.status != "not_started":
         problem(f"its untouched stub is {verdict.status!r}, not 'not_started'. {verdict.headline}")
-    named = set()
-    for sentence in _patches(exercise):
+    cases = tuple(exercise.cases(np.random.default_rng(SEED)))
+    for sentence in (*_patches(exercise), *_rules(exercise, cases)):
         problem(sentence)
-    for mistake, observations in _observed(exercise):
+    known, named = set(exercise.course.mistake_ids()), set()
+    for number, mistake, observations in _observed(exercise):
+        without_text = [id for id in mistake.id.split("+") if id not in known]
+        for id in without_text:
+            problem(f"mistake {id} has no text.")
+        if without_text:
+            continue
         verdict = judge(exercise, _Observed(exercise.name, observations))
         if verdict.passed:
             problem(f"mistake {mistake.id} passes.")
         elif mistake.id not in verdict.mistakes:
-            problem(f"mistake {mistake.id} is rejected but not named: {verdict.headline} {list(verdict.mistakes)}")
+            proofs = baseline_of(exercise, SEED).diagnosis.proofs(number)
+            few = f" Only {counted(proofs, 'case')} of {PROOF} that prove it." if proofs < PROOF else ""
+            others = f" Named: {', '.join(verdict.mistakes)}." if verdict.mistakes else ""
+            problem(f"mistake {mistake.id} is rejected but not named: {verdict.headline}{others}{few}")
         else:
             named.add(mistake.id)
-            told = {id for id in verdict.mistakes if "+" not in id} if "+" not in mistake.id else set()
-            for other in sorted(told - {mistake.id} - _alike(exercise, mistake.id)):
+            alike = {id for pair in exercise.alike if mistake.id in pair for id in pair}
+            single = {id for id in verdict.mistakes if "+" not in id} if "+" not in mistake.id else set()
+            for other in sorted(single - {mistake.id} - alike):
                 problem(f"mistake {mistake.id} gives the same results as {other}; add a case that tells them apart.")
-    cases = tuple(exercise.cases(np.random.default_rng(SEED)))
-    for sentence in _rules(exercise, cases):
-        problem(sentence)
     ids = {mistake.id for mistake in exercise.mistakes}
     row = Row(lesson, exercise.name, exercise.points, exercise.minutes, len(cases), len(ids), len(named & ids))
     findings.rows.append(row)
@@ -156,22 +151,19 @@ class _Observed:
         return self.observations
 
 
-def _observed(exercise: Exercise) -> list[tuple[Mistake, Sequence[Observation]]]:
-    """Each mistake with what it shows on every case; kept for the diagnosis, too, which would run each of them again."""
-    baseline, observed = baseline_of(exercise, SEED), []
+def _observed(exercise: Exercise) -> list[tuple[int, Mistake, Sequence[Observation]]]:
+    """(place in the list, mistake, what it shows on every case) of each; the diagnosis keeps it, and runs none of them again."""
+    baseline = baseline_of(exercise, SEED)
+    observed: list[tuple[int, Mistake, Sequence[Observation]]] = []
     for number, mistake in enumerate(exercise.mistakes):
         try:
             wrong = references.wrong(exercise, mistake)
         except AuthorError:
-            continue  # told of its patch
+            continue  # among what _patches says
         observations = tuple(Live(exercise.name, wrong).observe_all(baseline.cases))
         baseline.diagnosis.keep(number, observations)
-        observed.append((mistake, observations))
+        observed.append((number, mistake, observations))
     return observed
-
-
-def _alike(exercise: Exercise, id: str) -> set[str]:
-    return {other for pair in exercise.alike if id in pair for other in pair}
 
 
 def _patches(exercise: Exercise) -> Iterator[str]:
@@ -267,30 +259,29 @@ def _inputs(exercise: Exercise, case: Case) -> dict[str, np.ndarray]:
 
 
 def _repeats_a_shape(cases: Sequence[Case]) -> bool:
-    seen: dict[Any, set[Any]] = {}
+    numbers_of: dict[Any, set[Any]] = {}
     for case in cases:
         if not case.raises:
-            shape, numbers = _signature((case.probe, case.args, case.kwargs, case.options))
-            seen.setdefault(shape, set()).add(numbers)
-    return any(len(numbers) > 1 for numbers in seen.values())
+            shapes, numbers = zip(*_leaves((case.probe, case.args, case.kwargs, case.options)), strict=True)
+            numbers_of.setdefault(shapes, set()).add(numbers)
+    return any(len(numbers) > 1 for numbers in numbers_of.values())
 
 
-def _signature(value: Any) -> tuple[Any, Any]:
-    """(shapes and types, the numbers themselves) of inputs, both hashable."""
+def _leaves(value: Any) -> Iterator[tuple[Any, Any]]:
+    """(shape and type, the numbers themselves) of each part of inputs, both hashable."""
     if isinstance(value, Tensor):
-        shape, numbers = _signature(value.array)
-        return ("tensor", value.dtype, shape), numbers
-    if isinstance(value, np.ndarray):
-        return (value.shape, value.dtype.str), value.tobytes()
-    if isinstance(value, Mapping):
-        pairs = [_signature(item) for _, item in sorted(value.items())]
-        return (tuple(sorted(value)), tuple(p[0] for p in pairs)), tuple(p[1] for p in pairs)
-    if isinstance(value, (tuple, list)):
-        pairs = [_signature(item) for item in value]
-        return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
-    # Numbers such as a temperature or a seed may be what is new; a callable or a generator tells nothing.
-    plain = isinstance(value, (int, float, str, bool, type(None)))
-    return type(value).__name__, value if plain else None
+        yield value.dtype, None
+        yield from _leaves(value.array)
+    elif isinstance(value, np.ndarray):
+        yield (value.shape, value.dtype.str), value.tobytes()
+    elif isinstance(value, Mapping):
+        yield tuple(sorted(value)), None
+        yield from (leaf for _, item in sorted(value.items()) for leaf in _leaves(item))
+    elif isinstance(value, (tuple, list)):
+        yield len(value), None
+        yield from (leaf for item in value for leaf in _leaves(item))
+    else:  # Numbers such as a temperature or a seed may be what is new; a callable or a generator tells nothing.
+        yield type(value).__name__, value if isinstance(value, (int, float, str, bool, type(None))) else None
 
 
 def _stubs(cells: Sequence[percent.Cell], lesson: Lesson) -> dict[str, Live]:
@@ -310,44 +301,23 @@ def _stubs(cells: Sequence[percent.Cell], lesson: Lesson) -> dict[str, Live]:
     }
 
 
-def _given_away(course: Course, name: str, cells: Sequence[percent.Cell], lesson: Lesson) -> Iterator[str]:
+def _given_away(course: Course, name: str) -> Iterator[str]:
     """Where the learner's notebook, as built and as it lies on disk, still holds a solution."""
-    notebooks = [learner_notebook(name, cells, lesson)]
+    notebooks = [learner_notebook(course.cells(name), course.lesson(name))]
     if course.notebook_path(name).is_file():
         notebooks.append(json.loads(course.notebook_path(name).read_text(encoding="utf-8")))
     texts = {"".join(cell["source"]) for notebook in notebooks for cell in notebook["cells"]}
     for text in sorted(texts):
         if BEGIN in text:
             yield f"{name}: a marker of a solution region is left in the learner's notebook: {text[:60]!r}."
-    for cell in cells:
-        for region in _regions(cell.text) if cell.role == "exercise" else ():
-            if len(region) >= TELLING and any(_lines(region) in _lines(text) for text in texts):
-                yield f"{name}, {cell.exercise}: the learner's notebook holds its solution: {region.splitlines()[0]!r}."
+    for cell in (cell for cell in course.cells(name) if cell.role == "exercise"):
+        for region in regions(cell.text)[1]:
+            solution = _stripped_lines("\n".join(line for _, line in region))
+            if len(solution.strip()) >= TELLING and any(solution in _stripped_lines(text) for text in texts):
+                first = solution.split("\n")[1]
+                yield f"{name}, {cell.exercise}: the learner's notebook holds its solution: {first!r}."
 
 
-def _lines(text: str) -> str:
+def _stripped_lines(text: str) -> str:
     """The text's lines without their indents, between line breaks: whole lines are compared."""
-    return "\n" + "".join(f"{line.strip()}\n" for line in text.splitlines())
-
-
-def _regions(text: str) -> Iterator[str]:
-    """The solution regions of a cell, dedented, without their markers."""
-    kept: list[str] | None = None
-    for line in text.splitlines():
-        if line.strip().startswith(BEGIN):
-            kept = []
-        elif line.strip() == END and kept is not None:
-            yield textwrap.dedent("\n".join(kept)).strip()
-            kept = None
-        elif kept is not None:
-            kept.append(line)
-
-
-def _unknown_texts(course: Course, names: Sequence[str]) -> Iterator[str]:
-    for name in names:
-        for exercise in course.lesson(name).exercises:
-            for id in sorted({id for mistake in exercise.mistakes for id in mistake.id.split("+")}):
-                try:
-                    course.mistake_text(id)
-                except KeyError:
-                    yield f"{name}, {exercise.name}: mistake {id} has no text."
+    return "\n" + "".join(f"{line.strip()}\n" for line in text.strip().splitlines())

@@ -5,67 +5,138 @@
       → solutions/NN_lesson.ipynb   executed, with outputs
       → docs/teaching/NN_lesson.md  notes for instructors
 
-All are committed. `stale` says which of them no longer match their source.
+All are committed. `build` writes them; `stale` says which of them no longer match their source.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from grader.authoring import teaching
+from grader.authoring import kernel, teaching
 from grader.authoring.lint import proofread
 from grader.course import patches, prose
 from grader.course.course import Course
-from grader.course.percent import Cell
-from grader.course.spec import Lesson
 from grader.course.stubs import as_cells, digest, encode, notebook, unmarked
-from grader.util.errors import AuthorError
+from grader.util.errors import AuthorError, LintError
+from grader.util.files import write_whole
 
 
-def checked_cells(course: Course, name: str) -> tuple[tuple[Cell, ...], Lesson]:
-    """The cells and the specification of a lesson. Raises: AuthorError where they don't fit together."""
-    file = course.relative(course.source_path(name))
-    lesson, cells = course.lesson(name), course.cells(name)
-    problems = proofread(file, cells, lesson)
+def check_source(course: Course, name: str) -> None:
+    """Raises: AuthorError where a lesson's source is not as it should be, or does not fit its specification."""
+    problems = proofread(_file(course, name), course.cells(name), course.lesson(name))
     if problems:
         raise AuthorError(problems)
-    return cells, lesson
 
 
-def solution_notebook(
-    course: Course, name: str, cells: Sequence[Cell], lesson: Lesson, said: prose.QuotedValues | None = None
-) -> dict[str, Any]:
+def solution_notebook(course: Course, name: str, values: prose.QuotedValues | None = None) -> dict[str, Any]:
     """The solved notebook without outputs; its metadata say from which files it was built, and what its prose quotes.
 
-    said: the values of the numbers that prose quotes; None before they are known.
+    values: of the numbers that prose quotes; None before they are known.
     """
     about: dict[str, Any] = {"lesson": name, "built_from": _built_from(course, name)}
-    if said:
-        about["quoted"] = [list(pair) for pair in said]
-    return notebook(as_cells(cells, lesson, unmarked, said, course.nav_links(name)), about)
+    if values:
+        about["quoted"] = [list(pair) for pair in values]
+    return notebook(as_cells(course.cells(name), course.lesson(name), unmarked, values, course.nav_links(name)), about)
+
+
+def build(course: Course, name: str, anew: bool = False) -> None:
+    """Writes all that is made of a lesson. What its cells show is kept where the stored run is of the same code.
+
+    anew: run the cells all the same.
+    Raises: AuthorError, with nothing written, where a cell or a quoted number fails, or what the lesson's run needs is missing.
+    """
+    check_source(course, name)
+    solved = solution_notebook(course, name)
+    values, outputs = (None if anew else stored_run(course, name, solved)) or _new_run(course, name, solved)
+    solved = solution_notebook(course, name, values)
+    code = [cell for cell in solved["cells"] if cell["cell_type"] == "code"]
+    for cell, (count, shown) in zip(code, outputs, strict=True):
+        cell["execution_count"], cell["outputs"] = count, shown
+    solved["metadata"]["grader"]["torch"] = torch_version()
+    page = teaching.page(course, name, values)
+    write_whole(course.solution_path(name), encode(solved))
+    write_whole(course.notebook_path(name), encode(course.handed_out(name)))
+    write_whole(teaching.path(course, name), page)
+
+
+def stored_run(course: Course, name: str, solved: dict[str, Any]) -> tuple[prose.QuotedValues, kernel.Outputs] | None:
+    """(values of the quoted numbers, outputs of the code cells) of the stored notebook; None where it is of other code."""
+    try:
+        stored = json.loads(course.solution_path(name).read_text(encoding="utf-8"))
+        about, code = stored["metadata"]["grader"], [c for c in stored["cells"] if c["cell_type"] == "code"]
+        if about["torch"] != torch_version() or about["built_from"] != solved["metadata"]["grader"]["built_from"]:
+            return None
+        return about.get("quoted", ()), [(cell["execution_count"], cell["outputs"]) for cell in code]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _new_run(course: Course, name: str, solved: dict[str, Any]) -> tuple[prose.QuotedValues, kernel.Outputs]:
+    needs = course.lesson(name).needs
+    if needs and not (extra := course.module(f"shared.data.{needs}")).available():
+        # An empty run would take the place of a stored one.
+        sentence = (
+            f"its stored run needs {needs}, so nothing was written and the stored run stays. {extra.how_to_get()}"
+        )
+        raise AuthorError([LintError(_file(course, name), 0, sentence)])
+    for checkpoint in kernel.checkpoints_folder(course).glob(f"{name}.*"):
+        checkpoint.unlink()  # what this lesson trains is trained anew
+    try:
+        outputs = kernel.run(course, solved["cells"])
+    except kernel.KernelError as error:
+        raise AuthorError([LintError(_file(course, name), 0, str(error))]) from None
+    values = _quoted_values(course, name, outputs)
+    return values, [shown for shown, cell in zip(outputs, solved["cells"], strict=True) if cell["cell_type"] == "code"]
+
+
+def torch_version() -> str:
+    """Of the torch that is installed, '' for none: beside the files that it was built from, what a stored run depends on."""
+    try:
+        return metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _quoted_values(course: Course, name: str, outputs: kernel.Outputs) -> list[tuple[str, str]]:
+    """The values of all quoted numbers. Raises: AuthorError for the first cell that raised or number that could not be had."""
+    values = []
+    cells = prose.learner_cells(course.cells(name))
+    for cell, (_, shown) in zip(cells, outputs, strict=False):  # below the cells of the source stand the links
+        quotes = prose.quotes(cell.text) if cell.role == "prose" else []
+        for at, output in enumerate(shown):
+            if output["output_type"] == "error":
+                what, line = (f"{{{{ {quotes[at].text} }}}}", quotes[at].line) if quotes else ("this cell", 0)
+                sentence = f"{what} raises {output['ename']}: {output['evalue'] or 'no message'}"
+                raise AuthorError([LintError(_file(course, name), cell.line + line, sentence)])
+        if quotes:
+            values += [(quote.text, "".join(output["text"])) for quote, output in zip(quotes, shown, strict=True)]
+    return values
 
 
 def stale(course: Course, name: str) -> list[str]:
     """One sentence for each file made from a lesson that is not what its source makes."""
-    cells, lesson = checked_cells(course, name)
-    said = course.quoted_values(name)
+    check_source(course, name)
+    values = course.quoted_values(name)
     try:
-        learner, solution = course.handed_out(name), solution_notebook(course, name, cells, lesson, said)
+        learner, solution = course.handed_out(name), solution_notebook(course, name, values)
     except AuthorError as error:
         return [str(problem) for problem in error.problems]
-    problems = [
-        (course.notebook_path(name), _stale_text(course.notebook_path(name), encode(learner))),
-        (course.solution_path(name), _stale_solution(course.solution_path(name), solution)),
-        (
-            teaching.path(course, name),
-            _stale_text(teaching.path(course, name), teaching.page(course, name, cells, lesson, said)),
-        ),
-    ]
-    return [f"{path.relative_to(course.root).as_posix()}: {problem}" for path, problem in problems if problem]
+    notes = teaching.path(course, name)
+    problems = {
+        course.notebook_path(name): _stale_text(course.notebook_path(name), encode(learner)),
+        course.solution_path(name): _stale_solution(course.solution_path(name), solution),
+        notes: _stale_text(notes, teaching.page(course, name, values)),
+    }
+    return [f"{course.relative(path)}: {problem}" for path, problem in problems.items() if problem]
+
+
+def _file(course: Course, name: str) -> str:
+    """A lesson's source, as messages name it."""
+    return course.relative(course.source_path(name))
 
 
 def _built_from(course: Course, name: str) -> str:
@@ -76,7 +147,7 @@ def _built_from(course: Course, name: str) -> str:
     folders = [course.folder(name), course.folder(name) / "exercises", shared / "figures", shared / "data", drawing]
     files = [path for folder in folders for path in sorted(folder.glob("*.py")) if path.name != "lesson.py"]
     run = [
-        cell.text if cell.role != "prose" else " ".join(asked.text for asked in prose.asked_in(cell.text))
+        cell.text if cell.role != "prose" else " ".join(quote.text for quote in prose.quotes(cell.text))
         for cell in prose.learner_cells(course.cells(name))
     ]
     return digest("\0".join([*filter(None, run), *map(_code, files)]))
@@ -100,21 +171,18 @@ def _stale_solution(path: Path, built: dict[str, Any]) -> str:
         return "is missing."
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-        bare = [_without_outputs(cell) for cell in stored["cells"]]
         code = [cell for cell in stored["cells"] if cell["cell_type"] == "code"]
-        stored["metadata"]["grader"].pop("torch", None)
-        if bare != built["cells"] or stored["metadata"] != built["metadata"]:
-            return "is older than its source, its specification or its figures."
         if not all(cell["execution_count"] for cell in code):
             return "has cells that were not run."
         if any(output["output_type"] == "error" for cell in code for output in cell["outputs"]):
             return "contains an error."
         if any(cell["metadata"]["grader"]["role"] == "check" and not cell["outputs"] for cell in code):
             return "has a check without its stored output."
+        for cell in code:
+            cell.update(execution_count=None, outputs=[])
+        stored["metadata"]["grader"].pop("torch", None)
+        if (stored["cells"], stored["metadata"]) != (built["cells"], built["metadata"]):
+            return "is older than its source, its specification or its figures."
     except (ValueError, KeyError, TypeError):
         return "was not written by `grader build`."
     return ""
-
-
-def _without_outputs(cell: dict[str, Any]) -> dict[str, Any]:
-    return {**cell, "execution_count": None, "outputs": []} if cell["cell_type"] == "code" else cell

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import queue
-import sys
+import re
 import tempfile
 import time
 from collections.abc import Iterator
@@ -19,7 +19,18 @@ from grader.course import prose
 from grader.course.course import Course
 
 START_TIMEOUT_S = 120
+CELL_TIMEOUT_S = 180
 SHOWN = ("stream", "display_data", "execute_result", "error")
+WIDGET = "application/vnd.jupyter.widget-view+json"
+# What differs from one run, or one machine, to the next and tells a reader nothing: (a sign of it, all of it, instead).
+# The sign is looked for first: a picture's base64 is one word of a hundred thousand characters.
+_CHANGING = (
+    ("ipykernel_", re.compile(r"\S*ipykernel_\d+[/\\]\d+\.py"), "<this cell>"),
+    ("0x", re.compile(r"\b0x[0-9a-f]{8,}"), "0x…"),
+)
+
+CellOutputs = tuple[int | None, list[dict[str, Any]]]  # of one cell: its execution count and its outputs
+Outputs = list[CellOutputs]
 
 
 class KernelError(Exception):
@@ -33,14 +44,18 @@ class Kernel:
         self._course = course
 
     def __enter__(self) -> Kernel:
+        from jupyter_client.kernelspec import KernelSpecManager
         from jupyter_client.manager import KernelManager
 
         self._scratch = tempfile.TemporaryDirectory(prefix="lesson-", ignore_cleanup_errors=True)
         folder = Path(self._scratch.name)
-        self._manager = KernelManager(kernel_spec_manager=_this_interpreter())
+        # The kernel of this very interpreter, whatever kernelspecs are or are not installed.
+        self._manager = KernelManager(kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
         if os.name == "posix":  # sockets in our own folder: TCP ports may be taken by another kernel that starts now
             self._manager.transport, self._manager.ip = "ipc", str(folder / "kernel")
-        self._manager.start_kernel(cwd=str(folder), env=_environment(self._course, folder))
+        self._manager.start_kernel(
+            cwd=str(folder), env=_environment(self._course, folder), extra_arguments=["--log-level=ERROR"]
+        )
         self._client = self._manager.blocking_client()
         self._client.start_channels()
         try:
@@ -55,24 +70,9 @@ class Kernel:
         self._manager.shutdown_kernel(now=True)
         self._scratch.cleanup()
 
-    def run(self, code: str, timeout_s: float) -> tuple[int | None, list[dict[str, Any]]]:
+    def run(self, code: str, timeout_s: float, store_history: bool = True) -> CellOutputs:
         """Runs one cell. Returns: (execution count, outputs in nbformat's form). Raises: KernelError."""
         collected = _Outputs()
-        for message in self._messages(code, timeout_s):
-            collected.take(message)
-        return collected.count, collected.outputs
-
-    def quoted_value(self, asked: str, timeout_s: float) -> dict[str, Any]:
-        """What prose quotes by {{ asked }}, an output in nbformat's form: the text, or the error. The cells' count stays."""
-        collected = _Outputs()
-        for message in self._messages(prose.code_of(asked), timeout_s, store_history=False):
-            collected.take(message)
-        errors = [output for output in collected.outputs if output["output_type"] == "error"]
-        text = "".join(output["text"] for output in collected.outputs if output.get("name") == "stdout")
-        return errors[0] if errors else {"output_type": "stream", "name": "stdout", "text": text}
-
-    def _messages(self, code: str, timeout_s: float, store_history: bool = True) -> Iterator[dict[str, Any]]:
-        """What the kernel publishes of one request, until it is idle again."""
         request = self._client.execute(code, allow_stdin=False, store_history=store_history)
         deadline = time.monotonic() + timeout_s
         while True:
@@ -86,8 +86,15 @@ class Kernel:
                 raise KernelError(f"this cell is still running after {timeout_s:g} s.")
             if message["parent_header"].get("msg_id") == request:
                 if message["content"].get("execution_state") == "idle":
-                    return
-                yield message
+                    return collected.count, collected.outputs
+                collected.add(message)
+
+    def quoted_value(self, quote: str, timeout_s: float) -> dict[str, Any]:
+        """What prose quotes by {{ quote }}, an output in nbformat's form: the text, or the error. The cells' count stays."""
+        _, outputs = self.run(prose.code_of(quote), timeout_s, store_history=False)
+        errors = [output for output in outputs if output["output_type"] == "error"]
+        text = "".join(output["text"] for output in outputs if output.get("name") == "stdout")
+        return errors[0] if errors else {"output_type": "stream", "name": "stdout", "text": text}
 
 
 class _Outputs:
@@ -101,12 +108,12 @@ class _Outputs:
         self._output_widgets: set[str] = set()  # ids of ipywidgets' Output
         self._capturing: set[str] = set()  # those that take what is shown now
 
-    def take(self, message: dict[str, Any]) -> None:
+    def add(self, message: dict[str, Any]) -> None:
         kind, content = message["msg_type"], message["content"]
         if kind == "execute_input":
             self.count = content["execution_count"]
         elif kind.startswith("comm_"):
-            self._take_comm(kind, content)
+            self._add_comm(kind, content)
         elif self._capturing:
             return  # shown by a control, not by the cell
         elif kind == "clear_output":
@@ -117,9 +124,9 @@ class _Outputs:
             for output in self._named.get(_display_id(content), ()):
                 output.update(data=content["data"], metadata=content["metadata"])
         elif kind in SHOWN:
-            self._add(message)
+            self._add_output(message)
 
-    def _add(self, message: dict[str, Any]) -> None:
+    def _add_output(self, message: dict[str, Any]) -> None:
         from nbformat.v4 import output_from_msg
 
         if self._clear_next:
@@ -133,7 +140,7 @@ class _Outputs:
             self.outputs.append(output)
             self._named.setdefault(_display_id(message["content"]), []).append(output)
 
-    def _take_comm(self, kind: str, content: dict[str, Any]) -> None:
+    def _add_comm(self, kind: str, content: dict[str, Any]) -> None:
         comm, state = content["comm_id"], content.get("data", {}).get("state", {})
         if kind == "comm_open" and state.get("_model_name") == "OutputModel":
             self._output_widgets.add(comm)
@@ -146,34 +153,35 @@ def _display_id(content: dict[str, Any]) -> str:
     return content.get("transient", {}).get("display_id", "")
 
 
-def run(course: Course, cells: list[dict[str, Any]], timeout_s: float) -> list[tuple[int | None, list[dict[str, Any]]]]:
-    """Runs a notebook's cells in order; stops after the first that raises.
+def run(course: Course, cells: list[dict[str, Any]], timeout_s: float = CELL_TIMEOUT_S) -> Outputs:
+    """Runs a notebook's cells in order, each for at most timeout_s; stops after the first that raises.
 
     A prediction quotes what the cells right below it find: its numbers are asked for before the next Markdown cell.
 
-    Returns: for each cell (execution count, outputs); for Markdown (None, an output for each number that it quotes);
-             (None, []) for what did not run.
+    Returns: for each cell (execution count, outputs), without what changes from run to run; for Markdown (None, an output for
+             each number that it quotes); (None, []) for what did not run.
     Raises:  KernelError, with the cell's id in front.
     """
-    results: list[tuple[int | None, list[dict[str, Any]]]] = [(None, [])] * len(cells)
+    results: Outputs = [(None, [])] * len(cells)
     with Kernel(course) as kernel:
-        for number in _turns(cells):
+        for number in _running_order(cells):
             cell = cells[number]
             text = "".join(cell["source"])
             try:
                 if cell["cell_type"] == "code":
-                    results[number] = kernel.run(text, timeout_s)
+                    count, outputs = kernel.run(text, timeout_s)
                 else:
-                    results[number] = None, [kernel.quoted_value(one.text, timeout_s) for one in prose.asked_in(text)]
+                    count, outputs = None, [kernel.quoted_value(one.text, timeout_s) for one in prose.quotes(text)]
             except KernelError as error:
                 raise KernelError(f"{cell['id']}: {error}") from None
-            if any(output["output_type"] == "error" for output in results[number][1]):
+            results[number] = count, list(map(_steady, outputs))
+            if any(output["output_type"] == "error" for output in outputs):
                 break
     return results
 
 
-def _turns(cells: list[dict[str, Any]]) -> Iterator[int]:
-    """The positions of cells in the order in which they are run or asked: a prediction after the code below it."""
+def _running_order(cells: list[dict[str, Any]]) -> Iterator[int]:
+    """The positions of cells in the order in which they are run or quote: a prediction after the code below it."""
     waiting: list[int] = []
     for number, cell in enumerate(cells):
         if cell["cell_type"] != "code":
@@ -186,16 +194,24 @@ def _turns(cells: list[dict[str, Any]]) -> Iterator[int]:
     yield from waiting
 
 
-def _this_interpreter() -> Any:
-    """A kernel of this very interpreter, whatever kernelspecs are or are not installed."""
-    from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+def _steady(output: Any) -> dict[str, Any]:
+    """An output as plain data, without what changes from run to run."""
+    plain = {key: value for key, value in output.items() if key != "transient"}
+    if "text" in plain:
+        plain["text"] = _lines(plain["text"])
+    if "data" in plain:
+        data = dict(plain["data"])
+        if data.pop(WIDGET, None):
+            data["text/plain"] = "(A control appears here when this cell is run.)"
+        plain["data"] = {mime: _lines(value) if mime.startswith("text/") else value for mime, value in data.items()}
+    return plain
 
-    class ThisInterpreter(KernelSpecManager):
-        def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-            argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--log-level=ERROR"]
-            return KernelSpec(argv=argv, display_name="Python 3", language="python")
 
-    return ThisInterpreter()
+def _lines(text: str) -> list[str]:
+    lines = text.splitlines(keepends=True)
+    for sign, pattern, instead in _CHANGING:
+        lines = [pattern.sub(instead, line) if sign in line else line for line in lines]
+    return lines
 
 
 def checkpoints_folder(course: Course) -> Path:

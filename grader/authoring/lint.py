@@ -1,121 +1,261 @@
-"""Reads a lesson's source as an author wrote it and says what is wrong with it, by file and line."""
+"""Reads a lesson's source as an author wrote it and says what is wrong with it, by file and line.
+
+Code and its solution regions, what each exercise needs, then the prose: predictions, the numbers that it quotes, its beginning
+and end, its notes for instructors.
+"""
 
 from __future__ import annotations
 
 import ast
+import contextlib
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 
-from grader.authoring.lint_prose import proofread_prose
+from grader.authoring import reading, teaching
+from grader.course import prose
 from grader.course.percent import HIDE_INPUT, Cell
 from grader.course.spec import Lesson
 from grader.course.stubs import BEGIN, END, TASK, task_name
 from grader.util.errors import LintError
+from grader.util.words import nearest
 
 ROLES = ("prose", "given", "demo", "exercise", "check", "payoff")
 WITH_EXERCISE = ("exercise", "check", "payoff")
 MOST_FOLDED = 70  # letters of the first line of a folded cell, which Jupyter shows and does not wrap
+MOST_PREDICTIONS = 5
+FEWEST_MISTAKES, MOST_MISTAKES = 2, 4  # to expect, of one exercise
+KEEP = "What we keep"
+# Of a lesson's core; reading and exercises in minutes.
+MOST_WORDS, MOST_LINES, MOST_READING, MOST_WORK = 2000, 90, 45, 50
+
+Problems = Iterator[
+    tuple[int, str]
+]  # (line, sentence); line: of the source, or, for one cell, after its head; 0: all of it
 
 
 def proofread(file: str, cells: Sequence[Cell], lesson: Lesson) -> list[LintError]:
     """Everything wrong with a lesson's source, in the order of the file."""
     names = [exercise.name for exercise in lesson.exercises]
-    problems = [problem for cell in cells for problem in _of_one(file, cell, names)]
-    problems += [*_of_all(file, cells, names), *proofread_prose(file, cells, lesson)]
-    return sorted(problems, key=lambda problem: problem.line)
+    asserted = _asserted(cells)
+    problems = [
+        (cell.line + line, sentence) for cell in cells for line, sentence in _cell(cell, names, lesson, asserted)
+    ]
+    problems += [*_exercises(cells, names), *_prose(cells, lesson)]
+    return [LintError(file, line, sentence) for line, sentence in sorted(problems, key=lambda problem: problem[0])]
 
 
-def _of_one(file: str, cell: Cell, names: Sequence[str]) -> Iterator[LintError]:
-    def problem(sentence: str, line: int = 0) -> LintError:
-        return LintError(file, cell.line + line, sentence)
-
+def _cell(cell: Cell, names: Sequence[str], lesson: Lesson, asserted: frozenset[str]) -> Problems:
     if cell.role == "prose":
         head = cell.text.split("\n", 1)[0]
         if head.startswith(TASK) and task_name(cell.text) not in names:
-            yield problem(
-                f"'{head}' is not an exercise of this lesson{_nearest(head.removeprefix(TASK).strip(), names)}."
-            )
-        return
-    if not cell.role:
-        yield problem(f'a code cell needs a role: # %% role="…" with one of {", ".join(ROLES[1:])}.')
+            yield 0, f"'{head}' is not an exercise of this lesson{_nearest(head.removeprefix(TASK).strip(), names)}"
+        yield from _quotes(cell, asserted)
+        yield from _prediction(cell)
+        if prose.is_teaching(cell.text):
+            yield from _notes(cell, lesson)
+    elif not cell.role:
+        yield 0, f'a code cell needs a role: # %% role="…" with one of {", ".join(ROLES[1:])}.'
     elif cell.role not in ROLES:
-        yield problem(f"there is no role {cell.role!r}{_nearest(cell.role, ROLES[1:])}.")
+        yield 0, f"there is no role {cell.role!r}{_nearest(cell.role, ROLES[1:])}"
     elif cell.role in WITH_EXERCISE and not cell.exercise:
-        yield problem(f'a cell of role {cell.role!r} needs exercise="…", the name of its exercise.')
+        yield 0, f'a cell of role {cell.role!r} needs exercise="…", the name of its exercise.'
     elif cell.exercise and cell.exercise not in names:
-        yield problem(f"{cell.exercise!r} is not an exercise of this lesson{_nearest(cell.exercise, names)}.")
+        yield 0, f"{cell.exercise!r} is not an exercise of this lesson{_nearest(cell.exercise, names)}"
     else:
-        yield from _of_code(problem, cell)
+        yield from _code(cell)
 
 
-def _of_code(problem, cell: Cell) -> Iterator[LintError]:
+def _nearest(name: str, names: Sequence[str]) -> str:
+    return nearest(name, names, f"there are {', '.join(names)}.")
+
+
+def _code(cell: Cell) -> Problems:
     try:
         ast.parse(cell.text)
     except SyntaxError as error:
-        yield problem(f"this cell is not Python: {error.msg}.", error.lineno or 0)
+        yield error.lineno or 0, f"this cell is not Python: {error.msg}."
         return
-    yield from _of_regions(problem, cell)
+    yield from _regions(cell)
     for number, line in enumerate(cell.text.splitlines(), 1):
         if "# fmt:" in line or "# noqa" in line:
-            yield problem("this mark is for a formatter, but learners would see it: remove it.", number)
+            yield number, "this mark is for a formatter, but learners would see it: remove it."
     first = cell.text.split("\n", 1)[0]
     if HIDE_INPUT in cell.tags and len(first) > MOST_FOLDED:
-        yield problem(
-            f"the first line of a folded cell has {len(first)} letters, and {MOST_FOLDED} are the most: a narrow window "
-            "would scroll sideways. Split it, or put a comment that says what the cell does in front.",
-            1,
-        )
+        sentence = f"the first line of a folded cell has {len(first)} letters, and {MOST_FOLDED} are the most: a narrow window "
+        sentence += "would scroll sideways. Split it, or put a comment that says what the cell does in front."
+        yield 1, sentence
     name, text = cell.exercise, cell.text.strip()
     if cell.role == "check" and text not in (f"check({name})", f'check("{name}", {name})'):
-        yield problem(
-            f'a check cell contains check({name}), or check("{name}", {name}) for an answer, and nothing else.', 1
-        )
-    begins = next((line for line in text.splitlines() if not line.startswith("#")), "")  # a comment may stand in front
-    if cell.role == "payoff" and "if passed(" not in begins:
-        yield problem(
-            f"a payoff cell begins with 'if passed({name}):', so that an unsolved lesson still runs to the end.", 1
-        )
+        yield 1, f'a check cell contains check({name}), or check("{name}", {name}) for an answer, and nothing else.'
+    statement = next((line for line in text.splitlines() if not line.startswith("#")), "")  # below a comment
+    if cell.role == "payoff" and "if passed(" not in statement:
+        yield 1, f"a payoff cell begins with 'if passed({name}):', so that an unsolved lesson still runs to the end."
 
 
-def _of_regions(problem, cell: Cell) -> Iterator[LintError]:
-    opened, regions = 0, 0
+def _regions(cell: Cell) -> Problems:
+    start, regions = 0, 0
     for number, line in enumerate(map(str.strip, cell.text.splitlines()), 1):
         if line.startswith(BEGIN):
-            if opened:
-                yield problem(
-                    "a solution region begins inside another one; close the first with '# endregion'.", number
-                )
-            opened, regions = number, regions + 1
+            if start:
+                yield number, "a solution region begins inside another one; close the first with '# endregion'."
+            start, regions = number, regions + 1
         elif line == END:
-            if not opened:
-                yield problem("'# endregion' closes no region.", number)
-            opened = 0
+            if not start:
+                yield number, "'# endregion' closes no region."
+            start = 0
         elif line.startswith(("# region", END)):
-            yield problem(f"regions are marked '{BEGIN}' and '{END}'; this line says {line!r}.", number)
-    if opened:
-        yield problem("this solution region is never closed with '# endregion'.", opened)
+            yield number, f"regions are marked '{BEGIN}' and '{END}'; this line says {line!r}."
+    if start:
+        yield start, "this solution region is never closed with '# endregion'."
     if cell.role == "exercise" and not regions:
-        yield problem(f"the exercise cell of {cell.exercise} has no '{BEGIN}': learners would see its solution.")
+        yield 0, f"the exercise cell of {cell.exercise} has no '{BEGIN}': learners would see its solution."
     if cell.role != "exercise" and regions:
-        yield problem(f"only an exercise cell has a solution region; this one's role is {cell.role!r}.")
+        yield 0, f"only an exercise cell has a solution region; this one's role is {cell.role!r}."
 
 
-def _of_all(file: str, cells: Sequence[Cell], names: Sequence[str]) -> Iterator[LintError]:
+def _exercises(cells: Sequence[Cell], names: Sequence[str]) -> Problems:
+    """Each exercise has one task, one cell for the answer and one check, in this order."""
     for name in names:
         own = [cell for cell in cells if cell.exercise == name and cell.role == "exercise"]
         tasks = [cell for cell in cells if cell.role == "prose" and task_name(cell.text) == name]
         checks = [cell for cell in cells if cell.exercise == name and cell.role == "check"]
-        for found, what in ((own, "exercise cell"), (tasks, f"task ('{TASK} {name}')"), (checks, "check cell")):
-            if not found:
-                yield LintError(file, 0, f"the specification has {name}, but the source has no {what} for it.")
-            for extra in found[1:]:
-                yield LintError(file, extra.line, f"a second {what} for {name}; the first is in line {found[0].line}.")
+        for group, what in ((own, "exercise cell"), (tasks, f"task ('{TASK} {name}')"), (checks, "check cell")):
+            if not group:
+                yield 0, f"the specification has {name}, but the source has no {what} for it."
+            for extra in group[1:]:
+                yield extra.line, f"a second {what} for {name}; the first is in line {group[0].line}."
         if own and tasks and not tasks[0].number < own[0].number:
-            yield LintError(file, tasks[0].line, f"the task of {name} comes after its exercise cell.")
+            yield tasks[0].line, f"the task of {name} comes after its exercise cell."
         if own and checks and not own[0].number < checks[0].number:
-            yield LintError(file, checks[0].line, f"the check of {name} comes before its exercise cell.")
+            yield checks[0].line, f"the check of {name} comes before its exercise cell."
 
 
-def _nearest(name: str, names: Sequence[str]) -> str:
-    found = get_close_matches(name, names, 1)
-    return f"; did you mean {found[0]!r}" if found else f" (there are {', '.join(names)})"
+def _prose(cells: Sequence[Cell], lesson: Lesson) -> Problems:
+    """What is wrong with a source's Markdown cells together."""
+    for cell in [cell for cell in cells if cell.role == "prose" and prose.is_prediction(cell.text)][MOST_PREDICTIONS:]:
+        yield cell.line, f"a lesson has at most {MOST_PREDICTIONS} predictions."
+    pages = [cell for cell in prose.learner_cells(cells) if cell.role == "prose"]
+    if pages:
+        yield from _frame(pages)
+        yield from _further(pages)
+    yield from _budget(cells, lesson)
+    notes = [cell for cell in cells if cell.role == "prose" and prose.is_teaching(cell.text)]
+    if not notes:
+        yield 0, f"the source has no notes for instructors: its last cell must begin with '{prose.TEACHING}'."
+    for cell in notes:
+        if cell is not cells[-1]:
+            yield cell.line, f"'{prose.TEACHING}' may begin only the last cell of a source, and only one."
+
+
+def _asserted(cells: Sequence[Cell]) -> frozenset[str]:
+    """The names of which a cell's assert or a claim of prose says something. What is not Python is another's to report."""
+    names: set[str] = set()
+    for cell in cells:
+        quotes = [quote.text for quote in prose.quotes(cell.text) if not prose.syntax_error(quote.text)]
+        code = "\n".join(map(prose.code_of, quotes)) if cell.role == "prose" else cell.text
+        with contextlib.suppress(SyntaxError):
+            for node in ast.walk(ast.parse(code)):
+                if isinstance(node, ast.Assert):
+                    names |= {part.id for part in ast.walk(node.test) if isinstance(part, ast.Name)}
+    return frozenset(names)
+
+
+def _quotes(cell: Cell, asserted: frozenset[str]) -> Problems:
+    for quote in prose.quotes(cell.text):
+        wrong = prose.syntax_error(quote.text)
+        if wrong:
+            example = "{{ spread:.2f }}"
+            yield quote.line, f"{{{{ {quote.text} }}}} is not an expression with a format, as in {example}: {wrong}."
+        elif "; " not in quote.text and (names := prose.names_in(quote.text)) and not names & asserted:
+            sentence = f"the text reads something into {{{{ {quote.text} }}}} that nothing asserts, so a run that gives another "
+            sentence += (
+                f"number would make it untrue: write {{{{ {quote.text}; 0.2 < it < 0.5 }}}}, or assert it in a cell."
+            )
+            yield quote.line, sentence
+    for line in prose.half_open(cell.text):
+        yield line, "a number that prose quotes begins with '{{ ' and ends with ' }}' on the same line."
+
+
+def _prediction(cell: Cell) -> Problems:
+    lines = [line.strip() for line in cell.text.splitlines()]
+    marks = [line for line in lines if line in (prose.ANSWER, prose.WRONG)]
+    if prose.is_prediction(cell.text):
+        parts = prose.prediction(cell.text)
+        texts = {"question": parts.question, f"'{prose.ANSWER}'": parts.answer, f"'{prose.WRONG}'": parts.wrong}
+        for what, text in texts.items():
+            if not text:
+                yield 0, f"this prediction has no {what}, or it is empty."
+        if len(marks) > 1 and marks != [prose.ANSWER, prose.WRONG]:
+            yield 0, f"a prediction has a question, then one '{prose.ANSWER}', then one '{prose.WRONG}'."
+        return
+    for number, line in enumerate(lines, 1):
+        if re.search(r"\*\*Predict\b", line):
+            yield number, f"a prediction needs a separate cell that begins with '{prose.PREDICT}'."
+        elif line in marks:
+            yield number, f"'{line}' belongs to a cell that begins with '{prose.PREDICT}'."
+
+
+def _frame(pages: Sequence[Cell]) -> Problems:
+    """A lesson begins with what it needs and ends with what stays."""
+    if not teaching.before(pages):
+        yield pages[0].line, f"the first cell needs a paragraph that begins with '{teaching.BEFORE}'."
+    headings = [(cell, line) for cell in pages for line in cell.text.splitlines() if re.match(r"##? ", line)]
+    last, line = headings[-1] if headings else (pages[-1], "")
+    if line.removeprefix("##").strip() != KEEP:
+        yield last.line, f"the last section of a lesson is '## {KEEP}'; here it is {line!r}."
+
+
+def _further(pages: Sequence[Cell]) -> Problems:
+    """A collapsed heading hides the cells below it, so every heading from the first further one on begins its cell."""
+    below = False
+    for cell in pages:
+        for number, line in enumerate(cell.text.splitlines(), 1):
+            further = line.startswith(prose.FURTHER)
+            if line.startswith("## ") and number > 1 and (below or further):
+                yield cell.line + number, f"{line!r} begins a cell of its own: what is above it collapses."
+            elif line.startswith("## ") and below and not further and line.removeprefix("## ") != KEEP:
+                yield cell.line + number, f"{line!r} stands below a further part; the core comes first."
+            below = below or further
+
+
+def _budget(cells: Sequence[Cell], lesson: Lesson) -> Problems:
+    """What the core asks of a learner's time, against what a course may ask."""
+    core = reading.reading(reading.core(cells))
+    work = sum(one.minutes for one in lesson.exercises if not one.further)
+    for has, most, what in (
+        (core.words, MOST_WORDS, "words"),
+        (core.lines, MOST_LINES, "lines of code that are not folded"),
+        (core.minutes, MOST_READING, "minutes of reading"),
+        (work, MOST_WORK, "minutes of exercises"),
+    ):
+        if has > most:
+            sentence = f"the core has {has:,} {what}, and {most:,} are the most: "
+            yield 0, sentence + f"shorten it, fold cells, or move a part under '{prose.FURTHER}…'."
+
+
+def _notes(cell: Cell, lesson: Lesson) -> Problems:
+    if prose.quotes(cell.text):
+        yield 0, "notes for instructors run no code, so they cannot quote numbers with '{{ }}'."
+    sections = teaching.sections(cell.text)
+    if tuple(sections) != teaching.HEADINGS:
+        wanted = ", ".join(f"'## {heading}'" for heading in teaching.HEADINGS)
+        yield 0, f"notes for instructors have these headings, in this order: {wanted}."
+    for heading, body in sections.items():
+        if not body:
+            yield 0, f"the section '## {heading}' is empty."
+    expected, other_lines = teaching.expected_mistakes(cell.text)
+    for line in other_lines:
+        yield line, "a mistake to expect has the form '- exercise ID: a question to ask?'."
+    known = {one.name: {id for mistake in one.mistakes for id in mistake.id.split("+")} for one in lesson.exercises}
+    for one in expected:
+        if one.exercise not in known:
+            yield one.line, f"{one.exercise!r} is not an exercise of this lesson."
+        elif one.id not in known[one.exercise]:
+            there = ", ".join(sorted(known[one.exercise]))
+            yield one.line, f"{one.exercise} has no mistake {one.id}; it has {there}."
+    counts = Counter(one.exercise for one in expected)
+    for name in known:
+        if not FEWEST_MISTAKES <= counts[name] <= MOST_MISTAKES:
+            sentence = f"{name} has {counts[name]} mistakes to expect; {FEWEST_MISTAKES} to {MOST_MISTAKES} are wanted."
+            yield 0, sentence

@@ -40,10 +40,6 @@ def reading(cells: Iterable[Cell]) -> Reading:
     )
 
 
-def minutes(cells: Iterable[Cell]) -> int:
-    return reading(cells).minutes
-
-
 def core(cells: Sequence[Cell]) -> list[Cell]:
     """The cells that are not under a heading '## Further: …'."""
     further = set(prose.further(cells))
@@ -52,10 +48,9 @@ def core(cells: Sequence[Cell]) -> list[Cell]:
 
 def of_lesson(course: Course, name: str, *, further: bool) -> tuple[int, int]:
     """(minutes for the exercises, minutes of reading) of a lesson's core, or of its further part."""
-    cells = course.cells(name)
-    numbers = set(prose.further(cells))
-    own = [cell for cell in cells if (cell.number in numbers) == further]
-    return sum(one.minutes for one in course.lesson(name).exercises if one.further == further), minutes(own)
+    numbers = set(prose.further(course.cells(name)))
+    own = [cell for cell in course.cells(name) if (cell.number in numbers) == further]
+    return sum(one.minutes for one in course.lesson(name).exercises if one.further == further), reading(own).minutes
 
 
 ROW = ("exercises: core + further", "core, minutes", "further, minutes", "points")

@@ -1,7 +1,8 @@
-"""Notes for instructors, docs/teaching/NN_lesson.md: from the source's last cell and from what the lesson itself says.
+"""The pages for instructors in docs/teaching/: NN_lesson.md, the notes on a lesson, and README.md, the overview with its routes.
 
-The cell begins with '@teaching' and has the headings of HEADINGS. Times, predictions and the mistakes' own sentences
-are added here, so that they are never typed twice.
+Notes come from the source's last cell, which begins with '@teaching' and has the headings of HEADINGS. Times, predictions and
+the mistakes' own sentences are added here, so that they are never typed twice. Of a route through the course for a workshop,
+course.toml says what is chosen, and its time is computed.
 """
 
 from __future__ import annotations
@@ -16,21 +17,16 @@ from grader.course import prose
 from grader.course.course import Course
 from grader.course.percent import Cell
 from grader.course.spec import Lesson
-from grader.course.stubs import dots
+from grader.course.stubs import dots, task_name
+from grader.util.files import write_whole
 
-FOR, CUT_60, CUT_90, MISTAKES, DISCUSS, PAPER = HEADINGS = (
-    "What the lesson is for",
-    "Cut for 60 minutes",
-    "Cut for 90 minutes",
-    "Mistakes to expect",
-    "To discuss",
-    "On paper",
-)
+FOR, CUT_90, MISTAKES = "What the lesson is for", "Cut for 90 minutes", "Mistakes to expect"
+HEADINGS = (FOR, "Cut for 60 minutes", CUT_90, MISTAKES, "To discuss", "On paper")
 BEFORE = "**Before this lesson:**"
 _MISTAKE = re.compile(r"- (?P<exercise>\w+) (?P<id>\w+): (?P<ask>\S.*)")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Expected:
     """A mistake that an instructor will meet, and what to ask whoever made it. line: of the cell's text, from 1."""
 
@@ -41,12 +37,8 @@ class Expected:
 
 
 def path(course: Course, name: str) -> Path:
+    """The page of a lesson; of the overview, whose name is 'README'."""
     return course.root / "docs" / "teaching" / f"{name}.md"
-
-
-def notes(cells: Sequence[Cell]) -> Cell:
-    """The cell of a source that holds the notes for instructors; `grader build` refuses a source without one."""
-    return next(cell for cell in cells if cell.role == "prose" and prose.is_teaching(cell.text))
 
 
 def sections(text: str) -> dict[str, str]:
@@ -57,22 +49,20 @@ def sections(text: str) -> dict[str, str]:
 
 def expected_mistakes(text: str) -> tuple[list[Expected], list[int]]:
     """The mistakes to expect that a cell names, and the numbers of lines under their heading that name none."""
-    found: list[Expected] = []
-    strange: list[int] = []
+    expected: list[Expected] = []
+    other_lines: list[int] = []
     inside = False
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("## "):
             inside = line[3:].strip() == MISTAKES
         elif inside and line.strip():
-            match = _MISTAKE.fullmatch(line.rstrip())
-            if match:
-                found.append(Expected(match["exercise"], match["id"], match["ask"], number))
-            elif found and line.startswith(" "):  # a question that goes on
-                last = found.pop()
-                found.append(Expected(last.exercise, last.id, f"{last.ask} {line.strip()}", last.line))
+            if match := _MISTAKE.fullmatch(line.rstrip()):
+                expected.append(Expected(**match.groupdict(), line=number))
+            elif expected and line.startswith(" "):  # a question that goes on
+                expected[-1].ask += f" {line.strip()}"
             else:
-                strange.append(number)
-    return found, strange
+                other_lines.append(number)
+    return expected, other_lines
 
 
 def before(cells: Sequence[Cell]) -> str:
@@ -82,32 +72,21 @@ def before(cells: Sequence[Cell]) -> str:
     return " ".join(paragraph.removeprefix(BEFORE).split())
 
 
-def page(course: Course, name: str, cells: Sequence[Cell], lesson: Lesson, said: prose.QuotedValues) -> str:
-    """The notes of a lesson as Markdown. said: the numbers that its prose quotes."""
-    cell = notes(cells)
-    own = sections(cell.text)
+def page(course: Course, name: str, values: prose.QuotedValues) -> str:
+    """The notes on a lesson as Markdown. values: of the numbers that its prose quotes."""
+    cells, lesson = course.cells(name), course.lesson(name)
+    text = next(cell.text for cell in cells if cell.role == "prose" and prose.is_teaching(cell.text))
+    own = sections(text)
     parts = [
         f"<!-- `grader build` makes this page from solutions/{name}.py -->",
         f"# Teaching {course.heading(name)}",
         f"**Before this lesson:** {before(cells)}",
         _time(course, name),
-        f"## {FOR}",
-        own[FOR],
-        "## Exercises",
-        _exercises(lesson),
-        f"## {CUT_60}",
-        own[CUT_60],
-        f"## {CUT_90}",
-        own[CUT_90],
-        "## Predictions",
-        *_predictions(cells, said),
-        f"## {MISTAKES}",
-        *_mistakes(course, cell.text, lesson),
-        f"## {DISCUSS}",
-        own[DISCUSS],
-        f"## {PAPER}",
-        own[PAPER],
     ]
+    own[MISTAKES] = "\n\n".join(_mistakes(course, text, lesson))
+    computed = {FOR: ["## Exercises", _exercises(lesson)], CUT_90: ["## Predictions", *_predictions(cells, values)]}
+    for heading in HEADINGS:
+        parts += [f"## {heading}", own[heading], *computed.get(heading, ())]
     return "\n\n".join(parts) + "\n"
 
 
@@ -126,26 +105,138 @@ def _exercises(lesson: Lesson) -> str:
     return "\n".join(rows)
 
 
-def _predictions(cells: Sequence[Cell], said: prose.QuotedValues) -> Iterator[str]:
-    values = iter(said)
-    number = 0
-    for cell in prose.learner_cells(cells):
-        if cell.role == "prose":
-            text = prose.filled(cell.text, values)
-            if prose.is_prediction(text):
-                number += 1
-                one = prose.prediction(text)
-                yield f"**{number}.** {one.question}"
-                yield f"*Answer.* {one.answer}"
-                yield f"*Behind a wrong guess.* {one.wrong}"
-    if not number:
+def _predictions(cells: Sequence[Cell], values: prose.QuotedValues) -> Iterator[str]:
+    remaining = iter(values)
+    texts = [prose.filled(cell.text, remaining) for cell in prose.learner_cells(cells) if cell.role == "prose"]
+    predictions = [prose.prediction(text) for text in texts if prose.is_prediction(text)]
+    for number, one in enumerate(predictions, 1):
+        yield f"**{number}.** {one.question}"
+        yield f"*Answer.* {one.answer}"
+        yield f"*Behind a wrong guess.* {one.wrong}"
+    if not predictions:
         yield "This lesson has no predictions."
 
 
 def _mistakes(course: Course, text: str, lesson: Lesson) -> Iterator[str]:
-    found, _ = expected_mistakes(text)
+    expected, _ = expected_mistakes(text)
     for exercise in lesson.exercises:
-        own = [one for one in found if one.exercise == exercise.name]
+        own = [one for one in expected if one.exercise == exercise.name]
         if own:
             yield f"### `{exercise.name}`"
             yield "\n".join(f"- {course.mistake_text(one.id).sentence} ({one.id})\n  *Ask:* {one.ask}" for one in own)
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A lesson on a route. until: the last exercise that is reached, '' for the whole lesson.
+
+    work: the exercises that learners write, () for all up to `until`; the others are shown solved.
+    without: headings of sections that are left out.
+    """
+
+    lesson: str
+    until: str = ""
+    work: Sequence[str] = ()
+    without: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Route:
+    """minutes: what there is, breaks not counted; a test holds the computed time against it."""
+
+    title: str
+    minutes: int
+    about: str
+    stops: Sequence[Stop]
+
+
+def routes(course: Course) -> list[Route]:
+    """The routes that the course's course.toml describes."""
+    tables = course.about.get("routes", ())
+    return [Route(**table | {"stops": [Stop(**stop) for stop in table["stops"]]}) for table in tables]
+
+
+def overview(course: Course) -> str:
+    """The overview: the notes of each lesson, then the routes with their times."""
+    parts = [
+        "<!-- `grader build` makes this page; the routes are in solutions/course.toml -->",
+        "# Teaching with this course",
+        f"Reading times assume {reading.SPEED}. All times are for learners who work alone; add time for discussions.",
+        "## Notes on each lesson",
+        _lessons(course),
+    ]
+    for route in routes(course):
+        parts += [f"## {route.title}", " ".join(route.about.split()), _stops(course, route)]
+    return "\n\n".join(parts) + "\n"
+
+
+def overview_is_stale(course: Course) -> bool:
+    """Whether the overview is not what the lessons make. An installed course has no docs/, and none is missed."""
+    file = path(course, "README")
+    if not file.parents[1].is_dir():
+        return False
+    return not file.is_file() or file.read_text(encoding="utf-8") != overview(course)
+
+
+def write_overview(course: Course) -> None:
+    """Writes the overview where it is stale."""
+    if overview_is_stale(course):
+        write_whole(path(course, "README"), overview(course))
+
+
+def exercises_of(course: Course, stop: Stop) -> Sequence[str]:
+    """The exercises that learners write at a stop."""
+    names = tuple(one.name for one in course.lesson(stop.lesson).exercises if not one.further or one.name == stop.until)
+    return stop.work or names[: names.index(stop.until) + 1 if stop.until else None]
+
+
+def minutes_of(course: Course, stop: Stop) -> tuple[int, int]:
+    """(minutes for the exercises, minutes of reading) of a stop."""
+    work = sum(one.minutes for one in course.lesson(stop.lesson).exercises if one.name in exercises_of(course, stop))
+    return work, reading.reading(_cells_before(course, stop)).minutes
+
+
+def total(course: Course, route: Route) -> tuple[int, int]:
+    """(minutes for the exercises, minutes of reading) of a route."""
+    work, read = zip(*(minutes_of(course, stop) for stop in route.stops), strict=True)
+    return sum(work), sum(read)
+
+
+def _cells_before(course: Course, stop: Stop) -> Sequence[Cell]:
+    """The core's cells up to the task that follows the last exercise that is reached, sections that are left out not counted."""
+    cells: Sequence[Cell] = course.cells(stop.lesson)
+    if stop.until:
+        own = next(cell.number for cell in cells if cell.role == "exercise" and cell.exercise == stop.until)
+        tasks = (cell.number for cell in cells if cell.role == "prose" and task_name(cell.text))
+        cells = cells[: next((number for number in tasks if number > own), None)]
+    read, heading = [], ""
+    for cell in reading.core(cells):
+        if cell.role == "prose" and cell.text.startswith("## "):
+            heading = cell.text.split("\n", 1)[0].removeprefix("## ").strip()
+        if heading not in stop.without:
+            read.append(cell)
+    return read
+
+
+def _lessons(course: Course) -> str:
+    rows = ["| lesson | core: exercises, minutes | core: reading, minutes | core | further |", "|---|---|---|---|---|"]
+    totals = [0, 0, 0, 0]
+    for name in course.lessons():
+        work, read = reading.of_lesson(course, name, further=False)
+        own = [work, read, work + read, sum(reading.of_lesson(course, name, further=True))]
+        totals = [total + new for total, new in zip(totals, own, strict=True)]
+        rows.append(f"| [{course.heading(name)}]({name}.md) | {' | '.join(map(str, own))} |")
+    return "\n".join([*rows, f"| all | {' | '.join(map(str, totals))} |"])
+
+
+def _stops(course: Course, route: Route) -> str:
+    rows = ["| lesson | up to | learners write | exercises, minutes | reading, minutes |", "|---|---|---|---|---|"]
+    for stop in route.stops:
+        work, read = minutes_of(course, stop)
+        names = ", ".join(f"`{name}`" for name in exercises_of(course, stop))
+        far = f"`{stop.until}`" if stop.until else "the end"
+        far += "".join(f", without *{heading}*" for heading in stop.without)
+        rows.append(f"| {course.heading(stop.lesson)} | {far} | {names} | {work} | {read} |")
+    work, read = total(course, route)
+    rows.append(f"| total: {work + read} minutes | | | {work} | {read} |")
+    return "\n".join(rows)

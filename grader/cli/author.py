@@ -24,26 +24,28 @@ def run_build(options: argparse.Namespace) -> int:
         return _check_builds(chosen(options.lessons))
     open_course().write_index()  # first: it may be a new lesson that is to be built
     names = chosen(options.lessons)
-    from grader.authoring import routes
-    from grader.authoring.execute import build
+    from grader.authoring import teaching
+    from grader.authoring.build import build
 
     alone = [name for name in names if _CLOCK.search(open_course().source(name))]
     shared = [name for name in names if name not in alone]
     started = time.perf_counter()
     build = partial(build, anew=options.anew)
     well = [_built(shared, build, options.jobs), _built(alone, build, 1)]
-    routes.refresh(open_course())
+    teaching.write_overview(open_course())
     if len(names) > 1:
         print(f"{len(names)} lessons in {time.perf_counter() - started:.0f} s", file=sys.stderr)
     return PASSED if all(well) else NOT_PASSED
 
 
 def _check_builds(names: Sequence[str]) -> int:
-    from grader.authoring import routes
+    from grader.authoring import teaching
     from grader.authoring.build import stale
 
     problems = ["solutions/index.json is older than the specifications."] if open_course().index_is_stale() else []
-    problems += ["docs/teaching/README.md is older than the lessons."] if routes.stale(open_course()) else []
+    problems += (
+        ["docs/teaching/README.md is older than the lessons."] if teaching.overview_is_stale(open_course()) else []
+    )
     for name in names:
         try:
             problems += stale(open_course(), name)

@@ -16,7 +16,7 @@ def run(options: argparse.Namespace) -> int:
     if options.only and not options.lessons:
         raise InputError("--only leaves out the lessons before those that --lessons names, so it needs --lessons.")
     lessons = options.lessons or open_course().lessons()
-    made = release(
+    notes = release(
         open_course(),
         options.place,
         tuple(name for name in open_course().lessons() if name in lessons),
@@ -27,5 +27,5 @@ def run(options: argparse.Namespace) -> int:
         gradescope_bundle=options.gradescope,
         grader=options.grader or "",
     )
-    print(harmless(str(made)))
+    print(harmless(notes))
     return 0

@@ -20,9 +20,9 @@ import threading
 import tomllib
 import types
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache, wraps
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ GLOSSARY = "glossary.md"  # beside the learner's notebooks
 NEEDED = "solutions/NN_name/ with lesson.py, lesson.toml and exercises/, as in 90_mine"
 _LESSON = re.compile(r"[0-9][0-9]_\w+")
 _numbers = itertools.count()
+_courses: dict[Path, Course] = {}
 
 
 def installed_folder() -> Path:
@@ -58,41 +59,29 @@ def open_course(folder: Path | str | None = None) -> Course:
     Raises: InputError, one sentence for each thing that is wrong with the folder.
     """
     named = folder or os.environ.get(COURSE_ENV)
-    return _opened(Path(named).expanduser().resolve() if named else installed_folder())
-
-
-@cache
-def _opened(root: Path) -> Course:
-    return Course(root)
-
-
-def _once(method: Callable) -> Any:
-    """A method whose results are computed once for each course."""
-
-    @wraps(method)
-    def remember(self: Course, *args: Any) -> Any:
-        key = (method.__name__, *args)
-        if key not in self._results:
-            self._results[key] = method(self, *args)
-        return self._results[key]
-
-    return remember
+    root = Path(named).expanduser().resolve() if named else installed_folder()
+    if root not in _courses:
+        _courses[root] = Course(root)
+    return _courses[root]
 
 
 class Course:
-    """What a course's folder holds. Made once in a process and handed down; `reload` where an author changed a file.
+    """What a course's folder holds. Made once in a process and handed down; what was read of its files is kept.
 
-    root:      the folder that holds solutions/ and notebooks/.
-    title:     what it is called in reports.
-    exercises: the names of each lesson's exercises, in order.
-    given:     names that the lessons' own cells import, and what each of them stands for.
-    package:   the name under which its modules are imported, another one for each course.
+    root:        the folder that holds solutions/ and notebooks/.
+    title:       what it is called in reports.
+    exercises:   the names of each lesson's exercises, in order.
+    given_names: (name, what it stands for) of what the lessons' own cells import.
+    package:     the name under which its modules are imported, another one for each course.
     Raises: InputError, one sentence for each thing that is wrong with the folder.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._import_number()
+        self.package = f"course_{next(_numbers)}"
+        package = types.ModuleType(self.package)
+        package.__path__ = [str(self.solutions)]
+        sys.modules[self.package] = package
         problems = list(_folder_problems(root))
         if not problems:
             try:
@@ -147,23 +136,18 @@ class Course:
             name: tuple(about["exercises"]) for name, about in content["lessons"].items()
         }
         self._with_torch = {name for name, about in content["lessons"].items() if about["torch"]}
-        self.given: dict[str, str] = content["given"]
+        self.given_names: tuple[tuple[str, str], ...] = tuple(content["given"].items())
 
     @property
     def judges(self) -> bool:
         """Whether it has a lesson's source: a hand-out without solutions has notebooks and figures, and judges nothing."""
         return bool(self.lessons())
 
-    @property
-    def given_names(self) -> tuple[tuple[str, str], ...]:
-        """`given` as pairs, for whoever reads a learner's source."""
-        return tuple(self.given.items())
-
     def needs_torch(self, lesson: str) -> bool:
         """Whether a lesson's own cells import torch."""
         return lesson in self._with_torch
 
-    @_once
+    @cache
     def lessons(self) -> tuple[str, ...]:
         """The names of the lessons that are here, in order; the index may know more, of which this hand-out has none."""
         return tuple(name for name in self.exercises if self.source_path(name).is_file())
@@ -172,7 +156,7 @@ class Course:
         """Every exercise of the lessons that are here, in the course's order."""
         return tuple(exercise for name in self.lessons() for exercise in self.exercises[name])
 
-    @_once
+    @cache
     def further(self, lesson: str) -> frozenset[str]:
         """The exercises of a lesson that are under a heading '## Further: …'; the others are its core."""
         numbers = prose.further(self.cells(lesson))
@@ -204,7 +188,7 @@ class Course:
         later = names[names.index(exercise) + 1 :]
         return next((one for one in later if every or one not in self.further(self.lesson_of(one))), None)
 
-    @_once
+    @cache
     def lesson(self, name: str) -> Lesson:
         """The specification of a lesson, imported on demand. Raises: AuthorError for an author's slip, with file and line."""
         folder = self.folder(name)
@@ -242,7 +226,7 @@ class Course:
         """The specification of an exercise. Raises: KeyError for an unknown name."""
         return next(one for one in self.lesson(self.lesson_of(name)).exercises if one.name == name)
 
-    @_once
+    @cache
     def shared_texts(self) -> dict[str, MistakeText]:
         """The mistakes that several lessons share, by id: solutions/shared/mistakes/, and those that any exercise may hold."""
         has_own = (self.solutions / "shared" / "mistakes").is_dir()
@@ -261,7 +245,7 @@ class Course:
 
     def nearest_lessons(self) -> list[str]:
         """All lessons, those whose specifications have been imported first."""
-        return sorted(self.lessons(), key=lambda name: ("lesson", name) not in self._results)
+        return sorted(self.lessons(), key=lambda name: f"{self.package}.{name}" not in sys.modules)
 
     def mistake_ids(self) -> tuple[str, ...]:
         """Every id that has a text; imports all lessons."""
@@ -269,19 +253,6 @@ class Course:
         return tuple(dict.fromkeys([*self.shared_texts(), *own]))
 
     # --- modules of the course ---------------------------------------------------------------
-
-    def _import_number(self) -> None:
-        self.package = f"course_{next(_numbers)}"
-        package = types.ModuleType(self.package)
-        package.__path__ = [str(self.solutions)]
-        sys.modules[self.package] = package
-        self._results: dict[tuple, Any] = {}
-
-    def reload(self) -> None:
-        """Forgets what was read of the files: an author has changed them."""
-        importlib.invalidate_caches()
-        self._import_number()
-        self._read_index(index.gather(self))
 
     def module(self, name: str) -> Any:
         """A module of solutions/, as `shared.figures.machine` or `05_numpy_to_pytorch.figures`."""
@@ -301,7 +272,7 @@ class Course:
             f"{name} is not in this installation: this notebook belongs to another hand-out, or the name is mistyped."
         )
 
-    @_once
+    @cache
     def probe_texts(self) -> dict[str, str]:
         """The text of every module of probes, by its dotted name: what a worker is given before any learner's code runs."""
         files = [path for name in ("shared", *self.lessons()) for path in sorted(self.folder(name).glob("probes*.py"))]
@@ -311,18 +282,21 @@ class Course:
 
     def index_text(self) -> str:
         """The index as its file has it, or as it is to be where there is none."""
-        return _text(self.index_path) or _index_text(index.gather(self))
+        return _text(self.index_path) or self._new_index_text()
 
     def index_is_stale(self) -> bool:
-        return _text(self.index_path) != _index_text(index.gather(self))
+        return _text(self.index_path) != self._new_index_text()
 
     def write_index(self) -> None:
         """Writes the index where the lessons hold something else, and takes it over."""
-        content = index.gather(self)
-        if _text(self.index_path) != _index_text(content):
-            write_whole(self.index_path, _index_text(content))
-        self._read_index(content)
-        self._results.pop(("lessons",), None)
+        text = self._new_index_text()
+        if _text(self.index_path) != text:
+            write_whole(self.index_path, text)
+        self._read_index(json.loads(text))
+        Course.lessons.cache_clear()
+
+    def _new_index_text(self) -> str:
+        return json.dumps(index.gather(self), indent=1) + "\n"
 
     # --- sources and notebooks ---------------------------------------------------------------
 
@@ -334,7 +308,7 @@ class Course:
         """The text of a lesson's source."""
         return self.source_path(lesson).read_text(encoding="utf-8")
 
-    @_once
+    @cache
     def cells(self, lesson: str) -> tuple[percent.Cell, ...]:
         """The cells of a lesson's source, solution regions included."""
         return percent.read_percent(self.source(lesson))
@@ -344,7 +318,7 @@ class Course:
 
         Numbers that prose quotes from a run stand in it as the source has them: grading reads code alone.
         """
-        return stubs.learner_notebook(lesson, self.cells(lesson), self.lesson(lesson), opening=self.opening(lesson))
+        return stubs.learner_notebook(self.cells(lesson), self.lesson(lesson), opening=self.opening(lesson))
 
     def handed_out(self, lesson: str, among: Sequence[str] | None = None) -> dict[str, Any]:
         """`pristine` as a learner reads it: quoted numbers filled in from the last build, links below it.
@@ -355,9 +329,9 @@ class Course:
         links = self.nav_links(lesson, among)
         try:
             return stubs.learner_notebook(
-                lesson, self.cells(lesson), self.lesson(lesson), self.quoted_values(lesson), links, self.opening(lesson)
+                self.cells(lesson), self.lesson(lesson), self.quoted_values(lesson), links, self.opening(lesson)
             )
-        except prose.Unsaid as error:
+        except prose.MissingValue as error:
             sentence = f"it has no value for {{{{ {error} }}}}; run `grader build {lesson[:2]}`."
             raise AuthorError([LintError(f"solutions/{lesson}.ipynb", 0, sentence)]) from None
 
@@ -369,7 +343,7 @@ class Course:
 
     def quoted_values(self, lesson: str) -> prose.QuotedValues:
         """The numbers that a lesson's prose quotes, as the last build stored them: (expression, value), in order."""
-        if not any(prose.asked_in(cell.text) for cell in self.cells(lesson) if cell.role == "prose"):
+        if not any(prose.quotes(cell.text) for cell in self.cells(lesson) if cell.role == "prose"):
             return ()
         try:
             about = json.loads(self.solution_path(lesson).read_text(encoding="utf-8"))["metadata"]["grader"]
@@ -431,10 +405,6 @@ class Course:
 def _text(path: Path) -> str:
     """A file's text, '' where there is none."""
     return path.read_text(encoding="utf-8") if path.is_file() else ""
-
-
-def _index_text(content: dict[str, Any]) -> str:
-    return json.dumps(content, indent=1) + "\n"
 
 
 def _exercises_in(cells: Sequence[percent.Cell]) -> list[str]:

@@ -22,7 +22,7 @@ The functions of the body are plain ones: nothing is ever made of the class, whi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -53,7 +53,7 @@ def mistake(*ways: Any, says: str = "", why: str = "", evidence: str = "") -> De
     ways: patches of the reference (or, where the algorithm differs, functions, classes or values), each the same mistake.
     says: what the learner reads first. why: the mistake at length, in Markdown. evidence: a public 'owner/repo#number'.
     """
-    return Declared(ways, says, why, evidence)
+    return Declared(ways, " ".join(says.split()), _paragraphs(why), evidence)
 
 
 def holds(title: str, needs: tuple[str, ...] = ()) -> Callable[[Callable[..., str | None]], Property]:
@@ -76,17 +76,18 @@ def exercise(**fields: Any) -> Callable[[type], Exercise]:
     def specify(body: type) -> Exercise:
         given = {name: value for name, value in vars(body).items() if not name.startswith("__")}
         declared = {id: _declared(value) for id, value in given.pop("mistakes").items()}
+        # Every mistake's first way, then the other ways: where several fit, the plainest are named first.
+        ways = [(id, one.ways[0]) for id, one in declared.items()]
+        ways += [(id, way) for id, one in declared.items() for way in one.ways[1:]]
         properties = tuple(value for value in given.values() if isinstance(value, Property))
         own = {name: value for name, value in given.items() if name in Exercise.__dataclass_fields__}
         own["cases"] = _with_probes_of(body.__module__, own["cases"])
         return Exercise(
             name=body.__name__,
             task=" ".join(cleandoc(body.__doc__ or "").split()),
-            mistakes=_in_turn(declared),
+            mistakes=tuple(Mistake(id, way) for id, way in ways),
             texts=tuple(
-                MistakeText(id, one.says, _paragraphs(one.why), evidence=one.evidence)
-                for id, one in declared.items()
-                if one.says
+                MistakeText(id, one.says, one.why, evidence=one.evidence) for id, one in declared.items() if one.says
             ),
             properties=(*given.get("more_properties", ()), *properties),
             **{**fields, **own},
@@ -123,12 +124,6 @@ def _as_author_slip(module: str) -> Iterator[None]:
         raise AuthorError([author_slip(error, otherwise)]) from error
 
 
-def _in_turn(declared: Mapping[str, Declared]) -> tuple[Mistake, ...]:
-    """Every mistake's first way, then the other ways: where several fit, the plainest are named first."""
-    first = tuple(Mistake(id, one.ways[0]) for id, one in declared.items())
-    return first + tuple(Mistake(id, way) for id, one in declared.items() for way in one.ways[1:])
-
-
 def _paragraphs(text: str) -> str:
     """Text without the line breaks inside its paragraphs; indented code keeps its lines."""
     parts = cleandoc(text).split("\n\n")
@@ -136,6 +131,4 @@ def _paragraphs(text: str) -> str:
 
 
 def _declared(value: Any) -> Declared:
-    if isinstance(value, Declared):
-        return replace(value, says=" ".join(value.says.split()))
-    return Declared(value if isinstance(value, tuple) else (value,))
+    return value if isinstance(value, Declared) else Declared(value if isinstance(value, tuple) else (value,))

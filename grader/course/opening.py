@@ -15,31 +15,6 @@ DISTRIBUTION = "attention-course"
 _GITHUB = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?/?")
 
 
-def install_cell(lesson: str, address: str) -> str:
-    """The Markdown, with badges where the course's repository has an address that those services know."""
-    said = (
-        "**Opened alone, as in Colab?** Then take the `#` from the next line and run it once: it installs the grader. "
-        "In the course's own setup leave it as it is."
-    )
-    found = _GITHUB.fullmatch(address)
-    if not found:
-        return said
-    path = f"notebooks/{lesson}.ipynb"
-    colab = f"https://colab.research.google.com/github/{found[1]}/blob/main/{path}"
-    binder = f"https://mybinder.org/v2/gh/{found[1]}/HEAD?labpath={path}"
-    badges = (
-        f"[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]({colab}) "
-        f"[![Open in Binder](https://mybinder.org/badge_logo.svg)]({binder})"
-    )
-    return f"{said}\n\n{badges}"
-
-
-def line(torch: bool, address: str) -> str:
-    """The code: commented, so that it does nothing where the grader is there. torch: whether the lesson needs it."""
-    wanted = f"{DISTRIBUTION}[torch]" if torch else DISTRIBUTION
-    return f'# %pip install -q "{wanted} @ git+{address}"' if address else f'# %pip install -q "{wanted}"'
-
-
 @cache
 def address(home: Path) -> str:
     """Where the package's own repository is, by the pyproject.toml in `home` or by the installed metadata; '' while neither says so."""
@@ -54,8 +29,25 @@ def address(home: Path) -> str:
 
 
 def cells(lesson: str, torch: bool, address: str) -> list[dict[str, Any]]:
-    """The two cells: text and line."""
+    """The two cells, with badges where the repository has an address that those services know. torch: whether the lesson needs it.
+
+    The code is commented, so that it does nothing where the grader is there.
+    """
+    text = (
+        "**Opened alone, as in Colab?** Then take the `#` from the next line and run it once: it installs the grader. "
+        "In the course's own setup leave it as it is."
+    )
+    if repository := _GITHUB.fullmatch(address):
+        path = f"notebooks/{lesson}.ipynb"
+        colab = f"https://colab.research.google.com/github/{repository[1]}/blob/main/{path}"
+        binder = f"https://mybinder.org/v2/gh/{repository[1]}/HEAD?labpath={path}"
+        text += (
+            f"\n\n[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]({colab}) "
+            f"[![Open in Binder](https://mybinder.org/badge_logo.svg)]({binder})"
+        )
+    requirement = f"{DISTRIBUTION}[torch]" if torch else DISTRIBUTION
+    code = f'# %pip install -q "{requirement} @ git+{address}"' if address else f'# %pip install -q "{requirement}"'
     return [
-        code_or_prose("opened-alone", install_cell(lesson, address), {"grader": {"role": "prose"}}, True),
-        code_or_prose("install", line(torch, address), {"grader": {"role": "demo"}}, False),
+        code_or_prose("opened-alone", text, {"grader": {"role": "prose"}}, True),
+        code_or_prose("install", code, {"grader": {"role": "demo"}}, False),
     ]

@@ -11,6 +11,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
+from os.path import commonprefix
+from textwrap import dedent
 
 _TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 
@@ -71,22 +74,22 @@ def normal(text: str) -> str:
     return ast.unparse(tree) + "\n"
 
 
-def edits(made: Patch, texts: Mapping[str, str], own: str) -> tuple[Edit, ...]:
+def edits(patch: Patch, texts: Mapping[str, str], own: str) -> tuple[Edit, ...]:
     """Where a patch's hunks lie, in order, without what their old and new text share at either end.
 
     texts: normal forms by exercise; own: the exercise that hunks without one mean.
     Raises: PatchError where an old text is not there exactly once, where nothing changes, or where hunks meet.
     """
-    found = tuple(sorted(_edit(hunk, texts, hunk.of or own) for hunk in made.hunks))
-    if any(_meet(one, other) for one, other in zip(found, found[1:], strict=False)):
-        raise PatchError(f"two of its hunks overlap or touch: {[hunk.old for hunk in made.hunks]}")
-    return found
+    changes = joined(tuple(_edit(hunk, texts, hunk.of or own) for hunk in patch.hunks), ())
+    if changes is None:
+        raise PatchError(f"two of its hunks overlap or touch: {[hunk.old for hunk in patch.hunks]}")
+    return changes
 
 
 def joined(one: tuple[Edit, ...], other: tuple[Edit, ...]) -> tuple[Edit, ...] | None:
     """Two patches' edits as one patch's; None where they overlap or touch."""
     both = tuple(sorted(one + other))
-    return None if any(_meet(a, b) for a, b in zip(both, both[1:], strict=False)) else both
+    return None if any(a.of == b.of and b.start <= a.end for a, b in pairwise(both)) else both
 
 
 def applied(changes: tuple[Edit, ...], texts: Mapping[str, str]) -> dict[str, str]:
@@ -103,31 +106,24 @@ def hunk_lines(changes: tuple[Edit, ...], texts: Mapping[str, str]) -> tuple[str
     right: list[str] = []
     wrong: list[str] = []
     for of, text in texts.items():
-        here = [change for change in changes if change.of == of]
-        for group in _by_lines(here, text):
+        groups: list[list[Edit]] = []  # those that share a line, together
+        for change in (change for change in changes if change.of == of):
+            if groups and "\n" not in text[groups[-1][-1].end : change.start]:
+                groups[-1].append(change)
+            else:
+                groups.append([change])
+        for group in groups:
+            changed = applied(tuple(group), texts)[of]
             first = text.rfind("\n", 0, group[0].start) + 1
-            last = text.find("\n", group[-1].end) % (len(text) + 1)
-            shifted = tuple(Edit(of, c.start - first, c.end - first, c.new) for c in group)
-            right.append(text[first:last])
-            wrong.append(applied(shifted, {of: text[first:last]})[of])
+            below = len(text) - text.find("\n", group[-1].end) % (len(text) + 1)
+            right.append(text[first : len(text) - below])
+            wrong.append(changed[first : len(changed) - below])
     return _dedented(right), _dedented(wrong) or "# nothing stands here"
-
-
-def _by_lines(changes: list[Edit], text: str) -> list[list[Edit]]:
-    """Edits that share a line, together."""
-    groups: list[list[Edit]] = []
-    for change in changes:
-        if groups and "\n" not in text[groups[-1][-1].end : change.start]:
-            groups[-1].append(change)
-        else:
-            groups.append([change])
-    return groups
 
 
 def _dedented(blocks: list[str]) -> str:
     lines = [line for block in blocks for line in block.splitlines() if line.strip() not in ("", "pass")]
-    indent = min((len(line) - len(line.lstrip()) for line in lines), default=0)
-    return "\n".join(line[indent:] for line in lines)
+    return dedent("\n".join(lines))
 
 
 def _edit(hunk: Hunk, texts: Mapping[str, str], of: str) -> Edit:
@@ -140,18 +136,8 @@ def _edit(hunk: Hunk, texts: Mapping[str, str], of: str) -> Edit:
     old, new = _TOKEN.findall(hunk.old), _TOKEN.findall(hunk.new)
     if old == new:
         raise PatchError(f"{hunk.old!r} is replaced by itself")
-    head = _shared(old, new)
-    tail = _shared(old[head:][::-1], new[head:][::-1])
+    head = len(commonprefix([old, new]))
+    tail = len(commonprefix([old[head:][::-1], new[head:][::-1]]))
     start = text.index(hunk.old) + sum(map(len, old[:head]))
     end = start + sum(map(len, old[head : len(old) - tail]))
     return Edit(of, start, end, "".join(new[head : len(new) - tail]))
-
-
-def _shared(one: list[str], other: list[str]) -> int:
-    """How many tokens two lists begin with alike."""
-    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-
-
-def _meet(one: Edit, other: Edit) -> bool:
-    """Whether two edits, in order, overlap or touch."""
-    return one.of == other.of and other.start <= one.end

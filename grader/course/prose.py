@@ -16,25 +16,22 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from grader.course.percent import Cell
+from grader.course.percent import Cell
 
 PREDICT, ANSWER, WRONG, TEACHING = "@predict", "@answer", "@wrong", "@teaching"  # each alone on its line
 FURTHER = "## Further: "
 # Braces that follow a letter, a brace, ^, _ or a backslash are LaTeX's, as in \frac{{ a }}{{ b }}.
 _ALONE = r"(?<![\w{}^_\\])"
-_QUOTE = re.compile(_ALONE + r"\{\{ +(?P<asked>[^\n]+?) +\}\}")
+_QUOTE = re.compile(_ALONE + r"\{\{ +(?P<quote>[^\n]+?) +\}\}")
 
 _MODULES = frozenset({"math", "np", "torch"})
 
-QuotedValues = Sequence[
-    Sequence[str]
-]  # (expression, value) of every quoted number of a lesson, in the order of its source
+# (expression, value) of every quoted number of a lesson, in the order of its source
+QuotedValues = Sequence[Sequence[str]]
 
 
-class Unsaid(Exception):
+class MissingValue(Exception):
     """A quoted number has no stored value, or the stored one is of another expression. The message is the expression."""
 
 
@@ -48,7 +45,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Quote:
     """A quoted number: its expression and format as they stand between the braces. line: of the cell's text, from 1."""
 
     text: str
@@ -68,17 +65,12 @@ def learner_cells(cells: Iterable[Cell]) -> list[Cell]:
     return [cell for cell in cells if not (cell.role == "prose" and is_teaching(cell.text))]
 
 
-def is_further(text: str) -> bool:
-    """Whether a cell begins a further part."""
-    return text.startswith(FURTHER)
-
-
 def further(cells: Iterable[Cell]) -> list[int]:
     """The numbers of the cells that are in a further part."""
     numbers, inside = [], False
     for cell in learner_cells(cells):
         if cell.role == "prose" and cell.text.startswith("## "):
-            inside = is_further(cell.text)
+            inside = cell.text.startswith(FURTHER)
         if inside:
             numbers.append(cell.number)
     return numbers
@@ -102,49 +94,51 @@ def options(question: str) -> str:
     return letters if len(letters) > 1 and "ABCDEFGH".startswith(letters) else ""
 
 
-def prediction_markdown(asked: Prediction) -> str:
+def prediction_markdown(prediction: Prediction) -> str:
     """A prediction as the notebooks have it. Markdown inside an HTML element needs blank lines around it."""
     return (
-        f"**Predict.** {asked.question}\n\n<details>\n<summary>Answer</summary>\n\n{asked.answer}\n\n"
-        f"{asked.wrong}\n\n</details>"
+        f"**Predict.** {prediction.question}\n\n<details>\n<summary>Answer</summary>\n\n{prediction.answer}\n\n"
+        f"{prediction.wrong}\n\n</details>"
     )
 
 
 def is_folded(text: str) -> bool:
-    """Whether a notebook's cell is a prediction, as `folded` writes it."""
+    """Whether a notebook's cell is a prediction, as `prediction_markdown` writes it."""
     return text.startswith("**Predict.** ")
 
 
-def asked_in(text: str) -> list[Asked]:
+def quotes(text: str) -> list[Quote]:
     """The quoted numbers of a cell, in order."""
-    return [Asked(found["asked"], text.count("\n", 0, found.start()) + 1) for found in _QUOTE.finditer(text)]
+    return [Quote(match["quote"], text.count("\n", 0, match.start()) + 1) for match in _QUOTE.finditer(text)]
 
 
-def code_of(asked: str) -> str:
-    """Python that prints a quoted number, and raises AssertionError where its claim does not hold."""
-    written, _, claim = asked.partition("; ")
-    printed = f'print(f"""{{ {written}}}""", end="")'
-    expression = _expression(printed)
+def code_of(quote: str) -> str:
+    """Python that prints a quoted number, and raises AssertionError where its claim does not hold. Raises: SyntaxError."""
+    number, _, claim = quote.partition("; ")
+    printed = f'print(f"""{{ {number}}}""", end="")'
+    (statement,) = ast.parse(printed).body
+    (text,) = statement.value.args  # type: ignore[attr-defined]
+    parts = getattr(text, "values", [])
+    if len(parts) != 1 or not isinstance(parts[0], ast.FormattedValue):
+        raise SyntaxError("one expression is expected")
     if not claim:
         return printed
-    return (
-        f"if not (lambda it: {claim})({ast.unparse(expression)}):\n"
-        f"    raise AssertionError({f'the text relies on {claim}'!r})\n{printed}"
-    )
+    sentence = f"the text relies on {claim}"
+    return f"assert (lambda it: {claim})({ast.unparse(parts[0].value)}), {sentence!r}\n{printed}"
 
 
-def amiss(asked: str) -> str:
+def syntax_error(quote: str) -> str:
     """What is wrong with a quoted number's expression, format or claim, '' for nothing."""
     try:
-        ast.parse(code_of(asked))
+        ast.parse(code_of(quote))
     except SyntaxError as error:
         return error.msg
     return ""
 
 
-def names_in(asked: str) -> frozenset[str]:
+def names_in(quote: str) -> frozenset[str]:
     """The names of the run from which a quoted number is computed: neither functions, modules nor CONSTANTS."""
-    tree = ast.parse(code_of(asked.partition("; ")[0]))
+    tree = ast.parse(code_of(quote.partition("; ")[0]))
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     return frozenset(
         node.id
@@ -153,24 +147,14 @@ def names_in(asked: str) -> frozenset[str]:
     )
 
 
-def _expression(printed: str) -> ast.expr:
-    """Raises: SyntaxError where a print() of `code_of` prints more or less than one expression."""
-    (statement,) = ast.parse(printed).body
-    (written,) = statement.value.args  # type: ignore[attr-defined]
-    parts = getattr(written, "values", [])
-    if len(parts) != 1 or not isinstance(parts[0], ast.FormattedValue):
-        raise SyntaxError("one expression is expected")
-    return parts[0].value
-
-
 def filled(text: str, values: Iterator[Sequence[str]]) -> str:
-    """Text with each quoted number's value in its place, taken from `values` in order. Raises: Unsaid."""
+    """Text with each quoted number's value in its place, taken from `values` in order. Raises: MissingValue."""
 
-    def value(found: re.Match[str]) -> str:
-        expression, said = next(values, ("", ""))
-        if expression != found["asked"]:
-            raise Unsaid(found["asked"])
-        return said
+    def value(match: re.Match[str]) -> str:
+        expression, value = next(values, ("", ""))
+        if expression != match["quote"]:
+            raise MissingValue(match["quote"])
+        return value
 
     return _QUOTE.sub(value, text)
 

@@ -12,6 +12,7 @@ from typing import Any
 from grader.course.course import Course
 from grader.course.patches import Edit, Patch, PatchError, applied, edits, hunk_lines, normal
 from grader.course.spec import Exercise, Mistake, MistakeText
+from grader.course.stubs import unmarked
 from grader.util.errors import AuthorError, LintError
 
 
@@ -20,12 +21,11 @@ def explained(course: Course, id: str) -> MistakeText:
     text = course.mistake_text(id)
     if text.wrong:
         return text
-    for name in course.nearest_lessons():
-        for exercise in course.lesson(name).exercises:
-            for mistake in exercise.mistakes:
-                if mistake.id == text.id and isinstance(mistake.wrong, Patch):
-                    right, wrong = hunk_lines(edits_of(exercise, mistake.wrong), normal_forms(exercise))
-                    return replace(text, wrong=wrong, right=right)
+    for exercise in (one for name in course.nearest_lessons() for one in course.lesson(name).exercises):
+        for mistake in exercise.mistakes:
+            if mistake.id == text.id and isinstance(mistake.wrong, Patch):
+                right, wrong = hunk_lines(edits_of(exercise, mistake.wrong), normal_forms(exercise))
+                return replace(text, wrong=wrong, right=right)
     return text
 
 
@@ -65,20 +65,15 @@ def solution_text(course: Course, name: str) -> str:
     """The code of an exercise's solution cell, without the markers of its regions."""
     for cell in course.cells(course.lesson_of(name)):
         if cell.role == "exercise" and cell.exercise == name:
-            lines = cell.text.splitlines()
-            return "\n".join(line for line in lines if not line.strip().startswith(("# region", "# endregion")))
+            return unmarked(cell.text)
     raise KeyError(name)
 
 
+@cache
 def normal_forms(exercise: Exercise) -> dict[str, str]:
     """The normal form of an exercise's solution, and of those before it in its lesson, by name and in the lesson's order."""
-    return _normal_forms(exercise.course, exercise.lesson, exercise.name)
-
-
-@cache
-def _normal_forms(course: Course, lesson: str, name: str) -> dict[str, str]:
-    names = course.exercises[lesson]
-    return {one: normal(solution_text(course, one)) for one in names[: names.index(name) + 1]}
+    names = exercise.course.exercises[exercise.lesson]
+    return {one: normal(solution_text(exercise.course, one)) for one in names[: names.index(exercise.name) + 1]}
 
 
 def edits_of(exercise: Exercise, patch: Patch) -> tuple[Edit, ...]:

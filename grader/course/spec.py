@@ -12,8 +12,6 @@ from grader.worker.values import Observation, Part
 
 SEED = 7  # of the inputs; the notebook and `grader grade` share it, so that their verdicts agree
 
-Kind = Literal["function", "class", "answer"]
-
 
 @dataclass(frozen=True, eq=False)
 class Case:
@@ -131,7 +129,7 @@ class Exercise:
     cases: Callable[[np.random.Generator], Sequence[Case]]
     mistakes: tuple[Mistake, ...]
     hints: tuple[str, str, str]
-    kind: Kind = "function"
+    kind: Literal["function", "class", "answer"] = "function"
     difficulty: int | None = None
     parts: tuple[str, ...] = ("result",)
     container: str = "ndarray"

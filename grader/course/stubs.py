@@ -10,15 +10,12 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from grader.course import prose
-from grader.course.percent import HIDE_INPUT
+from grader.course.percent import HIDE_INPUT, Cell
 from grader.course.spec import Exercise, Lesson
 from grader.util.words import counted
-
-if TYPE_CHECKING:
-    from grader.course.percent import Cell
 
 BEGIN, END, TASK = "# region solution", "# endregion", "@exercise"  # what an author writes in a source
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
@@ -26,7 +23,6 @@ LANGUAGE = {"file_extension": ".py", "mimetype": "text/x-python", "name": "pytho
 
 
 def learner_notebook(
-    name: str,
     cells: Sequence[Cell],
     lesson: Lesson,
     said: prose.QuotedValues | None = None,
@@ -40,7 +36,7 @@ def learner_notebook(
     made = as_cells(cells, lesson, stubbed, said, way)
     first = next((at for at, cell in enumerate(made) if cell["cell_type"] == "code"), len(made))
     made[first:first] = opening
-    return notebook(made, {"lesson": name, "version": digest(json.dumps(made, sort_keys=True))})
+    return notebook(made, {"lesson": lesson.name, "version": digest(json.dumps(made, sort_keys=True))})
 
 
 def task_name(text: str) -> str | None:
@@ -69,6 +65,24 @@ def stubbed(text: str, name: str) -> str:
 def unmarked(text: str, name: str = "") -> str:
     """The text of an exercise cell without the markers of its regions."""
     return "\n".join(line for line in text.splitlines() if not line.strip().startswith((BEGIN, END)))
+
+
+def regions(text: str) -> tuple[list[str], list[list[tuple[int, str]]]]:
+    """The lines outside of solution regions, and of each region its lines with their numbers, from 1."""
+    outside: list[str] = []
+    regions: list[list[tuple[int, str]]] = []
+    inside = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip().startswith(BEGIN):
+            regions.append([])
+            inside = True
+        elif line.strip() == END:
+            inside = False
+        elif inside:
+            regions[-1].append((number, line))
+        else:
+            outside.append(line)
+    return outside, regions
 
 
 def task(text: str, exercise: Exercise) -> str:
@@ -106,52 +120,45 @@ def as_cells(
 
     exercise_text: `stubbed` for the learner's, `unmarked` for the solution. said: the values of the numbers that prose
     quotes; None leaves them as the source has them. way: Markdown for one more cell below the last, with links.
-    Raises: prose.Unsaid.
+    Raises: prose.MissingValue.
     """
     exercises = {exercise.name: exercise for exercise in lesson.exercises}
+    learner = exercise_text is stubbed
     values = None if said is None else iter(said)
     seen: Counter[str] = Counter()
     made, predictions = [], 0
     for cell in prose.learner_cells(cells):
-        name = task_name(cell.text) if cell.role == "prose" else None
-        text = _prose(cell.text, exercises[name] if name else None) if cell.role == "prose" else cell.text
-        if cell.role == "exercise":
-            text = exercise_text(text, cell.exercise)
+        is_prose = cell.role == "prose"
+        name = task_name(cell.text) if is_prose else None
+        text = _prose(cell.text, exercises[name] if name else None) if is_prose else cell.text
         metadata: dict[str, Any] = {"grader": {"role": cell.role}}
         if cell.exercise:
             metadata["grader"]["exercise"] = cell.exercise
-        if cell.role == "exercise" and exercise_text is stubbed:
-            metadata["grader"]["stub"] = digest(text)  # tells `grader update` an untouched stub from work
-        if cell.role == "prose" and prose.is_further(text) and exercise_text is stubbed:
+        if cell.role == "exercise":
+            text = exercise_text(text, cell.exercise)
+            if learner:
+                metadata["grader"]["stub"] = digest(text)  # tells `grader update` an untouched stub from work
+        if is_prose and learner and text.startswith(prose.FURTHER):
             metadata["jp-MarkdownHeadingCollapsed"] = True  # JupyterLab's
         if HIDE_INPUT in cell.tags:
             metadata |= {"jupyter": {"source_hidden": True}, "cellView": "form"}  # JupyterLab's, Colab's
-        tags = [tag for tag in cell.tags if exercise_text is not stubbed or not tag.startswith("nbval-")]
+        tags = [tag for tag in cell.tags if not (learner and tag.startswith("nbval-"))]
         if tags:
             metadata["tags"] = tags
         id = _id(cell, name, text, seen)  # by the words as written, whatever the numbers of this run
-        if cell.role == "prose" and values is not None:
+        if is_prose and values is not None:
             text = prose.filled(text, values)
-        if cell.role != "exercise" and exercise_text is stubbed:
-            metadata["grader"]["text"] = digest(
-                text
-            )  # tells `grader update` what a learner changed from what the course did
-        made.append(code_or_prose(id, text, metadata, cell.role == "prose"))
-        if cell.role == "prose" and prose.is_prediction(cell.text):
+        if cell.role != "exercise" and learner:  # tells `grader update` what a learner changed from what the course did
+            metadata["grader"]["text"] = digest(text)
+        made.append(code_or_prose(id, text, metadata, is_prose))
+        if is_prose and prose.is_prediction(cell.text):
             predictions += 1
-            made += _buttons(f"{lesson.name[:2]}.{predictions}", cell.text) if exercise_text is stubbed else []
+            letters = prose.options(prose.prediction(cell.text).question)
+            if learner and letters:  # a cell that a learner runs to choose one of the options
+                call = f'from grader import predict\n\npredict("{lesson.name[:2]}.{predictions}", "{letters}")'
+                about = {"grader": {"role": "demo"}}
+                made.append(code_or_prose(f"predict-{lesson.name[:2]}-{predictions}", call, about, False))
     return made + ([code_or_prose("way", way, {"grader": {"role": "prose"}}, True)] if way else [])
-
-
-def _buttons(number: str, text: str) -> list[dict[str, Any]]:
-    """The cell below a prediction that has options, which a learner runs to choose one of them."""
-    letters = prose.options(prose.prediction(text).question)
-    call = f'from grader import predict\n\npredict("{number}", "{letters}")'
-    return (
-        [code_or_prose(f"predict-{number.replace('.', '-')}", call, {"grader": {"role": "demo"}}, False)]
-        if letters
-        else []
-    )
 
 
 def _prose(text: str, exercise: Exercise | None) -> str:

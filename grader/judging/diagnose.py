@@ -70,6 +70,10 @@ class Diagnosis:
         for i, observation in enumerate(observations):
             self._observations[(number,), i] = with_readings(self.cases[i], self.inputs[i], observation)
 
+    def proofs(self, number: int) -> int:
+        """On how many cases a mistake differs from the reference. number: its position in exercise.mistakes."""
+        return sum(self._breaks((number,), i) for i in range(len(self.cases)))
+
     def mistakes(self, actual: Observations) -> list[Ids]:
         """The mistakes that fit, each as a tuple of one id or two. actual: of the candidate; cases may be missing."""
         with same_random_state(one_thread=True):

@@ -40,12 +40,9 @@ def author_slip(error: Exception, otherwise: str) -> LintError:
     if isinstance(error, SyntaxError):
         place, line, sentence = error.filename or "", error.lineno or 0, f"this is not Python: {error.msg}."
     else:
-        frames = traceback.extract_tb(error.__traceback__)
-        place, line = next(((one.filename, one.lineno or 0) for one in reversed(frames) if _below_course(one)), ("", 0))
+        frames = reversed(traceback.extract_tb(error.__traceback__))
+        own = (one for one in frames if "/solutions/" in one.filename.replace("\\", "/"))
+        place, line = next(((one.filename, one.lineno or 0) for one in own), ("", 0))
         sentence = f"{type(error).__name__}: {error}."
     _, found, rest = place.replace("\\", "/").rpartition("/solutions/")
     return LintError(f"solutions/{rest}" if found else otherwise, line, sentence)
-
-
-def _below_course(frame: traceback.FrameSummary) -> bool:
-    return "/solutions/" in frame.filename.replace("\\", "/")

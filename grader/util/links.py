@@ -19,12 +19,7 @@ from grader.util.names import printable
 
 WALKS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and hasattr(os, "O_DIRECTORY")
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
-_ALONE = (
-    getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_BINARY", 0)
-    | getattr(os, "O_NOINHERIT", 0)
-)
+_ALONE = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY", "O_NOINHERIT"))
 _REPARSED = (0xA0000003, 0xA000000C)  # Windows' junctions and symbolic links
 
 
@@ -112,29 +107,23 @@ def write(path: Path, base: Path, data: bytes, like: Path | None = None) -> None
             raise Linked(f"{sentence(path)}; links are not followed.")
         at = {"dir_fd": folder} if WALKS else {}
         into = {"src_dir_fd": folder, "dst_dir_fd": folder} if WALKS else {}
-        name, scratch = (path.name if WALKS else os.fspath(path)), f".{path.name}.{secrets.token_hex(6)}"
-        scratch = scratch if WALKS else os.fspath(path.with_name(scratch))
-        rights = _rights(name, at)
-        if rights is None and like is not None:
-            rights = stat.S_IMODE(os.lstat(like).st_mode) & 0o777
+        place = Path(path.name) if WALKS else path
+        name, scratch = os.fspath(place), os.fspath(place.with_name(f".{path.name}.{secrets.token_hex(6)}"))
+        model: os.stat_result | None
+        try:
+            model = os.stat(name, follow_symlinks=False, **at)
+        except FileNotFoundError:
+            model = os.lstat(like) if like is not None else None
         try:
             with open(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _ALONE, 0o666, **at), "wb") as file:
                 file.write(data)
-                if rights is not None and hasattr(os, "fchmod"):
-                    os.fchmod(file.fileno(), rights)
+                if model is not None and hasattr(os, "fchmod"):
+                    os.fchmod(file.fileno(), model.st_mode & 0o777)
             os.replace(scratch, name, **into)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(scratch, **at)
             raise
-
-
-def _rights(name: str, at: dict[str, int]) -> int | None:
-    """Of the file that is there; None: there is none, and a new one's follow from the umask."""
-    try:
-        return stat.S_IMODE(os.stat(name, follow_symlinks=False, **at).st_mode) & 0o777
-    except FileNotFoundError:
-        return None
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 BACKUPS = "backups"  # of notebooks that `grader reset` replaced, of attempts that `grader collect` found later ones of
@@ -34,9 +34,9 @@ def folded(name: str) -> str:
 
 def same_name(names: Sequence[str]) -> list[list[int]]:
     """Groups of names, by their places, that are the same when folded; only those of two or more."""
-    groups: dict[str, list[int]] = {}
+    groups: dict[str, list[int]] = defaultdict(list)
     for at, name in enumerate(names):
-        groups.setdefault(folded(name), []).append(at)
+        groups[folded(name)].append(at)
     return [group for group in groups.values() if len(group) > 1]
 
 
@@ -45,26 +45,21 @@ def labels(names: Sequence[str]) -> tuple[str, ...]:
 
     The others get a number, and all of them where none or more than one is exact: whose it is must not be guessed.
     """
-    to_number = {at for group in same_name(names) for at in group} - set(_exact(names))
+    to_number: set[int] = set()
+    for group in same_name(names):
+        exact = {at for at in group if _is_exact(names[at])}
+        to_number |= set(group) - (exact if len(exact) == 1 else set())
     taken = Counter(folded(name) for at, name in enumerate(names) if at not in to_number)
-    made = list(names)
+    labels = list(names)
     for at in sorted(to_number):
         number = 1 if not taken[folded(names[at])] else 2
         while taken[folded(f"{names[at]} ({number})")]:
             number += 1
-        made[at] = f"{names[at]} ({number})"
-        taken[folded(made[at])] += 1
-    return tuple(made)
+        labels[at] = f"{names[at]} ({number})"
+        taken[folded(labels[at])] += 1
+    return tuple(labels)
 
 
-def _exact(names: Sequence[str]) -> list[int]:
-    """Of each group of names that are alike the one that is written in no odd way, if it is the only one."""
-    found = []
-    for group in same_name(names):
-        plain = [at for at in group if names[at] == unicodedata.normalize("NFKC", names[at]) and not _odd(names[at])]
-        found += plain if len(plain) == 1 else []
-    return found
-
-
-def _odd(name: str) -> bool:
-    return UNSEEN in name or SPACE in name or name != " ".join(name.split())
+def _is_exact(name: str) -> bool:
+    """Whether a name is written in no odd way."""
+    return name == unicodedata.normalize("NFKC", " ".join(name.split())) and UNSEEN not in name and SPACE not in name

@@ -42,8 +42,8 @@ def test_a_lesson_that_keeps_the_rules_has_no_findings(audited):
     assert findings.problems == []
     (row,) = findings.rows
     assert (row.mistakes, row.named, row.points, row.cases) == (3, 3, 1, 5)
-    assert "3.0 mistakes per exercise" in findings.remarks[0]
-    assert "\n1 exercise, 3 mistakes" in render(findings) and "Every rule is kept." in render(findings)
+    assert "\n1 exercise, 3 mistakes, 3.0 per exercise; at least 6 are wanted." in render(findings)
+    assert "Every rule is kept." in render(findings)
 
 
 def equal_sizes(rng):
@@ -73,6 +73,7 @@ def repeated(rng):
         ({"mistakes": built(small.build_double, "TY1", "TY2")}, "fewer than 3 mistakes"),
         ({"hints": ("?", "", "____")}, "needs three hints"),
         ({"hints": ("?", "here", "return 2 * x")}, "no blank"),
+        ({"mistakes": (*small.EXERCISE.mistakes, Mistake("TZ1", lambda x: x))}, "mistake TZ1 has no text"),
         ({"points": 0}, "0 points"),
         ({"task": "Double each number"}, "ends with a period"),
         ({"cases": equal_sizes}, "two sizes are equal"),
@@ -95,7 +96,8 @@ def test_a_mistake_that_is_rejected_but_not_named_is_a_finding(audited):
     """It differs from the reference on two cases alone; three are needed as proof."""
     rare = Mistake("TY9", lambda x: 2 * x + (len(x) > 3))
     findings = audited(replace(small.EXERCISE, mistakes=(*small.EXERCISE.mistakes, rare)), SOURCE)
-    assert any("TY9 is rejected but not named" in problem for problem in findings.problems)
+    (problem,) = findings.problems
+    assert "TY9 is rejected but not named" in problem and problem.endswith("Only 2 cases of 3 that prove it."), problem
     assert findings.rows[0].named == 3
 
 
@@ -132,7 +134,7 @@ def test_a_solution_in_the_file_on_disk_is_a_finding(audited, tmp_path):
 
     findings = audited(source=SOURCE)
     assert findings.passed
-    notebook = learner_notebook(small.NAME, small.cells(SOURCE), small.LESSON)
+    notebook = learner_notebook(small.cells(SOURCE), small.LESSON)
     next(cell for cell in notebook["cells"] if cell["id"] == "exercise-double")["source"] = [
         "def double(x):\n",
         "    total = x + x\n",

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 
-from grader.authoring import build, execute, routes, teaching
+from grader.authoring import build, kernel, teaching
 from grader.authoring.lint import proofread
 from grader.cli import author, main
 from grader.course import stubs
@@ -21,7 +21,7 @@ from tests import small_lesson as small
 
 
 def learner(text: str = small.SOURCE) -> dict:
-    return stubs.learner_notebook(small.NAME, small.cells(text), small.LESSON)
+    return stubs.learner_notebook(small.cells(text), small.LESSON)
 
 
 def source_of(notebook: dict, id: str) -> str:
@@ -96,7 +96,7 @@ def test_the_version_changes_with_a_cell_and_not_without():
 
 def test_a_solution_keeps_its_code_without_the_markers(monkeypatch, tmp_path):
     small.install(monkeypatch, tmp_path)
-    notebook = build.solution_notebook(open_course(), small.NAME, small.cells(), small.LESSON)
+    notebook = build.solution_notebook(open_course(), small.NAME)
     text = source_of(notebook, "exercise-double")
     assert "total = x + x" in text
     assert "region" not in text
@@ -117,8 +117,8 @@ ERROR = {"output_type": "error", "ename": "E", "evalue": "", "traceback": []}
         ("    # endregion", "    # endregion here", 24, "this line says"),
         ("    total = x + x\n", "    total = x + x  # fmt: skip\n", 22, "is for a formatter"),
         ('# %% role="demo" tags=["nbval-check-output"]', "# %%", 10, "needs a role"),
-        ('# %% role="demo" tags=["nbval-check-output"]', '# %% role="dmeo"', 10, "did you mean 'demo'"),
-        ("# @exercise double\n", "# @exercise dobule\n", 13, "did you mean 'double'"),
+        ('# %% role="demo" tags=["nbval-check-output"]', '# %% role="dmeo"', 10, "did you mean demo?"),
+        ("# @exercise double\n", "# @exercise dobule\n", 13, "did you mean double?"),
         (
             '# %% role="check" exercise="double"',
             '# %% role="check" exercise="dobule"',
@@ -175,12 +175,10 @@ def files(monkeypatch, tmp_path) -> None:
     open_course().notebook_path(small.NAME).write_text(
         stubs.encode(open_course().handed_out(small.NAME)), encoding="utf-8"
     )
-    solved = executed(build.solution_notebook(open_course(), small.NAME, small.cells(), small.LESSON, ()))
+    solved = executed(build.solution_notebook(open_course(), small.NAME, ()))
     open_course().solution_path(small.NAME).write_text(stubs.encode(solved), encoding="utf-8")
     teaching.path(open_course(), small.NAME).parent.mkdir(parents=True)
-    teaching.path(open_course(), small.NAME).write_text(
-        teaching.page(open_course(), small.NAME, small.cells(), small.LESSON, ()), encoding="utf-8"
-    )
+    teaching.path(open_course(), small.NAME).write_text(teaching.page(open_course(), small.NAME, ()), encoding="utf-8")
 
 
 def test_fresh_notebooks_are_not_stale(monkeypatch, tmp_path):
@@ -201,7 +199,7 @@ def test_an_edited_source_makes_both_stale(monkeypatch, tmp_path):
     files(monkeypatch, tmp_path)
     path = open_course().source_path(small.NAME)
     path.write_text(path.read_text().replace("arange(3)", "arange(4)"))
-    open_course().reload()
+    small.reopened(tmp_path)
     assert len(build.stale(open_course(), small.NAME)) == 2
 
 
@@ -209,7 +207,7 @@ def test_an_edited_solution_region_makes_the_solution_stale_alone(monkeypatch, t
     files(monkeypatch, tmp_path)
     path = open_course().source_path(small.NAME)
     path.write_text(path.read_text().replace("total = x + x", "total = 2 * x"))
-    open_course().reload()
+    small.reopened(tmp_path)
     assert [text.split(":")[0] for text in build.stale(open_course(), small.NAME)] == ["solutions/01_small.ipynb"]
 
 
@@ -242,7 +240,7 @@ def test_a_build_writes_both_notebooks_and_the_notes_and_leaves_nothing_else(mon
     small.install(
         monkeypatch, tmp_path, small.SOURCE.replace("import numpy as np", "import numpy as np\ncheck = passed = print")
     )
-    execute.build(open_course(), small.NAME)
+    build.build(open_course(), small.NAME)
     assert build.stale(open_course(), small.NAME) == []
     written = [path for path in tmp_path.rglob("*.*") if path.suffix in (".ipynb", ".md")]
     assert sorted(path.relative_to(tmp_path).as_posix() for path in written) == [
@@ -255,14 +253,14 @@ def test_a_build_writes_both_notebooks_and_the_notes_and_leaves_nothing_else(mon
 def test_a_new_sentence_keeps_the_stored_run_and_new_code_does_not(monkeypatch, tmp_path):
     source = small.SOURCE.replace("import numpy as np", "import numpy as np\ncheck = passed = print")
     small.install(monkeypatch, tmp_path, source)
-    execute.build(open_course(), small.NAME)
+    build.build(open_course(), small.NAME)
     runs = []
-    monkeypatch.setattr(execute, "run", lambda *args, real=execute.run: runs.append(args) or real(*args))
+    monkeypatch.setattr(kernel, "run", lambda *args, real=kernel.run: runs.append(args) or real(*args))
 
     def build_again(changed: str, **how) -> int:
         open_course().source_path(small.NAME).write_text(changed)
-        open_course().reload()
-        execute.build(open_course(), small.NAME, **how)
+        small.reopened(tmp_path)
+        build.build(open_course(), small.NAME, **how)
         assert build.stale(open_course(), small.NAME) == []
         return len(runs)
 
@@ -281,7 +279,7 @@ def test_a_new_sentence_keeps_the_stored_run_and_new_code_does_not(monkeypatch, 
 def test_a_cell_that_raises_is_the_author_s_slip_and_nothing_is_written(monkeypatch, tmp_path):
     small.install(monkeypatch, tmp_path, small.SOURCE.replace("print(np.arange(3).sum())", "1 / 0"))
     with pytest.raises(AuthorError, match=r"solutions/01_small/lesson.py:10: this cell raises ZeroDivisionError"):
-        execute.build(open_course(), small.NAME)
+        build.build(open_course(), small.NAME)
     assert not list(tmp_path.rglob("*.ipynb")) and not list(tmp_path.rglob("*.md"))
 
 
@@ -295,7 +293,7 @@ def test_a_lesson_whose_run_needs_what_is_missing_keeps_its_stored_run(monkeypat
     extra = SimpleNamespace(available=lambda: False, how_to_get=lambda: "`make model` brings it.")
     monkeypatch.setattr(open_course(), "module", lambda name: extra)
     with pytest.raises(AuthorError) as raised:
-        execute.build(open_course(), small.NAME)
+        build.build(open_course(), small.NAME)
     (problem,) = raised.value.problems
     assert (
         "nothing was written and the stored run stays" in problem.sentence
@@ -315,10 +313,10 @@ def test_lessons_are_built_together_and_those_that_measure_times_alone(monkeypat
     monkeypatch.setattr(author, "chosen", lambda asked: names)
     monkeypatch.setattr(open_course(), "source", texts.__getitem__)
     monkeypatch.setattr(open_course(), "write_index", lambda: None)
-    monkeypatch.setattr(routes, "refresh", lambda course: None)
+    monkeypatch.setattr(teaching, "write_overview", lambda course: None)
     running, beside, lock = set(), {}, threading.Lock()
 
-    def build(course, name, anew):
+    def build_one(course, name, anew):
         with lock:
             running.add(name)
             for one in running:
@@ -327,7 +325,7 @@ def test_lessons_are_built_together_and_those_that_measure_times_alone(monkeypat
         with lock:
             running.discard(name)
 
-    monkeypatch.setattr(execute, "build", build)
+    monkeypatch.setattr(build, "build", build_one)
     assert main(["build", *flags]) == 0
     assert max(beside.values()) == most
     assert {name: beside[name] for name in names if "timeit" in texts[name]} == {"01_some": 1, "04_some": 1}
@@ -340,13 +338,13 @@ def test_a_lesson_that_is_not_built_fails_the_build_and_keeps_no_other_back(monk
     monkeypatch.setattr(author, "chosen", lambda asked: names)
     monkeypatch.setattr(open_course(), "source", lambda name: "")
     monkeypatch.setattr(open_course(), "write_index", lambda: None)
-    monkeypatch.setattr(routes, "refresh", lambda course: None)
+    monkeypatch.setattr(teaching, "write_overview", lambda course: None)
 
-    def build(course, name, anew):
+    def build_one(course, name, anew):
         if name == "01_some":
             raise AuthorError([LintError("solutions/01_some.py", 3, "no.")])
 
-    monkeypatch.setattr(execute, "build", build)
+    monkeypatch.setattr(build, "build", build_one)
     assert main(["build"]) == 1
     said = capsys.readouterr().err
     assert "01_some: not built.\n  solutions/01_some.py:3: no." in said and "02_some: built in" in said

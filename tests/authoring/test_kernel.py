@@ -8,15 +8,13 @@ import time
 
 import pytest
 
-from grader.authoring.execute import _steady, run
-from grader.authoring.kernel import KernelError
+from grader.authoring.kernel import KernelError, _steady, run
 from grader.course.course import open_course
-from grader.course.stubs import code_or_prose, notebook
+from grader.course.stubs import code_or_prose
 
 
-def cells(*texts: str) -> dict:
-    made = [code_or_prose(f"c{i}", text, {"grader": {"role": "demo"}}, False) for i, text in enumerate(texts)]
-    return notebook(made, {"lesson": "x"})
+def cells(*texts: str) -> list[dict]:
+    return [code_or_prose(f"c{i}", text, {"grader": {"role": "demo"}}, False) for i, text in enumerate(texts)]
 
 
 def said(result) -> list[str]:

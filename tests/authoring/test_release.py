@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from grader.authoring import release as releasing
-from grader.authoring.release import Release, gradescope, handout, release
+from grader.authoring.release import gradescope, handout, release
 from grader.authoring.release.leaks import all_secrets, leaks, secrets_of
 from grader.authoring.release.wheel import build_wheel
 from grader.cli import main
@@ -125,7 +125,7 @@ def test_the_hand_out_holds_what_a_learner_needs(released):
     page = (released / "README.md").read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)]*)\)", page):
         assert (released / target).is_file(), target
-    assert "@" not in page and len(page.splitlines()) < 60
+    assert "<" not in page and len(page.splitlines()) < 60
 
 
 def test_requirements_and_environment_lead_to_the_wheel(released):
@@ -342,7 +342,7 @@ OPERATORS = {
     "layer_norm",
     "rms_norm",
 }  # torch's own, too
-ENGINE_KNOWS = {"grader/authoring/routes.py", "grader/cli/author.py"}  # routes through this very course; a clock's name
+ENGINE_KNOWS = {"grader/cli/author.py"}  # a clock's name
 EXAMPLES = {"softmax_rows", "SelfAttention", "causal_mask", "corrected_first_row"}  # of a name, in help and docstrings
 
 
@@ -393,15 +393,15 @@ def test_every_line_and_every_region_of_every_solution_is_found_in_a_file_of_its
     """All but lines that anybody writes, and two of those from one solution."""
     secrets = all_secrets(COURSE)
     for secret in secrets:
-        found = leaks(COURSE, in_a_file(secret.needle), secrets)
+        found = leaks(COURSE, in_a_file(secret.needle))
         assert (secret.lesson, secret.line) in {(leak.lesson, leak.line) for leak in found} or secret.common, secret
     common = [secret for secret in secrets if secret.common]
     assert len(common) < len(secrets) / 20, "a line that names something of the exercise is taken for anybody's"
     for one in common:
-        assert not leaks(COURSE, in_a_file(one.text), secrets), one
+        assert not leaks(COURSE, in_a_file(one.text))
         for other in common:
             if other != one and (other.lesson, other.region) == (one.lesson, one.region):
-                assert len(leaks(COURSE, in_a_file(one.text, other.text), secrets)) == 2
+                assert len(leaks(COURSE, in_a_file(one.text, other.text))) == 2
 
 
 @pytest.mark.parametrize("lesson", ALL)
@@ -509,7 +509,7 @@ def test_a_course_of_one_s_own_takes_the_place_of_this_one_in_its_wheel(tmp_path
         shutil.copytree(COURSE.folder(name), mine / "solutions" / name)
     shutil.copy(COURSE.solution_path(CHOSEN[0]), mine / "solutions")  # the numbers that its prose quotes
     own = open_course(mine)
-    assert release(own, tmp_path / "out", own.lessons()).lessons == CHOSEN[:1]
+    assert f"{tmp_path / 'out'}: 1 lesson in " in release(own, tmp_path / "out", own.lessons())
     assert not (mine / "solutions" / "index.json").exists(), "a course's folder stays as it is"
     with zipfile.ZipFile(next((tmp_path / "out").glob("wheels/*.whl"))) as wheel:
         index = json.loads(wheel.read("grader/_course/solutions/index.json"))
@@ -737,7 +737,7 @@ def test_an_assistant_is_told_to_be_a_tutor(released, bare, from_release, tmp_pa
         and "Never paste, complete or dictate a solution" in page
         and "ask one question" in page
     )
-    assert "@" not in page and not leaks(COURSE, {"AGENTS.md": page.encode()})
+    assert "<" not in page and not leaks(COURSE, {"AGENTS.md": page.encode()})
     place = from_release.parent
     told = [command.removeprefix(".venv/bin/") for command in re.findall(r"`(\.venv/bin/[^`]+)`", page)]
     assert [command.split()[0] for command in told] == ["grader", "grader", "python", "grader"]
@@ -751,7 +751,7 @@ def test_an_assistant_is_told_to_be_a_tutor(released, bare, from_release, tmp_pa
         "Never paste" in without
         and "can judge an answer" in without
         and ".venv/bin" not in without
-        and "@" not in without
+        and "<" not in without
     )
 
 
@@ -886,11 +886,3 @@ def test_without_the_build_backend_a_sentence_says_what_brings_it(tmp_path, monk
     assert main(["release", str(tmp_path / "new"), "--lessons", "00"]) == 3
     assert "hatchling is not installed in this Python; " in (said := capsys.readouterr().err)
     assert "attention-course[release]" in said and not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    "lessons, said",
-    [(("00_start_here",), "out: 1 lesson in"), (("00_start_here", "01_three_tokens"), "out: 2 lessons in")],
-)
-def test_lessons_are_counted_in_english(lessons, said):
-    assert str(Release(Path("out"), (), lessons, None, ())).startswith(said)

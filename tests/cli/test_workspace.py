@@ -33,7 +33,7 @@ def place(monkeypatch, tmp_path):
 
 
 def pristine(text: str) -> dict:
-    return copy.deepcopy(learner_notebook(small.NAME, small.cells(text), small.LESSON))
+    return copy.deepcopy(learner_notebook(small.cells(text), small.LESSON))
 
 
 def newer(monkeypatch, *changes: tuple[str, str]) -> None:

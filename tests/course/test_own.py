@@ -62,7 +62,7 @@ def test_it_is_a_course_as_the_installed_one_is(mine):
     course, installed = Course(mine), open_course()
     assert course.lessons() == (NAME,) and course.exercise_names() == ("center_rows",)
     assert course.lesson(NAME).title == "Centered rows" and course.title == "mine"
-    assert course.given == {"np": "numpy"} and not course.needs_torch(NAME)
+    assert course.given_names == (("np", "numpy"),) and not course.needs_torch(NAME)
     assert references.explained(course, "CR1").wrong == "return x - x.mean(axis=0, keepdims=True)"
     assert "glossary" not in course.nav_links(NAME).lower(), "this course has none"
     assert installed.title == "attention" and "center_rows" not in installed.exercise_names()
@@ -71,11 +71,9 @@ def test_it_is_a_course_as_the_installed_one_is(mine):
 
 
 def test_a_changed_specification_is_read_anew(mine):
-    course = Course(mine)
-    assert course.exercise("center_rows").points == 2
+    assert Course(mine).exercise("center_rows").points == 2
     _spec(mine, "points=2", "points=31")
-    course.reload()
-    assert course.exercise("center_rows").points == 31
+    assert Course(mine).exercise("center_rows").points == 31
 
 
 def test_it_may_have_figures_probes_and_data(mine, monkeypatch, capsys):

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from grader.authoring import build, execute, lint_prose, reading, teaching
+from grader.authoring import build, lint, reading, teaching
 from grader.authoring.audit import audit
-from grader.authoring.lint import proofread
 from grader.course import prose, stubs
 from grader.course.course import open_course
 from grader.util.errors import AuthorError
@@ -40,7 +39,7 @@ WHOLE = SET + PREDICTION + small.END
 
 
 def problems(text: str) -> list[str]:
-    return list(map(str, proofread(small.FILE, small.cells(text), small.LESSON)))
+    return list(map(str, lint.proofread(small.FILE, small.cells(text), small.LESSON)))
 
 
 def texts(notebook: dict) -> list[str]:
@@ -118,8 +117,8 @@ def test_a_further_part_stands_between_the_core_and_what_is_kept():
 @pytest.mark.parametrize(
     "more, said",
     [
-        ("# %% [markdown]\n# " + "word " * lint_prose.MOST_WORDS, "the core has 2,019 words, and 2,000 are the most"),
-        ('# %% role="demo"\n' + "x = 1\n" * lint_prose.MOST_LINES, "the core has 94 lines of code that are not folded"),
+        ("# %% [markdown]\n# " + "word " * lint.MOST_WORDS, "the core has 2,019 words, and 2,000 are the most"),
+        ('# %% role="demo"\n' + "x = 1\n" * lint.MOST_LINES, "the core has 94 lines of code that are not folded"),
         ('# %% role="demo" tags=["hide-input"]\n' + "figures.a(1)\n" * 91, "the core has 46 minutes of reading"),
     ],
 )
@@ -131,7 +130,7 @@ def test_a_core_that_asks_too_much_is_refused_with_what_it_has(more, said):
 
 def test_exercises_have_a_budget_too():
     slow = replace(small.LESSON, exercises=(replace(small.LESSON.exercises[0], minutes=51),))
-    (problem,) = proofread(small.FILE, small.cells(small.SOURCE), slow)
+    (problem,) = lint.proofread(small.FILE, small.cells(small.SOURCE), slow)
     assert "the core has 51 minutes of exercises, and 50 are the most" in problem.sentence
 
 
@@ -150,8 +149,7 @@ def test_an_exercise_under_a_further_heading_is_further_and_the_heading_is_colla
 
 def test_a_folded_cell_is_folded_in_both_notebooks(monkeypatch, tmp_path):
     small.install(monkeypatch, tmp_path, small.SOURCE.replace('tags=["nbval-check-output"]', 'tags=["hide-input"]'))
-    cells, lesson = open_course().cells(small.NAME), open_course().lesson(small.NAME)
-    solved = build.solution_notebook(open_course(), small.NAME, cells, lesson)
+    solved = build.solution_notebook(open_course(), small.NAME)
     for notebook in (open_course().pristine(small.NAME), solved):
         (folded,) = [cell for cell in notebook["cells"] if cell["metadata"].get("jupyter") == {"source_hidden": True}]
         assert "print(np.arange(3).sum())" in folded["source"] and folded["metadata"]["cellView"] == "form"
@@ -179,13 +177,13 @@ def test_a_source_without_notes_for_instructors_is_refused():
     [r"$\frac{{ a }}{{ b }}$", r"$x^{{ n }}_{{ k }}$", r"$\{{ x }\}$", r"$\sqrt{{{ y }}}$", "{ x }", r"$\mathbf{{W}}$"],
 )
 def test_latex_is_no_quoted_number(text):
-    assert prose.asked_in(text) == [] and prose.filled(text, iter(())) == text and prose.half_open(text) == []
+    assert prose.quotes(text) == [] and prose.filled(text, iter(())) == text and prose.half_open(text) == []
 
 
 def test_what_pythons_f_strings_write_may_be_quoted():
     text = 'one {{ a[0, 2]:.3f }}, **{{ d["k"][1:2]!r:>8 }}**, $p = {{ p:.1% }}$'
-    assert [one.text for one in prose.asked_in(text)] == ["a[0, 2]:.3f", 'd["k"][1:2]!r:>8', "p:.1%"]
-    assert not any(prose.amiss(one.text) for one in prose.asked_in(text))
+    assert [one.text for one in prose.quotes(text)] == ["a[0, 2]:.3f", 'd["k"][1:2]!r:>8', "p:.1%"]
+    assert not any(prose.syntax_error(one.text) for one in prose.quotes(text))
     values = iter([("a[0, 2]:.3f", "1.000"), ('d["k"][1:2]!r:>8', "x"), ("p:.1%", "5.0%")])
     assert prose.filled(text, values) == "one 1.000, **x**, $p = 5.0%$"
 
@@ -213,7 +211,7 @@ def built(monkeypatch, tmp_path):
     """The small lesson with everything, built. Returns the learner's notebook and the solved one."""
     (tmp_path / "docs").mkdir()
     small.install(monkeypatch, tmp_path, WHOLE)
-    execute.build(open_course(), small.NAME)
+    build.build(open_course(), small.NAME)
     return [
         json.loads(path(small.NAME).read_text(encoding="utf-8"))
         for path in (open_course().notebook_path, open_course().solution_path)
@@ -269,7 +267,7 @@ def test_other_numbers_of_the_same_run_change_no_cell_s_id_and_make_nothing_stal
     """What a machine measures differs; the notebooks of that build agree with each other."""
     said = [("total:d", "4"), ("total / 3:.2f", "1.33")]
     way, opening = open_course().nav_links(small.NAME), open_course().opening(small.NAME)
-    other = stubs.learner_notebook(small.NAME, open_course().cells(small.NAME), small.LESSON, said, way, opening)
+    other = stubs.learner_notebook(open_course().cells(small.NAME), small.LESSON, said, way, opening)
     assert [cell["id"] for cell in other["cells"]] == [cell["id"] for cell in built[0]["cells"]]
     assert any("on average 1.33" in text for text in texts(other))
 
@@ -313,14 +311,14 @@ def test_a_number_that_can_not_be_had_is_the_author_s_slip_and_nothing_is_writte
     small.install(monkeypatch, tmp_path, text)
     line = next(number for number, line in enumerate(text.splitlines(), 1) if put in line)
     with pytest.raises(AuthorError, match=re.escape(f"{small.FILE}:{line}: {put} raises {said}")):
-        execute.build(open_course(), small.NAME)
+        build.build(open_course(), small.NAME)
     assert not list(tmp_path.rglob("*.ipynb")) and not list(tmp_path.rglob("*.md"))
 
 
 def test_prose_above_a_run_can_quote_nothing_of_it(monkeypatch, tmp_path):
     small.install(monkeypatch, tmp_path, WHOLE.replace("and arrays.", "and arrays: {{ total:d }}."))
     with pytest.raises(AuthorError, match="total:d }} raises NameError"):
-        execute.build(open_course(), small.NAME)
+        build.build(open_course(), small.NAME)
 
 
 def test_a_prediction_quotes_what_the_cells_right_below_it_find(monkeypatch, tmp_path):
@@ -328,7 +326,7 @@ def test_a_prediction_quotes_what_the_cells_right_below_it_find(monkeypatch, tmp
     small.install(
         monkeypatch, tmp_path, SET + PREDICTION.replace("{{ total:d }}", "{{ later:d; it == 42 }}") + below + small.END
     )
-    execute.build(open_course(), small.NAME)
+    build.build(open_course(), small.NAME)
     shown = "\n".join(texts(json.loads(open_course().notebook_path(small.NAME).read_text(encoding="utf-8"))))
     assert "**A**: 0 + 1 + 2 = 42, and on average 1.00." in shown
     assert "Then 42 stands there." in shown
@@ -367,7 +365,7 @@ def test_reading_takes_200_words_or_10_lines_of_code_or_two_figures_a_minute():
     notes = "# %% [markdown]\n# @teaching\n# " + "word " * 900 + "\n"
     figures = '# %% role="demo" tags=["hide-input"]\n' + "figures.three_tokens.machine(x)\n" * 4 + "\n"
     texts = (words, code, figures, words + code + figures + notes)
-    assert [reading.minutes(small.cells(text)) for text in texts] == [2, 2, 2, 6]
+    assert [reading.reading(small.cells(text)).minutes for text in texts] == [2, 2, 2, 6]
 
 
 def test_lessons_lead_to_their_neighbors_and_the_glossary():
@@ -391,14 +389,14 @@ def test_numbers_that_prose_quotes_are_those_of_the_stored_run(name):
         one.text
         for cell in prose.learner_cells(open_course().cells(name))
         if cell.role == "prose"
-        for one in prose.asked_in(cell.text)
+        for one in prose.quotes(cell.text)
     ]
     assert [expression for expression, _ in open_course().quoted_values(name)] == asked
     said = iter(open_course().quoted_values(name))
     wanted = [
         prose.filled(cell.text, said)
         for cell in prose.learner_cells(open_course().cells(name))
-        if cell.role == "prose" and prose.asked_in(cell.text)
+        if cell.role == "prose" and prose.quotes(cell.text)
     ]
     for path in (open_course().notebook_path(name), open_course().solution_path(name)):
         pages = "\n".join(texts(json.loads(path.read_text(encoding="utf-8")))) if wanted else ""

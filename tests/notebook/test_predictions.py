@@ -7,8 +7,7 @@ import re
 
 import pytest
 
-from grader.authoring.execute import WIDGET
-from grader.authoring.kernel import Kernel
+from grader.authoring.kernel import WIDGET, Kernel
 from grader.course import prose
 from grader.course.course import open_course
 from grader.notebook import api, predictions, room

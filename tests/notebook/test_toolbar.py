@@ -7,8 +7,7 @@ from html import unescape
 
 import pytest
 
-from grader.authoring.execute import WIDGET
-from grader.authoring.kernel import Kernel
+from grader.authoring.kernel import WIDGET, Kernel
 from grader.course import references
 from grader.course.course import open_course
 from grader.notebook import api, toolbar

@@ -10,48 +10,36 @@ import io
 import json
 import os
 import re
-import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from grader.authoring import reading
 from grader.authoring.release.leaks import earlier_answers, leaks
-from grader.authoring.release.wheel import build_wheel, constraints, libraries, needs_torch
-from grader.course.course import GLOSSARY, Course
-from grader.course.stubs import encode
+from grader.authoring.release.wheel import (
+    build_wheel,
+    installed_file,
+    libraries,
+    needs_torch,
+    notebook_files,
+    write_files,
+)
+from grader.course.course import Course
 from grader.util.errors import InputError
 from grader.util.files import write_whole
 from grader.util.words import counted
 
-TEMPLATES = Path(__file__).resolve().parent / "files"
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 WHEELS = "wheels"
 EPOCH = (2020, 1, 1, 0, 0, 0)  # of an archive's members: the same release gives the same bytes
 UV = "uv pip install --torch-backend auto -r requirements.txt"  # finds torch's build for the computer it runs on
 
-__all__ = ["Release", "handout", "gradescope", "release"]
-
-
-@dataclass(frozen=True)
-class Release:
-    """What was written. handout: the folder to give out; bundle: the Gradescope archive, for the instructor alone."""
-
-    handout: Path
-    files: tuple[str, ...]
-    lessons: tuple[str, ...]
-    bundle: Path | None
-    notes: tuple[str, ...]
-
-    def __str__(self) -> str:
-        count = counted(len(self.lessons), "lesson")
-        lines = [f"{self.handout}: {count} in {len(self.files)} files, ready to hand out."]
-        if self.bundle:
-            lines.append(
-                f"{self.bundle}: the Gradescope autograder. It contains the solutions, so keep it to yourself."
-            )
-        return "\n".join([*lines, *self.notes])
+__all__ = ["gradescope", "handout", "release"]
 
 
 def release(
@@ -63,8 +51,8 @@ def release(
     gradescope_bundle: bool = False,
     grader: str = "",
     earlier: Sequence[str] = (),
-) -> Release:
-    """Writes the hand-out into a new or empty folder, and the Gradescope bundle beside it.
+) -> str:
+    """Writes the hand-out into a new or empty folder, and the Gradescope bundle beside it. Returns: what to tell the instructor.
 
     earlier:           lessons that come along, since learners have them from an earlier hand-out; no workflow and no bundle grades them.
     without_solutions: learners get no references: nothing is judged on their side.
@@ -80,14 +68,22 @@ def release(
     _write_folder(place, files)
     if bundle:
         write_whole(bundle, data)
-    everything = tuple(sorted({*lessons, *earlier}))
-    notes = [*_visible_solutions(course, everything, without_solutions), _grading(without_solutions, grader)]
-    if earlier:
-        notes.insert(0, f"Lessons that come before are in it, too: {_numbers(earlier, ', ')}; --only leaves them out.")
-    if bundle:
-        points = sum(exercise.points for name in lessons for exercise in course.lesson(name).exercises)
-        notes.insert(0, f"Set the Gradescope assignment's autograder points to {points}.")
-    return Release(place, tuple(files), everything, bundle, tuple(notes))
+    everything = sorted({*lessons, *earlier})
+    values = {
+        "place": place,
+        "count": counted(len(everything), "lesson"),
+        "files": len(files),
+        "bundle": bundle,
+        "points": sum(exercise.points for name in lessons for exercise in course.lesson(name).exercises),
+        "earlier": _numbers(earlier, ", "),
+        "judged": not without_solutions,
+        "later_answers": [
+            f"{name} of lesson {course.lesson_of(name)[:2]} in {_numbers(later, ', ')}"
+            for name, later in earlier_answers(course, everything).items()
+        ],
+        "grader": grader and repr(grader),
+    }
+    return _rendered("notes.md", **values).rstrip("\n")
 
 
 def handout(
@@ -100,77 +96,48 @@ def handout(
     """The files of the hand-out, by path. The workflows grade `lessons`; the notebooks and the wheel are of the earlier ones, too."""
     graded, lessons = lessons, sorted({*lessons, *earlier})
     wheel, data = build_wheel(course, lessons, without_solutions)
-    files = {f"notebooks/{name}.ipynb": encode(course.handed_out(name, lessons)).encode() for name in lessons}
-    if course.glossary(lessons):
-        files[f"notebooks/{GLOSSARY}"] = course.glossary(lessons).encode()
+    files = notebook_files(course, lessons)
     torch = needs_torch(course, lessons)
-    files["README.md"] = _readme(course, lessons, without_solutions, torch).encode()
-    files["environment.yml"] = _environment(course, torch).encode()
-    files[".gitignore"] = _template("gitignore").encode()
     files["requirements.txt"] = f"-c constraints.txt\n./{WHEELS}/{wheel}[{'lab,torch' if torch else 'lab'}]\n".encode()
-    files["constraints.txt"] = constraints()
+    files["constraints.txt"] = installed_file("constraints.txt")
     files[f"{WHEELS}/{wheel}"] = data
-    files["AGENTS.md"] = _for_assistants(course, lessons, without_solutions).encode()
-    if not without_solutions:
-        quoted = grader.replace("'", "''")  # as an expression's string
-        variable = json.dumps(f"${{{{ vars.GRADER || '{quoted}' }}}}")
-        values = {
-            "LESSONS": _numbers(graded),
-            "VERSION": wheel.split("-")[1],
-            "TORCH": libraries(course, graded, torch),
-        }
-        files[".github/workflows/grade.yml"] = _filled("grade.yml", GRADER=variable, **values).encode()
-        files[".gitlab-ci.yml"] = _filled("gitlab-ci.yml", GRADER=json.dumps(grader), **values).encode()
-    return files
+    exercise = course.lesson(lessons[0]).exercises[0]
+    quoted = grader.replace("'", "''")  # as an expression's string
+    values = {
+        "title": course.title,
+        "own_course": not course.installed,
+        "judged": not without_solutions,
+        "torch": torch,
+        "uv": UV,
+        "glossary": course.glossary(lessons),
+        "environment": re.sub(r"[^\w.-]+", "-", course.title).strip("-") or "course",  # as conda is to call it
+        "columns": reading.ROW,
+        "lessons": [(course.lesson(name), reading.row(course, name)) for name in lessons],
+        "exercise": exercise.name,
+        "mistake": next((one.id.partition("+")[0] for one in exercise.mistakes), "SM1"),
+        "graded": _numbers(graded),
+        "version": wheel.split("-")[1],
+        "libraries": libraries(course, graded, torch),
+        "github_grader": json.dumps(f"${{{{ vars.GRADER || '{quoted}' }}}}"),
+        "gitlab_grader": json.dumps(grader),
+    }
+    paths = ["README.md", "AGENTS.md", "environment.yml", ".gitignore"]
+    paths += [] if without_solutions else [".github/workflows/grade.yml", ".gitlab-ci.yml"]
+    return files | {path: _rendered(path.rpartition("/")[2].removeprefix("."), **values).encode() for path in paths}
 
 
 def gradescope(course: Course, lessons: Sequence[str]) -> bytes:
     """The autograder's archive: its scripts, the tested versions, the grader with the references of these lessons."""
     wheel, data = build_wheel(course, lessons)
-    scripts = {
-        "setup.sh": _filled("setup.sh", TORCH=libraries(course, lessons, needs_torch(course, lessons))),
-        "run_autograder": _filled("run_autograder", LESSONS=_numbers(lessons)),
-    }
-    members = {name: text.encode() for name, text in scripts.items()}
+    values = {"libraries": libraries(course, lessons, needs_torch(course, lessons)), "graded": _numbers(lessons)}
+    scripts = {name: _rendered(name, **values).encode() for name in ("setup.sh", "run_autograder")}
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as bundle:
-        for name, content in {**members, "constraints.txt": constraints(), wheel: data}.items():
+        for name, content in {**scripts, "constraints.txt": installed_file("constraints.txt"), wheel: data}.items():
             info = zipfile.ZipInfo(name, EPOCH)
             info.external_attr = (0o755 if name in scripts else 0o644) << 16
             bundle.writestr(info, content, zipfile.ZIP_DEFLATED)
     return archive.getvalue()
-
-
-def _visible_solutions(course: Course, lessons: Sequence[str], without_solutions: bool) -> Iterator[str]:
-    """What of the solutions the hand-out shows to whoever looks for them."""
-    if without_solutions:
-        yield "No file of it holds a solution."
-    else:
-        yield (
-            f"The wheel in {WHEELS}/ judges answers, so it contains the solutions of these lessons, and whoever unpacks it can read "
-            "them; --without-solutions leaves them out."
-        )
-    shown = [
-        f"{name} of lesson {course.lesson_of(name)[:2]} in {_numbers(later, ', ')}"
-        for name, later in earlier_answers(course, lessons).items()
-    ]
-    if shown:
-        yield f"Later lessons define what earlier exercises ask for, in cells of their own: {'; '.join(shown)}."
-
-
-def _grading(without_solutions: bool, grader: str) -> str:
-    """Where what was handed in is graded."""
-    if without_solutions:
-        return (
-            "It has no workflow for GitHub or GitLab: a repository that learners may write to keeps no references secret. "
-            "Grade what you collect with `grader class`, or on Gradescope (--gradescope)."
-        )
-    if grader:
-        return f"The workflow installs the grader with {grader!r}."
-    return (
-        "The workflow installs the grader from the place that the repository's variable GRADER names, such as the "
-        f"address of the wheel in {WHEELS}/ in a repository that only you may write to; --grader sets it here."
-    )
 
 
 def _require_vacant(place: Path, bundle: Path | None) -> None:
@@ -202,109 +169,35 @@ def _write_folder(place: Path, files: Mapping[str, bytes]) -> None:
     """Writes all files or none: into a folder beside the place, which then takes its name."""
     place = place.resolve()
     place.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}."))
-    try:
-        for name, data in files.items():
-            path = scratch / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-        scratch.chmod(0o755)
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.") as scratch:
+        write_files(Path(scratch, place.name), files)
         with contextlib.suppress(FileNotFoundError):
             place.rmdir()  # empty, or this fails and nothing is lost
-        os.replace(scratch, place)
-    except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
-        raise
+        os.replace(Path(scratch, place.name), place)
 
 
-def _template(name: str) -> str:
-    return (TEMPLATES / name).read_text(encoding="utf-8")
+@cache
+def _templates() -> Environment:
+    """files/, with << values >> and <% statements %>: what Jinja writes by itself, shells and workflows use."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "files"),
+        variable_start_string="<<",
+        variable_end_string=">>",
+        block_start_string="<%",
+        block_end_string="%>",
+        comment_start_string="<#",
+        comment_end_string="#>",
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+    )
 
 
-def _filled(name: str, **values: str) -> str:
-    """A template with each @NAME@ in it replaced."""
-    text = _template(name)
-    for key, value in values.items():
-        assert f"@{key}@" in text, key
-        text = text.replace(f"@{key}@", value)
-    return text
-
-
-def _for_assistants(course: Course, lessons: Sequence[str], without_solutions: bool) -> str:
-    """How a coding assistant is to be a tutor: with what the grader itself says, where there is one."""
-    if without_solutions:
-        how = _template("AGENTS_unjudged.md")
-    else:
-        first = course.lesson(lessons[0]).exercises[0]
-        mistake = next((one.id.partition("+")[0] for one in first.mistakes), "SM1")
-        how = _filled("AGENTS_judged.md", NAME=first.name, LESSON=lessons[0], MISTAKE=mistake)
-    term = ", a term of [the glossary](notebooks/glossary.md)," if course.glossary(lessons) else ""
-    return _filled("AGENTS.md", HOW=how.strip(), ON=" on attention" if course.installed else "", TERM=term)
-
-
-def _name(course: Course) -> str:
-    """What conda is to call the environment."""
-    return re.sub(r"[^\w.-]+", "-", course.title).strip("-") or "course"
-
-
-def _environment(course: Course, torch: bool) -> str:
-    wanted = ["-c constraints.txt", "uv"] if torch else ["-r requirements.txt"]
-    pip = "\n".join(f"      - {line}" for line in wanted)
-    return _filled("environment.yml", COURSE=_name(course), THEN=f" && {UV}" if torch else "", PIP=pip)
+def _rendered(name: str, **values: Any) -> str:
+    return _templates().get_template(name).render(**values)
 
 
 def _numbers(lessons: Sequence[str], separator: str = ",") -> str:
     return separator.join(name[:2] for name in lessons)
-
-
-def _readme(course: Course, lessons: Sequence[str], without_solutions: bool, torch: bool) -> str:
-    rows = [f"| lesson | question | {' | '.join(reading.ROW)} |", "|---|---|---|---|---|---|"]
-    for name in lessons:
-        lesson = course.lesson(name)
-        link = f"[{name[:2]} · {lesson.title}](notebooks/{name}.ipynb)"
-        rows.append(f"| {link} | {lesson.question} | {' | '.join(map(str, reading.row(course, name)))} |")
-    title = "Attention, one step at a time"
-    where = "These notebooks lead from a look-up in a table to attention, one function after the other."
-    if not course.installed:
-        title, where = course.title, "These notebooks have exercises that check your answers."
-    glossary = (
-        "[The glossary](notebooks/glossary.md) explains the terms and the notation." if course.glossary(lessons) else ""
-    )
-    bring = "copy the notebooks that you worked on from the `notebooks/` of that hand-out over those of this one"
-    if without_solutions:
-        checking = (
-            "This copy has no solutions, so `check(...)` cannot judge an answer here, and says so. Try your function on "
-            "small numbers of your own. You get your results after you hand in."
-        )
-        bring, push = f"{bring}.", ""
-    else:
-        checking = (
-            "`check(your_function)` below it says whether your answer is right and, if it can prove it, which mistake you made. "
-            "`hint(...)` starts with a question. In a second terminal, `.venv/bin/grader watch` checks each save and "
-            "shows the next thing to do."
-        )
-        bring += (
-            ", then run `.venv/bin/grader update` in this folder. It puts your cells into this version of the lessons, and keeps the "
-            "notebooks as they were in `notebooks/backups/`."
-        )
-        push = "If this folder is a repository on GitHub or GitLab, every push is graded, too: see the run's summary or report."
-    if torch:
-        install = ["pip install -c constraints.txt uv", UV]
-        build = "uv picks torch's build for this computer; without a GPU, it is several gigabytes smaller."
-    else:
-        install, build = ["pip install -r requirements.txt"], ""
-    filled = _filled(
-        "README.md",
-        COURSE=_name(course),
-        TITLE=title,
-        GLOSSARY=glossary,
-        WHERE=where,
-        LESSONS="\n".join(rows),
-        CHECKING=checking,
-        PUSH=push,
-        BUILD=build,
-        BRING=bring,
-        INSTALL="\n".join(f"    .venv/bin/python -m {line}" for line in install),
-        THEN=f"`{UV}`, " if torch else "",
-    )
-    return filled.replace(" \n", "\n").replace("\n A", "\nA").replace("\n\n\n", "\n\n")

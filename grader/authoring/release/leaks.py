@@ -18,12 +18,12 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from grader.course.course import Course
 from grader.course.prose import TEACHING
-from grader.course.stubs import BEGIN, END
+from grader.course.stubs import regions
 from grader.source.definitions import defined_names
 
 LINE = 20  # characters, without space and comments, from which one line gives a solution away
@@ -59,66 +59,63 @@ class Secret:
     common: bool = False
 
 
-def leaks(course: Course, files: Mapping[str, bytes], secrets: tuple[Secret, ...] | None = None) -> list[Leak]:
+def leaks(course: Course, files: Mapping[str, bytes]) -> list[Leak]:
     """Every secret that one of the files holds; at most one a file and solution line."""
-    secrets = all_secrets(course) if secrets is None else secrets
-    found = []
+    matches = []
     for name, data in files.items():
         for inner, text in _texts(name, data):
             squeezed = _searched(text)
-            seen = [secret for secret in secrets if secret.needle in squeezed]
-            of_region = Counter((secret.lesson, secret.region) for secret in seen)
-            found += [
+            secrets = [secret for secret in all_secrets(course) if secret.needle in squeezed]
+            of_region = Counter((secret.lesson, secret.region) for secret in secrets)
+            matches += [
                 Leak(inner, secret.lesson, secret.line, secret.text)
-                for secret in seen
+                for secret in secrets
                 if not secret.common or of_region[secret.lesson, secret.region] > 1
             ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(matches))
 
 
 def earlier_answers(course: Course, lessons: Sequence[str]) -> dict[str, list[str]]:
     """The exercises that a later one of these lessons defines in its own cells, as those read who have not done them: by exercise."""
     of = {exercise: lesson for lesson in lessons for exercise in course.exercises[lesson]}
-    found: dict[str, list[str]] = {}
+    answers: dict[str, list[str]] = {}
     for later in lessons:
         own = [cell.text for cell in course.cells(later) if cell.role in ("given", "demo", "payoff")]
         for name in sorted(frozenset().union(*map(defined_names, own))):
             if of.get(name, later) < later:
-                found.setdefault(name, []).append(later)
-    return found
+                answers.setdefault(name, []).append(later)
+    return answers
 
 
+@cache  # a search for each file, and each time it takes half a second
 def all_secrets(course: Course) -> tuple[Secret, ...]:
     """The solutions of every lesson that has a source, chosen for the hand-out or not."""
-    sources = {name: course.source(name) for name in course.exercises if course.source_path(name).is_file()}
-    return _secrets_of(tuple(sources.items()))
-
-
-@lru_cache(maxsize=1)  # a release asks several times, of the same sources, and each time takes half a second
-def _secrets_of(sources: tuple[tuple[str, str], ...]) -> tuple[Secret, ...]:
-    return secrets_of(dict(sources))
+    return secrets_of({name: course.source(name) for name in course.lessons()})
 
 
 def secrets_of(sources: Mapping[str, str]) -> tuple[Secret, ...]:
-    """What the solution regions of these sources hold and no part outside of them shows."""
-    regions, shown = [], []
+    """What the solution regions of these sources hold and no part outside of them shows; prose without its '# '.
+
+    Notes for instructors, the last cell, are neither: no notebook shows them.
+    """
+    own, shown = [], []
     for name, source in sources.items():
-        outside, inside = _parts(source)
-        shown.append(_searched(outside))
-        regions += [(name, at, region) for at, region in enumerate(inside)]
+        outside, inside = regions(re.split(rf"^# {TEACHING}$", source, flags=re.MULTILINE)[0])
+        shown.append(_searched("\n".join(line.removeprefix("# ") for line in outside)))
+        own += [(name, at, region) for at, region in enumerate(inside)]
     visible = "\n".join(shown)
     known = {*keyword.kwlist, *dir(builtins), *(word for source in sources.values() for word in _imported(source))}
-    found: dict[str, Secret] = {}
-    for name, at, region in regions:
+    secrets: dict[str, Secret] = {}
+    for name, at, region in own:
         whole = squeeze("\n".join(text for _, text in region))
         number, text = next(((n, t.strip()) for n, t in region if squeeze(t)), (0, ""))
         if len(whole) >= REGION and whole not in visible:
-            found.setdefault(whole, Secret(whole, name, number, text, at))
+            secrets.setdefault(whole, Secret(whole, name, number, text, at))
         for number, text in region:
             line = squeeze(text)
             if len(line) >= LINE and line not in visible:
-                found.setdefault(line, Secret(line, name, number, text.strip(), at, not _words(text) - known))
-    return tuple(found.values())
+                secrets.setdefault(line, Secret(line, name, number, text.strip(), at, not _words(text) - known))
+    return tuple(secrets.values())
 
 
 def _imported(source: str) -> Iterator[str]:
@@ -144,30 +141,6 @@ def squeeze(text: str) -> str:
 def _searched(text: str) -> str:
     """Text in which secrets are looked for: squeezed, and once more with what comments hold."""
     return squeeze(text) + "\n" + squeeze(text.replace("#", ""))
-
-
-def _parts(source: str) -> tuple[str, list[list[tuple[int, str]]]]:
-    """The text outside of solution regions (prose without its '# '), and each region's numbered lines.
-
-    Notes for instructors, the last cell, are neither: no notebook shows them.
-    """
-    outside: list[str] = []
-    regions: list[list[tuple[int, str]]] = []
-    inside = False
-    for number, line in enumerate(source.splitlines(), 1):
-        bare = line.strip()
-        if bare == f"# {TEACHING}":
-            break
-        if bare.startswith(BEGIN):
-            regions.append([])
-            inside = True
-        elif bare == END:
-            inside = False
-        elif inside:
-            regions[-1].append((number, line))
-        else:
-            outside.append(line.removeprefix("# "))
-    return "\n".join(outside), regions
 
 
 def _texts(name: str, data: bytes, depth: int = 0) -> Iterator[tuple[str, str]]:

@@ -35,56 +35,59 @@ def build_wheel(course: Course, lessons: Sequence[str], without_solutions: bool 
     """
     from hatchling.builders.wheel import WheelBuilder
 
-    files = staged(course, lessons, without_solutions)
     with tempfile.TemporaryDirectory(prefix="release-") as place:
-        for name, data in files.items():
-            path = Path(place, name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+        write_files(Path(place), _staged(course, lessons, without_solutions))
         (wheel,) = WheelBuilder(place).build(directory=str(Path(place, "dist")), versions=["standard"])
         return Path(wheel).name, Path(wheel).read_bytes()
 
 
-def staged(course: Course, lessons: Sequence[str], without_solutions: bool = False) -> dict[str, bytes]:
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Writes files below a folder, by path."""
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+def notebook_files(course: Course, lessons: Sequence[str]) -> dict[str, bytes]:
+    """The learner's notebooks of these lessons and the glossary, by path."""
+    files = {f"notebooks/{name}.ipynb": encode(course.handed_out(name, lessons)).encode() for name in lessons}
+    if course.glossary(lessons):
+        files[f"notebooks/{GLOSSARY}"] = course.glossary(lessons).encode()
+    return files
+
+
+def _staged(course: Course, lessons: Sequence[str], without_solutions: bool) -> dict[str, bytes]:
     """The files that the wheel is built from, by path; pyproject.toml with the version that they get."""
     files = {f"grader/{path}": data for path, data in _below(ENGINE).items()}
-    files |= {name: _installed(name) for name in BESIDE}
-    files |= course_files(course, lessons, without_solutions)
+    files |= {name: installed_file(name) for name in BESIDE}
+    files |= _course_files(course, lessons, without_solutions)
     files[".gitignore"] = b""  # the build leaves out what the nearest one names
-    files[PROJECT] = _VERSION.sub(r'version = "\1"', _installed(PROJECT).decode()).encode()
+    files[PROJECT] = _VERSION.sub(r'version = "\1"', installed_file(PROJECT).decode()).encode()
     listed = "\n".join(f"{name} {hashlib.sha256(data).hexdigest()}" for name, data in sorted(files.items()))
     digest = hashlib.sha256(listed.encode()).hexdigest()[:8]  # behind a letter, since 007 would become 7
     files[PROJECT] = _VERSION.sub(rf'version = "\1+c{digest}"', files[PROJECT].decode()).encode()
     return files
 
 
-def course_files(course: Course, lessons: Sequence[str], without_solutions: bool = False) -> dict[str, bytes]:
+def _course_files(course: Course, lessons: Sequence[str], without_solutions: bool) -> dict[str, bytes]:
     """A course's folder without what is left out. Its index keeps the names of all lessons: their notebooks are told from others."""
-    files = {f"notebooks/{name}.ipynb": encode(course.handed_out(name, lessons)).encode() for name in lessons}
-    if course.glossary(lessons):
-        files[f"notebooks/{GLOSSARY}"] = course.glossary(lessons).encode()
+    files = notebook_files(course, lessons)
     files["solutions/index.json"] = course.index_text().encode()
-    title = (
-        "" if "title" in course.about else f"title = {json.dumps(course.title)}\n"
-    )  # else the folder's name, another one there
     about = course.solutions / "course.toml"
+    # Without a title it would be called like its folder, which is another one there.
+    title = "" if "title" in course.about else f"title = {json.dumps(course.title)}\n"
     files["solutions/course.toml"] = title.encode() + (about.read_bytes() if about.is_file() else b"")
     for name in ("shared", *lessons):
         files |= {f"solutions/{name}/{path}": data for path, data in _below(course.folder(name)).items()}
     if without_solutions:
         shows = re.compile(r"notebooks/.*|solutions/(?:[^/]+|shared/(?:figures|data)/.*|[^/]+/figures\.py)")
         return {name: data for name, data in files.items() if shows.fullmatch(name)}
-    for name in (
-        lessons
-    ):  # of the solved notebook only the numbers that the prose quotes: they come from a run, which nobody repeats
+    # Of a solved notebook only the numbers that the prose quotes: they come from a run, which nobody repeats.
+    for name in lessons:
         quoted = notebook([], {"lesson": name, "quoted": [list(pair) for pair in course.quoted_values(name)]})
         files[f"solutions/{name}.ipynb"] = encode(quoted).encode()
     return files
-
-
-def constraints() -> bytes:
-    """The tested versions."""
-    return _installed("constraints.txt")
 
 
 def needs_torch(course: Course, lessons: Sequence[str]) -> bool:
@@ -99,7 +102,8 @@ def libraries(course: Course, lessons: Sequence[str], torch: bool) -> str:
     return "".join(f" {module}" for module in [*["torch"] * torch, *sorted(needed)])
 
 
-def _installed(name: str) -> bytes:
+def installed_file(name: str) -> bytes:
+    """A file of the checkout's root, or what the wheel has of it."""
     return (installed_folder() / name).read_bytes()
 
 

@@ -22,5 +22,5 @@ tested="$root/source/constraints.txt"
 "$root/grader/bin/python" -m pip install --quiet --disable-pip-version-check --constraint "$tested" uv
 # uv knows where torch's CPU build is; the other one brings gigabytes of CUDA, for a container without a GPU.
 # ipywidgets, and with it IPython: a learner's cell may import them, and is to run here as it ran there.
-"$root/grader/bin/python" -m uv pip install --quiet --torch-backend cpu --constraint "$tested" "$root"/source/*.whl ipywidgets@TORCH@
+"$root/grader/bin/python" -m uv pip install --quiet --torch-backend cpu --constraint "$tested" "$root"/source/*.whl ipywidgets<< libraries >>
 "$root/grader/bin/grader" --version
