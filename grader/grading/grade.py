@@ -202,7 +202,7 @@ def _grade_lesson(
             return LessonReport(lesson, tuple(map(deadline.verdict, names)), points)
         plan = submission.plan(lesson)
         code = {name: plan.cells[at].text for name, at in plan.owners.items() if name in names}
-        candidates = _candidates(course, plan, sandbox, submission, exercises)
+        candidates = _candidates(course, plan, sandbox, exercises)
     except Exception as error:
         return LessonReport(lesson, tuple(ours(name, _words(error)) for name in names), dict.fromkeys(names, 0))
     verdicts = _with_causes([_verdict(exercises[name], candidates[name], seed, deadline) for name in names], candidates)
@@ -212,7 +212,7 @@ def _grade_lesson(
     if follow_through:
 
         def passes(other: Plan, name: str) -> bool:
-            again = _candidates(course, other, sandbox, submission, exercises)
+            again = _candidates(course, other, sandbox, exercises)
             return _verdict(exercises[name], again[name], seed, deadline).passed
 
         sources = {name: candidate.sources for name, candidate in candidates.items()}
@@ -222,14 +222,10 @@ def _grade_lesson(
     return LessonReport(lesson, verdicts, points, notes, code=code, through=through)
 
 
-def _candidates(
-    course: Course, plan: Plan, sandbox: Sandbox, learner: object, exercises: Mapping[str, Exercise]
-) -> Mapping[str, Any]:
+def _candidates(course: Course, plan: Plan, sandbox: Sandbox, exercises: Mapping[str, Exercise]) -> Mapping[str, Any]:
     if plan.own_texts:
         rules = {name: (exercises[name].forbids, exercises[name].requires) for name in plan.exercises}
-        return sandbox.candidates(
-            plan, SourcesApart(sandbox.reader, plan.own_texts, rules, course.given_names), learner
-        )
+        return sandbox.candidates(plan, SourcesApart(sandbox.reader, plan.own_texts, rules, course.given_names))
     return {name: _Absent(name, plan.missing(name)) for name in plan.exercises}
 
 

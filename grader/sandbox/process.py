@@ -204,10 +204,6 @@ class Worker:
         if excess is not None:
             raise WorkerLost(*excess)
 
-    def is_alone(self) -> bool:
-        """Whether nothing that it started is still there beside it."""
-        return len(self._pids()) <= 1
-
     def close(self) -> None:
         """Ends the worker and all that it started. May be called again."""
         self._stop.set()

@@ -9,7 +9,7 @@ At both levels
   to three times the limit; what a learner's own threads use does. All of a submission together has a budget (budget.py).
 - Processor time, address space, threads, open files and the size of one file are limited by the kernel where it can (worker/limits.py).
   Memory in all, shared memory and mapped files included, and threads of root are looked at ten times a second (usage.py).
-- No worker outlives its submission or its parent, nor does anything that it started.
+- No worker outlives its notebook or its parent, nor does anything that it started.
 At level `full` the kernel sees to it (Linux with Landlock and seccomp) that a worker
 - reads nothing but Python and libraries, and writes nothing outside its folder (worker/kernel_walls.py);
 - starts no process, and neither signals nor traces another; opens no socket; makes only calls that are listed (worker/system_calls.py);
@@ -76,7 +76,7 @@ class Candidate:
 
 
 class Sandbox:
-    """Where strangers' code runs. A context manager; one notebook at a time, in a worker for each submission.
+    """Where strangers' code runs. A context manager; one notebook at a time, each in a worker of its own.
 
     timeout_s:    wall-clock seconds of one exercise, all its cases together, and of one cell; those in which a busy machine
                   had no processor for it do not count, up to three times the limit (Linux).
@@ -120,7 +120,6 @@ class Sandbox:
         self._given_reader = reader
         self._own_reader: Reader | None = None
         self._session: Session | None = None
-        self._learner: object = None  # whose notebook that is
         if fork or (fork is None and sys.platform == "linux"):
             self._forker = Forker(torch, self._shared_zygote, self._probes)
 
@@ -172,21 +171,14 @@ class Sandbox:
             self._forker.close()
             self._forker = Forker(torch=True, probes=self._probes)
 
-    def candidates(
-        self, plan: Plan, sources: SourcesApart | None = None, learner: object = None
-    ) -> Mapping[str, Candidate]:
-        """The exercises of one notebook, by name. Its cells run when the first of them is asked.
+    def candidates(self, plan: Plan, sources: SourcesApart | None = None) -> Mapping[str, Candidate]:
+        """The exercises of one notebook, by name. Its cells run in a fresh worker when the first of them is asked.
 
-        learner: whose it is. A worker goes on from one notebook to the next of the same object, where the first left
-            nothing behind; it never goes on to another's, nor to one of nobody's.
         The candidates of an earlier notebook are closed by this.
         """
-        worker = None
-        if self._session is not None and learner is not None and learner is self._learner:
-            worker = self._session.release()
-        elif self._session is not None:
+        if self._session is not None:
             self._session.close()
-        self._session, self._learner = Session(self, plan, worker), learner
+        self._session = Session(self, plan)
         return {name: Candidate(name, sources, self._session) for name in plan.exercises}
 
     @property

@@ -8,10 +8,9 @@ from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from grader.course.spec import Case
-from grader.sandbox.budget import Budget
 from grader.sandbox.isolation import SandboxError
 from grader.sandbox.process import Worker, WorkerLost
 from grader.sandbox.scratch import remove_folder
@@ -20,11 +19,11 @@ from grader.worker.output import MUCH_BYTES
 from grader.worker.values import Failure, Observation
 
 if TYPE_CHECKING:
+    from grader.sandbox.sandbox import Sandbox
     from grader.submission.submission import Plan
 
 CELLS_TIMES = 6  # after this many times the limit of one cell no cell is begun that has not run yet
 REPEATS_TIMES = 30  # after this many no cell is run again for what is left, when something has ended their process
-RESET_TIMEOUT_S = 5.0  # for a worker to look whether it is as good as a new one
 BATCH_SIZE = 16  # cases of one message
 MAX_CACHED_BYTES = 16_384  # of a reply that is cached: most of the course's are smaller
 MAX_SHOWN_BYTES = 128 << 20  # of an exercise's observations together, some ten of them for each byte of JSON
@@ -54,19 +53,6 @@ def _observe_request(name: str, cases: tuple[Case, ...]) -> protocol.Body:
         for case in cases
     ]
     return protocol.body({"do": "observe", "name": name, "cases": experiments})
-
-
-class Workers(Protocol):
-    """Where workers come from: the sandbox, with its limits and the isolation that holds there."""
-
-    timeout_s: float
-    memory_bytes: int
-    isolation: str
-    budget: Budget
-
-    def start(self) -> Worker:
-        """A fresh worker. Raises: SandboxError."""
-        ...
 
 
 class Answer(NamedTuple):
@@ -99,13 +85,11 @@ class NotRun(WorkerLost):
 class Session:
     """One notebook in its workers: which cells ran, which names they left, which exercises fell."""
 
-    def __init__(self, sandbox: Workers, plan: Plan, worker: Worker | None = None) -> None:
-        """worker: one in which another notebook of the same learner ran and left nothing behind."""
+    def __init__(self, sandbox: Sandbox, plan: Plan) -> None:
         self._sandbox = sandbox
         self._budget = sandbox.budget
         self._plan = plan
         self._worker: Worker | None = None
-        self._handed_over = worker
         self._restarts = 0
         self._cells_s = 0.0  # the first run of each cell
         self._repeats_s = 0.0  # the others, after a restart
@@ -121,25 +105,10 @@ class Session:
 
     def close(self) -> None:
         """Ends the worker and removes its folder."""
-        worker = self._worker or self._handed_over
-        self._worker = self._handed_over = None
+        worker, self._worker = self._worker, None
         if worker is not None:
             worker.close()
             remove_folder(worker.folder)
-
-    def release(self) -> Worker | None:
-        """Ends this session, too, but leaves its worker to another notebook of the same learner.
-
-        None where there is no worker, or where something of this notebook would stay in it: it has ended then.
-        """
-        worker = self._worker
-        with contextlib.suppress(WorkerLost):
-            if worker is not None and worker.request({"do": "reset"}, RESET_TIMEOUT_S).get("reset") is True:
-                if self._sandbox.isolation == "full" or worker.is_alone():  # behind the walls it can start no process
-                    self._worker = None
-                    return worker
-        self.close()
-        return None
 
     def problem(self, name: str) -> Failure | None:
         """Why there is no object of this name: what its cell raised, or that no cell defines it."""
@@ -242,8 +211,7 @@ class Session:
             self.close()
         while self._worker is None:
             self._failures, self._bound = {}, {}
-            handed_over, self._handed_over = self._handed_over, None
-            self._worker = handed_over or self._sandbox.start()
+            self._worker = self._sandbox.start()
             if self._repeats_s >= self._sandbox.timeout_s * REPEATS_TIMES:
                 reason = "running the cells again, each time that something ended their process, took too long"
                 self._skipped = dict.fromkeys(self._finished, NotRun("timeout", reason)) | self._skipped
@@ -258,11 +226,7 @@ class Session:
                     break
                 if failure is not None:
                     self.close()
-                    if handed_over is None:
-                        raise SandboxError(
-                            f"the lesson's own first cells do not run: {failure.type}: {failure.message}"
-                        )
-                    break  # something of the other notebook has stayed after all
+                    raise SandboxError(f"the lesson's own first cells do not run: {failure.type}: {failure.message}")
 
     def _run(self, position: int) -> Failure | None:
         """Runs a cell. Returns what it raised where it is one of the lesson's own, before which nothing of the learner's has run."""

@@ -6,31 +6,18 @@ it. The next exercise then gets a fresh process. Code that hides its changes har
 
 from __future__ import annotations
 
-import _thread
 import operator
 import os
-import signal
 import sys
-import time
-import warnings
 from typing import Any
 
 from .integrity import intact
-
-try:
-    import resource
-except ImportError:  # Windows has none
-    resource = None  # type: ignore[assignment]
 
 MODULES = """
     builtins math random itertools functools numpy numpy.linalg
     torch torch.nn torch.nn.functional torch.nn.init torch.linalg torch.special
 """.split()
 CLASSES = (("torch", "Tensor"), ("torch.nn", "Module"), ("torch.nn", "Linear"), ("torch.nn", "Parameter"))
-CPU_SHARE = (
-    24  # this part of its processor time, one time limit, may be gone when a process goes on to another notebook
-)
-GROWTH_BYTES = 128 << 20  # and so much more memory may it have used
 
 
 class ProcessState:
@@ -55,32 +42,6 @@ class ProcessState:
         return False
 
 
-class Start:
-    """A worker before its first notebook, and whether it is still like that when another is to run in it."""
-
-    def __init__(self, folder: str, cpu_s: float) -> None:
-        self._folder, self._files = folder, sorted(os.listdir(folder))
-        self._cpu_s = time.process_time() + cpu_s / CPU_SHARE
-        self._bytes = _peak_bytes() + GROWTH_BYTES
-        self._around = ProcessState()
-        self._more = _more_settings()
-
-    def state(self) -> ProcessState:
-        """A picture as of now: the one of the start, where nothing has changed since."""
-        return ProcessState() if self._around.changed() else self._around
-
-    def holds(self) -> bool:
-        """Whether no thread, timer, file or setting has stayed, and the limits are still far."""
-        return (
-            not self._around.changed()
-            and self._more == _more_settings()
-            and _thread._count() == 0
-            and sorted(os.listdir(self._folder)) == self._files
-            and time.process_time() < self._cpu_s
-            and _peak_bytes() < self._bytes
-        )
-
-
 def _owners() -> list[tuple[Any, Any]]:
     found: list[tuple[Any, Any]] = [(name, sys.modules[name]) for name in MODULES if name in sys.modules]
     found += [(place, getattr(sys.modules[place[0]], place[1])) for place in CLASSES if place[0] in sys.modules]
@@ -100,28 +61,3 @@ def _settings() -> tuple[Any, ...]:
         torch.are_deterministic_algorithms_enabled(),
         torch.is_inference_mode_enabled(),
     )
-
-
-def _more_settings() -> tuple[Any, ...]:
-    """What may stay for the next exercise of a notebook, and must not for another notebook."""
-    handlers = tuple(signal.getsignal(number) for number in signal.valid_signals())
-    timers = tuple(signal.getitimer(which) for which in (0, 1, 2)) if hasattr(signal, "getitimer") else ()
-    streams = (sys.stdin, sys.stdout, sys.stderr, sys.displayhook, sys.excepthook, sys.getswitchinterval())
-    imports = (tuple(sys.path), tuple(map(id, sys.meta_path)), tuple(map(id, sys.path_hooks)))
-    torch = sys.modules.get("torch")
-    hooks = vars(sys.modules["torch.nn.modules.module"]) if torch is not None else {}
-    return (
-        handlers,
-        timers,
-        streams,
-        imports,
-        tuple(warnings.filters),
-        torch is not None and torch.get_float32_matmul_precision(),
-        [len(value) for name, value in hooks.items() if name.startswith("_global_") and isinstance(value, dict)],
-    )
-
-
-def _peak_bytes() -> int:
-    """Of memory in use at once by this process; 0 where the system does not tell."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit if resource is not None else 0

@@ -20,7 +20,7 @@ from typing import Any
 
 from . import kernel_walls, limits, output, probes, protocol, quota, stub_grader, watch
 from .cells import CellRunner
-from .contamination import Start
+from .contamination import ProcessState
 from .observe import failure_from, observe, seed
 from .values import Failure, Observation
 
@@ -29,8 +29,7 @@ def serve(channel: socket.socket) -> None:
     """Answers requests until the channel ends."""
     me = os.getpid()
     notebook: Any = None
-    start: Any = None
-    current, around = "", None  # the exercise that answers, and the process before the first of a notebook did
+    current, around = "", None  # the exercise that answers, and the process before the first did
     watch.follow_threads()
     while True:
         try:
@@ -43,18 +42,14 @@ def serve(channel: socket.socket) -> None:
             _move_into(folder)
             limits.apply(request["memory_bytes"], request["cpu_s"])
             answer["lacking"] = kernel_walls.apply_walls(folder) if request["walls"] else "walls"
-            start = Start(folder, request["cpu_s"])
-            notebook = fresh_notebook()
-        elif request["do"] == "reset":
-            answer = {"reset": start.holds()}
-            if answer["reset"]:
-                notebook, current, around = fresh_notebook(), "", None
+            seed()
+            notebook = CellRunner()
         elif request["do"] == "cell":
             answer = run_cell(notebook, request)
         elif around is not None and request["name"] != current and around.changed():
             answer = {"stale": True}  # what the exercise before has changed must not touch this one
         else:
-            current, around = request["name"], around or start.state()
+            current, around = request["name"], around or ProcessState()
             for case in request["cases"]:
                 answer = answer_of(notebook, request["name"], case)
                 _reply(channel, me, answer, nonce)
@@ -82,13 +77,6 @@ def _move_into(folder: str) -> None:
     for name in ("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP"):
         os.environ[name] = folder
     tempfile.tempdir = None
-
-
-def fresh_notebook() -> CellRunner:
-    """One whose cells find everything as every other notebook's do."""
-    output.written_bytes = 0
-    seed()
-    return CellRunner()
 
 
 def run_cell(notebook: CellRunner, request: dict[str, Any]) -> dict[str, Any]:
