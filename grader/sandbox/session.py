@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 from types import SimpleNamespace
@@ -37,6 +38,37 @@ WENT_ON = (
     "Something that the notebook had started kept running while no exercise was tried, and it {}. The notebook's process was ended, and "
     "its cells were run again for the remaining exercises: let no thread keep running in the background."
 )
+
+
+@dataclass
+class Budget:
+    """The time that one submission may take in all, whatever its single exercises and cells are allowed.
+
+    seconds: of all requests to a submission's workers together; spent_s: of these so far.
+    """
+
+    seconds: float = math.inf
+    spent_s: float = 0.0
+
+    @property
+    def over(self) -> bool:
+        return self.spent_s >= self.seconds
+
+    @property
+    def cause(self) -> str:
+        """Why something was not run, after 'because'."""
+        return f"what ran before it used up the {self.seconds:g} s that this submission may take in all"
+
+    @property
+    def note(self) -> str:
+        return (
+            f"The cells and exercises of this submission may take {self.seconds:g} s in all, and they took longer: what came after that "
+            "was not tried. First repair what ran out of time."
+        )
+
+    def unreached(self, name: str) -> Failure:
+        """What is said of an exercise that was not tried."""
+        return Failure("timeout", message=f"{name} was not tried, because {self.cause}.")
 
 
 @lru_cache(maxsize=256)

@@ -109,7 +109,7 @@ def _share(pid: int) -> int:
 
 
 def _mounted_bytes(pids: Sequence[int], folder: str) -> int:
-    """Bytes in a folder that is a file system of these processes' own (worker/quota.py)."""
+    """Bytes in a folder that is a file system of these processes' own (worker/limits.py)."""
     for pid in pids:
         with contextlib.suppress(OSError):  # it has ended
             about = os.statvfs(f"/proc/{pid}/root{folder}")

@@ -18,9 +18,9 @@ from multiprocessing.context import BaseContext
 from types import SimpleNamespace
 from typing import Any
 
-from . import kernel_walls, limits, output, probes, protocol, quota, stub_grader, watch
-from .cells import CellRunner
-from .contamination import ProcessState
+from . import kernel_walls, limits, output, probes, protocol, watch
+from .cells import CellRunner, install_stub
+from .integrity import ProcessState
 from .observe import failure_from, observe, seed
 from .values import Failure, Observation
 
@@ -38,7 +38,7 @@ def serve(channel: socket.socket) -> None:
             return
         if request["do"] == "begin":
             folder, disk = request["folder"], request["disk"]
-            answer: dict[str, Any] = {"quota": disk is not None and quota.mount(folder, *disk)}
+            answer: dict[str, Any] = {"quota": disk is not None and limits.mount_quota(folder, *disk)}
             _move_into(folder)
             limits.apply(request["memory_bytes"], request["cpu_s"])
             answer["lacking"] = kernel_walls.apply_walls(folder) if request["walls"] else "walls"
@@ -152,7 +152,7 @@ def main(arguments: list[str]) -> None:
     silence()
     limits.die_with_parent(int(parent))
     load_libraries(libraries, probes_file)
-    stub_grader.install()
+    install_stub()
     hide()
     serve(channel)
     os._exit(0)  # whatever threads the learner's code has left behind

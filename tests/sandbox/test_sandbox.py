@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from grader.course.spec import Case
-from grader.sandbox import budget, usage
+from grader.sandbox import usage
 from grader.sandbox.process import SandboxError
 from grader.sandbox.sandbox import Sandbox
 from grader.sandbox.session import MAX_RESTARTS
@@ -269,7 +269,7 @@ def test_a_limit_is_not_stretched_by_what_one_s_own_threads_use(quick, monkeypat
 
 def test_a_submission_has_a_limit_for_all_that_it_runs(quick, monkeypatch):
     """Whatever its exercises and cells may take; what was not tried is told, and the next learner has all the time again."""
-    monkeypatch.setattr(budget, "MORE_EXERCISES", -1)
+    monkeypatch.setattr("grader.sandbox.sandbox.MORE_EXERCISES", -1)
     monkeypatch.setattr(quick, "timeout_s", 0.6)
     quick.begin_submission(2)  # 0.6 s
     candidates = quick.candidates(plan("def f(x):\n    while True: pass", "def g(x): return x"))
@@ -616,9 +616,9 @@ def test_a_zygote_that_was_killed_is_replaced():
 def test_a_rehearsal_goes_well_and_leaves_one_thread(libraries):
     code = (
         "import os, sys\n"
-        "from grader.worker import warm_up\n"
+        "from grader.worker import warm\n"
         "if sys.argv[1] == 'torch': import torch; torch.set_num_threads(1)\n"
-        "failed = warm_up.rehearse(sys.argv[1] == 'torch')\n"
+        "failed = warm.rehearse(sys.argv[1] == 'torch')\n"
         "print(failed, 'torch' in sys.modules, len(os.listdir('/proc/self/task')), 'sympy' in sys.modules)"
     )
     done = subprocess.run(
