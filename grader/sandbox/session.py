@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, NamedTuple
 
 from grader.course.spec import Case
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from grader.submission.submission import Plan
 
 CELLS_TIMES = 6  # after this many times the limit of one cell no cell is begun that has not run yet
-REPEATS_TIMES = 30  # after this many no cell is run again for what is left, when something has ended their process
 BATCH_SIZE = 16  # cases of one message
 MAX_CACHED_BYTES = 16_384  # of a reply that is cached: most of the course's are smaller
 MAX_SHOWN_BYTES = 128 << 20  # of an exercise's observations together, some ten of them for each byte of JSON
@@ -124,7 +122,6 @@ class Session:
         self._worker: Worker | None = None
         self._restarts = 0
         self._cells_s = 0.0  # the first run of each cell
-        self._repeats_s = 0.0  # the others, after a restart
         self._finished: set[int] = set()  # cells that have run to their end, by position in the plan
         self._skipped: dict[int, WorkerLost] = {}  # cells that ended a worker, by position in the plan
         self._failures: dict[int, Failure] = {}  # cells that raised
@@ -190,8 +187,9 @@ class Session:
         """Fills `observations` with what the worker shows; False where it asks to be replaced by a fresh one."""
         assert self._worker is not None
         left_s = max(self._sandbox.timeout_s - self._used_s.get(name, 0.0), 0.001)
-        with self._charged(self._worker) as spent:
-            for body in self._worker.replies(_observe_request(name, tuple(cases)), len(cases), left_s):
+        worker = self._worker
+        try:
+            for body in worker.replies(_observe_request(name, tuple(cases)), len(cases), left_s):
                 small = len(body.text) + len(body.blob) <= MAX_CACHED_BYTES
                 shown = self._shown_bytes[name] = self._shown_bytes.get(name, 0) + 10 * len(body.text) + len(body.blob)
                 if shown > MAX_SHOWN_BYTES:
@@ -205,18 +203,16 @@ class Session:
                     raise WorkerLost("invalid", "it asks to be replaced in the middle of its answers")
                 else:
                     return False
-        self._used_s[name] = self._used_s.get(name, 0.0) + spent.seconds
+        finally:
+            spent_s = self._charge(worker)
+        self._used_s[name] = self._used_s.get(name, 0.0) + spent_s
         return True
 
-    @contextlib.contextmanager
-    def _charged(self, worker: Worker) -> Iterator[SimpleNamespace]:
-        """Takes what is asked of a worker here from the submission's budget; afterwards `seconds` tells how long it took."""
-        spent = SimpleNamespace(seconds=0.0)
-        try:
-            yield spent
-        finally:
-            spent.seconds = worker.spent_s()
-            self._budget.spent_s += spent.seconds
+    def _charge(self, worker: Worker) -> float:
+        """Takes the seconds of a worker's last request from the submission's budget."""
+        spent_s = worker.spent_s()
+        self._budget.spent_s += spent_s
+        return spent_s
 
     @contextlib.contextmanager
     def _valid(self) -> Iterator[None]:
@@ -244,9 +240,6 @@ class Session:
         while self._worker is None:
             self._failures, self._bound = {}, {}
             self._worker = self._sandbox.start()
-            if self._repeats_s >= self._sandbox.timeout_s * REPEATS_TIMES:
-                reason = "running the cells again, each time that something ended their process, took too long"
-                self._skipped = dict.fromkeys(self._finished, NotRun("timeout", reason)) | self._skipped
             for position in range(len(self._plan.cells)):
                 if position in self._skipped:
                     continue
@@ -272,15 +265,14 @@ class Session:
             return None
         request = {"do": "cell", "label": cell.label, "text": cell.text, "wanted": tuple(self._plan.exercises)}
         assert self._worker is not None
+        worker = self._worker
         try:
-            with self._charged(self._worker) as spent:
-                reply = self._worker.request(request, max(self._sandbox.timeout_s, 0.001))
+            reply = worker.request(request, max(self._sandbox.timeout_s, 0.001))
             self._finished.add(position)
         finally:
-            if repeated:
-                self._repeats_s += spent.seconds
-            else:
-                self._cells_s += spent.seconds
+            spent_s = self._charge(worker)
+            if not repeated:
+                self._cells_s += spent_s
         self._printed_much |= reply.get("printed_much") is True
         with self._valid():
             failure = None if reply["failure"] is None else protocol.failure_from_message(reply["failure"])
