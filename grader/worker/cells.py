@@ -143,7 +143,10 @@ class _Closed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def install_stub() -> None:
-    """Puts a stand-in where `import grader` looks, check() and its kin that do nothing, and closes the way to the real one."""
+    """Puts a stand-in where `import grader` looks, check() and its kin that do nothing, and closes the way to the real one.
+
+    This package is taken out of Python's table as well, so that no import finds it: what looks on could be replaced there.
+    """
     for name in [name for name in sys.modules if name.partition(".")[0] in CLOSED]:
         del sys.modules[name]
     grader = ModuleType("grader", "The course's checks, switched off while a notebook is graded.")

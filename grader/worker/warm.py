@@ -77,7 +77,6 @@ def main(arguments: list[str]) -> None:
     install_stub()
     kernel_walls.readable()
     rehearse(with_torch)
-    worker.hide()  # once, for all forks
     gc.freeze()  # a collection in a worker then leaves these pages shared
     try:
         live(control, _work)

@@ -765,9 +765,9 @@ def test_a_file_may_not_grow_without_end(quick):
 @pytest.mark.parametrize(
     "way",
     [
-        "import inside.observe",
-        "import sys; sys.modules['inside']",
-        "from inside import protocol",
+        "import grader.worker.observe",
+        "import sys; sys.modules['grader.worker']",
+        "from grader.worker import protocol",
         "import grader.worker",
     ],
 )
