@@ -180,7 +180,7 @@ class Sandbox:
         """
         if self._session is not None:
             self._session.close()
-        self._session = Session(self, plan)
+        self._session = Session(plan, self.start, self.timeout_s, self.memory_bytes, self.budget)
         return {name: Candidate(name, sources, self._session) for name in plan.exercises}
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
@@ -19,7 +19,6 @@ from grader.worker.output import MUCH_BYTES
 from grader.worker.values import Failure, Observation
 
 if TYPE_CHECKING:
-    from grader.sandbox.sandbox import Sandbox
     from grader.submission.submission import Plan
 
 CELLS_TIMES = 6  # after this many times the limit of one cell no cell is begun that has not run yet
@@ -115,10 +114,12 @@ class NotRun(WorkerLost):
 class Session:
     """One notebook in its workers: which cells ran, which names they left, which exercises fell."""
 
-    def __init__(self, sandbox: Sandbox, plan: Plan) -> None:
-        self._sandbox = sandbox
-        self._budget = sandbox.budget
-        self._plan = plan
+    def __init__(
+        self, plan: Plan, start: Callable[[], Worker], timeout_s: float, memory_bytes: int, budget: Budget
+    ) -> None:
+        """start: gives a fresh worker. The rest is as in Sandbox."""
+        self._plan, self._start_worker, self._budget = plan, start, budget
+        self._timeout_s, self._memory_bytes = timeout_s, memory_bytes
         self._worker: Worker | None = None
         self._restarts = 0
         self._cells_s = 0.0  # the first run of each cell
@@ -186,7 +187,7 @@ class Session:
     def _ask(self, name: str, cases: Sequence[Case], observations: list[Observation]) -> bool:
         """Fills `observations` with what the worker shows; False where it asks to be replaced by a fresh one."""
         assert self._worker is not None
-        left_s = max(self._sandbox.timeout_s - self._used_s.get(name, 0.0), 0.001)
+        left_s = max(self._timeout_s - self._used_s.get(name, 0.0), 0.001)
         worker = self._worker
         try:
             for body in worker.replies(_observe_request(name, tuple(cases)), len(cases), left_s):
@@ -230,7 +231,7 @@ class Session:
         return (PRINTED_MUCH,) * self._printed_much + background + (self._budget.note,) * self._budget.over
 
     def _failure(self, lost: WorkerLost, subject: str) -> Failure:
-        return lost.failure(subject, self._sandbox.timeout_s, self._sandbox.memory_bytes)
+        return lost.failure(subject, self._timeout_s, self._memory_bytes)
 
     def _run_cells(self) -> None:
         """Makes sure that a worker is there that has run the cells. One that used too much unasked is replaced: no exercise did that."""
@@ -239,7 +240,7 @@ class Session:
             self.close()
         while self._worker is None:
             self._failures, self._bound = {}, {}
-            self._worker = self._sandbox.start()
+            self._worker = self._start_worker()
             for position in range(len(self._plan.cells)):
                 if position in self._skipped:
                     continue
@@ -257,7 +258,7 @@ class Session:
         """Runs a cell. Returns what it raised where it is one of the lesson's own, before which nothing of the learner's has run."""
         cell = self._plan.cells[position]
         repeated = position in self._finished
-        if not repeated and self._cells_s >= self._sandbox.timeout_s * CELLS_TIMES:
+        if not repeated and self._cells_s >= self._timeout_s * CELLS_TIMES:
             self._skipped[position] = NotRun("timeout", "the cells before it took too long")
             return None
         if self._budget.over:
@@ -267,7 +268,7 @@ class Session:
         assert self._worker is not None
         worker = self._worker
         try:
-            reply = worker.request(request, max(self._sandbox.timeout_s, 0.001))
+            reply = worker.request(request, max(self._timeout_s, 0.001))
             self._finished.add(position)
         finally:
             spent_s = self._charge(worker)
