@@ -101,7 +101,7 @@ def silence() -> None:
     if null > 2:
         os.close(null)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # for as long as the process lives
-    sys.stdout, sys.stderr = output.nowhere(1), output.nowhere(2)  # type: ignore[assignment]
+    sys.stdout, sys.stderr = output.NullText(1), output.NullText(2)  # type: ignore[assignment]
 
 
 def share_locks() -> None:
@@ -126,7 +126,7 @@ def load_libraries(libraries: str, probes_file: str) -> bool:
         import torch
 
         torch.set_num_threads(1)
-        watch.prepare()
+        watch.mode_classes()
     with open(probes_file, encoding="utf-8") as file:
         texts = json.load(file)
     os.unlink(probes_file)
