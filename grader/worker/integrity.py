@@ -115,9 +115,9 @@ class ProcessState:
 
 
 def _owners() -> list[tuple[Any, Any]]:
-    found: list[tuple[Any, Any]] = [(name, sys.modules[name]) for name in MODULES if name in sys.modules]
-    found += [(place, getattr(sys.modules[place[0]], place[1])) for place in CLASSES if place[0] in sys.modules]
-    return found
+    owners: list[tuple[Any, Any]] = [(name, sys.modules[name]) for name in MODULES if name in sys.modules]
+    owners += [(place, getattr(sys.modules[place[0]], place[1])) for place in CLASSES if place[0] in sys.modules]
+    return owners
 
 
 def _settings() -> tuple[Any, ...]:
