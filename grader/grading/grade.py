@@ -223,7 +223,7 @@ def _grade_lesson(
         if deadline.over:
             return LessonReport(lesson, tuple(map(deadline.verdict, names)), points)
         plan = submission.plan(lesson)
-        candidates = _candidates(plan, sandbox, submission, exercises)
+        candidates = _candidates(course, plan, sandbox, exercises)
     except Exception as error:
         return LessonReport(lesson, tuple(ours(name, _words(error)) for name in names), dict.fromkeys(names, 0))
     sources = {name: candidate.sources for name, candidate in candidates.items()}
@@ -235,21 +235,19 @@ def _grade_lesson(
     through = {}
     if follow_through:
         for name, (callees, other) in _with_answers_in_place(course, plan, verdicts, sources).items():
-            again = _candidates(other, sandbox, submission, exercises)
+            again = _candidates(course, other, sandbox, exercises)
             if _verdict(exercises[name], again[name], seed, deadline).passed:
                 through[name] = (callees, follow_through)
     code = {name: plan.cells[at].text[:MAX_TEXT] for name, at in plan.owners.items() if name in names}
     return LessonReport(lesson, verdicts, points, notes, code=code, through=through)
 
 
-def _candidates(
-    plan: Plan, sandbox: Sandbox, submission: Submission, exercises: Mapping[str, Exercise]
-) -> Mapping[str, Any]:
+def _candidates(course: Course, plan: Plan, sandbox: Sandbox, exercises: Mapping[str, Exercise]) -> Mapping[str, Any]:
     if not plan.own_texts:
         return {name: _Absent(name, plan.missing(name)) for name in plan.exercises}
     rules = {name: (exercises[name].forbids, exercises[name].requires) for name in plan.exercises}
-    sources = SourcesApart(sandbox.reader, plan.own_texts, rules, submission.course.given_names)
-    return sandbox.candidates(plan, sources, submission)
+    sources = SourcesApart(sandbox.reader, plan.own_texts, rules, course.given_names)
+    return sandbox.candidates(plan, sources)
 
 
 def _with_answers_in_place(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import secrets
-import selectors
 import signal
 import socket
 import subprocess
@@ -53,31 +51,18 @@ class WorkerLost(Exception):
         return Failure(kind, message=messages.get(self.kind, self.detail))
 
 
-class _Stream(io.RawIOBase):
-    """What comes from a worker, to be read through a buffer."""
-
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._worker.receive(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-
 class Worker:
     """One worker process and the channel to it. Subclasses know how it was started.
 
     folder: the only place where it may write, once that is known; quota: whether the kernel limits what is in it.
     lost:   why it was ended, where it has used too much.
+    status: its exit status, or minus the signal that ended it, once it is closed; None where that is not known.
     """
 
     folder = ""
     quota = False
     lost: Exception | None = None
+    status: int | None = None
 
     def __init__(self, channel: socket.socket, memory_bytes: int, pid: int) -> None:
         self._channel = channel
@@ -86,16 +71,8 @@ class Worker:
         self._start_s = self._waited_s = self._threads_s = self._limit_s = self._deadline = (
             0.0  # of the current request
         )
-        self._stream = io.BufferedReader(_Stream(self), 1 << 16)
         self._stop = threading.Event()
         self._guard: threading.Thread | None = None
-        # Not epoll, which would need a descriptor, and not a new one for each of a hundred replies.
-        self._selector = getattr(selectors, "PollSelector", selectors.SelectSelector)()
-        self.wait_for(channel)
-
-    def wait_for(self, source: socket.socket) -> None:
-        """From now on, what comes there ends the waiting for a reply."""
-        self._selector.register(source, selectors.EVENT_READ)
 
     def request(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         """Sends one request and returns the reply to it. Raises as `replies` does, and WireError for what cannot travel."""
@@ -116,7 +93,7 @@ class Worker:
         with self._or_lost():
             self._send(protocol.frame(request, nonce))
             for left in reversed(range(count)):
-                reply, reply_nonce = protocol.receive_body(self._stream.read)
+                reply, reply_nonce = protocol.receive_body(self._receive)
                 if reply_nonce != nonce:
                     raise protocol.WireError("a reply to another question")
                 if not left and time.monotonic() - self._start_s > BRIEF_S:
@@ -145,8 +122,9 @@ class Worker:
         except TimeoutError:
             raise WorkerLost("timeout") from None
 
-    def receive(self, count: int) -> bytes:
+    def _receive(self, count: int) -> bytes:
         """At most that many bytes of what has come, b"" at its end. Raises: WorkerLost as `replies` does."""
+        ended = False  # what it has started may hold the channel open
         while True:
             left = self._deadline - time.monotonic()
             if left <= 0:
@@ -154,11 +132,13 @@ class Worker:
                 self._deadline = time.monotonic() + left
             if left <= 0:
                 raise WorkerLost("timeout")
-            ready = self._ready(min(left, TICK_S))
-            if self._channel in ready:
+            self._channel.settimeout(min(left, TICK_S))
+            try:
                 return self._channel.recv(count)
-            if self._has_ended(bool(ready)) and self._channel not in self._ready(0):
-                return b""
+            except TimeoutError:
+                if ended:
+                    return b""
+                ended = self._has_ended()
 
     def spent_s(self) -> float:
         """Seconds since the last request, without those in which other programs left it waiting for a processor.
@@ -168,10 +148,6 @@ class Worker:
         took = time.monotonic() - self._start_s
         waited_s = usage.waited_s(self._pid) - self._waited_s - max(usage.threads_s(self._pid) - self._threads_s, 0.0)
         return max(took - max(waited_s, 0.0), took / STRETCH)
-
-    def _ready(self, timeout_s: float) -> list[Any]:
-        """What has something to read, after that time at most."""
-        return [key.fileobj for key, _ in self._selector.select(timeout_s)]
 
     def guard(self) -> None:
         """From now on what it uses is checked by the clock, whatever comes of it and whether it is asked anything or not."""
@@ -204,10 +180,6 @@ class Worker:
         if excess is not None:
             raise WorkerLost(*excess)
 
-    def is_alone(self) -> bool:
-        """Whether nothing that it started is still there beside it."""
-        return len(self._pids()) <= 1
-
     def close(self) -> None:
         """Ends the worker and all that it started. May be called again."""
         self._stop.set()
@@ -215,13 +187,7 @@ class Worker:
             self._guard.join()
         self._end()
 
-    @property
-    def status(self) -> int | None:
-        """The exit status, or minus the signal that ended it; None while it runs, or where that is not known."""
-        raise NotImplementedError
-
-    def _has_ended(self, event: bool) -> bool:
-        """event: whether something came that is no reply."""
+    def _has_ended(self) -> bool:
         raise NotImplementedError
 
     def _pids(self) -> list[int]:
@@ -233,26 +199,17 @@ class Worker:
 
 
 class SpawnedWorker(Worker):
-    """A fresh interpreter of its own: slower, and safe on every system.
-
-    program: what it runs; mark: its folder, by which to find what it has left behind, '' where it starts nothing.
-    """
+    """A fresh interpreter of its own: slower, and safe on every system. program: what it runs."""
 
     def __init__(
-        self,
-        role: str,
-        arguments: list[str],
-        folder: str,
-        memory_bytes: int,
-        program: Path | None = None,
-        mark: str = "",
+        self, role: str, arguments: list[str], folder: str, memory_bytes: int, program: Path | None = None
     ) -> None:
         channel, its_channel = socket.socketpair()
         self._process = start_interpreter(role, its_channel, arguments, folder, program)
         super().__init__(channel, memory_bytes, self._process.pid)
-        self._mark = mark
+        self._mark = folder  # by which to find what it has left behind
 
-    def _has_ended(self, event: bool) -> bool:
+    def _has_ended(self) -> bool:
         return self._process.poll() is not None
 
     def _pids(self) -> list[int]:
@@ -263,19 +220,16 @@ class SpawnedWorker(Worker):
         if self._process.returncode is None:
             end_tree(self._processes(), self._pid)
             self._process.wait()
+        self.status = self._process.returncode
         if self._mark:
             end_marked(self._mark)
             self._mark = ""
-
-    @property
-    def status(self) -> int | None:
-        return self._process.returncode
 
 
 def spawn(folder: str, torch: bool, memory_bytes: int, probes: Mapping[str, str]) -> SpawnedWorker:
     """A worker in a fresh interpreter."""
     arguments = [str(os.getpid()), "torch" if torch else "plain", write_probes(folder, probes)]
-    return SpawnedWorker("worker", arguments, folder, memory_bytes, mark=folder)
+    return SpawnedWorker("worker", arguments, folder, memory_bytes)
 
 
 def write_probes(folder: str, probes: Mapping[str, str]) -> str:

@@ -6,14 +6,14 @@ At both levels
 - A worker holds no answer, no expected value and no seed, and sends data that cannot execute (worker/protocol.py).
 - What ends, hangs or answers nonsense costs the cell or the exercise that ran; the rest goes on in a fresh worker (session.py).
 - Each exercise and each cell has `timeout_s` seconds on the clock. Those in which other programs had the processor do not count, up
-  to three times the limit; what a learner's own threads use does. All of a submission together has a budget (budget.py).
+  to three times the limit; what a learner's own threads use does. All of a submission together has a budget (session.py).
 - Processor time, address space, threads, open files and the size of one file are limited by the kernel where it can (worker/limits.py).
   Memory in all, shared memory and mapped files included, and threads of root are looked at ten times a second (usage.py).
-- No worker outlives its submission or its parent, nor does anything that it started.
+- No worker outlives its notebook or its parent, nor does anything that it started.
 At level `full` the kernel sees to it (Linux with Landlock and seccomp) that a worker
 - reads nothing but Python and libraries, and writes nothing outside its folder (worker/kernel_walls.py);
 - starts no process, and neither signals nor traces another; opens no socket; makes only calls that are listed (worker/system_calls.py);
-- has in its folder 256 MiB and 20,000 files at most, which are in memory and count as such (worker/quota.py). Where the kernel allows no
+- has in its folder 256 MiB and 20,000 files at most, which are in memory and count as such (worker/limits.py). Where the kernel allows no
   namespaces, the folder is on the disk and is looked at ten times a second: it may then grow by what the disk writes in that time.
 
 Not covered
@@ -34,12 +34,11 @@ from typing import TYPE_CHECKING
 
 from grader.course.spec import Case
 from grader.sandbox import isolation, usage
-from grader.sandbox.budget import Budget, budget_of
 from grader.sandbox.isolation import LEVELS, SandboxError, TooOpen
 from grader.sandbox.process import Worker, WorkerLost, spawn
 from grader.sandbox.reader import Reader, SourcesApart
 from grader.sandbox.scratch import new_folder, remove_folder
-from grader.sandbox.session import Session
+from grader.sandbox.session import Budget, Session
 from grader.sandbox.zygote import Forker, ZygoteChannel
 from grader.worker.values import Failure, Observation
 
@@ -49,6 +48,9 @@ if TYPE_CHECKING:
 TIMEOUT_S = 10.0
 MEMORY_BYTES = 2 << 30
 CPU_TIMES = 24  # a worker's processor time, in time limits: twice what all cells and a lesson's exercises may take
+MORE_EXERCISES = (
+    10  # a submission has the time of so many exercises more than it has, for its cells and for starting again
+)
 
 __all__ = ["Candidate", "LEVELS", "Sandbox", "SandboxError", "TooOpen", "TIMEOUT_S", "MEMORY_BYTES"]
 
@@ -76,7 +78,7 @@ class Candidate:
 
 
 class Sandbox:
-    """Where strangers' code runs. A context manager; one notebook at a time, in a worker for each submission.
+    """Where strangers' code runs. A context manager; one notebook at a time, each in a worker of its own.
 
     timeout_s:    wall-clock seconds of one exercise, all its cases together, and of one cell; those in which a busy machine
                   had no processor for it do not count, up to three times the limit (Linux).
@@ -120,7 +122,6 @@ class Sandbox:
         self._given_reader = reader
         self._own_reader: Reader | None = None
         self._session: Session | None = None
-        self._learner: object = None  # whose notebook that is
         if fork or (fork is None and sys.platform == "linux"):
             self._forker = Forker(torch, self._shared_zygote, self._probes)
 
@@ -132,7 +133,7 @@ class Sandbox:
 
     def begin_submission(self, exercises: int) -> None:
         """Another learner's work follows, with so many exercises: they have a time limit for all of it together."""
-        self.budget = budget_of(exercises, self.timeout_s)
+        self.budget = Budget(self.timeout_s * (exercises + MORE_EXERCISES))
 
     def end_submission(self) -> None:
         """Ends the worker of the notebook before, so that nothing of a submission lives while the next is waited for."""
@@ -172,21 +173,14 @@ class Sandbox:
             self._forker.close()
             self._forker = Forker(torch=True, probes=self._probes)
 
-    def candidates(
-        self, plan: Plan, sources: SourcesApart | None = None, learner: object = None
-    ) -> Mapping[str, Candidate]:
-        """The exercises of one notebook, by name. Its cells run when the first of them is asked.
+    def candidates(self, plan: Plan, sources: SourcesApart | None = None) -> Mapping[str, Candidate]:
+        """The exercises of one notebook, by name. Its cells run in a fresh worker when the first of them is asked.
 
-        learner: whose it is. A worker goes on from one notebook to the next of the same object, where the first left
-            nothing behind; it never goes on to another's, nor to one of nobody's.
         The candidates of an earlier notebook are closed by this.
         """
-        worker = None
-        if self._session is not None and learner is not None and learner is self._learner:
-            worker = self._session.release()
-        elif self._session is not None:
+        if self._session is not None:
             self._session.close()
-        self._session, self._learner = Session(self, plan, worker), learner
+        self._session = Session(plan, self.start, self.timeout_s, self.memory_bytes, self.budget)
         return {name: Candidate(name, sources, self._session) for name in plan.exercises}
 
     @property

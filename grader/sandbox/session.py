@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from grader.course.spec import Case
-from grader.sandbox.budget import Budget
 from grader.sandbox.isolation import SandboxError
 from grader.sandbox.process import Worker, WorkerLost
 from grader.sandbox.scratch import remove_folder
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from grader.submission.plan import Plan
 
 CELLS_TIMES = 6  # after this many times the limit of one cell no cell is begun that has not run yet
-REPEATS_TIMES = 30  # after this many no cell is run again for what is left, when something has ended their process
-RESET_TIMEOUT_S = 5.0  # for a worker to look whether it is as good as a new one
 BATCH_SIZE = 16  # cases of one message
 MAX_CACHED_BYTES = 16_384  # of a reply that is cached: most of the course's are smaller
 MAX_SHOWN_BYTES = 128 << 20  # of an exercise's observations together, some ten of them for each byte of JSON
@@ -38,6 +35,37 @@ WENT_ON = (
     "Something that the notebook had started kept running while no exercise was tried, and it {}. The notebook's process was ended, and "
     "its cells were run again for the remaining exercises: let no thread keep running in the background."
 )
+
+
+@dataclass
+class Budget:
+    """The time that one submission may take in all, whatever its single exercises and cells are allowed.
+
+    seconds: of all requests to a submission's workers together; spent_s: of these so far.
+    """
+
+    seconds: float = math.inf
+    spent_s: float = 0.0
+
+    @property
+    def over(self) -> bool:
+        return self.spent_s >= self.seconds
+
+    @property
+    def cause(self) -> str:
+        """Why something was not run, after 'because'."""
+        return f"what ran before it used up the {self.seconds:g} s that this submission may take in all"
+
+    @property
+    def note(self) -> str:
+        return (
+            f"The cells and exercises of this submission may take {self.seconds:g} s in all, and they took longer: what came after that "
+            "was not tried. First repair what ran out of time."
+        )
+
+    def unreached(self, name: str) -> Failure:
+        """What is said of an exercise that was not tried."""
+        return Failure("timeout", message=f"{name} was not tried, because {self.cause}.")
 
 
 @lru_cache(maxsize=256)
@@ -54,19 +82,6 @@ def _observe_request(name: str, cases: tuple[Case, ...]) -> protocol.Body:
         for case in cases
     ]
     return protocol.body({"do": "observe", "name": name, "cases": experiments})
-
-
-class Workers(Protocol):
-    """Where workers come from: the sandbox, with its limits and the isolation that holds there."""
-
-    timeout_s: float
-    memory_bytes: int
-    isolation: str
-    budget: Budget
-
-    def start(self) -> Worker:
-        """A fresh worker. Raises: SandboxError."""
-        ...
 
 
 class Answer(NamedTuple):
@@ -99,16 +114,15 @@ class NotRun(WorkerLost):
 class Session:
     """One notebook in its workers: which cells ran, which names they left, which exercises fell."""
 
-    def __init__(self, sandbox: Workers, plan: Plan, worker: Worker | None = None) -> None:
-        """worker: one in which another notebook of the same learner ran and left nothing behind."""
-        self._sandbox = sandbox
-        self._budget = sandbox.budget
-        self._plan = plan
+    def __init__(
+        self, plan: Plan, start: Callable[[], Worker], timeout_s: float, memory_bytes: int, budget: Budget
+    ) -> None:
+        """start: gives a fresh worker. The rest is as in Sandbox."""
+        self._plan, self._start_worker, self._budget = plan, start, budget
+        self._timeout_s, self._memory_bytes = timeout_s, memory_bytes
         self._worker: Worker | None = None
-        self._handed_over = worker
         self._restarts = 0
         self._cells_s = 0.0  # the first run of each cell
-        self._repeats_s = 0.0  # the others, after a restart
         self._finished: set[int] = set()  # cells that have run to their end, by position in the plan
         self._skipped: dict[int, WorkerLost] = {}  # cells that ended a worker, by position in the plan
         self._failures: dict[int, Failure] = {}  # cells that raised
@@ -121,25 +135,10 @@ class Session:
 
     def close(self) -> None:
         """Ends the worker and removes its folder."""
-        worker = self._worker or self._handed_over
-        self._worker = self._handed_over = None
+        worker, self._worker = self._worker, None
         if worker is not None:
             worker.close()
             remove_folder(worker.folder)
-
-    def release(self) -> Worker | None:
-        """Ends this session, too, but leaves its worker to another notebook of the same learner.
-
-        None where there is no worker, or where something of this notebook would stay in it: it has ended then.
-        """
-        worker = self._worker
-        with contextlib.suppress(WorkerLost):
-            if worker is not None and worker.request({"do": "reset"}, RESET_TIMEOUT_S).get("reset") is True:
-                if self._sandbox.isolation == "full" or worker.is_alone():  # behind the walls it can start no process
-                    self._worker = None
-                    return worker
-        self.close()
-        return None
 
     def problem(self, name: str) -> Failure | None:
         """Why there is no object of this name: what its cell raised, or that no cell defines it."""
@@ -188,9 +187,10 @@ class Session:
     def _ask(self, name: str, cases: Sequence[Case], observations: list[Observation]) -> bool:
         """Fills `observations` with what the worker shows; False where it asks to be replaced by a fresh one."""
         assert self._worker is not None
-        left_s = max(self._sandbox.timeout_s - self._used_s.get(name, 0.0), 0.001)
-        with self._charged(self._worker) as spent:
-            for body in self._worker.replies(_observe_request(name, tuple(cases)), len(cases), left_s):
+        left_s = max(self._timeout_s - self._used_s.get(name, 0.0), 0.001)
+        worker = self._worker
+        try:
+            for body in worker.replies(_observe_request(name, tuple(cases)), len(cases), left_s):
                 small = len(body.text) + len(body.blob) <= MAX_CACHED_BYTES
                 shown = self._shown_bytes[name] = self._shown_bytes.get(name, 0) + 10 * len(body.text) + len(body.blob)
                 if shown > MAX_SHOWN_BYTES:
@@ -204,18 +204,16 @@ class Session:
                     raise WorkerLost("invalid", "it asks to be replaced in the middle of its answers")
                 else:
                     return False
-        self._used_s[name] = self._used_s.get(name, 0.0) + spent.seconds
+        finally:
+            spent_s = self._charge(worker)
+        self._used_s[name] = self._used_s.get(name, 0.0) + spent_s
         return True
 
-    @contextlib.contextmanager
-    def _charged(self, worker: Worker) -> Iterator[SimpleNamespace]:
-        """Takes what is asked of a worker here from the submission's budget; afterwards `seconds` tells how long it took."""
-        spent = SimpleNamespace(seconds=0.0)
-        try:
-            yield spent
-        finally:
-            spent.seconds = worker.spent_s()
-            self._budget.spent_s += spent.seconds
+    def _charge(self, worker: Worker) -> float:
+        """Takes the seconds of a worker's last request from the submission's budget."""
+        spent_s = worker.spent_s()
+        self._budget.spent_s += spent_s
+        return spent_s
 
     @contextlib.contextmanager
     def _valid(self) -> Iterator[None]:
@@ -233,7 +231,7 @@ class Session:
         return (PRINTED_MUCH,) * self._printed_much + background + (self._budget.note,) * self._budget.over
 
     def _failure(self, lost: WorkerLost, subject: str) -> Failure:
-        return lost.failure(subject, self._sandbox.timeout_s, self._sandbox.memory_bytes)
+        return lost.failure(subject, self._timeout_s, self._memory_bytes)
 
     def _run_cells(self) -> None:
         """Makes sure that a worker is there that has run the cells. One that used too much unasked is replaced: no exercise did that."""
@@ -242,11 +240,7 @@ class Session:
             self.close()
         while self._worker is None:
             self._failures, self._bound = {}, {}
-            handed_over, self._handed_over = self._handed_over, None
-            self._worker = handed_over or self._sandbox.start()
-            if self._repeats_s >= self._sandbox.timeout_s * REPEATS_TIMES:
-                reason = "running the cells again, each time that something ended their process, took too long"
-                self._skipped = dict.fromkeys(self._finished, NotRun("timeout", reason)) | self._skipped
+            self._worker = self._start_worker()
             for position in range(len(self._plan.cells)):
                 if position in self._skipped:
                     continue
@@ -258,17 +252,13 @@ class Session:
                     break
                 if failure is not None:
                     self.close()
-                    if handed_over is None:
-                        raise SandboxError(
-                            f"the lesson's own first cells do not run: {failure.type}: {failure.message}"
-                        )
-                    break  # something of the other notebook has stayed after all
+                    raise SandboxError(f"the lesson's own first cells do not run: {failure.type}: {failure.message}")
 
     def _run(self, position: int) -> Failure | None:
         """Runs a cell. Returns what it raised where it is one of the lesson's own, before which nothing of the learner's has run."""
         cell = self._plan.cells[position]
         repeated = position in self._finished
-        if not repeated and self._cells_s >= self._sandbox.timeout_s * CELLS_TIMES:
+        if not repeated and self._cells_s >= self._timeout_s * CELLS_TIMES:
             self._skipped[position] = NotRun("timeout", "the cells before it took too long")
             return None
         if self._budget.over:
@@ -276,15 +266,14 @@ class Session:
             return None
         request = {"do": "cell", "label": cell.label, "text": cell.text, "wanted": tuple(self._plan.exercises)}
         assert self._worker is not None
+        worker = self._worker
         try:
-            with self._charged(self._worker) as spent:
-                reply = self._worker.request(request, max(self._sandbox.timeout_s, 0.001))
+            reply = worker.request(request, max(self._timeout_s, 0.001))
             self._finished.add(position)
         finally:
-            if repeated:
-                self._repeats_s += spent.seconds
-            else:
-                self._cells_s += spent.seconds
+            spent_s = self._charge(worker)
+            if not repeated:
+                self._cells_s += spent_s
         self._printed_much |= reply.get("printed_much") is True
         with self._valid():
             failure = None if reply["failure"] is None else protocol.failure_from_message(reply["failure"])

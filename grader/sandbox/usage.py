@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import psutil
 
@@ -15,9 +15,8 @@ MAX_DISK_BYTES = 256 << 20  # of all files of a worker together; worker/limits.p
 MAX_FILES = 20_000
 MAX_THREADS = 2 * MAX_PROCESSES  # where the kernel limits them, too, the learner's code meets that limit first
 
-# On Linux what the kernel lists is read; psutil tells elsewhere, and takes four to ten times as long.
+# psutil looks at every process of the machine for this.
 _KERNEL_LISTS = os.path.exists("/proc/thread-self/children")
-_PAGE_BYTES, _TICKS_PER_S = (os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")) if _KERNEL_LISTS else (0, 0)
 
 
 def below(pid: int) -> list[int]:
@@ -48,7 +47,7 @@ def too_much(pids: Sequence[int], folder: str, memory_bytes: int, quota: bool) -
     folder: where they may write, '' for nowhere. memory_bytes: how much they may use.
     quota:  whether the kernel limits the folder; what is in it is in memory then, and counts as such.
     """
-    if _threads(pids) > MAX_THREADS:
+    if _sum(psutil.Process.num_threads, pids) > MAX_THREADS:  # the kernel's own limit does not hold for root
         return "threads", f"more than {MAX_THREADS} threads at once"
     left_bytes = memory_bytes - (_mounted_bytes(pids, folder) if quota else 0)
     if _memory(pids, left_bytes) > left_bytes:
@@ -72,44 +71,37 @@ def threads_s(pid: int) -> float:
         open(f"/proc/{pid}/schedstat", "rb") as main,
     ):
         ticks = sum(map(int, whole.read().rpartition(b")")[2].split()[11:13]))
-        return max(ticks / _TICKS_PER_S - int(main.read().split()[0]) / 1e9, 0.0)
+        return max(ticks / os.sysconf("SC_CLK_TCK") - int(main.read().split()[0]) / 1e9, 0.0)
     return 0.0
 
 
-def _threads(pids: Sequence[int]) -> int:
-    """Threads of all these processes. The kernel's own limit does not hold for root."""
-    count = 0
+def _sum(measure: Callable[[psutil.Process], int], pids: Sequence[int]) -> int:
+    """Of all these processes that are still there."""
+    total = 0
     for pid in pids:
-        with contextlib.suppress(OSError, psutil.Error):
-            count += len(os.listdir(f"/proc/{pid}/task")) if _KERNEL_LISTS else psutil.Process(pid).num_threads()
-    return count
+        with contextlib.suppress(psutil.Error):
+            total += measure(psutil.Process(pid))
+    return total
 
 
 def _memory(pids: Sequence[int], enough: int) -> int:
     """Bytes in use by these processes. Where that is more than enough, pages shared by several are divided among them (Linux)."""
-    whole = sum(map(_resident, pids))
-    return whole if whole <= enough else sum(map(_share, pids))
+    whole = _sum(_resident, pids)
+    return whole if whole <= enough else _sum(_share, pids)
 
 
-def _resident(pid: int) -> int:
-    with contextlib.suppress(OSError, psutil.Error):
-        if not _KERNEL_LISTS:
-            return psutil.Process(pid).memory_info().rss
-        with open(f"/proc/{pid}/statm", "rb") as file:
-            return int(file.read().split()[1]) * _PAGE_BYTES
-    return 0
+def _resident(process: psutil.Process) -> int:
+    return process.memory_info().rss
 
 
-def _share(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-            return 1024 * int(next(line for line in file if line.startswith(b"Pss:")).split()[1])
-    except (OSError, StopIteration):
-        return _resident(pid)
+def _share(process: psutil.Process) -> int:
+    with contextlib.suppress(psutil.Error, AttributeError):
+        return process.memory_full_info().pss
+    return _resident(process)
 
 
 def _mounted_bytes(pids: Sequence[int], folder: str) -> int:
-    """Bytes in a folder that is a file system of these processes' own (worker/quota.py)."""
+    """Bytes in a folder that is a file system of these processes' own (worker/limits.py)."""
     for pid in pids:
         with contextlib.suppress(OSError):  # it has ended
             about = os.statvfs(f"/proc/{pid}/root{folder}")

@@ -42,21 +42,25 @@ class ForkedWorker(Worker):
     ) -> None:
         super().__init__(channel, memory_bytes, pid)
         self._forker, self._parent, self._control = forker, parent, control
-        self._status: int | None = None
         self._ended = False
-        self.wait_for(control)
 
-    def _has_ended(self, event: bool) -> bool:
-        if event and not self._ended:
+    def _has_ended(self) -> bool:
+        if not self._ended:
+            self._control.setblocking(False)
+            try:
+                self._control.recv(1, socket.MSG_PEEK)
+            except BlockingIOError:
+                return False
+            except OSError:
+                pass  # closed by another thread
             self._receive_end()
-        return self._ended
+        return True
 
     def _receive_end(self) -> None:
         self._ended = True
-        self._selector.unregister(self._control)
         report = receive(self._control, 10.0)
         if report.startswith("ended "):
-            self._status = int(report.split()[1])
+            self.status = int(report.split()[1])
         else:  # the parent itself is gone: the learner's code must have ended it
             self._forker.close()
 
@@ -72,10 +76,6 @@ class ForkedWorker(Worker):
             with contextlib.suppress(OSError):
                 self._control.send(b"end")
             self._receive_end()
-
-    @property
-    def status(self) -> int | None:
-        return self._status
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ CLOSED_NAMES = _THREADS | frozenset(
     __globals__ __closure__ __code__ __builtins__
     """.split()
 )
-CLOSED_MODULES = frozenset({"ctypes", "_ctypes", "cffi", "_thread", "inside"})  # by import; `array.ctypes` may be asked
+CLOSED_MODULES = frozenset({"ctypes", "_ctypes", "cffi", "_thread"})  # by import; `array.ctypes` may be asked
 CLOSED_TORCH = frozenset({"_C", "jit", "fx", "export", "library", "_dynamo"})  # of torch: code that runs past its modes
 # What finds objects of the process past every name.
 FINDING = frozenset(

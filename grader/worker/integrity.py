@@ -1,4 +1,7 @@
-"""Whether this package's names are still bound to what they were before any learner's code ran.
+"""Whether a learner's code changed what stands around it: this package's own names, and the libraries' names and settings.
+
+An honest function may change the default dtype or patch `np.exp` and so damage the exercise that is tried after
+it. The next exercise then gets a fresh process. Code that hides its changes harms its own learner alone.
 
 What looks at a result runs beside the code that made it, which may find a module of ours through a frame or the garbage collector
 and bind one of its names, an attribute of its classes or the code of its functions to something else. Such a change is seen here,
@@ -8,9 +11,10 @@ as long as it lasts: code that undoes it in time, or that changes this module as
 from __future__ import annotations
 
 import operator
+import os
+import sys
 from collections.abc import Iterator
 from itertools import islice
-from sys import modules
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -21,6 +25,11 @@ __builtins__ = BUILTINS  # type: ignore[assignment]
 REBOUND = "rebound"  # noted among the calls where a name has been bound to something else
 
 _CODE = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__", "__closure__")
+MODULES = """
+    builtins math random itertools functools numpy numpy.linalg
+    torch torch.nn torch.nn.functional torch.nn.init torch.linalg torch.special
+""".split()
+CLASSES = (("torch", "Tensor"), ("torch.nn", "Module"), ("torch.nn", "Linear"), ("torch.nn", "Parameter"))
 
 
 class _Kept(NamedTuple):
@@ -52,7 +61,7 @@ def _spaces(space: Any, module: str) -> Iterator[Any]:
     """A namespace, and those of what it holds: the module's own classes, tables, and what it keeps of torch."""
     yield space
     for value in tuple(space.values()):
-        if type(value) is dict and value is not modules:
+        if type(value) is dict and value is not sys.modules:
             yield value
         elif type(value) is OfTorch:
             yield from _spaces(vars(value), module)
@@ -81,3 +90,46 @@ def _same(space: Any, before: tuple) -> bool:
     if len(space) < len(before) or not all(map(operator.is_, before, space.values())):
         return False
     return len(space) == len(before) or BUILTINS.keys().isdisjoint(islice(space, len(before), None))
+
+
+class ProcessState:
+    """A picture of them, taken when it is made."""
+
+    def __init__(self) -> None:
+        # Values in the order of binding: what is bound anew stays in its place, and new names come last.
+        self._values = {place: tuple(vars(owner).values()) for place, owner in _owners()}
+        self._settings = _settings()
+
+    def changed(self) -> bool:
+        """Whether a name is bound to something else by now, of the libraries or of this package, or is gone, or a setting differs.
+
+        New names are no change.
+        """
+        if _settings() != self._settings or not intact():
+            return True
+        for place, owner in _owners():
+            before, now = self._values.get(place, ()), vars(owner)
+            if len(now) < len(before) or not all(map(operator.is_, before, now.values())):
+                return True
+        return False
+
+
+def _owners() -> list[tuple[Any, Any]]:
+    owners: list[tuple[Any, Any]] = [(name, sys.modules[name]) for name in MODULES if name in sys.modules]
+    owners += [(place, getattr(sys.modules[place[0]], place[1])) for place in CLASSES if place[0] in sys.modules]
+    return owners
+
+
+def _settings() -> tuple[Any, ...]:
+    numpy, torch = sys.modules["numpy"], sys.modules.get("torch")
+    general = (tuple(numpy.geterr().items()), sys.getrecursionlimit(), os.getcwd(), sys.gettrace(), sys.getprofile())
+    if torch is None:
+        return general
+    return general + (
+        torch.get_default_dtype(),
+        torch.is_grad_enabled(),
+        torch.get_num_threads(),
+        str(torch.get_default_device()),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_inference_mode_enabled(),
+    )

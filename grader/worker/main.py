@@ -18,9 +18,9 @@ from multiprocessing.context import BaseContext
 from types import SimpleNamespace
 from typing import Any
 
-from . import kernel_walls, limits, output, probes, protocol, quota, stub_grader, watch
-from .cells import CellRunner
-from .contamination import Start
+from . import kernel_walls, limits, output, probes, protocol, watch
+from .cells import CellRunner, install_stub
+from .integrity import ProcessState
 from .observe import failure_from, observe, seed
 from .values import Failure, Observation
 
@@ -29,8 +29,7 @@ def serve(channel: socket.socket) -> None:
     """Answers requests until the channel ends."""
     me = os.getpid()
     notebook: Any = None
-    start: Any = None
-    current, around = "", None  # the exercise that answers, and the process before the first of a notebook did
+    current, around = "", None  # the exercise that answers, and the process before the first did
     watch.follow_threads()
     while True:
         try:
@@ -39,33 +38,23 @@ def serve(channel: socket.socket) -> None:
             return
         if request["do"] == "begin":
             folder, disk = request["folder"], request["disk"]
-            answer: dict[str, Any] = {"quota": disk is not None and quota.mount(folder, *disk)}
+            answer: dict[str, Any] = {"quota": disk is not None and limits.mount_quota(folder, *disk)}
             _move_into(folder)
             limits.apply(request["memory_bytes"], request["cpu_s"])
             answer["lacking"] = kernel_walls.apply_walls(folder) if request["walls"] else "walls"
-            start = Start(folder, request["cpu_s"])
-            notebook = fresh_notebook()
-        elif request["do"] == "reset":
-            answer = {"reset": start.holds()}
-            if answer["reset"]:
-                notebook, current, around = fresh_notebook(), "", None
+            seed()
+            notebook = CellRunner()
         elif request["do"] == "cell":
             answer = run_cell(notebook, request)
         elif around is not None and request["name"] != current and around.changed():
             answer = {"stale": True}  # what the exercise before has changed must not touch this one
         else:
-            current, around = request["name"], around or start.state()
+            current, around = request["name"], around or ProcessState()
             for case in request["cases"]:
                 answer = answer_of(notebook, request["name"], case)
                 _reply(channel, me, answer, nonce)
             continue
         _reply(channel, me, answer, nonce)
-
-
-def hide() -> None:
-    """Takes this package's modules out of Python's table, so that no import finds them: what looks on could be replaced there."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == __package__]:
-        del sys.modules[name]
 
 
 def _reply(channel: socket.socket, me: int, reply: dict[str, Any], nonce: bytes) -> None:
@@ -82,13 +71,6 @@ def _move_into(folder: str) -> None:
     for name in ("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP"):
         os.environ[name] = folder
     tempfile.tempdir = None
-
-
-def fresh_notebook() -> CellRunner:
-    """One whose cells find everything as every other notebook's do."""
-    output.written_bytes = 0
-    seed()
-    return CellRunner()
 
 
 def run_cell(notebook: CellRunner, request: dict[str, Any]) -> dict[str, Any]:
@@ -119,7 +101,7 @@ def silence() -> None:
     if null > 2:
         os.close(null)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # for as long as the process lives
-    sys.stdout, sys.stderr = output.nowhere(1), output.nowhere(2)  # type: ignore[assignment]
+    sys.stdout, sys.stderr = output.NullText(1), output.NullText(2)  # type: ignore[assignment]
 
 
 def share_locks() -> None:
@@ -144,7 +126,7 @@ def load_libraries(libraries: str, probes_file: str) -> bool:
         import torch
 
         torch.set_num_threads(1)
-        watch.prepare()
+        watch.mode_classes()
     with open(probes_file, encoding="utf-8") as file:
         texts = json.load(file)
     os.unlink(probes_file)
@@ -164,7 +146,6 @@ def main(arguments: list[str]) -> None:
     silence()
     limits.die_with_parent(int(parent))
     load_libraries(libraries, probes_file)
-    stub_grader.install()
-    hide()
+    install_stub()
     serve(channel)
     os._exit(0)  # whatever threads the learner's code has left behind

@@ -32,7 +32,8 @@ __builtins__ = BUILTINS  # type: ignore[assignment]
 
 MOST_CALLS = 20_000  # of watched operations in one case; of more, each name is sent once
 _CALLERS = (os.path.dirname(_probes_file), os.path.join("torch", "nn", "modules", "module.py"))
-_NOWHERE = output.nowhere(), output.nowhere()  # where standard output and standard error go
+_NOT_OWN = (*LIBRARY_FILES, "<frozen")  # files of code that is no learner's
+_NOWHERE = output.NullText(), output.NullText()  # where standard output and standard error go
 
 
 def observe(candidate: Any, case: Any) -> Observation:
@@ -46,7 +47,7 @@ def observe(candidate: Any, case: Any) -> Observation:
     if case.probe != "answer" and not callable(candidate):
         return Observation(failure=Failure("no function", type(candidate).__name__[:MAX_TEXT]))
     raised: list[warnings.WarningMessage] = []
-    output.forget()
+    output.printed = ""
     try:
         run = _prepare(case)
         given = [
@@ -66,14 +67,14 @@ def observe(candidate: Any, case: Any) -> Observation:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        return Observation(failure=failure_from(error), printed=output.kept(), warned=_warned(raised))
+        return Observation(failure=failure_from(error), printed=output.printed, warned=_warned(raised))
     calls = tuple(dict.fromkeys(run.seen) if len(run.seen) > MOST_CALLS else run.seen)
     if not SIZED.isdisjoint(groups):
         calls += (f"{OPERATIONS} {run.seen.operations}",)
     if not intact(__name__, module_of(case.probe)):
         calls += (REBOUND,)
     return Observation(
-        parts, after=after, calls=calls, printed=output.kept(), warned=_warned(raised), largest=run.seen.largest
+        parts, after=after, calls=calls, printed=output.printed, warned=_warned(raised), largest=run.seen.largest
     )
 
 
@@ -127,7 +128,7 @@ def _quiet() -> Iterator[list[warnings.WarningMessage]]:
 def _warned(raised: list[warnings.WarningMessage]) -> tuple[str, ...]:
     """The warnings of the learner's own lines, at most five."""
     try:
-        own = [one for one in raised if not one.filename.startswith((*LIBRARY_FILES, "<frozen"))]
+        own = [one for one in raised if not one.filename.startswith(_NOT_OWN)]
         return tuple(
             dict.fromkeys(
                 f"{one.category.__name__}: {one.message} (line {one.lineno} of its cell)"[:300] for one in own
@@ -207,7 +208,7 @@ def _own_frame(trace: TracebackType | None) -> tuple[FrameType | None, int, bool
     own, number, is_last = None, 0, False
     for frame, line in traceback.walk_tb(trace):
         is_last = False
-        if not frame.f_code.co_filename.startswith((*LIBRARY_FILES, "<frozen")):
+        if not frame.f_code.co_filename.startswith(_NOT_OWN):
             own, number, is_last = frame, line, True
     return own, number, is_last
 
@@ -224,7 +225,7 @@ def _calling_line(trace: TracebackType | None, last: FrameType | None) -> str:
     for frame, number in traceback.walk_tb(trace):
         if frame is last:
             return ""
-        if not frame.f_code.co_filename.startswith((*LIBRARY_FILES, "<frozen")):
+        if not frame.f_code.co_filename.startswith(_NOT_OWN):
             return linecache.getline(frame.f_code.co_filename, number).strip()[:MAX_TEXT] or "?"
     return ""
 

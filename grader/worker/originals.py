@@ -46,12 +46,8 @@ class OfTorch:
         self.Tensor, self.Parameter, self.Module = torch.Tensor, nn.Parameter, nn.Module
         self.Linear, self.LayerNorm, self.Sequential, self.device = nn.Linear, nn.LayerNorm, nn.Sequential, torch.device
         self.Embedding, self.ModuleList = nn.Embedding, nn.ModuleList
-        self.float32, self.float64, self.bfloat16, self.strided = (
-            torch.float32,
-            torch.float64,
-            torch.bfloat16,
-            torch.strided,
-        )
+        self.float32, self.float64, self.bfloat16 = torch.float32, torch.float64, torch.bfloat16
+        self.strided = torch.strided
         self.dtypes = {name: value for name, value in vars(torch).items() if type(value) is torch.dtype}
         self.from_numpy, self.cos, self.arange = torch.from_numpy, torch.cos, torch.arange
         self.Generator, self.global_generator = torch.Generator, torch.default_generator
@@ -120,9 +116,8 @@ class OfTorch:
     def held(self, tensor: Any) -> int:
         """How many numbers of its type the memory has in which it lies."""
         try:
-            return self.nbytes(self.storage(tensor)) // self.element_size(
-                tensor
-            )  # asked for each operator that runs, so without a context
+            # Asked for each operator that runs, so without a context.
+            return self.nbytes(self.storage(tensor)) // self.element_size(tensor)
         except (NotImplementedError, RuntimeError):  # it has none, or in pieces: sparse, nested, of a transform's own
             return self.numel(tensor)
 
@@ -205,11 +200,6 @@ def memory(numbers: ndarray) -> tuple[int, int]:
     return start, start + sum(
         (size - 1) * step for size, step in zip(numbers.shape, numbers.strides, strict=True)
     ) + numbers.itemsize
-
-
-def overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether two stretches of memory have a byte in common."""
-    return one[0] < other[1] and other[0] < one[1]
 
 
 def entries(own: dict[str, Any], kind: str) -> list[tuple[str, Any]]:

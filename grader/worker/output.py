@@ -8,37 +8,20 @@ from __future__ import annotations
 import io
 
 MUCH_BYTES = 1_000_000  # more than this is worth a note: nobody reads it, and it takes time
+MAX_PRINTED = 1_500  # characters of what one case prints
 
-MOST_KEPT = 1_500  # characters of what one case prints
-
-_kept = ""
-written_bytes = 0  # by this process, to all streams of `nowhere` together; of text, its characters
+printed = ""  # the beginning of it, since the case began
+written_bytes = 0  # by this process, to all streams together; of text, its characters
 
 
-def _count(size: int) -> int:
-    global written_bytes
+def _count(size: int, text: str = "") -> int:
+    global printed, written_bytes
     written_bytes += size
+    printed += text[: MAX_PRINTED - len(printed)]
     return size
 
 
-def forget() -> None:
-    """Begins another case."""
-    global _kept
-    _kept = ""
-
-
-def kept() -> str:
-    """The beginning of what was printed since."""
-    return _kept
-
-
-def _keep(text: str) -> None:
-    global _kept
-    if len(_kept) < MOST_KEPT:
-        _kept += text[: MOST_KEPT - len(_kept)]
-
-
-class _NoBytes(io.RawIOBase):
+class _NullBytes(io.RawIOBase):
     """Takes any number of bytes at once: a pipe that nobody empties would stop a print in its middle."""
 
     def write(self, data) -> int:  # bytes, or whatever has their buffer
@@ -51,20 +34,22 @@ class _NoBytes(io.RawIOBase):
         """Nothing: what a learner's code closes is open for the next case."""
 
 
-class _NoText(io.TextIOBase):
-    """Takes text as it is: to encode a print of 2 GB would take as much memory again."""
+class NullText(io.TextIOBase):
+    """Takes text as it is: to encode a print of 2 GB would take as much memory again. It has a `buffer`, as Python's own have.
+
+    descriptor: what its `fileno` says; without one, it has none.
+    """
 
     encoding, errors = "utf-8", "replace"
 
-    def __init__(self, descriptor: int | None) -> None:
+    def __init__(self, descriptor: int | None = None) -> None:
         self._descriptor = descriptor
-        self.buffer = _NoBytes()
+        self.buffer = _NullBytes()
 
     def write(self, text: str) -> int:
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        _keep(text)
-        return _count(len(text))
+        return _count(len(text), text)
 
     def writable(self) -> bool:
         return True
@@ -74,8 +59,3 @@ class _NoText(io.TextIOBase):
 
     def close(self) -> None:
         """Nothing, as above."""
-
-
-def nowhere(descriptor: int | None = None) -> io.TextIOBase:
-    """A text stream with a `buffer`, as Python's own have. descriptor: what its `fileno` says; without one, it has none."""
-    return _NoText(descriptor)

@@ -10,7 +10,6 @@ Bytes on the wire: magic (4), nonce (16), length of the JSON (4), length of the 
 from __future__ import annotations
 
 import json
-import math
 import re
 import struct
 from collections.abc import Callable
@@ -65,12 +64,12 @@ class Body(NamedTuple):
 
 def body(message: dict[str, Any]) -> Body:
     """A message's bytes but for the frame. Raises WireError for what cannot travel."""
-    arrays = ArrayPacker()
+    arrays: dict[str, np.ndarray] = {}
     try:
         text = _encode(message, arrays, 0)
-        if arrays.count > MAX_ARRAYS:
-            raise WireError(f"{arrays.count} arrays and numbers are too many for a message")
-        encoded = Body(_to_json(text).encode("ascii"), arrays.blob())
+        if len(arrays) > MAX_ARRAYS:
+            raise WireError(f"{len(arrays)} arrays and numbers are too many for a message")
+        encoded = Body(_to_json(text).encode("ascii"), save(arrays) if arrays else b"")
     except WireError:
         raise
     except Exception as error:
@@ -115,7 +114,9 @@ def _exactly(read: Callable[[int], bytes], count: int) -> bytes:
 def unpack(encoded: Body) -> dict[str, Any]:
     """The message of a body. Raises WireError for anything malformed."""
     try:
-        arrays = ArrayReader(encoded.blob)
+        if encoded.blob and _HEADER.unpack_from(encoded.blob)[0] > MAX_HEADER_BYTES:
+            raise WireError("too many arrays")
+        arrays = load(encoded.blob) if encoded.blob else {}
         message = json.loads(encoded.text, object_hook=lambda node: _decode(node, arrays))
     except WireError:
         raise
@@ -126,7 +127,7 @@ def unpack(encoded: Body) -> dict[str, Any]:
     return message
 
 
-def _encode(value: Any, arrays: ArrayPacker, depth: int) -> Any:
+def _encode(value: Any, arrays: dict[str, np.ndarray], depth: int) -> Any:
     """JSON for a value: what JSON has as itself, all else as an object of one key, '$' and its type."""
     kind = type(value)
     if kind in _PLAIN:
@@ -141,87 +142,46 @@ def _encode(value: Any, arrays: ArrayPacker, depth: int) -> Any:
             raise WireError("the keys of a dict are strings that do not begin with '$'")
         return {key: _encode(item, arrays, depth + 1) for key, item in value.items()}
     if kind is Observation:
-        return observation_to_message(value, lambda array: {"$array": arrays.add(array)})
+        return observation_to_message(value, lambda array: {"$array": _pack(array, arrays)})
     if isinstance(value, np.ndarray):
-        return {"$array": arrays.add(value)}
+        return {"$array": _pack(value, arrays)}
     if isinstance(value, np.generic):
-        return {"$scalar": arrays.add(np.asarray(value))}
+        return {"$scalar": _pack(np.asarray(value), arrays)}
     if isinstance(value, Tensor):
-        return {"$tensor": [arrays.add(value.array), value.dtype, value.requires_grad]}
+        return {"$tensor": [_pack(value.array, arrays), value.dtype, value.requires_grad]}
     if isinstance(value, np.random.Generator):
         return {"$generator": _encode(value.bit_generator.state, arrays, depth + 1)}
     raise WireError(f"a {kind.__name__} cannot be sent")
 
 
-class ArrayPacker:
-    """The arrays of a message, those of one type one after another in a flat one: each array of its own would cost much more."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._pieces: dict[str, list[np.ndarray]] = {}
-        self._filled: dict[str, int] = {}
-
-    def add(self, array: np.ndarray) -> list[Any]:
-        """Keeps an array; returns its type, its place, its shape and, where that is not C's, the order of its axes in memory."""
-        if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
-            raise WireError(f"an array of {array.dtype} cannot be sent")
-        order: list[list[int]] = []
-        if type(array) is not np.ndarray or not array.flags.c_contiguous or not array.dtype.isnative:
-            axes = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
-            native = array.astype(array.dtype.newbyteorder("="), copy=False)
-            array = np.array(native.transpose(axes), order="C", subok=False)
-            order = [axes] * (axes != list(range(array.ndim)))
-        name = name_of(array.dtype)
-        start = self._filled.get(name, 0)
-        self._filled[name] = start + array.size
-        self._pieces.setdefault(name, []).append(array.ravel())
-        self.count += 1
-        return [name, start, list(array.shape), *order]
-
-    def blob(self) -> bytes:
-        if not self.count:
-            return b""
-        return save(
-            {name: pieces[0] if len(pieces) == 1 else np.concatenate(pieces) for name, pieces in self._pieces.items()}
-        )
+def _pack(array: np.ndarray, arrays: dict[str, np.ndarray]) -> list[Any]:
+    """Adds an array to a message's; returns its name there and, where it is not C's, the order of its axes in memory."""
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise WireError(f"an array of {array.dtype} cannot be sent")
+    axes = list(range(array.ndim))
+    if not array.flags.c_contiguous:
+        axes.sort(key=lambda axis: -abs(array.strides[axis]))
+    name = str(len(arrays))
+    arrays[name] = np.asarray(np.asarray(array).transpose(axes), array.dtype.newbyteorder("="), order="C")
+    return [name] if axes == list(range(array.ndim)) else [name, axes]
 
 
-class ArrayReader:
-    """The arrays of a message that has come. A number is used once, as ArrayPacker sends it: what is taken out is no more than came."""
-
-    def __init__(self, blob: bytes) -> None:
-        if blob and _HEADER.unpack_from(blob)[0] > MAX_HEADER_BYTES:
-            raise WireError("too many arrays")
-        self._flat = load(blob) if blob else {}
-        self._left_bytes = len(blob)
-        self._left = MAX_ARRAYS
-        if len(self._flat) > MAX_ARRAYS:
-            raise WireError("too many arrays")
-
-    def fetch(self, place: Any) -> np.ndarray:
-        """The array of that place, as ArrayPacker.add returned it."""
-        name, start, shape, *order = place
-        if len(shape) > MAX_AXES or not all(type(length) is int and 0 <= length <= MAX_ELEMENTS for length in shape):
-            raise WireError("not the shape of an array, or one of too many numbers")
-        size = math.prod(shape)
-        if size > MAX_ELEMENTS:
-            raise WireError("too many numbers")
-        piece = self._flat[name][start : start + size]
-        if piece.dtype.kind not in "biuf" or start < 0:
-            raise WireError(f"an array of {piece.dtype} that begins at {start}")
-        self._left_bytes -= piece.nbytes
-        self._left -= 1
-        if self._left_bytes < 0 or self._left < 0:
-            raise WireError("more arrays than have come")
-        array = piece.reshape(shape)  # which fails where fewer numbers have come
-        if not order:
-            return array
-        if sorted(order[0]) != list(range(array.ndim)):
-            raise WireError(f"axes in the order {str(order[0])[:100]}")
-        return array.transpose(np.argsort(order[0]))
+def _unpack(place: Any, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """The array of that place, as _pack() returned it. It is taken once: what is taken out is no more than came."""
+    name, *order = place
+    array = arrays.pop(name)
+    if array.dtype.kind not in "biuf":
+        raise WireError(f"an array of {array.dtype}")
+    if max(array.size, *array.shape, 0) > MAX_ELEMENTS:
+        raise WireError("too many numbers")
+    if not order:
+        return array
+    if sorted(order[0]) != list(range(array.ndim)):
+        raise WireError(f"axes in the order {str(order[0])[:100]}")
+    return array.transpose(np.argsort(order[0]))
 
 
-def _decode(node: dict[str, Any], arrays: ArrayReader) -> Any:
+def _decode(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     """What an object of the JSON stands for; those inside it have been decoded."""
     if len(node) != 1:
         return node
@@ -231,12 +191,12 @@ def _decode(node: dict[str, Any], arrays: ArrayReader) -> Any:
     if kind == "$tuple" and type(content) is list:
         return tuple(content)
     if kind == "$array":
-        return arrays.fetch(content)
+        return _unpack(content, arrays)
     if kind == "$scalar":
-        return arrays.fetch(content)[()]
+        return _unpack(content, arrays)[()]
     if kind == "$tensor":
         place, dtype, requires_grad = content
-        return Tensor(arrays.fetch(place), dtype, requires_grad is True)
+        return Tensor(_unpack(place, arrays), dtype, requires_grad is True)
     if kind == "$generator" and content["bit_generator"] in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"):
         bits = getattr(np.random, content["bit_generator"])()
         bits.state = content

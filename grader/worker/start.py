@@ -1,29 +1,26 @@
 """The file that a fresh interpreter runs, by its path: `python -I start.py warm|worker FD …`.
 
-It loads the folder it lies in as a package called `inside`, so that neither the repository nor an
-installed `grader` needs to be importable, and takes the repository off the import path.
+It loads the folder it lies in as grader.worker, of a package `grader` that holds nothing else, so that neither the repository nor
+an installed `grader` needs to be importable, and takes the repository off the import path.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 import sys
 import sysconfig
+from types import ModuleType
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
-def load(module: str) -> object:
-    """A module of the package `inside`, which is this folder."""
-    path = os.path.join(FOLDER, "__init__.py")
-    spec = importlib.util.spec_from_file_location("inside", path, submodule_search_locations=[FOLDER])
-    assert spec is not None and spec.loader is not None
-    package = importlib.util.module_from_spec(spec)
-    sys.modules["inside"] = package
-    spec.loader.exec_module(package)
-    return importlib.import_module(f"inside.{module}")
+def load_worker() -> None:
+    grader = ModuleType("grader")
+    grader.__path__ = [os.path.dirname(FOLDER)]
+    sys.modules["grader"] = grader
+    importlib.import_module("grader.worker")
+    grader.__path__ = []
 
 
 def leave_repository() -> None:
@@ -36,5 +33,6 @@ def leave_repository() -> None:
 
 if __name__ == "__main__":
     leave_repository()
+    load_worker()
     role = {"warm": "warm", "worker": "main"}[sys.argv[1]]
-    load(role).main(sys.argv[2:])  # type: ignore[attr-defined]
+    importlib.import_module(f"grader.worker.{role}").main(sys.argv[2:])

@@ -1,7 +1,9 @@
 """Which system calls a worker may make: a list of what is allowed, as a seccomp filter. Source: the kernel's seccomp_filter.
 
-What is not listed answers ENOSYS, as on a kernel that has no such call, so that libraries fall back on another. Measured on
-x86-64; the numbers for aarch64 are those of the kernel's headers and have not been run.
+What is not listed is refused. A call that Linux has long had answers EPERM: Python tells it as PermissionError, which is what a
+learner meets, and nothing is tried in its place. One from FIRST_NEW on, clone3 or openat2, answers ENOSYS, as on a kernel that has no
+such call: libraries then fall back on an older one. Measured on x86-64; the numbers for aarch64 are those of the kernel's headers and
+have not been run.
 """
 
 from __future__ import annotations
@@ -36,8 +38,6 @@ ALLOWED = {
     "writev": (20, 66),
     "preadv": (295, 69),
     "pwritev": (296, 70),
-    "preadv2": (327, 286),
-    "pwritev2": (328, 287),
     "access": (21, -1),
     "faccessat": (269, 48),
     "faccessat2": (439, 439),
@@ -65,7 +65,6 @@ ALLOWED = {
     "fdatasync": (75, 83),
     "flock": (73, 32),
     "fadvise64": (221, 223),
-    "readahead": (187, 213),
     "sendfile": (40, 71),
     "copy_file_range": (326, 285),
     "getxattr": (191, 8),
@@ -87,19 +86,11 @@ ALLOWED = {
     "ppoll": (271, 73),
     "select": (23, -1),
     "pselect6": (270, 72),
-    "epoll_create": (213, -1),
     "epoll_create1": (291, 20),
     "epoll_ctl": (233, 21),
     "epoll_wait": (232, -1),
     "epoll_pwait": (281, 22),
-    "epoll_pwait2": (441, 441),
-    "eventfd": (284, -1),
     "eventfd2": (290, 19),
-    "timerfd_create": (283, 85),
-    "timerfd_settime": (286, 86),
-    "timerfd_gettime": (287, 87),
-    "signalfd": (282, -1),
-    "signalfd4": (289, 74),
     # Both ends of a socket without a name, and no other.
     "socketpair": (53, 199),
     "sendto": (44, 206),
@@ -122,7 +113,6 @@ ALLOWED = {
     # Its own threads.
     "clone": (56, 220),
     "futex": (202, 98),
-    "futex_waitv": (449, 449),
     "set_robust_list": (273, 99),
     "rseq": (334, 293),
     "sched_yield": (24, 124),
@@ -152,11 +142,6 @@ ALLOWED = {
     "alarm": (37, -1),
     "getitimer": (36, 102),
     "setitimer": (38, 103),
-    "timer_create": (222, 107),
-    "timer_settime": (223, 110),
-    "timer_gettime": (224, 108),
-    "timer_getoverrun": (225, 109),
-    "timer_delete": (226, 111),
     # The time.
     "time": (201, -1),
     "gettimeofday": (96, 169),
@@ -188,73 +173,11 @@ ALLOWED = {
     "wait4": (61, 260),
     "waitid": (247, 95),
 }
-# These answer EPERM: Python tells it as PermissionError, which is what a learner meets, and nothing is tried in their place.
-REFUSED = {
-    "socket": (41, 198),
-    "connect": (42, 203),
-    "bind": (49, 200),
-    "listen": (50, 201),
-    "accept": (43, 202),
-    "accept4": (288, 242),
-    "sendmsg": (46, 211),
-    "sendmmsg": (307, 269),
-    "setsockopt": (54, 208),
-    "fork": (57, -1),
-    "vfork": (58, -1),
-    "execve": (59, 221),
-    "execveat": (322, 281),
-    "setsid": (112, 157),
-    "setpgid": (109, 154),
-    "tkill": (200, 130),
-    "ptrace": (101, 117),
-    "pidfd_open": (434, 434),
-    "pidfd_send_signal": (424, 424),
-    "unshare": (272, 97),
-    "setns": (308, 268),
-    "chroot": (161, 51),
-    "mount": (165, 40),
-    "umount2": (166, 39),
-    "setrlimit": (160, 164),
-    "setpriority": (141, 140),
-    "sched_setaffinity": (203, 122),
-    "sched_setparam": (142, 118),
-    "sched_setscheduler": (144, 119),
-    "chmod": (90, -1),
-    "fchmod": (91, 52),
-    "fchmodat": (268, 53),
-    "fchmodat2": (452, 452),
-    "chown": (92, -1),
-    "fchown": (93, 55),
-    "lchown": (94, -1),
-    "fchownat": (260, 54),
-    "utime": (132, -1),
-    "utimes": (235, -1),
-    "futimesat": (261, -1),
-    "utimensat": (280, 88),
-    "setxattr": (188, 5),
-    "lsetxattr": (189, 6),
-    "fsetxattr": (190, 7),
-    "removexattr": (197, 14),
-    "lremovexattr": (198, 15),
-    "fremovexattr": (199, 16),
-    "truncate": (76, 45),
-    "mknod": (133, -1),
-    "mknodat": (259, 33),
-    "sethostname": (170, 161),
-    "clock_settime": (227, 112),
-    "settimeofday": (164, 170),
-    "memfd_create": (319, 279),
-    "fallocate": (285, 47),
-}
+FIRST_NEW = 424  # Linux 5.1; from there on a call has the same number on every architecture
 
 IOCTL = (
-    0x5401,
-    0x802C542A,
-    0x5413,  # TCGETS, TCGETS2, TIOCGWINSZ: whether it is a terminal, and how wide
-    0x541B,
-    0x5421,
-    0x5450,
-    0x5451,  # FIONREAD, FIONBIO, FIONCLEX, FIOCLEX
+    *(0x5401, 0x802C542A, 0x5413),  # TCGETS, TCGETS2, TIOCGWINSZ: whether it is a terminal, and how wide
+    *(0x541B, 0x5421, 0x5450, 0x5451),  # FIONREAD, FIONBIO, FIONCLEX, FIOCLEX
     0x40049409,  # FICLONE: a copy of one's own file
 )
 FCNTL = (*range(8), 36, 37, 38, 1030, 1032)  # copies, flags, locks, a pipe's size; no owner, no lease, no notice
@@ -265,9 +188,11 @@ CLONE_OF_THREADS = 0x7D0F00  # what C libraries start a thread with: no new proc
 
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 _SECCOMP = (317, 277)
-_ALLOW, _REFUSE, _UNKNOWN = 0x7FFF0000, 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
-
 Step = tuple[int, int, int, int]  # of classic BPF: code, jump if true, jump if false, constant
+_LOAD, _AND, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
+_ALLOW, _REFUSE, _UNKNOWN = (
+    (_RETURN, 0, 0, value) for value in (0x7FFF0000, 0x50000 | errno.EPERM, 0x50000 | errno.ENOSYS)
+)
 
 
 @cache
@@ -291,20 +216,19 @@ def shut() -> bool:
 def program(machine: str, me: int) -> list[Step]:
     """The filter: the architecture, calls whose arguments decide, then every number there is, in ranges. me: this process."""
     which, audit = _ARCHITECTURES[machine]
-    steps = [_load(4), _equal(audit, 1, 0), _return(_UNKNOWN), _load(0)]
+    steps = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, audit), _UNKNOWN, (_LOAD, 0, 0, 0)]
     conditions = _conditions(me)
     for name, condition in conditions.items():
         if ALLOWED[name][which] >= 0:
-            steps += [_equal(ALLOWED[name][which], 0, len(condition) + 1), *condition, _return(_ALLOW)]
-    answers = {numbers[which]: _ALLOW for name, numbers in ALLOWED.items() if name not in conditions}
-    answers |= {numbers[which]: _REFUSE for numbers in REFUSED.values()}
-    answer = _UNKNOWN
-    for number in range(max(answers) + 2):
-        after = answers.get(number, _UNKNOWN)
+            steps += [(_EQUAL, 0, len(condition) + 1, ALLOWED[name][which]), *condition, _ALLOW]
+    allowed = {numbers[which] for name, numbers in ALLOWED.items() if name not in conditions}
+    answer = _REFUSE
+    for number in range(max(*allowed, FIRST_NEW) + 2):
+        after = _ALLOW if number in allowed else _REFUSE if number < FIRST_NEW else _UNKNOWN
         if after != answer:
-            steps += [_at_least(number, 1, 0), _return(answer)]
+            steps += [(_AT_LEAST, 1, 0, number), answer]
             answer = after
-    return [*steps, _return(answer)]
+    return [*steps, answer]
 
 
 def _conditions(me: int) -> dict[str, list[Step]]:
@@ -323,46 +247,25 @@ def _conditions(me: int) -> dict[str, list[Step]]:
         "prlimit64": _one_of(0, (0,)) + _null(2),  # one's own limits, and only to read them
         "socketpair": _one_of(0, (AF_UNIX,)),
         "sendto": _null(4),  # to the other end, never to an address
-        "clone": [
-            _load(16),
-            _any_bit(~CLONE_OF_THREADS & 0xFFFFFFFF, 1, 0),
-            _any_bit(CLONE_THREAD, 1, 0),
-            _return(_REFUSE),
-        ],
+        "clone": [_load(0), (_ANY_BIT, 1, 0, ~CLONE_OF_THREADS & 0xFFFFFFFF), (_ANY_BIT, 1, 0, CLONE_THREAD), _REFUSE],
     }
 
 
+def _load(argument: int) -> Step:
+    """Its lower half."""
+    return _LOAD, 0, 0, 16 + 8 * argument
+
+
 def _one_of(argument: int, values: tuple[int, ...]) -> list[Step]:
-    """A number of 32 bits."""
-    tests = [_equal(value, len(values) - at, 0) for at, value in enumerate(values)]
-    return [_load(16 + 8 * argument), *tests, _return(_REFUSE)]
+    tests = [(_EQUAL, len(values) - at, 0, value) for at, value in enumerate(values)]
+    return [_load(argument), *tests, _REFUSE]
 
 
 def _null(argument: int) -> list[Step]:
-    low = 16 + 8 * argument
-    return [_load(low), _equal(0, 0, 2), _load(low + 4), _equal(0, 1, 0), _return(_REFUSE)]
+    upper = (_LOAD, 0, 0, 20 + 8 * argument)
+    return [_load(argument), (_EQUAL, 0, 2, 0), upper, (_EQUAL, 1, 0, 0), _REFUSE]
 
 
 def _no_third_mode(argument: int) -> list[Step]:
     """Not opened with access mode 3, 'neither read nor write', for which Landlock asks no right and which ioctl takes."""
-    return [_load(16 + 8 * argument), (0x54, 0, 0, os.O_ACCMODE), _equal(3, 0, 1), _return(_REFUSE)]
-
-
-def _load(offset: int) -> Step:
-    return 0x20, 0, 0, offset
-
-
-def _equal(value: int, if_so: int, if_not: int) -> Step:
-    return 0x15, if_so, if_not, value
-
-
-def _at_least(value: int, if_so: int, if_not: int) -> Step:
-    return 0x35, if_so, if_not, value
-
-
-def _any_bit(mask: int, if_so: int, if_not: int) -> Step:
-    return 0x45, if_so, if_not, mask
-
-
-def _return(value: int) -> Step:
-    return 0x06, 0, 0, value
+    return [_load(argument), (_AND, 0, 0, os.O_ACCMODE), (_EQUAL, 0, 1, 3), _REFUSE]

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from types import BuiltinFunctionType, GetSetDescriptorType, MethodDescriptorType, WrapperDescriptorType
-from typing import Any
+from typing import Any, NamedTuple
 
 from .operations import ELEMENTARY, GROUPS, LIBRARIES, LIBRARY_FILES, SIZED, einsum_size
 from .originals import BUILTINS, is_a, of_torch
@@ -72,7 +72,7 @@ class _Watch:
     def __init__(self, names: frozenset[str], seen: Seen, sized: bool) -> None:
         self.names, self.seen, self.sized = names, seen, sized
         self.library = "torch" in names
-        self.told, self.aside = _told(names), _aside(names)
+        self.told, self.aside = names | _BLINDING | _STARTING, _aside(names)
 
 
 _elementary: set[Any] = set()  # torch's, taken with its modes, before any learner's code runs
@@ -81,11 +81,6 @@ _elementary: set[Any] = set()  # torch's, taken with its modes, before any learn
 @cache
 def _names(groups: tuple[str, ...]) -> frozenset[str]:
     return frozenset().union(*(GROUPS[group] for group in groups if group in GROUPS))
-
-
-@cache
-def _told(names: frozenset[str]) -> frozenset[str]:
-    return names | _BLINDING | _STARTING
 
 
 @cache
@@ -157,27 +152,27 @@ def _restore_profile(hook: Any) -> None:
             enable()
 
 
-class _Stack:
+class _Stack(NamedTuple):
     """One of torch's stacks of modes, as this thread has it."""
 
-    def __init__(
-        self, height: Callable[[], int], top: Callable[[int], Any], pop: Callable[[], Any], push: Callable
-    ) -> None:
-        self.height, self._top, self._pop, self._push = height, top, pop, push
+    height: Callable[[], int]
+    top: Callable[[int], Any]
+    pop: Callable[[], Any]
+    push: Callable[[Any], None]
 
     def put_right(self, mode: Any, height: int) -> bool:
         """Leaves `mode` on top at this height; returns whether it was."""
         now = self.height()
-        if now == height and self._top(now - 1) is mode:
+        if now == height and self.top(now - 1) is mode:
             return True
         self.cut(height - 1)
-        self._push(mode)
+        self.push(mode)
         return False
 
     def cut(self, height: int) -> None:
         """Takes off what lies above this height."""
         while self.height() > height:
-            self._pop()
+            self.pop()
 
 
 @contextmanager
@@ -318,14 +313,9 @@ _stacks: list[_Stack] = []  # torch's, of functions and of operators, in the ord
 
 def _torch_modes() -> list[Any]:
     """New modes to enter. torch is there once it was: a cell that drops it from sys.modules still holds its operators."""
-    if not _mode_classes.cache_info().currsize and not hasattr(sys.modules.get("torch"), "overrides"):
+    if not mode_classes.cache_info().currsize and not hasattr(sys.modules.get("torch"), "overrides"):
         return []
-    return [mode() for mode in _mode_classes()]
-
-
-def prepare() -> None:
-    """Makes what watching torch needs, so that forks of this process have it."""
-    _mode_classes()
+    return [mode() for mode in mode_classes()]
 
 
 def elementary() -> frozenset[Any]:
@@ -339,32 +329,33 @@ def elementary() -> frozenset[Any]:
 
 
 @cache
-def _mode_classes() -> tuple[type, type]:
+def mode_classes() -> tuple[type, type]:
     """Made once, when torch is there: a class costs more than the calls that it watches."""
     import torch
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    pop, push = (
-        getattr(torch._C, name, None) for name in ("_pop_torch_dispatch_stack", "_push_on_torch_dispatch_stack")
-    )
-    _aside.cache_clear()
-    _elementary.clear()
-    if pop and push:  # a torch that has them no more: then every operator is looked at
-        _elementary.update(elementary())
-    originals = of_torch()
+    originals, C = of_torch(), torch._C
     Tensor, storage, nbytes, size = originals.Tensor, originals.storage, originals.nbytes, originals.element_size
     plain = frozenset({(), (torch.Tensor,), (torch.nn.Parameter,)})
-    transformed = getattr(torch._C._functorch, "peek_interpreter_stack", lambda: True)
-
-    heights, tops = (
-        [getattr(torch._C, name.format(kind), None) for kind in ("function", "dispatch")]
-        for name in ("_len_torch_{}_stack", "_get_{}_stack_at")
-    )
-    pops = [getattr(torch._C, "_pop_torch_function_stack", None), pop and partial(pop, None)]
-    pushes = [getattr(torch._C, "_push_on_torch_function_stack", None), push]
-    if all((*heights, *tops, *pops, *pushes)):
-        _stacks[:] = map(_Stack, heights, tops, pops, pushes)  # type: ignore[arg-type]
+    _aside.cache_clear()
+    _elementary.clear()
+    _stacks.clear()
+    try:
+        transformed = C._functorch.peek_interpreter_stack
+        pop, push = partial(C._pop_torch_dispatch_stack, None), C._push_on_torch_dispatch_stack
+        _stacks[:] = (
+            _Stack(
+                C._len_torch_function_stack,
+                C._get_function_stack_at,
+                C._pop_torch_function_stack,
+                C._push_on_torch_function_stack,
+            ),
+            _Stack(C._len_torch_dispatch_stack, C._get_dispatch_stack_at, pop, push),
+        )
+        _elementary.update(elementary())
+    except AttributeError:  # a torch that has them no more: then every operator is looked at
+        pass
 
     class Functions(TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):
@@ -376,7 +367,7 @@ def _mode_classes() -> tuple[type, type]:
                     now.seen.append(name)
             else:  # its operators need not be looked at one by one, which would take longer than they do
                 try:
-                    aside = pop(None)
+                    aside = pop()
                 except RuntimeError:  # the code that is watched has switched it off, which is noted where it does so
                     pass
                 if aside is not None and type(aside) is not Operators:  # a mode of that code's own lies above ours

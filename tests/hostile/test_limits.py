@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from grader.sandbox import budget
 from tests.hostile.attack import RETURN_X, earns, verdicts
 
 ENDLESS = {
@@ -117,7 +116,7 @@ def test_what_one_exercise_uses_costs_that_exercise(monkeypatch, tmp_path, share
 @pytest.mark.alike  # the clock
 def test_who_uses_up_the_time_of_a_submission_is_told_so_and_nobody_else(monkeypatch, tmp_path, shared):
     monkeypatch.setattr(shared, "timeout_s", 0.75)
-    monkeypatch.setattr(budget, "MORE_EXERCISES", -2)  # of three exercises: the time of one
+    monkeypatch.setattr("grader.sandbox.sandbox.MORE_EXERCISES", -2)  # of three exercises: the time of one
     found = verdicts(monkeypatch, tmp_path, shared, "def double(x):\n    while True: pass")
     assert [one.status for one in found.values()] == ["timeout"] * 3
     others = [one.headline for name, one in found.items() if name != "double"]

@@ -44,7 +44,7 @@ ATTACKS = {
     "a pickle": "import pickle\nclass P:\n    def __reduce__(self): return (eval, ('2 * x',))\ndef double(x): return P()",
     "pickled bytes": "import pickle\ndef double(x): return pickle.dumps(2 * x)",
     "an object array": "def double(x): return np.array([2 * x, None], dtype=object)",
-    "forged on the pipe": "import os, sys\ndef double(x):\n    w, v = sys.modules['inside.protocol'], sys.modules['inside.values']\n"
+    "forged on the pipe": "import os, sys\ndef double(x):\n    w, v = sys.modules['grader.worker.protocol'], sys.modules['grader.worker.values']\n"
     "    seen = w.observation_to_message(v.Observation({'result': v.describe(2 * x)}))\n"
     "    for n in range(3, 60):\n        try: os.write(n, w.frame(w.body({'observation': seen})))\n        except OSError: pass\n    return x",
     "half a message on the pipe": "import os\ndef double(x):\n    for n in range(3, 60):\n        try: os.write(n, b'atn1\\x00')\n        except OSError: pass\n    return x",
@@ -59,7 +59,7 @@ def test_nothing_of_worth_is_read(monkeypatch, tmp_path, shared, promise):
 
 def test_patching_the_worker_raises_no_score(monkeypatch, tmp_path, shared):
     """What breaks the process that answers costs the notebook that did it."""
-    text = "import sys\nsys.modules['inside.observe'].describe = lambda value, depth=0: True" + RETURN_X
+    text = "import sys\nsys.modules['grader.worker.observe'].describe = lambda value, depth=0: True" + RETURN_X
     found = verdicts(monkeypatch, tmp_path, shared, text)
     assert not found["double"].passed and "could_not_grade" not in {verdict.status for verdict in found.values()}
 

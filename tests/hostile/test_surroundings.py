@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from grader.sandbox.sandbox import Sandbox
-from grader.worker.contamination import ProcessState
+from grader.worker.integrity import ProcessState
 from tests.hostile.attack import verdicts
 
 pytestmark = pytest.mark.alike  # what one Python process remembers

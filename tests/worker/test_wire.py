@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from safetensors.numpy import load, save
+from safetensors.numpy import save
 
 from grader.worker import protocol
 from grader.worker.values import AtHand, Failure, Observation, Part, Tensor, describe
@@ -292,7 +292,7 @@ def test_an_array_that_is_too_large_is_refused():
         b"3",
         b"[]",
         b'{"$tuple": []}',
-        b'{"a": {"$array": ["float64", 0, []]}}',
+        b'{"a": {"$array": ["0"]}}',
         b'{"a": {"$array": 1}}',
         b'{"a": {"$tuple": 3}}',
         b'{"$eval": "1"}',
@@ -308,46 +308,43 @@ def test_json_that_is_no_message_is_refused(text):
 
 
 PLACES = {
-    "axes twice": ["float64", 0, [2, 2], [0, 0]],
-    "axes that are none": ["float64", 0, [2, 2], [0, 2]],
-    "a negative start": ["float64", -4, [2, 2]],
-    "a start that is no number": ["float64", "0", [2, 2]],
-    "more than has come": ["float64", 1, [2, 2]],
-    "a start beyond the end": ["float64", 10**30, [1]],
-    "negative lengths": ["float64", 0, [-2, -2]],
-    "a length to be found out": ["float64", 0, [-1]],
-    "a shape that is none": ["float64", 0, "22"],
-    "more numbers than are read": ["float64", 0, [10**9, 10**9]],
-    "more axes than there are": ["float64", 0, [0] * 65],
-    "a length that is a truth": ["float64", 0, [True]],
-    "a type that did not come": ["float32", 0, [2, 2]],
-    "complex numbers": ["complex64", 0, [2]],
+    "axes twice": ["0", [0, 0]],
+    "axes that are none": ["0", [0, 2]],
+    "more axes than there are": ["0", [0, 1, 2]],
+    "a name that did not come": ["3"],
+    "a name that is none": [0],
+    "a name that is a list": [["0"]],
+    "complex numbers": ["1"],
+    "a length beyond all numbers": ["2"],
     "nothing": [],
 }
 
 
 @pytest.mark.parametrize("kind", PLACES)
-def test_an_array_that_lies_nowhere_is_refused(kind):
-    blob = save({"float64": np.arange(4.0), "complex64": np.zeros(2, np.complex64)})
+def test_an_array_that_did_not_come_is_refused(kind):
+    blob = save(
+        {"0": np.arange(4.0).reshape(2, 2), "1": np.zeros(2, np.complex64), "2": np.zeros((0, 10**9), np.float32)}
+    )
 
-    def read(place):
-        return protocol.unpack(protocol.Body(json.dumps({"a": {"$array": place}}).encode(), blob))["a"]
+    def read(*places):
+        return protocol.unpack(protocol.Body(json.dumps({"a": [{"$array": one} for one in places]}).encode(), blob))[
+            "a"
+        ]
 
-    assert read(["float64", 0, [2, 2], [1, 0]]).tolist() == [[0, 2], [1, 3]]
+    assert read(["0", [1, 0]])[0].tolist() == [[0, 2], [1, 3]]
     with pytest.raises(protocol.WireError):
         read(PLACES[kind])
+    with pytest.raises(protocol.WireError):
+        read(["0"], ["0"])
 
 
 # What a worker may send at most, in each way that could cost the reader far more than its bytes.
 FILL = protocol.MAX_JSON_BYTES - 100
-ONE = save({"float64": np.zeros(200_000)})
+ONE = save({"0": np.zeros(200_000)})
+MANY = save({str(i): np.zeros(20) for i in range(10_000)})
 BOMBS = {
-    "a product of long numbers": (b'{"$array":["float64",0,[' + b",".join([b"9" * 18] * (FILL // 19)) + b"]]}", ONE),
-    "a product of very long numbers": (
-        b'{"$array":["float64",0,[' + b",".join([b"9" * 4000] * (FILL // 4001)) + b"]]}",
-        ONE,
-    ),
-    "axes in a long order": (b'{"$array":["float64",0,[1],[' + b",".join([b"0"] * (FILL // 2)) + b"]]}", ONE),
+    "all arrays that fit": (b"[" + b",".join(f'{{"$array":["{i}"]}}'.encode() for i in range(10_000)) + b"]", MANY),
+    "axes in a long order": (b'{"$array":["0",[' + b",".join([b"0"] * (FILL // 2)) + b"]]}", ONE),
     **{
         f"many of {item}": (b"[" + b",".join([item.encode()] * (FILL // (len(item) + 1))) + b"]", ONE)
         for item in (
@@ -360,11 +357,9 @@ BOMBS = {
             "9" * 4000,
             '{"a":1}',
             '"\\ud800"',
-            '{"$array":["float64",0,[]]}',
-            '{"$array":["float64",0,[0]]}',
-            '{"$array":["float64",0,[200000]]}',
-            '{"$tensor":[["float64",0,[200000]],"float32",true]}',
-            '{"$scalar":["float64",0,[]]}',
+            '{"$array":["0"]}',
+            '{"$tensor":[["0"],"float32",true]}',
+            '{"$scalar":["0"]}',
             json.dumps({"$generator": np.random.default_rng(0).bit_generator.state}),
         )
     },
@@ -384,7 +379,7 @@ def test_no_message_costs_its_reader_more_than_its_bytes_may(bomb):
     assert sum(array.nbytes for array in held) <= len(blob)
 
 
-def test_many_arrays_travel_as_one_of_each_type():
+def test_many_arrays_of_several_types():
     sent = [
         np.arange(3.0),
         np.float64(7),
@@ -397,4 +392,3 @@ def test_many_arrays_travel_as_one_of_each_type():
     assert [(item.dtype, item.shape, item.tolist()) for item in came] == [
         (item.dtype, item.shape, item.tolist()) for item in sent
     ]
-    assert sorted(load(protocol.body({"value": sent}).blob)) == ["bool", "float32", "float64", "int64"]

@@ -8,8 +8,8 @@ import inspect
 import linecache
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,8 +101,7 @@ def _import(name: str) -> Any:
         importer = _Importer()
         sys.meta_path.insert(0, importer)
         try:
-            with _as_grader():
-                module = importlib.import_module(f"{__name__}.{name}")
+            module = importlib.import_module(f"{__name__}.{name}")
         finally:
             sys.meta_path.remove(importer)
         keep(module)
@@ -129,24 +128,6 @@ class _Importer(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             file = os.path.join(os.path.dirname(__file__), *name.split(".")) + ".py"
             linecache.cache[file] = (len(_texts[name]), None, _texts[name].splitlines(True), file)
             exec(compile(_texts[name], file, "exec"), vars(module))
-
-
-@contextmanager
-def _as_grader() -> Iterator[None]:
-    """Lets this package be imported as `grader.worker`, as probes write it, in a process that has no `grader`."""
-    inside = __name__.rpartition(".")[0]
-    outside = {} if inside == "grader.worker" else {"grader": sys.modules[inside], "grader.worker": sys.modules[inside]}
-    if outside:
-        ours = [name for name in sys.modules if name.startswith(f"{inside}.")]
-        outside |= {name.replace(inside, "grader.worker", 1): sys.modules[name] for name in ours}
-    before = {name: sys.modules[name] for name in outside if name in sys.modules}
-    sys.modules.update(outside)
-    try:
-        yield
-    finally:
-        for name in outside:
-            del sys.modules[name]
-        sys.modules.update(before)
 
 
 def answer(value: Any, run: Run) -> dict[str, Any]:
