@@ -16,8 +16,7 @@ import numpy as np
 
 from grader.course.spec import Case, Exercise
 from grader.judging import exceptions
-from grader.judging.compare import same_numbers
-from grader.judging.findings import Finding
+from grader.judging.compare import Finding, same_numbers
 from grader.source.slips import Slip
 from grader.worker.operations import ATTENTION, LOSSES, NORMALIZATION, SOFTMAX
 from grader.worker.values import Failure, Observation, Part

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from grader.judging.compare import gaps
 from grader.judging.verdict import Cut, Table
 
 SIDE = 8  # rows and columns that are shown; more cannot be checked by hand
@@ -34,11 +35,7 @@ def place(expected: np.ndarray | None, actual: np.ndarray | None) -> tuple[int, 
     """The index of the largest difference within the first slice that comes near it; None where nothing differs."""
     if expected is None or actual is None or expected.shape != actual.shape or expected.size == 0:
         return None
-    one, other = expected.astype(np.float64), actual.astype(np.float64)
-    with np.errstate(invalid="ignore", over="ignore"):
-        gap = np.abs(other - one)
-    same = (other == one) | (np.isnan(other) & np.isnan(one))
-    gap = np.where(same, 0.0, np.where(np.isnan(gap), np.inf, gap))
+    gap = gaps(expected.astype(np.float64), actual.astype(np.float64))
     if not gap.any():
         return None
     if gap.ndim > 2:

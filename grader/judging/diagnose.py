@@ -22,8 +22,16 @@ from grader.course.patches import Edit, Patch, joined
 from grader.course.readings import with_readings
 from grader.course.spec import Case, Exercise
 from grader.judging import outcomes
-from grader.judging.compare import close, flatten, gradient_scale, is_wrong, numbers, raises_as_asked, tolerances
-from grader.judging.findings import Finding
+from grader.judging.compare import (
+    Finding,
+    close,
+    flatten,
+    gradient_scale,
+    is_wrong,
+    numbers,
+    raises_as_asked,
+    tolerances,
+)
 from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Observation, Part
 

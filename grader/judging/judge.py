@@ -23,6 +23,7 @@ from grader.judging.agreement import agreeing, arrays
 from grader.judging.baseline import baseline_of
 from grader.judging.beginner import Facts
 from grader.judging.compare import (
+    Finding,
     differences,
     flatten,
     gradient_scale,
@@ -33,7 +34,6 @@ from grader.judging.compare import (
     tolerances,
 )
 from grader.judging.evidence import Reading
-from grader.judging.findings import Finding
 from grader.judging.symptoms import symptoms
 from grader.judging.verdict import Line, Status, Table, Verdict
 from grader.source import policy
@@ -320,7 +320,9 @@ class _Judging:
     def _inputs_left_alone(self) -> Verdict | None:
         for i, observation in self.actual.items():
             if observation.modified:
-                return self._fail(i, Finding("modified", names=observation.modified), wording.of_modified())
+                return self._fail(
+                    i, Finding("modified", claim=" and ".join(observation.modified)), wording.of_modified()
+                )
         if "table" in self.exercise.forbids and any("table" in case.options for case in self.cases):
             self.verified.append(wording.SMALL)
         if self.exercise.kind != "answer":

@@ -13,8 +13,7 @@ from functools import partial
 import numpy as np
 
 from grader.course.spec import Case, Exercise
-from grader.judging.compare import close, flatten, has_kind, named_parts, numbers, raises_as_asked, tolerances
-from grader.judging.findings import Finding
+from grader.judging.compare import Finding, close, flatten, has_kind, named_parts, numbers, raises_as_asked, tolerances
 from grader.worker.values import Observation, Part
 
 PROOF = 3  # results that must be reproduced and are not the reference's

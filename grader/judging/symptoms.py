@@ -18,8 +18,7 @@ import numpy as np
 from grader.course import references
 from grader.course.spec import Case, Exercise
 from grader.judging import wording
-from grader.judging.compare import differences, flatten, gradient_scale, is_wrong, numbers, tolerances
-from grader.judging.findings import Finding
+from grader.judging.compare import Finding, differences, flatten, gradient_scale, is_wrong, numbers, tolerances
 from grader.worker.values import Observation, Part, leaves
 
 PROOF = 3  # cases on either side

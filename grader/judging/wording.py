@@ -10,8 +10,7 @@ import numpy as np
 
 from grader.course.spec import Case, Exercise
 from grader.judging import exceptions
-from grader.judging.compare import allowed_kinds, has_kind
-from grader.judging.findings import Finding
+from grader.judging.compare import Finding, allowed_kinds, gaps, has_kind
 from grader.judging.verdict import Line
 from grader.source.slips import Slip
 from grader.util.words import ELSEWHERE
@@ -64,8 +63,10 @@ def described(part: Part) -> str:
 
 def _count(exercise: Exercise, finding: Finding) -> str:
     call = f" by the {finding.of}" if finding.of else ""
-    names = ", ".join(finding.names)
-    return f"{_capital(described(finding.actual))} was returned{call}; expected {len(finding.names)} things: ({names})."
+    names = ", ".join(exercise.parts)
+    return (
+        f"{_capital(described(finding.actual))} was returned{call}; expected {len(exercise.parts)} things: ({names})."
+    )
 
 
 def _type(exercise: Exercise, finding: Finding) -> str:
@@ -110,23 +111,24 @@ def _dtype(exercise: Exercise, finding: Finding) -> str:
 
 def _finite(exercise: Exercise, finding: Finding) -> str:
     array = np.asarray(finding.actual.array, dtype=np.float64)
+    bad = int((~np.isfinite(array)).sum())
     kinds = " or ".join(
         word for word, there in (("NaN", np.isnan(array)), ("infinite", np.isinf(array))) if there.any()
     )
     what = subject(exercise, finding)
     if array.ndim == 0:
         return f"{_capital(what)} is {kinds}."
-    return f"{finding.bad} of {array.size} entries of {what} {'is' if finding.bad == 1 else 'are'} {kinds}."
+    return f"{bad} of {array.size} entries of {what} {'is' if bad == 1 else 'are'} {kinds}."
 
 
 def _numbers(exercise: Exercise, finding: Finding) -> str:
     expected, actual = np.asarray(finding.expected.array), np.asarray(finding.actual.array)
     truncated = actual.dtype.kind in "iu" and (expected != np.round(expected)).any()
     why = f"; {actual.dtype.name} keeps whole numbers only" if truncated else ""
-    where = f" at {finding.at}" if finding.at else ""
-    return (
-        f"{_capital(subject(exercise, finding))} differs from what was expected by up to {finding.gap:.4g}{where}{why}."
-    )
+    gap = gaps(expected.astype(np.float64), actual.astype(np.float64))
+    at = tuple(int(i) for i in np.unravel_index(int(gap.argmax()), gap.shape))
+    where = f" at {at}" if at else ""
+    return f"{_capital(subject(exercise, finding))} differs from what was expected by up to {gap[at]:.4g}{where}{why}."
 
 
 def _flag(exercise: Exercise, finding: Finding) -> str:
@@ -149,7 +151,7 @@ def _raises(exercise: Exercise, finding: Finding) -> str:
 
 
 def _modified(exercise: Exercise, finding: Finding) -> str:
-    return f"{exercise.name} changes its input {' and '.join(finding.names)} in place; it should leave its inputs as they are."
+    return f"{exercise.name} changes its input {finding.claim} in place; it should leave its inputs as they are."
 
 
 def _unwritten(exercise: Exercise, finding: Finding) -> str:
