@@ -384,7 +384,7 @@ class _Judging:
                 details = (*details, *wording.advice(failure, slips))
             shown = symptoms(self.exercise, self.cases, self.baseline.expected, self.actual)
             if shown:  # of one thing, so that nobody takes them for several that would each explain it
-                mistakes, sentences = [tuple(one.id for one in shown)], (" ".join(one.sentence for one in shown),)
+                mistakes, sentences = [tuple(id for id, _ in shown)], (" ".join(sentence for _, sentence in shown),)
         return Verdict(
             self.exercise.name,
             status,

@@ -25,13 +25,7 @@ PROOF = 3  # cases on either side
 FEW = 4  # numbers, of which fewer are equal in another order by chance; and names in a sentence
 RETURNED, RESULTS = ("returned",), ("returned", "gradient")
 Array = np.ndarray
-
-
-class Symptom(NamedTuple):
-    """id: of the text that `explain` shows. sentence: what was observed, in words."""
-
-    id: str
-    sentence: str
+Symptom = tuple[str, str]  # the id of the text that `explain` shows, and what was observed, in words
 
 
 class Compared(NamedTuple):
@@ -81,7 +75,7 @@ def symptoms(
         return [found] if found else []
     for id, sentence, shows in _OF_A_RESULT:
         if _shown(wrong, shows):
-            return [Symptom(id, sentence)]
+            return [(id, sentence)]
     by_size = _size_as_factor(wrong)
     located = (_right_only_where(compared), _right_places(wrong), _right_parts(compared))
     return [by_size] if by_size else [one for one in located if one]
@@ -118,9 +112,7 @@ def _only_beside(every: Sequence[Compared]) -> Symptom | None:
         beside += findings
     if not beside or any(finding.role in RESULTS for finding in beside):  # of another type, or another kind of number
         return None
-    return Symptom(
-        "RS24", f"What comes back is right in every experiment. {wording.headline(every[0].exercise, beside[0])}"
-    )
+    return ("RS24", f"What comes back is right in every experiment. {wording.headline(every[0].exercise, beside[0])}")
 
 
 def _inside_a_tuple(wrong: Sequence[Compared]) -> Symptom | None:
@@ -136,7 +128,7 @@ def _inside_a_tuple(wrong: Sequence[Compared]) -> Symptom | None:
         common &= {i for i, item in enumerate(items) if item is not None and one.same(right[0], right[0].array, item)}
     if not common:
         return None
-    return Symptom("RS22", f"The right result is item {min(common)} of what came back; it should come back alone.")
+    return ("RS22", f"The right result is item {min(common)} of what came back; it should come back alone.")
 
 
 def _in_another_shape(one: Compared, part: Part, right: Array, theirs: Array) -> bool:
@@ -178,7 +170,7 @@ def _size_as_factor(wrong: Sequence[Compared]) -> Symptom | None:
         for said, factor in _FACTORS.items():
             by = {one.case.key: factor(value) for one, value in zip(wrong, values, strict=True)}
             if _shown(wrong, lambda one, part, right, theirs, by=by: one.same(part, right * by[one.case.key], theirs)):  # type: ignore[misc]
-                return Symptom("RS21", f"What differs is the right result {said} {what}.")
+                return ("RS21", f"What differs is the right result {said} {what}.")
     return None
 
 
@@ -202,7 +194,7 @@ def _right_parts(compared: Sequence[Compared]) -> Symptom | None:
     bad = [what for what, right in agree.items() if not right]
     if not bad or returned.isdisjoint(good):
         return None
-    return Symptom("RS18", f"Right in every experiment: {_listed(good)}. Wrong: {_listed(bad)}.")
+    return ("RS18", f"Right in every experiment: {_listed(good)}. Wrong: {_listed(bad)}.")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -224,7 +216,7 @@ def _right_places(wrong: Sequence[Compared]) -> Symptom | None:
         # Where all numbers are 0, they are right by themselves.
         telling = [at.any() and np.ptp(right[at] * 1.0) > 0 for at, (*_, right, _) in zip(here, pairs, strict=True)]
         if sum(telling) >= PROOF and sum(off) > len(off) / 2:
-            return Symptom("RS25", f"In every experiment {said} is right; the wrong numbers stand elsewhere.")
+            return ("RS25", f"In every experiment {said} is right; the wrong numbers stand elsewhere.")
     return None
 
 
@@ -258,7 +250,7 @@ def _right_only_where(compared: Sequence[Compared]) -> Symptom | None:
     if len(wrong) >= PROOF and not any(wrong):
         many = sum(one.wrong for one in extremes)
         said = f"It is right in all {len(wrong)} experiments with ordinary inputs, and wrong in {many} of the {len(extremes)} others."
-        return Symptom("RS19", said)
+        return ("RS19", said)
     it = "With ordinary inputs it" if extremes else "It"
     counts = {True: sum(wrong), False: len(wrong) - sum(wrong)}
     if min(counts.values()) < PROOF:
@@ -270,7 +262,7 @@ def _right_only_where(compared: Sequence[Compared]) -> Symptom | None:
         side = next((side for side in (True, False) if holds == [one is side for one in wrong]), None)
         if side is not None:
             said, other = ("wrong", "right") if side else ("right", "wrong")
-            return Symptom(
+            return (
                 "RS19",
                 f"{it} is {said} in all {counts[side]} experiments in which {what}, and {other} in the {counts[not side]} others.",
             )
