@@ -288,6 +288,12 @@ def overwritten(failure: Failure) -> bool:
 
 
 def advice(failure: Failure, slips: Sequence[Slip] = ()) -> str:
-    """The sentence for an exception; '' where none is known. slips: what the source of the exercise shows."""
+    """What such a failure most often means; '' where that is not known. slips: what the source of the exercise shows."""
+    if failure.kind == "timeout":
+        return "Look for a loop or a recursion that never ends, or for work that grows with every call."
+    if failure.kind == "memory":
+        return "Look for an array that is far larger than the inputs, or a list that keeps growing."
+    if failure.kind not in ("exception", "call"):
+        return ""
     error = _Error(failure, slips)
     return _of_products(error) or _of_tensors(error) or _of_indices(error) or _of_calls(error)

@@ -19,7 +19,7 @@ from grader.course.course import IMPORT_LOCK
 from grader.course.readings import with_readings
 from grader.course.spec import SEED, Case, Exercise
 from grader.judging import beginner, evidence, exceptions, runtime_policy, wording
-from grader.judging.agreement import agreeing, arrays
+from grader.judging.agreement import agreeing, broken, groups
 from grader.judging.baseline import baseline_of
 from grader.judging.beginner import Facts
 from grader.judging.compare import (
@@ -33,7 +33,6 @@ from grader.judging.compare import (
     raises_as_asked,
     tolerances,
 )
-from grader.judging.evidence import Reading
 from grader.judging.symptoms import symptoms
 from grader.judging.verdict import Line, Status, Table, Verdict
 from grader.source import policy
@@ -156,9 +155,8 @@ class _Judging:
             self._forbidden_while_running,
             lambda: self._stage("values"),
             lambda: self._stage("extremes"),
-            lambda: self._refused(
-                runtime_policy.all_keys
-            ),  # asked of right numbers alone: what drops tiles does less, too
+            # asked of right numbers alone: what drops tiles does less, too
+            lambda: self._refused(runtime_policy.all_keys),
             self._inputs_left_alone,
         )
         if verdict is None:
@@ -208,9 +206,6 @@ class _Judging:
     def _forbidden_while_running(self) -> Verdict | None:
         return self._refused(partial(runtime_policy.forbidden, self.exercise.forbids))
 
-    def _required_is_missing(self) -> Verdict | None:
-        return self._refused(runtime_policy.einsum_missing) if "einsum_products" in self.exercise.requires else None
-
     def _refused(self, rule: Callable[[Case, Observation], policy.Offence | None]) -> Verdict | None:
         """The verdict on the first case in which the operations that ran break a rule."""
         offences = (rule(self.cases[i], observation) for i, observation in self.actual.items())
@@ -221,20 +216,29 @@ class _Judging:
         positions = [i for i in self.actual if _stage_of(self.cases[i]) == stage]
         stopped = next((i for i in positions if not self._ran(i)), None)
         returned = [i for i in positions if self.cases[i].raises is None and (stopped is None or i < stopped)]
-        findings = self._first_differences(returned)
+        findings = [(i, of_case[0]) for i in returned if (of_case := self._differences(i))]
         misshapen = next((i for i, finding in findings if finding.stage != "values"), None)
         comparable = [i for i in returned if misshapen is None or i < misshapen]  # what properties may look at
         wrong = next((i for i, _ in findings if i in comparable), None)
         if stage == "values":
-            required = (self._required_is_missing,) if misshapen is None and stopped is None else ()
-            verdict = _first(*required, lambda: self._properties(comparable, wrong))
+            asks = "einsum_products" in self.exercise.requires and misshapen is None and stopped is None
+            verdict = _first(
+                lambda: self._refused(runtime_policy.einsum_missing) if asks else None,
+                lambda: self._properties(comparable, wrong),
+            )
             if verdict is not None:
                 return verdict
         if findings:
-            return self._differs(*findings[0])
+            i, finding = findings[0]
+            tables = evidence.inputs(self.cases[i]) if finding.kind == "count" else self._tables(i, finding.part)
+            if self.exercise.kind == "answer":
+                # The expected numbers, or how far off these are, would be the answer.
+                tables = _with_roles(tables, "actual")
+            return self._fail(i, finding, (), tables)
         if stopped is not None:
             return self._stopped(stopped)
-        self._note_verified(stage, positions)
+        if titles := [self.cases[i].title for i in positions]:
+            self._verify(stage, titles)
         return None
 
     def _ran(self, i: int) -> bool:
@@ -245,30 +249,20 @@ class _Judging:
     def _stopped(self, i: int) -> Verdict:
         """The verdict on a case that did not."""
         case, failure = self.cases[i], self.actual[i].failure
-        if case.raises is not None:
-            return self._raises(i)
+        if case.raises is not None and not (failure and _ended(failure)):
+            return self._fail(i, Finding("raises", claim=case.raises, failure=failure), (), evidence.inputs(case))
         assert failure is not None
-        finding, details = Finding("failure", failure=failure), wording.details(failure)
-        if failure.kind == "no function":
-            return self._fail(i, finding)
+        finding, details = Finding("failure", failure=failure), [wording.details(failure)]
+        if case.raises is not None or failure.kind == "no function":
+            return self._fail(i, finding, details)
         if failure.kind == "call":  # no number has a part in it
-            return self._fail(i, finding, (*details, *wording.by_name(case)))
+            return self._fail(i, finding, [*details, wording.by_name(case)])
         if failure.kind != "contract" and failure.type not in ("AttributeError", "NameError", "UnboundLocalError"):
-            details += wording.expected_shapes(self.exercise, self.baseline.parts[i])
+            details.append(wording.expected_shapes(self.exercise, self.baseline.parts[i]))
         return self._fail(i, finding, details, evidence.inputs(case))
 
-    def _raises(self, i: int) -> Verdict:
-        case, failure = self.cases[i], self.actual[i].failure
-        if failure and _ended(failure):
-            return self._fail(i, Finding("failure", failure=failure), wording.details(failure))
-        return self._fail(i, Finding("raises", claim=case.raises or "", failure=failure), (), evidence.inputs(case))
-
-    def _first_differences(self, positions: Sequence[int]) -> list[tuple[int, Finding]]:
-        """The first difference of each case that has one, in the order of the cases."""
-        findings = (
-            (i, differences(self.exercise, self.cases[i], self.baseline.expected[i], self.actual[i])) for i in positions
-        )
-        return [(i, of_case[0]) for i, of_case in findings if of_case]
+    def _differences(self, i: int) -> list[Finding]:
+        return differences(self.exercise, self.cases[i], self.baseline.expected[i], self.actual[i])
 
     def _parts(self, i: int) -> dict[str, Part]:
         """What came back in a case, by name; nothing where it was another number of things."""
@@ -279,19 +273,16 @@ class _Judging:
         """The first property that does not hold. wrong: the first case of wrong numbers; what later ones show comes after it."""
         by_key = {self.cases[i].key: i for i in positions}
         for rule in self.exercise.properties:
-            if not positions or not by_key.keys() >= set(rule.needs):  # of what is half done some cases show nothing
-                continue
-            for group in [[by_key[key] for key in rule.needs]] if rule.needs else [[i] for i in positions]:
-                readings = [Reading(arrays(self._parts(i))) for i in group]
-                pairs = zip([self.cases[i] for i in group], readings, strict=True)
-                sentence = rule.check(*(argument for pair in pairs for argument in pair))
+            stated = groups(rule, by_key)  # of what is half done some cases show nothing
+            for group in stated:
+                sentence, part = broken(rule, [(self.cases[i], self._parts(i)) for i in group])
                 if sentence and (wrong is None or group[-1] <= wrong):
-                    finding = Finding("property", part=readings[-1].last, claim=rule.title, sentence=sentence)
-                    return self._fail(group[-1], finding, (), self._shown_for(group, finding.part))
+                    finding = Finding("property", part=part, claim=rule.title, sentence=sentence)
+                    return self._fail(group[-1], finding, (), self._shown_for(group, part))
                 if sentence:
                     break
             else:
-                self.verified.append(rule.title)
+                self.verified += [rule.title] if stated else []
         return None
 
     def _tables(self, i: int, name: str = "") -> tuple[Table, ...]:
@@ -310,39 +301,25 @@ class _Judging:
         cases, parts = (self.cases[first], self.cases[second]), (self._parts(first), self._parts(second))
         return evidence.runs(cases, self.baseline.parts[first], parts, name) or self._tables(second, name)
 
-    def _differs(self, i: int, finding: Finding) -> Verdict:
-        tables = evidence.inputs(self.cases[i]) if finding.kind == "count" else self._tables(i, finding.part)
-        if self.exercise.kind == "answer":
-            # The expected numbers, or how far off these are, would be the answer.
-            tables = _with_roles(tables, "actual")
-        return self._fail(i, finding, (), tables)
-
     def _inputs_left_alone(self) -> Verdict | None:
         for i, observation in self.actual.items():
             if observation.modified:
-                return self._fail(
-                    i, Finding("modified", claim=" and ".join(observation.modified)), wording.of_modified()
-                )
+                return self._fail(i, Finding("modified", claim=" and ".join(observation.modified)), [wording.ON_A_COPY])
         if "table" in self.exercise.forbids and any("table" in case.options for case in self.cases):
             self.verified.append(wording.SMALL)
         if self.exercise.kind != "answer":
             self.verified.append(wording.UNTOUCHED)
         return None
 
-    def _note_verified(self, stage: str, positions: Sequence[int]) -> None:
-        titles = [self.cases[i].title for i in positions]
-        if not titles:
-            return
+    def _verify(self, stage: str, titles: Sequence[str]) -> None:
+        """Notes what a group of cases has shown."""
         if stage == "extremes":
             self.verified.append(wording.extremes(titles))
         elif self.exercise.kind == "answer":
             self.verified.append(wording.CLOSE)
         else:
-            self.verified = [
-                wording.FITTING,
-                *self.verified,
-                wording.agreeing(titles, compared=self.exercise.compare is None),
-            ]
+            numbers_agree = wording.agreeing(titles, compared=self.exercise.compare is None)
+            self.verified = [wording.FITTING, *self.verified, numbers_agree]
 
     def _passed(self) -> Verdict:
         following = wording.following(self.exercise)
@@ -381,17 +358,19 @@ class _Judging:
         slip = "" if self.exercise.kind == "answer" else beginner.sentence(facts, bool(mistakes))
         if not mistakes and not slip:
             if finding.kind == "failure":  # where a mistake is proven, general advice is silent
-                details = (*details, *wording.advice(failure, slips))
+                details = (*details, exceptions.advice(failure, slips) if failure else "")
             shown = symptoms(self.exercise, self.cases, self.baseline.expected, self.actual)
             if shown:  # of one thing, so that nobody takes them for several that would each explain it
                 mistakes, sentences = [tuple(id for id, _ in shown)], (" ".join(sentence for _, sentence in shown),)
+        name = exceptions.unknown_name(failure) if failure is not None else ""
+        elsewhere = f"{wording.elsewhere(name, case.names)} " if name and name in _not_graded(self.exercise) else ""
         return Verdict(
             self.exercise.name,
             status,
-            self._elsewhere(case, failure) + wording.headline(self.exercise, finding),
+            elsewhere + wording.headline(self.exercise, finding),
             finding.stage,
             wording.experiment(self.exercise, case),
-            tuple(details),
+            tuple(filter(None, details)),
             tuple(tables),
             tuple("+".join(ids) for ids in mistakes),
             sentences,
@@ -403,11 +382,6 @@ class _Judging:
             printed=self.actual[i].printed if i in self.actual else "",
             warned=self.actual[i].warned if i in self.actual else (),
         )
-
-    def _elsewhere(self, case: Case, failure: Failure | None) -> str:
-        """What comes first where the code reads a name that only cells of the course define which grading does not run."""
-        name = exceptions.unknown_name(failure) if failure is not None else ""
-        return f"{wording.elsewhere(name, case.names)} " if name and name in _not_graded(self.exercise) else ""
 
     def _forbidden(self, offence: policy.Offence) -> Verdict:
         line = Line(offence.line) if offence.line else None
@@ -421,7 +395,7 @@ class _Judging:
             return Verdict(name, status, wording.not_started(self.exercise), "attempted", look=look)
         if status == "missing":
             return Verdict(name, status, failure.message or f"No cell defines {name}.", "attempted", look=look)
-        details = (*wording.details(failure), *wording.advice(failure, self._slips()))
+        details = tuple(filter(None, (wording.details(failure), exceptions.advice(failure, self._slips()))))
         line = wording.line(name, failure)
         return Verdict(name, status, wording.failed(name, failure), "runs", details=details, line=line, look=look)
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from grader.course.spec import Case, Exercise
-from grader.judging import exceptions
 from grader.judging.compare import Finding, allowed_kinds, gaps, has_kind
 from grader.judging.verdict import Line
 from grader.source.slips import Slip
@@ -131,12 +130,6 @@ def _numbers(exercise: Exercise, finding: Finding) -> str:
     return f"{_capital(subject(exercise, finding))} differs from what was expected by up to {gap[at]:.4g}{where}{why}."
 
 
-def _flag(exercise: Exercise, finding: Finding) -> str:
-    if bool(finding.expected.array):
-        return f"Expected: {finding.part}. This is not so."
-    return f"Not expected: {finding.part}."
-
-
 def _text(exercise: Exercise, finding: Finding) -> str:
     one, other = repr(finding.actual.text), repr(finding.expected.text)
     if " " in finding.part:  # it is in words, and so is what it is: 'what f was given'
@@ -148,10 +141,6 @@ def _raises(exercise: Exercise, finding: Finding) -> str:
     failure = finding.failure
     did = f"raised {_exception(failure)}" if failure else "returned a value"
     return f"{exercise.name} should raise {finding.claim} here, but it {did}."
-
-
-def _modified(exercise: Exercise, finding: Finding) -> str:
-    return f"{exercise.name} changes its input {finding.claim} in place; it should leave its inputs as they are."
 
 
 def _unwritten(exercise: Exercise, finding: Finding) -> str:
@@ -170,9 +159,13 @@ _HEADLINES = {
     "dtype": _dtype,
     "finite": _finite,
     "numbers": _numbers,
-    "flag": _flag,
+    "flag": lambda exercise, finding: (
+        f"Expected: {finding.part}. This is not so." if finding.expected.array else f"Not expected: {finding.part}."
+    ),
     "raises": _raises,
-    "modified": _modified,
+    "modified": lambda exercise, finding: (
+        f"{exercise.name} changes its input {finding.claim} in place; it should leave its inputs as they are."
+    ),
     "unwritten": _unwritten,
     "absent": lambda exercise, finding: f"{_capital(subject(exercise, finding))} is missing.",
     "cut": lambda exercise, finding: (
@@ -238,26 +231,13 @@ def not_started(exercise: Exercise) -> str:
 # --- details -------------------------------------------------------------------------------------
 
 
-def details(failure: Failure) -> tuple[str, ...]:
-    """A sentence on the shapes at hand in the line that failed."""
+ON_A_COPY = "Work on a copy, or write x = x - y in place of x -= y."
+
+
+def details(failure: Failure) -> str:
+    """On the shapes at hand in the line that failed; '' for none."""
     shapes = ", ".join(f"{one.name} {one.said}" for one in failure.shapes)
-    return (f"Shapes on that line: {shapes}.",) if shapes else ()
-
-
-def advice(failure: Failure | None, slips: Sequence[Slip]) -> tuple[str, ...]:
-    """What such a failure most often means; it is for those whose mistake is not known."""
-    if failure is None:
-        return ()
-    if failure.kind == "timeout":
-        return ("Look for a loop or a recursion that never ends, or for work that grows with every call.",)
-    if failure.kind == "memory":
-        return ("Look for an array that is far larger than the inputs, or a list that keeps growing.",)
-    sentence = exceptions.advice(failure, slips) if failure.kind in ("exception", "call") else ""
-    return (sentence,) if sentence else ()
-
-
-def of_modified() -> tuple[str, ...]:
-    return ("Work on a copy, or write x = x - y in place of x -= y.",)
+    return f"Shapes on that line: {shapes}." if shapes else ""
 
 
 def line(name: str, failure: Failure) -> Line | None:
@@ -274,24 +254,21 @@ def line_label(line: Line) -> str:
     return f"Your line{within} (line {line.number} of its cell)" if line.number else f"Your line{within}"
 
 
-def expected_shapes(exercise: Exercise, expected: Mapping[str, Part]) -> tuple[str, ...]:
-    """A sentence on the shapes that should come; none where nothing of it has axes, or where what is compared was made of the answer."""
-    if exercise.compare is not None:
-        return ()
+def expected_shapes(exercise: Exercise, expected: Mapping[str, Part]) -> str:
+    """The shapes that should come; '' where nothing of it has axes, or where what is compared was made of the answer."""
     shapes = {name: part.shape for name, part in expected.items() if part.role == "returned" and part.shape}
-    if not shapes:
-        return ()
+    if exercise.compare is not None or not shapes:
+        return ""
     if len(exercise.parts) == 1:
-        return (f"Expected shape of the result: {next(iter(shapes.values()))}.",)
-    return (f"Expected shapes: {', '.join(f'{name} {shape}' for name, shape in shapes.items())}.",)
+        return f"Expected shape of the result: {next(iter(shapes.values()))}."
+    return f"Expected shapes: {', '.join(f'{name} {shape}' for name, shape in shapes.items())}."
 
 
-def by_name(case: Case) -> tuple[str, ...]:
-    """A sentence with the parameters' names, where inputs are passed by them."""
-    if "by_name" not in case.options:
-        return ()
+def by_name(case: Case) -> str:
+    """The parameters' names, where inputs are passed by them."""
+    names = case.options.get("by_name")
     return (
-        f"This case passes the inputs by name: call the parameters {', '.join(case.options['by_name'])}, in this order.",
+        f"This case passes the inputs by name: call the parameters {', '.join(names)}, in this order." if names else ""
     )
 
 
