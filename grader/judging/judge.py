@@ -40,17 +40,13 @@ from grader.source.definitions import defined_names
 from grader.source.slips import Slip
 from grader.worker.values import Failure, Observation, Part
 
+# By a failure's kind; any other is an 'error'.
 STATUS: dict[str, Status] = {
     "missing": "missing",
     "not_started": "not_started",
-    "exception": "error",
-    "call": "error",
-    "no function": "error",
     "contract": "failed",
     "timeout": "timeout",
     "memory": "memory",
-    "died": "error",
-    "invalid": "error",
 }
 FAILING = ("failed", "error", "timeout", "memory")
 MOST_VERDICTS = 64  # kept of one exercise: in a class, many show exactly the same numbers
@@ -64,8 +60,6 @@ class Candidate(Protocol):
     problem: why there is nothing to exercise, else None. sources: asked about the learner's cells, None where unknown.
     """
 
-    @property
-    def name(self) -> str: ...
     @property
     def problem(self) -> Failure | None: ...
     @property
@@ -112,6 +106,7 @@ class _Judging:
     def __init__(self, exercise: Exercise, candidate: Candidate, seed: int) -> None:
         self.exercise = exercise
         self.candidate = candidate
+        self.sources = candidate.sources or policy.Sources(())
         self.seed = seed
         self.actual: dict[int, Observation] = {}
         self.verified: list[str] = []
@@ -119,9 +114,7 @@ class _Judging:
     def verdict(self) -> Verdict:
         if self.candidate.problem is not None:
             return self._without_object(self.candidate.problem)
-        forbids, requires = self.exercise.forbids, self.exercise.requires
-        sources = self.candidate.sources
-        offence = sources.offence(self.exercise.name, forbids, requires) if sources is not None else None
+        offence = self.sources.offence(self.exercise.name, self.exercise.forbids, self.exercise.requires)
         # An untouched stub has nothing to forbid, but a forbidden call is the answer's end before it runs.
         if offence:
             return self._forbidden(offence)
@@ -145,7 +138,7 @@ class _Judging:
         return verdicts[key]
 
     def _slips(self) -> tuple[Slip, ...]:
-        return self.candidate.sources.slips(self.exercise.name) if self.candidate.sources is not None else ()
+        return self.sources.slips(self.exercise.name)
 
     def _judged(self) -> Verdict:
         """The stages that look at what was observed."""
@@ -187,9 +180,9 @@ class _Judging:
             return self._without_object(failures[0])
         if failures:
             return self._half_done(failures[0])
-        for observation in self.actual.values():
-            if self.exercise.kind == "answer" and [part.kind for part in observation.parts.values()] == ["none"]:
-                return self._without_object(Failure("not_started"))  # the stub of an answer is None
+        kinds = [[part.kind for part in observation.parts.values()] for observation in self.actual.values()]
+        if self.exercise.kind == "answer" and ["none"] in kinds:
+            return self._without_object(Failure("not_started"))  # the stub of an answer is None
         return None
 
     def _half_done(self, missing: Failure) -> Verdict:
@@ -212,8 +205,11 @@ class _Judging:
         return next((self._forbidden(offence) for offence in offences if offence), None)
 
     def _stage(self, stage: str) -> Verdict | None:
-        """What is wrong first of one group of cases: in the first case in which anything is, in the order of judging."""
-        positions = [i for i in self.actual if _stage_of(self.cases[i]) == stage]
+        """What is wrong first of one group of cases: in the first case in which anything is, in the order of judging.
+
+        Cases that must raise are judged with the extremes: first the ordinary way has to be right.
+        """
+        positions = [i for i in self.actual if ("extremes" if self.cases[i].raises else self.cases[i].stage) == stage]
         stopped = next((i for i in positions if not self._ran(i)), None)
         returned = [i for i in positions if self.cases[i].raises is None and (stopped is None or i < stopped)]
         findings = [(i, of_case[0]) for i in returned if (of_case := self._differences(i))]
@@ -237,8 +233,8 @@ class _Judging:
             return self._fail(i, finding, (), tables)
         if stopped is not None:
             return self._stopped(stopped)
-        if titles := [self.cases[i].title for i in positions]:
-            self._verify(stage, titles)
+        titles = [self.cases[i].title for i in positions]
+        self.verified = wording.verified(self.exercise, stage, titles, self.verified) if titles else self.verified
         return None
 
     def _ran(self, i: int) -> bool:
@@ -311,16 +307,6 @@ class _Judging:
             self.verified.append(wording.UNTOUCHED)
         return None
 
-    def _verify(self, stage: str, titles: Sequence[str]) -> None:
-        """Notes what a group of cases has shown."""
-        if stage == "extremes":
-            self.verified.append(wording.extremes(titles))
-        elif self.exercise.kind == "answer":
-            self.verified.append(wording.CLOSE)
-        else:
-            numbers_agree = wording.agreeing(titles, compared=self.exercise.compare is None)
-            self.verified = [wording.FITTING, *self.verified, numbers_agree]
-
     def _passed(self) -> Verdict:
         following = wording.following(self.exercise)
         return Verdict(
@@ -353,7 +339,7 @@ class _Judging:
         mistakes = self.baseline.diagnosis.mistakes(self.actual)
         text_of = self.exercise.course.mistake_text
         sentences = tuple(" Also: ".join(text_of(id).sentence for id in ids) for ids in mistakes)
-        status = STATUS[failure.kind] if finding.kind == "failure" and failure else "failed"
+        status = STATUS.get(failure.kind, "error") if finding.kind == "failure" and failure else "failed"
         facts = Facts(self.exercise, finding, self.cases, self.baseline.parts, self.actual, slips)
         slip = "" if self.exercise.kind == "answer" else beginner.sentence(facts, bool(mistakes))
         if not mistakes and not slip:
@@ -389,7 +375,7 @@ class _Judging:
         return Verdict(self.exercise.name, "forbidden", offence.sentence, "allowed", line=line, look=look)
 
     def _without_object(self, failure: Failure) -> Verdict:
-        name, status = self.exercise.name, STATUS[failure.kind]
+        name, status = self.exercise.name, STATUS.get(failure.kind, "error")
         look = wording.look(self.exercise, status, failure=failure)
         if status == "not_started":
             return Verdict(name, status, wording.not_started(self.exercise), "attempted", look=look)
@@ -422,8 +408,3 @@ def _not_graded(exercise: Exercise) -> frozenset[str]:
 def _ended(failure: Failure) -> bool:
     """Whether the process was lost; a MemoryError that the learner's code raised is an exception like others."""
     return failure.kind in ENDING and not failure.type
-
-
-def _stage_of(case: Case) -> str:
-    """Cases that must raise are judged with the extremes: first the ordinary way has to be right."""
-    return "extremes" if case.raises else case.stage

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -328,21 +328,19 @@ def following(exercise: Exercise) -> str:
 
 
 LAST = "That was the last exercise of the course."
-FITTING = "type, shape and dtype are as expected"
 SMALL = "no tensor was as large as the T × T table, at any moment"
 UNTOUCHED = "the inputs are left as they are"
-CLOSE = "each number is within the tolerance"
 
 
-def agreeing(titles: Sequence[str], compared: bool = True) -> str:
-    """What was verified of ordinary inputs. compared: whether results were held against the reference's."""
+def verified(exercise: Exercise, stage: str, titles: Sequence[str], before: Sequence[str]) -> list[str]:
+    """What is verified after a group of cases of those titles. before: what was before it, properties among it."""
+    if stage == "extremes":
+        return [*before, "extremes hold: " + ", ".join(dict.fromkeys(titles))]
+    if exercise.kind == "answer":
+        return [*before, "each number is within the tolerance"]
     on = f"{len(titles)} inputs, {titles[0]} among them" if len(titles) > 1 else titles[0]
-    return f"the numbers agree on {on}" if compared else f"what was asked for holds on {on}"
-
-
-def extremes(titles: Iterable[str]) -> str:
-    """What was verified of extreme inputs."""
-    return "extremes hold: " + ", ".join(dict.fromkeys(titles))
+    agree = f"the numbers agree on {on}" if exercise.compare is None else f"what was asked for holds on {on}"
+    return ["type, shape and dtype are as expected", *before, agree]
 
 
 def _capital(sentence: str) -> str:
