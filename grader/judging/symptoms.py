@@ -18,8 +18,18 @@ import numpy as np
 from grader.course import references
 from grader.course.spec import Case, Exercise
 from grader.judging import wording
-from grader.judging.compare import Finding, differences, flatten, gradient_scale, is_wrong, numbers, tolerances
-from grader.worker.values import Observation, Part, leaves
+from grader.judging.compare import (
+    Finding,
+    differences,
+    flatten,
+    gradient_scale,
+    is_wrong,
+    named_parts,
+    numbers,
+    tolerances,
+)
+from grader.judging.evidence import arrays
+from grader.worker.values import Observation, Part
 
 PROOF = 3  # cases on either side
 FEW = 4  # numbers, of which fewer are equal in another order by chance; and names in a sentence
@@ -73,17 +83,17 @@ def symptoms(
     found = _only_beside(every) or (_inside_a_tuple(wrong) if len(wrong) == len(compared) >= PROOF else None)
     if found or len(wrong) < PROOF:
         return [found] if found else []
-    for id, sentence, shows in _OF_A_RESULT:
-        if _shown(wrong, shows):
-            return [(id, sentence)]
+    if _shown(wrong, _in_another_shape):
+        return [("RS23", "The numbers are right and in the right order; their shape is another than was asked for.")]
+    if _shown(wrong, _in_other_places):
+        return [("RS20", "The right numbers came back, each of them, and some in other places than where they belong.")]
     by_size = _size_as_factor(wrong)
     located = (_right_only_where(compared), _right_places(wrong), _right_parts(compared))
     return [by_size] if by_size else [one for one in located if one]
 
 
 def _compared(exercise: Exercise, case: Case, expected: Observation, actual: Observation) -> Compared:
-    right, theirs = flatten(exercise, expected), flatten(exercise, actual)
-    assert not isinstance(right, Finding)
+    right, theirs = named_parts(exercise, expected), flatten(exercise, actual)
     if actual.failure or isinstance(theirs, Finding) or right.keys() - theirs.keys():
         theirs = {}
     return Compared(exercise, case, expected, actual, right, theirs, is_wrong(exercise, case, expected, actual))
@@ -141,18 +151,6 @@ def _in_other_places(one: Compared, part: Part, right: Array, theirs: Array) -> 
     return one.same(part, np.sort(right, axis=None), np.sort(theirs, axis=None))
 
 
-_OF_A_RESULT: tuple[tuple[str, str, Shows], ...] = (
-    (
-        "RS23",
-        "The numbers are right and in the right order; their shape is another than was asked for.",
-        _in_another_shape,
-    ),
-    (
-        "RS20",
-        "The right numbers came back, each of them, and some in other places than where they belong.",
-        _in_other_places,
-    ),
-)
 _FACTORS: Mapping[str, Callable[[float], float]] = {
     "times": float,
     "divided by": lambda n: 1 / n,
@@ -194,7 +192,7 @@ def _right_parts(compared: Sequence[Compared]) -> Symptom | None:
     bad = [what for what, right in agree.items() if not right]
     if not bad or returned.isdisjoint(good):
         return None
-    return ("RS18", f"Right in every experiment: {_listed(good)}. Wrong: {_listed(bad)}.")
+    return "RS18", f"Right in every experiment: {_listed(good)}. Wrong: {_listed(bad)}."
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -277,7 +275,7 @@ def _facts(one: Compared, steps: Sequence[tuple[str, int]]) -> Iterator[tuple[st
     for name, parameter in inspect.signature(references.reference(one.exercise)).parameters.items():
         if parameter.default is not inspect.Parameter.empty:
             yield f"`{name}` is given", values.get(name) is not None
-    yield from ((f"`{name}` has more than two axes", array.ndim > 2) for name, array in _arrays(one))
+    yield from ((f"`{name}` has more than two axes", array.ndim > 2) for name, array in arrays(_values(one)))
     pairs = [((what, size), (other, its)) for (what, size), (other, its) in combinations(sizes.items(), 2)]
     yield from ((f"{what} equals {other}", size == its) for (what, size), (other, its) in pairs)
     yield from ((f"{what} is {step} or more", sizes[what] >= step) for what, step in steps if what in sizes)
@@ -296,16 +294,11 @@ def _values(one: Compared) -> list[tuple[str, object]]:
     return [*wording.named(one.case), *made.items()]
 
 
-def _arrays(one: Compared) -> list[tuple[str, Array]]:
-    found = ((name, getattr(value, "array", value)) for name, value in leaves(_values(one)))
-    return [(name, value) for name, value in found if isinstance(value, np.ndarray)]
-
-
 def _sizes(one: Compared) -> dict[str, int]:
     """Lengths and whole numbers, by what they are called."""
     lengths = {
         f"the length of `{name}` along axis {axis}": size
-        for name, array in _arrays(one)
+        for name, array in arrays(_values(one))
         for axis, size in enumerate(array.shape)
     }
     return lengths | {f"`{name}`": value for name, value in _values(one) if type(value) is int}
