@@ -21,14 +21,8 @@ def cut(tables: Sequence[Table]) -> tuple[Table, ...]:
     by_role = {table.role: table.array for table in tables}
     at = place(by_role.get("expected"), by_role.get("actual"))
     shape = None if at is None else by_role["expected"].shape
-    return tuple(
-        table
-        if table.array.size <= MAX_WHOLE
-        else _cut(table, table.mark, table.shape)
-        if table.mark
-        else _cut(table, at, shape)
-        for table in tables
-    )
+    places = ((table, (table.mark, table.shape) if table.mark else (at, shape)) for table in tables)
+    return tuple(table if table.array.size <= MAX_WHOLE else _cut(table, *place) for table, place in places)
 
 
 def place(expected: np.ndarray | None, actual: np.ndarray | None) -> tuple[int, ...] | None:
@@ -38,13 +32,12 @@ def place(expected: np.ndarray | None, actual: np.ndarray | None) -> tuple[int, 
     gap = gaps(expected.astype(np.float64), actual.astype(np.float64))
     if not gap.any():
         return None
+    lead: tuple[int, ...] = ()
     if gap.ndim > 2:
         largest = gap.max(axis=(-2, -1))
         first = int(np.argmax(largest >= largest.max() / 10))
         lead = tuple(int(i) for i in np.unravel_index(first, largest.shape))
         gap = gap[lead]
-    else:
-        lead = ()
     return (*lead, *(int(i) for i in np.unravel_index(int(np.argmax(gap)), gap.shape)))
 
 

@@ -80,9 +80,9 @@ def symptoms(
     every = [_compared(exercise, cases[i], expected[i], one) for i, one in actual.items() if cases[i].raises is None]
     compared = [one for one in every if any(part.role != "flag" for part in one.right.values())]
     wrong = [one for one in compared if one.wrong]
-    found = _only_beside(every) or (_inside_a_tuple(wrong) if len(wrong) == len(compared) >= PROOF else None)
-    if found or len(wrong) < PROOF:
-        return [found] if found else []
+    whole = _only_beside(every) or (_inside_a_tuple(wrong) if len(wrong) == len(compared) >= PROOF else None)
+    if whole or len(wrong) < PROOF:
+        return [whole] if whole else []
     if _shown(wrong, _in_another_shape):
         return [("RS23", "The numbers are right and in the right order; their shape is another than was asked for.")]
     if _shown(wrong, _in_other_places):
@@ -138,7 +138,7 @@ def _inside_a_tuple(wrong: Sequence[Compared]) -> Symptom | None:
         common &= {i for i, item in enumerate(items) if item is not None and one.same(right[0], right[0].array, item)}
     if not common:
         return None
-    return ("RS22", f"The right result is item {min(common)} of what came back; it should come back alone.")
+    return "RS22", f"The right result is item {min(common)} of what came back; it should come back alone."
 
 
 def _in_another_shape(one: Compared, part: Part, right: Array, theirs: Array) -> bool:
@@ -165,10 +165,10 @@ def _size_as_factor(wrong: Sequence[Compared]) -> Symptom | None:
         values = [of_case.get(what, 0) for of_case in sizes]
         if min(values) < 1 or len(set(values)) < 2:
             continue
-        for said, factor in _FACTORS.items():
+        for operation, factor in _FACTORS.items():
             by = {one.case.key: factor(value) for one, value in zip(wrong, values, strict=True)}
             if _shown(wrong, lambda one, part, right, theirs, by=by: one.same(part, right * by[one.case.key], theirs)):  # type: ignore[misc]
-                return ("RS21", f"What differs is the right result {said} {what}.")
+                return "RS21", f"What differs is the right result {operation} {what}."
     return None
 
 
@@ -206,7 +206,7 @@ def _right_places(wrong: Sequence[Compared]) -> Symptom | None:
     if len({one.case.key for one, *_ in pairs}) < len(wrong) or any(a.shape != b.shape for *_, a, b in pairs):
         return None
     agree = [one.agree(part, a, b) for one, _, part, a, b in pairs]
-    for said, places in _PLACES.items():
+    for name, places in _PLACES.items():
         here = [at for *_, right, _ in pairs if (at := places(right)) is not None and not at.all()]
         if len(here) < len(pairs) or not all(right[at].all() for at, right in zip(here, agree, strict=True)):
             continue
@@ -214,7 +214,7 @@ def _right_places(wrong: Sequence[Compared]) -> Symptom | None:
         # Where all numbers are 0, they are right by themselves.
         telling = [at.any() and np.ptp(right[at] * 1.0) > 0 for at, (*_, right, _) in zip(here, pairs, strict=True)]
         if sum(telling) >= PROOF and sum(off) > len(off) / 2:
-            return ("RS25", f"In every experiment {said} is right; the wrong numbers stand elsewhere.")
+            return "RS25", f"In every experiment {name} is right; the wrong numbers stand elsewhere."
     return None
 
 
@@ -229,9 +229,9 @@ def _beside(holds: Callable[[Array, Array], Array]) -> Callable[[Array], Array |
 
 _PLACES: Mapping[str, Callable[[Array], Array | None]] = {
     **{
-        f"the {said} entry along axis {axis}": _end(axis, index)
+        f"the {end} entry along axis {axis}": _end(axis, index)
         for axis in range(4)
-        for said, index in (("first", 0), ("last", -1))
+        for end, index in (("first", 0), ("last", -1))
     },
     "the diagonal": _beside(np.equal),
     "all but the diagonal": _beside(np.not_equal),
@@ -247,8 +247,8 @@ def _right_only_where(compared: Sequence[Compared]) -> Symptom | None:
     wrong = [one.wrong for one in compared]
     if len(wrong) >= PROOF and not any(wrong):
         many = sum(one.wrong for one in extremes)
-        said = f"It is right in all {len(wrong)} experiments with ordinary inputs, and wrong in {many} of the {len(extremes)} others."
-        return ("RS19", said)
+        sentence = f"It is right in all {len(wrong)} experiments with ordinary inputs, and wrong in {many} of the {len(extremes)} others."
+        return "RS19", sentence
     it = "With ordinary inputs it" if extremes else "It"
     counts = {True: sum(wrong), False: len(wrong) - sum(wrong)}
     if min(counts.values()) < PROOF:
@@ -259,11 +259,9 @@ def _right_only_where(compared: Sequence[Compared]) -> Symptom | None:
         holds = [of_case.get(what, False if " is True" in what or " is False" in what else None) for of_case in facts]
         side = next((side for side in (True, False) if holds == [one is side for one in wrong]), None)
         if side is not None:
-            said, other = ("wrong", "right") if side else ("right", "wrong")
-            return (
-                "RS19",
-                f"{it} is {said} in all {counts[side]} experiments in which {what}, and {other} in the {counts[not side]} others.",
-            )
+            here, there = ("wrong", "right") if side else ("right", "wrong")
+            where = f"is {here} in all {counts[side]} experiments in which {what}"
+            return "RS19", f"{it} {where}, and {there} in the {counts[not side]} others."
     return None
 
 
@@ -290,8 +288,8 @@ def _facts(one: Compared, steps: Sequence[tuple[str, int]]) -> Iterator[tuple[st
 def _values(one: Compared) -> list[tuple[str, object]]:
     """The inputs by name, those with which a module is made among them."""
     names = inspect.signature(references.reference(one.exercise)).parameters
-    made = dict(zip(names, one.case.options.get("init", ()), strict=False)) | one.case.options.get("init_kwargs", {})
-    return [*wording.named(one.case), *made.items()]
+    options = dict(zip(names, one.case.options.get("init", ()), strict=False)) | one.case.options.get("init_kwargs", {})
+    return [*wording.named(one.case), *options.items()]
 
 
 def _sizes(one: Compared) -> dict[str, int]:

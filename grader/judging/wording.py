@@ -24,7 +24,6 @@ _KINDS = {
     "text": "a text",
     "sequence": "a tuple",
 }
-_VOWELS = "aeiou"
 
 
 # --- headlines -----------------------------------------------------------------------------------
@@ -50,12 +49,10 @@ def described(part: Part) -> str:
     """What a part is, in words: 'a NumPy array of shape (2, 3)'."""
     if part.kind == "sequence":
         return f"a {part.text or 'tuple'} of {len(part.items)}"
+    if part.kind == "other" and " " not in part.text:
+        return f"an object of type {part.text}"
     if part.kind == "other":
-        return (
-            f"an object of type {part.text}"
-            if " " not in part.text
-            else f"{'an' if part.text[:1] in _VOWELS else 'a'} {part.text}"
-        )
+        return f"{'an' if part.text[:1] in 'aeiou' else 'a'} {part.text}"
     shape = f" of shape {part.shape}" if part.kind in ("ndarray", "tensor") else ""
     return _KINDS[part.kind] + shape
 
@@ -95,10 +92,9 @@ def _container(exercise: Exercise, finding: Finding, expected: Part, actual: Par
 def _dtype(exercise: Exercise, finding: Finding) -> str:
     actual = finding.actual.dtype
     if exercise.container == "number" and finding.allowed and has_kind(finding.expected, "iu"):
-        said = (
-            "is a float" if finding.actual.kind == "number" and has_kind(finding.actual, "f") else f"has dtype {actual}"
-        )
-        return f"{_capital(subject(exercise, finding))} {said}; expected an int."
+        is_float = finding.actual.kind == "number" and has_kind(finding.actual, "f")
+        what = "is a float" if is_float else f"has dtype {actual}"
+        return f"{_capital(subject(exercise, finding))} {what}; expected an int."
     if finding.allowed:
         wrong = f"; expected {' or '.join(finding.allowed)}"
     elif has_kind(finding.expected, "b"):
@@ -111,9 +107,8 @@ def _dtype(exercise: Exercise, finding: Finding) -> str:
 def _finite(exercise: Exercise, finding: Finding) -> str:
     array = np.asarray(finding.actual.array, dtype=np.float64)
     bad = int((~np.isfinite(array)).sum())
-    kinds = " or ".join(
-        word for word, there in (("NaN", np.isnan(array)), ("infinite", np.isinf(array))) if there.any()
-    )
+    tests = (("NaN", np.isnan), ("infinite", np.isinf))
+    kinds = " or ".join(word for word, test in tests if test(array).any())
     what = subject(exercise, finding)
     if array.ndim == 0:
         return f"{_capital(what)} is {kinds}."
@@ -206,9 +201,8 @@ def _exception(failure: Failure) -> str:
 def elsewhere(name: str, parameters: Sequence[str]) -> str:
     """What comes first where a name is one of the course's demonstrations; where a parameter is called nearly so, that it is none."""
     near = difflib.get_close_matches(name, parameters, 1, 0.7)
-    return (
-        f"`{name}` is no parameter (is `{near[0]}` meant?): it {ELSEWHERE} it." if near else f"`{name}` {ELSEWHERE} it."
-    )
+    another = f"`{name}` is no parameter (is `{near[0]}` meant?): it" if near else f"`{name}`"
+    return f"{another} {ELSEWHERE} it."
 
 
 def blame_callee(name: str, called: str) -> str:

@@ -82,16 +82,16 @@ def _bound_names(node: ast.stmt) -> set[str]:
         return {node.name}
     if isinstance(node, IMPORTS):
         return set(imported(node))
-    given: set[str] = set()
+    names: set[str] = set()
     if isinstance(node, ast.Assign) or (isinstance(node, ast.AnnAssign) and node.value is not None):
         waiting = list(node.targets if isinstance(node, ast.Assign) else [node.target])
         while waiting:
             part = waiting.pop()
             if isinstance(part, ast.Name):
-                given.add(part.id)
+                names.add(part.id)
             elif isinstance(part, (ast.Tuple, ast.List, ast.Starred)):
                 waiting += [part.value] if isinstance(part, ast.Starred) else part.elts
-    return given
+    return names
 
 
 class Statement(Effects):
@@ -257,9 +257,8 @@ def _evaluated_nodes(statement: ast.AST) -> Iterator[ast.AST]:
         for name, value in ast.iter_fields(node):
             if name in ("annotation", "returns"):
                 continue
-            for child in value if isinstance(value, list) else (value,):
-                if isinstance(child, ast.AST) and not (isinstance(node, _ASKING) and _only_asks(node, name, child)):
-                    waiting.append(child)
+            nodes = (part for part in (value if isinstance(value, list) else [value]) if isinstance(part, ast.AST))
+            waiting += [part for part in nodes if not (isinstance(node, _ASKING) and _only_asks(node, name, part))]
 
 
 def _only_asks(parent: ast.AST, field: str, child: ast.AST) -> bool:
@@ -275,8 +274,5 @@ def _only_asks(parent: ast.AST, field: str, child: ast.AST) -> bool:
         return all(isinstance(operator, (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)) for operator in parent.ops)
     if isinstance(parent, ast.Call) and field == "args" and isinstance(parent.func, ast.Name):
         return parent.func.id in ("isinstance", "issubclass") and child is parent.args[-1]
-    return isinstance(parent, ast.Attribute) and parent.attr in (
-        "__doc__",
-        "__name__",
-        "generate_square_subsequent_mask",
-    )
+    asked = ("__doc__", "__name__", "generate_square_subsequent_mask")
+    return isinstance(parent, ast.Attribute) and parent.attr in asked

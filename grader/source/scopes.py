@@ -190,11 +190,11 @@ class _Walk:
         parameters = getattr(node, "type_params", ())
         if not parameters:
             return scope
-        made = self._new("types", scope)
+        types = self._new("types", scope)
         for parameter in parameters:
-            made.binds.add(parameter.name)
-            self._inside(parameter, made)
-        return made
+            types.binds.add(parameter.name)
+            self._inside(parameter, types)
+        return types
 
     def visit_FunctionDef(self, node: Any, scope: _Scope) -> None:
         arguments = node.args
