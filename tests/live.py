@@ -9,7 +9,7 @@ from typing import Any
 
 from grader.course.course import open_course
 from grader.course.spec import Case
-from grader.source.policy import Sources
+from grader.source.policy import Offence, Sources
 from grader.worker.observe import failure_from, observe, same_random_state
 from grader.worker.values import Failure, Observation
 
@@ -42,3 +42,8 @@ def from_cells(exercise_name: str, *texts: str) -> Live:
     if exercise_name not in namespace:
         return Live(exercise_name, None, sources, Failure("missing"))
     return Live(exercise_name, namespace[exercise_name], sources)
+
+
+def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sources: Sources) -> Offence | None:
+    """What is forbidden or missing in cells."""
+    return sources.offence(name, forbids, requires)

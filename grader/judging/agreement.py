@@ -1,12 +1,12 @@
-"""How many cases of a failing exercise agree: what an instructor may give part of its points for."""
+"""Properties of an exercise's results, and how many cases of a failing one agree: what an instructor may give part of its points for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from grader.course.spec import Exercise
+from grader.course.spec import Case, Exercise, Property
 from grader.judging.baseline import Baseline
 from grader.judging.compare import is_wrong, named_parts, numbers
 from grader.judging.evidence import Reading
@@ -24,20 +24,27 @@ def agreeing(exercise: Exercise, baseline: Baseline, actual: Mapping[int, Observ
     by_key = {cases[i].key: i for i in sorted(right) if cases[i].stage == "values" and cases[i].raises is None}
     agreed = set(right)
     for rule in exercise.properties:
-        if not by_key.keys() >= set(rule.needs):
-            continue
-        for group in [tuple(by_key[key] for key in rule.needs)] if rule.needs else [(i,) for i in by_key.values()]:
-            arguments = ((cases[i], Reading(arrays(named_parts(exercise, actual[i])))) for i in group)
-            if rule.check(*(argument for pair in arguments for argument in pair)):
+        for group in groups(rule, by_key):
+            if broken(rule, [(cases[i], named_parts(exercise, actual[i])) for i in group])[0]:
                 agreed -= set(group)
     return len(agreed), len(cases)
 
 
-def arrays(parts: Mapping[str, Part]) -> dict[str, np.ndarray]:
-    """What a property looks at: each part's numbers, as float64 where they are not booleans."""
-    values = {name: numbers(part).array for name, part in parts.items()}
-    return {
-        name: array.astype(np.float64) if array.dtype.kind != "b" else array
-        for name, array in values.items()
-        if array is not None
-    }
+def groups(rule: Property, by_key: Mapping[str, int]) -> list[tuple[int, ...]]:
+    """The cases that a property is stated of together, or each by itself; none where one of them is missing."""
+    if not rule.needs:
+        return [(i,) for i in by_key.values()]
+    return [tuple(by_key[key] for key in rule.needs)] if by_key.keys() >= set(rule.needs) else []
+
+
+def broken(rule: Property, results: Sequence[tuple[Case, Mapping[str, Part]]]) -> tuple[str, str]:
+    """(the sentence on how a property does not hold, '' where it does; the part that it speaks of)."""
+    arguments: list[Case | Reading] = []
+    reading = Reading()
+    for case, parts in results:
+        values = {name: array for name, part in parts.items() if (array := numbers(part).array) is not None}
+        reading = Reading(
+            (name, one if one.dtype.kind == "b" else one.astype(np.float64)) for name, one in values.items()
+        )
+        arguments += case, reading
+    return rule.check(*arguments) or "", reading.last

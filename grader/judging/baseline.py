@@ -38,13 +38,9 @@ class Baseline:
 
 
 @cache
+@same_random_state(one_thread=True)
 def baseline_of(exercise: Exercise, seed: int) -> Baseline:
     """Draws the cases and runs the reference. Kept for the process's life: a second check is quick."""
-    with same_random_state(one_thread=True):
-        return _of(exercise, seed)
-
-
-def _of(exercise: Exercise, seed: int) -> Baseline:
     probes.offer(exercise.course.probe_texts())
     reference = references.reference(exercise)
     names = _parameter_names(exercise, reference)
@@ -53,13 +49,13 @@ def _of(exercise: Exercise, seed: int) -> Baseline:
         watch += ("einsum",)
     plain = list(exercise.cases(np.random.default_rng(seed)))
     by_name = _last_by_position(plain, names, {key for rule in exercise.properties for key in rule.needs})
-    cases, unwatched = [], []
+    unwatched = []
     for i, case in enumerate(plain):
         options = dict(case.options)
         if i == by_name or case.options.get("by_name"):
             options["by_name"] = names[: len(case.args)] if i == by_name else names
         unwatched.append(replace(case, names=case.names or names, options=options))
-        cases.append(replace(unwatched[-1], options={**options, "watch": watch}) if watch else unwatched[-1])
+    cases = [replace(case, options={**case.options, "watch": watch}) if watch else case for case in unwatched]
     before = tuple(inputs(case) for case in unwatched)
     expected = tuple(with_readings(case, before[i], observe(reference, case)) for i, case in enumerate(unwatched))
     for case, observation in zip(cases, expected, strict=True):

@@ -16,8 +16,7 @@ import numpy as np
 
 from grader.course.spec import Case, Exercise
 from grader.judging import exceptions
-from grader.judging.compare import same_numbers
-from grader.judging.findings import Finding
+from grader.judging.compare import Finding, same_numbers
 from grader.source.slips import Slip
 from grader.worker.operations import ATTENTION, LOSSES, NORMALIZATION, SOFTMAX
 from grader.worker.values import Failure, Observation, Part
@@ -56,20 +55,17 @@ class Facts:
         line = self.failure.line if self.failure else None
         return next((slip for slip in self.slips if slip.kind == kind and slip.line == line), None)
 
-    def returned(self) -> list[tuple[dict[str, Part], Part]]:
+    def returned(self) -> list[tuple[list[Part], Part]]:
         """What was expected and what was returned, of each case in which both are."""
         pairs = []
         for i, observation in self.actual.items():
-            expected = {name: part for name, part in self.expected[i].items() if _is_result(part)}
-            results = [part for part in observation.parts.values() if _is_result(part)]
+            expected, results = (
+                [part for part in parts.values() if part.role == "returned" and not part.of]  # by the first call
+                for parts in (self.expected[i], observation.parts)
+            )
             if results and expected and self.cases[i].raises is None and observation.failure is None:
                 pairs.append((expected, results[0]))
         return pairs
-
-
-def _is_result(part: Part) -> bool:
-    """Whether it is what the exercise's first call returned."""
-    return part.role == "returned" and not part.of
 
 
 def sentence(facts: Facts, proven: bool) -> str:
@@ -115,10 +111,10 @@ def _input_in_place(facts: Facts) -> str | None:
 
 def _overwritten_before_backward(facts: Facts) -> str | None:
     """The only line that changes something in place, where the backward pass needs what was there."""
-    lines = {slip.number: slip for slip in facts.slips if slip.kind == "overwrites"}
-    if len(lines) != 1 or not facts.failure or not exceptions.overwritten(facts.failure):
+    slip = facts.slip("overwrites")
+    lines = {slip.number for slip in facts.slips if slip.kind == "overwrites"}
+    if not slip or len(lines) != 1 or not facts.failure or not exceptions.overwritten(facts.failure):
         return None
-    slip = next(iter(lines.values()))
     return (
         f"The backward pass still needs what was there before `{slip.line}` (line {slip.number} of its cell) changed it in place: "
         "make a new tensor, `x = x + y` in place of `x += y`."
@@ -218,12 +214,10 @@ def _unused(facts: Facts) -> str | None:
 def _float_as_length(facts: Facts) -> str | None:
     """A float with a whole value where a length or an index is needed."""
     failure = facts.failure
-    if not failure or failure.kind != "exception" or failure.type not in ("TypeError", "IndexError"):
-        return None
-    if not exceptions.needs_whole(failure):
+    if not failure or failure.type not in ("TypeError", "IndexError") or not exceptions.needs_whole(failure):
         return None
     division = "`/` always gives a float, also where it divides evenly; `//` gives a whole number."
-    if exceptions.divides(failure):
+    if "/" in failure.line.replace("//", ""):
         return f"A length or an index must be a whole number: {division}"
     for one in failure.shapes:
         if one.kind == "float" and one.value.is_integer():
@@ -261,11 +255,7 @@ def _star_for_product(facts: Facts) -> str | None:
 
 
 def _go_together(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
-    try:
-        np.broadcast_shapes(first, second)
-    except ValueError:
-        return False
-    return True
+    return all(a == b or 1 in (a, b) for a, b in zip(reversed(first), reversed(second), strict=False))
 
 
 def _a_list(facts: Facts) -> str | None:
@@ -296,9 +286,7 @@ def _list_shape(part: Part) -> tuple[int, ...] | None:
 def _own_raise(facts: Facts) -> str | None:
     """The answer's own `raise` refused an input that the contract allows."""
     failure, slip = facts.failure, facts.on_line("raise")
-    if facts.exercise.kind == "answer" or facts.finding.kind != "failure" or not failure or not slip:
-        return None
-    if not exceptions.raised_by(slip, failure):
+    if facts.finding.kind != "failure" or not failure or not slip or not exceptions.raised_by(slip, failure):
         return None
     return "This input is valid, and the answer's own `raise` refused it: look at the condition of that `raise`."
 
@@ -317,10 +305,9 @@ def _another_order(facts: Facts) -> str | None:
     return None
 
 
-def _same_in_order(expected: Mapping[str, Part], part: Part, order: Sequence[int]) -> bool:
-    parts = list(expected.values())
+def _same_in_order(expected: Sequence[Part], part: Part, order: Sequence[int]) -> bool:
     return len(part.items) == len(order) and all(
-        same_numbers(parts[at], item) for at, item in zip(order, part.items, strict=True)
+        same_numbers(expected[at], item) for at, item in zip(order, part.items, strict=True)
     )
 
 

@@ -1,16 +1,69 @@
-"""Compares what was observed with what was expected: type, then shape, then dtype, then numbers."""
+"""Compares what was observed with what was expected: type, then shape, then dtype, then numbers.
+
+What is wrong is data: judging/wording.py alone makes sentences of it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from grader.course.spec import Case, Exercise
-from grader.judging.findings import ORDER, Finding
-from grader.worker.values import Observation, Part
+from grader.worker.values import Failure, Observation, Part, Role
+
+# Each kind with the stage of judging that it belongs to, in the order of judging.
+STAGES = {
+    "count": "type",  # another number of things was returned
+    "absent": "type",  # a part is missing
+    "type": "type",
+    "cut": "type",  # no gradient arrives
+    "shape": "shape",
+    "dtype": "dtype",
+    "finite": "finite",  # NaN or infinite entries
+    "flag": "values",
+    "text": "values",
+    "numbers": "values",
+    "compared": "values",  # an exercise's own comparison
+    "unwritten": "attempted",  # only a part is there
+    "failure": "runs",  # no result
+    "property": "properties",
+    "raises": "properties",  # an input that should be refused is not
+    "modified": "inputs",  # changed in place
+}
+ORDER = ("type", "shape", "dtype", "finite", "values")
+NO_PART = Part("none")
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """One thing that is not as it should be.
+
+    kind: a key of STAGES.
+    part: the name of the part, role and of: what it is, as in `Part`. expected, actual: its two sides; NO_PART where it is of no part.
+    allowed: the dtypes that are.
+    claim: a property's title, the exception that should be raised, the case for which nothing is written, or the inputs that were changed.
+    sentence: the author's own, of a comparison or a property.
+    failure: what was raised.
+    """
+
+    kind: str
+    part: str = ""
+    role: Role = "value"
+    of: str = ""
+    expected: Part = NO_PART
+    actual: Part = NO_PART
+    allowed: tuple[str, ...] = ()
+    claim: str = ""
+    sentence: str = ""
+    failure: Failure | None = None
+
+    @property
+    def stage(self) -> str:
+        return STAGES[self.kind]
+
 
 # the kinds of parts that an exercise's `container` allows
 CONTAINERS = {
@@ -33,7 +86,7 @@ def flatten(exercise: Exercise, observation: Observation) -> dict[str, Part] | F
         elif len(exercise.parts) == 1:
             flat[name if part.of else exercise.parts[0]] = part
         elif part.kind != "sequence" or len(part.items) != len(exercise.parts):
-            return Finding("count", name, part.role, part.of, actual=part, names=exercise.parts)
+            return Finding("count", name, part.role, part.of, actual=part)
         else:
             call = f" of the {part.of}" if part.of else ""
             for title, item in zip(exercise.parts, part.items, strict=True):
@@ -44,7 +97,7 @@ def flatten(exercise: Exercise, observation: Observation) -> dict[str, Part] | F
 def named_parts(exercise: Exercise, observation: Observation) -> dict[str, Part]:
     """The parts of an observation that is known to hold as many things as the exercise returns."""
     parts = flatten(exercise, observation)
-    assert not isinstance(parts, Finding), f"{exercise.name} returned {parts.names}"
+    assert not isinstance(parts, Finding), f"{exercise.name} returned {parts.actual.kind}"
     return parts
 
 
@@ -126,7 +179,7 @@ def _compare_part(
     if role != "gradient" and exercise.container != "answer" and not _is_right_dtype(expected, actual, allowed):
         return finding("dtype", allowed=allowed)
     difference = _numeric_difference(expected.array, actual.array, *tolerances(exercise, case, role, scale))
-    return finding(**difference) if difference else None
+    return finding(difference) if difference else None
 
 
 def _plain_difference(expected: Part, actual: Part) -> str:
@@ -169,17 +222,13 @@ def has_kind(part: Part, kinds: str) -> bool:
     return part.array is not None and part.array.dtype.kind in kinds
 
 
-def _numeric_difference(expected: np.ndarray, actual: np.ndarray, rtol: float, atol: float) -> dict[str, Any] | None:
-    """The kind of a finding and its data; None where the numbers agree."""
+def _numeric_difference(expected: np.ndarray, actual: np.ndarray, rtol: float, atol: float) -> str:
+    """'finite', 'numbers', or '' where the numbers agree."""
     if expected.dtype == actual.dtype and expected.tobytes() == actual.tobytes():
-        return None  # often, and for a tenth of what follows
-    one, other = _float64(expected), _float64(actual)
-    if not np.isfinite(other).all() and np.isfinite(one).all():
-        return {"kind": "finite", "bad": int((~np.isfinite(other)).sum())}
-    if close(one, other, rtol, atol):
-        return None
-    gap, flat = largest_difference(one, other)
-    return {"kind": "numbers", "gap": gap, "at": tuple(int(i) for i in np.unravel_index(flat, one.shape))}
+        return ""  # often, and for a tenth of what follows
+    if not np.isfinite(actual).all() and np.isfinite(expected).all():
+        return "finite"
+    return "" if close(expected, actual, rtol, atol) else "numbers"
 
 
 def tolerances(exercise: Exercise, case: Case, role: str, scale: float) -> tuple[float, float]:
@@ -201,23 +250,18 @@ def close(expected: np.ndarray, actual: np.ndarray, rtol: float, atol: float) ->
         return bool((np.abs(_float64(actual) - _float64(expected)) <= atol + rtol * size).all())
 
 
-def largest_difference(expected: np.ndarray, actual: np.ndarray) -> tuple[float, int]:
-    """The largest absolute difference (inf where only one is finite) and its flat index."""
-    if expected.size == 0:
-        return 0.0, 0
+def gaps(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
+    """The absolute differences of two arrays of one shape, inf where only one is finite."""
     with np.errstate(invalid="ignore", over="ignore"):
-        difference = np.abs(_float64(actual) - _float64(expected)).reshape(-1)
-    if not np.isfinite(difference).all():
-        same = ((actual == expected) | (np.isnan(actual) & np.isnan(expected))).reshape(-1)
-        difference = np.where(same, 0.0, np.where(np.isnan(difference), np.inf, difference))
-    at = int(difference.argmax())
-    return float(difference[at]), at
+        gap = np.abs(_float64(actual) - _float64(expected))
+    same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
+    return np.where(same, 0.0, np.where(np.isnan(gap), np.inf, gap))
 
 
 def largest_relative_difference(expected: np.ndarray, actual: np.ndarray) -> float:
     """The largest difference, as a part of numbers above 1: beside 20,000, a difference of 0.002 is rounding."""
     size = np.maximum(1.0, np.abs(np.where(np.isfinite(expected), _float64(expected), 1.0)))
-    return largest_difference(expected / size, actual / size)[0]
+    return float(gaps(expected / size, actual / size).max(initial=0.0))
 
 
 def _float64(array: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from grader.judging.compare import gaps
 from grader.judging.verdict import Cut, Table
 
 SIDE = 8  # rows and columns that are shown; more cannot be checked by hand
@@ -20,34 +21,23 @@ def cut(tables: Sequence[Table]) -> tuple[Table, ...]:
     by_role = {table.role: table.array for table in tables}
     at = place(by_role.get("expected"), by_role.get("actual"))
     shape = None if at is None else by_role["expected"].shape
-    return tuple(
-        table
-        if table.array.size <= MAX_WHOLE
-        else _cut(table, table.mark, table.shape)
-        if table.mark
-        else _cut(table, at, shape)
-        for table in tables
-    )
+    places = ((table, (table.mark, table.shape) if table.mark else (at, shape)) for table in tables)
+    return tuple(table if table.array.size <= MAX_WHOLE else _cut(table, *place) for table, place in places)
 
 
 def place(expected: np.ndarray | None, actual: np.ndarray | None) -> tuple[int, ...] | None:
     """The index of the largest difference within the first slice that comes near it; None where nothing differs."""
     if expected is None or actual is None or expected.shape != actual.shape or expected.size == 0:
         return None
-    one, other = expected.astype(np.float64), actual.astype(np.float64)
-    with np.errstate(invalid="ignore", over="ignore"):
-        gap = np.abs(other - one)
-    same = (other == one) | (np.isnan(other) & np.isnan(one))
-    gap = np.where(same, 0.0, np.where(np.isnan(gap), np.inf, gap))
+    gap = gaps(expected.astype(np.float64), actual.astype(np.float64))
     if not gap.any():
         return None
+    lead: tuple[int, ...] = ()
     if gap.ndim > 2:
         largest = gap.max(axis=(-2, -1))
         first = int(np.argmax(largest >= largest.max() / 10))
         lead = tuple(int(i) for i in np.unravel_index(first, largest.shape))
         gap = gap[lead]
-    else:
-        lead = ()
     return (*lead, *(int(i) for i in np.unravel_index(int(np.argmax(gap)), gap.shape)))
 
 

@@ -11,6 +11,7 @@ aside, and the same is tried again.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -18,12 +19,20 @@ from typing import Any
 import numpy as np
 
 from grader.course import references
-from grader.course.patches import Edit, Patch, joined
+from grader.course.patches import Patch, joined
 from grader.course.readings import with_readings
 from grader.course.spec import Case, Exercise
 from grader.judging import outcomes
-from grader.judging.compare import close, flatten, gradient_scale, is_wrong, numbers, raises_as_asked, tolerances
-from grader.judging.findings import Finding
+from grader.judging.compare import (
+    Finding,
+    close,
+    flatten,
+    gradient_scale,
+    is_wrong,
+    numbers,
+    raises_as_asked,
+    tolerances,
+)
 from grader.worker.observe import observe, same_random_state
 from grader.worker.values import Observation, Part
 
@@ -35,23 +44,19 @@ Ids = tuple[str, ...]
 Observations = Mapping[int, Observation]  # by the case's position
 
 
+@dataclass(eq=False)
 class Diagnosis:
     """The mistakes of one exercise, each run at most once on each of its cases, and kept.
 
     cases, expected, inputs: the cases, the reference's observations and the cases' inputs, in the same order.
     """
 
-    def __init__(
-        self,
-        exercise: Exercise,
-        cases: Sequence[Case],
-        expected: Sequence[Observation],
-        inputs: Sequence[Mapping[str, Part]],
-    ) -> None:
-        self.exercise = exercise
-        self.cases = tuple(cases)
-        self.expected = tuple(expected)
-        self.inputs = tuple(inputs)
+    exercise: Exercise
+    cases: Sequence[Case]
+    expected: Sequence[Observation]
+    inputs: Sequence[Mapping[str, Part]]
+
+    def __post_init__(self) -> None:
         # Cases of claims alone that each prove a mistake by themselves: they say nothing of others.
         self._apart = {
             i
@@ -59,8 +64,8 @@ class Diagnosis:
             if one.parts and all(part.role == "flag" and part.text for part in one.parts.values())
         }
         self._runs = 0
-        self._proofs_needed = 1 if exercise.kind == "answer" else outcomes.PROOF
-        self._edits = cache(self._find_edits)
+        self._proofs_needed = 1 if self.exercise.kind == "answer" else outcomes.PROOF
+        self._edits = cache(lambda number: references.edits_of(self.exercise, self.exercise.mistakes[number].wrong))
         self._object = cache(self._build)
         self._observations: dict[tuple[Key, int], Observation] = {}
         self._breaks = cache(lambda key, i: self._fails(i, self._observation(key, i)))
@@ -181,9 +186,6 @@ class Diagnosis:
         order = [mistake.id for mistake in mistakes]
         return tuple(sorted((mistakes[number].id for number in key), key=order.index))
 
-    def _find_edits(self, number: int) -> tuple[Edit, ...]:
-        return references.edits_of(self.exercise, self.exercise.mistakes[number].wrong)
-
     def _build(self, key: Key) -> Any:
         """The object that shows a mistake, or two; None where the patches of two do not go together."""
         if len(key) == 1:
@@ -231,8 +233,7 @@ class Diagnosis:
         return all(self._same_part(i, part, actual.parts[name], scale) for name, part in mistake.parts.items())
 
     def _same_part(self, i: int, one: Part, other: Part, scale: float | None = None) -> bool:
-        if scale is None:
-            scale = gradient_scale(self.expected[i].parts)
+        scale = gradient_scale(self.expected[i].parts) if scale is None else scale
         same_dtype = bool(self.cases[i].dtype or self.exercise.dtype)
         return _same_part(one, other, *tolerances(self.exercise, self.cases[i], one.role, scale), same_dtype)
 

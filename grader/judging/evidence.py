@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,7 @@ def runs(
     name: str,
 ) -> tuple[Table, ...]:
     """Two runs that are compared: of each the inputs that the other had otherwise, and the part, with what changed marked."""
-    first, second = (dict(_arrays(case)) for case in cases)
+    first, second = (dict(arrays(named(case))) for case in cases)
     changed = [
         (key, first[key], second[key])
         for key in first
@@ -114,8 +114,9 @@ def _difference(expected: np.ndarray, actual: np.ndarray, rtol: float, atol: flo
         return np.where(np.abs(difference) <= atol + rtol * np.abs(one), 0.0, difference)
 
 
-def _arrays(case: Case) -> list[tuple[str, np.ndarray]]:
-    values = ((name, getattr(value, "array", value)) for name, value in leaves(named(case)))
+def arrays(inputs: Iterable[tuple[str, object]]) -> list[tuple[str, np.ndarray]]:
+    """Those among inputs, what tuples and dicts hold among them, by name."""
+    values = ((name, getattr(value, "array", value)) for name, value in leaves(inputs))
     return [(name, value) for name, value in values if isinstance(value, np.ndarray)]
 
 
@@ -126,4 +127,4 @@ def _inputs(case: Case) -> list[Table]:
     weights = {name: np.asarray(array) for name, array in case.options.get("state", {}).items()}
     if sum(array.size for array in weights.values()) > MOST_WEIGHTS:
         weights = {}
-    return [Table(name, array, "input") for name, array in (*_arrays(case), *weights.items())]
+    return [Table(name, array, "input") for name, array in (*arrays(named(case)), *weights.items())]

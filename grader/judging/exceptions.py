@@ -82,9 +82,6 @@ class _Error:
         indices = re.findall(r"[\w)\]]\[ *(\w+) *\]", self.failure.line)
         return "eye" not in self.failure.line and any(name in whole for name in indices)
 
-    def dots_batches(self) -> bool:
-        return any(slip.kind == "numpy" and slip.name.endswith(".dot") for slip in self.slips)
-
 
 # --- the rules: of each function the first that fits counts --------------------------------------
 
@@ -100,12 +97,11 @@ def _of_products(error: _Error) -> str:
         if error.fits_transposed():
             return "`A @ B` needs A's last axis to be as long as B's second-to-last; here it is if B is transposed."
         return "`A @ B` needs A's last axis to be as long as B's second-to-last: compare both with the shapes on that line."
-    if error.says(r"einsum\(\)|does not broadcast with previously seen"):
+    remapped = error.says(r"remapped shapes")
+    if error.says(r"einsum\(\)|does not broadcast with previously seen") or remapped and error.line_has("einsum"):
         return "In einsum one letter stands for one length: the same letter names axes of different lengths here."
-    if error.says(r"remapped shapes"):
-        if error.line_has("einsum"):
-            return "In einsum one letter stands for one length: the same letter names axes of different lengths here."
-        if error.dots_batches():
+    if remapped:
+        if any(slip.kind == "numpy" and slip.name.endswith(".dot") for slip in error.slips):
             return "`np.dot` multiplies each matrix of one batch with each of the other; `@` takes them in pairs."
         return "`A @ B` multiplies along the last two axes. The axes in front of them, such as the batch, must be equal or 1."
     if error.says(_NO_BROADCAST):
@@ -173,15 +169,17 @@ def _of_indices(error: _Error) -> str:
         return "`math.exp` overflows above 709.78: a softmax first subtracts the largest score of the row."
     if error.says(r"^ZeroDivisionError"):
         return "The divisor is 0. A sum of `math.exp` becomes 0 where every exponent is below about −745."
-    if error.says(r"array is 0-dimensional|tensor of dimension 0|0-dim tensor"):
+    beyond = error.says(r"^IndexError: tuple index out of range")
+    if (
+        error.says(r"array is 0-dimensional|tensor of dimension 0|0-dim tensor")
+        or beyond
+        and () in error.arrays.values()
+    ):
         return "An array of shape () is a single number and has no axes: the input may come as one."
     if error.says(r"AxisError|Dimension out of range|axis .* is out of bounds|too many indices"):
         return "The input may have more or fewer axes than the example. Counted from the right, −1 is always the last."
-    if error.says(r"^IndexError: tuple index out of range"):
-        if () in error.arrays.values():
-            return "An array of shape () is a single number and has no axes: the input may come as one."
-        if error.line_has(r"shape"):
-            return "The input may have fewer axes than the example. Counted from the right, `x.shape[-1]` is the length of the last."
+    if beyond and error.line_has(r"shape"):
+        return "The input may have fewer axes than the example. Counted from the right, `x.shape[-1]` is the length of the last."
     if error.says(r"^IndexError: list assignment index"):
         return "`rows[i] = …` replaces an entry that a list has already; `rows.append(…)` adds one."
     if error.says(r"^IndexError: (list|tuple|string) index"):
@@ -277,17 +275,18 @@ def needs_whole(failure: Failure) -> bool:
     return bool(_NEEDS_WHOLE.search(failure.message))
 
 
-def divides(failure: Failure) -> bool:
-    """Whether the line divides by `/`."""
-    return bool(re.search(r"(?<!/)/(?!/)", failure.line))
-
-
 def overwritten(failure: Failure) -> bool:
     """Whether the backward pass missed what was changed in place."""
     return _OVERWRITTEN in failure.message
 
 
 def advice(failure: Failure, slips: Sequence[Slip] = ()) -> str:
-    """The sentence for an exception; '' where none is known. slips: what the source of the exercise shows."""
+    """What such a failure most often means; '' where that is not known. slips: what the source of the exercise shows."""
+    if failure.kind == "timeout":
+        return "Look for a loop or a recursion that never ends, or for work that grows with every call."
+    if failure.kind == "memory":
+        return "Look for an array that is far larger than the inputs, or a list that keeps growing."
+    if failure.kind not in ("exception", "call"):
+        return ""
     error = _Error(failure, slips)
     return _of_products(error) or _of_tensors(error) or _of_indices(error) or _of_calls(error)

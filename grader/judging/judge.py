@@ -19,10 +19,11 @@ from grader.course.course import IMPORT_LOCK
 from grader.course.readings import with_readings
 from grader.course.spec import SEED, Case, Exercise
 from grader.judging import beginner, evidence, exceptions, runtime_policy, wording
-from grader.judging.agreement import agreeing, arrays
+from grader.judging.agreement import agreeing, broken, groups
 from grader.judging.baseline import baseline_of
 from grader.judging.beginner import Facts
 from grader.judging.compare import (
+    Finding,
     differences,
     flatten,
     gradient_scale,
@@ -32,8 +33,6 @@ from grader.judging.compare import (
     raises_as_asked,
     tolerances,
 )
-from grader.judging.evidence import Reading
-from grader.judging.findings import Finding
 from grader.judging.symptoms import symptoms
 from grader.judging.verdict import Line, Status, Table, Verdict
 from grader.source import policy
@@ -41,17 +40,13 @@ from grader.source.definitions import defined_names
 from grader.source.slips import Slip
 from grader.worker.values import Failure, Observation, Part
 
+# By a failure's kind; any other is an 'error'.
 STATUS: dict[str, Status] = {
     "missing": "missing",
     "not_started": "not_started",
-    "exception": "error",
-    "call": "error",
-    "no function": "error",
     "contract": "failed",
     "timeout": "timeout",
     "memory": "memory",
-    "died": "error",
-    "invalid": "error",
 }
 FAILING = ("failed", "error", "timeout", "memory")
 MOST_VERDICTS = 64  # kept of one exercise: in a class, many show exactly the same numbers
@@ -65,8 +60,6 @@ class Candidate(Protocol):
     problem: why there is nothing to exercise, else None. sources: asked about the learner's cells, None where unknown.
     """
 
-    @property
-    def name(self) -> str: ...
     @property
     def problem(self) -> Failure | None: ...
     @property
@@ -113,6 +106,7 @@ class _Judging:
     def __init__(self, exercise: Exercise, candidate: Candidate, seed: int) -> None:
         self.exercise = exercise
         self.candidate = candidate
+        self.sources = candidate.sources or policy.Sources(())
         self.seed = seed
         self.actual: dict[int, Observation] = {}
         self.verified: list[str] = []
@@ -120,9 +114,7 @@ class _Judging:
     def verdict(self) -> Verdict:
         if self.candidate.problem is not None:
             return self._without_object(self.candidate.problem)
-        forbids, requires = self.exercise.forbids, self.exercise.requires
-        sources = self.candidate.sources
-        offence = sources.offence(self.exercise.name, forbids, requires) if sources is not None else None
+        offence = self.sources.offence(self.exercise.name, self.exercise.forbids, self.exercise.requires)
         # An untouched stub has nothing to forbid, but a forbidden call is the answer's end before it runs.
         if offence:
             return self._forbidden(offence)
@@ -146,7 +138,7 @@ class _Judging:
         return verdicts[key]
 
     def _slips(self) -> tuple[Slip, ...]:
-        return self.candidate.sources.slips(self.exercise.name) if self.candidate.sources is not None else ()
+        return self.sources.slips(self.exercise.name)
 
     def _judged(self) -> Verdict:
         """The stages that look at what was observed."""
@@ -156,9 +148,8 @@ class _Judging:
             self._forbidden_while_running,
             lambda: self._stage("values"),
             lambda: self._stage("extremes"),
-            lambda: self._refused(
-                runtime_policy.all_keys
-            ),  # asked of right numbers alone: what drops tiles does less, too
+            # asked of right numbers alone: what drops tiles does less, too
+            lambda: self._refused(runtime_policy.all_keys),
             self._inputs_left_alone,
         )
         if verdict is None:
@@ -189,9 +180,9 @@ class _Judging:
             return self._without_object(failures[0])
         if failures:
             return self._half_done(failures[0])
-        for observation in self.actual.values():
-            if self.exercise.kind == "answer" and [part.kind for part in observation.parts.values()] == ["none"]:
-                return self._without_object(Failure("not_started"))  # the stub of an answer is None
+        kinds = [[part.kind for part in observation.parts.values()] for observation in self.actual.values()]
+        if self.exercise.kind == "answer" and ["none"] in kinds:
+            return self._without_object(Failure("not_started"))  # the stub of an answer is None
         return None
 
     def _half_done(self, missing: Failure) -> Verdict:
@@ -208,33 +199,42 @@ class _Judging:
     def _forbidden_while_running(self) -> Verdict | None:
         return self._refused(partial(runtime_policy.forbidden, self.exercise.forbids))
 
-    def _required_is_missing(self) -> Verdict | None:
-        return self._refused(runtime_policy.einsum_missing) if "einsum_products" in self.exercise.requires else None
-
     def _refused(self, rule: Callable[[Case, Observation], policy.Offence | None]) -> Verdict | None:
         """The verdict on the first case in which the operations that ran break a rule."""
         offences = (rule(self.cases[i], observation) for i, observation in self.actual.items())
         return next((self._forbidden(offence) for offence in offences if offence), None)
 
     def _stage(self, stage: str) -> Verdict | None:
-        """What is wrong first of one group of cases: in the first case in which anything is, in the order of judging."""
-        positions = [i for i in self.actual if _stage_of(self.cases[i]) == stage]
+        """What is wrong first of one group of cases: in the first case in which anything is, in the order of judging.
+
+        Cases that must raise are judged with the extremes: first the ordinary way has to be right.
+        """
+        positions = [i for i in self.actual if ("extremes" if self.cases[i].raises else self.cases[i].stage) == stage]
         stopped = next((i for i in positions if not self._ran(i)), None)
         returned = [i for i in positions if self.cases[i].raises is None and (stopped is None or i < stopped)]
-        findings = self._first_differences(returned)
+        findings = [(i, of_case[0]) for i in returned if (of_case := self._differences(i))]
         misshapen = next((i for i, finding in findings if finding.stage != "values"), None)
         comparable = [i for i in returned if misshapen is None or i < misshapen]  # what properties may look at
         wrong = next((i for i, _ in findings if i in comparable), None)
         if stage == "values":
-            required = (self._required_is_missing,) if misshapen is None and stopped is None else ()
-            verdict = _first(*required, lambda: self._properties(comparable, wrong))
+            asks = "einsum_products" in self.exercise.requires and misshapen is None and stopped is None
+            verdict = _first(
+                lambda: self._refused(runtime_policy.einsum_missing) if asks else None,
+                lambda: self._properties(comparable, wrong),
+            )
             if verdict is not None:
                 return verdict
         if findings:
-            return self._differs(*findings[0])
+            i, finding = findings[0]
+            tables = evidence.inputs(self.cases[i]) if finding.kind == "count" else self._tables(i, finding.part)
+            if self.exercise.kind == "answer":
+                # The expected numbers, or how far off these are, would be the answer.
+                tables = _with_roles(tables, "actual")
+            return self._fail(i, finding, (), tables)
         if stopped is not None:
             return self._stopped(stopped)
-        self._note_verified(stage, positions)
+        titles = [self.cases[i].title for i in positions]
+        self.verified = wording.verified(self.exercise, stage, titles, self.verified) if titles else self.verified
         return None
 
     def _ran(self, i: int) -> bool:
@@ -245,30 +245,20 @@ class _Judging:
     def _stopped(self, i: int) -> Verdict:
         """The verdict on a case that did not."""
         case, failure = self.cases[i], self.actual[i].failure
-        if case.raises is not None:
-            return self._raises(i)
+        if case.raises is not None and not (failure and _ended(failure)):
+            return self._fail(i, Finding("raises", claim=case.raises, failure=failure), (), evidence.inputs(case))
         assert failure is not None
-        finding, details = Finding("failure", failure=failure), wording.details(failure)
-        if failure.kind == "no function":
-            return self._fail(i, finding)
+        finding, details = Finding("failure", failure=failure), [wording.details(failure)]
+        if case.raises is not None or failure.kind == "no function":
+            return self._fail(i, finding, details)
         if failure.kind == "call":  # no number has a part in it
-            return self._fail(i, finding, (*details, *wording.by_name(case)))
+            return self._fail(i, finding, [*details, wording.by_name(case)])
         if failure.kind != "contract" and failure.type not in ("AttributeError", "NameError", "UnboundLocalError"):
-            details += wording.expected_shapes(self.exercise, self.baseline.parts[i])
+            details.append(wording.expected_shapes(self.exercise, self.baseline.parts[i]))
         return self._fail(i, finding, details, evidence.inputs(case))
 
-    def _raises(self, i: int) -> Verdict:
-        case, failure = self.cases[i], self.actual[i].failure
-        if failure and _ended(failure):
-            return self._fail(i, Finding("failure", failure=failure), wording.details(failure))
-        return self._fail(i, Finding("raises", claim=case.raises or "", failure=failure), (), evidence.inputs(case))
-
-    def _first_differences(self, positions: Sequence[int]) -> list[tuple[int, Finding]]:
-        """The first difference of each case that has one, in the order of the cases."""
-        findings = (
-            (i, differences(self.exercise, self.cases[i], self.baseline.expected[i], self.actual[i])) for i in positions
-        )
-        return [(i, of_case[0]) for i, of_case in findings if of_case]
+    def _differences(self, i: int) -> list[Finding]:
+        return differences(self.exercise, self.cases[i], self.baseline.expected[i], self.actual[i])
 
     def _parts(self, i: int) -> dict[str, Part]:
         """What came back in a case, by name; nothing where it was another number of things."""
@@ -279,19 +269,16 @@ class _Judging:
         """The first property that does not hold. wrong: the first case of wrong numbers; what later ones show comes after it."""
         by_key = {self.cases[i].key: i for i in positions}
         for rule in self.exercise.properties:
-            if not positions or not by_key.keys() >= set(rule.needs):  # of what is half done some cases show nothing
-                continue
-            for group in [[by_key[key] for key in rule.needs]] if rule.needs else [[i] for i in positions]:
-                readings = [Reading(arrays(self._parts(i))) for i in group]
-                pairs = zip([self.cases[i] for i in group], readings, strict=True)
-                sentence = rule.check(*(argument for pair in pairs for argument in pair))
+            stated = groups(rule, by_key)  # of what is half done some cases show nothing
+            for group in stated:
+                sentence, part = broken(rule, [(self.cases[i], self._parts(i)) for i in group])
                 if sentence and (wrong is None or group[-1] <= wrong):
-                    finding = Finding("property", part=readings[-1].last, claim=rule.title, sentence=sentence)
-                    return self._fail(group[-1], finding, (), self._shown_for(group, finding.part))
+                    finding = Finding("property", part=part, claim=rule.title, sentence=sentence)
+                    return self._fail(group[-1], finding, (), self._shown_for(group, part))
                 if sentence:
                     break
             else:
-                self.verified.append(rule.title)
+                self.verified += [rule.title] if stated else []
         return None
 
     def _tables(self, i: int, name: str = "") -> tuple[Table, ...]:
@@ -310,37 +297,15 @@ class _Judging:
         cases, parts = (self.cases[first], self.cases[second]), (self._parts(first), self._parts(second))
         return evidence.runs(cases, self.baseline.parts[first], parts, name) or self._tables(second, name)
 
-    def _differs(self, i: int, finding: Finding) -> Verdict:
-        tables = evidence.inputs(self.cases[i]) if finding.kind == "count" else self._tables(i, finding.part)
-        if self.exercise.kind == "answer":
-            # The expected numbers, or how far off these are, would be the answer.
-            tables = _with_roles(tables, "actual")
-        return self._fail(i, finding, (), tables)
-
     def _inputs_left_alone(self) -> Verdict | None:
         for i, observation in self.actual.items():
             if observation.modified:
-                return self._fail(i, Finding("modified", names=observation.modified), wording.of_modified())
+                return self._fail(i, Finding("modified", claim=" and ".join(observation.modified)), [wording.ON_A_COPY])
         if "table" in self.exercise.forbids and any("table" in case.options for case in self.cases):
             self.verified.append(wording.SMALL)
         if self.exercise.kind != "answer":
             self.verified.append(wording.UNTOUCHED)
         return None
-
-    def _note_verified(self, stage: str, positions: Sequence[int]) -> None:
-        titles = [self.cases[i].title for i in positions]
-        if not titles:
-            return
-        if stage == "extremes":
-            self.verified.append(wording.extremes(titles))
-        elif self.exercise.kind == "answer":
-            self.verified.append(wording.CLOSE)
-        else:
-            self.verified = [
-                wording.FITTING,
-                *self.verified,
-                wording.agreeing(titles, compared=self.exercise.compare is None),
-            ]
 
     def _passed(self) -> Verdict:
         following = wording.following(self.exercise)
@@ -374,22 +339,24 @@ class _Judging:
         mistakes = self.baseline.diagnosis.mistakes(self.actual)
         text_of = self.exercise.course.mistake_text
         sentences = tuple(" Also: ".join(text_of(id).sentence for id in ids) for ids in mistakes)
-        status = STATUS[failure.kind] if finding.kind == "failure" and failure else "failed"
+        status = STATUS.get(failure.kind, "error") if finding.kind == "failure" and failure else "failed"
         facts = Facts(self.exercise, finding, self.cases, self.baseline.parts, self.actual, slips)
         slip = "" if self.exercise.kind == "answer" else beginner.sentence(facts, bool(mistakes))
         if not mistakes and not slip:
             if finding.kind == "failure":  # where a mistake is proven, general advice is silent
-                details = (*details, *wording.advice(failure, slips))
+                details = (*details, exceptions.advice(failure, slips) if failure else "")
             shown = symptoms(self.exercise, self.cases, self.baseline.expected, self.actual)
             if shown:  # of one thing, so that nobody takes them for several that would each explain it
-                mistakes, sentences = [tuple(one.id for one in shown)], (" ".join(one.sentence for one in shown),)
+                mistakes, sentences = [tuple(id for id, _ in shown)], (" ".join(sentence for _, sentence in shown),)
+        name = exceptions.unknown_name(failure) if failure is not None else ""
+        elsewhere = f"{wording.elsewhere(name, case.names)} " if name and name in _not_graded(self.exercise) else ""
         return Verdict(
             self.exercise.name,
             status,
-            self._elsewhere(case, failure) + wording.headline(self.exercise, finding),
+            elsewhere + wording.headline(self.exercise, finding),
             finding.stage,
             wording.experiment(self.exercise, case),
-            tuple(details),
+            tuple(filter(None, details)),
             tuple(tables),
             tuple("+".join(ids) for ids in mistakes),
             sentences,
@@ -402,24 +369,19 @@ class _Judging:
             warned=self.actual[i].warned if i in self.actual else (),
         )
 
-    def _elsewhere(self, case: Case, failure: Failure | None) -> str:
-        """What comes first where the code reads a name that only cells of the course define which grading does not run."""
-        name = exceptions.unknown_name(failure) if failure is not None else ""
-        return f"{wording.elsewhere(name, case.names)} " if name and name in _not_graded(self.exercise) else ""
-
     def _forbidden(self, offence: policy.Offence) -> Verdict:
         line = Line(offence.line) if offence.line else None
         look = wording.look(self.exercise, "forbidden")
         return Verdict(self.exercise.name, "forbidden", offence.sentence, "allowed", line=line, look=look)
 
     def _without_object(self, failure: Failure) -> Verdict:
-        name, status = self.exercise.name, STATUS[failure.kind]
+        name, status = self.exercise.name, STATUS.get(failure.kind, "error")
         look = wording.look(self.exercise, status, failure=failure)
         if status == "not_started":
             return Verdict(name, status, wording.not_started(self.exercise), "attempted", look=look)
         if status == "missing":
             return Verdict(name, status, failure.message or f"No cell defines {name}.", "attempted", look=look)
-        details = (*wording.details(failure), *wording.advice(failure, self._slips()))
+        details = tuple(filter(None, (wording.details(failure), exceptions.advice(failure, self._slips()))))
         line = wording.line(name, failure)
         return Verdict(name, status, wording.failed(name, failure), "runs", details=details, line=line, look=look)
 
@@ -446,8 +408,3 @@ def _not_graded(exercise: Exercise) -> frozenset[str]:
 def _ended(failure: Failure) -> bool:
     """Whether the process was lost; a MemoryError that the learner's code raised is an exception like others."""
     return failure.kind in ENDING and not failure.type
-
-
-def _stage_of(case: Case) -> str:
-    """Cases that must raise are judged with the extremes: first the ordinary way has to be right."""
-    return "extremes" if case.raises else case.stage

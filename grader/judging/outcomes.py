@@ -6,36 +6,22 @@ returned is made of the reference's own results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from grader.course.spec import Case, Exercise
-from grader.judging.compare import close, flatten, has_kind, named_parts, numbers, raises_as_asked, tolerances
-from grader.judging.findings import Finding
+from grader.judging.compare import Finding, close, flatten, has_kind, named_parts, numbers, raises_as_asked, tolerances
 from grader.worker.values import Observation, Part
 
 PROOF = 3  # results that must be reproduced and are not the reference's
 AXES = (0, 1, -2, -1)
 ENDS = (0, -1)
-Variant = tuple[object, ...]  # which of several, the same in all cases: (axis, end)
-Variants = Iterator[tuple[Variant, np.ndarray]]
+Variants = Iterable[tuple[object, np.ndarray]]  # each with its name, the same in all cases: (axis, end)
+Outcome = Callable[[np.ndarray], Variants]  # what a right array becomes
 Pair = tuple[np.ndarray, np.ndarray]  # expected, actual
 Results = Mapping[int, Mapping[str, Pair]]  # by case and part
-Close = Mapping[
-    int, Callable[[np.ndarray, np.ndarray], bool]
-]  # by case: whether two arrays are equal within its tolerance
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """variants: what a right array becomes, in each variant of the mistake. proof: how many results must show it."""
-
-    id: str
-    variants: Callable[[np.ndarray], Variants]
-    proof: int = PROOF
+Close = Callable[[int, np.ndarray, np.ndarray], bool]  # whether two arrays are equal within a case's tolerance
 
 
 def symptom(
@@ -54,31 +40,26 @@ def symptom(
             results[i] = pairs
     if not results:
         return ""
-    equal: Close = {i: partial(_close, exercise, cases[i]) for i in results}
-    wrong = {name for i, pairs in results.items() for name, pair in pairs.items() if not equal[i](*pair)}
-    if not wrong and broken:
-        return broken.pop() if len(broken) == 1 and not _beside_the_result(cases, results, actual) else ""
+
+    def equal(i: int, one: np.ndarray, other: np.ndarray) -> bool:
+        return close(one, other, *tolerances(exercise, cases[i], "returned", 1.0))
+
+    wrong = {name for i, pairs in results.items() for name, pair in pairs.items() if not equal(i, *pair)}
     if not wrong:
-        return _beside_the_result(cases, results, actual)
+        beside = _beside_the_result(cases, results, actual)
+        return beside if not broken else broken.pop() if len(broken) == 1 and not beside else ""
     if broken:
         return ""
     results = {i: {name: pairs[name] for name in wrong & pairs.keys()} for i, pairs in results.items()}
     results = {i: pairs for i, pairs in results.items() if pairs}
-    if all(_truncated(exercise, actual[i], pairs, equal[i]) for i, pairs in results.items()):
+    if all(_truncated(exercise, actual[i], pairs, equal, i) for i, pairs in results.items()):
         return "RS17"
-    few_values = _returns_claims(exercise, expected[next(iter(results))])
-    for outcome in OUTCOMES_OF_CLAIMS if few_values else OUTCOMES:
-        if _shows(outcome, results, equal):
-            return outcome.id
+    returned = [one for one in named_parts(exercise, expected[next(iter(results))]).values() if one.role == "returned"]
+    claims = any(part.array is not None and part.array.dtype.kind == "b" for part in returned)
+    for id in OF_CLAIMS if claims else OUTCOMES:
+        if _shows(OUTCOMES[id], ONE_PROOF.get(id, PROOF), results, equal):
+            return id
     return _from_another_call(cases, results, equal)
-
-
-def _returns_claims(exercise: Exercise, expected: Observation) -> bool:
-    """Whether True and False are returned: among so few values much is equal by chance."""
-    parts = flatten(exercise, expected)
-    return not isinstance(parts, Finding) and any(
-        part.array is not None and part.array.dtype.kind == "b" for part in parts.values() if part.role == "returned"
-    )
 
 
 def _pairs(exercise: Exercise, expected: Observation, actual: Observation, broken: set[str]) -> dict[str, Pair] | None:
@@ -86,11 +67,11 @@ def _pairs(exercise: Exercise, expected: Observation, actual: Observation, broke
 
     broken: gets the ids of those that prove one.
     """
-    right, theirs = flatten(exercise, expected), flatten(exercise, actual)
-    if isinstance(right, Finding) or isinstance(theirs, Finding):
+    theirs = flatten(exercise, actual)
+    if isinstance(theirs, Finding):
         return None
     pairs: dict[str, Pair] = {}
-    for name, part in right.items():
+    for name, part in named_parts(exercise, expected).items():
         if part.role == "gradient":
             continue
         if name not in theirs:
@@ -113,37 +94,31 @@ def _same_claim(one: Part, other: Part) -> bool:
     return one.kind == other.kind and bool(np.array_equal(one.array, other.array))
 
 
-def _close(exercise: Exercise, case: Case, one: np.ndarray, other: np.ndarray) -> bool:
-    return close(one, other, *tolerances(exercise, case, "returned", 1.0))
-
-
-def _shows(outcome: Outcome, results: Results, equal: Close) -> bool:
+def _shows(outcome: Outcome, needed: int, results: Results, equal: Close) -> bool:
     """Whether one variant explains every result, and enough of those that are wrong."""
-    arrays = {
-        (i, name): dict(outcome.variants(right)) for i, pairs in results.items() for name, (right, _) in pairs.items()
-    }
+    arrays = {(i, name): dict(outcome(right)) for i, pairs in results.items() for name, (right, _) in pairs.items()}
     for variant in dict.fromkeys(variant for variants in arrays.values() for variant in variants):
         proofs = 0
         for (i, name), variants in arrays.items():
             right, theirs = results[i][name]
             predicted = variants.get(variant, right)
-            if not equal[i](predicted, theirs):
+            if not equal(i, predicted, theirs):
                 break
-            proofs += not equal[i](predicted, right)
+            proofs += not equal(i, predicted, right)
         else:
-            if proofs >= outcome.proof:
+            if proofs >= needed:
                 return True
     return False
 
 
-def _truncated(exercise: Exercise, actual: Observation, pairs: Mapping[str, Pair], equal: Callable[..., bool]) -> bool:
+def _truncated(exercise: Exercise, actual: Observation, pairs: Mapping[str, Pair], equal: Close, i: int) -> bool:
     """Whether each part is right, or stands in whole numbers that are the right ones without what follows the point.
 
     1.0 may have been 0.99999999 before float32 rounded it, which leaves 0.
     """
     parts = named_parts(exercise, actual)
     return all(
-        equal(right, theirs)
+        equal(i, right, theirs)
         or right.shape == theirs.shape
         and has_kind(numbers(parts[name]), "iu")
         and bool(((np.trunc(right) == theirs) | (np.trunc(right * (1 - 1e-6)) == theirs)).all())
@@ -158,7 +133,7 @@ def _from_another_call(cases: Sequence[Case], results: Results, equal: Close) ->
         len(results) >= PROOF
         and all(np.isfinite(theirs).all() for _, theirs in first.values())
         and all(
-            name in first and equal[i](first[name][1], theirs)
+            name in first and equal(i, first[name][1], theirs)
             for i, pairs in results.items()
             for name, (_, theirs) in pairs.items()
         )
@@ -166,11 +141,11 @@ def _from_another_call(cases: Sequence[Case], results: Results, equal: Close) ->
         return "RS10"
     proofs = 0  # one is enough: numbers are not equal to those of another call by chance
     for i, pairs in results.items():
-        right = all(equal[i](*pair) for pair in pairs.values())
+        right = all(equal(i, *pair) for pair in pairs.values())
         earlier: Mapping[str, Pair] = next(
             (results[j] for j in results if j < i and _sizes(cases[j]) == _sizes(cases[i])), {}
         )
-        repeated = all(name in earlier and equal[i](earlier[name][0], theirs) for name, (_, theirs) in pairs.items())
+        repeated = all(name in earlier and equal(i, earlier[name][0], theirs) for name, (_, theirs) in pairs.items())
         if not right and not repeated:
             return ""
         proofs += not right
@@ -210,19 +185,14 @@ def _position(right: np.ndarray, axis: int, at: int) -> tuple[int | slice, ...]:
     return tuple(at if i == axis % right.ndim else slice(None) for i in range(right.ndim))
 
 
-def _rounded(right: np.ndarray) -> Variants:
-    for digits in range(7):
-        yield (digits,), np.round(right, digits)
+def _along(change: Callable[[np.ndarray, int], np.ndarray]) -> Outcome:
+    return lambda right: (((axis,), change(right, axis)) for axis in _axes(right))
 
 
 def _one_for_all(right: np.ndarray) -> Variants:
     for axis in _axes(right):
         for end in ENDS:
             yield (axis, end), np.broadcast_to(right.take([end], axis), right.shape)
-
-
-def _negated(right: np.ndarray) -> Variants:
-    yield (), -right
 
 
 def _ends_early(right: np.ndarray) -> Variants:
@@ -247,11 +217,6 @@ def _shifted(right: np.ndarray) -> Variants:
             yield (axis, by), padded
 
 
-def _reversed(right: np.ndarray) -> Variants:
-    for axis in _axes(right):
-        yield (axis,), np.flip(right, axis)
-
-
 def _transposed(right: np.ndarray) -> Variants:
     if right.ndim >= 2:
         yield ("last",), right.swapaxes(-1, -2)
@@ -260,31 +225,23 @@ def _transposed(right: np.ndarray) -> Variants:
         yield ("second",), right.swapaxes(1, 2)
 
 
-def _squeezed(right: np.ndarray) -> Variants:
-    yield (), right.squeeze()
-
-
-def _accumulated(right: np.ndarray) -> Variants:
-    for axis in _axes(right):
-        yield (axis,), np.cumsum(right, axis)
-
-
 def _scaled_by_length(right: np.ndarray) -> Variants:
     for axis in _axes(right):
         yield (axis, "divided"), right / right.shape[axis]
         yield (axis, "multiplied"), right * right.shape[axis]
 
 
-OUTCOMES = (
-    Outcome("RS1", _rounded),
-    Outcome("RS2", _one_for_all),
-    Outcome("RS3", _negated),
-    Outcome("RS4", _ends_early),
-    Outcome("RS5", _shifted),
-    Outcome("RS6", _reversed),
-    Outcome("RS7", _transposed),
-    Outcome("RS8", _squeezed, proof=1),
-    Outcome("RS11", _accumulated),
-    Outcome("RS12", _scaled_by_length),
-)
-OUTCOMES_OF_CLAIMS = tuple(outcome for outcome in OUTCOMES if outcome.id in ("RS7", "RS8"))
+OUTCOMES: dict[str, Outcome] = {
+    "RS1": lambda right: (((digits,), np.round(right, digits)) for digits in range(7)),
+    "RS2": _one_for_all,
+    "RS3": lambda right: [((), -right)],
+    "RS4": _ends_early,
+    "RS5": _shifted,
+    "RS6": _along(np.flip),
+    "RS7": _transposed,
+    "RS8": lambda right: [((), right.squeeze())],
+    "RS11": _along(np.cumsum),
+    "RS12": _scaled_by_length,
+}
+ONE_PROOF = {"RS8": 1}
+OF_CLAIMS = ("RS7", "RS8")  # where True and False are returned: among so few values much is equal by chance

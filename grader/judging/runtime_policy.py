@@ -25,14 +25,13 @@ _EINSUM = re.compile(r"einsum (\d{1,12}) (\d{1,12})")
 
 def forbidden(forbids: tuple[str, ...], case: Case, observation: Observation) -> Offence | None:
     """The first forbidden operation that ran, whatever the source looked like; then a table, where there may be none."""
+    broken = ""
     if REBOUND in observation.calls:
-        return Offence(
-            "While it ran, the grader's own functions were replaced by others; your own answer has no need to do that."
-        )
-    if forbids and UNWATCHED in observation.calls:
-        return Offence(
-            "While it ran, it switched off the watch for forbidden operators; your own answer has no need to do that."
-        )
+        broken = "the grader's own functions were replaced by others"
+    elif forbids and UNWATCHED in observation.calls:
+        broken = "it switched off the watch for forbidden operators"
+    if broken:
+        return Offence(f"While it ran, {broken}; your own answer has no need to do that.")
     for group in forbids:
         for call in observation.calls:
             if call in GROUPS.get(group, ()):
@@ -97,6 +96,5 @@ def einsum_missing(case: Case, observation: Observation) -> Offence | None:
             work += adds if (operand <= largest or operand < adds) and not again else 0
     if work >= needed:
         return None
-    if work == 0:
-        return Offence("`np.einsum` formed neither of the two products; both were asked for.")
-    return Offence("`np.einsum` formed only a part of the two products; both were asked for.")
+    formed = "only a part" if work else "neither"
+    return Offence(f"`np.einsum` formed {formed} of the two products; both were asked for.")

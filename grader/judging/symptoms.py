@@ -18,21 +18,24 @@ import numpy as np
 from grader.course import references
 from grader.course.spec import Case, Exercise
 from grader.judging import wording
-from grader.judging.compare import differences, flatten, gradient_scale, is_wrong, numbers, tolerances
-from grader.judging.findings import Finding
-from grader.worker.values import Observation, Part, leaves
+from grader.judging.compare import (
+    Finding,
+    differences,
+    flatten,
+    gradient_scale,
+    is_wrong,
+    named_parts,
+    numbers,
+    tolerances,
+)
+from grader.judging.evidence import arrays
+from grader.worker.values import Observation, Part
 
 PROOF = 3  # cases on either side
 FEW = 4  # numbers, of which fewer are equal in another order by chance; and names in a sentence
 RETURNED, RESULTS = ("returned",), ("returned", "gradient")
 Array = np.ndarray
-
-
-class Symptom(NamedTuple):
-    """id: of the text that `explain` shows. sentence: what was observed, in words."""
-
-    id: str
-    sentence: str
+Symptom = tuple[str, str]  # the id of the text that `explain` shows, and what was observed, in words
 
 
 class Compared(NamedTuple):
@@ -77,20 +80,20 @@ def symptoms(
     every = [_compared(exercise, cases[i], expected[i], one) for i, one in actual.items() if cases[i].raises is None]
     compared = [one for one in every if any(part.role != "flag" for part in one.right.values())]
     wrong = [one for one in compared if one.wrong]
-    found = _only_beside(every) or (_inside_a_tuple(wrong) if len(wrong) == len(compared) >= PROOF else None)
-    if found or len(wrong) < PROOF:
-        return [found] if found else []
-    for id, sentence, shows in _OF_A_RESULT:
-        if _shown(wrong, shows):
-            return [Symptom(id, sentence)]
+    whole = _only_beside(every) or (_inside_a_tuple(wrong) if len(wrong) == len(compared) >= PROOF else None)
+    if whole or len(wrong) < PROOF:
+        return [whole] if whole else []
+    if _shown(wrong, _in_another_shape):
+        return [("RS23", "The numbers are right and in the right order; their shape is another than was asked for.")]
+    if _shown(wrong, _in_other_places):
+        return [("RS20", "The right numbers came back, each of them, and some in other places than where they belong.")]
     by_size = _size_as_factor(wrong)
     located = (_right_only_where(compared), _right_places(wrong), _right_parts(compared))
     return [by_size] if by_size else [one for one in located if one]
 
 
 def _compared(exercise: Exercise, case: Case, expected: Observation, actual: Observation) -> Compared:
-    right, theirs = flatten(exercise, expected), flatten(exercise, actual)
-    assert not isinstance(right, Finding)
+    right, theirs = named_parts(exercise, expected), flatten(exercise, actual)
     if actual.failure or isinstance(theirs, Finding) or right.keys() - theirs.keys():
         theirs = {}
     return Compared(exercise, case, expected, actual, right, theirs, is_wrong(exercise, case, expected, actual))
@@ -119,9 +122,7 @@ def _only_beside(every: Sequence[Compared]) -> Symptom | None:
         beside += findings
     if not beside or any(finding.role in RESULTS for finding in beside):  # of another type, or another kind of number
         return None
-    return Symptom(
-        "RS24", f"What comes back is right in every experiment. {wording.headline(every[0].exercise, beside[0])}"
-    )
+    return ("RS24", f"What comes back is right in every experiment. {wording.headline(every[0].exercise, beside[0])}")
 
 
 def _inside_a_tuple(wrong: Sequence[Compared]) -> Symptom | None:
@@ -137,7 +138,7 @@ def _inside_a_tuple(wrong: Sequence[Compared]) -> Symptom | None:
         common &= {i for i, item in enumerate(items) if item is not None and one.same(right[0], right[0].array, item)}
     if not common:
         return None
-    return Symptom("RS22", f"The right result is item {min(common)} of what came back; it should come back alone.")
+    return "RS22", f"The right result is item {min(common)} of what came back; it should come back alone."
 
 
 def _in_another_shape(one: Compared, part: Part, right: Array, theirs: Array) -> bool:
@@ -150,18 +151,6 @@ def _in_other_places(one: Compared, part: Part, right: Array, theirs: Array) -> 
     return one.same(part, np.sort(right, axis=None), np.sort(theirs, axis=None))
 
 
-_OF_A_RESULT: tuple[tuple[str, str, Shows], ...] = (
-    (
-        "RS23",
-        "The numbers are right and in the right order; their shape is another than was asked for.",
-        _in_another_shape,
-    ),
-    (
-        "RS20",
-        "The right numbers came back, each of them, and some in other places than where they belong.",
-        _in_other_places,
-    ),
-)
 _FACTORS: Mapping[str, Callable[[float], float]] = {
     "times": float,
     "divided by": lambda n: 1 / n,
@@ -176,10 +165,10 @@ def _size_as_factor(wrong: Sequence[Compared]) -> Symptom | None:
         values = [of_case.get(what, 0) for of_case in sizes]
         if min(values) < 1 or len(set(values)) < 2:
             continue
-        for said, factor in _FACTORS.items():
+        for operation, factor in _FACTORS.items():
             by = {one.case.key: factor(value) for one, value in zip(wrong, values, strict=True)}
             if _shown(wrong, lambda one, part, right, theirs, by=by: one.same(part, right * by[one.case.key], theirs)):  # type: ignore[misc]
-                return Symptom("RS21", f"What differs is the right result {said} {what}.")
+                return "RS21", f"What differs is the right result {operation} {what}."
     return None
 
 
@@ -203,7 +192,7 @@ def _right_parts(compared: Sequence[Compared]) -> Symptom | None:
     bad = [what for what, right in agree.items() if not right]
     if not bad or returned.isdisjoint(good):
         return None
-    return Symptom("RS18", f"Right in every experiment: {_listed(good)}. Wrong: {_listed(bad)}.")
+    return "RS18", f"Right in every experiment: {_listed(good)}. Wrong: {_listed(bad)}."
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -217,7 +206,7 @@ def _right_places(wrong: Sequence[Compared]) -> Symptom | None:
     if len({one.case.key for one, *_ in pairs}) < len(wrong) or any(a.shape != b.shape for *_, a, b in pairs):
         return None
     agree = [one.agree(part, a, b) for one, _, part, a, b in pairs]
-    for said, places in _PLACES.items():
+    for name, places in _PLACES.items():
         here = [at for *_, right, _ in pairs if (at := places(right)) is not None and not at.all()]
         if len(here) < len(pairs) or not all(right[at].all() for at, right in zip(here, agree, strict=True)):
             continue
@@ -225,7 +214,7 @@ def _right_places(wrong: Sequence[Compared]) -> Symptom | None:
         # Where all numbers are 0, they are right by themselves.
         telling = [at.any() and np.ptp(right[at] * 1.0) > 0 for at, (*_, right, _) in zip(here, pairs, strict=True)]
         if sum(telling) >= PROOF and sum(off) > len(off) / 2:
-            return Symptom("RS25", f"In every experiment {said} is right; the wrong numbers stand elsewhere.")
+            return "RS25", f"In every experiment {name} is right; the wrong numbers stand elsewhere."
     return None
 
 
@@ -240,9 +229,9 @@ def _beside(holds: Callable[[Array, Array], Array]) -> Callable[[Array], Array |
 
 _PLACES: Mapping[str, Callable[[Array], Array | None]] = {
     **{
-        f"the {said} entry along axis {axis}": _end(axis, index)
+        f"the {end} entry along axis {axis}": _end(axis, index)
         for axis in range(4)
-        for said, index in (("first", 0), ("last", -1))
+        for end, index in (("first", 0), ("last", -1))
     },
     "the diagonal": _beside(np.equal),
     "all but the diagonal": _beside(np.not_equal),
@@ -258,8 +247,8 @@ def _right_only_where(compared: Sequence[Compared]) -> Symptom | None:
     wrong = [one.wrong for one in compared]
     if len(wrong) >= PROOF and not any(wrong):
         many = sum(one.wrong for one in extremes)
-        said = f"It is right in all {len(wrong)} experiments with ordinary inputs, and wrong in {many} of the {len(extremes)} others."
-        return Symptom("RS19", said)
+        sentence = f"It is right in all {len(wrong)} experiments with ordinary inputs, and wrong in {many} of the {len(extremes)} others."
+        return "RS19", sentence
     it = "With ordinary inputs it" if extremes else "It"
     counts = {True: sum(wrong), False: len(wrong) - sum(wrong)}
     if min(counts.values()) < PROOF:
@@ -270,11 +259,9 @@ def _right_only_where(compared: Sequence[Compared]) -> Symptom | None:
         holds = [of_case.get(what, False if " is True" in what or " is False" in what else None) for of_case in facts]
         side = next((side for side in (True, False) if holds == [one is side for one in wrong]), None)
         if side is not None:
-            said, other = ("wrong", "right") if side else ("right", "wrong")
-            return Symptom(
-                "RS19",
-                f"{it} is {said} in all {counts[side]} experiments in which {what}, and {other} in the {counts[not side]} others.",
-            )
+            here, there = ("wrong", "right") if side else ("right", "wrong")
+            where = f"is {here} in all {counts[side]} experiments in which {what}"
+            return "RS19", f"{it} {where}, and {there} in the {counts[not side]} others."
     return None
 
 
@@ -286,7 +273,7 @@ def _facts(one: Compared, steps: Sequence[tuple[str, int]]) -> Iterator[tuple[st
     for name, parameter in inspect.signature(references.reference(one.exercise)).parameters.items():
         if parameter.default is not inspect.Parameter.empty:
             yield f"`{name}` is given", values.get(name) is not None
-    yield from ((f"`{name}` has more than two axes", array.ndim > 2) for name, array in _arrays(one))
+    yield from ((f"`{name}` has more than two axes", array.ndim > 2) for name, array in arrays(_values(one)))
     pairs = [((what, size), (other, its)) for (what, size), (other, its) in combinations(sizes.items(), 2)]
     yield from ((f"{what} equals {other}", size == its) for (what, size), (other, its) in pairs)
     yield from ((f"{what} is {step} or more", sizes[what] >= step) for what, step in steps if what in sizes)
@@ -301,20 +288,15 @@ def _facts(one: Compared, steps: Sequence[tuple[str, int]]) -> Iterator[tuple[st
 def _values(one: Compared) -> list[tuple[str, object]]:
     """The inputs by name, those with which a module is made among them."""
     names = inspect.signature(references.reference(one.exercise)).parameters
-    made = dict(zip(names, one.case.options.get("init", ()), strict=False)) | one.case.options.get("init_kwargs", {})
-    return [*wording.named(one.case), *made.items()]
-
-
-def _arrays(one: Compared) -> list[tuple[str, Array]]:
-    found = ((name, getattr(value, "array", value)) for name, value in leaves(_values(one)))
-    return [(name, value) for name, value in found if isinstance(value, np.ndarray)]
+    options = dict(zip(names, one.case.options.get("init", ()), strict=False)) | one.case.options.get("init_kwargs", {})
+    return [*wording.named(one.case), *options.items()]
 
 
 def _sizes(one: Compared) -> dict[str, int]:
     """Lengths and whole numbers, by what they are called."""
     lengths = {
         f"the length of `{name}` along axis {axis}": size
-        for name, array in _arrays(one)
+        for name, array in arrays(_values(one))
         for axis, size in enumerate(array.shape)
     }
     return lengths | {f"`{name}`": value for name, value in _values(one) if type(value) is int}

@@ -194,12 +194,10 @@ class SubmissionReport:
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Those of all lessons, in order."""
         return tuple(verdict for lesson in self.lessons for verdict in lesson.verdicts)
 
     @cached_property
     def ungraded(self) -> tuple[str, ...]:
-        """The exercises that could not be graded."""
         return tuple(name for lesson in self.lessons for name in lesson.ungraded)
 
     @cached_property

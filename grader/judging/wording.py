@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from grader.course.spec import Case, Exercise
-from grader.judging import exceptions
-from grader.judging.compare import allowed_kinds, has_kind
-from grader.judging.findings import Finding
+from grader.judging.compare import Finding, allowed_kinds, gaps, has_kind
 from grader.judging.verdict import Line
 from grader.source.slips import Slip
 from grader.util.words import ELSEWHERE
@@ -26,7 +24,6 @@ _KINDS = {
     "text": "a text",
     "sequence": "a tuple",
 }
-_VOWELS = "aeiou"
 
 
 # --- headlines -----------------------------------------------------------------------------------
@@ -52,20 +49,20 @@ def described(part: Part) -> str:
     """What a part is, in words: 'a NumPy array of shape (2, 3)'."""
     if part.kind == "sequence":
         return f"a {part.text or 'tuple'} of {len(part.items)}"
+    if part.kind == "other" and " " not in part.text:
+        return f"an object of type {part.text}"
     if part.kind == "other":
-        return (
-            f"an object of type {part.text}"
-            if " " not in part.text
-            else f"{'an' if part.text[:1] in _VOWELS else 'a'} {part.text}"
-        )
+        return f"{'an' if part.text[:1] in 'aeiou' else 'a'} {part.text}"
     shape = f" of shape {part.shape}" if part.kind in ("ndarray", "tensor") else ""
     return _KINDS[part.kind] + shape
 
 
 def _count(exercise: Exercise, finding: Finding) -> str:
     call = f" by the {finding.of}" if finding.of else ""
-    names = ", ".join(finding.names)
-    return f"{_capital(described(finding.actual))} was returned{call}; expected {len(finding.names)} things: ({names})."
+    names = ", ".join(exercise.parts)
+    return (
+        f"{_capital(described(finding.actual))} was returned{call}; expected {len(exercise.parts)} things: ({names})."
+    )
 
 
 def _type(exercise: Exercise, finding: Finding) -> str:
@@ -95,10 +92,9 @@ def _container(exercise: Exercise, finding: Finding, expected: Part, actual: Par
 def _dtype(exercise: Exercise, finding: Finding) -> str:
     actual = finding.actual.dtype
     if exercise.container == "number" and finding.allowed and has_kind(finding.expected, "iu"):
-        said = (
-            "is a float" if finding.actual.kind == "number" and has_kind(finding.actual, "f") else f"has dtype {actual}"
-        )
-        return f"{_capital(subject(exercise, finding))} {said}; expected an int."
+        is_float = finding.actual.kind == "number" and has_kind(finding.actual, "f")
+        what = "is a float" if is_float else f"has dtype {actual}"
+        return f"{_capital(subject(exercise, finding))} {what}; expected an int."
     if finding.allowed:
         wrong = f"; expected {' or '.join(finding.allowed)}"
     elif has_kind(finding.expected, "b"):
@@ -110,29 +106,23 @@ def _dtype(exercise: Exercise, finding: Finding) -> str:
 
 def _finite(exercise: Exercise, finding: Finding) -> str:
     array = np.asarray(finding.actual.array, dtype=np.float64)
-    kinds = " or ".join(
-        word for word, there in (("NaN", np.isnan(array)), ("infinite", np.isinf(array))) if there.any()
-    )
+    bad = int((~np.isfinite(array)).sum())
+    tests = (("NaN", np.isnan), ("infinite", np.isinf))
+    kinds = " or ".join(word for word, test in tests if test(array).any())
     what = subject(exercise, finding)
     if array.ndim == 0:
         return f"{_capital(what)} is {kinds}."
-    return f"{finding.bad} of {array.size} entries of {what} {'is' if finding.bad == 1 else 'are'} {kinds}."
+    return f"{bad} of {array.size} entries of {what} {'is' if bad == 1 else 'are'} {kinds}."
 
 
 def _numbers(exercise: Exercise, finding: Finding) -> str:
     expected, actual = np.asarray(finding.expected.array), np.asarray(finding.actual.array)
     truncated = actual.dtype.kind in "iu" and (expected != np.round(expected)).any()
     why = f"; {actual.dtype.name} keeps whole numbers only" if truncated else ""
-    where = f" at {finding.at}" if finding.at else ""
-    return (
-        f"{_capital(subject(exercise, finding))} differs from what was expected by up to {finding.gap:.4g}{where}{why}."
-    )
-
-
-def _flag(exercise: Exercise, finding: Finding) -> str:
-    if bool(finding.expected.array):
-        return f"Expected: {finding.part}. This is not so."
-    return f"Not expected: {finding.part}."
+    gap = gaps(expected.astype(np.float64), actual.astype(np.float64))
+    at = tuple(int(i) for i in np.unravel_index(int(gap.argmax()), gap.shape))
+    where = f" at {at}" if at else ""
+    return f"{_capital(subject(exercise, finding))} differs from what was expected by up to {gap[at]:.4g}{where}{why}."
 
 
 def _text(exercise: Exercise, finding: Finding) -> str:
@@ -146,10 +136,6 @@ def _raises(exercise: Exercise, finding: Finding) -> str:
     failure = finding.failure
     did = f"raised {_exception(failure)}" if failure else "returned a value"
     return f"{exercise.name} should raise {finding.claim} here, but it {did}."
-
-
-def _modified(exercise: Exercise, finding: Finding) -> str:
-    return f"{exercise.name} changes its input {' and '.join(finding.names)} in place; it should leave its inputs as they are."
 
 
 def _unwritten(exercise: Exercise, finding: Finding) -> str:
@@ -168,9 +154,13 @@ _HEADLINES = {
     "dtype": _dtype,
     "finite": _finite,
     "numbers": _numbers,
-    "flag": _flag,
+    "flag": lambda exercise, finding: (
+        f"Expected: {finding.part}. This is not so." if finding.expected.array else f"Not expected: {finding.part}."
+    ),
     "raises": _raises,
-    "modified": _modified,
+    "modified": lambda exercise, finding: (
+        f"{exercise.name} changes its input {finding.claim} in place; it should leave its inputs as they are."
+    ),
     "unwritten": _unwritten,
     "absent": lambda exercise, finding: f"{_capital(subject(exercise, finding))} is missing.",
     "cut": lambda exercise, finding: (
@@ -211,9 +201,8 @@ def _exception(failure: Failure) -> str:
 def elsewhere(name: str, parameters: Sequence[str]) -> str:
     """What comes first where a name is one of the course's demonstrations; where a parameter is called nearly so, that it is none."""
     near = difflib.get_close_matches(name, parameters, 1, 0.7)
-    return (
-        f"`{name}` is no parameter (is `{near[0]}` meant?): it {ELSEWHERE} it." if near else f"`{name}` {ELSEWHERE} it."
-    )
+    another = f"`{name}` is no parameter (is `{near[0]}` meant?): it" if near else f"`{name}`"
+    return f"{another} {ELSEWHERE} it."
 
 
 def blame_callee(name: str, called: str) -> str:
@@ -236,26 +225,13 @@ def not_started(exercise: Exercise) -> str:
 # --- details -------------------------------------------------------------------------------------
 
 
-def details(failure: Failure) -> tuple[str, ...]:
-    """A sentence on the shapes at hand in the line that failed."""
+ON_A_COPY = "Work on a copy, or write x = x - y in place of x -= y."
+
+
+def details(failure: Failure) -> str:
+    """On the shapes at hand in the line that failed; '' for none."""
     shapes = ", ".join(f"{one.name} {one.said}" for one in failure.shapes)
-    return (f"Shapes on that line: {shapes}.",) if shapes else ()
-
-
-def advice(failure: Failure | None, slips: Sequence[Slip]) -> tuple[str, ...]:
-    """What such a failure most often means; it is for those whose mistake is not known."""
-    if failure is None:
-        return ()
-    if failure.kind == "timeout":
-        return ("Look for a loop or a recursion that never ends, or for work that grows with every call.",)
-    if failure.kind == "memory":
-        return ("Look for an array that is far larger than the inputs, or a list that keeps growing.",)
-    sentence = exceptions.advice(failure, slips) if failure.kind in ("exception", "call") else ""
-    return (sentence,) if sentence else ()
-
-
-def of_modified() -> tuple[str, ...]:
-    return ("Work on a copy, or write x = x - y in place of x -= y.",)
+    return f"Shapes on that line: {shapes}." if shapes else ""
 
 
 def line(name: str, failure: Failure) -> Line | None:
@@ -272,24 +248,21 @@ def line_label(line: Line) -> str:
     return f"Your line{within} (line {line.number} of its cell)" if line.number else f"Your line{within}"
 
 
-def expected_shapes(exercise: Exercise, expected: Mapping[str, Part]) -> tuple[str, ...]:
-    """A sentence on the shapes that should come; none where nothing of it has axes, or where what is compared was made of the answer."""
-    if exercise.compare is not None:
-        return ()
+def expected_shapes(exercise: Exercise, expected: Mapping[str, Part]) -> str:
+    """The shapes that should come; '' where nothing of it has axes, or where what is compared was made of the answer."""
     shapes = {name: part.shape for name, part in expected.items() if part.role == "returned" and part.shape}
-    if not shapes:
-        return ()
+    if exercise.compare is not None or not shapes:
+        return ""
     if len(exercise.parts) == 1:
-        return (f"Expected shape of the result: {next(iter(shapes.values()))}.",)
-    return (f"Expected shapes: {', '.join(f'{name} {shape}' for name, shape in shapes.items())}.",)
+        return f"Expected shape of the result: {next(iter(shapes.values()))}."
+    return f"Expected shapes: {', '.join(f'{name} {shape}' for name, shape in shapes.items())}."
 
 
-def by_name(case: Case) -> tuple[str, ...]:
-    """A sentence with the parameters' names, where inputs are passed by them."""
-    if "by_name" not in case.options:
-        return ()
+def by_name(case: Case) -> str:
+    """The parameters' names, where inputs are passed by them."""
+    names = case.options.get("by_name")
     return (
-        f"This case passes the inputs by name: call the parameters {', '.join(case.options['by_name'])}, in this order.",
+        f"This case passes the inputs by name: call the parameters {', '.join(names)}, in this order." if names else ""
     )
 
 
@@ -349,21 +322,19 @@ def following(exercise: Exercise) -> str:
 
 
 LAST = "That was the last exercise of the course."
-FITTING = "type, shape and dtype are as expected"
 SMALL = "no tensor was as large as the T × T table, at any moment"
 UNTOUCHED = "the inputs are left as they are"
-CLOSE = "each number is within the tolerance"
 
 
-def agreeing(titles: Sequence[str], compared: bool = True) -> str:
-    """What was verified of ordinary inputs. compared: whether results were held against the reference's."""
+def verified(exercise: Exercise, stage: str, titles: Sequence[str], before: Sequence[str]) -> list[str]:
+    """What is verified after a group of cases of those titles. before: what was before it, properties among it."""
+    if stage == "extremes":
+        return [*before, "extremes hold: " + ", ".join(dict.fromkeys(titles))]
+    if exercise.kind == "answer":
+        return [*before, "each number is within the tolerance"]
     on = f"{len(titles)} inputs, {titles[0]} among them" if len(titles) > 1 else titles[0]
-    return f"the numbers agree on {on}" if compared else f"what was asked for holds on {on}"
-
-
-def extremes(titles: Iterable[str]) -> str:
-    """What was verified of extreme inputs."""
-    return "extremes hold: " + ", ".join(dict.fromkeys(titles))
+    agree = f"the numbers agree on {on}" if exercise.compare is None else f"what was asked for holds on {on}"
+    return ["type, shape and dtype are as expected", *before, agree]
 
 
 def _capital(sentence: str) -> str:

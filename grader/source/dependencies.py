@@ -10,7 +10,7 @@ import ast
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heappop, heappush
 from typing import Any
@@ -82,16 +82,16 @@ def _bound_names(node: ast.stmt) -> set[str]:
         return {node.name}
     if isinstance(node, IMPORTS):
         return set(imported(node))
-    given: set[str] = set()
+    names: set[str] = set()
     if isinstance(node, ast.Assign) or (isinstance(node, ast.AnnAssign) and node.value is not None):
         waiting = list(node.targets if isinstance(node, ast.Assign) else [node.target])
         while waiting:
             part = waiting.pop()
             if isinstance(part, ast.Name):
-                given.add(part.id)
+                names.add(part.id)
             elif isinstance(part, (ast.Tuple, ast.List, ast.Starred)):
                 waiting += [part.value] if isinstance(part, ast.Starred) else part.elts
-    return given
+    return names
 
 
 class Statement(Effects):
@@ -131,25 +131,17 @@ class TooMuch(Exception):
     """The cells' names lead to each other in more ways than are followed."""
 
 
+@dataclass(slots=True, eq=False)
 class _Life:
     """The statements that made one value of a name: its definition, and what may have changed it before the next."""
 
-    __slots__ = ("calling", "statements")
-
-    def __init__(self, *statements: Effects) -> None:
-        self.statements: list[Effects] = []
-        self.calling: list[Effects] = []  # those that define functions
-        for statement in statements:
-            self.add(statement)
+    statements: list[Effects] = field(default_factory=list)
+    calling: list[Effects] = field(default_factory=list)  # those that define functions
 
     def add(self, statement: Effects) -> None:
         self.statements.append(statement)
         if statement.reads[1]:
             self.calling.append(statement)
-
-    @property
-    def begins(self) -> int:
-        return self.statements[0].at if self.statements else -1
 
 
 class Dependencies:
@@ -160,57 +152,43 @@ class Dependencies:
 
     def __init__(self, statements: Iterable[Effects]) -> None:
         self.statements: list[Any] = list(statements)
-        self._left = _WALKS * _MOST
+        self.left = _WALKS * _MOST
         own = {name for one in self.statements for name in (one.gives | one.may_give) - one.imports.keys()}
-        self._lives: dict[str, list[_Life]] = {}
+        self.lives: dict[str, list[_Life]] = {}  # a name's values
         for statement in self.statements:
             for name in statement.gives:
-                self._lives.setdefault(name, []).append(_Life(statement))
-            for name in (statement.may_give | statement.alters | (statement.touches & own)) - statement.gives:
-                self._lives.setdefault(name, [_Life()])[-1].add(statement)
-        self._begin = {name: [life.begins for life in lives] for name, lives in self._lives.items()}
+                self.lives.setdefault(name, []).append(_Life())
+            changed = statement.may_give | statement.alters | (statement.touches & own)
+            for name in statement.gives | changed:
+                self.lives.setdefault(name, [_Life()])[-1].add(statement)
+        self._begin = {name: [life.statements[0].at for life in lives] for name, lives in self.lives.items()}
 
     def last(self, name: str) -> list[Any]:
         """What made the name's last value: its definition, and what changed that."""
-        return self._lives[name][-1].statements if name in self._lives else []
+        return self.lives[name][-1].statements if name in self.lives else []
 
-    def live(self, name: str, at: int) -> list[Any]:
-        """What made the value that the name has before the statement number `at`."""
-        return self._lives[name][self.alive(name, at)].statements if name in self._lives else []
-
-    def walk(self, *names: str, at: int | None = None) -> Iterator[Binding]:
-        """Every statement that the names' values are made of, at whatever remove.
-
-        at: the number of the statement that reads the names; by default the last values count.
-        """
-        yield from _Walk(self, names, len(self.statements) if at is None else at).bindings()
+    def walk(self, name: str) -> Iterator[Binding]:
+        """Every statement that the name's last value is made of, at whatever remove."""
+        return _Walk(self, name).bindings()
 
     def alive(self, name: str, at: int) -> int:
         """Which of a name's values it has before the statement number `at`; the first where it has none yet."""
         return max(0, bisect_left(self._begin[name], at) - 1)
 
-    def lives(self, name: str) -> list[_Life]:
-        return self._lives.get(name, [])
-
-    def spend(self, steps: int) -> None:
-        self._left -= steps
-        if self._left < 0:
-            raise TooMuch
-
 
 class _Walk:
-    """One walk from names to all that they are made of.
+    """One walk from a name to all that it is made of.
 
     A name that is read while a statement runs means what it meant there. What a function reads it reads when it is
     called: at the end where the answer calls it, and in a cell or at any time after it where the cell did. The earliest
     time counts, since it includes the later ones; to meet it first, what ran in cells goes before what is called.
     """
 
-    def __init__(self, dependencies: Dependencies, names: Iterable[str], at: int) -> None:
+    def __init__(self, dependencies: Dependencies, name: str) -> None:
         self.dependencies = dependencies
         self.left = _MOST
         self.read: list[tuple[str, int]] = []  # names that a statement read while it ran, and its number
-        self.called = [(at, name) for name in sorted(names)]  # a heap: from when on a function may read which name
+        self.called = [(len(dependencies.statements), name)]  # a heap: from when on a function may read which name
         self.seen: set[int | tuple[int, str]] = set()
         self.visited: dict[tuple[str, int], int] = {}  # a name's value, and from when on its functions were called
         self.from_on: dict[str, int] = {}  # since when all values of a name have been visited
@@ -221,25 +199,25 @@ class _Walk:
             self._spend(1)
             if self.read:
                 name, at = self.read.pop()
-                if self.dependencies.lives(name):
+                if name in self.dependencies.lives:
                     yield from self._visit(name, self.dependencies.alive(name, at), at)
                 continue
             at, name = heappop(self.called)
-            if not self.dependencies.lives(name) or self.from_on.get(name, at + 1) <= at:
+            if name not in self.dependencies.lives or self.from_on.get(name, at + 1) <= at:
                 continue
             self.from_on[name] = at
-            for number in range(self.dependencies.alive(name, at), len(self.dependencies.lives(name))):
+            for number in range(self.dependencies.alive(name, at), len(self.dependencies.lives[name])):
                 yield from self._visit(name, number, at)
 
     def _spend(self, steps: int) -> None:
         self.left -= steps
-        if self.left < 0:
+        self.dependencies.left -= steps
+        if min(self.left, self.dependencies.left) < 0:
             raise TooMuch
-        self.dependencies.spend(steps)
 
     def _visit(self, name: str, number: int, at: int) -> Iterator[Binding]:
         """One value of a name, whose functions are called at that time or later."""
-        life, before = self.dependencies.lives(name)[number], self.visited.get((name, number))
+        life, before = self.dependencies.lives[name][number], self.visited.get((name, number))
         self._spend(1)
         if before is not None and before <= at:
             return
@@ -279,9 +257,8 @@ def _evaluated_nodes(statement: ast.AST) -> Iterator[ast.AST]:
         for name, value in ast.iter_fields(node):
             if name in ("annotation", "returns"):
                 continue
-            for child in value if isinstance(value, list) else (value,):
-                if isinstance(child, ast.AST) and not (isinstance(node, _ASKING) and _only_asks(node, name, child)):
-                    waiting.append(child)
+            nodes = (part for part in (value if isinstance(value, list) else [value]) if isinstance(part, ast.AST))
+            waiting += [part for part in nodes if not (isinstance(node, _ASKING) and _only_asks(node, name, part))]
 
 
 def _only_asks(parent: ast.AST, field: str, child: ast.AST) -> bool:
@@ -297,8 +274,5 @@ def _only_asks(parent: ast.AST, field: str, child: ast.AST) -> bool:
         return all(isinstance(operator, (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)) for operator in parent.ops)
     if isinstance(parent, ast.Call) and field == "args" and isinstance(parent.func, ast.Name):
         return parent.func.id in ("isinstance", "issubclass") and child is parent.args[-1]
-    return isinstance(parent, ast.Attribute) and parent.attr in (
-        "__doc__",
-        "__name__",
-        "generate_square_subsequent_mask",
-    )
+    asked = ("__doc__", "__name__", "generate_square_subsequent_mask")
+    return isinstance(parent, ast.Attribute) and parent.attr in asked

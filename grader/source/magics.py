@@ -29,24 +29,17 @@ def without_magics(text: str) -> str:
         text = "\n" + text[match.end() :]
     if parse(text) is not None:
         return text
-    return "\n".join(_plain_lines(text.split("\n")))
-
-
-def _plain_lines(lines: list[str]) -> list[str]:
-    """Each line, or what stands for it; lines inside brackets and strings are left alone."""
     plain, depth, quote, continued = [], 0, "", False
-    for line in lines:
+    for line in text.split("\n"):
         if continued:  # of a shell command that ended in a backslash
-            plain.append("")
-            continued = line.endswith("\\")
-            continue
-        new = line if depth or quote else _plain(line)
-        if new is not line:
-            continued = line.endswith("\\")
-        else:
+            new = ""
+        else:  # lines inside brackets and strings are left alone
+            new = line if depth or quote else _plain(line)
+        if new is line:
             depth, quote = _state(line, depth, quote)
+        continued = new is not line and line.endswith("\\")
         plain.append(new)
-    return plain
+    return "\n".join(plain)
 
 
 def _plain(line: str) -> str:

@@ -25,7 +25,6 @@ LAYERS = frozenset(
     Transformer
     """.split()
 )
-RECURRENT_LAYERS = frozenset({"RNN", "RNNCell", "GRU", "GRUCell", "LSTM", "LSTMCell", "RNNBase", "RNNCellBase"})
 TENSOR_LIBRARIES = frozenset("torch jax tensorflow keras autograd mlx flax tinygrad functorch".split())
 # In a guard such as isinstance(w, Tensor), which computes nothing.
 ASKING = frozenset({"torch", "torch.Tensor", "torch.is_tensor"})
@@ -34,7 +33,6 @@ NUMPY_PRODUCTS = frozenset(
     matmul dot tensordot inner outer vdot multi_dot kron vecdot matvec vecmat __matmul__ __rmatmul__ __imatmul__
     """.split()
 )
-LOSS_LAYERS = frozenset({"CrossEntropyLoss", "NLLLoss", "SparseCategoricalCrossentropy"})
 NORM_LAYERS = frozenset(
     """
     LayerNorm RMSNorm GroupNorm LocalResponseNorm LayerNormalization StandardScaler standardize
@@ -55,9 +53,9 @@ NAMES = {
     "attention": ATTENTION | LAYERS,
     "layers": LAYERS,
     "softmax": SOFTMAX,
-    "cross_entropy": LOSSES | LOSS_LAYERS,
+    "cross_entropy": LOSSES | {"CrossEntropyLoss", "NLLLoss", "SparseCategoricalCrossentropy"},
     "normalization": NORMALIZATION | NORM_LAYERS,
-    "recurrent": RECURRENT | RECURRENT_LAYERS,
+    "recurrent": RECURRENT | set("RNN RNNCell GRU GRUCell LSTM LSTMCell RNNBase RNNCellBase".split()),
     "autograd": AUTOGRAD | DERIVATIVES,
 }
 WORDS = {
@@ -85,8 +83,37 @@ class Sources:
     given: tuple[tuple[str, str], ...] = ()
 
     def offence(self, name: str, forbids: tuple[str, ...], requires: tuple[str, ...]) -> Offence | None:
-        """What `offence` below finds in them."""
-        return offence(name, forbids, requires, self)
+        """The first offence in the code that `name` reaches; None where there is none.
+
+        forbids: keys of WORDS, and TAMPERING. requires: 'einsum_products'.
+        """
+        reading = reading_of(self.cells, self.given)
+        ruled = bool(forbids or requires)
+        if reading.unread and ruled:
+            return _TOO_LONG
+        try:
+            mentions = reading.mentions(name)
+            way, line = reading.reaching(name) if ruled else ("", "")
+        except TooMuch:
+            return too_long(forbids, requires)
+        if way:
+            return Offence(
+                f"A cell reaches into the running program by `{way}`, so that this exercise cannot be checked; take it out, "
+                "and restart the kernel where it has run.",
+                line,
+                way,
+            )
+        for mention in mentions:
+            may_be_library = mention.whose == "library" or (
+                mention.whose == "value" and mention.last not in reading.members
+            )
+            first = _foreign(mention) or _forbidden(mention, forbids, may_be_library)
+            if first is None and "einsum_products" in requires:
+                first = _other_product(mention, may_be_library)
+            if first:
+                line = reading.line_of_use(name, mention)
+                return replace(first, sentence=first.sentence + _place(mention, name), line=line or first.line)
+        return None
 
     def slips(self, name: str, exercises: Collection[str] = ()) -> tuple[Slip, ...]:
         """What beginners let slip, of the definition of that name, and which of these exercises it calls."""
@@ -100,42 +127,6 @@ class Offence:
     sentence: str
     line: str = ""
     name: str = ""
-
-
-def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sources: Sources | None) -> Offence | None:
-    """The first offence in the code that `name` reaches; None where there is none or no source is known.
-
-    forbids: keys of WORDS, and TAMPERING. requires: 'einsum_products'.
-    """
-    if sources is None:
-        return None
-    reading = reading_of(sources.cells, sources.given)
-    ruled = bool(forbids or requires)
-    if reading.unread and ruled:
-        return _TOO_LONG
-    try:
-        mentions = reading.mentions(name)
-        way, line = reading.reaching(name) if ruled else ("", "")
-    except TooMuch:
-        return _TOO_LONG if ruled else None
-    if way:
-        return Offence(
-            f"A cell reaches into the running program by `{way}`, so that this exercise cannot be checked; take it out, "
-            "and restart the kernel where it has run.",
-            line,
-            way,
-        )
-    for mention in mentions:
-        may_be_library = mention.whose == "library" or (
-            mention.whose == "value" and mention.last not in reading.members
-        )
-        first = _foreign(mention) or _forbidden(mention, forbids, may_be_library)
-        if first is None and "einsum_products" in requires:
-            first = _other_product(mention, may_be_library)
-        if first:
-            line = reading.line_of_use(name, mention)
-            return replace(first, sentence=first.sentence + _place(mention, name), line=line or first.line)
-    return None
 
 
 def _place(mention: Mention, name: str) -> str:

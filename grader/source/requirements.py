@@ -120,22 +120,20 @@ def _installed(module: str) -> bool:
 
 
 def _syntax_since(text: str) -> tuple[int, ...] | None:
-    """Since which Python code parses that does not parse here; None where none is known that would take it."""
-    older, since = _without_new_strings(text)
+    """Since which Python code parses that does not parse here; None where none is known that would take it.
+
+    In place of each f-string, which since 3.12 may hold any expression, and of each t-string, which came with 3.14, stands a plain
+    string; their expressions follow.
+    """
+    scanner = _Scanner(text)
+    try:
+        older, since = "\n".join([scanner.code(0, ""), *scanner.expressions]), scanner.since
+    except ValueError:
+        older, since = text, 0
     for minor, newer, same in _OLDER:
         rewritten = newer.sub(same, older)
         since, older = (max(since, minor), rewritten) if rewritten != older else (since, older)
     return (3, since) if since and parse(without_magics(older)) is not None else None
-
-
-def _without_new_strings(text: str) -> tuple[str, int]:
-    """The code with a plain string in place of each f-string, which since 3.12 may hold any expression, and of each t-string, which
-    came with 3.14, then their expressions; and which of these strings it has, as the minor version."""
-    scanner = _Scanner(text)
-    try:
-        return "\n".join([scanner.code(0, ""), *scanner.expressions]), scanner.since
-    except ValueError:
-        return text, 0
 
 
 class _Scanner:

@@ -7,8 +7,7 @@ memory. One walk over the tree, without recursion, in a time in proportion to it
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -32,23 +31,22 @@ class Names:
     later: frozenset[str]
 
 
+@dataclass(slots=True, eq=False)
 class _Scope:
     """kind: 'module', 'class', 'function', 'comprehension' or 'types' (of type parameters).
 
-    reads: name to _NOW and _LATER, of what is inside it, too; itself: names that it reads itself, of a class.
+    later: whether what it reads is read when a function is called. reads: name to _NOW and _LATER, of what is inside it, too;
+    itself: names that it reads itself, of a class.
     """
 
-    __slots__ = ("binds", "elsewhere", "itself", "kind", "later", "outer", "reads", "to_module")
-
-    def __init__(self, kind: str, outer: _Scope | None) -> None:
-        self.kind = kind
-        self.outer = outer
-        self.later: bool = kind == "function" or outer is not None and outer.later
-        self.binds: set[str] = set()
-        self.reads: dict[str, int] = {}
-        self.itself: set[str] = set()
-        self.to_module: set[str] = set()  # declared global
-        self.elsewhere: set[str] = set()  # declared nonlocal
+    kind: str
+    outer: _Scope | None
+    later: bool
+    binds: set[str] = field(default_factory=set)
+    reads: dict[str, int] = field(default_factory=dict)
+    itself: set[str] = field(default_factory=set)
+    to_module: set[str] = field(default_factory=set)  # declared global
+    elsewhere: set[str] = field(default_factory=set)  # declared nonlocal
 
 
 @cache
@@ -92,29 +90,21 @@ def bound_in_class(node: ast.ClassDef) -> set[str]:
 
 def imported(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
     """Each name that an import binds, with what it stands for."""
-    names = {}
-    for alias in node.names:
-        if isinstance(node, ast.ImportFrom):
-            names[alias.asname or alias.name] = f"{node.module or ''}.{alias.name}"
-        else:
-            top = alias.name.partition(".")[0]
-            names[alias.asname or top] = alias.name if alias.asname else top
-    return names
+    if isinstance(node, ast.ImportFrom):
+        return {alias.asname or alias.name: f"{node.module or ''}.{alias.name}" for alias in node.names}
+    tops = ((alias, alias.name.partition(".")[0]) for alias in node.names)
+    return {alias.asname or top: alias.name if alias.asname else top for alias, top in tops}
 
 
 class _Walk:
     def __init__(self, statement: ast.AST) -> None:
-        self.module = _Scope("module", None)
+        self.module = _Scope("module", None, False)
         self.deletes: set[str] = set()
         self.scopes = [self.module]  # an outer one before those inside it
         self.waiting: list[tuple[ast.AST, _Scope]] = [(statement, self.module)]
         while self.waiting:
             node, scope = self.waiting.pop()
-            special = _SPECIAL.get(type(node))
-            if special is not None:
-                special(self, node, scope)
-            else:
-                self._inside(node, scope)
+            getattr(self, f"visit_{type(node).__name__}", self._inside)(node, scope)
 
     def names(self) -> Names:
         reads = self.module.reads
@@ -122,9 +112,8 @@ class _Walk:
         for scope in reversed(self.scopes[1:]):
             for name in scope.to_module & scope.binds:
                 (sets if scope.later else self.module.binds).add(name)
-            for name in (
-                scope.itself & scope.binds
-            ):  # a name that a class has not bound yet is looked for in the notebook alone
+            # A name that a class has not bound yet is looked for in the notebook alone.
+            for name in scope.itself & scope.binds:
                 reads[name] = reads.get(name, 0) | scope.reads[name]
             for name, when in scope.reads.items():
                 outer = self._read_in(scope, name)
@@ -142,9 +131,8 @@ class _Walk:
         return None if own and scope.kind != "class" else scope.outer
 
     def _new(self, kind: str, outer: _Scope) -> _Scope:
-        made = _Scope(kind, outer)
-        self.scopes.append(made)
-        return made
+        self.scopes.append(_Scope(kind, outer, kind == "function" or outer.later))
+        return self.scopes[-1]
 
     def _inside(self, node: ast.AST, scope: _Scope) -> None:
         self.waiting += [(child, scope) for child in children(node)]
@@ -157,7 +145,7 @@ class _Walk:
         if scope.kind == "class":
             scope.itself.add(name)
 
-    def _name(self, node: ast.Name, scope: _Scope) -> None:
+    def visit_Name(self, node: ast.Name, scope: _Scope) -> None:
         if isinstance(node.ctx, ast.Load):
             self._read(node.id, scope)
         elif isinstance(node.ctx, ast.Del) and scope is self.module:
@@ -165,32 +153,36 @@ class _Walk:
         else:
             scope.binds.add(node.id)
 
-    def _aug_assign(self, node: ast.AugAssign, scope: _Scope) -> None:
+    def visit_AugAssign(self, node: ast.AugAssign, scope: _Scope) -> None:
         if isinstance(node.target, ast.Name):
             self._read(node.target.id, scope)
         self._inside(node, scope)
 
-    def _named_expr(self, node: ast.NamedExpr, scope: _Scope) -> None:
+    def visit_NamedExpr(self, node: ast.NamedExpr, scope: _Scope) -> None:
         holder = scope
         while holder.kind == "comprehension":
             holder = holder.outer  # type: ignore[assignment]
         holder.binds.add(node.target.id)
         self.waiting.append((node.value, scope))
 
-    def _import(self, node: ast.Import | ast.ImportFrom, scope: _Scope) -> None:
+    def visit_Import(self, node: ast.Import | ast.ImportFrom, scope: _Scope) -> None:
         scope.binds |= imported(node).keys()
 
-    def _caught(self, node: Any, scope: _Scope) -> None:
+    visit_ImportFrom = visit_Import
+
+    def visit_ExceptHandler(self, node: Any, scope: _Scope) -> None:
         """`except … as name`, and what a pattern captures."""
         name = node.rest if isinstance(node, ast.MatchMapping) else node.name
         if name:
             scope.binds.add(name)
         self._inside(node, scope)
 
-    def _global(self, node: ast.Global, scope: _Scope) -> None:
+    visit_MatchAs = visit_MatchStar = visit_MatchMapping = visit_ExceptHandler
+
+    def visit_Global(self, node: ast.Global, scope: _Scope) -> None:
         scope.to_module |= set(node.names) if scope is not self.module else set()
 
-    def _nonlocal(self, node: ast.Nonlocal, scope: _Scope) -> None:
+    def visit_Nonlocal(self, node: ast.Nonlocal, scope: _Scope) -> None:
         scope.elsewhere |= set(node.names)
 
     def _typed(self, node: Any, scope: _Scope) -> _Scope:
@@ -198,13 +190,13 @@ class _Walk:
         parameters = getattr(node, "type_params", ())
         if not parameters:
             return scope
-        made = self._new("types", scope)
+        types = self._new("types", scope)
         for parameter in parameters:
-            made.binds.add(parameter.name)
-            self._inside(parameter, made)
-        return made
+            types.binds.add(parameter.name)
+            self._inside(parameter, types)
+        return types
 
-    def _function(self, node: Any, scope: _Scope) -> None:
+    def visit_FunctionDef(self, node: Any, scope: _Scope) -> None:
         arguments = node.args
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
         self._each([*arguments.defaults, *arguments.kw_defaults], scope)
@@ -218,38 +210,24 @@ class _Walk:
         inner.binds |= {argument.arg for argument in every if argument}
         self._each(node.body if isinstance(node.body, list) else [node.body], inner)
 
-    def _class(self, node: ast.ClassDef, scope: _Scope) -> None:
+    visit_AsyncFunctionDef = visit_Lambda = visit_FunctionDef
+
+    def visit_ClassDef(self, node: ast.ClassDef, scope: _Scope) -> None:
         scope.binds.add(node.name)
         self._each(node.decorator_list, scope)
         around = self._typed(node, scope)
         self._each([*node.bases, *node.keywords], around)
         self._each(node.body, self._new("class", around))
 
-    def _type_alias(self, node: Any, scope: _Scope) -> None:
+    def visit_TypeAlias(self, node: Any, scope: _Scope) -> None:
         self.waiting.append((node.name, scope))
         self.waiting.append((node.value, self._typed(node, scope)))
 
-    def _comprehension(self, node: Any, scope: _Scope) -> None:
+    def visit_ListComp(self, node: Any, scope: _Scope) -> None:
         inner = self._new("comprehension", scope)
         self.waiting.append((node.generators[0].iter, scope))
         for number, generator in enumerate(node.generators):
             self._each([generator.target, *generator.ifs, *([generator.iter] if number else [])], inner)
         self._each([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt], inner)
 
-
-def _special() -> Iterator[tuple[type, Callable[[_Walk, Any, _Scope], None]]]:
-    yield ast.Name, _Walk._name
-    yield ast.AugAssign, _Walk._aug_assign
-    yield ast.NamedExpr, _Walk._named_expr
-    yield ast.Global, _Walk._global
-    yield ast.Nonlocal, _Walk._nonlocal
-    yield ast.ClassDef, _Walk._class
-    yield from ((kind, _Walk._import) for kind in (ast.Import, ast.ImportFrom))
-    yield from ((kind, _Walk._caught) for kind in (ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping))
-    yield from ((kind, _Walk._function) for kind in (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-    yield from ((kind, _Walk._comprehension) for kind in (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp))
-    if hasattr(ast, "TypeAlias"):
-        yield ast.TypeAlias, _Walk._type_alias
-
-
-_SPECIAL = dict(_special())
+    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp

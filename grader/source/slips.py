@@ -87,7 +87,9 @@ class _SlipReader:
                 yield from (self._raise(each) for each in ast.walk(method) if isinstance(each, ast.Raise))
 
     def _left_raise(self, function: _Function, name: str) -> Iterator[Slip]:
-        body = [each for each in function.body if not _is_constant(each)]
+        body = [
+            each for each in function.body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
+        ]
         for each in body if len(body) > 1 else ():
             if isinstance(each, ast.Raise) and each.exc is not None and "NotImplementedError" in ast.unparse(each.exc):
                 yield self._slip("left raise", each, name)
@@ -172,10 +174,6 @@ class _SlipReader:
         number = getattr(node, "lineno", 1)
         line = self._lines[number - 1].strip() if number <= len(self._lines) else ""
         return Slip(kind, line[:300], number, name[:100])
-
-
-def _is_constant(node: ast.AST) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _is_layer(node: ast.AST) -> bool:

@@ -141,11 +141,11 @@ class LocalReader:
 
     def sources(self, cells: Sequence[str], rules: Rules, given: Given) -> dict[str, SourceFindings]:
         """For each exercise the first offence in the code that it reaches, and what beginners let slip in it."""
-        from grader.source.policy import Sources, offence  # imports NumPy, for which the first notebook need not wait
+        from grader.source.policy import Sources  # imports NumPy, for which the first notebook need not wait
 
         sources = Sources(tuple(cells), given)
         return {
-            name: (offence(name, tuple(forbids), tuple(requires), sources), sources.slips(name, rules))
+            name: (sources.offence(name, tuple(forbids), tuple(requires)), sources.slips(name, rules))
             for name, (forbids, requires) in rules.items()
         }
 

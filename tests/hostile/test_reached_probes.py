@@ -20,12 +20,12 @@ from grader.course.patches import applied
 from grader.course.spec import SEED, Case
 from grader.judging.judge import judge
 from grader.sandbox.sandbox import Sandbox
-from grader.source.policy import Sources, offence
+from grader.source.policy import Sources
 from grader.submission.plan import Plan, RunCell
 from grader.worker import probes
 from grader.worker.probes import BASIC
 from tests.conftest import WHOLE_GRID
-from tests.live import Live
+from tests.live import Live, offence
 
 pytestmark = pytest.mark.alike  # what one Python process can reach in itself
 

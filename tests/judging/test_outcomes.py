@@ -53,7 +53,7 @@ def observed(exercise):
     return dict(enumerate(baseline_of(open_course().exercise(exercise), SEED).expected))
 
 
-@pytest.mark.parametrize("outcome", outcomes.OUTCOMES, ids=lambda one: one.id)
+@pytest.mark.parametrize("outcome", outcomes.OUTCOMES)
 @pytest.mark.parametrize("exercise", SOME)
 def test_each_way_of_each_is_found_where_it_shows(exercise, outcome):
     right = observed(exercise)
@@ -63,31 +63,31 @@ def test_each_way_of_each_is_found_where_it_shows(exercise, outcome):
         if not one.failure
         for part in one.parts.values()
         if part.array is not None
-        for way, _ in outcome.variants(part.array.astype(float))
+        for way, _ in outcomes.OUTCOMES[outcome](part.array.astype(float))
     )
     named = set()
     for way in ways:
         actual = {
-            i: one if one.failure else changed(one, lambda a, way=way: dict(outcome.variants(a)).get(way, a))
+            i: one if one.failure else changed(one, lambda a, way=way: dict(outcomes.OUTCOMES[outcome](a)).get(way, a))
             for i, one in right.items()
         }
         named |= set(found(exercise, actual))
     # Two ways may come to the same in some exercise: rows of one number in reverse are the rows.
-    assert outcome.id in named or not named, named
+    assert outcome in named or not named, named
 
 
 def test_every_one_is_found_in_some_exercise():
     seen = set()
     for exercise in SOME:
         right = observed(exercise)
-        for outcome in outcomes.OUTCOMES:
-            for way in dict(outcome.variants(np.zeros((2, 3, 4)))):
+        for variants in outcomes.OUTCOMES.values():
+            for way in dict(variants(np.zeros((2, 3, 4)))):
                 actual = {
-                    i: one if one.failure else changed(one, lambda a, o=outcome, w=way: dict(o.variants(a)).get(w, a))
+                    i: one if one.failure else changed(one, lambda a, v=variants, w=way: dict(v(a)).get(w, a))
                     for i, one in right.items()
                 }
                 seen |= set(found(exercise, actual))
-    assert seen >= {outcome.id for outcome in outcomes.OUTCOMES}
+    assert seen >= set(outcomes.OUTCOMES)
 
 
 @pytest.mark.parametrize("exercise", SOME)
@@ -103,7 +103,7 @@ def test_what_shows_in_two_results_alone_is_not_named(exercise):
 
 
 def test_each_has_a_text_and_each_text_can_be_found():
-    assert {text.id for text in outcome_texts.TEXTS} == {outcome.id for outcome in outcomes.OUTCOMES} | {
+    assert {text.id for text in outcome_texts.TEXTS} == set(outcomes.OUTCOMES) | {
         "RS9",
         "RS10",
         "RS14",

@@ -10,7 +10,8 @@ import pytest
 
 from grader.notebook import live
 from grader.notebook.live import Live, sources
-from grader.source.policy import Sources, offence
+from grader.source.policy import Sources
+from tests.live import offence
 
 _numbers = count(1)
 

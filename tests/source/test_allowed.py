@@ -10,8 +10,9 @@ import pytest
 from grader.course.course import open_course
 from grader.course.spec import Case
 from grader.judging.runtime_policy import einsum_missing
-from grader.source.policy import Sources, offence
+from grader.source.policy import Sources
 from grader.worker.values import Observation
+from tests.live import offence
 
 GIVEN = open_course().given_names
 

@@ -11,8 +11,8 @@ import torch
 from grader.course.course import open_course
 from grader.judging.judge import judge
 from grader.source.closed import CLOSED_MODULES, CLOSED_NAMES, CLOSED_TORCH, FINDING
-from grader.source.policy import Sources, offence
-from tests.live import from_cells
+from grader.source.policy import Sources
+from tests.live import from_cells, offence
 
 GIVEN = open_course().given_names
 OWN = "def attend(q, k, v):\n    w = torch.softmax(q @ k.mT, -1)\n    return w @ v, w\n"
