@@ -19,24 +19,6 @@ NONE = "none"
 UNITS = {"m": 60, "min": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86_400, "day": 86_400}  # in seconds
 
 
-def command(commands: Any, name: str, run: Callable, what: str) -> argparse.ArgumentParser:
-    """Adds a command; run: called with the options, returns the exit code."""
-    made = commands.add_parser(name, help=what, description=what[0].upper() + what[1:] + ".")
-    made.set_defaults(run=run)
-    made.add_argument("--course", type=Path, metavar="FOLDER", help="a course of your own, instead of this one")
-    return made
-
-
-def course(arguments: Sequence[str]) -> Path | None:
-    """The FOLDER of --course, read before the other arguments, which may name its lessons; None without one."""
-    reader = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    reader.add_argument("--course", type=Path)
-    try:
-        return reader.parse_known_args(arguments)[0].course
-    except argparse.ArgumentError:  # without a folder, which the command's own parser says
-        return None
-
-
 def lesson_name(text: str, among: Iterable[str] | None = None) -> str:
     """The full name of a lesson called '1', '01', '01_three_tokens' or 'notebooks/01_three_tokens.ipynb'.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -113,22 +113,6 @@ def _roster(options: argparse.Namespace, learners: Sequence[str]) -> Any:
     for sentence in roster.notes:
         say(sentence)
     return asdict(roster)
-
-
-def notes_on_continuing(
-    options: argparse.Namespace, begun: Mapping[str, Any], about: Mapping[str, Any]
-) -> Iterator[str]:
-    """What holds where a run continues. Raises: InputError where this call names other settings."""
-    from grader.cli.out import JOURNAL
-    from grader.grading import scheme
-    from grader.grading.journal import compatible
-
-    changed = compatible(options.out / JOURNAL, begun, about, options.rescore)
-    if changed:
-        yield f"the marking scheme of this run changes: {', '.join(changed.values())}."
-    kept = scheme.summary(about)
-    if kept:
-        yield f"the run continues with {kept}."
 
 
 def _lessons(lessons: tuple[str, ...] | None, exercises: tuple[str, ...] | None) -> tuple[str, ...] | None:

@@ -69,8 +69,15 @@ def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
     own = not platforms
     lines = ["One folder or notebook per learner:" if own else f"With the names from {' and '.join(platforms)}:"]
     lines += [f"  {one.name:<{wide}}  {_learner(one)}" for one in learners]
-    lines += _others(sorted(set(outcome.others)))
-    lines += _absent(roster, {one.name for one in learners}) if roster else []
+    others = sorted(set(outcome.others))
+    if others:
+        width = min(max(len(path) for path, _ in others[:MOST]), 60)
+        lines += ["", "Not placed, or not opened:", *(f"  {path:<{width}}  {why}" for path, why in others[:MOST])]
+        lines += [f"  and {len(others) - MOST} more"] * (len(others) > MOST)
+    here = {one.name for one in learners}
+    absent = [one.key for one in roster.people if one.key not in here] if roster else []
+    if absent:
+        lines += ["", f"On the roster, but nothing was handed in here: {abridged(absent, 20)}."]
     if not (roster or own):
         lines += ["", "Without --roster the folders have the platform's names, which no grade book knows."]
     return harmless(
@@ -78,25 +85,13 @@ def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
     )
 
 
-def _others(others: list[tuple[str, str]]) -> list[str]:
-    wide = min(max((len(path) for path, _ in others[:MOST]), default=0), 60)
-    told = [f"  {path:<{wide}}  {why}" for path, why in others[:MOST]]
-    more = [f"  and {len(others) - MOST} more"] if len(others) > MOST else []
-    return ["", "Not placed, or not opened:", *told, *more] if others else []
-
-
-def _absent(roster: Any, here: set[str]) -> list[str]:
-    absent = [one.key for one in roster.people if one.key not in here]
-    return ["", f"On the roster, but nothing was handed in here: {abridged(absent, 20)}."] if absent else []
-
-
 def _learner(one: Any) -> str:
-    said = [counted(len(one.placed), "new file")] if one.placed else []
-    said += [f"{len(one.same)} unchanged"] if one.same else []
-    if one.replaced:
-        said.append(
-            f"in place of an older attempt, which is kept in {' and '.join(f'{place}/' for place in one.replaced)}"
-        )
-    if one.kept:
-        said.append(f"{len(one.kept)} older than what counts, kept as {', '.join(sorted(one.kept))}")
-    return ", ".join([*said, *(["late"] if one.late else [])])
+    older = " and ".join(f"{place}/" for place in one.replaced)
+    parts = [
+        one.placed and counted(len(one.placed), "new file"),
+        one.same and f"{len(one.same)} unchanged",
+        older and f"in place of an older attempt, which is kept in {older}",
+        one.kept and f"{len(one.kept)} older than what counts, kept as {', '.join(sorted(one.kept))}",
+        one.late and "late",
+    ]
+    return ", ".join(filter(None, parts))

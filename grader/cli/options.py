@@ -1,4 +1,4 @@
-"""Every command with its options, in one table: the parser is made from it, and so are the settings that a journal keeps.
+"""The options of every command: the parser is made from them, and so are the settings that a journal keeps.
 
 An option of `grader class` changes marks or files, and the journal keeps it (OF_THE_RUN), unless OF_THE_CALL says why it is about one call
 alone.
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from grader.cli.arguments import (
-    command,
     duration,
     exercise_list,
     extensions,
@@ -53,22 +52,6 @@ class Option(NamedTuple):
     def attribute(self) -> str:
         """Its name among the options that a command is run with."""
         return self.flags[-1].lstrip("-").replace("-", "_")
-
-
-class Command(NamedTuple):
-    """judges: whether this process judges, or starts what does."""
-
-    name: str
-    help: str
-    options: list[Option]
-    judges: bool = False
-
-    def add(self, commands: Any, run: Callable[[argparse.Namespace], int]) -> None:
-        """Adds the command to the parser. run: called with its options, returns the exit code."""
-        parser = command(commands, self.name, run, self.help)
-        parser.set_defaults(judges=self.judges)
-        for option in self.options:
-            parser.add_argument(*option.flags, **option.details)
 
 
 def option(flags: str, help: str, metavar: str = "", type: Any = None, *, table: Any = None, **details: Any) -> Option:
@@ -253,20 +236,3 @@ RESET = [
 ]
 UPDATE = [option("lessons", "which lessons (default: all that are in the folder)", "LESSON", nargs="*"), FOLDER]
 DOCTOR = [option("--isolation", "print only the level of isolation that submissions have here", **SWITCH)]
-
-COMMANDS = (  # as `grader --help` lists them
-    Command("grade", "grade notebooks in a process of their own", GRADE, judges=True),
-    Command("collect", "sort a learning platform's download into one folder per learner", COLLECT),
-    Command("class", "grade a folder of learners and write every report", CLASS, judges=True),
-    Command("mark", "mark by hand in a browser, beside the automatic verdicts", MARK),
-    Command("watch", "grade again whatever is saved, and show what to do next", WATCH, judges=True),
-    Command("room", "open a room that learners join from their notebooks, and show it live on a page", ROOM),
-    Command("release", "write a folder to hand out to learners, checked for solutions", RELEASE),
-    Command("build", "make notebooks and teaching notes from solutions/NN_lesson/", BUILD),
-    Command("audit", "prove that lessons and their specifications keep the rules", AUDIT, judges=True),
-    Command("explain", "explain a mistake at length, or list those of an exercise", EXPLAIN),
-    Command("progress", "show what has passed, and what comes next", [FOLDER]),
-    Command("reset", "restore a lesson, or the cell of one exercise; the old notebook is kept", RESET),
-    Command("update", "put your cells into this version of the lessons", UPDATE),
-    Command("doctor", "say what this computer lacks for the course, and how to fix it", DOCTOR),
-)

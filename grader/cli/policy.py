@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,27 +42,25 @@ def _settings(path: Path) -> Iterator[tuple[str, Any, str]]:
         raise InputError(f"{path} is too large for a class's settings.")
     try:
         text = path.read_text(encoding="utf-8-sig")
-        said = tomllib.loads(text)
+        table = tomllib.loads(text)
     except UnicodeDecodeError:
         raise InputError(f"{path} is not text in UTF-8; save it so.") from None
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path} is not TOML: {error}.") from None
-    lines = _lines(text)
-    for key, value in said.items():
+    lines = text.splitlines()
+    for key, value in table.items():
         try:
             name = _known(key)
-            read = _read(OPTIONS[name], value)
+            setting = _read(OPTIONS[name], value)
         except (InputError, argparse.ArgumentTypeError) as error:
+            quoted = re.findall(r"'[^']*'", str(error))
             inner = value.items() if isinstance(value, dict) else ()
-            at = next((each for each, mine in inner if {repr(each), repr(str(mine))} & set(_quoted(error))), "")
-            line = lines.get((key, at), lines.get((key, ""), 1))
+            within = [each for each, mine in inner if repr(each) in quoted or repr(str(mine)) in quoted]
+            line = _line(lines, key, *within[:1])
             stop = "" if str(error)[-1:] in ".?" else "."  # argparse's kinds of argument end in none
             raise InputError(f"{path}, line {line}: {error}{stop}") from None
-        yield name, path.parent / read if isinstance(read, Path) else read, f"{POLICY}, line {lines.get((key, ''), 1)}"
-
-
-def _quoted(error: Exception) -> list[str]:
-    return re.findall(r"'[^']*'", str(error))
+        place = f"{POLICY}, line {_line(lines, key)}"
+        yield name, path.parent / setting if isinstance(setting, Path) else setting, place
 
 
 def _known(key: str) -> str:
@@ -97,15 +95,13 @@ def _read(one: Option, value: Any) -> Any:
     return one.details.get("type", str)(text)
 
 
-def _lines(text: str) -> dict[tuple[str, str], int]:
-    """The line of each key, and of each in a table: ('weights', 'softmax_rows'). tomllib tells none."""
-    table, found = "", {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if heading := re.match(r"\s*\[\s*([\"']?)(.+?)\1\s*\]", line):
-            table = heading[2]
-            found[table, ""] = number
-        elif key := re.match(r"\s*([\"']?)([^\"'=]+?)\1\s*=", line):
-            first, _, rest = key[2].partition(".") if not table and not key[1] else (key[2], "", "")
-            found.setdefault((table, key[2]) if table else (first, rest), number)
-            found.setdefault((table or first, ""), number)
-    return found
+def _line(lines: Sequence[str], key: str, within: str = "") -> int:
+    """The line of a key, or of a key within its table, which tomllib does not tell; where none is seen, of its table."""
+
+    def numbers(start: str) -> list[int]:
+        pattern = re.compile(rf"\s*(\[\s*)?([\"']?){start}\2\s*[=.\]]")
+        return [number for number, line in enumerate(lines, 1) if pattern.match(line)]
+
+    first = next(iter(numbers(re.escape(key))), 1)
+    below = [number for number in numbers(rf"({re.escape(key)}\.)?{re.escape(within)}") if number >= first]
+    return min(below, default=first) if within else first
