@@ -125,7 +125,7 @@ def in_the_cell(name: str, names: dict[str, Any]) -> Shown:
     """
     from grader.notebook.solutions import own_code
     from grader.notebook.target import Target
-    from grader.reports.templating import render
+    from grader.reports.html import render
     from grader.reports.text import plain
 
     code = own_code(Target(name, names.get(name), names, name in names))

@@ -19,7 +19,7 @@ from grader.notebook.record import Record
 from grader.notebook.showing import Shown, ipython, printed, sentence
 from grader.notebook.target import Target
 from grader.reports import html, text
-from grader.reports.templating import render, style
+from grader.reports.html import render, style
 
 Press = Callable[[], Shown]
 _bars: dict[tuple[type, str], Toolbar] = {}  # the latest of each exercise: an older one is about code that is no more

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import text
-from grader.reports.figures import Pictures
-from grader.reports.html import STYLE, feedback
-from grader.reports.templating import render
+from grader.reports.html import STYLE, Pictures, feedback, render
 
 
 def page(

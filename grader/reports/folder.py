@@ -22,8 +22,8 @@ from grader.reports import (
     returns,
     similarity,
 )
-from grader.reports.figures import Pictures
 from grader.reports.gradebook import NO_GRADEBOOK, Gradebook
+from grader.reports.html import Pictures
 from grader.reports.room import ClassSummary
 from grader.util.errors import InputError
 from grader.util.files import write_whole

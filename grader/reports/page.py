@@ -10,11 +10,9 @@ from collections.abc import Callable
 
 from grader.judging.verdict import Report, Verdict
 from grader.reports import attention, feedback, scores
-from grader.reports.figures import Pictures
-from grader.reports.html import STYLE
+from grader.reports.html import STYLE, Pictures, render as rendered
 from grader.reports.items import FEWEST, items, remark
 from grader.reports.room import ATTEMPTED, ClassSummary, plain, remarks, told
-from grader.reports.templating import render as rendered
 from grader.submission.enrolled import Enrolled
 
 MOST = 8  # mistakes told at once, the rest folded

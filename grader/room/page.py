@@ -13,7 +13,7 @@ from pathlib import Path
 
 from grader.course.course import Course
 from grader.reports import text
-from grader.reports.templating import LOOKS, render
+from grader.reports.html import LOOKS, render
 from grader.room.board import Board, Learner, Tile, lessons_at_work, tiles, wrongs
 from grader.util.errors import InputError
 from grader.util.files import write_whole
