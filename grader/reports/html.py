@@ -97,9 +97,8 @@ def _environment() -> Environment:
     )
     for filter in (prose, code, paragraphs):
         made.filters[filter.__name__] = lambda *given, filter=filter: Markup(filter(*given))
+    made.filters |= {"had": text.had, "points": text.points}
     made.filters["dedent"] = lambda lines: textwrap.dedent(lines).strip("\n")
-    made.filters |= {"had": text.had}
-    made.filters |= {"points": text.points}
     made.globals |= {"words": text.WORDS, "looks": LOOKS}
     return made
 
@@ -151,48 +150,37 @@ def feedback(
 
 
 def pictures(tables: Sequence[Table], draw: Draw = svg) -> Pictured:
-    """The tables of a verdict, drawn; draw: makes one picture."""
+    """The tables of a verdict, drawn; expected and got share one scale, the difference has its own. draw: makes one picture."""
     shown = views(tables)
-    if not shown:
-        return Pictured()
+    pair = [view for view in shown if view.table.role in PAIRS]
+    gap = [view for view in shown if view.table.role == "difference"]
+    scales = {"input": None, "difference": shared_scale(gap)} | dict.fromkeys(PAIRS, shared_scale(pair))
+
+    def figures(those: Sequence[View], key: str = "") -> str:
+        drawn = [(view, draw(view, scales[view.table.role])) for view in those]
+        return render("tables.html", drawn=drawn, key=key) if drawn else ""
+
     inputs = [view for view in shown if view.table.role == "input"]
     compared = [view for view in shown if view.table.role != "input"]
-    large = sum(view.cells.size for view in inputs) > text.MUCH
-    runs = any(view.table.role == "run" for view in compared)
-    return Pictured(_figures(inputs, draw), _figures(compared, draw, _key(compared)), _numbers(shown), large, runs)
-
-
-def _figures(shown: Sequence[View], draw: Draw, key: str = "") -> str:
-    """Tables side by side; expected and got share one scale, the difference has its own."""
-    if not shown:
-        return ""
-    pair = [view for view in shown if view.table.role in PAIRS]
-    scale = shared_scale(pair)
-
-    gap = shared_scale([view for view in shown if view.table.role == "difference"])
-    scales = {"input": None, "difference": gap}
-    return render(
-        "tables.html", drawn=[(view, draw(view, scales.get(view.table.role, scale))) for view in shown], key=key
+    numbers = (f"{view.title}{f' ({view.cut})' if view.cut else ''}\n{text.table(view)}" for view in shown)
+    return Pictured(
+        figures(inputs),
+        figures(compared, _key(compared, pair)),
+        "\n\n".join(numbers),
+        sum(view.cells.size for view in inputs) > text.MUCH,
+        any(view.table.role == "run" for view in compared),
     )
 
 
-def _key(shown: Sequence[View]) -> str:
+def _key(shown: Sequence[View], pair: Sequence[View]) -> str:
     """What outlines and colours mean, in words."""
     said = []
     if any(view.mark for view in shown) and max(view.cells.size for view in shown) > 1:
         said.append("Outlined: the largest difference shown")
-    pair = [view for view in shown if view.table.role in PAIRS]
     if pair:
-        said.append(
-            f"{'both runs' if pair[0].table.role == 'run' else 'expected and got'}: {legend(shared_scale(pair))}"
-        )
+        names = "both runs" if pair[0].table.role == "run" else "expected and got"
+        said.append(f"{names}: {legend(shared_scale(pair))}")
     return f"{'; '.join(said)}." if said else ""
-
-
-def _numbers(shown: Sequence[View]) -> str:
-    """The tables as text."""
-    said = (f"{view.title}{f' ({view.cut})' if view.cut else ''}\n{text.table(view)}" for view in shown)
-    return "\n\n".join(said)
 
 
 def explanation(told: MistakeText) -> str:
@@ -206,7 +194,7 @@ def explanations(lessons: Sequence[tuple[str, Sequence[MistakeText]]], opened: s
 
 
 class Pictures:
-    """Draws for several learners. shared: pictures go to `definitions()`, which the page must then hold once."""
+    """Draws for several learners, each table once. shared: pictures go to `definitions()`, which the page must then hold once."""
 
     def __init__(self, shared: bool = False) -> None:
         self._made: dict[tuple, Pictured] = {}
@@ -222,26 +210,16 @@ class Pictures:
         return self._made[key]
 
     def _draw(self, view: View, scale: Scale | None) -> str:
-        key = (
-            view.title,
-            view.cut,
-            view.cells.tobytes(),
-            view.cells.shape,
-            view.cells.dtype.str,
-            view.total,
-            view.mark,
-            scale,
-        )
+        key = (view.title, view.cut, view.mark, view.total, view.cells.tobytes(), view.cells.dtype.str, scale)
         if key not in self._drawn:
             picture = svg(view, scale)
-            self._drawn[key] = self._refer(picture) if self._shared and picture.startswith("<svg") else picture
+            if self._shared and picture.startswith("<svg"):
+                # Its first '>' ends the opening tag: attributes are escaped.
+                opening, inner = picture.removesuffix("</svg>").split(">", 1)
+                name = self._inner.setdefault(inner, f"picture-{len(self._inner)}")
+                picture = f'{opening}><use href="#{name}"/></svg>'
+            self._drawn[key] = picture
         return self._drawn[key]
-
-    def _refer(self, picture: str) -> str:
-        """The picture with its content kept elsewhere. Its first '>' ends the opening tag: attributes are escaped."""
-        opening, inner = picture.removesuffix("</svg>").split(">", 1)
-        name = self._inner.setdefault(inner, f"picture-{len(self._inner)}")
-        return f'{opening}><use href="#{name}"/></svg>'
 
     def definitions(self) -> str:
         """What the references refer to. It takes no room; `display: none` would hide the references as well."""

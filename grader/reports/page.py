@@ -9,12 +9,14 @@ from collections import Counter
 from collections.abc import Callable
 
 from grader.judging.verdict import Report, Verdict
-from grader.reports import attention, feedback, scores
-from grader.reports.html import STYLE, Pictures, render as rendered
+from grader.reports import attention, feedback
+from grader.reports.html import STYLE, Pictures, escape, render as rendered
 from grader.reports.items import FEWEST, items, remark
 from grader.reports.room import ATTEMPTED, ClassSummary, plain, remarks, told
 from grader.submission.enrolled import Enrolled
 
+BINS = 10  # of the scores' distribution
+WIDTH, HEIGHT, LEFT, TOP, BASE = 700, 210, 8, 24, 172  # of its picture, and of where its bars stand
 MOST = 8  # mistakes told at once, the rest folded
 MOST_OPEN = (
     30  # learners told in whole; of more each is folded to a line, and the code stands on the learners' own pages
@@ -40,8 +42,8 @@ def render(report: Report, enrolled: Enrolled | None = None) -> str:
         return feedback.page(report.submissions[0], room.labels[0], report.course, report=report)
     pictures = Pictures(shared=True)
     parts = [
-        *([("attention", attention.TITLE, attention.section(room))] if attention.entries(room) else []),
-        ("scores", "Scores", scores.svg(room)),
+        ("attention", attention.TITLE, attention.section(room)),
+        ("scores", "Scores", distribution(room)),
         ("mistakes", "What the class got wrong", mistakes(room) + others(room)),
         ("exercises", "Exercises, hardest first", exercises(room)),
         ("table", "Learners × exercises", matrix(room)),
@@ -54,7 +56,7 @@ def render(report: Report, enrolled: Enrolled | None = None) -> str:
             title=title,
             style=STYLE,
             report=report,
-            parts=parts,
+            parts=[part for part in parts if part[2]],
             remarks=remarks(room),
             figures=_figures(room),
             definitions=pictures.definitions(),
@@ -73,6 +75,45 @@ def _figures(room: ClassSummary) -> list[tuple[str, str]]:
         ("everything passed", f"{full}"),
         ("exercises", f"{len(room.columns)}"),
     ]
+
+
+def counts(room: ClassSummary) -> list[int]:
+    """Learners who have a score by tenths of what they could reach; 100 % is in the last."""
+    found = [0] * BINS
+    for part in room.shares:
+        found[min(int(part * BINS + 1e-9), BINS - 1)] += 1
+    return found
+
+
+def distribution(room: ClassSummary) -> str:
+    """The distribution of scores as inline SVG: a bar for each tenth, its count above it, the median marked; the counts in words, too."""
+    found = counts(room)
+    step = (WIDTH - 2 * LEFT) / BINS
+    drawn = [f'<line x1="{LEFT}" y1="{BASE}" x2="{WIDTH - LEFT}" y2="{BASE}"/>']
+    said = [f'<text x="{WIDTH / 2:g}" y="{BASE + 35}">share of the points, %</text>']
+    for at, count in enumerate(found):
+        x, high = LEFT + at * step, (BASE - TOP) * count / max(*found, 1)
+        said.append(f'<text x="{x + step / 2:g}" y="{BASE + 17}">{label(at)}</text>')
+        if count:
+            drawn.append(f'<rect x="{x + 3:g}" y="{BASE - high:.1f}" width="{step - 6:g}" height="{high:.1f}" rx="2"/>')
+            said.append(f'<text class="count" x="{x + step / 2:g}" y="{BASE - high - 6:.1f}">{count}</text>')
+    if room.median is not None:
+        x = LEFT + room.median * (WIDTH - 2 * LEFT)
+        drawn.append(f'<line class="mark" x1="{x:.1f}" y1="6" x2="{x:.1f}" y2="{BASE}"/>')
+    words = "; ".join(f"{label(at)} %: {count}" for at, count in enumerate(found) if count)
+    spoken = f"Learners by share of the points. {words or 'Nobody'}."
+    drawn += said  # above the bars and the median's line
+    left_out = f" Without a score, and not counted here: {len(room.ungraded)}." if room.ungraded else ""
+    return (
+        f'<figure style="margin: 0"><svg class="chart" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'aria-label="{escape(spoken)}">{"".join(drawn)}</svg>'
+        f'<figcaption class="fine">Learners by their share of the points; dashed: the median.{left_out}</figcaption></figure>'
+    )
+
+
+def label(at: int) -> str:
+    """'0–9', '10–19', …, '90–100'."""
+    return f"{at * 100 // BINS}–{(at + 1) * 100 // BINS - (at < BINS - 1)}"
 
 
 def percent(part: float | None) -> str:
