@@ -15,7 +15,6 @@ MOST = 20  # learners in the terminal
 
 
 def render(report: Report) -> str:
-    """The table as CSV."""
     return sheet.write(
         [("learner", "why"), *((who, why) for who, reasons in entries(ClassSummary(report)) for why in reasons)]
     )
@@ -52,7 +51,6 @@ def section(room: ClassSummary) -> str:
 
 
 def lines(report: Report) -> Sequence[str]:
-    """The list for a terminal."""
     people = entries(ClassSummary(report))
     if not people:
         return ["Nothing needs a look before you import the grades."]

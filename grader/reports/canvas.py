@@ -16,7 +16,6 @@ Source: canvas-lms, lib/gradebook_importer.rb (process_student, parse_assignment
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from difflib import get_close_matches
 
 from grader.judging.verdict import Report
@@ -33,33 +32,24 @@ POSSIBLE = "    Points Possible"  # with these four spaces, as Canvas exports it
 def render(report: Report, gradebook: Gradebook = NO_GRADEBOOK) -> str:
     """The CSV: the heading, the row of points possible, and a row a learner who has a score."""
     room = ClassSummary(report)
-    return sheet.write(
-        [
-            [*CANVAS.gradebook, gradebook.title(room)],
-            [sheet.Verbatim(POSSIBLE), "", "", "", "", possible(room, gradebook)],
-            *_students(room, gradebook),
-        ]
-    )
-
-
-def _students(room: ClassSummary, gradebook: Gradebook) -> Iterator[list[sheet.Cell]]:
+    rows: list[list[sheet.Cell]] = [[*CANVAS.gradebook, gradebook.title(room)]]
+    rows.append([sheet.Verbatim(POSSIBLE), "", "", "", "", possible(room, gradebook)])
     for entry in gradebook.entries(room):
         if entry.person is None:
-            yield [entry.label, "", "", entry.label, "", entry.points]
+            rows.append([entry.label, "", "", entry.label, "", entry.points])
         elif _is_known(entry.person, gradebook.enrolled):
-            yield [*map(entry.cell, CANVAS.gradebook.values()), entry.points]
+            rows.append([*map(entry.cell, CANVAS.gradebook.values()), entry.points])
+    return sheet.write(rows)
 
 
 def remark(room: ClassSummary, gradebook: Gradebook) -> str:
     """Sentences on who has no row, and on an assignment that is another in Canvas' own export, where that is the roster; '' for none."""
     unclear = [entry.label for entry in gradebook.entries(room) if not _is_known(entry.person, gradebook.enrolled)]
-    sentences = [_assignment_remark(room, gradebook)]
-    if unclear:
-        why = "the roster has no id of theirs that Canvas knows (ID, SIS User ID or SIS Login ID), and no name that is theirs alone"
-        sentences.insert(
-            0, f"canvas.csv has no row for {text.listed(unclear, 20)}: {why}. Use Canvas' own export as the roster."
-        )
-    return " ".join(filter(None, sentences))
+    sentence = _assignment_remark(room, gradebook)
+    if not unclear:
+        return sentence
+    why = "the roster has no id of theirs that Canvas knows (ID, SIS User ID or SIS Login ID), and no name that is theirs alone"
+    return f"canvas.csv has no row for {text.listed(unclear, 20)}: {why}. Use Canvas' own export as the roster. {sentence}".strip()
 
 
 def _is_known(person: Person | None, enrolled: Enrolled | None) -> bool:

@@ -53,7 +53,6 @@ def render(name: str, **values: Any) -> str:
 
 
 def style(name: str) -> str:
-    """The text of a style sheet."""
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
@@ -69,7 +68,6 @@ def prose(said: object) -> str:
 
 
 def code(said: object, limit: int = text.LIMIT) -> str:
-    """Lines of code."""
     return f'<pre class="attn-code">{escape(said, limit)}</pre>'
 
 
@@ -184,7 +182,6 @@ def _key(shown: Sequence[View], pair: Sequence[View]) -> str:
 
 
 def explanation(told: MistakeText) -> str:
-    """A mistake at length."""
     return STYLE + render("explanation.html", told=told)
 
 

@@ -49,24 +49,17 @@ def render(report: Report, enrolled: Enrolled | None = None) -> str:
         ("table", "Learners × exercises", matrix(room)),
         ("learners", "Each learner", _learners(room, pictures)),
     ]
-    title = f"{report.course[:1].upper()}{report.course[1:]}: report of the class"
-    return (
-        rendered(
-            "class.html",
-            title=title,
-            style=STYLE,
-            report=report,
-            parts=[part for part in parts if part[2]],
-            remarks=remarks(room),
-            figures=_figures(room),
-            definitions=pictures.definitions(),
-        )
-        + "\n"
-    )
+    about = {
+        "title": f"{report.course[:1].upper()}{report.course[1:]}: report of the class",
+        "parts": [part for part in parts if part[2]],
+        "remarks": remarks(room),
+        "figures": _figures(room),
+        "definitions": pictures.definitions(),
+    }
+    return rendered("class.html", style=STYLE, report=report, **about) + "\n"
 
 
 def _figures(room: ClassSummary) -> list[tuple[str, str]]:
-    """The figures at a glance."""
     full = sum(one.max_score > 0 and one.score == one.max_score for one in room.report.submissions)
     return [
         ("learners", f"{len(room.report.submissions)}"),

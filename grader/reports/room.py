@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from statistics import mean, median
 
 from grader.course.spec import MistakeText
@@ -63,15 +64,12 @@ class ClassSummary:
 
     @cached_property
     def stems(self) -> list[str]:
-        """What each learner's files are called."""
         return stems(self.labels)
 
     @cached_property
     def alike(self) -> list[int]:
         """Learners, by number, whose names are one but for case, spaces, or what is not seen."""
-        return sorted(
-            who for group in same_name([of_learner(one.name) for one in self.report.submissions]) for who in group
-        )
+        return sorted(chain(*same_name([of_learner(one.name) for one in self.report.submissions])))
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -80,10 +78,8 @@ class ClassSummary:
         for one in self.report.submissions:
             for lesson in one.lessons:
                 mine = found.setdefault(lesson.name, {})
-                for judged in lesson.verdicts:
-                    mine.setdefault(
-                        judged.exercise, Column(lesson.name, judged.exercise, lesson.points[judged.exercise])
-                    )
+                for name in (judged.exercise for judged in lesson.verdicts):
+                    mine.setdefault(name, Column(lesson.name, name, lesson.points[name]))
         return tuple(column for name in sorted(found) for column in found[name].values())
 
     @cached_property
@@ -141,16 +137,14 @@ def stems(names: Sequence[str]) -> list[str]:
 
     Systems differ in whether 'Ada' and 'ada', or two ways to write 'é', are one file: here they never are.
     """
-    taken: set[str] = set()
-    made = []
+    taken: dict[str, str] = {}
     for name in names:
-        base = _safe(name)
-        stem, number = base, 2
+        base = stem = _safe(name)
+        number = 2
         while stem.casefold() in taken:
             stem, number = f"{base}-{number}", number + 1
-        taken.add(stem.casefold())
-        made.append(stem)
-    return made
+        taken[stem.casefold()] = stem
+    return list(taken.values())
 
 
 def _safe(name: str) -> str:
@@ -182,9 +176,9 @@ def likeliest(judged: Verdict) -> list[tuple[str, str]]:
     """(id, sentence) of the mistakes that a verdict counts for."""
     if not judged.mistakes:
         return []
-    sentence = judged.sentences[0] if judged.sentences else ""
     ids = judged.mistakes[0].split("+")
-    return [(id, sentence if len(ids) == 1 else "") for id in ids]
+    sentence = judged.sentences[0] if judged.sentences and len(ids) == 1 else ""
+    return [(id, sentence) for id in ids]
 
 
 def told(met: Frequent) -> MistakeText:

@@ -95,16 +95,6 @@ def of_course(one: SubmissionReport) -> str:
 
 
 def render(room: ClassSummary) -> str:
-    """The page."""
-    rows = alike(room)
-    return (
-        rendered(
-            "similarity.html",
-            style=STYLE,
-            title="Code that is alike",
-            room=room,
-            rows=rows[:MOST],
-            more=len(rows[MOST:]),
-        )
-        + "\n"
-    )
+    rows, title = alike(room), "Code that is alike"
+    shown = {"rows": rows[:MOST], "more": len(rows[MOST:])}
+    return rendered("similarity.html", style=STYLE, title=title, room=room, **shown) + "\n"
