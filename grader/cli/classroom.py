@@ -75,11 +75,10 @@ def run(options: argparse.Namespace) -> int:
     try:
         with closing(_pool(options, settings)) as pool:
             return _graded(options, found, settings, pool, chosen, about, passed_over)
-    except (batch.TooOpen, SandboxError) as error:
-        return complain(
-            f"{error}; nothing was graded below it. {REMEDY}" if isinstance(error, batch.TooOpen) else f"{error}.",
-            NOT_GRADED,
-        )
+    except batch.TooOpen as error:
+        return complain(f"{error}; nothing was graded below it. {REMEDY}", NOT_GRADED)
+    except SandboxError as error:
+        return complain(f"{error}.", NOT_GRADED)
     except KeyboardInterrupt:
         return complain(
             f"stopped. What was graded is kept in {options.out}; to continue, run the same command with --resume.",
@@ -139,13 +138,9 @@ def _graded(
                 tell(result.report)
         pool.close()  # before the reports, for which this process imports the lessons
         report = batch.report_of([results[one.key] for one in found], settings)
-        report = replace(
-            report,
-            notes=tuple(filter(None, [*(chosen.sentences() if chosen else ()), scheme.counted_and_why(about)])),
-            not_graded=tuple(
-                (name, "Not graded, because it is neither a learner's folder nor a notebook.") for name in beside
-            ),
-        )
+        notes = filter(None, [*(chosen.sentences() if chosen else ()), scheme.counted_and_why(about)])
+        why = "Not graded, because it is neither a learner's folder nor a notebook."
+        report = replace(report, notes=tuple(notes), not_graded=tuple((name, why) for name in beside))
         report = class_reports.write_reports(report, scheme.MarkingScheme.of(about), options.out, options.folder, found)
         journal.finish()
     print(class_reports.summary(report, options.out))

@@ -29,7 +29,11 @@ def run(options: argparse.Namespace) -> int:
         found = [sources.contents(source) for source in options.sources]
         known = [recognize(each, roster) for each in found]
         if not any(each.files for each in known):
-            raise InputError(_nothing(options.sources, found))
+            refused = [f" {path} {why}." for each in found for path, why in each.refused[:3]]
+            raise InputError(
+                f"nothing of {', '.join(map(str, options.sources))} is a learner's file, as Canvas, Moodle, Gradescope or GitHub Classroom "
+                f"name them, or as one folder per learner.{''.join(refused)} Nothing was collected."
+            )
         placed.room(options.to, [one for each in known for one in each.files])
         for sentence in roster.notes if roster else ():
             say(sentence)
@@ -49,14 +53,6 @@ def run(options: argparse.Namespace) -> int:
         left = counted(len(set(outcome.others)), "file")
         return complain(f"{left} not placed or not opened, see above; the originals were not changed.", NOT_PASSED)
     return PASSED
-
-
-def _nothing(sources: list[Path], found: list[Any]) -> str:
-    refused = [f" {path} {why}." for each in found for path, why in each.refused[:3]]
-    return (
-        f"nothing of {', '.join(map(str, sources))} is a learner's file, as Canvas, Moodle, Gradescope or GitHub Classroom name them, "
-        f"or as one folder per learner.{''.join(refused)} Nothing was collected."
-    )
 
 
 def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
