@@ -22,7 +22,7 @@ from grader.reports import (
     returns,
     similarity,
 )
-from grader.reports.gradebook import NO_GRADEBOOK, Gradebook
+from grader.reports.gradebook import Gradebook
 from grader.reports.html import Pictures
 from grader.reports.room import ClassSummary
 from grader.util.errors import InputError
@@ -35,7 +35,7 @@ def write_all(
     report: Report,
     folder: Path,
     *,
-    gradebook: Gradebook = NO_GRADEBOOK,
+    gradebook: Gradebook = Gradebook(),
     named: bool = True,
     before_change: Callable[[], None] | None = None,
 ) -> list[Path]:
@@ -68,7 +68,7 @@ def write_all(
     return written
 
 
-def files(report: Report, gradebook: Gradebook = NO_GRADEBOOK, named: bool = True) -> Iterator[tuple[str, str | bytes]]:
+def files(report: Report, gradebook: Gradebook = Gradebook(), named: bool = True) -> Iterator[tuple[str, str | bytes]]:
     """Each file's name within the folder, and its content: the class's own, then for each learner feedback/NAME.html, junit/NAME.xml and,
     where everything could be graded, gradescope/NAME.json.
 

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable
 
 from grader.judging.verdict import Report, Verdict
-from grader.reports import attention, feedback
-from grader.reports.html import STYLE, Pictures, escape, render as rendered
+from grader.reports import attention, feedback, text
+from grader.reports.html import LOOKS, STYLE, Pictures, escape, render as rendered
 from grader.reports.items import FEWEST, items, remark
 from grader.reports.room import ATTEMPTED, ClassSummary, plain, remarks, told
 from grader.submission.enrolled import Enrolled
@@ -22,17 +22,8 @@ MOST_OPEN = (
     30  # learners told in whole; of more each is folded to a line, and the code stands on the learners' own pages
 )
 # One sign a status, no two alike, each drawn by common fonts: meaning never stands in a colour alone.
-SIGNS = {
-    "passed": "✓",
-    "failed": "✗",
-    "error": "!",
-    "timeout": "T",
-    "memory": "M",
-    "forbidden": "⊘",
-    "not_started": "·",
-    "missing": "–",
-    "could_not_grade": "?",
-}
+SIGNS = {status: LOOKS[status][0] for status in text.WORDS}
+SIGNS |= {"timeout": "T", "memory": "M", "not_started": "·", "missing": "–"}
 
 
 def render(report: Report, enrolled: Enrolled | None = None) -> str:

@@ -197,14 +197,6 @@ def share(one: SubmissionReport) -> float:
     return (one.score or 0) / one.max_score if one.max_score else 0.0
 
 
-def scaled(one: SubmissionReport, max_points: float | None) -> float:
-    """The points of a learner who has a score; with `max_points` in proportion, so that full marks give max_points.
-
-    Rounded to 2 decimals. Without it, the course's own points.
-    """
-    return one.score or 0 if max_points is None else plain(round(share(one) * max_points, 2))
-
-
 def plain(number: float) -> float:
     """A whole number without its '.0'."""
     return int(number) if float(number).is_integer() else number
