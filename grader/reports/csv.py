@@ -19,7 +19,7 @@ def render(report: Report) -> str:
     rows: list[list[sheet.Cell]] = [["learner", *room.lessons, *points, *exercises, "late", "by_hand", "message"]]
     for label, one, mine in zip(room.labels, room.report.submissions, room.verdicts, strict=True):
         scores = {lesson.name: lesson.score for lesson in one.lessons}
-        judged = [mine.get((column.lesson, column.exercise)) for column in room.columns]
+        judged = [mine.get(column) for column in room.columns]
         ours = f"No score: {text.listed(one.ungraded)} could not be graded." if one.ungraded else ""
         row: list[sheet.Cell] = [label, *(scores.get(name) for name in room.lessons)]
         row += [one.score, one.max_score, one.before, one.penalty]

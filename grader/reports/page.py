@@ -18,9 +18,7 @@ from grader.submission.enrolled import Enrolled
 BINS = 10  # of the scores' distribution
 WIDTH, HEIGHT, LEFT, TOP, BASE = 700, 210, 8, 24, 172  # of its picture, and of where its bars stand
 MOST = 8  # mistakes told at once, the rest folded
-MOST_OPEN = (
-    30  # learners told in whole; of more each is folded to a line, and the code stands on the learners' own pages
-)
+MOST_OPEN = 30  # learners told in whole; of more each is folded to a line, and the code stands on their own pages
 # One sign a status, no two alike, each drawn by common fonts: meaning never stands in a colour alone.
 SIGNS = {status: LOOKS[status][0] for status in text.WORDS}
 SIGNS |= {"timeout": "T", "memory": "M", "not_started": "·", "missing": "–"}
@@ -143,6 +141,9 @@ def matrix(room: ClassSummary) -> str:
     lessons = Counter(column.lesson for column in room.columns)
     before = (None, *(column.lesson for column in room.columns))
     width = sum(max(len(name), 4 * count) for name, count in lessons.items())
+    code = [f"#learner-{who}-code-" for who in range(len(room.labels))]
+    if len(room.labels) > MOST_OPEN:
+        code = [f"feedback/{stem}.html#code-" for stem in room.stems]
     return rendered(
         "matrix.html",
         signs=SIGNS,
@@ -151,7 +152,7 @@ def matrix(room: ClassSummary) -> str:
         lessons=list(lessons.items()),
         columns=[(column, column.lesson != last) for column, last in zip(room.columns, before, strict=False)],
         rows=list(zip(range(len(room.labels)), room.labels, room.report.submissions, room.verdicts, strict=True)),
-        code=_code(room),
+        code=code,  # for each learner where it stands, without the exercise's name
         room=room,
         by_hand=any(lesson.by_hand for one in room.report.submissions for lesson in one.lessons),
     )
@@ -172,10 +173,3 @@ def _learners(room: ClassSummary, pictures: Pictures) -> str:
         )
         for who, one in enumerate(room.report.submissions)
     )
-
-
-def _code(room: ClassSummary) -> list[str]:
-    """For each learner where the code stands, without the exercise's name."""
-    if len(room.labels) > MOST_OPEN:
-        return [f"feedback/{stem}.html#code-" for stem in room.stems]
-    return [f"#learner-{who}-code-" for who in range(len(room.labels))]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from statistics import mean, median
+from typing import NamedTuple
 
 from grader.course.spec import MistakeText
 from grader.judging.verdict import Report, SubmissionReport, Verdict
@@ -24,13 +25,11 @@ RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", 
 ATTEMPTED = ("passed", "failed", "error", "timeout", "memory", "forbidden")
 
 
-@dataclass(frozen=True)
-class Column:
-    """One exercise of the class. points: of the first submission that was asked for it."""
+class Column(NamedTuple):
+    """One exercise of the class."""
 
     lesson: str
     exercise: str
-    points: float
 
 
 @dataclass(frozen=True)
@@ -74,23 +73,18 @@ class ClassSummary:
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The exercises that anybody was asked for, by lesson, in the lesson's order."""
-        found: dict[str, dict[str, Column]] = {}
-        for one in self.report.submissions:
-            for lesson in one.lessons:
-                mine = found.setdefault(lesson.name, {})
-                for name in (judged.exercise for judged in lesson.verdicts):
-                    mine.setdefault(name, Column(lesson.name, name, lesson.points[name]))
-        return tuple(column for name in sorted(found) for column in found[name].values())
+        columns = dict.fromkeys(column for mine in self.verdicts for column in mine)
+        return tuple(sorted(columns, key=lambda column: column.lesson))
 
     @cached_property
     def lessons(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(column.lesson for column in self.columns))
 
     @cached_property
-    def verdicts(self) -> tuple[Mapping[tuple[str, str], Verdict], ...]:
-        """For each learner the verdict of (lesson, exercise), where that was asked for."""
+    def verdicts(self) -> tuple[Mapping[Column, Verdict], ...]:
+        """For each learner the verdict of an exercise, where that was asked for."""
         return tuple(
-            {(lesson.name, judged.exercise): judged for lesson in one.lessons for judged in lesson.verdicts}
+            {Column(lesson.name, judged.exercise): judged for lesson in one.lessons for judged in lesson.verdicts}
             for one in self.report.submissions
         )
 
@@ -115,8 +109,7 @@ class ClassSummary:
 
     def of(self, column: Column) -> list[tuple[int, Verdict]]:
         """Who was asked for the exercise, by number, and what came of it."""
-        key = (column.lesson, column.exercise)
-        return [(who, mine[key]) for who, mine in enumerate(self.verdicts) if key in mine]
+        return [(who, mine[column]) for who, mine in enumerate(self.verdicts) if column in mine]
 
     @cached_property
     def mistakes(self) -> tuple[Frequent, ...]:
