@@ -14,14 +14,8 @@ from grader.course.course import open_course
 from grader.submission import platforms
 from grader.util.errors import InputError
 
-FORMS = (
-    "json",
-    "junit",
-    "markdown",
-    "html",
-    "csv",
-    "gradescope",
-)  # options, and modules of grader/reports but for html's
+# Options, and modules of grader/reports, but that html is page.py.
+FORMS = ("json", "junit", "markdown", "html", "csv", "gradescope")
 
 
 def run(options: argparse.Namespace) -> int:
