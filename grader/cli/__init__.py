@@ -13,34 +13,41 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from grader.cli import author, classroom, collect, grade, learner, release, room, watch
-from grader.cli.arguments import course, lesson_name
+from grader.cli import author, classroom, collect, grade, learner, live, options as takes
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, PASSED, STOPPED, complain
-from grader.cli.options import COMMANDS
 from grader.course.course import COURSE_ENV, open_course
 from grader.notebook.unjudged import ELSEWHERE
 from grader.util.errors import AuthorError, InputError
 from grader.util.lacking import why
 from grader.util.threads import use_one_thread
 
-RUN = {
-    "grade": grade.run,
-    "collect": collect.run,
-    "class": classroom.run,
-    "mark": room.run_mark,
-    "watch": watch.run,
-    "room": room.run,
-    "release": release.run,
-    "build": author.run_build,
-    "audit": author.run_audit,
-    "explain": learner.run_explain,
-    "progress": learner.run_progress,
-    "reset": learner.run_reset,
-    "update": learner.run_update,
-    "doctor": learner.run_doctor,
-}
-
-__all__ = ["lesson_name", "main", "parser"]
+COMMANDS = (  # as `grader --help` lists them; JUDGES: those of which this process judges, or starts what does
+    ("grade", grade.run, takes.GRADE, "grade notebooks in a process of their own"),
+    ("collect", collect.run, takes.COLLECT, "sort a learning platform's download into one folder per learner"),
+    ("class", classroom.run, takes.CLASS, "grade a folder of learners and write every report"),
+    ("mark", live.run_mark, takes.MARK, "mark by hand in a browser, beside the automatic verdicts"),
+    ("watch", live.run_watch, takes.WATCH, "grade again whatever is saved, and show what to do next"),
+    (
+        "room",
+        live.run_room,
+        takes.ROOM,
+        "open a room that learners join from their notebooks, and show it live on a page",
+    ),
+    ("release", author.run_release, takes.RELEASE, "write a folder to hand out to learners, checked for solutions"),
+    ("build", author.run_build, takes.BUILD, "make notebooks and teaching notes from solutions/NN_lesson/"),
+    ("audit", author.run_audit, takes.AUDIT, "prove that lessons and their specifications keep the rules"),
+    ("explain", learner.run_explain, takes.EXPLAIN, "explain a mistake at length, or list those of an exercise"),
+    ("progress", learner.run_progress, [takes.FOLDER], "show what has passed, and what comes next"),
+    (
+        "reset",
+        learner.run_reset,
+        takes.RESET,
+        "restore a lesson, or the cell of one exercise; the old notebook is kept",
+    ),
+    ("update", learner.run_update, takes.UPDATE, "put your cells into this version of the lessons"),
+    ("doctor", learner.run_doctor, takes.DOCTOR, "say what this computer lacks for the course, and how to fix it"),
+)
+JUDGES = ("grade", "class", "watch", "audit")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -86,7 +93,13 @@ def _take_course(arguments: Sequence[str]) -> None:
 
     Raises: InputError, also for a command that needs the solutions where the course is here without them.
     """
-    named = course(arguments) or os.environ.get(COURSE_ENV)
+    reader = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    reader.add_argument("--course", type=Path)
+    try:  # before the other arguments, which may name its lessons
+        named = reader.parse_known_args(arguments)[0].course
+    except argparse.ArgumentError:  # without a folder, which the command's own parser says
+        named = None
+    named = named or os.environ.get(COURSE_ENV)
     if named:
         os.environ[COURSE_ENV] = str(Path(named).expanduser().resolve())
     if not open_course().judges and arguments and arguments[0] != "doctor" and not arguments[0].startswith("-"):
@@ -101,8 +114,12 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.set_defaults(run=lambda options: _print_help(parser))  # `grader` alone
     commands = parser.add_subparsers(metavar="COMMAND")
-    for command in COMMANDS:
-        command.add(commands, RUN[command.name])
+    for name, run, options, what in COMMANDS:
+        command = commands.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
+        command.add_argument("--course", type=Path, metavar="FOLDER", help="a course of your own, instead of this one")
+        for option in options:
+            command.add_argument(*option.flags, **option.details)
+        command.set_defaults(run=run, judges=name in JUDGES)
     return parser
 
 

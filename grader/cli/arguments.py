@@ -19,24 +19,6 @@ NONE = "none"
 UNITS = {"m": 60, "min": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86_400, "day": 86_400}  # in seconds
 
 
-def command(commands: Any, name: str, run: Callable, what: str) -> argparse.ArgumentParser:
-    """Adds a command; run: called with the options, returns the exit code."""
-    made = commands.add_parser(name, help=what, description=what[0].upper() + what[1:] + ".")
-    made.set_defaults(run=run)
-    made.add_argument("--course", type=Path, metavar="FOLDER", help="a course of your own, instead of this one")
-    return made
-
-
-def course(arguments: Sequence[str]) -> Path | None:
-    """The FOLDER of --course, read before the other arguments, which may name its lessons; None without one."""
-    reader = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    reader.add_argument("--course", type=Path)
-    try:
-        return reader.parse_known_args(arguments)[0].course
-    except argparse.ArgumentError:  # without a folder, which the command's own parser says
-        return None
-
-
 def lesson_name(text: str, among: Iterable[str] | None = None) -> str:
     """The full name of a lesson called '1', '01', '01_three_tokens' or 'notebooks/01_three_tokens.ipynb'.
 
@@ -51,6 +33,44 @@ def lesson_name(text: str, among: Iterable[str] | None = None) -> str:
     advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(names) or 'none yet'}."
     needed = f" A lesson of your own needs {NEEDED}." if not open_course().installed and not near else ""
     raise InputError(f"there is no lesson {text!r}; {advice}{needed}")
+
+
+def _checked(text: str, right: object, otherwise: str) -> str:
+    if not right:
+        raise argparse.ArgumentTypeError(f"{text!r} is {otherwise}")
+    return text
+
+
+def _float(text: str) -> float:
+    """NaN, for which no comparison holds, where it is no number."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def kind(read: Callable[[str], Any], right: Callable[[str], object], otherwise: str) -> Callable[[str], Any]:
+    """The kind of argument that `read` reads where it is right. otherwise: what a wrong one is."""
+    return lambda text: read(_checked(text, right(text), otherwise))
+
+
+natural = kind(int, str.isdecimal, "not a whole number of 0 or more")
+whole = kind(int, lambda text: text.isdecimal() and int(text) > 0, "not a whole number of 1 or more")
+port = kind(
+    int, lambda text: text.isdecimal() and 0 < int(text) < 65_536, "not a port; a port is a number from 1 to 65535"
+)
+positive = kind(float, lambda text: 0 < _float(text) < 1e9, "not a number above 0")
+seconds = kind(float, lambda text: 0 < _float(text) < 86_400, "not a number of seconds above 0 and below one day")
+web_address = kind(
+    lambda text: text.rstrip("/"),
+    re.compile(r"https?://[A-Za-z0-9._\-\[\]:]+(/[\w./-]*)?").fullmatch,
+    "not an address such as https://room.example.org",
+)
+requirement = kind(  # what pip takes on one line
+    str.strip,
+    lambda text: text.strip() and text.isprintable() and not text.lstrip().startswith("-") and "${{" not in text,
+    "not a single requirement on one line",
+)
 
 
 def list_of(read: Callable[[str], str], what: str) -> Callable[[str], tuple[str, ...]]:
@@ -100,30 +120,11 @@ def or_none(read: Callable[[str], Any]) -> Callable[[str], Any]:
     return lambda text: text if text == NONE else read(text)
 
 
-def points(said: Mapping[str, object]) -> dict[str, float]:
-    """By exercise, of a table."""
+def points(table: Mapping[str, object]) -> dict[str, float]:
+    """By exercise."""
     from grader.grading.marks import weights_of
 
-    return weights_of(open_course(), said)
-
-
-def natural(text: str) -> int:
-    return int(_checked(text, text.isdecimal(), "not a whole number of 0 or more"))
-
-
-def whole(text: str) -> int:
-    return int(_checked(text, text.isdecimal() and int(text) > 0, "not a whole number of 1 or more"))
-
-
-def port(text: str) -> int:
-    return int(
-        _checked(text, text.isdecimal() and 0 < int(text) < 65_536, "not a port; a port is a number from 1 to 65535")
-    )
-
-
-def web_address(text: str) -> str:
-    right = re.fullmatch(r"https?://[A-Za-z0-9._\-\[\]:]+(/[\w./-]*)?", text) is not None
-    return _checked(text, right, "not an address such as https://room.example.org").rstrip("/")
+    return weights_of(open_course(), table)
 
 
 def moment(text: str) -> str:
@@ -165,35 +166,6 @@ def extensions(said: str | Mapping[str, object]) -> dict[str, int | str]:
         _checked(said, bool(pairs) and all(sign for _, sign, _ in pairs), "not a list such as 'ada=2 days,bob=1 day'")
         said = {who.strip(): when for who, _, when in pairs}
     return {who: extension(str(when)) for who, when in said.items()}
-
-
-def positive(text: str) -> float:
-    return float(_checked(text, 0 < _float(text) < 1e9, "not a number above 0"))
-
-
-def seconds(text: str) -> float:
-    return float(_checked(text, 0 < _float(text) < 86_400, "not a number of seconds above 0 and below one day"))
-
-
-def _checked(text: str, right: bool, otherwise: str) -> str:
-    if not right:
-        raise argparse.ArgumentTypeError(f"{text!r} is {otherwise}")
-    return text
-
-
-def _float(text: str) -> float:
-    """NaN, for which no comparison holds, where it is no number."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
-def requirement(text: str) -> str:
-    """What pip takes on one line."""
-    if not text.strip() or not text.isprintable() or text.lstrip().startswith("-") or "${{" in text:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a single requirement on one line")
-    return text.strip()
 
 
 def chosen(texts: Sequence[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What authors call: `grader build` and `grader audit`."""
+"""What authors and instructors call: `grader build`, `grader audit` and `grader release`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from grader.cli.arguments import chosen
-from grader.cli.exits import NOT_PASSED, PASSED, complain
+from grader.cli.exits import NOT_PASSED, PASSED, complain, harmless
 from grader.course import index
 from grader.course.course import Course, open_course
-from grader.util.errors import AuthorError
+from grader.util.errors import AuthorError, InputError
 
 _CLOCK = re.compile(r"\b(?:perf_counter|timeit)\b")
 
@@ -83,3 +83,23 @@ def run_audit(options: argparse.Namespace) -> int:
     findings = audit(open_course(), chosen(options.lessons))
     print(render(findings))
     return PASSED if findings.passed else NOT_PASSED
+
+
+def run_release(options: argparse.Namespace) -> int:
+    from grader.authoring.release import release
+
+    if options.only and not options.lessons:
+        raise InputError("--only leaves out the lessons before those that --lessons names, so it needs --lessons.")
+    every = open_course().lessons()
+    lessons = tuple(name for name in every if name in (options.lessons or every))
+    notes = release(
+        open_course(),
+        options.place,
+        lessons,
+        earlier=tuple(name for name in every if name < lessons[-1] and name not in lessons and not options.only),
+        without_solutions=options.without_solutions,
+        gradescope_bundle=options.gradescope,
+        grader=options.grader or "",
+    )
+    print(harmless(notes))
+    return PASSED

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-from contextlib import closing
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,10 +23,10 @@ from grader.util.words import abridged
 
 def run(options: argparse.Namespace) -> int:
     from grader.cli import class_settings
-    from grader.cli.out import JOURNAL, OVERRIDES, prepare_folder
-    from grader.grading import batch
+    from grader.cli.class_reports import JOURNAL, OVERRIDES, prepare_folder
+    from grader.grading import batch, scheme
     from grader.grading.grade import exercises_that_count
-    from grader.grading.journal import load
+    from grader.grading.journal import compatible, load
     from grader.grading.marks import checked, read_overrides
     from grader.grading.roster import entries, keys_of, same_names
     from grader.sandbox.isolation import REMEDY, SandboxError
@@ -45,12 +49,13 @@ def run(options: argparse.Namespace) -> int:
     if empty := [lesson for lesson, names in counting.items() if not names]:
         raise InputError(f"no exercise of lesson {empty[0][:2]} counts: --core and --exercises leave none of it.")
     checked(about["weights"], [name for names in counting.values() for name in names])
-    for sentence in class_settings.notes_on_continuing(options, begun, about) if begun else ():
-        say(sentence)
-    if options.resume:
-        read_overrides(
-            open_course(), options.out / OVERRIDES
-        )  # what is wrong with them is said before anything is graded
+    if begun:
+        if changed := compatible(journal, begun, about, options.rescore):
+            say(f"the marking scheme of this run changes: {', '.join(changed.values())}.")
+        if kept := scheme.summary(about):
+            say(f"the run continues with {kept}.")
+    if options.resume:  # what is wrong with them is said before anything is graded
+        read_overrides(open_course(), options.out / OVERRIDES)
     _with_torch(about["lessons"])
     for sentence in prepare_folder(options.out, options.folder, options.resume, earlier):
         say(sentence)
@@ -69,11 +74,10 @@ def run(options: argparse.Namespace) -> int:
     try:
         with closing(_pool(options, settings)) as pool:
             return _graded(options, found, settings, pool, chosen, about, passed_over)
-    except (batch.TooOpen, SandboxError) as error:
-        return complain(
-            f"{error}; nothing was graded below it. {REMEDY}" if isinstance(error, batch.TooOpen) else f"{error}.",
-            NOT_GRADED,
-        )
+    except batch.TooOpen as error:
+        return complain(f"{error}; nothing was graded below it. {REMEDY}", NOT_GRADED)
+    except SandboxError as error:
+        return complain(f"{error}.", NOT_GRADED)
     except KeyboardInterrupt:
         return complain(
             f"stopped. What was graded is kept in {options.out}; to continue, run the same command with --resume.",
@@ -116,8 +120,7 @@ def _graded(
 ) -> int:
     """Grades what the journal doesn't have, then writes all reports from it."""
     from grader.cli import class_reports
-    from grader.cli.out import JOURNAL
-    from grader.cli.progress import Progress
+    from grader.cli.class_reports import JOURNAL
     from grader.grading import batch, scheme
     from grader.grading.journal import Journal, from_line
     from grader.grading.roster import plan_resume
@@ -129,23 +132,48 @@ def _graded(
         results, left, sentences = plan_resume(found, journal.results, options.regrade)
         for sentence in sentences:
             say(sentence)
-        with Progress(len(left), len(results)) as progress:
+        if results:
+            _show(f"{len(results)} results are already in the journal; {len(left)} to grade.\n")
+        with _progress(len(left)) as tell:
             for line in batch.graded(left, settings, pool):
                 journal.add(line)
                 result = from_line(line)
                 results[result.key] = result
-                progress.tell(result.report)
+                tell(result.report)
         pool.close()  # before the reports, for which this process imports the lessons
         report = batch.report_of([results[one.key] for one in found], settings)
-        report = replace(
-            report,
-            notes=tuple(filter(None, [*chosen, scheme.counted_and_why(about)])),
-            not_graded=tuple(
-                (name, "Not graded, because it is neither a learner's folder nor a notebook.") for name in beside
-            ),
-        )
+        notes = filter(None, [*chosen, scheme.counted_and_why(about)])
+        why = "Not graded, because it is neither a learner's folder nor a notebook."
+        report = replace(report, notes=tuple(notes), not_graded=tuple((name, why) for name in beside))
         report = class_reports.write_reports(report, scheme.MarkingScheme.of(about), options.out, options.folder, found)
         journal.finish()
     print(class_reports.summary(report, options.out))
     code = outcome(report, options.min_score, everything=False)
     return complain("to grade these again, run the same command with --resume.", code) if code == NOT_GRADED else code
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[Any], None]]:
+    """A function that tells of each report: in a terminal on one line that is written over, else a line each."""
+    from grader.reports import text
+
+    started, over, done = time.monotonic(), sys.stderr.isatty(), 0
+
+    def tell(report: Any) -> None:
+        nonlocal done
+        done += 1
+        rate = 60 * done / max(time.monotonic() - started, 0.001)
+        name = text.defuse(text.one_line(report.name, 60))
+        line = f"{done} of {total}, {rate:.0f} a minute, {(total - done) * 60 / rate:.0f} s left · {name}: {text.points(report)}"
+        width = shutil.get_terminal_size((100, 24)).columns - 1
+        _show(f"\r{line[:width]:<{width}}" if over else f"{line}\n")
+
+    try:
+        yield tell
+    finally:
+        if over and done:
+            _show("\n")
+
+
+def _show(shown: str) -> None:
+    print(shown, end="", file=sys.stderr, flush=True)

@@ -29,7 +29,11 @@ def run(options: argparse.Namespace) -> int:
         found = [sources.contents(source) for source in options.sources]
         known = [recognize(each, roster) for each in found]
         if not any(each.files for each in known):
-            raise InputError(_nothing(options.sources, found))
+            refused = [f" {path} {why}." for each in found for path, why in each.refused[:3]]
+            raise InputError(
+                f"nothing of {', '.join(map(str, options.sources))} is a learner's file, as Canvas, Moodle, Gradescope or GitHub Classroom "
+                f"name them, or as one folder per learner.{''.join(refused)} Nothing was collected."
+            )
         placed.room(options.to, [one for each in known for one in each.files])
         for sentence in roster.notes if roster else ():
             say(sentence)
@@ -51,14 +55,6 @@ def run(options: argparse.Namespace) -> int:
     return PASSED
 
 
-def _nothing(sources: list[Path], found: list[Any]) -> str:
-    refused = [f" {path} {why}." for each in found for path, why in each.refused[:3]]
-    return (
-        f"nothing of {', '.join(map(str, sources))} is a learner's file, as Canvas, Moodle, Gradescope or GitHub Classroom name them, "
-        f"or as one folder per learner.{''.join(refused)} Nothing was collected."
-    )
-
-
 def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
     """What became of everything: a line a learner, then what has no place and who is missing."""
     learners = sorted(
@@ -69,8 +65,15 @@ def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
     own = not platforms
     lines = ["One folder or notebook per learner:" if own else f"With the names from {' and '.join(platforms)}:"]
     lines += [f"  {one.name:<{wide}}  {_learner(one)}" for one in learners]
-    lines += _others(sorted(set(outcome.others)))
-    lines += _absent(roster, {one.name for one in learners}) if roster else []
+    others = sorted(set(outcome.others))
+    if others:
+        width = min(max(len(path) for path, _ in others[:MOST]), 60)
+        lines += ["", "Not placed, or not opened:", *(f"  {path:<{width}}  {why}" for path, why in others[:MOST])]
+        lines += [f"  and {len(others) - MOST} more"] * (len(others) > MOST)
+    here = {one.name for one in learners}
+    absent = [one.key for one in roster.people if one.key not in here] if roster else []
+    if absent:
+        lines += ["", f"On the roster, but nothing was handed in here: {abridged(absent, 20)}."]
     if not (roster or own):
         lines += ["", "Without --roster the folders have the platform's names, which no grade book knows."]
     return harmless(
@@ -78,25 +81,13 @@ def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
     )
 
 
-def _others(others: list[tuple[str, str]]) -> list[str]:
-    wide = min(max((len(path) for path, _ in others[:MOST]), default=0), 60)
-    told = [f"  {path:<{wide}}  {why}" for path, why in others[:MOST]]
-    more = [f"  and {len(others) - MOST} more"] if len(others) > MOST else []
-    return ["", "Not placed, or not opened:", *told, *more] if others else []
-
-
-def _absent(roster: Any, here: set[str]) -> list[str]:
-    absent = [one.key for one in roster.people if one.key not in here]
-    return ["", f"On the roster, but nothing was handed in here: {abridged(absent, 20)}."] if absent else []
-
-
 def _learner(one: Any) -> str:
-    said = [counted(len(one.placed), "new file")] if one.placed else []
-    said += [f"{len(one.same)} unchanged"] if one.same else []
-    if one.replaced:
-        said.append(
-            f"in place of an older attempt, which is kept in {' and '.join(f'{place}/' for place in one.replaced)}"
-        )
-    if one.kept:
-        said.append(f"{len(one.kept)} older than what counts, kept as {', '.join(sorted(one.kept))}")
-    return ", ".join([*said, *(["late"] if one.late else [])])
+    older = " and ".join(f"{place}/" for place in one.replaced)
+    parts = [
+        one.placed and counted(len(one.placed), "new file"),
+        one.same and f"{len(one.same)} unchanged",
+        older and f"in place of an older attempt, which is kept in {older}",
+        one.kept and f"{len(one.kept)} older than what counts, kept as {', '.join(sorted(one.kept))}",
+        one.late and "late",
+    ]
+    return ", ".join(filter(None, parts))

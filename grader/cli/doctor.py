@@ -20,9 +20,8 @@ IMPORT_TIMEOUT_S = 180  # the first import of torch on a cold disk takes long
 _TORCH = """
 import json, torch
 right = torch.ones(2, 3).mm(torch.ones(3, 1)).tolist() == [[3.0], [3.0]]
-mps = getattr(torch.backends, "mps", None)
 cuda = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
-print(json.dumps({"version": torch.__version__, "cuda": cuda, "mps": bool(mps and mps.is_available()),
+print(json.dumps({"version": torch.__version__, "cuda": cuda, "mps": torch.backends.mps.is_available(),
                   "built_for_cuda": torch.version.cuda, "right": right}))
 """
 
@@ -43,14 +42,14 @@ class Check:
 
 def examine(folder: Path) -> Iterator[Check]:
     """Looks at what the course needs, the quickest first. folder: where notebooks are to be written."""
-    yield _python()
+    yield Check("Python", f"{sys.version.split()[0]} at {sys.executable}")
     yield from _packages()
     yield _kernel()
     yield from _torch() if installed("torch") else [_no_torch()]
     yield from _extras()
     yield _lessons()
     yield _isolation()
-    yield _writable("notebook folder", folder)
+    yield _writable(folder)
     yield _machine()
 
 
@@ -72,12 +71,6 @@ def _reinstall() -> str:
     if _in_checkout():
         return "run `make lab` again, or: python -m pip install -e '.[lab,torch]' -c constraints.txt"
     return 'run the lines under "Set up" in the hand-out\'s README again, such as: python -m pip install -r requirements.txt'
-
-
-def _python() -> Check:
-    found = f"{sys.version.split()[0]} at {sys.executable}"
-    old = sys.version_info < (3, 11)
-    return Check("Python", found, "install Python 3.11 or newer, then: make lab PYTHON=python3.11" if old else "")
 
 
 def _required(*extras: str) -> list[str]:
@@ -111,12 +104,8 @@ def _packages() -> Iterator[Check]:
     if lost:
         yield Check("packages", f"not installed: {', '.join(lost)}", _reinstall())
     elif lacking:
-        yield Check(
-            "JupyterLab",
-            f"not installed here: {', '.join(lacking)}",
-            "nothing, if something else opens the notebooks; otherwise: python -m pip install 'attention-course[lab]'",
-            True,
-        )
+        lab = "nothing, if something else opens the notebooks; otherwise: python -m pip install 'attention-course[lab]'"
+        yield Check("JupyterLab", f"not installed here: {', '.join(lacking)}", lab, True)
 
 
 def _kernel() -> Check:
@@ -126,26 +115,14 @@ def _kernel() -> Check:
     except ImportError:
         needed = _in_checkout() or "jupyter-client" in _required()
         return Check("kernel", "there is none, because jupyter_client is not installed", _reinstall() if needed else "")
+    install = "python -m ipykernel install --sys-prefix --name python3"
     try:
-        spec = KernelSpecManager().get_kernel_spec("python3")
+        command = KernelSpecManager().get_kernel_spec("python3").argv[0]
     except NoSuchKernel:
-        return Check(
-            "kernel", "there is none called python3", "python -m ipykernel install --sys-prefix --name python3"
-        )
-    command = spec.argv[0]
-    mine = command in ("python", "python3") or _same_file(command, sys.executable)
-    if mine:
+        return Check("kernel", "there is none called python3", install)
+    if command in ("python", "python3") or os.path.realpath(command) == os.path.realpath(sys.executable):
         return Check("kernel", "python3 runs this Python")
-    return Check(
-        "kernel", f"python3 runs another Python, {command}", "python -m ipykernel install --sys-prefix --name python3"
-    )
-
-
-def _same_file(one: str, other: str) -> bool:
-    try:
-        return os.path.samefile(one, other)
-    except OSError:
-        return False
+    return Check("kernel", f"python3 runs another Python, {command}", install)
 
 
 def _no_torch() -> Check:
@@ -163,11 +140,8 @@ def _torch() -> Iterator[Check]:
     try:
         done = subprocess.run([sys.executable, "-c", _TORCH], capture_output=True, text=True, timeout=IMPORT_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        yield Check(
-            "torch",
-            f"is still importing after {IMPORT_TIMEOUT_S} s",
-            "try once more; if that does not help, reinstall torch",
-        )
+        late = f"is still importing after {IMPORT_TIMEOUT_S} s"
+        yield Check("torch", late, "try once more; if that does not help, reinstall torch")
         return
     try:
         seen = json.loads(done.stdout.splitlines()[-1])
@@ -175,26 +149,21 @@ def _torch() -> Iterator[Check]:
         reason = (done.stderr.strip().splitlines() or [f"its process ended with code {done.returncode}"])[-1]
         yield Check("torch", f"does not import: {reason[:200]}", "python -m pip install 'torch>=2.4'")
         return
-    wrong = "" if seen["right"] else "python -m pip install --force-reinstall torch"
-    yield Check(
-        "torch", f"{seen['version']}" + ("" if seen["right"] else ", but it multiplies matrices wrongly"), wrong
-    )
-    yield _accelerator(seen)
-
-
-def _accelerator(seen: dict) -> Check:
+    if seen["right"]:
+        yield Check("torch", seen["version"])
+    else:
+        wrong = f"{seen['version']}, but it multiplies matrices wrongly"
+        yield Check("torch", wrong, "python -m pip install --force-reinstall torch")
     if seen["cuda"]:
-        return Check("accelerator", f"{len(seen['cuda'])} with CUDA: {', '.join(seen['cuda'])}")
-    if seen["mps"]:
-        return Check("accelerator", "Apple's GPU, by MPS")
-    if seen["built_for_cuda"]:
-        return Check(
-            "accelerator",
-            f"none; this torch is built for CUDA {seen['built_for_cuda']}, but it finds no GPU",
-            "if this computer has one, check its driver with nvidia-smi; every lesson runs without it",
-            True,
-        )
-    return Check("accelerator", "none; every lesson runs on the CPU")
+        yield Check("accelerator", f"{len(seen['cuda'])} with CUDA: {', '.join(seen['cuda'])}")
+    elif seen["mps"]:
+        yield Check("accelerator", "Apple's GPU, by MPS")
+    elif seen["built_for_cuda"]:
+        idle = f"none; this torch is built for CUDA {seen['built_for_cuda']}, but it finds no GPU"
+        driver = "if this computer has one, check its driver with nvidia-smi; every lesson runs without it"
+        yield Check("accelerator", idle, driver, True)
+    else:
+        yield Check("accelerator", "none; every lesson runs on the CPU")
 
 
 def _extras() -> Iterator[Check]:
@@ -208,10 +177,8 @@ def _extras() -> Iterator[Check]:
         if installed(module):
             yield Check(module, version(module))
         else:
-            plural = "s" if len(needing) > 1 else ""
-            yield Check(
-                module, f"not installed; lesson{plural} {', '.join(needing)} cannot be checked", sentence(module), True
-            )
+            lost = f"not installed; lesson{'s' * (len(needing) > 1)} {', '.join(needing)} cannot be checked"
+            yield Check(module, lost, sentence(module), True)
 
 
 def _lessons() -> Check:
@@ -238,12 +205,8 @@ def _isolation() -> Check:
     try:
         level, lacking = isolation()
     except SandboxError as error:
-        return Check(
-            "isolation",
-            f"nothing can be graded here: {error}",
-            "`check` works all the same; to grade, use another computer",
-            True,
-        )
+        elsewhere = "`check` works all the same; to grade, use another computer"
+        return Check("isolation", f"nothing can be graded here: {error}", elsewhere, True)
     if level == "full":
         return Check("isolation", f"full: what is graded cannot read this computer's files{lacking and '; '}{lacking}")
     return Check(
@@ -254,19 +217,16 @@ def _isolation() -> Check:
     )
 
 
-def _writable(what: str, folder: Path) -> Check:
+def _writable(folder: Path) -> Check:
     """Tries it: permissions alone don't tell of full disks and read-only mounts."""
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".doctor-") as file:
             file.write(b"0" * 4096)
             file.flush()
     except OSError as error:
-        return Check(
-            what,
-            f"{folder.resolve()} can't be written to ({error.strerror})",
-            "copy the notebooks to a folder of your own and work there; check the free space of the disk",
-        )
-    return Check(what, str(folder.resolve()))
+        repair = "copy the notebooks to a folder of your own and work there; check the free space of the disk"
+        return Check("notebook folder", f"{folder.resolve()} can't be written to ({error.strerror})", repair)
+    return Check("notebook folder", str(folder.resolve()))
 
 
 def _machine() -> Check:

@@ -14,19 +14,14 @@ from grader.course.course import open_course
 from grader.submission import platforms
 from grader.util.errors import InputError
 
-RENDERERS = {  # an option of `grader grade` -> the module of grader/reports that renders it
-    "json": "json",
-    "junit": "junit",
-    "markdown": "markdown",
-    "html": "page",
-    "csv": "csv",
-    "gradescope": "gradescope",
-}
+# Options, and modules of grader/reports, but that html is page.py.
+FORMS = ("json", "junit", "markdown", "html", "csv", "gradescope")
 
 
 def run(options: argparse.Namespace) -> int:
     from grader.grading.grade import grade
     from grader.notebook.workspace import session_folder
+    from grader.reports import room, terminal, text
     from grader.sandbox.sandbox import TooOpen
 
     if not options.paths:
@@ -38,15 +33,11 @@ def run(options: argparse.Namespace) -> int:
         refused = platforms.refusal(os.listdir(path), least=2)
         if refused:
             raise InputError(f"{path} {refused}")
-    files = {form: getattr(options, form) for form in RENDERERS if getattr(options, form)}
-    for file in files.values():
-        writable(file)
-    _one_each(files)
+    files = {form: getattr(options, form) for form in FORMS if getattr(options, form)}
+    _check_files(files)
     chosen = {} if options.timeout is None else {"timeout_s": options.timeout}
     chosen |= {"require": options.require_isolation, "deadline_s": options.deadline}
-    if (
-        options.gradescope and options.gradescope != "-"
-    ):  # a container that is stopped at its limit leaves what was done
+    if files.get("gradescope", "-") != "-":  # a container that is stopped at its limit leaves what was done
         chosen["done"] = lambda report: write_report("gradescope", options.gradescope, report, options.visibility)
     try:
         report = grade(
@@ -55,53 +46,29 @@ def run(options: argparse.Namespace) -> int:
             lessons=options.lessons,
             exercises=open_course().core_exercises() if options.core else None,
             seed=options.seed,
-            begun=_begun,
+            begun=lambda path: print(f"grading {harmless(text.one_line(path))} …", file=sys.stderr, flush=True),
             **chosen,
         )
     except TooOpen as error:
         return complain(f"nothing was graded: {error}.", NOT_GRADED)
     if "-" not in files.values():
-        _print_card(report)
-    written = [
-        write_report(form, file, report, options.visibility) for form, file in files.items()
-    ]  # each, whatever became of another
-    if not all(written):
+        print(terminal.render(report))
+    # each, whatever became of another
+    if not all([write_report(form, file, report, options.visibility) for form, file in files.items()]):
         return BAD_INPUT
     code = outcome(report, options.min_score, everything=True)
-    return complain(_without_score(report), code) if code == NOT_GRADED else code
+    return complain(room.ungraded(room.ClassSummary(report)), code) if code == NOT_GRADED else code
 
 
-def _without_score(report: Any) -> str:
-    from grader.reports.room import ClassSummary, remarks
-
-    return remarks(ClassSummary(report))[-1]
-
-
-def _begun(path: str) -> None:
-    from grader.reports import text
-
-    print(f"grading {harmless(text.one_line(path))} …", file=sys.stderr, flush=True)
-
-
-def _print_card(report: Any) -> None:
-    from grader.reports import terminal
-
-    print(terminal.render(report))
-
-
-def writable(file: str) -> None:
-    """Fails before anything is graded, not after. Raises: InputError."""
-    folder = Path(file).parent
-    if file != "-" and not folder.is_dir():
-        raise InputError(f"{file} can't be written: there is no folder {folder}.")
-    if file != "-" and (Path(file).is_dir() or not os.access(folder, os.W_OK)):
-        raise InputError(f"{file} can't be written: it is a folder, or its folder is read-only.")
-
-
-def _one_each(files: dict[str, str]) -> None:
-    """Two reports in one place would be neither. Raises: InputError."""
+def _check_files(files: dict[str, str]) -> None:
+    """Raises: InputError, before anything is graded, for what can't be written, and for two reports in one place."""
     taken: dict[object, tuple[str, str]] = {}
     for form, file in files.items():
+        folder = Path(file).parent
+        if file != "-" and not folder.is_dir():
+            raise InputError(f"{file} can't be written: there is no folder {folder}.")
+        if file != "-" and (Path(file).is_dir() or not os.access(folder, os.W_OK)):
+            raise InputError(f"{file} can't be written: it is a folder, or its folder is read-only.")
         place = _place(file)
         if place in taken:
             other, first = taken[place]
@@ -129,7 +96,8 @@ def write_report(form: str, file: str, report: Any, visibility: str = "visible")
     from grader.util.files import write_whole
 
     more = {"visibility": visibility} if form == "gradescope" else {}
-    text = import_module(f"grader.reports.{RENDERERS[form]}").render(report, **more).rstrip("\n")
+    module = import_module(f"grader.reports.{'page' if form == 'html' else form}")
+    text = module.render(report, **more).rstrip("\n")
     if file == "-":
         sys.stdout.write(f"{text}\n" if text else "")
         return True

@@ -26,12 +26,12 @@ def run_explain(options: argparse.Namespace) -> int:
         print(explain(options.id))
         return PASSED
     ids = open_course().mistake_ids()
-    id = next((known for known in ids if known.lower() == options.id.lower()), None)
-    if id is None:
-        near = nearest(options.id.upper(), ids, "a verdict shows the ids that it found.")
-        raise InputError(f"no mistake is called {options.id!r}{near}")
-    print(explanation(references.explained(open_course(), id)))
-    return PASSED
+    for id in ids:
+        if id.lower() == options.id.lower():
+            print(explanation(references.explained(open_course(), id)))
+            return PASSED
+    near = nearest(options.id.upper(), ids, "a verdict shows the ids that it found.")
+    raise InputError(f"no mistake is called {options.id!r}{near}")
 
 
 def run_reset(options: argparse.Namespace) -> int:
@@ -42,19 +42,18 @@ def run_reset(options: argparse.Namespace) -> int:
     place = folder(options.folder)
     demand_code(what, place, options.confirm, "the same command with `--confirm CODE`")
     if what in open_course().lessons():
-        return _change("reset", [what], options.folder)
+        return _change("reset", [what], place)
     print(harmless(f"{reset_exercise(what, place)} {_RELOAD}"))
     return PASSED
 
 
 def _lesson(what: str) -> str:
     """A lesson's name. Raises: InputError, which names the nearest exercise where no lesson is meant."""
-    near = get_close_matches(what, open_course().exercise_names(), 1, 0.6)
     try:
         return lesson_name(what)
     except InputError:
-        if near:
-            raise InputError(f"there is no lesson and no exercise {what!r}; did you mean {near[0]}?") from None
+        for near in get_close_matches(what, open_course().exercise_names(), 1, 0.6):
+            raise InputError(f"there is no lesson and no exercise {what!r}; did you mean {near}?") from None
         raise
 
 
@@ -73,41 +72,34 @@ def run_progress(options: argparse.Namespace) -> int:
 def run_update(options: argparse.Namespace) -> int:
     from grader.notebook.workspace import folder, present
 
-    names = chosen(options.lessons)
-    if not options.lessons:
-        place = folder(options.folder)
-        names = present(place)
-        if not names:
-            raise InputError(
-                f"{place.resolve()} contains no notebook of the course; name the right folder with --folder."
-            )
-    return _change("update", names, options.folder)
+    place = folder(options.folder)
+    names = chosen(options.lessons) if options.lessons else present(place)
+    if not names:
+        raise InputError(f"{place.resolve()} contains no notebook of the course; name the right folder with --folder.")
+    return _change("update", names, place)
 
 
-def _change(what: str, names: Sequence[str], asked: Path | None) -> int:
+def _change(what: str, names: Sequence[str], place: Path) -> int:
     from grader.notebook import workspace
     from grader.reports.text import listed
 
     failed, reload = False, []
     for name in names:  # one notebook that can't be read keeps none of the others back
         try:
-            change = getattr(workspace, what)(name, workspace.folder(asked))
+            change = getattr(workspace, what)(name, place)
             print(harmless(str(change)))
             reload += [change.path.name] * change.changed
         except InputError as error:
             failed = bool(complain(str(error), BAD_INPUT))
     try:
-        kept = workspace.lay_glossary(workspace.folder(asked))
+        kept = workspace.lay_glossary(place)
         if kept:
             print(harmless(f"The glossary is the one of this version; the earlier one is kept: {kept}."))
     except InputError as error:
         failed = bool(complain(str(error), BAD_INPUT))
     if reload:
-        print(
-            harmless(
-                f"Where a tab shows {listed(reload, 20)}, reload it before you go on: the menu File › Reload Notebook from Disk."
-            )
-        )
+        where = f"Where a tab shows {listed(reload, 20)}, reload it before you go on"
+        print(harmless(f"{where}: the menu File › Reload Notebook from Disk."))
     return BAD_INPUT if failed else PASSED
 
 

@@ -1,4 +1,4 @@
-"""Every command with its options, in one table: the parser is made from it, and so are the settings that a journal keeps.
+"""The options of every command: the parser is made from them, and so are the settings that a journal keeps.
 
 An option of `grader class` changes marks or files, and the journal keeps it (OF_THE_RUN), unless OF_THE_CALL says why it is about one call
 alone.
@@ -7,12 +7,10 @@ alone.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from grader.cli.arguments import (
-    command,
     duration,
     exercise_list,
     extensions,
@@ -39,150 +37,127 @@ SWITCH = {"action": "store_true"}
 YES_OR_NO: dict[str, Any] = {"action": argparse.BooleanOptionalAction}
 
 
-class Option(NamedTuple):
-    """An option or, without dashes, an argument by position.
+class Option:
+    """An option or, without dashes, an argument by position. details: what argparse is told of it.
 
-    details: what argparse is told of it. table: what reads it where class.toml has a table of it; None: it has none.
+    flags: with a space between '-j' and '--jobs'. table: what reads it where class.toml has a table of it; None: it has none.
     """
 
-    flags: list[str]
-    details: dict[str, Any]
-    table: Callable[[Any], Any] | None = None
-
-    @property
-    def attribute(self) -> str:
-        """Its name among the options that a command is run with."""
-        return self.flags[-1].lstrip("-").replace("-", "_")
-
-
-class Command(NamedTuple):
-    """judges: whether this process judges, or starts what does."""
-
-    name: str
-    help: str
-    options: list[Option]
-    judges: bool = False
-
-    def add(self, commands: Any, run: Callable[[argparse.Namespace], int]) -> None:
-        """Adds the command to the parser. run: called with its options, returns the exit code."""
-        parser = command(commands, self.name, run, self.help)
-        parser.set_defaults(judges=self.judges)
-        for option in self.options:
-            parser.add_argument(*option.flags, **option.details)
-
-
-def option(flags: str, help: str, metavar: str = "", type: Any = None, *, table: Any = None, **details: Any) -> Option:
-    """flags: with a space between '-j' and '--jobs'."""
-    details |= {"help": help} | ({"metavar": metavar} if metavar else {}) | ({"type": type} if type else {})
-    return Option(flags.split(), details, table)
+    def __init__(
+        self, flags: str, help: str, metavar: str = "", type: Any = None, *, table: Any = None, **details: Any
+    ) -> None:
+        self.flags, self.table = flags.split(), table
+        self.attribute = self.flags[-1].lstrip("-").replace("-", "_")
+        self.details = details | {"help": help}
+        self.details |= ({"metavar": metavar} if metavar else {}) | ({"type": type} if type else {})
 
 
 def lessons_option(help: str, **more: Any) -> Option:
-    return option("--lessons", help, "A,B", lesson_list, **more)
+    return Option("--lessons", help, "A,B", lesson_list, **more)
 
 
 def isolation_option(help: str, default: str | None = None) -> Option:
-    return option("--require-isolation", help, "LEVEL", choices=("process", "full"), default=default)
+    return Option("--require-isolation", help, "LEVEL", choices=("process", "full"), default=default)
 
 
-SEED_OPTION = option("--seed", "seed of the inputs (default: %(default)s)", type=natural, default=SEED)
-TIMEOUT = option("--timeout", "wall-clock seconds for each exercise and each cell", "S", seconds)
-BY = option("--by", "the roster's column that names the folders", "COLUMN")
-CORE = option("--core", "only the core's exercises count, not the further ones", **YES_OR_NO)
-FOLDER = option("--folder", "where the notebooks are (default: notebooks/, or else the current folder)", type=Path)
+SEED_OPTION = Option("--seed", "seed of the inputs (default: %(default)s)", type=natural, default=SEED)
+TIMEOUT = Option("--timeout", "wall-clock seconds for each exercise and each cell", "S", seconds)
+BY = Option("--by", "the roster's column that names the folders", "COLUMN")
+CORE = Option("--core", "only the core's exercises count, not the further ones", **YES_OR_NO)
+FOLDER = Option("--folder", "where the notebooks are (default: notebooks/, or else the current folder)", type=Path)
 
 GRADE = [
-    option(
+    Option(
         "paths",
         "a notebook, or one learner's folder of notebooks (default, in a session of `make lab`: its folder)",
         "PATH",
         nargs="*",
     ),
-    option("--json", "write the results as JSON; '-' for standard output", "FILE"),
-    option("--junit", "write JUnit XML, for a CI's test view", "FILE"),
-    option("--markdown", "write a Markdown summary", "FILE"),
-    option("--html", "write a self-contained page", "FILE"),
-    option("--csv", "write a table, one row per submission", "FILE"),
-    option("--gradescope", "write the results.json of a Gradescope autograder", "FILE"),
-    option(
+    Option("--json", "write the results as JSON; '-' for standard output", "FILE"),
+    Option("--junit", "write JUnit XML, for a CI's test view", "FILE"),
+    Option("--markdown", "write a Markdown summary", "FILE"),
+    Option("--html", "write a self-contained page", "FILE"),
+    Option("--csv", "write a table, one row per submission", "FILE"),
+    Option("--gradescope", "write the results.json of a Gradescope autograder", "FILE"),
+    Option(
         "--visibility",
         "when learners see what --gradescope writes (default: visible)",
         choices=("visible", "hidden", "after_due_date", "after_published"),
         default="visible",
     ),
-    option("--min-score", "succeed if every submission has at least N points, or N%% of them", "N", threshold),
+    Option("--min-score", "succeed if every submission has at least N points, or N%% of them", "N", threshold),
     lessons_option("grade these lessons only, such as 01,05"),
     CORE,
     SEED_OPTION,
     TIMEOUT,
-    option("--deadline", "seconds for the whole run; --gradescope's file is written after each lesson", "S", seconds),
+    Option("--deadline", "seconds for the whole run; --gradescope's file is written after each lesson", "S", seconds),
     isolation_option("refuse to grade below this level, with exit code 3 (default: process)", "process"),
 ]
 COLLECT = [
-    option("sources", "an archive or a folder from Canvas, Moodle, Gradescope or GitHub", "SOURCE", Path, nargs="+"),
-    option("--to", "one subfolder per learner; older attempts go to backups/", "FOLDER", Path, required=True),
-    option("--roster", "CSV of the enrolled learners: folders get the grade book's names", "FILE", Path),
+    Option("sources", "an archive or a folder from Canvas, Moodle, Gradescope or GitHub", "SOURCE", Path, nargs="+"),
+    Option("--to", "one subfolder per learner; older attempts go to backups/", "FOLDER", Path, required=True),
+    Option("--roster", "CSV of the enrolled learners: folders get the grade book's names", "FILE", Path),
     BY,
 ]
 CLASS = [
-    option(
+    Option(
         "folder",
         "one subfolder or notebook per learner, and class.toml, which sets what is not named here",
         "FOLDER",
         Path,
     ),
-    option("--out", "the folder for the reports and the journal", "REPORTS", Path, required=True),
-    option("--jobs", "submissions graded at once (default: one per core)", "N", whole),
-    option("--resume", "continue the run in REPORTS; what has been graded is kept", **SWITCH),
-    option("--scheduler", "a Dask scheduler, such as tcp://10.0.0.1:8786, instead of --jobs", "ADDRESS"),
+    Option("--out", "the folder for the reports and the journal", "REPORTS", Path, required=True),
+    Option("--jobs", "submissions graded at once (default: one per core)", "N", whole),
+    Option("--resume", "continue the run in REPORTS; what has been graded is kept", **SWITCH),
+    Option("--scheduler", "a Dask scheduler, such as tcp://10.0.0.1:8786, instead of --jobs", "ADDRESS"),
     TIMEOUT,
-    option("--seed", f"seed of the inputs, one for everybody (default: {SEED})", type=natural),
+    Option("--seed", f"seed of the inputs, one for everybody (default: {SEED})", type=natural),
     lessons_option(
         "grade these; a lesson not handed in counts as missing (default: those that at least half of the learners handed in)"
     ),
-    option("--exercises", "only these exercises count; their lessons are graded", "A,B", exercise_list),
+    Option("--exercises", "only these exercises count; their lessons are graded", "A,B", exercise_list),
     CORE,
-    option(
+    Option(
         "--weights",
         "your own points: lines such as 'softmax_rows,3'; other exercises keep the course's",
         "FILE",
         or_none(Path),
         table=points,
     ),
-    option("--partial", "a failed exercise earns the share of its cases that agree (default: nothing)", **YES_OR_NO),
-    option(
+    Option("--partial", "a failed exercise earns the share of its cases that agree (default: nothing)", **YES_OR_NO),
+    Option(
         "--follow-through",
         "an exercise that passes with the course's answer to another one earns N%% of its points (default: it is not tried)",
         "N%",
         or_none(share),
     ),
-    option("--seed-per-learner", "draw other inputs for each learner (default: the same ones)", **YES_OR_NO),
-    option(
+    Option("--seed-per-learner", "draw other inputs for each learner (default: the same ones)", **YES_OR_NO),
+    Option(
         "--anonymous",
         "use pseudonyms in every report and write no grade book; REPORTS/names.csv says who is who",
         **YES_OR_NO,
     ),
-    option("--regrade", "grade these learners again, keep all others; implies --resume", "A,B", name_list, default=()),
-    option(
+    Option("--regrade", "grade these learners again, keep all others; implies --resume", "A,B", name_list, default=()),
+    Option(
         "--rescore",
         "change the marking scheme of the run in REPORTS to what is given here or in class.toml ('none' takes one back), "
         "without grading again; implies --resume",
         **SWITCH,
     ),
-    option("--roster", "CSV of the enrolled learners, exported from the grade book", "FILE", or_none(Path)),
+    Option("--roster", "CSV of the enrolled learners, exported from the grade book", "FILE", or_none(Path)),
     BY,
-    option("--assignment", "the assignment's name in the grade book; in Canvas 'Title (1234)'", "TITLE"),
-    option("--max-points", "points for full marks in grade books", "N", or_none(positive)),
-    option("--due", "when the work was due, such as '2026-11-20 23:59 Europe/Berlin'", "TIME", or_none(moment)),
-    option("--grace", "how much later is still in time, such as '15 min'", "DURATION", or_none(duration)),
-    option("--penalty", "points, or N%% of the full ones, that each day begun after it costs", "N", or_none(threshold)),
-    option("--extensions", "who has longer, such as 'ada=2 days'", "A=TIME,…", or_none(extensions), table=extensions),
-    option("--min-score", "succeed if every learner has at least N points, or N%% of them", "N", threshold),
+    Option("--assignment", "the assignment's name in the grade book; in Canvas 'Title (1234)'", "TITLE"),
+    Option("--max-points", "points for full marks in grade books", "N", or_none(positive)),
+    Option("--due", "when the work was due, such as '2026-11-20 23:59 Europe/Berlin'", "TIME", or_none(moment)),
+    Option("--grace", "how much later is still in time, such as '15 min'", "DURATION", or_none(duration)),
+    Option("--penalty", "points, or N%% of the full ones, that each day begun after it costs", "N", or_none(threshold)),
+    Option("--extensions", "who has longer, such as 'ada=2 days'", "A=TIME,…", or_none(extensions), table=extensions),
+    Option("--min-score", "succeed if every learner has at least N points, or N%% of them", "N", threshold),
     isolation_option("refuse to grade below this level (default: full); process, where you trust what was handed in"),
 ]
 MARK = [
-    option("results", "the folder that `grader class` wrote to", "RESULTS", Path),
-    option("--port", "the port of the pages (default: a free one)", type=port, default=0),
+    Option("results", "the folder that `grader class` wrote to", "RESULTS", Path),
+    Option("--port", "the port of the pages (default: a free one)", type=port, default=0),
 ]
 OF_THE_CALL = {  # options of `grader class` that no journal keeps, and why not
     "folder": "each result has the digest of what was handed in, and what changed is graded again",
@@ -199,7 +174,7 @@ OF_THE_RUN = {"course": "course"} | {
     one.attribute: SETTINGS.get(one.attribute, one.attribute) for one in CLASS if one.attribute not in OF_THE_CALL
 }
 WATCH = [
-    option(
+    Option(
         "folder",
         "one learner's notebooks, or a folder of learners' folders (default: notebooks/, else here)",
         "FOLDER",
@@ -208,65 +183,48 @@ WATCH = [
     ),
     lessons_option("only these, such as 01,05", default=()),
     SEED_OPTION,
-    option("--page", "also write a page of the room for a projector, such as room.html", "FILE", Path),
-    option("--names", "show learners' names on the page (default: only a mark for each learner)", **SWITCH),
+    Option("--page", "also write a page of the room for a projector, such as room.html", "FILE", Path),
+    Option("--names", "show learners' names on the page (default: only a mark for each learner)", **SWITCH),
     TIMEOUT,
 ]
 ROOM = [
-    option("--port", "the port of the room's server (default: %(default)s)", type=port, default=PORT),
-    option("--host", "listen only at this address of the computer (default: all of them)", "ADDRESS", default=""),
-    option("--address", "the address for learners, if it is that of a proxy or a tunnel", "URL", web_address),
-    option("--journal", "the file that keeps the room (default: room-DATE.jsonl, here)", "FILE", Path),
+    Option("--port", "the port of the room's server (default: %(default)s)", type=port, default=PORT),
+    Option("--host", "listen only at this address of the computer (default: all of them)", "ADDRESS", default=""),
+    Option("--address", "the address for learners, if it is that of a proxy or a tunnel", "URL", web_address),
+    Option("--journal", "the file that keeps the room (default: room-DATE.jsonl, here)", "FILE", Path),
 ]
 RELEASE = [
-    option("place", "a new or an empty folder", "DIR", Path),
+    Option("place", "a new or an empty folder", "DIR", Path),
     lessons_option("these, such as 05, and all lessons before them (default: all)"),
-    option("--only", "leave out the lessons before those that --lessons names", **SWITCH),
-    option(
+    Option("--only", "leave out the lessons before those that --lessons names", **SWITCH),
+    Option(
         "--without-solutions",
         "leave the solutions out of the hand-out; check() then judges nothing on the learners' computers",
         **SWITCH,
     ),
-    option("--gradescope", "also write DIR-gradescope.zip, an autograder", **SWITCH),
-    option(
+    Option("--gradescope", "also write DIR-gradescope.zip, an autograder", **SWITCH),
+    Option(
         "--grader", "what the workflow gives to pip install: a trusted address of the wheel", "REQUIREMENT", requirement
     ),
 ]
 BUILD = [
-    option("lessons", "such as 01 or 01_three_tokens (default: all)", "LESSON", nargs="*"),
-    option(
+    Option("lessons", "such as 01 or 01_three_tokens (default: all)", "LESSON", nargs="*"),
+    Option(
         "-j --jobs",
         f"lessons at once (default: {BUILDS_AT_ONCE}); a lesson that measures times is always built alone",
         "N",
         whole,
         default=BUILDS_AT_ONCE,
     ),
-    option("--check", "build nothing; fail if a file is stale", **SWITCH),
-    option("--anew", "run the cells also where the stored run is of the same code", **SWITCH),
+    Option("--check", "build nothing; fail if a file is stale", **SWITCH),
+    Option("--anew", "run the cells also where the stored run is of the same code", **SWITCH),
 ]
-AUDIT = [option("lessons", "default: all", "LESSON", nargs="*")]
-EXPLAIN = [option("id", "the id of a mistake, as a verdict shows it, such as SM1, or an exercise", "ID")]
+AUDIT = [Option("lessons", "default: all", "LESSON", nargs="*")]
+EXPLAIN = [Option("id", "the id of a mistake, as a verdict shows it, such as SM1, or an exercise", "ID")]
 RESET = [
-    option("what", "a lesson, such as 01, or an exercise, such as softmax_rows", "WHAT"),
-    option("--confirm", "the code that the command gave when it asked; it counts once", "CODE"),
+    Option("what", "a lesson, such as 01, or an exercise, such as softmax_rows", "WHAT"),
+    Option("--confirm", "the code that the command gave when it asked; it counts once", "CODE"),
     FOLDER,
 ]
-UPDATE = [option("lessons", "which lessons (default: all that are in the folder)", "LESSON", nargs="*"), FOLDER]
-DOCTOR = [option("--isolation", "print only the level of isolation that submissions have here", **SWITCH)]
-
-COMMANDS = (  # as `grader --help` lists them
-    Command("grade", "grade notebooks in a process of their own", GRADE, judges=True),
-    Command("collect", "sort a learning platform's download into one folder per learner", COLLECT),
-    Command("class", "grade a folder of learners and write every report", CLASS, judges=True),
-    Command("mark", "mark by hand in a browser, beside the automatic verdicts", MARK),
-    Command("watch", "grade again whatever is saved, and show what to do next", WATCH, judges=True),
-    Command("room", "open a room that learners join from their notebooks, and show it live on a page", ROOM),
-    Command("release", "write a folder to hand out to learners, checked for solutions", RELEASE),
-    Command("build", "make notebooks and teaching notes from solutions/NN_lesson/", BUILD),
-    Command("audit", "prove that lessons and their specifications keep the rules", AUDIT, judges=True),
-    Command("explain", "explain a mistake at length, or list those of an exercise", EXPLAIN),
-    Command("progress", "show what has passed, and what comes next", [FOLDER]),
-    Command("reset", "restore a lesson, or the cell of one exercise; the old notebook is kept", RESET),
-    Command("update", "put your cells into this version of the lessons", UPDATE),
-    Command("doctor", "say what this computer lacks for the course, and how to fix it", DOCTOR),
-)
+UPDATE = [Option("lessons", "which lessons (default: all that are in the folder)", "LESSON", nargs="*"), FOLDER]
+DOCTOR = [Option("--isolation", "print only the level of isolation that submissions have here", **SWITCH)]

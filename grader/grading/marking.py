@@ -29,10 +29,10 @@ from grader.grading.marks import overridden, points, reaching, read_overrides, v
 from grader.grading.scheme import MarkingScheme
 from grader.judging.verdict import HandMark, Report
 from grader.reports import html, sheet, text
+from grader.reports.html import render
 from grader.reports.room import ClassSummary
-from grader.reports.templating import render
 from grader.room.handlers import POLICY, JsonHandler
-from grader.room.limits import Connections, RateLimits
+from grader.room.limits import RateLimits
 from grader.room.server import MAX_BODY, bind
 from grader.util.errors import InputError
 
@@ -125,7 +125,7 @@ def serve(marking: Marking, port: int, tell: Callable[[str], None]) -> None:
     (socket,) = bind("127.0.0.1", port)
     origin, key = f"http://127.0.0.1:{socket.getsockname()[1]}", secrets.token_urlsafe(18)
     settings: dict[str, Any] = {"marking": marking, "origin": origin, "key": key, "log_function": lambda _: None}
-    settings |= {"live": SimpleNamespace(room=None, tell=tell), "limits": RateLimits(), "connections": Connections({})}
+    settings |= {"live": SimpleNamespace(room=None, tell=tell), "limits": RateLimits()}
 
     async def answer() -> None:
         application = Application([("/([^/]*)/([0-9]{0,6})", Pages)], **settings)

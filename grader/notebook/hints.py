@@ -15,7 +15,7 @@ from grader.notebook.record import Record
 from grader.notebook.showing import Shown, colored, sentence
 from grader.notebook.target import Target
 from grader.reports import html, text
-from grader.reports.templating import render
+from grader.reports.html import render
 from grader.source.definitions import parse
 from grader.util.words import counted
 

@@ -10,7 +10,7 @@ from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
 from grader.notebook.showing import Shown
 from grader.reports import html, text
-from grader.reports.templating import render
+from grader.reports.html import render
 
 
 @dataclass(frozen=True)

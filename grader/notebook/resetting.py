@@ -17,7 +17,7 @@ from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record, default_path
 from grader.notebook.showing import Shown, ipython, say, sentence
 from grader.notebook.target import Target
-from grader.reports.templating import render
+from grader.reports.html import render
 from grader.reports.text import plain
 from grader.util.errors import InputError, WorkspaceError
 from grader.util.names import BACKUPS

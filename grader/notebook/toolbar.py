@@ -19,7 +19,7 @@ from grader.notebook.record import Record
 from grader.notebook.showing import Shown, ipython, print_in_script, sentence
 from grader.notebook.target import Target
 from grader.reports import html, text
-from grader.reports.templating import render, style
+from grader.reports.html import render, style
 
 Action = tuple[str, str, Callable[[], Shown]]  # a button's label, what it does in a sentence, and what does it
 _bars: dict[tuple[bool, str], Toolbar] = {}  # the latest of each exercise: an older one is about code that is no more

@@ -7,15 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from grader.judging.verdict import Report, SubmissionReport
 from grader.reports import sheet, similarity, text
+from grader.reports.html import render as rendered
 from grader.reports.room import ClassSummary
-from grader.reports.templating import render as rendered
 
 TITLE = "Before you import the grades"
 MOST = 20  # learners in the terminal
 
 
 def render(report: Report) -> str:
-    """The table as CSV."""
     return sheet.write(
         [("learner", "why"), *((who, why) for who, reasons in entries(ClassSummary(report)) for why in reasons)]
     )
@@ -46,24 +45,18 @@ def _reasons(one: SubmissionReport) -> Iterator[str]:
 
 def section(room: ClassSummary) -> str:
     """The list as HTML; '' where there is nobody on it."""
-    found = entries(room)
     numbers = {label: number for number, label in enumerate(room.labels)}
-    return (
-        rendered("attention.html", entries=[(numbers.get(who), who, reasons) for who, reasons in found])
-        if found
-        else ""
-    )
+    rows = [(numbers.get(who), who, reasons) for who, reasons in entries(room)]
+    return rendered("attention.html", entries=rows) if rows else ""
 
 
 def lines(report: Report) -> Sequence[str]:
-    """The list for a terminal."""
-    found = entries(ClassSummary(report))
-    if not found:
+    people = entries(ClassSummary(report))
+    if not people:
         return ["Nothing needs a look before you import the grades."]
-    made = [f"{TITLE}, look at (all of it in attention.csv):"]
-    for who, reasons in found[:MOST]:
+    rows = [f"{TITLE}, look at (all of it in attention.csv):"]
+    for who, reasons in people[:MOST]:
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-        made.append(
-            f"  {text.one_line(who, 60)}: {textwrap.shorten(text.one_line(reasons[0]), 200, placeholder=' …')}{more}"
-        )
-    return [*made, *([f"  and {len(found) - MOST} more"] if len(found) > MOST else [])]
+        why = textwrap.shorten(text.one_line(reasons[0]), 200, placeholder=" …")
+        rows.append(f"  {text.one_line(who, 60)}: {why}{more}")
+    return rows + [f"  and {len(people) - MOST} more"] * (len(people) > MOST)

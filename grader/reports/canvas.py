@@ -16,13 +16,12 @@ Source: canvas-lms, lib/gradebook_importer.rb (process_student, parse_assignment
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from difflib import get_close_matches
 
 from grader.judging.verdict import Report
 from grader.reports import sheet, text
-from grader.reports.gradebook import NO_GRADEBOOK, Gradebook
-from grader.reports.room import ClassSummary, plain
+from grader.reports.gradebook import Gradebook
+from grader.reports.room import ClassSummary
 from grader.submission.enrolled import Enrolled, Person
 from grader.submission.platforms import CANVAS
 
@@ -30,36 +29,27 @@ IDS = ("canvas", "number", "login")
 POSSIBLE = "    Points Possible"  # with these four spaces, as Canvas exports it
 
 
-def render(report: Report, gradebook: Gradebook = NO_GRADEBOOK) -> str:
+def render(report: Report, gradebook: Gradebook = Gradebook()) -> str:
     """The CSV: the heading, the row of points possible, and a row a learner who has a score."""
     room = ClassSummary(report)
-    return sheet.write(
-        [
-            [*CANVAS.gradebook, gradebook.title(room)],
-            [sheet.Verbatim(POSSIBLE), "", "", "", "", possible(room, gradebook)],
-            *_students(room, gradebook),
-        ]
-    )
-
-
-def _students(room: ClassSummary, gradebook: Gradebook) -> Iterator[list[sheet.Cell]]:
+    rows: list[list[sheet.Cell]] = [[*CANVAS.gradebook, gradebook.title(room)]]
+    rows.append([sheet.Verbatim(POSSIBLE), "", "", "", "", gradebook.possible(room)])
     for entry in gradebook.entries(room):
         if entry.person is None:
-            yield [entry.label, "", "", entry.label, "", entry.points]
+            rows.append([entry.label, "", "", entry.label, "", entry.points])
         elif _is_known(entry.person, gradebook.enrolled):
-            yield [*map(entry.cell, CANVAS.gradebook.values()), entry.points]
+            rows.append([*map(entry.cell, CANVAS.gradebook.values()), entry.points])
+    return sheet.write(rows)
 
 
 def remark(room: ClassSummary, gradebook: Gradebook) -> str:
     """Sentences on who has no row, and on an assignment that is another in Canvas' own export, where that is the roster; '' for none."""
     unclear = [entry.label for entry in gradebook.entries(room) if not _is_known(entry.person, gradebook.enrolled)]
-    sentences = [_assignment_remark(room, gradebook)]
-    if unclear:
-        why = "the roster has no id of theirs that Canvas knows (ID, SIS User ID or SIS Login ID), and no name that is theirs alone"
-        sentences.insert(
-            0, f"canvas.csv has no row for {text.listed(unclear, 20)}: {why}. Use Canvas' own export as the roster."
-        )
-    return " ".join(filter(None, sentences))
+    sentence = _assignment_remark(room, gradebook)
+    if not unclear:
+        return sentence
+    why = "the roster has no id of theirs that Canvas knows (ID, SIS User ID or SIS Login ID), and no name that is theirs alone"
+    return f"canvas.csv has no row for {text.listed(unclear, 20)}: {why}. Use Canvas' own export as the roster. {sentence}".strip()
 
 
 def _is_known(person: Person | None, enrolled: Enrolled | None) -> bool:
@@ -76,16 +66,10 @@ def _assignment_remark(room: ClassSummary, gradebook: Gradebook) -> str:
     if title not in theirs:
         near = get_close_matches(title, theirs, 1, 0.4) or list(theirs)[:1]
         return f"Canvas' export has no column {title!r}, such as {near[0]!r}; Canvas would offer to create a new assignment."
-    most, points = possible(room, gradebook), theirs[title]
+    most, points = gradebook.possible(room), theirs[title]
     try:
         if not points or float(points) == most:
             return ""
     except ValueError:  # '(read only)'
         return f"{title} says {points} in Canvas' export instead of points; Canvas may accept no grades for it."
     return f"{title} has {points} points in Canvas, and canvas.csv is out of {most}; --max-points {points} scales it."
-
-
-def possible(room: ClassSummary, gradebook: Gradebook) -> float:
-    """The points of full marks."""
-    most = max((one.max_score for one in room.report.submissions), default=0)
-    return plain(gradebook.max_points) if gradebook.max_points is not None else most

@@ -5,11 +5,9 @@ What did not pass is told as check() tells it, tables and pictures included; wha
 
 from __future__ import annotations
 
-from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
+from grader.judging.verdict import Report, SubmissionReport, Verdict
 from grader.reports import text
-from grader.reports.figures import Pictures
-from grader.reports.html import STYLE, feedback
-from grader.reports.templating import render
+from grader.reports.html import STYLE, Pictures, feedback, render
 
 
 def page(
@@ -35,15 +33,15 @@ def section(
 
     person: the name beside the label. folded: to one line. code_at: the page that has the code, '' where it is to stand here.
     """
-    lessons = [
-        (
-            lesson,
-            _short(lesson),
-            list(filter(None, (text.marked(lesson, judged) for judged in lesson.verdicts))),
-            [(judged.exercise, feedback(judged, pictured=pictures)) for judged in lesson.verdicts if told(judged)],
-        )
-        for lesson in one.lessons
-    ]
+    lessons = []
+    for lesson in one.lessons:
+        short: dict[str, list[str]] = {}
+        for judged in lesson.verdicts:
+            if not _in_full(judged):
+                short.setdefault(judged.status, []).append(judged.exercise)
+        marked = list(filter(None, (text.marked(lesson, judged) for judged in lesson.verdicts)))
+        full = [(each.exercise, feedback(each, pictured=pictures)) for each in lesson.verdicts if _in_full(each)]
+        lessons.append((lesson, short, marked, full))
     return render(
         "learner.html",
         one=one,
@@ -57,15 +55,6 @@ def section(
     )
 
 
-def _short(lesson: LessonReport) -> dict[str, list[str]]:
-    """The exercises that take one line, by status."""
-    found: dict[str, list[str]] = {}
-    for judged in lesson.verdicts:
-        if not told(judged):
-            found.setdefault(judged.status, []).append(judged.exercise)
-    return found
-
-
-def told(judged: Verdict) -> bool:
+def _in_full(judged: Verdict) -> bool:
     """True where feedback is given in full: something was attempted and did not pass, or missing needs its reason."""
     return judged.status not in ("passed", "not_started")

@@ -22,8 +22,8 @@ from grader.reports import (
     returns,
     similarity,
 )
-from grader.reports.figures import Pictures
-from grader.reports.gradebook import NO_GRADEBOOK, Gradebook
+from grader.reports.gradebook import Gradebook
+from grader.reports.html import Pictures
 from grader.reports.room import ClassSummary
 from grader.util.errors import InputError
 from grader.util.files import write_whole
@@ -35,7 +35,7 @@ def write_all(
     report: Report,
     folder: Path,
     *,
-    gradebook: Gradebook = NO_GRADEBOOK,
+    gradebook: Gradebook = Gradebook(),
     named: bool = True,
     before_change: Callable[[], None] | None = None,
 ) -> list[Path]:
@@ -51,33 +51,24 @@ def write_all(
     warn = cache(before_change or (lambda: None))
     for name, content in files(report, gradebook, named):
         try:
-            if _differs(folder / name, content):
+            data = content.encode("utf-8") if isinstance(content, str) else content
+            if (folder / name).is_file() and (folder / name).read_bytes() != data:
                 warn()
-            write_whole(folder / name, content)
+            write_whole(folder / name, data)
         except OSError as error:
             raise InputError(
                 f"{folder / name} can't be written: {error.strerror or error}. What was graded is kept; "
                 "make room or name another folder, and write the reports again."
             ) from None
         written.append(folder / name)
-    for kind in (
-        "feedback/*.html",
-        "junit/*.xml",
-        "gradescope/*.json",
-        *NAMED,
-        "junit.xml",
-    ):  # the last: of an earlier version
+    for kind in ("feedback/*.html", "junit/*.xml", "gradescope/*.json", *NAMED):
         for stale in set(folder.glob(kind)) - set(written):  # of who is no longer in the class, or has no score now
             warn()
             stale.unlink(missing_ok=True)
     return written
 
 
-def _differs(path: Path, content: str | bytes) -> bool:
-    return path.is_file() and path.read_bytes() != (content.encode("utf-8") if isinstance(content, str) else content)
-
-
-def files(report: Report, gradebook: Gradebook = NO_GRADEBOOK, named: bool = True) -> Iterator[tuple[str, str | bytes]]:
+def files(report: Report, gradebook: Gradebook = Gradebook(), named: bool = True) -> Iterator[tuple[str, str | bytes]]:
     """Each file's name within the folder, and its content: the class's own, then for each learner feedback/NAME.html, junit/NAME.xml and,
     where everything could be graded, gradescope/NAME.json.
 

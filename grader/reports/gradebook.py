@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from grader.judging.verdict import SubmissionReport
+from grader.judging.verdict import SubmissionReport, hundredths
 from grader.reports import sheet, text
-from grader.reports.room import ClassSummary, scaled
+from grader.reports.room import ClassSummary, plain, share
 from grader.submission.enrolled import Enrolled, Person
 
 _IDENTIFIER = re.compile(r"[\w.+@-]+", re.ASCII)  # nothing that a spreadsheet could compute with
@@ -36,7 +36,13 @@ class Gradebook:
         for label, one in zip(room.labels, room.report.submissions, strict=True):
             person = self.enrolled.of(label) if self.enrolled else None
             if not one.ungraded and (person or not self.enrolled):
-                yield Entry(label, one, person, scaled(one, self.max_points))
+                points = one.score or 0 if self.max_points is None else hundredths(share(one) * self.max_points)
+                yield Entry(label, one, person, points)
+
+    def possible(self, room: ClassSummary) -> float:
+        """The points of full marks."""
+        most = max((one.max_score for one in room.report.submissions), default=0)
+        return most if self.max_points is None else plain(self.max_points)
 
     def title(self, room: ClassSummary) -> sheet.Verbatim:
         return sheet.Verbatim(text.one_line(self.assignment or room.report.course))
@@ -55,9 +61,6 @@ class Gradebook:
             for where, names in groups.items()
             if names
         )
-
-
-NO_GRADEBOOK = Gradebook()
 
 
 @dataclass(frozen=True)

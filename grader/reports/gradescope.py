@@ -19,23 +19,16 @@ from grader.reports import text
 from grader.reports.json import document
 from grader.reports.room import plain
 
-VISIBLE = ("visible", "hidden", "after_due_date", "after_published")  # to learners, as Gradescope names it
-
 
 def render(report: Report, max_points: float | None = None, visibility: str = "visible") -> str:
     """One learner's results.json; several submissions (notebooks named one by one) count together.
 
     ASCII throughout; nothing in it can be a CI log's command. '' where something could not be graded.
     max_points: what full marks give in Gradescope; score and tests are scaled in proportion, rounded to 4 decimals.
-    visibility: when learners see it, one of VISIBLE.
+    visibility: when learners see it, as Gradescope names it: 'visible', 'hidden', 'after_due_date', 'after_published'.
     """
     if any(one.ungraded for one in report.submissions):
         return ""
-    return document(as_data(report, max_points, visibility), indent=1)
-
-
-def as_data(report: Report, max_points: float | None = None, visibility: str = "visible") -> dict[str, Any]:
-    """The results in plain dicts and lists."""
     submissions = report.submissions
     score, most = sum(one.score or 0 for one in submissions), sum(one.max_score for one in submissions)
     factor = 1.0 if max_points is None or not most else max_points / most
@@ -44,25 +37,21 @@ def as_data(report: Report, max_points: float | None = None, visibility: str = "
     said += [text.clean(one.message) for one in submissions if one.message]
     said += [f"{lesson.name}: {text.clean(note)}" for lesson in lessons for note in text.notes(lesson)]
     said.append(f"Isolation while grading: {text.one_line(report.isolation)}.")
-    seconds = sum(judged.seconds for lesson in lessons for judged in lesson.verdicts)
-    return {
+    pairs = [(lesson, judged) for lesson in lessons for judged in lesson.verdicts]
+    results = {
         "score": _points(score, factor),
-        "execution_time": round(float(seconds), 3),
+        "execution_time": round(float(sum(judged.seconds for _, judged in pairs)), 3),
         "output": text.clean("\n".join(said)),
         "output_format": "text",
         "visibility": visibility,
         "stdout_visibility": "hidden",
         "extra_data": {
             "seed": report.seed,
-            "mistakes": {
-                judged.exercise: list(judged.mistakes)
-                for lesson in lessons
-                for judged in lesson.verdicts
-                if judged.mistakes
-            },
+            "mistakes": {judged.exercise: list(judged.mistakes) for _, judged in pairs if judged.mistakes},
         },
-        "tests": [_test(lesson, judged, factor, visibility) for lesson in lessons for judged in lesson.verdicts],
+        "tests": [_test(lesson, judged, factor, visibility) for lesson, judged in pairs],
     }
+    return document(results, indent=1)
 
 
 def _test(lesson: LessonReport, judged: Verdict, factor: float, visibility: str) -> dict[str, Any]:

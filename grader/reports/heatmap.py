@@ -62,13 +62,16 @@ def svg(view: View, scale: Scale | None) -> str:
     top, left = (MARGIN if width > 1 else 4), (MARGIN + 2 if height > 1 else 2)
     more_rows, more_columns = (view.first[i] + view.cells.shape[i] < view.total[i] for i in (0, 1))
     size = (left + wide * width + (16 if more_columns else 3), top + CELL * height + (14 if more_rows else 3))
-    drawn = [_numbers_of_axes(view, left, top, wide)]
+    (top_row, left_column), drawn = view.first, []
+    if width > 1:
+        drawn += [_faint(left + (i + 0.5) * wide, 9, str(left_column + i)) for i in range(width)]
+    if height > 1:
+        drawn += [_faint(9, top + (i + 0.5) * CELL, str(top_row + i)) for i in range(height)]
     for (row, column), value in np.ndenumerate(view.cells):
         box = (left + column * wide, top + row * CELL, wide, CELL)
         drawn.append(_cell(box, float(value), said[row][column], scale))
     if view.mark:
-        x, y = left + view.mark[1] * wide, top + view.mark[0] * CELL
-        drawn.append(_outline(x, y, wide))
+        drawn.append(_outline(left + view.mark[1] * wide, top + view.mark[0] * CELL, wide))
     if more_columns:
         drawn.append(_faint(left + wide * width + 9, top + CELL * height / 2, "…"))
     if more_rows:
@@ -95,27 +98,20 @@ def spoken(view: View) -> str:
     """The table in words, row by row, for screen readers."""
     cut = f", {view.cut}" if view.cut else ""
     rows = view.written
-    said = "; ".join(f"row {view.first[0] + at}: {', '.join(row)}" for at, row in enumerate(rows))
-    if len(rows) == 1:
-        said = ", ".join(rows[0])
-    mark = ""
+    several, mark = len(rows) > 1, ""
+    parts = [
+        f"row {number}: {', '.join(row)}" if several else ", ".join(row)
+        for number, row in enumerate(rows, view.first[0])
+    ]
     if view.mark and view.cells.size > 1:
         row, column = (a + b for a, b in zip(view.mark, view.first, strict=True))
-        mark = (
-            f". The largest difference is in row {row}, column {column}"
-            if len(rows) > 1
-            else (f". The largest difference is at {column}")
-        )
-    return clean(f"{view.title}{cut}: {said}{mark}.", 4000)
+        mark = f". The largest difference is {f'in row {row}, column' if several else 'at'} {column}"
+    return clean(f"{view.title}{cut}: {'; '.join(parts)}{mark}.", 4000)
 
 
 @cache
 def _ramp(kind: str) -> tuple[tuple[int, int, int], ...]:
-    return tuple(_rgb(stop) for stop in RAMPS[kind])
-
-
-def _rgb(colour: str) -> tuple[int, int, int]:
-    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+    return tuple(tuple(bytes.fromhex(stop[1:])) for stop in RAMPS[kind])  # type: ignore[misc]
 
 
 @lru_cache(4096)
@@ -154,13 +150,10 @@ def _hatching(box: tuple[float, float, float, float]) -> str:
     """Diagonals drawn one by one: a shared pattern would vanish with the output that defines it."""
     x, y, wide, high = box[0], box[1], box[2] - 1.5, box[3] - 1.5
     strokes = []
-    start = -high + 4
-    while start < wide:
+    for start in np.arange(4 - high, wide, 7):
         left, right = max(start, 0.0), min(start + high, wide)
-        strokes.append(
-            f"M{x + left:.1f} {y + high - (left - start):.1f}L{x + right:.1f} {y + high - (right - start):.1f}"
-        )
-        start += 7
+        low, up = y + high - (left - start), y + high - (right - start)
+        strokes.append(f"M{x + left:.1f} {low:.1f}L{x + right:.1f} {up:.1f}")
     return f'<path d="{"".join(strokes)}" stroke="#7A7A7A" stroke-width="1"/>'
 
 
@@ -177,13 +170,6 @@ def _faint(x: float, y: float, text: str) -> str:
         f'<text x="{x:g}" y="{y:g}" dy=".35em" text-anchor="middle" fill="currentColor" fill-opacity=".6" '
         f'font-size="10.5">{text}</text>'
     )
-
-
-def _numbers_of_axes(view: View, left: float, top: float, wide: float) -> str:
-    height, width = view.cells.shape
-    columns = [_faint(left + (i + 0.5) * wide, 9, str(view.first[1] + i)) for i in range(width)] if width > 1 else []
-    rows = [_faint(9, top + (i + 0.5) * CELL, str(view.first[0] + i)) for i in range(height)] if height > 1 else []
-    return "".join(columns + rows)
 
 
 def legend(scale: Scale) -> str:

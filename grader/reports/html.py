@@ -1,37 +1,106 @@
-"""A verdict as HTML, light or dark, for JupyterLab and for the pages of a class.
+"""HTML, light or dark, for JupyterLab and for the pages of a class: a verdict, its tables as pictures, what else templates/ has.
 
-Everything that a learner wrote is escaped. Headings, words and symbols carry what the colours carry.
+Templates clean and escape all that they are handed, unless it is HTML that another one made. Headings, words and symbols carry what the
+colours carry.
 """
 
 from __future__ import annotations
 
+import html
+import re
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from grader.course.spec import MistakeText
 from grader.judging import wording
 from grader.judging.verdict import Table, Verdict
 from grader.reports import text
 from grader.reports.heatmap import Scale, image, legend, shared_scale, svg
-from grader.reports.tables import View, views
-from grader.reports.templating import LOOKS, code, escape, paragraphs, prose, render, style
+from grader.reports.tables import View, content, views
 
-__all__ = [
-    "LOOKS",
-    "block",
-    "code",
-    "escape",
-    "explanation",
-    "explanations",
-    "feedback",
-    "paragraphs",
-    "pictures",
-    "prose",
-    "verdict",
-]
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 PAIRS = ("expected", "actual", "run")  # roles of tables that share one scale of colors
 Draw = Callable[[View, Scale | None], str]
+FOLDER = Path(__file__).parent / "templates"
+# status -> (symbol, colour of the rule and the symbol, style of the rule); mid tones that stand on white and on black
+LOOKS = {
+    "passed": ("✓", "#009E73", "solid"),
+    "failed": ("✗", "#D55E00", "solid"),
+    "error": ("!", "#B0559B", "solid"),
+    "timeout": ("!", "#B0559B", "dashed"),
+    "memory": ("!", "#B0559B", "dashed"),
+    "forbidden": ("⊘", "#B8860B", "solid"),
+    "not_started": ("○", "#8A8A8A", "dotted"),
+    "missing": ("?", "#8A8A8A", "dotted"),
+    "could_not_grade": ("?", "#8A8A8A", "dashed"),
+    "said": ("", "#8A8A8A", "solid"),
+}
+SENTENCE = 4_000  # characters of one sentence or quoted line
+_CALLS = re.compile(
+    r"(?<![\w>])((?:check|hint|explain|solution|progress|replay|reset|join|leave|stuck|fine)\([^()\n]{0,80}\))(?!</code>)"
+)
+
+
+def render(name: str, **values: Any) -> str:
+    """A template's HTML; values that are HTML already are marked as safe in the template."""
+    return _environment().get_template(name).render(**values).rstrip("\n")
+
+
+def style(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def escape(said: object, limit: int = text.LIMIT) -> str:
+    """Text that is safe in HTML, without control characters."""
+    return html.escape(text.clean(said, limit), quote=True)
+
+
+def prose(said: object) -> str:
+    """Escaped text in which `quoted` words and calls such as hint(softmax) are set as code."""
+    made = re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(said, SENTENCE))
+    return _CALLS.sub(r"<code>\1</code>", made)
+
+
+def code(said: object, limit: int = text.LIMIT) -> str:
+    return f'<pre class="attn-code">{escape(said, limit)}</pre>'
+
+
+def paragraphs(said: str) -> str:
+    """Markdown prose in paragraphs, with its code."""
+    return "".join(code(part) if kind == "code" else f"<p>{prose(part)}</p>" for kind, part in text.passages(said))
+
+
+@cache
+def _environment() -> Environment:
+    """Made at the first use: importing jinja2 takes longer than a check."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def cleaned(value: Any) -> Any:
+        return value if isinstance(value, Markup) else text.clean(value)
+
+    made = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        finalize=cleaned,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for filter in (prose, code, paragraphs):
+        made.filters[filter.__name__] = lambda *given, filter=filter: Markup(filter(*given))
+    made.filters |= {"had": text.had, "points": text.points}
+    made.filters["dedent"] = lambda lines: textwrap.dedent(lines).strip("\n")
+    made.globals |= {"words": text.WORDS, "looks": LOOKS}
+    return made
+
+
 STYLE = f"<style>\n{style('verdict.css')}</style>"
 
 
@@ -79,55 +148,78 @@ def feedback(
 
 
 def pictures(tables: Sequence[Table], draw: Draw = svg) -> Pictured:
-    """The tables of a verdict, drawn; draw: makes one picture."""
+    """The tables of a verdict, drawn; expected and got share one scale, the difference has its own. draw: makes one picture."""
     shown = views(tables)
-    if not shown:
-        return Pictured()
+    pair = [view for view in shown if view.table.role in PAIRS]
+    gap = [view for view in shown if view.table.role == "difference"]
+    scales = {"input": None, "difference": shared_scale(gap)} | dict.fromkeys(PAIRS, shared_scale(pair))
+
+    def figures(those: Sequence[View], key: str = "") -> str:
+        drawn = [(view, draw(view, scales[view.table.role])) for view in those]
+        return render("tables.html", drawn=drawn, key=key) if drawn else ""
+
     inputs = [view for view in shown if view.table.role == "input"]
     compared = [view for view in shown if view.table.role != "input"]
-    large = sum(view.cells.size for view in inputs) > text.MUCH
-    runs = any(view.table.role == "run" for view in compared)
-    return Pictured(_figures(inputs, draw), _figures(compared, draw, _key(compared)), _numbers(shown), large, runs)
-
-
-def _figures(shown: Sequence[View], draw: Draw, key: str = "") -> str:
-    """Tables side by side; expected and got share one scale, the difference has its own."""
-    if not shown:
-        return ""
-    pair = [view for view in shown if view.table.role in PAIRS]
-    scale = shared_scale(pair)
-
-    gap = shared_scale([view for view in shown if view.table.role == "difference"])
-    scales = {"input": None, "difference": gap}
-    return render(
-        "tables.html", drawn=[(view, draw(view, scales.get(view.table.role, scale))) for view in shown], key=key
+    numbers = (f"{view.title}{f' ({view.cut})' if view.cut else ''}\n{text.table(view)}" for view in shown)
+    return Pictured(
+        figures(inputs),
+        figures(compared, _key(compared, pair)),
+        "\n\n".join(numbers),
+        sum(view.cells.size for view in inputs) > text.MUCH,
+        any(view.table.role == "run" for view in compared),
     )
 
 
-def _key(shown: Sequence[View]) -> str:
+def _key(shown: Sequence[View], pair: Sequence[View]) -> str:
     """What outlines and colours mean, in words."""
     said = []
     if any(view.mark for view in shown) and max(view.cells.size for view in shown) > 1:
         said.append("Outlined: the largest difference shown")
-    pair = [view for view in shown if view.table.role in PAIRS]
     if pair:
-        said.append(
-            f"{'both runs' if pair[0].table.role == 'run' else 'expected and got'}: {legend(shared_scale(pair))}"
-        )
+        names = "both runs" if pair[0].table.role == "run" else "expected and got"
+        said.append(f"{names}: {legend(shared_scale(pair))}")
     return f"{'; '.join(said)}." if said else ""
 
 
-def _numbers(shown: Sequence[View]) -> str:
-    """The tables as text."""
-    said = (f"{view.title}{f' ({view.cut})' if view.cut else ''}\n{text.table(view)}" for view in shown)
-    return "\n\n".join(said)
-
-
 def explanation(told: MistakeText) -> str:
-    """A mistake at length."""
     return STYLE + render("explanation.html", told=told)
 
 
 def explanations(lessons: Sequence[tuple[str, Sequence[MistakeText]]], opened: str = "") -> str:
     """Mistakes, one line each, folded by lesson. lessons: the title and the mistakes of each; opened: the title of one."""
     return STYLE + render("explanations.html", lessons=lessons, opened=opened)
+
+
+class Pictures:
+    """Draws for several learners, each table once. shared: pictures go to `definitions()`, which the page must then hold once."""
+
+    def __init__(self, shared: bool = False) -> None:
+        self._made: dict[tuple, Pictured] = {}
+        self._drawn: dict[tuple, str] = {}
+        self._inner: dict[str, str] = {}
+        self._shared = shared
+
+    def __call__(self, tables: Sequence[Table]) -> Pictured:
+        """The tables as pictures makes them, known again by what they hold."""
+        key = content(tables)
+        if key not in self._made:
+            self._made[key] = pictures(tables, self._draw)
+        return self._made[key]
+
+    def _draw(self, view: View, scale: Scale | None) -> str:
+        key = (view.title, view.cut, view.mark, view.total, view.cells.tobytes(), view.cells.dtype.str, scale)
+        if key not in self._drawn:
+            picture = svg(view, scale)
+            if self._shared and picture.startswith("<svg"):
+                # Its first '>' ends the opening tag: attributes are escaped.
+                opening, inner = picture.removesuffix("</svg>").split(">", 1)
+                name = self._inner.setdefault(inner, f"picture-{len(self._inner)}")
+                picture = f'{opening}><use href="#{name}"/></svg>'
+            self._drawn[key] = picture
+        return self._drawn[key]
+
+    def definitions(self) -> str:
+        """What the references refer to. It takes no room; `display: none` would hide the references as well."""
+        drawn = "".join(f'<g id="{name}">{inner}</g>' for inner, name in self._inner.items())
+        hidden = 'width="0" height="0" aria-hidden="true" style="position: absolute"'
+        return f'<svg xmlns="http://www.w3.org/2000/svg" {hidden}><defs>{drawn}</defs></svg>' if drawn else ""

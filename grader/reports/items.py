@@ -36,22 +36,23 @@ class Item:
 
 def items(room: ClassSummary) -> list[Item]:
     """The exercises, those that fewest passed first."""
-    return sorted((_item(room, column) for column in room.columns), key=lambda one: one.passed / max(one.graded, 1))
-
-
-def _item(room: ClassSummary, column: Column) -> Item:
-    judged = [verdict for who, verdict in room.of(column) if _lesson(room.report.submissions[who], column) is not None]
-    met: Counter[str] = Counter(verdict.status for verdict in judged)
-    found = Counter(id for verdict in judged for id, _ in likeliest(verdict))
-    return Item(
-        column,
-        met["passed"],
-        sum(met[status] for status in ATTEMPTED),
-        met.total() - met["could_not_grade"],
-        discrimination(room, column),
-        ", ".join(f"{count} {text.WORDS[status]}" for status, count in met.most_common() if status != "passed"),
-        ", ".join(f"{id} ({count})" for id, count in found.most_common(2)),
-    )
+    rows = []
+    for column in room.columns:
+        submissions = room.report.submissions
+        judged = [verdict for who, verdict in room.of(column) if _lesson(submissions[who], column) is not None]
+        met: Counter[str] = Counter(verdict.status for verdict in judged)
+        mistakes = Counter(id for verdict in judged for id, _ in likeliest(verdict))
+        item = Item(
+            column,
+            met["passed"],
+            sum(met[status] for status in ATTEMPTED),
+            met.total() - met["could_not_grade"],
+            discrimination(room, column),
+            ", ".join(f"{count} {text.WORDS[status]}" for status, count in met.most_common() if status != "passed"),
+            ", ".join(f"{id} ({count})" for id, count in mistakes.most_common(2)),
+        )
+        rows.append(item)
+    return sorted(rows, key=lambda one: one.passed / max(one.graded, 1))
 
 
 def discrimination(room: ClassSummary, column: Column) -> float | None:

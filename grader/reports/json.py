@@ -17,7 +17,15 @@ FORMAT = 1
 
 def render(report: Report) -> str:
     """The report as one JSON document, ASCII throughout; nothing in it can be a CI log's command."""
-    return document(as_data(report), indent=2)
+    content = {
+        "format": FORMAT,
+        "course": text.clean(report.course),
+        "seed": report.seed,
+        "isolation": report.isolation,
+        "notes": [text.clean(note) for note in report.notes],
+        "submissions": [_submission(one) for one in report.submissions],
+    }
+    return document(content, indent=2)
 
 
 def document(data: Mapping[str, Any], indent: int) -> str:
@@ -26,19 +34,7 @@ def document(data: Mapping[str, Any], indent: int) -> str:
     return text.replace("::", ":\\u003a").replace("##", "#\\u0023") + "\n"
 
 
-def as_data(report: Report) -> dict[str, Any]:
-    """The report in plain dicts and lists."""
-    return {
-        "format": FORMAT,
-        "course": text.clean(report.course),
-        "seed": report.seed,
-        "isolation": report.isolation,
-        "notes": [text.clean(note) for note in report.notes],
-        "submissions": [submission(one) for one in report.submissions],
-    }
-
-
-def submission(one: SubmissionReport) -> dict[str, Any]:
+def _submission(one: SubmissionReport) -> dict[str, Any]:
     """One learner's result. message: what to fix where a notebook could not be read, else ''."""
     return {
         "name": text.clean(one.name),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
+from grader.judging.verdict import LessonReport, Report, SubmissionReport
 from grader.reports import text
 from grader.reports.room import ClassSummary
 
@@ -21,39 +21,36 @@ def render(report: Report, whose: str = "") -> str:
     top = ElementTree.Element("testsuites", name=_valid(report.course))
     several = len(report.submissions) > 1
     for label, one in zip(ClassSummary(report).labels, report.submissions, strict=True):
-        _submission(top, one, f"{whose or label}." if several or whose else "")
+        prefix = f"{whose or label}." if several or whose else ""
+        for lesson in one.lessons:
+            _lesson(top, lesson, prefix)
+        if one.message or not one.lessons:
+            _message(top, one, f"{prefix}submission")
     for key in ("tests", "failures", "errors"):
         top.set(key, str(sum(int(suite.get(key, "0")) for suite in top)))
     ElementTree.indent(top)
-    made = ElementTree.tostring(top, encoding="unicode")
     # The same characters for an XML reader, and no command for the CI service whose log shows the file.
-    made = made.replace("::", ":&#58;").replace("##", "#&#35;")
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{made}\n'
+    xml = ElementTree.tostring(top, encoding="unicode").replace("::", ":&#58;").replace("##", "#&#35;")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{xml}\n'
 
 
-def _submission(top: ElementTree.Element, one: SubmissionReport, prefix: str) -> None:
-    for lesson in one.lessons:
-        _lesson(top, lesson, prefix)
-    if one.message or not one.lessons:
-        name = _valid(f"{prefix}submission")
-        unread = not one.lessons or any(judged.status == "missing" for judged in one.verdicts)
-        suite = ElementTree.SubElement(
-            top, "testsuite", name=name, tests="1", failures="0", errors=str(int(unread)), skipped="0"
-        )
-        case = ElementTree.SubElement(suite, "testcase", classname=name, name="can be read", time="0")
-        if unread:
-            _problem(case, "error", "could_not_read", one.message or "No notebook was found.", "")
-        else:
-            ElementTree.SubElement(case, "system-out").text = _valid(one.message)
+def _message(top: ElementTree.Element, one: SubmissionReport, name: str) -> None:
+    unread = not one.lessons or any(judged.status == "missing" for judged in one.verdicts)
+    suite = _add(top, "testsuite", name=name, tests="1", failures="0", errors=str(int(unread)), skipped="0")
+    case = _add(suite, "testcase", classname=name, name="can be read", time="0")
+    if unread:
+        _problem(case, "error", "could_not_read", one.message or "No notebook was found.", "")
+    else:
+        _add(case, "system-out").text = _valid(one.message)
 
 
 def _lesson(top: ElementTree.Element, lesson: LessonReport, prefix: str) -> None:
     failed = [judged for judged in lesson.verdicts if not judged.passed]
     errors = sum(judged.status in ERRORS for judged in failed)
-    suite = ElementTree.SubElement(
+    suite = _add(
         top,
         "testsuite",
-        name=_valid(prefix + lesson.name),
+        name=prefix + lesson.name,
         tests=str(len(lesson.verdicts)),
         failures=str(len(failed) - errors),
         errors=str(errors),
@@ -61,24 +58,23 @@ def _lesson(top: ElementTree.Element, lesson: LessonReport, prefix: str) -> None
         time=f"{sum(judged.seconds for judged in lesson.verdicts):.3f}",
     )
     for judged in lesson.verdicts:
-        _case(suite, judged, prefix + lesson.name)
-    if said := text.notes(lesson):
-        ElementTree.SubElement(suite, "system-out").text = _valid("\n".join(said))
-
-
-def _case(suite: ElementTree.Element, judged: Verdict, classname: str) -> None:
-    case = ElementTree.SubElement(
-        suite, "testcase", classname=_valid(classname), name=judged.exercise, time=f"{judged.seconds:.3f}"
-    )
-    if not judged.passed:
-        kind = "error" if judged.status in ERRORS else "failure"
-        message = text.summary(judged) or text.one_line(judged.headline)
-        _problem(case, kind, judged.status, message, text.verdict(judged))
+        seconds = f"{judged.seconds:.3f}"
+        case = _add(suite, "testcase", classname=prefix + lesson.name, name=judged.exercise, time=seconds)
+        if not judged.passed:
+            kind = "error" if judged.status in ERRORS else "failure"
+            message = text.summary(judged) or text.one_line(judged.headline)
+            _problem(case, kind, judged.status, message, text.verdict(judged))
+    if notes := text.notes(lesson):
+        _add(suite, "system-out").text = _valid("\n".join(notes))
 
 
 def _problem(case: ElementTree.Element, kind: str, status: str, message: str, body: str) -> None:
-    made = ElementTree.SubElement(case, kind, type=status, message=_valid(text.one_line(message)))
-    made.text = _valid(text.clean(body, text.LIMIT - 1_000))
+    problem = _add(case, kind, type=status, message=text.one_line(message))
+    problem.text = _valid(text.clean(body, text.LIMIT - 1_000))
+
+
+def _add(parent: ElementTree.Element, tag: str, **attributes: str) -> ElementTree.Element:
+    return ElementTree.SubElement(parent, tag, {key: _valid(value) for key, value in attributes.items()})
 
 
 def _valid(said: str) -> str:

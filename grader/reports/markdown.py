@@ -59,23 +59,20 @@ def escape(said: str) -> str:
 
 
 def _submission(one: SubmissionReport, label: str) -> str:
-    parts = [f"## {escape(label)} — {escape(text.points(one))}"]
-    if one.message:
-        parts.append(escape(one.message))
-    return "\n\n".join([*parts, *(_lesson(lesson) for lesson in one.lessons)])
+    parts = [f"## {escape(label)} — {escape(text.points(one))}", escape(one.message), *map(_lesson, one.lessons)]
+    return "\n\n".join(filter(None, parts))
 
 
 def _lesson(lesson: LessonReport) -> str:
-    rows = [_row(lesson, judged) for judged in lesson.verdicts]
-    table = ["| exercise | result | points | what |", "|---|---|---:|---|", *rows]
+    table = ["| exercise | result | points | what |", "|---|---|---:|---|"]
+    for judged in lesson.verdicts:
+        result = f"{LOOKS[judged.status][0]} {text.WORDS[judged.status]}"
+        table.append(
+            f"| {escape(judged.exercise)} | {result} | {text.part(lesson, judged)} | {escape(text.summary(judged))} |"
+        )
     parts = [f"### {escape(lesson.name)} — {text.had(lesson.score)} of {lesson.max_score}", "\n".join(table)]
     parts += [f"Note: {escape(note)}" for note in text.notes(lesson)]
     return "\n\n".join([*parts, *(_details(judged) for judged in lesson.verdicts if text.detailed(judged))])
-
-
-def _row(lesson: LessonReport, judged: Verdict) -> str:
-    result = f"{LOOKS[judged.status][0]} {text.WORDS[judged.status]}"
-    return f"| {escape(judged.exercise)} | {result} | {text.part(lesson, judged)} | {escape(text.summary(judged))} |"
 
 
 def _details(judged: Verdict) -> str:

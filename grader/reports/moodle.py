@@ -20,14 +20,14 @@ from collections.abc import Sequence
 
 from grader.judging.verdict import LessonReport, Report, SubmissionReport
 from grader.reports import sheet, text
-from grader.reports.gradebook import NO_GRADEBOOK, Entry, Gradebook
+from grader.reports.gradebook import Entry, Gradebook
 from grader.reports.room import ClassSummary
 from grader.submission.platforms import MOODLE
 
 LARGEST = 100  # what a site takes where it does not allow more
 
 
-def render(report: Report, gradebook: Gradebook = NO_GRADEBOOK) -> str:
+def render(report: Report, gradebook: Gradebook = Gradebook()) -> str:
     """The CSV: the heading and a row a learner who has a score."""
     room = ClassSummary(report)
     entries = list(gradebook.entries(room))

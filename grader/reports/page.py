@@ -9,30 +9,19 @@ from collections import Counter
 from collections.abc import Callable
 
 from grader.judging.verdict import Report, Verdict
-from grader.reports import attention, feedback, scores
-from grader.reports.figures import Pictures
-from grader.reports.html import STYLE
+from grader.reports import attention, feedback, text
+from grader.reports.html import LOOKS, STYLE, Pictures, escape, render as rendered
 from grader.reports.items import FEWEST, items, remark
 from grader.reports.room import ATTEMPTED, ClassSummary, plain, remarks, told
-from grader.reports.templating import render as rendered
 from grader.submission.enrolled import Enrolled
 
+BINS = 10  # of the scores' distribution
+WIDTH, HEIGHT, LEFT, TOP, BASE = 700, 210, 8, 24, 172  # of its picture, and of where its bars stand
 MOST = 8  # mistakes told at once, the rest folded
-MOST_OPEN = (
-    30  # learners told in whole; of more each is folded to a line, and the code stands on the learners' own pages
-)
+MOST_OPEN = 30  # learners told in whole; of more each is folded to a line, and the code stands on their own pages
 # One sign a status, no two alike, each drawn by common fonts: meaning never stands in a colour alone.
-SIGNS = {
-    "passed": "✓",
-    "failed": "✗",
-    "error": "!",
-    "timeout": "T",
-    "memory": "M",
-    "forbidden": "⊘",
-    "not_started": "·",
-    "missing": "–",
-    "could_not_grade": "?",
-}
+SIGNS = {status: LOOKS[status][0] for status in text.WORDS}
+SIGNS |= {"timeout": "T", "memory": "M", "not_started": "·", "missing": "–"}
 
 
 def render(report: Report, enrolled: Enrolled | None = None) -> str:
@@ -42,31 +31,24 @@ def render(report: Report, enrolled: Enrolled | None = None) -> str:
         return feedback.page(report.submissions[0], room.labels[0], report.course, report=report)
     pictures = Pictures(shared=True)
     parts = [
-        *([("attention", attention.TITLE, attention.section(room))] if attention.entries(room) else []),
-        ("scores", "Scores", scores.svg(room)),
+        ("attention", attention.TITLE, attention.section(room)),
+        ("scores", "Scores", distribution(room)),
         ("mistakes", "What the class got wrong", mistakes(room) + others(room)),
         ("exercises", "Exercises, hardest first", exercises(room)),
         ("table", "Learners × exercises", matrix(room)),
         ("learners", "Each learner", _learners(room, pictures)),
     ]
-    title = f"{report.course[:1].upper()}{report.course[1:]}: report of the class"
-    return (
-        rendered(
-            "class.html",
-            title=title,
-            style=STYLE,
-            report=report,
-            parts=parts,
-            remarks=remarks(room),
-            figures=_figures(room),
-            definitions=pictures.definitions(),
-        )
-        + "\n"
-    )
+    about = {
+        "title": f"{report.course[:1].upper()}{report.course[1:]}: report of the class",
+        "parts": [part for part in parts if part[2]],
+        "remarks": remarks(room),
+        "figures": _figures(room),
+        "definitions": pictures.definitions(),
+    }
+    return rendered("class.html", style=STYLE, report=report, **about) + "\n"
 
 
 def _figures(room: ClassSummary) -> list[tuple[str, str]]:
-    """The figures at a glance."""
     full = sum(one.max_score > 0 and one.score == one.max_score for one in room.report.submissions)
     return [
         ("learners", f"{len(room.report.submissions)}"),
@@ -75,6 +57,45 @@ def _figures(room: ClassSummary) -> list[tuple[str, str]]:
         ("everything passed", f"{full}"),
         ("exercises", f"{len(room.columns)}"),
     ]
+
+
+def counts(room: ClassSummary) -> list[int]:
+    """Learners who have a score by tenths of what they could reach; 100 % is in the last."""
+    found = [0] * BINS
+    for part in room.shares:
+        found[min(int(part * BINS + 1e-9), BINS - 1)] += 1
+    return found
+
+
+def distribution(room: ClassSummary) -> str:
+    """The distribution of scores as inline SVG: a bar for each tenth, its count above it, the median marked; the counts in words, too."""
+    found = counts(room)
+    step = (WIDTH - 2 * LEFT) / BINS
+    drawn = [f'<line x1="{LEFT}" y1="{BASE}" x2="{WIDTH - LEFT}" y2="{BASE}"/>']
+    said = [f'<text x="{WIDTH / 2:g}" y="{BASE + 35}">share of the points, %</text>']
+    for at, count in enumerate(found):
+        x, high = LEFT + at * step, (BASE - TOP) * count / max(*found, 1)
+        said.append(f'<text x="{x + step / 2:g}" y="{BASE + 17}">{label(at)}</text>')
+        if count:
+            drawn.append(f'<rect x="{x + 3:g}" y="{BASE - high:.1f}" width="{step - 6:g}" height="{high:.1f}" rx="2"/>')
+            said.append(f'<text class="count" x="{x + step / 2:g}" y="{BASE - high - 6:.1f}">{count}</text>')
+    if room.median is not None:
+        x = LEFT + room.median * (WIDTH - 2 * LEFT)
+        drawn.append(f'<line class="mark" x1="{x:.1f}" y1="6" x2="{x:.1f}" y2="{BASE}"/>')
+    words = "; ".join(f"{label(at)} %: {count}" for at, count in enumerate(found) if count)
+    spoken = f"Learners by share of the points. {words or 'Nobody'}."
+    drawn += said  # above the bars and the median's line
+    left_out = f" Without a score, and not counted here: {len(room.ungraded)}." if room.ungraded else ""
+    return (
+        f'<figure style="margin: 0"><svg class="chart" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'aria-label="{escape(spoken)}">{"".join(drawn)}</svg>'
+        f'<figcaption class="fine">Learners by their share of the points; dashed: the median.{left_out}</figcaption></figure>'
+    )
+
+
+def label(at: int) -> str:
+    """'0–9', '10–19', …, '90–100'."""
+    return f"{at * 100 // BINS}–{(at + 1) * 100 // BINS - (at < BINS - 1)}"
 
 
 def percent(part: float | None) -> str:
@@ -120,6 +141,9 @@ def matrix(room: ClassSummary) -> str:
     lessons = Counter(column.lesson for column in room.columns)
     before = (None, *(column.lesson for column in room.columns))
     width = sum(max(len(name), 4 * count) for name, count in lessons.items())
+    code = [f"#learner-{who}-code-" for who in range(len(room.labels))]
+    if len(room.labels) > MOST_OPEN:
+        code = [f"feedback/{stem}.html#code-" for stem in room.stems]
     return rendered(
         "matrix.html",
         signs=SIGNS,
@@ -128,7 +152,7 @@ def matrix(room: ClassSummary) -> str:
         lessons=list(lessons.items()),
         columns=[(column, column.lesson != last) for column, last in zip(room.columns, before, strict=False)],
         rows=list(zip(range(len(room.labels)), room.labels, room.report.submissions, room.verdicts, strict=True)),
-        code=_code(room),
+        code=code,  # for each learner where it stands, without the exercise's name
         room=room,
         by_hand=any(lesson.by_hand for one in room.report.submissions for lesson in one.lessons),
     )
@@ -149,10 +173,3 @@ def _learners(room: ClassSummary, pictures: Pictures) -> str:
         )
         for who, one in enumerate(room.report.submissions)
     )
-
-
-def _code(room: ClassSummary) -> list[str]:
-    """For each learner where the code stands, without the exercise's name."""
-    if len(room.labels) > MOST_OPEN:
-        return [f"feedback/{stem}.html#code-" for stem in room.stems]
-    return [f"#learner-{who}-code-" for who in range(len(room.labels))]

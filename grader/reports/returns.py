@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from grader.reports import feedback, markdown, moodle, sheet
-from grader.reports.canvas import possible
 from grader.reports.gradebook import Gradebook
 from grader.reports.room import ClassSummary, plain
 from grader.submission.platforms import CANVAS, MOODLE, Platform
@@ -93,7 +92,7 @@ def remark(room: ClassSummary, gradebook: Gradebook) -> str:
     roster = gradebook.enrolled
     cells = dict(zip(map(str.lower, roster.heading), roster.people[0].cells, strict=False)) if roster else {}
     theirs = cells.get("maximum grade", "").replace(",", ".")
-    most = possible(room, gradebook)
+    most = gradebook.possible(room)
     if not re.fullmatch(r"\d+(\.\d+)?", theirs) or float(theirs) == most:
         return ""
     points = plain(float(theirs))

@@ -10,7 +10,9 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from statistics import mean, median
+from typing import NamedTuple
 
 from grader.course.spec import MistakeText
 from grader.judging.verdict import Report, SubmissionReport, Verdict
@@ -23,13 +25,11 @@ RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", 
 ATTEMPTED = ("passed", "failed", "error", "timeout", "memory", "forbidden")
 
 
-@dataclass(frozen=True)
-class Column:
-    """One exercise of the class. points: of the first submission that was asked for it."""
+class Column(NamedTuple):
+    """One exercise of the class."""
 
     lesson: str
     exercise: str
-    points: float
 
 
 @dataclass(frozen=True)
@@ -63,38 +63,28 @@ class ClassSummary:
 
     @cached_property
     def stems(self) -> list[str]:
-        """What each learner's files are called."""
         return stems(self.labels)
 
     @cached_property
     def alike(self) -> list[int]:
         """Learners, by number, whose names are one but for case, spaces, or what is not seen."""
-        return sorted(
-            who for group in same_name([of_learner(one.name) for one in self.report.submissions]) for who in group
-        )
+        return sorted(chain(*same_name([of_learner(one.name) for one in self.report.submissions])))
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The exercises that anybody was asked for, by lesson, in the lesson's order."""
-        found: dict[str, dict[str, Column]] = {}
-        for one in self.report.submissions:
-            for lesson in one.lessons:
-                mine = found.setdefault(lesson.name, {})
-                for judged in lesson.verdicts:
-                    mine.setdefault(
-                        judged.exercise, Column(lesson.name, judged.exercise, lesson.points[judged.exercise])
-                    )
-        return tuple(column for name in sorted(found) for column in found[name].values())
+        columns = dict.fromkeys(column for mine in self.verdicts for column in mine)
+        return tuple(sorted(columns, key=lambda column: column.lesson))
 
     @cached_property
     def lessons(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(column.lesson for column in self.columns))
 
     @cached_property
-    def verdicts(self) -> tuple[Mapping[tuple[str, str], Verdict], ...]:
-        """For each learner the verdict of (lesson, exercise), where that was asked for."""
+    def verdicts(self) -> tuple[Mapping[Column, Verdict], ...]:
+        """For each learner the verdict of an exercise, where that was asked for."""
         return tuple(
-            {(lesson.name, judged.exercise): judged for lesson in one.lessons for judged in lesson.verdicts}
+            {Column(lesson.name, judged.exercise): judged for lesson in one.lessons for judged in lesson.verdicts}
             for one in self.report.submissions
         )
 
@@ -119,8 +109,7 @@ class ClassSummary:
 
     def of(self, column: Column) -> list[tuple[int, Verdict]]:
         """Who was asked for the exercise, by number, and what came of it."""
-        key = (column.lesson, column.exercise)
-        return [(who, mine[key]) for who, mine in enumerate(self.verdicts) if key in mine]
+        return [(who, mine[column]) for who, mine in enumerate(self.verdicts) if column in mine]
 
     @cached_property
     def mistakes(self) -> tuple[Frequent, ...]:
@@ -141,16 +130,14 @@ def stems(names: Sequence[str]) -> list[str]:
 
     Systems differ in whether 'Ada' and 'ada', or two ways to write 'é', are one file: here they never are.
     """
-    taken: set[str] = set()
-    made = []
+    taken: dict[str, str] = {}
     for name in names:
-        base = _safe(name)
-        stem, number = base, 2
+        base = stem = _safe(name)
+        number = 2
         while stem.casefold() in taken:
             stem, number = f"{base}-{number}", number + 1
-        taken.add(stem.casefold())
-        made.append(stem)
-    return made
+        taken[stem.casefold()] = stem
+    return list(taken.values())
 
 
 def _safe(name: str) -> str:
@@ -182,9 +169,9 @@ def likeliest(judged: Verdict) -> list[tuple[str, str]]:
     """(id, sentence) of the mistakes that a verdict counts for."""
     if not judged.mistakes:
         return []
-    sentence = judged.sentences[0] if judged.sentences else ""
     ids = judged.mistakes[0].split("+")
-    return [(id, sentence if len(ids) == 1 else "") for id in ids]
+    sentence = judged.sentences[0] if judged.sentences and len(ids) == 1 else ""
+    return [(id, sentence) for id in ids]
 
 
 def told(met: Frequent) -> MistakeText:
@@ -201,14 +188,6 @@ def told(met: Frequent) -> MistakeText:
 def share(one: SubmissionReport) -> float:
     """The score, of one that has one, as a share of the maximum, 0 to 1; 0 where nothing could be reached."""
     return (one.score or 0) / one.max_score if one.max_score else 0.0
-
-
-def scaled(one: SubmissionReport, max_points: float | None) -> float:
-    """The points of a learner who has a score; with `max_points` in proportion, so that full marks give max_points.
-
-    Rounded to 2 decimals. Without it, the course's own points.
-    """
-    return one.score or 0 if max_points is None else plain(round(share(one) * max_points, 2))
 
 
 def plain(number: float) -> float:

@@ -16,9 +16,8 @@ from itertools import combinations
 from grader.course import references
 from grader.course.course import open_course
 from grader.judging.verdict import SubmissionReport
-from grader.reports.html import STYLE
+from grader.reports.html import STYLE, render as rendered
 from grader.reports.room import ClassSummary
-from grader.reports.templating import render as rendered
 
 SHORTEST = 30  # tokens
 FEW = 3  # learners whose common code says something in a class of any size; exercises that are no chance
@@ -96,16 +95,6 @@ def of_course(one: SubmissionReport) -> str:
 
 
 def render(room: ClassSummary) -> str:
-    """The page."""
-    rows = alike(room)
-    return (
-        rendered(
-            "similarity.html",
-            style=STYLE,
-            title="Code that is alike",
-            room=room,
-            rows=rows[:MOST],
-            more=len(rows[MOST:]),
-        )
-        + "\n"
-    )
+    rows, title = alike(room), "Code that is alike"
+    shown = {"rows": rows[:MOST], "more": len(rows[MOST:])}
+    return rendered("similarity.html", style=STYLE, title=title, room=room, **shown) + "\n"

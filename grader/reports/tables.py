@@ -18,9 +18,6 @@ TINY, SLICES = 32, 4  # numbers and slices of an array that is shown whole thoug
 NOISE = 1e-6  # a difference this small beside the table's largest one is rounding, and written ~0
 
 
-SIDES = {"expected": "expected", "actual": "got"}  # what a learner reads
-
-
 @dataclass(frozen=True, eq=False)
 class View:
     """What is shown of one table.
@@ -53,30 +50,23 @@ class View:
     def title(self) -> str:
         """Name, shape and type: 'expected weights (2, 3) float64'."""
         name, role = self.table.name, self.table.role
-        said = {"input": name, "difference": "difference, got − expected"}.get(
-            role, f"{SIDES.get(role, '')} {name}".strip()
-        )
-        shape = f" {tuple(self.table.shape)}" if role != "difference" else ""
-        return f"{said}{shape}{' ' + self.dtype if role == 'actual' else ''}".strip()
-
-    @property
-    def dtype(self) -> str:
-        return self.table.dtype or self.table.array.dtype.name
+        if role == "difference":
+            return "difference, got − expected"
+        side = {"expected": f"expected {name}", "actual": f"got {name}"}.get(role, name).strip()
+        dtype = self.table.dtype or self.table.array.dtype.name if role == "actual" else ""
+        return f"{side} {tuple(self.table.shape)} {dtype}".strip()
 
     @property
     def cut(self) -> str:
         """Which part is shown, in words; '' where everything is, and of an array without entries."""
-        said: list[str] = []
         if self.cells.size == 0:
             return ""
-        if self.index:
-            said.append(f"slice [{', '.join(map(str, self.index))}]")
-        for word, start, shown, total in zip(
-            ("rows", "columns"), self.first, self.cells.shape, self.total, strict=True
-        ):
+        parts = [f"slice [{', '.join(map(str, self.index))}]"] if self.index else []
+        for axis, word in enumerate(("rows", "columns")):
+            start, shown, total = self.first[axis], self.cells.shape[axis], self.total[axis]
             if shown < total:
-                said.append(f"{word} {start} to {start + shown - 1} of {total}")
-        return ", ".join(said)
+                parts.append(f"{word} {start} to {start + shown - 1} of {total}")
+        return ", ".join(parts)
 
 
 def content(tables: Sequence[Table]) -> tuple:

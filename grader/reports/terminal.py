@@ -29,15 +29,15 @@ def render(report: Report, *, coloured: bool | None = None) -> str:
     if not coloured:
         return said
     width = max(shutil.get_terminal_size((100, 24)).columns, 60)
-    return "\n".join(_LINE.sub(_colour, _wrapped(line, width)) for line in said.split("\n"))
+    lines = said.split("\n")
+    for at, line in enumerate(lines):
+        if _LINE.match(line):
+            line = textwrap.fill(line, width, subsequent_indent=" " * 8, break_on_hyphens=False)
+            lines[at] = _LINE.sub(_coloured, line)
+    return "\n".join(lines)
 
 
-def _wrapped(line: str, width: int) -> str:
-    found = _LINE.match(line)
-    return textwrap.fill(line, width, subsequent_indent=" " * 8, break_on_hyphens=False) if found else line
-
-
-def _colour(line: re.Match[str]) -> str:
+def _coloured(line: re.Match[str]) -> str:
     status = _STATUS[line[1]]
     return paint(f"{LOOKS[status][0]}{line[0][1:]}", status)
 

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from grader.course.spec import MistakeText
 from grader.judging import wording
-from grader.judging.verdict import LessonReport, Line, Report, SubmissionReport, Table, Verdict
+from grader.judging.verdict import LessonReport, Report, SubmissionReport, Table, Verdict
 from grader.reports.tables import View, content, views
 from grader.util.names import IGNORED
 
@@ -38,9 +38,7 @@ _ESCAPE = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\
 
 def clean(text: object, limit: int = LIMIT) -> str:
     """Text without control characters and terminal sequences, at most `limit` characters long."""
-    said = str(text)
-    if len(said) > 4 * limit:
-        said = said[: 4 * limit]
+    said = str(text)[: 4 * limit]
     said = _CONTROL.sub("", _ESCAPE.sub("", said.replace("\r\n", "\n").replace("\r", "\n")))
     if len(said) > limit:
         note = " … (shortened)"
@@ -54,7 +52,6 @@ def defuse(text: str) -> str:
 
 
 def one_line(text: object, limit: int = 300) -> str:
-    """Text on one line."""
     return " ".join(clean(text, 4 * limit).split())[:limit]
 
 
@@ -76,14 +73,22 @@ def _verdict(judged: Verdict, notes: Sequence[str]) -> str:
     blocks = [f"{title}\n{'-' * len(title)}"]
     if not judged.passed:
         blocks.append(_wrapped(judged.headline))
-    blocks += _line(judged.line)
+    if judged.line:
+        blocks.append(f"{wording.line_label(judged.line)}:\n{textwrap.indent(clean(judged.line.text), '    ')}")
     blocks += [_wrapped(sentence) for sentence in judged.details]
-    blocks += _mistakes(judged)
-    if judged.experiment:
-        blocks.append(_section("Experiment", [judged.experiment]))
+    causes = [f"{id}: {sentence}" for id, sentence in zip(judged.mistakes, judged.sentences, strict=False)]
+    several = len(judged.mistakes) > 1
+    heading = "Likely mistakes: each gives exactly this result" if several else "Likely mistake"
+    blocks.append(_section(heading, [*filter(None, [judged.slip]), *causes]))
+    blocks.append(_section("Experiment", [*filter(None, [judged.experiment])]))
     blocks += _tables(judged.tables)
-    blocks += _output(judged)
-    blocks += _verified(judged)
+    blocks.append(_section("Warnings that your code raised", [f"- {one}" for one in judged.warned]))
+    printed = clean(judged.printed, PRINTED).rstrip()
+    if printed.strip():
+        blocks.append(f"\nWhat it printed\n{textwrap.indent(printed, '    ')}")
+    blocks.append(_section("Verified" if judged.passed else "What holds", [f"- {one}" for one in judged.verified]))
+    if judged.verified and judged.max_difference is not None:
+        blocks.append(f"\n{difference(judged.max_difference)}")
     if judged.following:
         blocks.append(f"Next: {judged.following}.")
     if judged.look:
@@ -100,9 +105,14 @@ def _tables(tables: Sequence[Table]) -> list[str]:
             _TABLE_TEXTS.clear()
         shown = views(tables)
         inputs = [view for view in shown if view.table.role == "input"]
-        told, compared = [_table(view) for view in inputs], _compared([v for v in shown if v.table.role != "input"])
+        others = [view for view in shown if view.table.role != "input"]
+        given, compared = [_table(view) for view in inputs], [_table(view) for view in others]
+        if others:
+            compared.insert(0, "\nTwo runs" if others[0].table.role == "run" else "\nExpected and got")
+            marked = any(view.mark for view in others) and max(view.cells.size for view in others) > 1
+            compared += ["  * the largest difference shown"] * marked
         after = compared and sum(view.cells.size for view in inputs) > MUCH  # a module's weights take pages
-        _TABLE_TEXTS[key] = [*compared, "\nThe inputs", *told] if after else [*told, *compared]
+        _TABLE_TEXTS[key] = [*compared, "\nThe inputs", *given] if after else [*given, *compared]
     return _TABLE_TEXTS[key]
 
 
@@ -117,54 +127,9 @@ def _wrapped(text: str, indent: str = "") -> str:
     )
 
 
-def _line(line: Line | None) -> list[str]:
-    return [f"{wording.line_label(line)}:\n{textwrap.indent(clean(line.text), '    ')}"] if line else []
-
-
 def _section(title: str, sentences: Sequence[str]) -> str:
-    return "\n".join([f"\n{title}", *(_wrapped(sentence, "  ") for sentence in sentences)])
-
-
-def _compared(shown: Sequence[View]) -> list[str]:
-    if not shown:
-        return []
-    marked = any(view.mark for view in shown) and max(view.cells.size for view in shown) > 1
-    return [
-        "\nTwo runs" if shown[0].table.role == "run" else "\nExpected and got",
-        *(_table(view) for view in shown),
-        *(["  * the largest difference shown"] if marked else []),
-    ]
-
-
-def _mistakes(judged: Verdict) -> list[str]:
-    said = [judged.slip] if judged.slip else []
-    said += [f"{id}: {sentence}" for id, sentence in zip(judged.mistakes, judged.sentences, strict=False)]
-    if not said:
-        return []
-    return [
-        _section(
-            "Likely mistake" if len(judged.mistakes) < 2 else "Likely mistakes: each gives exactly this result", said
-        )
-    ]
-
-
-def _output(judged: Verdict) -> list[str]:
-    """What the learner's code printed there, and the warnings that it raised."""
-    warned = (
-        [_section("Warnings that your code raised", [f"- {one}" for one in judged.warned])] if judged.warned else []
-    )
-    printed = clean(judged.printed, PRINTED).rstrip()
-    return [*warned, *([f"\nWhat it printed\n{textwrap.indent(printed, '    ')}"] if printed.strip() else [])]
-
-
-def _verified(judged: Verdict) -> list[str]:
-    if not judged.verified:
-        return []
-    title = "Verified" if judged.passed else "What holds"
-    said = [f"\n{title}", *(_wrapped(f"- {sentence}", "  ") for sentence in judged.verified)]
-    if judged.max_difference is not None:
-        said.append(f"\n{difference(judged.max_difference)}")
-    return ["\n".join(said)]
+    """'' where there are no sentences."""
+    return "\n".join([f"\n{title}", *(_wrapped(sentence, "  ") for sentence in sentences)]) if sentences else ""
 
 
 def difference(largest: float) -> str:
@@ -215,12 +180,18 @@ def conditions(report: Report) -> str:
 
 
 def submission(one: SubmissionReport) -> str:
-    """One learner's result."""
     lines = [f"{one_line(one.name)}: {points(one)}"]
     if one.message:
         lines.append(_wrapped(one.message))
     for lesson in one.lessons:
-        lines += ["", *lesson_lines(lesson)]
+        lines += ["", f"{lesson.name}: {had(lesson.score)} of {lesson.max_score}"]
+        wide = max((len(judged.exercise) for judged in lesson.verdicts), default=0)
+        for judged in lesson.verdicts:
+            line = (
+                f"  {WORDS[judged.status]:<19}  {part(lesson, judged):>5}  {judged.exercise:<{wide}}  {summary(judged)}"
+            )
+            lines.append(line.rstrip())
+        lines += [_wrapped(f"Note: {note}", "  ") for note in notes(lesson)]
     for lesson in one.lessons:
         lines += [f"\n{verdict(judged)}" for judged in lesson.verdicts if detailed(judged)]
     return "\n".join(lines)
@@ -249,12 +220,10 @@ def marked(lesson: LessonReport, judged: Verdict) -> str:
     earned, automatic, most = lesson.earned(judged), lesson.automatic(judged), lesson.points[judged.exercise]
     given = lesson.by_hand.get(judged.exercise)
     if given is not None:
-        mark = (
-            ""
-            if given.points is None
-            else f"marked by hand with {earned} of {most} points; automatically {had(automatic)}."
-        )
-        return f"{judged.exercise}: {mark} {given.comment}".replace(":  ", ": ").strip()
+        if given.points is None:
+            return f"{judged.exercise}: {given.comment}".strip()
+        mark = f"marked by hand with {earned} of {most} points; automatically {had(automatic)}."
+        return f"{judged.exercise}: {mark} {given.comment}".strip()
     others, share = lesson.through.get(judged.exercise, ("", 0))
     said = f"{judged.exercise}: {earned} of {most} points, because"
     if others:
@@ -286,16 +255,6 @@ def listed(names: Sequence[str], most: int = 5) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
-def lesson_lines(lesson: LessonReport) -> list[str]:
-    """The heading of a lesson and one line an exercise."""
-    lines = [f"{lesson.name}: {had(lesson.score)} of {lesson.max_score}"]
-    wide = max((len(judged.exercise) for judged in lesson.verdicts), default=0)
-    for judged in lesson.verdicts:
-        score = part(lesson, judged)
-        lines.append(f"  {WORDS[judged.status]:<19}  {score:>5}  {judged.exercise:<{wide}}  {summary(judged)}".rstrip())
-    return [*lines, *(_wrapped(f"Note: {note}", "  ") for note in notes(lesson))]
-
-
 def summary(judged: Verdict) -> str:
     """One line on a verdict: the mistakes where some are proven, else a beginner's slip, else what failed; '' for a pass."""
     if judged.status in ("passed", "not_started"):
@@ -318,11 +277,10 @@ def passages(said: str) -> list[tuple[str, str]]:
             found.append(("code", part.rstrip()))
             continue
         for paragraph in re.split(r"\n[ ]*\n", part):
-            if paragraph.strip():
-                indented = paragraph.lstrip("\n").startswith("    ")
-                found.append(
-                    ("code", textwrap.dedent(paragraph).strip("\n")) if indented else ("prose", paragraph.strip())
-                )
+            if paragraph.lstrip("\n").startswith("    ") and paragraph.strip():
+                found.append(("code", textwrap.dedent(paragraph).strip("\n")))
+            elif paragraph.strip():
+                found.append(("prose", paragraph.strip()))
     return found
 
 

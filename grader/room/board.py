@@ -91,15 +91,13 @@ class Tile:
 
 def tiles(course: Course, learners: Sequence[Learner], lesson: str) -> tuple[Tile, ...]:
     """The exercises of one lesson, in its order."""
-    return tuple(_tile(learners, lesson, name) for name in course.exercises[lesson])
-
-
-def _tile(learners: Sequence[Learner], lesson: str, exercise: str) -> Tile:
-    states = [learner.states[exercise] for learner in learners if exercise in learner.states]
-    passed = sum(state.status == "passed" for state in states)
-    wrong = sum(state.wrong for state in states)
-    here = tuple(learner for learner in learners if learner.here == exercise)
-    return Tile(lesson, exercise, passed, wrong, len(learners) - passed - wrong, here)
+    result = []
+    for exercise in course.exercises[lesson]:
+        states = [learner.states[exercise] for learner in learners if exercise in learner.states]
+        passed, wrong = sum(state.status == "passed" for state in states), sum(state.wrong for state in states)
+        here = tuple(learner for learner in learners if learner.here == exercise)
+        result.append(Tile(lesson, exercise, passed, wrong, len(learners) - passed - wrong, here))
+    return tuple(result)
 
 
 def lessons_at_work(course: Course, learners: Sequence[Learner]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from tornado.iostream import StreamClosedError
 from tornado.web import Application, HTTPError, RequestHandler
 
 from grader.room import message
-from grader.room.limits import PAGE, Budgets, Connections, RateLimits, sender
+from grader.room.limits import PAGE, Budgets, RateLimits, sender
 from grader.room.live import MAX_OWN_PAGES, MAX_PAGES, Live
 from grader.room.members import MAX_LEARNERS
 from grader.room.message import MessageError
@@ -46,7 +46,6 @@ class JsonHandler(RequestHandler):
     def initialize(self) -> None:
         self.live: Live = self.settings["live"]
         self.limits: RateLimits = self.settings["limits"]
-        self.connections: Connections = self.settings["connections"]
         self.room, self.tell = self.live.room, self.live.tell
         self.stream = self.request.connection.stream  # type: ignore[union-attr]
         self.sender, self.wait_s = sender(self.request.remote_ip or ""), 0
@@ -81,7 +80,6 @@ class JsonHandler(RequestHandler):
             raise self.refuse(429, f"{reason}; wait {wait_s} seconds.", wait_s)
 
     def announce_once(self, sentence: str) -> None:
-        """Tells the terminal, of the same sender not twice."""
         if sentence and sentence not in self.limits.announced and len(self.limits.announced) < 1_000:
             self.limits.announced.add(sentence)
             self.tell(sentence)
@@ -114,7 +112,7 @@ class JsonHandler(RequestHandler):
     def belongs_to(self, place: int) -> None:
         """Notes that a member speaks over this connection, from this address."""
         self.limits.addresses[place] = self.sender
-        self.connections.belongs(self.stream, str(place))
+        self.limits.connections.belongs(self.stream, str(place))
 
 
 class NotFound(JsonHandler):
@@ -187,7 +185,7 @@ class Events(JsonHandler):
         token = data.get("token") if isinstance(data.get("token"), str) else ""
         place = self.room.place(token)
         if place is None:
-            removed = self.room.was_removed(token)
+            removed = self.room.issued(token) is not None
             raise self.refuse(
                 403, "The instructor removed you from the room." if removed else "The room does not know this notebook."
             )
@@ -212,7 +210,7 @@ class Events(JsonHandler):
         self.finish({"taken": len(events)})
 
 
-class Page(JsonHandler):
+class KeyHandler(JsonHandler):
     def has_names(self, key: str) -> bool:
         """Whether this page has names. Raises: HTTPError where it is no page of this room."""
         if hmac.compare_digest(key, self.live.key_with_names):
@@ -224,6 +222,8 @@ class Page(JsonHandler):
             )
         return False
 
+
+class Page(KeyHandler):
     def get(self, key: str) -> None:
         names, nonce = self.has_names(key), secrets.token_urlsafe(12)
         self.set_header("Content-Security-Policy", POLICY.format(nonce))
@@ -232,8 +232,8 @@ class Page(JsonHandler):
         self.finish(page(self.live.room.course, self.live.board(), names=names, nonce=nonce))
 
 
-class Stream(Page):
-    async def get(self, key: str) -> None:  # type: ignore[override]
+class Stream(KeyHandler):
+    async def get(self, key: str) -> None:
         names = self.has_names(key)
         projector = self.get_query_argument("projector", "").encode()
         own = names or hmac.compare_digest(projector, self.live.projector.encode())
@@ -242,20 +242,17 @@ class Stream(Page):
         with self.live.watched(names, own) as changes:
             if changes is None:
                 raise self.refuse(503, "This page is open in too many places.", 10)
-            self.connections.belongs(self.stream, PAGE, MAX_PAGES + MAX_OWN_PAGES)
+            self.limits.connections.belongs(self.stream, PAGE, MAX_PAGES + MAX_OWN_PAGES)
             with contextlib.suppress(StreamClosedError):  # the page was closed
                 while True:
                     self.write(await changes.get())
                     await self.flush()
 
 
-class Instructor(Page):
+class Instructor(KeyHandler):
     """What only who has the address of the page with names may ask."""
 
-    def get(self, key: str, what: str) -> None:  # type: ignore[override]
-        raise self.refuse(405, "This is asked by POST.")
-
-    def post(self, key: str, what: str) -> None:  # type: ignore[override]
+    def post(self, key: str, what: str) -> None:
         if not self.has_names(key):
             raise self.refuse(403, "Only the page with names can do this.")
         self.finish(getattr(self, what)(self.request_json()))
@@ -263,11 +260,8 @@ class Instructor(Page):
     def learners(self, data: dict[str, Any]) -> dict[str, Any]:
         """Who is in the room, in the order in which they joined. checked: whether they have sent a check."""
         members = self.room.present().items()
-        return {
-            "learners": [
-                {"place": place, "name": member.name, "checked": bool(member.states)} for place, member in members
-            ]
-        }
+        rows = [{"place": place, "name": one.name, "checked": bool(one.states)} for place, one in members]
+        return {"learners": rows}
 
     def remove(self, data: dict[str, Any]) -> dict[str, Any]:
         """Takes learners out; their notebooks are told with the next check."""
@@ -289,8 +283,7 @@ class Instructor(Page):
         return {"code": self.room.code}
 
 
-def application(live: Live, limits: RateLimits, connections: Connections) -> Application:
-    """All that the server answers."""
+def application(live: Live, limits: RateLimits) -> Application:
     key = "/room/([A-Za-z0-9_-]{1,64})"
     routes = [
         ("/", Home),
@@ -300,11 +293,5 @@ def application(live: Live, limits: RateLimits, connections: Connections) -> App
         (f"{key}/live", Stream),
         (f"{key}/(learners|remove|code)", Instructor),
     ]
-    return Application(
-        routes,
-        default_handler_class=NotFound,
-        log_function=lambda handler: None,
-        live=live,
-        limits=limits,
-        connections=connections,
-    )
+    settings: dict[str, Any] = {"live": live, "limits": limits, "log_function": lambda handler: None}
+    return Application(routes, default_handler_class=NotFound, **settings)

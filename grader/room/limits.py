@@ -61,7 +61,8 @@ class RateLimits:
     """What requests are held against.
 
     wrong_codes, joining: by address, which may be a hub's with all the learners; wrong_codes_of_name: by address and name; events: by
-    learner. addresses: from where each place of the room was used last. announced: what the terminal was told already.
+    learner. addresses: from where each place of the room was used last; connections: the open ones. announced: what the terminal was
+    told already.
 
     A code can be guessed, if slowly: a class that mistypes it is let in, and who guesses under invented names has 400 tries of two
     million before it is slow. Tokens and the pages' keys are too long for that and need no budget, so that one who
@@ -74,6 +75,7 @@ class RateLimits:
         self.joining = Budgets(burst=300, per_s=5)
         self.events = Budgets(burst=60, per_s=6)
         self.addresses: dict[int, str] = {}
+        self.connections = Connections(self.addresses)
         self.announced: set[str] = set()
 
 
@@ -81,7 +83,6 @@ class RateLimits:
 class _Connection:
     """at: when it was opened, or somebody of the room spoke over it last."""
 
-    stream: Any
     sender: str
     at: float
     member: str = ""
@@ -98,7 +99,7 @@ class Connections:
     def add(self, stream: Any, address: str) -> None:
         if len(self._open) >= self._max:
             self._close(self._victim())
-        self._open[stream] = _Connection(stream, sender(address), time.monotonic())
+        self._open[stream] = _Connection(sender(address), time.monotonic())
 
     def forget(self, stream: Any) -> None:
         self._open.pop(stream, None)
@@ -109,23 +110,25 @@ class Connections:
         if mine is None:
             return
         self._open[stream], mine.member, mine.at = mine, member, time.monotonic()
-        theirs = [each for each in self._open.values() if each.member == member]
+        theirs = [each for each, connection in self._open.items() if connection.member == member]
         if len(theirs) > most:
             self._close(theirs[0])
 
-    def _victim(self) -> _Connection:
+    def _victim(self) -> Any:
         count = Counter(each.sender for each in self._open.values())
         members = Counter(self._addresses.values())
         excess = {address: max(count[address] - MEMBER_CONNECTIONS * members[address], 0) for address in count}
         fresh = time.monotonic() - FRESH_S
-        return max(
-            self._open.values(),
-            key=lambda each: (each.member != PAGE, each.at < fresh, excess[each.sender], count[each.sender]),
-        )
 
-    def _close(self, connection: _Connection) -> None:
-        self.forget(connection.stream)
-        connection.stream.close()
+        def rank(stream: Any) -> tuple[bool, bool, int, int]:
+            one = self._open[stream]
+            return one.member != PAGE, one.at < fresh, excess[one.sender], count[one.sender]
+
+        return max(self._open, key=rank)
+
+    def _close(self, stream: Any) -> None:
+        self.forget(stream)
+        stream.close()
 
 
 class LimitedServer(HTTPServer):
@@ -148,13 +151,11 @@ def max_descriptors() -> int:
         import resource
     except ImportError:  # Windows counts otherwise
         return 10_000
-    wanted = 2 * MAX_CONNECTIONS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft == resource.RLIM_INFINITY or soft >= most:
-        return most
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    except (ValueError, OSError):
-        return soft
+    most = 2 * MAX_CONNECTIONS if hard == resource.RLIM_INFINITY else min(2 * MAX_CONNECTIONS, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        except (ValueError, OSError):
+            return soft
     return most

@@ -9,8 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from grader.room.board import Board
-from grader.room.journal import RoomJournal
-from grader.room.members import Room
+from grader.room.members import Room, RoomJournal
 from grader.room.page import content
 
 SHOW_S = 0.5  # between two looks at what changed

@@ -1,21 +1,33 @@
-"""Who is in a room, and what each of them did last. It changes by its journal's lines alone, so that a restart sees the same room."""
+"""Who is in a room, what each of them did last, and the journal by whose lines alone that changes: a restart sees the same room.
+
+The journal is JSON lines, each on its way to the disk before its sender is told that it was taken. The first holds the code and the pages'
+keys; so a server that starts again opens the same room. The file is its owner's alone to read: it holds names.
+"""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import hmac
+import json
+import os
 import secrets
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from grader.course.course import Course
 from grader.room.board import Board, Learner, State, next_exercise
-from grader.room.journal import RoomJournal
 from grader.room.message import Event, MessageError, new_code, read, to_json
+from grader.util.errors import InputError
+from grader.util.files import json_object, only_writer
 
+FORMAT = 1  # of a journal
+START = b'{"room": '
+KEYS = ("code", "key", "key_with_names")
 MAX_LEARNERS = 1_000  # learners in one room
 REMEMBERED = 512  # events of one learner by which a second copy of one is known
 
@@ -55,19 +67,78 @@ class Member:
             self.note_time, self.left = event.at, event.note == "left"
             self.note = "" if self.left else event.note
         elif event.exercise and event.at >= self.times.get(event.exercise, 0.0):
-            self._take_check(event, sentences)
+            if event.at >= max(self.times.values(), default=0.0):
+                self.last = event.exercise
+            self.times[event.exercise] = event.at
+            explained = [sentences.get(id, "") for id in event.mistake.split("+")]
+            # An id that the course does not know is not shown: it may be anybody's idea of a joke.
+            known = (event.mistake, " ".join(explained)) if all(explained) else ()
+            self.states[event.exercise] = State(event.status, *known)
+            if event.status == "passed" and event.at >= self.note_time:
+                self.note = ""
 
-    def _take_check(self, event: Event, sentences: Mapping[str, str]) -> None:
-        if event.at >= max(self.times.values(), default=0.0):
-            self.last = event.exercise
-        self.times[event.exercise] = event.at
-        explained = [sentences.get(id, "") for id in event.mistake.split("+")]
-        if all(explained):
-            self.states[event.exercise] = State(event.status, event.mistake, " ".join(explained))
-        else:  # an id that the course does not know is not shown: it may be anybody's idea of a joke
-            self.states[event.exercise] = State(event.status)
-        if event.status == "passed" and event.at >= self.note_time:
-            self.note = ""
+
+class RoomJournal:
+    """A journal that is open for writing.
+
+    code: of the room; key, key_with_names: of its pages' addresses; dropped: lines that could not be read.
+    Raises: InputError where the file is no room's, or another process has it open; OSError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.dropped = path, 0
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Without a buffer: what could not be written must not follow later.
+        self._file = open(path, "a+b", buffering=0, opener=lambda name, flags: os.open(name, flags, 0o600))
+        try:
+            if not only_writer(self._file):
+                raise InputError(f"another room already uses {path}; name another file with --journal.")
+            self.lines = self._read()
+            if not self.lines:
+                keys = {"key": secrets.token_urlsafe(12), "key_with_names": secrets.token_urlsafe(12)}
+                self.lines = [{"room": FORMAT, "begun": time.time(), "code": new_code(), **keys}]
+                self.add(self.lines[0])
+                self.sync()
+            first = self.lines.pop(0)
+            if first.get("room") != FORMAT or not all(isinstance(first.get(key), str) for key in KEYS):
+                raise self._foreign()
+        except BaseException:
+            self._file.close()
+            raise
+        self.code, self.key, self.key_with_names = first["code"], first["key"], first["key_with_names"]
+
+    def add(self, line: dict[str, Any]) -> None:
+        """Appends a line. Raises: OSError; then nothing of it is in the journal."""
+        raw = json.dumps(line).encode() + b"\n"
+        end = os.fstat(self._file.fileno()).st_size
+        try:
+            if self._file.write(raw) != len(raw):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+        except OSError:
+            self._file.truncate(end)
+            raise
+
+    def sync(self) -> None:
+        """Has the system write all to the disk itself, for a power cut."""
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _read(self) -> list[dict[str, Any]]:
+        """Its whole lines; what a kill tore off at the end is cut away."""
+        self._file.seek(0)
+        content = self._file.read()
+        *whole, torn = content.split(b"\n")
+        lines = [json_object(line) for line in whole]
+        if content and not content.startswith(START) or lines[:1] == [None]:
+            raise self._foreign()
+        self.dropped = lines.count(None)
+        self._file.truncate(len(content) - len(torn))
+        return [line for line in lines if line is not None]
+
+    def _foreign(self) -> InputError:
+        return InputError(f"{self.path} is not the journal of a room; name another file with --journal.")
 
 
 class Room:
@@ -103,16 +174,11 @@ class Room:
 
     def place(self, token: str) -> int | None:
         """The place that a token belongs to; None: none of this room's, or its learner was removed."""
-        place = self._issued(token)
+        place = self.issued(token)
         return None if place is None or self._members[place].removed else place
 
-    def was_removed(self, token: str) -> bool:
-        """Whether a token belongs to a learner whom the instructor removed."""
-        place = self._issued(token)
-        return place is not None and self._members[place].removed
-
-    def _issued(self, token: str) -> int | None:
-        """The place that a token was made for."""
+    def issued(self, token: str) -> int | None:
+        """The place that a token was made for, also where its learner was removed."""
         number = token.partition(".")[0]
         if not (number.isascii() and number.isdigit() and len(number) < 9 and int(number) < len(self._members)):
             return None

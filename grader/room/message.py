@@ -83,26 +83,19 @@ def read(course: Course, data: Any) -> Event:
         return Event(at, note=data["note"])
     if set(data) == {"at", "prediction", "option"}:
         lesson, _, number = str(data["prediction"]).rpartition(".")
-        if lesson not in course.exercises or not re.fullmatch("[1-9]", number) or not _is_option(data["option"]):
+        known = lesson in course.exercises and re.fullmatch("[1-9]", number)
+        if not known or not re.fullmatch("[A-H]", str(data["option"])):
             raise MessageError("This prediction is not in the version of the course that the room runs.")
-        return Event(at, prediction=data["prediction"], option=data["option"])
+        return Event(at, prediction=str(data["prediction"]), option=str(data["option"]))
     if data.get("status") not in Statuses:
         raise MessageError("This message has no status that the course knows.")
     if data.get("exercise") not in course.exercise_names():
         raise MessageError("This exercise is not in the version of the course that the room runs.")
     mistake = data.get("mistake", "")
-    if (
-        set(data) & {"note", "prediction", "option"}
-        or not isinstance(mistake, str)
-        or mistake
-        and not _MISTAKE.fullmatch(mistake)
-    ):
+    ours = set(data) <= {"at", "exercise", "status", "mistake"} and isinstance(mistake, str)
+    if not ours or mistake and not _MISTAKE.fullmatch(mistake):
         raise MessageError("This message names no mistake of the course.")
     return Event(at, data["exercise"], data["status"], mistake)
-
-
-def _is_option(option: Any) -> bool:
-    return isinstance(option, str) and re.fullmatch("[A-H]", option) is not None
 
 
 def read_all(course: Course, data: Any) -> tuple[Event, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from grader.course.course import Course
 from grader.reports import text
-from grader.reports.templating import LOOKS, render
+from grader.reports.html import LOOKS, render
 from grader.room.board import Board, Learner, Tile, lessons_at_work, tiles, wrongs
 from grader.util.errors import InputError
 from grader.util.files import write_whole
@@ -117,15 +117,13 @@ def _idle_tiles(learners: Sequence[Learner]) -> list[Tile]:
 
 def _marks(tile: Tile, names: bool) -> list[Mark]:
     """Those who are stuck first, then who has something wrong."""
-    marks = [_mark(learner, tile.exercise, learner.name if names else "") for learner in tile.here]
+    marks = []
+    for learner in tile.here:
+        name = learner.name if names else ""
+        status = learner.states[tile.exercise].status if tile.exercise in learner.states else "not_started"
+        noted = learner.note and Mark(learner.note, "", name, learner.note)
+        marks.append(noted or Mark(status, LOOKS[status][0], name, text.WORDS[status]))
     return sorted(marks, key=lambda mark: (URGENCY.get(mark.kind, 1), mark.sign))[:MAX_MARKS]
-
-
-def _mark(learner: Learner, exercise: str, name: str) -> Mark:
-    if learner.note:
-        return Mark(learner.note, "", name, learner.note)
-    status = learner.states[exercise].status if exercise in learner.states else "not_started"
-    return Mark(status, LOOKS[status][0], name, text.WORDS[status])
 
 
 class PageFile:
@@ -139,15 +137,14 @@ class PageFile:
             raise InputError(f"{path} is a folder; --page names a file, such as {path / 'room.html'}.")
         if path.is_file() and path.stat().st_size:
             with path.open("rb") as file:
-                if GENERATOR.encode() not in file.read(2_000):
-                    raise InputError(
-                        f"{path} already exists and is not a page of a room; --page needs the name of a new file."
-                    )
-        self._course = course
-        self.path, self.names = path, names
+                ours = GENERATOR.encode() in file.read(2_000)
+            if not ours:
+                raise InputError(
+                    f"{path} already exists and is not a page of a room; --page needs the name of a new file."
+                )
+        self.course, self.path, self.names = course, path, names
         self._board, self._minute, self._failing = Board(()), "", False
-        error = self.show(self._board)
-        if error:
+        if error := self.show(self._board):
             raise InputError(error)
 
     def show(self, board: Board) -> str:
@@ -157,7 +154,7 @@ class PageFile:
             return ""
         self._board, self._minute = board, ""
         try:
-            write_whole(self.path, page(self._course, board, names=self.names))
+            write_whole(self.path, page(self.course, board, names=self.names))
         except OSError as error:  # a full disk, a drive that is away: the next change tries again
             failing, self._failing = self._failing, True
             return "" if failing else f"{self.path} can't be written ({error.strerror}); the next change tries again."
@@ -167,4 +164,4 @@ class PageFile:
     def end(self) -> None:
         """The last page says that it is the last, and no longer reads itself anew."""
         with contextlib.suppress(OSError):
-            write_whole(self.path, page(self._course, self._board, names=self.names, ended=True))
+            write_whole(self.path, page(self.course, self._board, names=self.names, ended=True))

@@ -19,10 +19,9 @@ from tornado.netutil import bind_sockets
 from grader.course.course import Course
 from grader.room import PORT
 from grader.room.handlers import application
-from grader.room.journal import RoomJournal
-from grader.room.limits import Connections, LimitedServer, RateLimits
+from grader.room.limits import LimitedServer, RateLimits
 from grader.room.live import Live
-from grader.room.members import Room
+from grader.room.members import Room, RoomJournal
 from grader.util.errors import AuthorError, InputError
 from grader.util.words import counted
 
@@ -50,15 +49,14 @@ def create_server(live: Live) -> LimitedServer:
     """A server that does not listen yet."""
     logging.getLogger("tornado").setLevel(logging.CRITICAL)  # what is no request is not to flood the terminal
     limits = RateLimits()
-    connections = Connections(limits.addresses)
     server = LimitedServer(
-        application(live, limits, connections),
+        application(live, limits),
         max_body_size=MAX_BODY,
         max_header_size=MAX_HEAD,
         idle_connection_timeout=HEAD_S,
         body_timeout=10.0,
     )
-    server.connections = connections
+    server.connections = limits.connections
     return server
 
 
@@ -67,14 +65,13 @@ def bind(host: str, port: int) -> list[socket.socket]:
     try:
         return bind_sockets(port, host or None, backlog=512)
     except OSError as error:
-        sentence = {
-            errno.EADDRINUSE: f"port {port} is in use, perhaps by another room; choose another one: --port {port + 1}.",
-            errno.EACCES: f"port {port} is not for ordinary users; choose one above 1023, such as --port {PORT}.",
-            errno.EADDRNOTAVAIL: f"{host} is not an address of this computer; leave --host out to use all of its addresses.",
-        }.get(error.errno or 0)
-        if isinstance(error, socket.gaierror):
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
             sentence = f"{host!r} is not an address of this computer; leave --host out to use all of its addresses."
-        if sentence is None:
+        elif error.errno == errno.EADDRINUSE:
+            sentence = f"port {port} is in use, perhaps by another room; choose another one: --port {port + 1}."
+        elif error.errno == errno.EACCES:
+            sentence = f"port {port} is not for ordinary users; choose one above 1023, such as --port {PORT}."
+        else:
             raise
         raise InputError(sentence) from None
 
@@ -83,13 +80,11 @@ def _reachable(host: str) -> str:
     """The address by which others reach this computer; nothing is sent to find it."""
     if host not in ("", "0.0.0.0", "::"):
         return f"[{host}]" if ":" in host else host
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            # Picks the way out, which has an address; a datagram socket sends nothing yet.
-            probe.connect(("10.255.255.255", 9))
-            return probe.getsockname()[0]
-        except OSError:
-            return "127.0.0.1"
+    # Picks the way out, which has an address; a datagram socket sends nothing yet.
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("10.255.255.255", 9))
+        return probe.getsockname()[0]
+    return "127.0.0.1"
 
 
 async def _serve(

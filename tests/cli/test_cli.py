@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from grader.cli import lesson_name, main
+from grader.cli import main
+from grader.cli.arguments import lesson_name
 from grader.course.course import open_course
 from grader.course.spec import SEED
 from grader.util.errors import InputError

@@ -118,7 +118,7 @@ def test_a_torch_that_multiplies_wrongly_is_told(monkeypatch):
 
 
 def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
-    sign = doctor._writable("notebook folder", tmp_path / "nowhere")
+    sign = doctor._writable(tmp_path / "nowhere")
     assert "can't be written to" in sign.found and sign.repair
 
 

@@ -13,7 +13,7 @@ from grader.grading.journal import load
 from grader.grading.marks import read_weights, valued
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import feedback
-from grader.reports.figures import Pictures
+from grader.reports.html import Pictures
 from grader.util.errors import InputError
 from tests.grading.test_handed_in import FIRST, SECOND, hand_in
 

@@ -166,7 +166,7 @@ def test_the_example_in_the_instructors_page_is_read(graded, place, tmp_path):
 
 
 def test_every_setting_of_a_class_can_stand_in_the_file():
-    from grader.cli.policy import _known
+    from grader.cli.class_settings import _known
 
     for name in {one.attribute for one in options.CLASS} - set(options.OF_THE_CALL):
         assert _known(name) == _known(name.replace("_", "-")) == name

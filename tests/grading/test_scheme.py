@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from grader.cli import options
+from grader.cli import options, parser
 from grader.course.course import open_course
 from grader.grading import batch, dask_pool
 from grader.grading.journal import load
@@ -75,8 +75,7 @@ def run(graded, tmp_path, monkeypatch):
 
 
 def options_of_class() -> set[str]:
-    commands = argparse.ArgumentParser().add_subparsers()
-    next(command for command in options.COMMANDS if command.name == "class").add(commands, print)
+    (commands,) = (action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
     return {action.dest for action in commands.choices["class"]._actions} - {"help"}
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from grader.cli import main, watch
+from grader.cli import live, main
 from grader.course.course import IMPORT_LOCK, open_course
 from grader.grading.watch.screen import draw, lines
 from grader.grading.watch.watcher import LearnerState, News, WatchedRoom, Watcher, board_of, learners, next_step
@@ -399,7 +399,7 @@ def test_no_line_is_lost_while_another_thread_has_put_the_output_aside(capsys):
     thread.start()
     aside.wait(10)
     room = WatchedRoom("class", (), alone=False, waiting=0)
-    watch._line_by_line(iter([room]))
+    live._line_by_line(iter([room]))
     printed.set()
     thread.join()
     assert capsys.readouterr().out

@@ -18,20 +18,7 @@ import pytest
 from grader.cli.class_reports import summary as class_summary
 from grader.course.course import open_course
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
-from grader.reports import (
-    canvas,
-    csv,
-    feedback,
-    folder,
-    gradescope,
-    junit,
-    markdown,
-    moodle,
-    page,
-    scores,
-    sheet,
-    terminal,
-)
+from grader.reports import canvas, csv, feedback, folder, gradescope, junit, markdown, moodle, page, sheet, terminal
 from grader.reports.gradebook import Gradebook
 from grader.reports.room import RESERVED, ClassSummary, stems
 from grader.reports.text import one_line
@@ -139,10 +126,10 @@ def test_the_table_reads_without_colour_and_by_ear():
 
 
 def test_the_scores_picture_says_its_counts():
-    assert scores.counts(ClassSummary(CLASS)) == [1, 1, 0, 0, 0, 0, 0, 1, 0, 0]
-    assert "0–9 %: 1; 10–19 %: 1; 70–79 %: 1." in scores.svg(ClassSummary(CLASS))
+    assert page.counts(ClassSummary(CLASS)) == [1, 1, 0, 0, 0, 0, 0, 1, 0, 0]
+    assert "0–9 %: 1; 10–19 %: 1; 70–79 %: 1." in page.distribution(ClassSummary(CLASS))
     full = Report((SubmissionReport("a", "a", (lesson("01_x", PASSED),)),), 7)
-    assert scores.counts(ClassSummary(full))[-1] == 1
+    assert page.counts(ClassSummary(full))[-1] == 1
 
 
 def test_what_many_share_is_drawn_once():
@@ -327,7 +314,7 @@ def test_what_could_not_be_graded_counts_for_nobody():
         and room.mean == pytest.approx(sum(whole.shares[:2]) / 2)
         and room.ungraded == (2,)
     )
-    assert sum(scores.counts(room)) == 2 and "not counted here: 1." in scores.svg(room)
+    assert sum(page.counts(room)) == 2 and "not counted here: 1." in page.distribution(room)
     row = next(row for row in page.exercises(room).split("<tr>") if ">softmax_rows<" in row)
     assert "0 of 2" in row and "1 could not be graded" in row
     nobody = Report((SubmissionReport("bob", "b", (lesson("01_x", OURS),)), *CLASS.submissions[:1]), 7)

@@ -136,7 +136,7 @@ def test_a_grade_that_moodle_would_refuse_is_told():
 # --- Gradescope and JUnit --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("visibility", gradescope.VISIBLE)
+@pytest.mark.parametrize("visibility", ("visible", "hidden", "after_due_date", "after_published"))
 def test_gradescope_keeps_seed_and_mistakes_where_nobody_sees_them_and_shows_the_rest_when_asked(visibility):
     data = json.loads(gradescope.render(Report(TWO.submissions[:1], 8), visibility=visibility))
     assert data["extra_data"] == {"seed": 8, "mistakes": {"softmax_rows": ["SM1"]}}

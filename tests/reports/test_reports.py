@@ -220,7 +220,7 @@ def test_numbers_in_cells_can_be_read_on_every_colour():
     for kind, low in (("weights", 0.0), ("values", 0.0), ("diverging", -1.0)):
         for value in np.linspace(low, 1, 41):
             colour = heatmap.Scale(kind, low, 1.0).colour(value)
-            ink = light(heatmap._rgb(heatmap._ink(colour)))
+            ink = light(bytes.fromhex(heatmap._ink(colour)[1:]))
             assert max(ink, light(colour)) / min(ink, light(colour)) >= 4.2, (kind, value)
 
 

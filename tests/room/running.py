@@ -15,9 +15,8 @@ from typing import Any
 from tornado.netutil import bind_sockets
 
 from grader.course.course import open_course
-from grader.room.journal import RoomJournal
 from grader.room.live import Live
-from grader.room.members import Room
+from grader.room.members import Room, RoomJournal
 from grader.room.server import create_server
 
 SAID = {"SM1": "Softmax ran over the queries.", "SD1": "Scores were not scaled."}

@@ -10,8 +10,7 @@ import pytest
 
 from grader.course.course import open_course
 from grader.room.board import Board, State
-from grader.room.journal import RoomJournal
-from grader.room.members import REMEMBERED, Room
+from grader.room.members import REMEMBERED, Room, RoomJournal
 from grader.room.message import Event
 from grader.util.errors import InputError
 from tests.room.running import SAID

@@ -178,7 +178,7 @@ def test_the_command_refuses_what_it_cannot_write(tmp_path, capsys):
 
 
 def test_a_watch_writes_the_page_with_every_change(tmp_path):
-    from grader.cli.watch import _rooms
+    from grader.cli.live import _rooms
 
     def room(status: str) -> WatchedRoom:
         report = LessonReport(LESSON, (Verdict(FIRST, status, ""),), {FIRST: 1})

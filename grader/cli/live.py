@@ -1,21 +1,43 @@
-"""`grader watch`: grade again what was saved, for one learner or a room."""
+"""What runs until Ctrl-C: `grader watch`; `grader room`, whose learners' notebooks tell what their checks found; `grader mark`."""
 
 from __future__ import annotations
 
 import argparse
 import signal
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from grader.cli.exits import say
+from grader.cli.class_reports import JOURNAL, OVERRIDES
+from grader.cli.exits import PASSED, say
 from grader.course.course import IMPORT_LOCK, open_course
 from grader.util.errors import InputError
 
+tell = partial(print, flush=True)
 
-def run(options: argparse.Namespace) -> int:
-    """Watches until it is stopped. Returns 0: being stopped is how a watch ends."""
+
+def run_room(options: argparse.Namespace) -> int:
+    from grader.room.server import serve
+
+    path = options.journal or Path(time.strftime("room-%Y-%m-%d.jsonl"))
+    with suppress(KeyboardInterrupt):  # where the system has no signals for an event loop
+        serve(open_course(), path, options.host, options.port, tell, options.address or "")
+    return PASSED
+
+
+def run_mark(options: argparse.Namespace) -> int:
+    from grader.grading.marking import Marking, serve
+
+    marking = Marking(open_course(), options.results / JOURNAL, options.results / OVERRIDES)
+    serve(marking, options.port, tell)
+    return PASSED
+
+
+def run_watch(options: argparse.Namespace) -> int:
     from grader.grading.watch.watcher import Watcher
     from grader.notebook.workspace import folder
     from grader.room.page import PageFile
@@ -35,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     finally:
         if page is not None:
             page.end()
-    return 0
+    return PASSED
 
 
 def _rooms(watcher: Any, page: Any) -> Iterator[Any]:
@@ -77,5 +99,5 @@ def _line_by_line(rooms: Iterator[Any]) -> None:
     for room in rooms:
         with IMPORT_LOCK:
             for line in lines(open_course(), room, last):
-                print(line, flush=True)
+                tell(line)
         last = room
