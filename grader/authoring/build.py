@@ -102,7 +102,8 @@ def torch_version() -> str:
 
 
 def _quoted_values(course: Course, name: str, outputs: kernel.Outputs) -> list[tuple[str, str]]:
-    """The values of all quoted numbers. Raises: AuthorError for the first cell that raised or number that could not be had."""
+    """The values of all quoted numbers. Raises: AuthorError for the first cell that raised, number that could not be had, or
+    check that does not pass."""
     values = []
     cells = prose.learner_cells(course.cells(name))
     for cell, (_, shown) in zip(cells, outputs, strict=False):  # below the cells of the source stand the links
@@ -114,7 +115,15 @@ def _quoted_values(course: Course, name: str, outputs: kernel.Outputs) -> list[t
                 raise AuthorError([LintError(_file(course, name), cell.line + line, sentence)])
         if quotes:
             values += [(quote.text, "".join(output["text"])) for quote, output in zip(quotes, shown, strict=True)]
+        if cell.role == "check" and not _passes(shown):
+            sentence = f"the solution does not pass check({cell.exercise}); `grader audit {name[:2]}` says why."
+            raise AuthorError([LintError(_file(course, name), cell.line, sentence)])
     return values
+
+
+def _passes(outputs: list[dict[str, Any]]) -> bool:
+    """Whether a check cell shows a pass."""
+    return any("".join(output.get("data", {}).get("text/plain", "")).startswith("PASSED: ") for output in outputs)
 
 
 def stale(course: Course, name: str) -> list[str]:
@@ -176,8 +185,8 @@ def _stale_solution(path: Path, built: dict[str, Any]) -> str:
             return "has cells that were not run."
         if any(output["output_type"] == "error" for cell in code for output in cell["outputs"]):
             return "contains an error."
-        if any(cell["metadata"]["grader"]["role"] == "check" and not cell["outputs"] for cell in code):
-            return "has a check without its stored output."
+        if any(cell["metadata"]["grader"]["role"] == "check" and not _passes(cell["outputs"]) for cell in code):
+            return "has a check that does not pass."
         for cell in code:
             cell.update(execution_count=None, outputs=[])
         stored["metadata"]["grader"].pop("torch", None)

@@ -15,6 +15,7 @@ from grader.cli.exits import NOT_PASSED, PASSED, complain, harmless
 from grader.course import index
 from grader.course.course import Course, open_course
 from grader.util.errors import AuthorError, InputError
+from grader.util.words import counted
 
 _CLOCK = re.compile(r"\b(?:perf_counter|timeit)\b")
 
@@ -55,7 +56,7 @@ def _check_builds(names: Sequence[str]) -> int:
         print(problem, file=sys.stderr)
     if problems:
         return complain("run `grader build` with the lessons named above.", NOT_PASSED)
-    print(f"{len(names)} lessons: each notebook is what its source builds.")
+    print(f"{counted(len(names), 'lesson')}: each notebook is what its source builds.")
     return PASSED
 
 

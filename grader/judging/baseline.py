@@ -13,9 +13,10 @@ import numpy as np
 from grader.course import references
 from grader.course.readings import inputs, with_readings
 from grader.course.spec import Case, Exercise
-from grader.judging.compare import named_parts
+from grader.judging.compare import Finding, flatten, named_parts
 from grader.judging.diagnose import Diagnosis
 from grader.judging.verdict import Verdict
+from grader.util.errors import AuthorError, LintError
 from grader.worker import probes
 from grader.worker.observe import observe, same_random_state
 from grader.worker.operations import GROUPS
@@ -60,14 +61,24 @@ def baseline_of(exercise: Exercise, seed: int) -> Baseline:
     expected = tuple(with_readings(case, before[i], observe(reference, case)) for i, case in enumerate(unwatched))
     for case, observation in zip(cases, expected, strict=True):
         if (observation.failure is None) != (case.raises is None):
-            raise RuntimeError(f"the reference of {exercise.name} fails on {case.key!r}: {observation.failure}")
+            raise _slip(exercise, case, f"the solution's own result is {observation.failure or 'no exception'}.")
+        if isinstance(flatten(exercise, observation), Finding):
+            what = f"`parts` names what a learner returns, {' and '.join(exercise.parts)}; the solution returns something else."
+            raise _slip(exercise, case, what)
     parts = tuple(named_parts(exercise, observation) for observation in expected)
     for case, flat in zip(cases, parts, strict=True):
         if exercise.container != "answer" and any(part.kind == "sequence" for part in flat.values()):
-            raise RuntimeError(
-                f"{exercise.name}, {case.key!r}: nothing compares a tuple; its probe says what was `returned`"
+            raise _slip(
+                exercise,
+                case,
+                "nothing compares a tuple; `parts` names its things, or the probe marks one as `returned`.",
             )
     return Baseline(tuple(cases), expected, parts, before, Diagnosis(exercise, unwatched, expected, before))
+
+
+def _slip(exercise: Exercise, case: Case, what: str) -> AuthorError:
+    file = f"solutions/{exercise.lesson}/exercises/{exercise.name}.py"
+    return AuthorError([LintError(file, 0, f"case {case.key!r}: {what}")])
 
 
 def _last_by_position(cases: list[Case], names: tuple[str, ...], needed: Set[str]) -> int | None:

@@ -160,12 +160,18 @@ def test_a_right_source_has_no_slips():
     assert proofread(small.FILE, small.cells(), small.LESSON) == []
 
 
+PASSING = """import numpy as np
+class Passes(str):
+    __repr__ = str.__str__
+check = passed = lambda answer: Passes("PASSED: double")"""
+
+
 def executed(notebook: dict) -> dict:
     """The notebook as `grader build` would leave it, without a kernel."""
     for number, cell in enumerate(notebook["cells"], 1):
         if cell["cell_type"] == "code":
             cell["execution_count"] = number
-            cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": ["said\n"]}]
+            cell["outputs"] = [{"output_type": "execute_result", "data": {"text/plain": ["PASSED: double\n"]}}]
     return notebook
 
 
@@ -216,7 +222,7 @@ def test_an_edited_solution_region_makes_the_solution_stale_alone(monkeypatch, t
     [
         (lambda cell: cell.update(execution_count=None), "not run"),
         (lambda cell: cell.update(outputs=[ERROR]), "error"),
-        (lambda cell: cell.update(outputs=[]), "without its stored output"),
+        (lambda cell: cell.update(outputs=[]), "a check that does not pass"),
     ],
 )
 def test_a_solution_without_what_it_showed_is_stale(monkeypatch, tmp_path, spoil, said):
@@ -229,6 +235,15 @@ def test_a_solution_without_what_it_showed_is_stale(monkeypatch, tmp_path, spoil
     assert said in problem
 
 
+def test_a_lesson_whose_own_check_fails_is_not_built(monkeypatch, tmp_path):
+    small.install(monkeypatch, tmp_path)
+    shown = [(1, [{"output_type": "execute_result", "data": {"text/plain": ["FAILED: double\n"]}}])] * 20
+    monkeypatch.setattr(build.kernel, "run", lambda course, cells: shown[: len(cells)])
+    with pytest.raises(AuthorError, match=r"lesson\.py:\d+: the solution does not pass check\(double\)"):
+        build.build(open_course(), small.NAME)
+    assert not open_course().solution_path(small.NAME).exists()
+
+
 def test_what_is_no_notebook_is_stale(monkeypatch, tmp_path):
     files(monkeypatch, tmp_path)
     open_course().solution_path(small.NAME).write_text("[]")
@@ -237,9 +252,7 @@ def test_what_is_no_notebook_is_stale(monkeypatch, tmp_path):
 
 
 def test_a_build_writes_both_notebooks_and_the_notes_and_leaves_nothing_else(monkeypatch, tmp_path):
-    small.install(
-        monkeypatch, tmp_path, small.SOURCE.replace("import numpy as np", "import numpy as np\ncheck = passed = print")
-    )
+    small.install(monkeypatch, tmp_path, small.SOURCE.replace("import numpy as np", PASSING))
     build.build(open_course(), small.NAME)
     assert build.stale(open_course(), small.NAME) == []
     written = [path for path in tmp_path.rglob("*.*") if path.suffix in (".ipynb", ".md")]
@@ -251,7 +264,7 @@ def test_a_build_writes_both_notebooks_and_the_notes_and_leaves_nothing_else(mon
 
 
 def test_a_new_sentence_keeps_the_stored_run_and_new_code_does_not(monkeypatch, tmp_path):
-    source = small.SOURCE.replace("import numpy as np", "import numpy as np\ncheck = passed = print")
+    source = small.SOURCE.replace("import numpy as np", PASSING)
     small.install(monkeypatch, tmp_path, source)
     build.build(open_course(), small.NAME)
     runs = []
