@@ -78,7 +78,7 @@ def page(course: Course, name: str, values: prose.QuotedValues) -> str:
     text = next(cell.text for cell in cells if cell.role == "prose" and prose.is_teaching(cell.text))
     own = sections(text)
     parts = [
-        f"<!-- `grader build` makes this page from solutions/{name}.py -->",
+        f"<!-- `grader build` makes this page from solutions/{name}/lesson.py -->",
         f"# Teaching {course.heading(name)}",
         f"**Before this lesson:** {before(cells)}",
         _time(course, name),
