@@ -110,6 +110,28 @@ def test_no_module_imports_itself_by_a_detour():
         walk(name, ())
 
 
+PARTICIPLES = {"asked", "came", "drawn", "found", "made", "said", "told"}
+
+
+def _bound(node: ast.AST) -> str:
+    """The name that a node binds, '' for none."""
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        return (node.id if isinstance(node, ast.Name) else node.attr) if isinstance(node.ctx, ast.Store) else ""
+    return getattr(node, "arg" if isinstance(node, ast.arg) else "name", None) or ""
+
+
+def test_no_name_is_a_participle():
+    """It says that something was done, and not what came of it. A figure's code stays: with it, every notebook is run anew."""
+    participles = {
+        f"{name}:{node.lineno}: {_bound(node)}"
+        for name, path in FILES.items()
+        if _room(name) != "figures"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if _bound(node).strip("_") in PARTICIPLES
+    }
+    assert not participles
+
+
 def test_what_runs_beside_a_learner_s_code_knows_nothing_else():
     assert {
         _room(module) for name, imported in modules().items() if _room(name) == "worker" for module in imported
