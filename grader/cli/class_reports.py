@@ -63,8 +63,8 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, fo
     from grader.grading import collected, pseudonyms
     from grader.grading.marks import overridden, read_overrides, valued
     from grader.reports import canvas, folder, moodle, returns, sheet
+    from grader.reports.class_summary import ClassSummary, ungraded
     from grader.reports.gradebook import Gradebook
-    from grader.reports.room import ClassSummary, ungraded
 
     report = valued(report, scheme.weights, scheme.partial)
     names = [(one.key, one.name, sheet.guarded(one.key), sheet.guarded(one.name)) for one in found]
@@ -98,7 +98,7 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, fo
 def summary(report: Any, out: Path) -> str:
     """What the terminal shows at the end: how many, how well, and what the room gets wrong."""
     from grader.reports import attention, text
-    from grader.reports.room import ClassSummary, remarks, told
+    from grader.reports.class_summary import ClassSummary, remarks, told
 
     room = ClassSummary(report)
     scores = "nobody has a score"

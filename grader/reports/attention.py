@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from grader.judging.verdict import Report, SubmissionReport
 from grader.reports import sheet, similarity, text
+from grader.reports.class_summary import ClassSummary
 from grader.reports.html import render as rendered
-from grader.reports.room import ClassSummary
 
 TITLE = "Before you import the grades"
 MOST = 20  # learners in the terminal

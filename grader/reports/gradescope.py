@@ -16,8 +16,8 @@ from typing import Any
 
 from grader.judging.verdict import LessonReport, Report, Verdict
 from grader.reports import text
-from grader.reports.json import document
-from grader.reports.room import plain
+from grader.reports.class_summary import plain
+from grader.reports.report_json import document
 
 
 def render(report: Report, max_points: float | None = None, visibility: str = "visible") -> str:

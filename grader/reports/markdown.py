@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import text
+from grader.reports.class_summary import ClassSummary, remarks, told
 from grader.reports.html import LOOKS
-from grader.reports.room import ClassSummary, remarks, told
 
 # Where GitHub makes a link, a mention or a reference of text, entities or not: a space without width goes there.
 _LINKS = re.compile(r"(&#64;(?=[\w.-])|&#35;(?=\w)|&#58;(?=//)|\bwww(?=\.)|\bGH-(?=\d))", re.IGNORECASE)

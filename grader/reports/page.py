@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from grader.judging.verdict import Report, Verdict
 from grader.reports import attention, feedback, text
+from grader.reports.class_summary import ATTEMPTED, ClassSummary, plain, remarks, told
 from grader.reports.html import LOOKS, STYLE, Pictures, escape, render as rendered
 from grader.reports.items import FEWEST, items, remark
-from grader.reports.room import ATTEMPTED, ClassSummary, plain, remarks, told
 from grader.submission.enrolled import Enrolled
 
 BINS = 10  # of the scores' distribution

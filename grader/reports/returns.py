@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from grader.reports import feedback, markdown, moodle, sheet
+from grader.reports.class_summary import ClassSummary, plain
 from grader.reports.gradebook import Gradebook
-from grader.reports.room import ClassSummary, plain
 from grader.submission.platforms import CANVAS, MOODLE, Platform
 
 FEEDBACK = "feedback comments"
