@@ -77,6 +77,6 @@ def _add(parent: ElementTree.Element, tag: str, **attributes: str) -> ElementTre
     return ElementTree.SubElement(parent, tag, {key: _valid(value) for key, value in attributes.items()})
 
 
-def _valid(said: str) -> str:
+def _valid(value: str) -> str:
     """Text that XML 1.0 can hold."""
-    return _INVALID.sub("", text.clean(said))
+    return _INVALID.sub("", text.clean(value))

@@ -58,8 +58,8 @@ def remark(room: ClassSummary, gradebook: Gradebook) -> str:
 def feedback(one: SubmissionReport) -> str:
     """What passed and what did not, in one line. Moodle shows it as HTML, so signs that mean something there are written out."""
     marked = [text.marked(lesson, judged) for lesson in one.lessons for judged in lesson.verdicts]
-    said = filter(None, [text.points(one), *map(_lesson, one.lessons), *marked, text.one_line(one.message)])
-    return html.escape(text.one_line(". ".join(each.removesuffix(".") for each in said), 2_000), quote=False)
+    parts = filter(None, [text.points(one), *map(_lesson, one.lessons), *marked, text.one_line(one.message)])
+    return html.escape(text.one_line(". ".join(each.removesuffix(".") for each in parts), 2_000), quote=False)
 
 
 def _lesson(lesson: LessonReport) -> str:
