@@ -132,11 +132,11 @@ def moment(text: str) -> str:
     when, _, zone = text.strip().rpartition(" ")
     named = "/" in zone or zone in ("UTC", "GMT")
     try:
-        made = datetime.fromisoformat(when if named else text.strip())
-        if named and made.tzinfo is None:
-            made = made.replace(tzinfo=ZoneInfo(zone))
+        time = datetime.fromisoformat(when if named else text.strip())
+        if named and time.tzinfo is None:
+            time = time.replace(tzinfo=ZoneInfo(zone))
         if ":" in text:  # a day alone would be due at its beginning, which nobody means
-            return made.astimezone(UTC).isoformat()
+            return time.astimezone(UTC).isoformat()
     except (ValueError, OverflowError, KeyError, OSError):  # KeyError: no such zone
         pass
     raise argparse.ArgumentTypeError(
@@ -146,9 +146,9 @@ def moment(text: str) -> str:
 
 def duration(text: str) -> int:
     """Seconds, of '15 min', '2 hours' or '1 day'."""
-    found = re.fullmatch(r"(\d{1,6}) ?([a-z]+?)s?", text.strip())
-    _checked(text, bool(found and found[2] in UNITS), "not a duration such as '15 min', '2 hours' or '1 day'")
-    return int(found[1]) * UNITS[found[2]]  # type: ignore[index]
+    match = re.fullmatch(r"(\d{1,6}) ?([a-z]+?)s?", text.strip())
+    _checked(text, bool(match and match[2] in UNITS), "not a duration such as '15 min', '2 hours' or '1 day'")
+    return int(match[1]) * UNITS[match[2]]  # type: ignore[index]
 
 
 def extension(text: str) -> int | str:
@@ -159,13 +159,15 @@ def extension(text: str) -> int | str:
         return moment(text)
 
 
-def extensions(said: str | Mapping[str, object]) -> dict[str, int | str]:
+def extensions(setting: str | Mapping[str, object]) -> dict[str, int | str]:
     """By learner, of 'ada=2 days,bob=2026-11-27 23:59' or of a table."""
-    if isinstance(said, str):
-        pairs = [part.partition("=") for part in said.split(",") if part.strip()]
-        _checked(said, bool(pairs) and all(sign for _, sign, _ in pairs), "not a list such as 'ada=2 days,bob=1 day'")
-        said = {who.strip(): when for who, _, when in pairs}
-    return {who: extension(str(when)) for who, when in said.items()}
+    if isinstance(setting, str):
+        pairs = [part.partition("=") for part in setting.split(",") if part.strip()]
+        _checked(
+            setting, bool(pairs) and all(sign for _, sign, _ in pairs), "not a list such as 'ada=2 days,bob=1 day'"
+        )
+        setting = {who.strip(): when for who, _, when in pairs}
+    return {who: extension(str(when)) for who, when in setting.items()}
 
 
 def chosen(texts: Sequence[str]) -> tuple[str, ...]:

@@ -58,22 +58,22 @@ def _backup_note(backup: Path) -> str:
     return f"the earlier run is kept in {backup}."
 
 
-def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, found: list) -> Any:
-    """Puts the points on, writes every report, and returns the one that they show. found: the entries of the class's folder."""
+def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, learners: list) -> Any:
+    """Puts the points on, writes every report, and returns the one that they show. learners: the entries of the class's folder."""
     from grader.grading import collected, pseudonyms
     from grader.grading.marks import overridden, read_overrides, valued
     from grader.reports import canvas, folder, moodle, returns, sheet
+    from grader.reports.class_summary import ClassSummary, ungraded
     from grader.reports.gradebook import Gradebook
-    from grader.reports.room import ClassSummary, ungraded
 
     report = valued(report, scheme.weights, scheme.partial)
-    names = [(one.key, one.name, sheet.guarded(one.key), sheet.guarded(one.name)) for one in found]
+    names = [(one.key, one.name, sheet.guarded(one.key), sheet.guarded(one.name)) for one in learners]
     report = overridden(report, read_overrides(open_course(), out / OVERRIDES), names)
     notes = collected.read(
         open_course(), folder_of_class, {one.name for each in report.submissions for one in each.lessons}
     )
-    mine = [(notes or {}).get(sheet.guarded(one.key), collected.CollectedNotes()) for one in found]
-    submissions, noted = collected.noted(mine, found, report.submissions, scheme)
+    mine = [(notes or {}).get(sheet.guarded(one.key), collected.CollectedNotes()) for one in learners]
+    submissions, noted = collected.noted(mine, learners, report.submissions, scheme)
     if notes is None:
         noted.append(
             f"{folder_of_class / COLLECTED} is not a table that `grader collect` wrote, so it is not known who was late."
@@ -83,8 +83,8 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, fo
     gradebook = Gradebook(scheme.max_points, scheme.assignment, None if scheme.anonymous else scheme.roster, handed_in)
     room = ClassSummary(report)
     books = () if scheme.anonymous else (canvas, moodle, returns)
-    told = [*noted, *gradebook.remarks(room), ungraded(room), *(book.remark(room, gradebook) for book in books)]
-    for sentence in filter(None, told):
+    sentences = [*noted, *gradebook.remarks(room), ungraded(room), *(book.remark(room, gradebook) for book in books)]
+    for sentence in filter(None, sentences):
         say(sentence)
     report = replace(report, notes=(*report.notes, *gradebook.remarks(room)))
     if scheme.anonymous:
@@ -98,7 +98,7 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, fo
 def summary(report: Any, out: Path) -> str:
     """What the terminal shows at the end: how many, how well, and what the room gets wrong."""
     from grader.reports import attention, text
-    from grader.reports.room import ClassSummary, remarks, told
+    from grader.reports.class_summary import ClassSummary, explain, remarks
 
     room = ClassSummary(report)
     scores = "nobody has a score"
@@ -109,6 +109,8 @@ def summary(report: Any, out: Path) -> str:
         lines += ["", "The most frequent mistakes:"]
     for met in room.mistakes[:5]:
         where = ", ".join(met.exercises)
-        lines.append(f"  {len(met.learners):>4} × {met.id} ({where}): {text.one_line(told(met).sentence)}".rstrip(": "))
+        lines.append(
+            f"  {len(met.learners):>4} × {met.id} ({where}): {text.one_line(explain(met).sentence)}".rstrip(": ")
+        )
     lines += ["", *attention.lines(report)]
     return text.defuse("\n".join([*lines, "", f"The reports are in {text.one_line(str(out))}: open report.html."]))

@@ -30,7 +30,7 @@ HALF = "half of the learners"  # who chose the lessons
 
 
 def resolve_settings(
-    options: argparse.Namespace, found: list, begun: Mapping[str, Any]
+    options: argparse.Namespace, learners: list, begun: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
     """What the run is graded and marked with, as its journal keeps it: what this call or class.toml names, else what the run was begun
     with, else the defaults. set_by says of each setting where it was set.
@@ -42,7 +42,7 @@ def resolve_settings(
     from grader.sandbox.sandbox import TIMEOUT_S
 
     where = _fill(options)
-    named = _named_settings(options, [one.name for one in found])
+    named = _named_settings(options, [one.name for one in learners])
     before = begun.get("set_by", {})
     if (options.folder / POLICY).is_file():  # what no longer stands there no longer holds
         gone = {key for key, place in before.items() if place.startswith(POLICY)} - set(named)
@@ -70,7 +70,7 @@ def resolve_settings(
             set_by.setdefault(setting, where[name])  # --roster comes before --by
     by = before.get("lessons", where.get("exercises") or where.get("lessons") or HALF)
     about["set_by"] = {**before, **set_by, "lessons": by}
-    lessons, sentences = choice(open_course(), found, begun.get("lessons")) if by == HALF else ([], [])
+    lessons, sentences = choice(open_course(), learners, begun.get("lessons")) if by == HALF else ([], [])
     about.setdefault("lessons", lessons)
     return about, sentences
 

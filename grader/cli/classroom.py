@@ -32,17 +32,17 @@ def run(options: argparse.Namespace) -> int:
     from grader.sandbox.isolation import REMEDY, SandboxError
 
     options.resume = options.resume or options.rescore or bool(options.regrade)
-    found, passed_over = entries(options.folder)
-    options.regrade = keys_of(options.regrade, found)
+    learners, passed_over = entries(options.folder)
+    options.regrade = keys_of(options.regrade, learners)
     journal = options.out / JOURNAL
     earlier = load(journal) if journal.is_file() else None
     begun = (earlier.settings or {}) if earlier and options.resume else {}
-    about, chosen = class_settings.resolve_settings(options, found, begun)
+    about, chosen = class_settings.resolve_settings(options, learners, begun)
     own = {path.name for path in (options.roster, options.weights) if isinstance(path, Path)}
     passed_over = [name for name in passed_over if name not in own]
     if passed_over:
         say(f"not graded, because they are neither a learner's folder nor a notebook: {abridged(passed_over)}.")
-    for sentence in same_names(found):
+    for sentence in same_names(learners):
         say(sentence)
     exercises = class_settings.exercises_of(about)
     counting = {lesson: exercises_that_count(open_course(), lesson, exercises) for lesson in about["lessons"]}
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     )
     try:
         with closing(_pool(options, settings)) as pool:
-            return _graded(options, found, settings, pool, chosen, about, passed_over)
+            return _graded(options, learners, settings, pool, chosen, about, passed_over)
     except batch.TooOpen as error:
         return complain(f"{error}; nothing was graded below it. {REMEDY}", NOT_GRADED)
     except SandboxError as error:
@@ -111,7 +111,7 @@ def _pool(options: argparse.Namespace, settings: Any) -> Any:
 
 def _graded(
     options: argparse.Namespace,
-    found: list,
+    learners: list,
     settings: Any,
     pool: Any,
     chosen: list[str],
@@ -129,7 +129,7 @@ def _graded(
     with Journal(options.out / JOURNAL, about, options.rescore) as journal:
         if journal.dropped:
             say(f"{journal.dropped} lines of {journal.path} can't be read; those submissions are graded again.")
-        results, left, sentences = plan_resume(found, journal.results, options.regrade)
+        results, left, sentences = plan_resume(learners, journal.results, options.regrade)
         for sentence in sentences:
             say(sentence)
         if results:
@@ -141,11 +141,13 @@ def _graded(
                 results[result.key] = result
                 tell(result.report)
         pool.close()  # before the reports, for which this process imports the lessons
-        report = batch.report_of([results[one.key] for one in found], settings)
+        report = batch.report_of([results[one.key] for one in learners], settings)
         notes = filter(None, [*chosen, scheme.counted_and_why(about)])
         why = "Not graded, because it is neither a learner's folder nor a notebook."
         report = replace(report, notes=tuple(notes), not_graded=tuple((name, why) for name in beside))
-        report = class_reports.write_reports(report, scheme.MarkingScheme.of(about), options.out, options.folder, found)
+        report = class_reports.write_reports(
+            report, scheme.MarkingScheme.of(about), options.out, options.folder, learners
+        )
         journal.finish()
     print(class_reports.summary(report, options.out))
     code = outcome(report, options.min_score, everything=False)

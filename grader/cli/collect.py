@@ -26,10 +26,10 @@ def run(options: argparse.Namespace) -> int:
     roster = enrolled.read(options.roster, options.by or "") if options.roster else None
     placed.check(options.to, options.sources)
     with Sources() as sources:
-        found = [sources.contents(source) for source in options.sources]
-        known = [recognize(each, roster) for each in found]
+        contents = [sources.contents(source) for source in options.sources]
+        known = [recognize(each, roster) for each in contents]
         if not any(each.files for each in known):
-            refused = [f" {path} {why}." for each in found for path, why in each.refused[:3]]
+            refused = [f" {path} {why}." for each in contents for path, why in each.refused[:3]]
             raise InputError(
                 f"nothing of {', '.join(map(str, options.sources))} is a learner's file, as Canvas, Moodle, Gradescope or GitHub Classroom "
                 f"name them, or as one folder per learner.{''.join(refused)} Nothing was collected."
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
             say(sentence)
         outcome = placed.Collection(open_course(), options.to, roster, sources)
         try:
-            for each, contained in zip(known, found, strict=True):
+            for each, contained in zip(known, contents, strict=True):
                 outcome.place(each, contained.source)
         except OSError as error:
             raise InputError(

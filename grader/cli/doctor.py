@@ -31,7 +31,7 @@ class Check:
     """One thing that was looked at. repair: '' where nothing is wrong; optional: the course runs without it."""
 
     what: str
-    found: str
+    finding: str
     repair: str = ""
     optional: bool = False
 
@@ -58,7 +58,7 @@ def render(signs: list[Check]) -> str:
     lines = []
     for sign in signs:
         mark = "ok     " if not sign.repair else "note   " if sign.optional else "missing"
-        lines.append(f"{mark}  {sign.what}: {sign.found}")
+        lines.append(f"{mark}  {sign.what}: {sign.finding}")
         if sign.repair:
             lines.append(f"         → {sign.repair}")
     ill = sum(not sign.well for sign in signs)
@@ -92,14 +92,14 @@ def _in_checkout() -> bool:
 
 def _packages() -> Iterator[Check]:
     must, may = _required(), _required("", "lab")
-    found, lacking = {}, []
+    versions, lacking = {}, []
     for name in may:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             lacking.append(name)
-    if found:
-        yield Check("packages", ", ".join(f"{name} {found[name]}" for name in found))
+    if versions:
+        yield Check("packages", ", ".join(f"{name} {versions[name]}" for name in versions))
     lost = [name for name in lacking if name in must or _in_checkout()]
     if lost:
         yield Check("packages", f"not installed: {', '.join(lost)}", _reinstall())

@@ -14,14 +14,22 @@ from grader.course.course import open_course
 from grader.submission import platforms
 from grader.util.errors import InputError
 
-# Options, and modules of grader/reports, but that html is page.py.
-FORMS = ("json", "junit", "markdown", "html", "csv", "gradescope")
+# Options, each with its module of grader/reports.
+FORMS = {
+    "json": "report_json",
+    "junit": "junit",
+    "markdown": "markdown",
+    "html": "page",
+    "csv": "grades_csv",
+    "gradescope": "gradescope",
+}
 
 
 def run(options: argparse.Namespace) -> int:
     from grader.grading.grade import grade
     from grader.notebook.workspace import session_folder
-    from grader.reports import room, terminal, text
+    from grader.reports import terminal, text
+    from grader.reports.class_summary import ClassSummary, ungraded
     from grader.sandbox.sandbox import TooOpen
 
     if not options.paths:
@@ -57,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     if not all([write_report(form, file, report, options.visibility) for form, file in files.items()]):
         return BAD_INPUT
     code = outcome(report, options.min_score, everything=True)
-    return complain(room.ungraded(room.ClassSummary(report)), code) if code == NOT_GRADED else code
+    return complain(ungraded(ClassSummary(report)), code) if code == NOT_GRADED else code
 
 
 def _check_files(files: dict[str, str]) -> None:
@@ -96,7 +104,7 @@ def write_report(form: str, file: str, report: Any, visibility: str = "visible")
     from grader.util.files import write_whole
 
     more = {"visibility": visibility} if form == "gradescope" else {}
-    module = import_module(f"grader.reports.{'page' if form == 'html' else form}")
+    module = import_module(f"grader.reports.{FORMS[form]}")
     text = module.render(report, **more).rstrip("\n")
     if file == "-":
         sys.stdout.write(f"{text}\n" if text else "")

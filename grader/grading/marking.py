@@ -29,8 +29,8 @@ from grader.grading.marks import overridden, points, reaching, read_overrides, v
 from grader.grading.scheme import MarkingScheme
 from grader.judging.verdict import HandMark, Report
 from grader.reports import html, sheet, text
+from grader.reports.class_summary import ClassSummary
 from grader.reports.html import render
-from grader.reports.room import ClassSummary
 from grader.room.handlers import POLICY, JsonHandler
 from grader.room.limits import RateLimits
 from grader.room.server import MAX_BODY, bind

@@ -27,7 +27,7 @@ class Target:
     name: str
     obj: Any = None
     namespace: Mapping[str, Any] = field(default_factory=dict)
-    found: bool = True
+    exists: bool = True
 
     @property
     def is_answer(self) -> bool:
@@ -36,7 +36,7 @@ class Target:
     @property
     def argument(self) -> str:
         """How the exercise is passed: an object by its name, else the name in quotes."""
-        return self.name if self.found and callable(self.obj) else f'"{self.name}"'
+        return self.name if self.exists and callable(self.obj) else f'"{self.name}"'
 
     @property
     def call(self) -> str:
@@ -46,14 +46,14 @@ class Target:
     @cached_property
     def sources(self) -> Sources | None:
         """The statements that made the object; None for an answer, and where no text is known."""
-        return None if self.is_answer or not self.found else sources(self.name, self.obj, self.namespace)
+        return None if self.is_answer or not self.exists else sources(self.name, self.obj, self.namespace)
 
     @cached_property
     def digest(self) -> str:
         """A digest of the text of these statements, or of an answer's value; '' where neither is known."""
         try:
             if self.is_answer:
-                text = _value(self.obj) if self.found else ""
+                text = _value(self.obj) if self.exists else ""
             else:
                 text = "\n".join(normal(cell) for cell in self.sources.cells) if self.sources else ""
             return digest(text) if text else ""

@@ -67,7 +67,7 @@ def is_attempt(verdict: Any) -> bool:
 
 def _stale(target: Target) -> Any:
     """The verdict where the exercise, or something that it calls, is older than what its cell now says; else None."""
-    if not target.found or not runs.broken:
+    if not target.exists or not runs.broken:
         return None
     objects = ((target.name, target.obj), *reach.names_read(target.obj, target.namespace).items())
     name, broken = next(((name, broken) for name, obj in objects if (broken := runs.stale(name, obj))), ("", None))
@@ -92,7 +92,7 @@ def _stale(target: Target) -> Any:
 def _without_cell(target: Target) -> Any:
     """The verdict where no cell defines an exercise in grading, or one that ends there before it does; else None."""
     name = target.name
-    if not target.found or not runs.is_absent(name) or target.namespace.get(name, NOTHING) is not target.obj:
+    if not target.exists or not runs.is_absent(name) or target.namespace.get(name, NOTHING) is not target.obj:
         return None
     absence = runs.absences[name]
     headline = f"`{name}` {absence.why}"
@@ -141,7 +141,7 @@ def _judge(target: Target) -> Any:
 
 def _candidate(target: Target, exercise: Exercise) -> contextlib.AbstractContextManager[Any]:
     name, problem = target.name, None
-    if not target.found:
+    if not target.exists:
         problem = Failure(
             "missing", message=f"{name} is not defined in this notebook yet: run the cell that defines it."
         )

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from grader.judging.verdict import Report, SubmissionReport
 from grader.reports import sheet, similarity, text
+from grader.reports.class_summary import ClassSummary
 from grader.reports.html import render as rendered
-from grader.reports.room import ClassSummary
 
 TITLE = "Before you import the grades"
 MOST = 20  # learners in the terminal
@@ -27,8 +27,8 @@ def entries(room: ClassSummary) -> list[tuple[str, list[str]]]:
         named[who][1].append(
             "Another learner's name differs only in case, spaces or invisible characters: find out whose work this is."
         )
-    found = [(label, reasons) for label, reasons in named if reasons]
-    return [*found, *((name, [why]) for name, why in room.report.not_graded)]
+    rows = [(label, reasons) for label, reasons in named if reasons]
+    return [*rows, *((name, [why]) for name, why in room.report.not_graded)]
 
 
 def _reasons(one: SubmissionReport) -> Iterator[str]:

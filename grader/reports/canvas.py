@@ -20,8 +20,8 @@ from difflib import get_close_matches
 
 from grader.judging.verdict import Report
 from grader.reports import sheet, text
+from grader.reports.class_summary import ClassSummary
 from grader.reports.gradebook import Gradebook
-from grader.reports.room import ClassSummary
 from grader.submission.enrolled import Enrolled, Person
 from grader.submission.platforms import CANVAS
 

@@ -14,8 +14,8 @@ def page(
     one: SubmissionReport, label: str, course: str, pictures: Pictures | None = None, report: Report | None = None
 ) -> str:
     """A page that stands alone: what one learner gets back, and nothing of anybody else. report: whose conditions stand at its foot."""
-    made = section(one, label, pictures or Pictures())
-    return render("card.html", title=f"{label} — {course}", style=STYLE, section=made, report=report) + "\n"
+    body = section(one, label, pictures or Pictures())
+    return render("card.html", title=f"{label} — {course}", style=STYLE, section=body, report=report) + "\n"
 
 
 def section(

@@ -11,20 +11,20 @@ from grader.judging.verdict import Report
 from grader.reports import (
     attention,
     canvas,
-    csv,
     feedback,
+    grades_csv,
     gradescope,
-    json,
     junit,
     markdown,
     moodle,
     page,
+    report_json,
     returns,
     similarity,
 )
+from grader.reports.class_summary import ClassSummary
 from grader.reports.gradebook import Gradebook
 from grader.reports.html import Pictures
-from grader.reports.room import ClassSummary
 from grader.util.errors import InputError
 from grader.util.files import write_whole
 
@@ -77,13 +77,13 @@ def files(report: Report, gradebook: Gradebook = Gradebook(), named: bool = True
     room, pictures = ClassSummary(report, gradebook.enrolled), Pictures()
     yield "report.html", page.render(report, gradebook.enrolled)
     yield "similarity.html", similarity.render(room)
-    yield "grades.csv", csv.render(report)
+    yield "grades.csv", grades_csv.render(report)
     yield "attention.csv", attention.render(report)
     if named:
         yield "canvas.csv", canvas.render(report, gradebook)
         yield "moodle.csv", moodle.render(report, gradebook)
         yield from returns.files(room, gradebook)
-    yield "report.json", json.render(report)
+    yield "report.json", report_json.render(report)
     yield "summary.md", markdown.render(report)
     for stem, label, one in zip(room.stems, room.labels, report.submissions, strict=True):
         alone = replace(report, submissions=(one,))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from grader.judging.verdict import SubmissionReport, hundredths
 from grader.reports import sheet, text
-from grader.reports.room import ClassSummary, plain, share
+from grader.reports.class_summary import ClassSummary, plain, share
 from grader.submission.enrolled import Enrolled, Person
 
 _IDENTIFIER = re.compile(r"[\w.+@-]+", re.ASCII)  # nothing that a spreadsheet could compute with

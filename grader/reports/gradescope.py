@@ -16,8 +16,8 @@ from typing import Any
 
 from grader.judging.verdict import LessonReport, Report, Verdict
 from grader.reports import text
-from grader.reports.json import document
-from grader.reports.room import plain
+from grader.reports.class_summary import plain
+from grader.reports.report_json import document
 
 
 def render(report: Report, max_points: float | None = None, visibility: str = "visible") -> str:
@@ -33,15 +33,15 @@ def render(report: Report, max_points: float | None = None, visibility: str = "v
     score, most = sum(one.score or 0 for one in submissions), sum(one.max_score for one in submissions)
     factor = 1.0 if max_points is None or not most else max_points / most
     lessons = [lesson for one in submissions for lesson in one.lessons]
-    said = [f"{score} of {most} points."]
-    said += [text.clean(one.message) for one in submissions if one.message]
-    said += [f"{lesson.name}: {text.clean(note)}" for lesson in lessons for note in text.notes(lesson)]
-    said.append(f"Isolation while grading: {text.one_line(report.isolation)}.")
+    lines = [f"{score} of {most} points."]
+    lines += [text.clean(one.message) for one in submissions if one.message]
+    lines += [f"{lesson.name}: {text.clean(note)}" for lesson in lessons for note in text.notes(lesson)]
+    lines.append(f"Isolation while grading: {text.one_line(report.isolation)}.")
     pairs = [(lesson, judged) for lesson in lessons for judged in lesson.verdicts]
     results = {
         "score": _points(score, factor),
         "execution_time": round(float(sum(judged.seconds for _, judged in pairs)), 3),
-        "output": text.clean("\n".join(said)),
+        "output": text.clean("\n".join(lines)),
         "output_format": "text",
         "visibility": visibility,
         "stdout_visibility": "hidden",

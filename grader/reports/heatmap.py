@@ -56,31 +56,31 @@ def svg(view: View, scale: Scale | None) -> str:
     """The view as an SVG element with a spoken description; without a scale its cells stay uncoloured."""
     if view.cells.size == 0:
         return "<span>(no entries)</span>"
-    said = view.written
-    wide = max(34.0, CHARACTER * max(len(text) for row in said for text in row) + 14)
+    rows = view.written
+    wide = max(34.0, CHARACTER * max(len(text) for row in rows for text in row) + 14)
     height, width = view.cells.shape
     top, left = (MARGIN if width > 1 else 4), (MARGIN + 2 if height > 1 else 2)
     more_rows, more_columns = (view.first[i] + view.cells.shape[i] < view.total[i] for i in (0, 1))
     size = (left + wide * width + (16 if more_columns else 3), top + CELL * height + (14 if more_rows else 3))
-    (top_row, left_column), drawn = view.first, []
+    (top_row, left_column), shapes = view.first, []
     if width > 1:
-        drawn += [_faint(left + (i + 0.5) * wide, 9, str(left_column + i)) for i in range(width)]
+        shapes += [_faint(left + (i + 0.5) * wide, 9, str(left_column + i)) for i in range(width)]
     if height > 1:
-        drawn += [_faint(9, top + (i + 0.5) * CELL, str(top_row + i)) for i in range(height)]
+        shapes += [_faint(9, top + (i + 0.5) * CELL, str(top_row + i)) for i in range(height)]
     for (row, column), value in np.ndenumerate(view.cells):
         box = (left + column * wide, top + row * CELL, wide, CELL)
-        drawn.append(_cell(box, float(value), said[row][column], scale))
+        shapes.append(_cell(box, float(value), rows[row][column], scale))
     if view.mark:
-        drawn.append(_outline(left + view.mark[1] * wide, top + view.mark[0] * CELL, wide))
+        shapes.append(_outline(left + view.mark[1] * wide, top + view.mark[0] * CELL, wide))
     if more_columns:
-        drawn.append(_faint(left + wide * width + 9, top + CELL * height / 2, "…"))
+        shapes.append(_faint(left + wide * width + 9, top + CELL * height / 2, "…"))
     if more_rows:
-        drawn.append(_faint(left + wide * width / 2, top + CELL * height + 7, "⋮"))
+        shapes.append(_faint(left + wide * width / 2, top + CELL * height + 7, "⋮"))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{html.escape(spoken(view), quote=True)}" '
         f'width="{size[0]:g}" height="{size[1]:g}" viewBox="0 0 {size[0]:g} {size[1]:g}" '
         f'style="font: 12px system-ui, sans-serif; font-variant-numeric: tabular-nums; max-width: 100%">'
-        f"{''.join(drawn)}</svg>"
+        f"{''.join(shapes)}</svg>"
     )
 
 
@@ -89,8 +89,8 @@ def image(view: View, scale: Scale | None) -> str:
     opening, _, inner = svg(view, scale).partition(">")
     if not opening.startswith("<svg"):
         return f"{opening}>{inner}"
-    drawn = f'{opening} color="{INK}"><rect width="100%" height="100%" rx="3" fill="{PAPER}"/>{inner}'
-    data = base64.b64encode(drawn.encode()).decode()
+    picture = f'{opening} color="{INK}"><rect width="100%" height="100%" rx="3" fill="{PAPER}"/>{inner}'
+    data = base64.b64encode(picture.encode()).decode()
     return f'<img alt="{html.escape(spoken(view), quote=True)}" src="data:image/svg+xml;base64,{data}" style="max-width: 100%">'
 
 
@@ -123,21 +123,21 @@ def _ink(colour: tuple[int, int, int]) -> str:
     return INK if (light + 0.05) / (0.0103 + 0.05) >= 1.05 / (light + 0.05) else PAPER
 
 
-def _cell(box: tuple[float, float, float, float], value: float, said: str, scale: Scale | None) -> str:
+def _cell(box: tuple[float, float, float, float], value: float, label: str, scale: Scale | None) -> str:
     x, y, wide, high = box
     shape = f'x="{x:g}" y="{y:g}" width="{wide - 1.5:g}" height="{high - 1.5:g}" rx="1.5"'
     middle = (x + (wide - 1.5) / 2, y + (high - 1.5) / 2)
     if np.isnan(value):
-        return f'<rect {shape} fill="{MISSING}"/>{_hatching(box)}{_label(middle, said, INK, chip=True)}'
+        return f'<rect {shape} fill="{MISSING}"/>{_hatching(box)}{_label(middle, label, INK, chip=True)}'
     if scale is None:
         edge = 'fill="none" stroke="currentColor" stroke-opacity=".22"'
-        return f"<rect {shape} {edge}/>{_label(middle, said, 'currentColor')}"
+        return f"<rect {shape} {edge}/>{_label(middle, label, 'currentColor')}"
     if np.isinf(value):
-        return f'<rect {shape} fill="{INFINITE}"/>{_label(middle, said, INK)}'
+        return f'<rect {shape} fill="{INFINITE}"/>{_label(middle, label, INK)}'
     colour = scale.colour(value)
     # The hairline keeps pale cells visible on white paper.
     fill = f'fill="rgb{colour}" stroke="#8A8A8A" stroke-opacity=".45" stroke-width=".8"'
-    return f"<rect {shape} {fill}/>{_label(middle, said, _ink(colour))}"
+    return f"<rect {shape} {fill}/>{_label(middle, label, _ink(colour))}"
 
 
 def _outline(x: float, y: float, wide: float) -> str:
@@ -157,10 +157,10 @@ def _hatching(box: tuple[float, float, float, float]) -> str:
     return f'<path d="{"".join(strokes)}" stroke="#7A7A7A" stroke-width="1"/>'
 
 
-def _label(middle: tuple[float, float], said: str, ink: str, chip: bool = False) -> str:
+def _label(middle: tuple[float, float], label: str, ink: str, chip: bool = False) -> str:
     x, y = middle
-    text = html.escape(clean(said).replace("-", "−") if "e" not in said else clean(said))
-    half = CHARACTER * len(said) / 2 + 2
+    text = html.escape(clean(label).replace("-", "−") if "e" not in label else clean(label))
+    half = CHARACTER * len(label) / 2 + 2
     behind = f'<rect x="{x - half:g}" y="{y - 8:g}" width="{2 * half:g}" height="16" fill="{MISSING}"/>' if chip else ""
     return f'{behind}<text x="{x:g}" y="{y:g}" dy=".35em" text-anchor="middle" fill="{ink}">{text}</text>'
 

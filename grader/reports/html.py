@@ -56,24 +56,24 @@ def style(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
-def escape(said: object, limit: int = text.LIMIT) -> str:
+def escape(value: object, limit: int = text.LIMIT) -> str:
     """Text that is safe in HTML, without control characters."""
-    return html.escape(text.clean(said, limit), quote=True)
+    return html.escape(text.clean(value, limit), quote=True)
 
 
-def prose(said: object) -> str:
+def prose(value: object) -> str:
     """Escaped text in which `quoted` words and calls such as hint(softmax) are set as code."""
-    made = re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(said, SENTENCE))
-    return _CALLS.sub(r"<code>\1</code>", made)
+    markup = re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(value, SENTENCE))
+    return _CALLS.sub(r"<code>\1</code>", markup)
 
 
-def code(said: object, limit: int = text.LIMIT) -> str:
-    return f'<pre class="attn-code">{escape(said, limit)}</pre>'
+def code(value: object, limit: int = text.LIMIT) -> str:
+    return f'<pre class="attn-code">{escape(value, limit)}</pre>'
 
 
-def paragraphs(said: str) -> str:
+def paragraphs(markdown: str) -> str:
     """Markdown prose in paragraphs, with its code."""
-    return "".join(code(part) if kind == "code" else f"<p>{prose(part)}</p>" for kind, part in text.passages(said))
+    return "".join(code(part) if kind == "code" else f"<p>{prose(part)}</p>" for kind, part in text.passages(markdown))
 
 
 @cache
@@ -85,7 +85,7 @@ def _environment() -> Environment:
     def cleaned(value: Any) -> Any:
         return value if isinstance(value, Markup) else text.clean(value)
 
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
         finalize=cleaned,
@@ -94,11 +94,11 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     for filter in (prose, code, paragraphs):
-        made.filters[filter.__name__] = lambda *given, filter=filter: Markup(filter(*given))
-    made.filters |= {"had": text.had, "points": text.points}
-    made.filters["dedent"] = lambda lines: textwrap.dedent(lines).strip("\n")
-    made.globals |= {"words": text.WORDS, "looks": LOOKS}
-    return made
+        environment.filters[filter.__name__] = lambda *given, filter=filter: Markup(filter(*given))
+    environment.filters |= {"had": text.had, "points": text.points}
+    environment.filters["dedent"] = lambda lines: textwrap.dedent(lines).strip("\n")
+    environment.globals |= {"words": text.WORDS, "looks": LOOKS}
+    return environment
 
 
 STYLE = f"<style>\n{style('verdict.css')}</style>"
@@ -155,8 +155,8 @@ def pictures(tables: Sequence[Table], draw: Draw = svg) -> Pictured:
     scales = {"input": None, "difference": shared_scale(gap)} | dict.fromkeys(PAIRS, shared_scale(pair))
 
     def figures(those: Sequence[View], key: str = "") -> str:
-        drawn = [(view, draw(view, scales[view.table.role])) for view in those]
-        return render("tables.html", drawn=drawn, key=key) if drawn else ""
+        images = [(view, draw(view, scales[view.table.role])) for view in those]
+        return render("tables.html", drawn=images, key=key) if images else ""
 
     inputs = [view for view in shown if view.table.role == "input"]
     compared = [view for view in shown if view.table.role != "input"]
@@ -172,17 +172,17 @@ def pictures(tables: Sequence[Table], draw: Draw = svg) -> Pictured:
 
 def _key(shown: Sequence[View], pair: Sequence[View]) -> str:
     """What outlines and colours mean, in words."""
-    said = []
+    parts = []
     if any(view.mark for view in shown) and max(view.cells.size for view in shown) > 1:
-        said.append("Outlined: the largest difference shown")
+        parts.append("Outlined: the largest difference shown")
     if pair:
         names = "both runs" if pair[0].table.role == "run" else "expected and got"
-        said.append(f"{names}: {legend(shared_scale(pair))}")
-    return f"{'; '.join(said)}." if said else ""
+        parts.append(f"{names}: {legend(shared_scale(pair))}")
+    return f"{'; '.join(parts)}." if parts else ""
 
 
-def explanation(told: MistakeText) -> str:
-    return STYLE + render("explanation.html", told=told)
+def explanation(mistake: MistakeText) -> str:
+    return STYLE + render("explanation.html", told=mistake)
 
 
 def explanations(lessons: Sequence[tuple[str, Sequence[MistakeText]]], opened: str = "") -> str:
@@ -194,32 +194,32 @@ class Pictures:
     """Draws for several learners, each table once. shared: pictures go to `definitions()`, which the page must then hold once."""
 
     def __init__(self, shared: bool = False) -> None:
-        self._made: dict[tuple, Pictured] = {}
-        self._drawn: dict[tuple, str] = {}
+        self._pictures: dict[tuple, Pictured] = {}
+        self._svgs: dict[tuple, str] = {}
         self._inner: dict[str, str] = {}
         self._shared = shared
 
     def __call__(self, tables: Sequence[Table]) -> Pictured:
         """The tables as pictures makes them, known again by what they hold."""
         key = content(tables)
-        if key not in self._made:
-            self._made[key] = pictures(tables, self._draw)
-        return self._made[key]
+        if key not in self._pictures:
+            self._pictures[key] = pictures(tables, self._draw)
+        return self._pictures[key]
 
     def _draw(self, view: View, scale: Scale | None) -> str:
         key = (view.title, view.cut, view.mark, view.total, view.cells.tobytes(), view.cells.dtype.str, scale)
-        if key not in self._drawn:
+        if key not in self._svgs:
             picture = svg(view, scale)
             if self._shared and picture.startswith("<svg"):
                 # Its first '>' ends the opening tag: attributes are escaped.
                 opening, inner = picture.removesuffix("</svg>").split(">", 1)
                 name = self._inner.setdefault(inner, f"picture-{len(self._inner)}")
                 picture = f'{opening}><use href="#{name}"/></svg>'
-            self._drawn[key] = picture
-        return self._drawn[key]
+            self._svgs[key] = picture
+        return self._svgs[key]
 
     def definitions(self) -> str:
         """What the references refer to. It takes no room; `display: none` would hide the references as well."""
-        drawn = "".join(f'<g id="{name}">{inner}</g>' for inner, name in self._inner.items())
+        groups = "".join(f'<g id="{name}">{inner}</g>' for inner, name in self._inner.items())
         hidden = 'width="0" height="0" aria-hidden="true" style="position: absolute"'
-        return f'<svg xmlns="http://www.w3.org/2000/svg" {hidden}><defs>{drawn}</defs></svg>' if drawn else ""
+        return f'<svg xmlns="http://www.w3.org/2000/svg" {hidden}><defs>{groups}</defs></svg>' if groups else ""

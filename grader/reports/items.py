@@ -16,7 +16,7 @@ from statistics import StatisticsError, correlation
 
 from grader.judging.verdict import LessonReport, SubmissionReport
 from grader.reports import text
-from grader.reports.room import ATTEMPTED, ClassSummary, Column, likeliest
+from grader.reports.class_summary import ATTEMPTED, ClassSummary, Column, likeliest
 
 FEWEST = 20  # learners; below that two standard errors are nearly half of all that the number can be
 

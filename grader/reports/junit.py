@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from grader.judging.verdict import LessonReport, Report, SubmissionReport
 from grader.reports import text
-from grader.reports.room import ClassSummary
+from grader.reports.class_summary import ClassSummary
 
 ERRORS = ("error", "timeout", "memory", "could_not_grade")  # the code did not run to its end, or ours did not
 _INVALID = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, section 2.2
@@ -77,6 +77,6 @@ def _add(parent: ElementTree.Element, tag: str, **attributes: str) -> ElementTre
     return ElementTree.SubElement(parent, tag, {key: _valid(value) for key, value in attributes.items()})
 
 
-def _valid(said: str) -> str:
+def _valid(value: str) -> str:
     """Text that XML 1.0 can hold."""
-    return _INVALID.sub("", text.clean(said))
+    return _INVALID.sub("", text.clean(value))

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import text
+from grader.reports.class_summary import ClassSummary, explain, remarks
 from grader.reports.html import LOOKS
-from grader.reports.room import ClassSummary, remarks, told
 
 # Where GitHub makes a link, a mention or a reference of text, entities or not: a space without width goes there.
 _LINKS = re.compile(r"(&#64;(?=[\w.-])|&#35;(?=\w)|&#58;(?=//)|\bwww(?=\.)|\bGH-(?=\d))", re.IGNORECASE)
@@ -38,23 +38,23 @@ def render(report: Report) -> str:
 
 def _class(room: ClassSummary) -> Iterator[str]:
     """What is to be known first, everybody's points, and the mistakes that several made."""
-    yield from (escape(said) for said in remarks(room))
+    yield from (escape(remark) for remark in remarks(room))
     rows = [
         f"| {escape(label)} | {text.had(one.score)}/{one.max_score} |"
         for label, one in zip(room.labels, room.report.submissions, strict=True)
     ]
     yield "\n".join(["| submission | points |", "|---|---:|", *rows])
     met = [one for one in room.mistakes if len(one.learners) > 1]
-    rows = [f"| {escape(one.id)} | {len(one.learners)} | {escape(told(one).sentence)} |" for one in met]
+    rows = [f"| {escape(one.id)} | {len(one.learners)} | {escape(explain(one).sentence)} |" for one in met]
     if rows:
         yield "\n".join(["| mistake | made by | what |", "|---|---:|---|", *rows])
 
 
-def escape(said: str) -> str:
+def escape(string: str) -> str:
     """Learner text on one line that Markdown takes for nothing but text: no table, link, mention or command."""
-    plain = html.escape(text.one_line(said), quote=False)
+    plain = html.escape(text.one_line(string), quote=False)
     plain = re.sub(r"([\\`*_{}\[\]()~!|>^$])", r"\\\1", plain.replace("&gt;", ">")).replace(r"\>", "&gt;")
-    plain = re.sub(r"[@#]|:(?=[\w:/+-])", lambda found: f"&#{ord(found[0])};", re.sub(r"&#(?=x?\d)", "&amp;#", plain))
+    plain = re.sub(r"[@#]|:(?=[\w:/+-])", lambda match: f"&#{ord(match[0])};", re.sub(r"&#(?=x?\d)", "&amp;#", plain))
     return _LINKS.sub(r"\1&#8203;", plain)
 
 

@@ -20,8 +20,8 @@ from collections.abc import Sequence
 
 from grader.judging.verdict import LessonReport, Report, SubmissionReport
 from grader.reports import sheet, text
+from grader.reports.class_summary import ClassSummary
 from grader.reports.gradebook import Entry, Gradebook
-from grader.reports.room import ClassSummary
 from grader.submission.platforms import MOODLE
 
 LARGEST = 100  # what a site takes where it does not allow more
@@ -58,8 +58,8 @@ def remark(room: ClassSummary, gradebook: Gradebook) -> str:
 def feedback(one: SubmissionReport) -> str:
     """What passed and what did not, in one line. Moodle shows it as HTML, so signs that mean something there are written out."""
     marked = [text.marked(lesson, judged) for lesson in one.lessons for judged in lesson.verdicts]
-    said = filter(None, [text.points(one), *map(_lesson, one.lessons), *marked, text.one_line(one.message)])
-    return html.escape(text.one_line(". ".join(each.removesuffix(".") for each in said), 2_000), quote=False)
+    parts = filter(None, [text.points(one), *map(_lesson, one.lessons), *marked, text.one_line(one.message)])
+    return html.escape(text.one_line(". ".join(each.removesuffix(".") for each in parts), 2_000), quote=False)
 
 
 def _lesson(lesson: LessonReport) -> str:

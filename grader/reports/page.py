@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from grader.judging.verdict import Report, Verdict
 from grader.reports import attention, feedback, text
+from grader.reports.class_summary import ATTEMPTED, ClassSummary, explain, plain, remarks
 from grader.reports.html import LOOKS, STYLE, Pictures, escape, render as rendered
 from grader.reports.items import FEWEST, items, remark
-from grader.reports.room import ATTEMPTED, ClassSummary, plain, remarks, told
 from grader.submission.enrolled import Enrolled
 
 BINS = 10  # of the scores' distribution
@@ -61,34 +61,36 @@ def _figures(room: ClassSummary) -> list[tuple[str, str]]:
 
 def counts(room: ClassSummary) -> list[int]:
     """Learners who have a score by tenths of what they could reach; 100 % is in the last."""
-    found = [0] * BINS
+    bins = [0] * BINS
     for part in room.shares:
-        found[min(int(part * BINS + 1e-9), BINS - 1)] += 1
-    return found
+        bins[min(int(part * BINS + 1e-9), BINS - 1)] += 1
+    return bins
 
 
 def distribution(room: ClassSummary) -> str:
     """The distribution of scores as inline SVG: a bar for each tenth, its count above it, the median marked; the counts in words, too."""
-    found = counts(room)
+    bins = counts(room)
     step = (WIDTH - 2 * LEFT) / BINS
-    drawn = [f'<line x1="{LEFT}" y1="{BASE}" x2="{WIDTH - LEFT}" y2="{BASE}"/>']
-    said = [f'<text x="{WIDTH / 2:g}" y="{BASE + 35}">share of the points, %</text>']
-    for at, count in enumerate(found):
-        x, high = LEFT + at * step, (BASE - TOP) * count / max(*found, 1)
-        said.append(f'<text x="{x + step / 2:g}" y="{BASE + 17}">{label(at)}</text>')
+    shapes = [f'<line x1="{LEFT}" y1="{BASE}" x2="{WIDTH - LEFT}" y2="{BASE}"/>']
+    labels = [f'<text x="{WIDTH / 2:g}" y="{BASE + 35}">share of the points, %</text>']
+    for at, count in enumerate(bins):
+        x, high = LEFT + at * step, (BASE - TOP) * count / max(*bins, 1)
+        labels.append(f'<text x="{x + step / 2:g}" y="{BASE + 17}">{label(at)}</text>')
         if count:
-            drawn.append(f'<rect x="{x + 3:g}" y="{BASE - high:.1f}" width="{step - 6:g}" height="{high:.1f}" rx="2"/>')
-            said.append(f'<text class="count" x="{x + step / 2:g}" y="{BASE - high - 6:.1f}">{count}</text>')
+            shapes.append(
+                f'<rect x="{x + 3:g}" y="{BASE - high:.1f}" width="{step - 6:g}" height="{high:.1f}" rx="2"/>'
+            )
+            labels.append(f'<text class="count" x="{x + step / 2:g}" y="{BASE - high - 6:.1f}">{count}</text>')
     if room.median is not None:
         x = LEFT + room.median * (WIDTH - 2 * LEFT)
-        drawn.append(f'<line class="mark" x1="{x:.1f}" y1="6" x2="{x:.1f}" y2="{BASE}"/>')
-    words = "; ".join(f"{label(at)} %: {count}" for at, count in enumerate(found) if count)
+        shapes.append(f'<line class="mark" x1="{x:.1f}" y1="6" x2="{x:.1f}" y2="{BASE}"/>')
+    words = "; ".join(f"{label(at)} %: {count}" for at, count in enumerate(bins) if count)
     spoken = f"Learners by share of the points. {words or 'Nobody'}."
-    drawn += said  # above the bars and the median's line
+    shapes += labels  # above the bars and the median's line
     left_out = f" Without a score, and not counted here: {len(room.ungraded)}." if room.ungraded else ""
     return (
         f'<figure style="margin: 0"><svg class="chart" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'aria-label="{escape(spoken)}">{"".join(drawn)}</svg>'
+        f'aria-label="{escape(spoken)}">{"".join(shapes)}</svg>'
         f'<figcaption class="fine">Learners by their share of the points; dashed: the median.{left_out}</figcaption></figure>'
     )
 
@@ -105,7 +107,7 @@ def percent(part: float | None) -> str:
 
 def mistakes(room: ClassSummary) -> str:
     """Each mistake: how many made it, the sentence, why, and who."""
-    return rendered("mistakes.html", room=room, told=[(met, told(met)) for met in room.mistakes], most=MOST)
+    return rendered("mistakes.html", room=room, told=[(met, explain(met)) for met in room.mistakes], most=MOST)
 
 
 def others(room: ClassSummary) -> str:

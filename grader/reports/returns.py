@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from grader.reports import feedback, markdown, moodle, sheet
+from grader.reports.class_summary import ClassSummary, plain
 from grader.reports.gradebook import Gradebook
-from grader.reports.room import ClassSummary, plain
 from grader.submission.platforms import CANVAS, MOODLE, Platform
 
 FEEDBACK = "feedback comments"
@@ -53,26 +53,26 @@ def _name(platform: Platform, handed_in: tuple[str, ...]) -> str:
 
 def _moodle_folder(label: str, handed_in: tuple[str, ...], gradebook: Gradebook) -> str:
     person = gradebook.enrolled.of(label) if gradebook.enrolled else None
-    told = MOODLE.match(_name(MOODLE, handed_in))
+    match = MOODLE.match(_name(MOODLE, handed_in))
     number = re.search(r"\d+$", person["participant"]) if person else None
-    if not (told or number):
+    if not (match or number):
         return ""
-    name = told["name"] if told else re.sub(r"[_/\\]", " ", (person.names if person else ("",))[0])
-    return f"{name}_{told['id'] if told else number[0]}_assignfeedback_file"  # type: ignore[index]
+    name = match["name"] if match else re.sub(r"[_/\\]", " ", (person.names if person else ("",))[0])
+    return f"{name}_{match['id'] if match else number[0]}_assignfeedback_file"  # type: ignore[index]
 
 
-def _notebook(said: str) -> str:
-    cell = {"cell_type": "markdown", "id": "feedback", "metadata": {}, "source": said}
+def _notebook(source: str) -> str:
+    cell = {"cell_type": "markdown", "id": "feedback", "metadata": {}, "source": source}
     return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
 
 
 def _zip(contents: dict[str, str]) -> bytes:
     """Of the same contents always the same bytes."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in sorted(contents.items()):
             archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def _worksheet(room: ClassSummary, gradebook: Gradebook, heading: list[str]) -> str:

@@ -32,13 +32,13 @@ def _cell(value: Cell) -> Cell:
     return guarded(value) if isinstance(value, str) and not isinstance(value, Verbatim) else value
 
 
-def guarded(said: str) -> str:
+def guarded(value: str) -> str:
     """Text for one cell: one line, and with an apostrophe before what a spreadsheet would compute.
 
     Full-width signs ('＝') count as their plain ones: some spreadsheets compute those, too. Spaces before a sign count
     as nothing, for a spreadsheet may trim them.
     """
-    begins = said[:1]
-    line = text.one_line(said, 2_000)
+    begins = value[:1]
+    line = text.one_line(value, 2_000)
     first = unicodedata.normalize("NFKC", line[:1])[:1]
     return f"'{line}" if begins in ("\t", "\r", "\n") or first in FORMULA and first else line

@@ -16,8 +16,8 @@ from itertools import combinations
 from grader.course import references
 from grader.course.course import open_course
 from grader.judging.verdict import SubmissionReport
+from grader.reports.class_summary import ClassSummary
 from grader.reports.html import STYLE, render as rendered
-from grader.reports.room import ClassSummary
 
 SHORTEST = 30  # tokens
 FEW = 3  # learners whose common code says something in a class of any size; exercises that are no chance
@@ -30,7 +30,7 @@ _NOTHING = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.ENCODING, 
 def form(code: str) -> tuple[str, ...]:
     """The tokens with numbered names; () where they are no Python, or too few."""
     numbers: dict[str, str] = {}
-    made, last = [], ""
+    tokens, last = [], ""
     try:
         for token in tokenize.generate_tokens(io.StringIO(code).readline):
             begins = last in ("", "\n", "INDENT")
@@ -38,14 +38,14 @@ def form(code: str) -> tuple[str, ...]:
             if token.type in _NOTHING or token.type == tokenize.STRING and begins:  # a docstring
                 continue
             if token.type in (tokenize.INDENT, tokenize.DEDENT):
-                made.append(tokenize.tok_name[token.type])
-            elif token.type == tokenize.NAME and not keyword.iskeyword(token.string) and made[-1:] != ["."]:
-                made.append(numbers.setdefault(token.string, f"name {len(numbers)}"))
+                tokens.append(tokenize.tok_name[token.type])
+            elif token.type == tokenize.NAME and not keyword.iskeyword(token.string) and tokens[-1:] != ["."]:
+                tokens.append(numbers.setdefault(token.string, f"name {len(numbers)}"))
             else:
-                made.append(token.string)
+                tokens.append(token.string)
     except (tokenize.TokenError, SyntaxError):
         return ()
-    return tuple(made) if len(made) >= SHORTEST else ()
+    return tuple(tokens) if len(tokens) >= SHORTEST else ()
 
 
 def alike(room: ClassSummary) -> list[tuple[list[int], list[str]]]:
@@ -56,17 +56,17 @@ def alike(room: ClassSummary) -> list[tuple[list[int], list[str]]]:
         groups: dict[tuple[str, ...], list[int]] = {}
         answers = enumerate(code.get(column.exercise, "") for code in attempts)
         for who, code in ((-1, _solution(column.exercise)), *answers):
-            if made := form(code):
-                groups.setdefault(made, []).append(who)
+            if tokens := form(code):
+                groups.setdefault(tokens, []).append(who)
         most = max(FEW, len(room.labels) // 3)
-        for made, group in groups.items():
+        for tokens, group in groups.items():
             if sum(who >= 0 for who in group) <= most:
                 for pair in combinations(group, 2):
-                    shared.setdefault(pair, []).append((column.exercise, made))
-    found: dict[tuple[tuple[str, tuple[str, ...]], ...], set[int]] = {}
+                    shared.setdefault(pair, []).append((column.exercise, tokens))
+    learners: dict[tuple[tuple[str, tuple[str, ...]], ...], set[int]] = {}
     for pair, same in shared.items():
-        found.setdefault(tuple(same), set()).update(pair)
-    rows = [(sorted(who), [exercise for exercise, _ in same]) for same, who in found.items()]
+        learners.setdefault(tuple(same), set()).update(pair)
+    rows = [(sorted(who), [exercise for exercise, _ in same]) for same, who in learners.items()]
     return sorted(rows, key=lambda row: (-len(row[1]), row[0]))
 
 

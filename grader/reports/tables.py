@@ -89,10 +89,10 @@ def views(tables: Sequence[Table]) -> tuple[View, ...]:
     if shape is not None and _whole(shape):  # every slice is shown, so the largest difference of all can be marked
         flat = place(by_role["expected"].array.ravel(), by_role["actual"].array.ravel())
         at = tuple(int(i) for i in np.unravel_index(flat[0], shape)) if flat else at
-    made = [view for table in tables for view in _views(table, at, shape)]
-    if len(made) > len(tables):  # slice by slice, each with its expected, actual and difference
-        made.sort(key=lambda view: (view.table.role != "input", view.index if view.table.role != "input" else ()))
-    return tuple(made)
+    parts = [view for table in tables for view in _views(table, at, shape)]
+    if len(parts) > len(tables):  # slice by slice, each with its expected, actual and difference
+        parts.sort(key=lambda view: (view.table.role != "input", view.index if view.table.role != "input" else ()))
+    return tuple(parts)
 
 
 def number(value: object, noise: float = 0.0) -> str:

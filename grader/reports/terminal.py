@@ -23,13 +23,12 @@ def render(report: Report, *, coloured: bool | None = None) -> str:
 
     coloured: also wrapped to the terminal's width; None: where standard output is a terminal.
     """
-    said = text.render(report).rstrip("\n")
+    lines = text.render(report).rstrip("\n").split("\n")
     if coloured is None:
         coloured = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     if not coloured:
-        return said
+        return "\n".join(lines)
     width = max(shutil.get_terminal_size((100, 24)).columns, 60)
-    lines = said.split("\n")
     for at, line in enumerate(lines):
         if _LINE.match(line):
             line = textwrap.fill(line, width, subsequent_indent=" " * 8, break_on_hyphens=False)
@@ -42,6 +41,6 @@ def _coloured(line: re.Match[str]) -> str:
     return paint(f"{LOOKS[status][0]}{line[0][1:]}", status)
 
 
-def paint(said: str, style: str) -> str:
+def paint(string: str, style: str) -> str:
     """Text as a terminal shows it in a style, a status among them; as it is where no colour is wanted."""
-    return said if os.environ.get("NO_COLOR") or style not in STYLES else f"\x1b[{STYLES[style]}m{said}\x1b[0m"
+    return string if os.environ.get("NO_COLOR") or style not in STYLES else f"\x1b[{STYLES[style]}m{string}\x1b[0m"

@@ -36,14 +36,14 @@ _CONTROL = re.compile(
 _ESCAPE = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|.)?", re.DOTALL)
 
 
-def clean(text: object, limit: int = LIMIT) -> str:
+def clean(value: object, limit: int = LIMIT) -> str:
     """Text without control characters and terminal sequences, at most `limit` characters long."""
-    said = str(text)[: 4 * limit]
-    said = _CONTROL.sub("", _ESCAPE.sub("", said.replace("\r\n", "\n").replace("\r", "\n")))
-    if len(said) > limit:
+    text = str(value)[: 4 * limit]
+    text = _CONTROL.sub("", _ESCAPE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
+    if len(text) > limit:
         note = " … (shortened)"
-        said = said[: limit - len(note)] + note
-    return said
+        text = text[: limit - len(note)] + note
+    return text
 
 
 def defuse(text: str) -> str:
@@ -161,9 +161,9 @@ def _table(view: View) -> str:
     return f"\n  {clean(view.title)}{cut}\n{textwrap.indent(table(view), '    ')}"
 
 
-def _aligned(said: Sequence[str]) -> list[str]:
+def _aligned(column: Sequence[str]) -> list[str]:
     """One column of numbers, aligned at the decimal point."""
-    parts = [re.match(r"([^.*]*)(.*)", text).groups() for text in said]  # type: ignore[union-attr]
+    parts = [re.match(r"([^.*]*)(.*)", text).groups() for text in column]  # type: ignore[union-attr]
     before, after = (max(len(part[side]) for part in parts) for side in (0, 1))
     return [f"{whole:>{before}}{rest:<{after}}" for whole, rest in parts]
 
@@ -204,10 +204,10 @@ def had(score: float | None) -> str:
 
 def points(one: SubmissionReport) -> str:
     """'4 of 14 points'; of one that could not be graded, which exercises are at fault."""
-    said = f"{had(one.score)} of {one.max_score} points"
+    sentence = f"{had(one.score)} of {one.max_score} points"
     if one.penalty:
-        said += f" ({one.before} before {one.penalty} were taken off for being late)"
-    return f"{said}, because {listed(one.ungraded)} could not be graded" if one.ungraded else said
+        sentence += f" ({one.before} before {one.penalty} were taken off for being late)"
+    return f"{sentence}, because {listed(one.ungraded)} could not be graded" if one.ungraded else sentence
 
 
 def part(lesson: LessonReport, judged: Verdict) -> str:
@@ -225,12 +225,12 @@ def marked(lesson: LessonReport, judged: Verdict) -> str:
         mark = f"marked by hand with {earned} of {most} points; automatically {had(automatic)}."
         return f"{judged.exercise}: {mark} {given.comment}".strip()
     others, share = lesson.through.get(judged.exercise, ("", 0))
-    said = f"{judged.exercise}: {earned} of {most} points, because"
+    reason = f"{judged.exercise}: {earned} of {most} points, because"
     if others:
-        return f"{said} it passes with the course's {others} in place of the learner's, which is worth {100 * share:g} % of them."
+        return f"{reason} it passes with the course's {others} in place of the learner's, which is worth {100 * share:g} % of them."
     if not lesson.partial or judged.passed or not earned:
         return ""
-    return f"{said} {judged.cases[0]} of {judged.cases[1]} cases agree."
+    return f"{reason} {judged.cases[0]} of {judged.cases[1]} cases agree."
 
 
 def by_hand(one: SubmissionReport) -> list[str]:
@@ -260,7 +260,9 @@ def summary(judged: Verdict) -> str:
     if judged.status in ("passed", "not_started"):
         return ""
     if judged.mistakes:
-        return one_line("; ".join(f"{id}: {said}" for id, said in zip(judged.mistakes, judged.sentences, strict=False)))
+        return one_line(
+            "; ".join(f"{id}: {sentence}" for id, sentence in zip(judged.mistakes, judged.sentences, strict=False))
+        )
     return one_line(judged.slip or judged.headline)
 
 
@@ -269,35 +271,37 @@ def detailed(judged: Verdict) -> bool:
     return judged.status not in ("passed", "not_started", "missing")
 
 
-def passages(said: str) -> list[tuple[str, str]]:
+def passages(markdown: str) -> list[tuple[str, str]]:
     """Markdown prose taken apart: ('prose', paragraph) and ('code', lines), fenced or indented code alike."""
-    found: list[tuple[str, str]] = []
-    for at, part in enumerate(re.split(r"^```\w*\n(.*?)^```[ ]*$", clean(said) + "\n", flags=re.MULTILINE | re.DOTALL)):
+    blocks: list[tuple[str, str]] = []
+    for at, part in enumerate(
+        re.split(r"^```\w*\n(.*?)^```[ ]*$", clean(markdown) + "\n", flags=re.MULTILINE | re.DOTALL)
+    ):
         if at % 2:
-            found.append(("code", part.rstrip()))
+            blocks.append(("code", part.rstrip()))
             continue
         for paragraph in re.split(r"\n[ ]*\n", part):
             if paragraph.lstrip("\n").startswith("    ") and paragraph.strip():
-                found.append(("code", textwrap.dedent(paragraph).strip("\n")))
+                blocks.append(("code", textwrap.dedent(paragraph).strip("\n")))
             elif paragraph.strip():
-                found.append(("prose", paragraph.strip()))
-    return found
+                blocks.append(("prose", paragraph.strip()))
+    return blocks
 
 
-def plain(said: str) -> str:
+def plain(markdown: str) -> str:
     """Markdown prose as wrapped text, its code indented."""
     return "\n\n".join(
-        textwrap.indent(part, "    ") if kind == "code" else _wrapped(part) for kind, part in passages(said)
+        textwrap.indent(part, "    ") if kind == "code" else _wrapped(part) for kind, part in passages(markdown)
     )
 
 
-def explanation(told: MistakeText) -> str:
+def explanation(mistake: MistakeText) -> str:
     """A mistake at length: the sentence, why, wrong code, right code, and where it was met in public."""
-    blocks = [f"{told.id}: {told.sentence}"]
-    blocks += [f"\n{plain(told.why)}"] if told.why else []
-    for title, lines in (("Wrong", told.wrong), ("Right", told.right)):
+    blocks = [f"{mistake.id}: {mistake.sentence}"]
+    blocks += [f"\n{plain(mistake.why)}"] if mistake.why else []
+    for title, lines in (("Wrong", mistake.wrong), ("Right", mistake.right)):
         if lines:
             blocks.append(f"\n{title}\n{textwrap.indent(textwrap.dedent(lines).strip(chr(10)), '    ')}")
-    if told.evidence:
-        blocks.append(f"\nMet in public: {told.evidence}")
+    if mistake.evidence:
+        blocks.append(f"\nMet in public: {mistake.evidence}")
     return clean("\n".join(blocks))

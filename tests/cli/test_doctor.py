@@ -30,8 +30,8 @@ def test_a_missing_package_is_named_with_its_repair(tmp_path, monkeypatch):
         doctor, "requires", lambda name: ["numpy>=1.26", "no-such-package>=1", 'jupyterlab>=4; extra == "lab"']
     )
     here, sign = doctor._packages()
-    assert "numpy" in here.found and "jupyterlab" in here.found
-    assert "no-such-package" in sign.found and "numpy" not in sign.found
+    assert "numpy" in here.finding and "jupyterlab" in here.finding
+    assert "no-such-package" in sign.finding and "numpy" not in sign.finding
     assert "pip install" in sign.repair
     said = doctor.render([sign])
     assert said.startswith("missing") and "1 of these must be fixed" in said
@@ -54,11 +54,11 @@ def test_what_only_a_checkout_needs_is_no_illness_elsewhere(monkeypatch, checkou
     if not checkout:
         assert (
             found["JupyterLab"].repair.endswith("pip install 'attention-course[lab]'")
-            and "no-such-lab" in found["JupyterLab"].found
+            and "no-such-lab" in found["JupyterLab"].finding
         )
         assert (
             found["torch"].repair == "python -m pip install 'attention-course[torch]'"
-            and "lessons 05, 06, 07, 08" in found["torch"].found
+            and "lessons 05, 06, 07, 08" in found["torch"].finding
         )
 
 
@@ -77,12 +77,12 @@ def torch_says(monkeypatch, stdout: str, stderr: str = "", code: int = 0) -> lis
 
 def test_a_torch_that_does_not_import_gives_its_last_line(monkeypatch):
     (sign,) = torch_says(monkeypatch, "", "Traceback …\nModuleNotFoundError: No module named 'torch'", 1)
-    assert sign.found.endswith("No module named 'torch'") and not sign.well
+    assert sign.finding.endswith("No module named 'torch'") and not sign.well
 
 
 def test_a_torch_that_takes_its_process_down_is_told(monkeypatch):
     (sign,) = torch_says(monkeypatch, "", "", -11)
-    assert "code -11" in sign.found and not sign.well
+    assert "code -11" in sign.finding and not sign.well
 
 
 def test_a_torch_that_never_ends_its_import_is_told(monkeypatch):
@@ -91,7 +91,7 @@ def test_a_torch_that_never_ends_its_import_is_told(monkeypatch):
 
     monkeypatch.setattr(doctor.subprocess, "run", late)
     (sign,) = doctor._torch()
-    assert "still importing" in sign.found and not sign.well
+    assert "still importing" in sign.finding and not sign.well
 
 
 SEEN = '{"version": "2.13.0", "cuda": %s, "mps": %s, "built_for_cuda": %s, "right": %s}'
@@ -108,7 +108,7 @@ SEEN = '{"version": "2.13.0", "cuda": %s, "mps": %s, "built_for_cuda": %s, "righ
 )
 def test_no_gpu_is_no_illness(monkeypatch, cuda, mps, built, said, repaired):
     _, accelerator = torch_says(monkeypatch, SEEN % (cuda, mps, built, "true"))
-    assert said in accelerator.found
+    assert said in accelerator.finding
     assert accelerator.well and bool(accelerator.repair) == repaired
 
 
@@ -119,7 +119,7 @@ def test_a_torch_that_multiplies_wrongly_is_told(monkeypatch):
 
 def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
     sign = doctor._writable(tmp_path / "nowhere")
-    assert "can't be written to" in sign.found and sign.repair
+    assert "can't be written to" in sign.finding and sign.repair
 
 
 def test_a_kernel_of_another_python_is_told(monkeypatch):
@@ -128,17 +128,17 @@ def test_a_kernel_of_another_python_is_told(monkeypatch):
     other = KernelSpec(argv=["/opt/other/bin/python", "-m", "ipykernel_launcher"], display_name="x", language="python")
     monkeypatch.setattr(KernelSpecManager, "get_kernel_spec", lambda self, name: other)
     sign = doctor._kernel()
-    assert "/opt/other/bin/python" in sign.found and "ipykernel install" in sign.repair
+    assert "/opt/other/bin/python" in sign.finding and "ipykernel install" in sign.repair
 
 
 def test_the_version_and_the_lessons_are_told(monkeypatch, capsys):
     count = len(open_course().exercises["00_start_here"]) + len(open_course().exercises["05_numpy_to_pytorch"])
     monkeypatch.setattr(open_course(), "lessons", lambda: ("00_start_here", "05_numpy_to_pytorch"))
-    assert doctor._lessons().found.endswith(f", lessons 00, 05 with {count} exercises")
+    assert doctor._lessons().finding.endswith(f", lessons 00, 05 with {count} exercises")
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"grader {open_course().edition()}\n"
     monkeypatch.setattr(open_course(), "lessons", tuple)
-    assert "nothing is judged" in doctor._lessons().found
+    assert "nothing is judged" in doctor._lessons().finding
 
 
 def test_lessons_that_need_no_torch_do_not_miss_it(monkeypatch, tmp_path):
@@ -150,13 +150,13 @@ def test_lessons_that_need_no_torch_do_not_miss_it(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor, "version", lambda name: "0.1.0+c4f1a90b2")
     assert not signs(tmp_path)["torch"].well
     monkeypatch.setattr(open_course(), "lessons", lambda: ("00_start_here", "13_attention_backward"))
-    assert signs(tmp_path)["torch"].found == "not installed, and not needed for these lessons"
+    assert signs(tmp_path)["torch"].finding == "not installed, and not needed for these lessons"
 
 
 def test_what_a_single_lesson_needs_is_told_and_is_no_illness(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor, "installed", lambda name: name != "triton")
     sign = signs(tmp_path)["triton"]
-    assert sign.well and sign.found == "not installed; lesson 15 cannot be checked" and "triton" in sign.repair
+    assert sign.well and sign.finding == "not installed; lesson 15 cannot be checked" and "triton" in sign.repair
     monkeypatch.setattr(open_course(), "lessons", lambda: ("00_start_here", "13_attention_backward"))
     assert "triton" not in signs(tmp_path)
 
@@ -182,8 +182,8 @@ def test_what_a_single_lesson_needs_is_told_and_is_no_illness(monkeypatch, tmp_p
 def test_the_isolation_is_told_for_people_and_for_scripts(monkeypatch, capsys, level, lacking, told, noted):
     monkeypatch.setattr(doctor, "isolation", lambda: (level, lacking))
     sign = doctor._isolation()
-    assert sign.found.endswith(told or "this computer's files")
-    assert sign.found.startswith(f"{level}: ") and sign.well and bool(sign.repair) == noted
+    assert sign.finding.endswith(told or "this computer's files")
+    assert sign.finding.startswith(f"{level}: ") and sign.well and bool(sign.repair) == noted
     assert main(["doctor", "--isolation"]) == 0
     assert tuple(capsys.readouterr()) == (f"{level}\n", f"grader: {level}: {told}.\n" if told else "")
 
@@ -194,6 +194,6 @@ def test_where_no_worker_starts_the_course_still_runs(monkeypatch, capsys):
 
     monkeypatch.setattr(doctor, "isolation", broken)
     sign = doctor._isolation()
-    assert "no process could be started" in sign.found and sign.well and sign.repair
+    assert "no process could be started" in sign.finding and sign.well and sign.repair
     assert main(["doctor", "--isolation"]) == 3
     assert capsys.readouterr().out == ""

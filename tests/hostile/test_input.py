@@ -9,7 +9,7 @@ import pytest
 
 from grader.course.course import open_course
 from grader.grading import grade
-from grader.reports import json as as_json, junit, terminal
+from grader.reports import junit, report_json, terminal
 from tests import toy_course as toy
 
 DEEP = b"[" * 200_000
@@ -79,7 +79,7 @@ def test_a_name_is_text_and_nothing_else(monkeypatch, tmp_path, shared, name):
     report = grade.grade_submission(open_course(), path, name=name, sandbox=shared)
     whole = grade.Report((report,), 7)
     assert report.score == 6
-    for text in (terminal.render(whole), junit.render(whole), as_json.render(whole)):
+    for text in (terminal.render(whole), junit.render(whole), report_json.render(whole)):
         assert "\x1b" not in text
         assert not any(line.startswith("::") for line in text.splitlines())
     assert "<script>" not in junit.render(whole)

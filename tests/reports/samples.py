@@ -199,24 +199,28 @@ def golden() -> dict[str, str]:
     from grader.reports import (
         attention,
         canvas,
-        csv,
         feedback,
+        grades_csv,
         gradescope,
         html,
-        json,
         junit,
         markdown,
         moodle,
         page,
+        report_json,
         terminal,
         text,
     )
     from grader.reports.gradebook import Gradebook
 
     files = {f"{name}.txt": text.verdict(judged) + "\n" for name, judged in VERDICTS.items()}
-    files |= {"proven.html": html.verdict(PROVEN) + "\n", "report.json": json.render(REPORT)}
+    files |= {"proven.html": html.verdict(PROVEN) + "\n", "report.json": report_json.render(REPORT)}
     files |= {"report.xml": junit.render(REPORT), "report.md": markdown.render(REPORT)}
-    files |= {"class.html": page.render(CLASS), "class.md": markdown.render(CLASS), "grades.csv": csv.render(CLASS)}
+    files |= {
+        "class.html": page.render(CLASS),
+        "class.md": markdown.render(CLASS),
+        "grades.csv": grades_csv.render(CLASS),
+    }
     files |= {"attention.csv": attention.render(CLASS)}
     files |= {"canvas.csv": canvas.render(CLASS, Gradebook(100)), "moodle.csv": moodle.render(CLASS, Gradebook(100))}
     files |= {"learner.xml": junit.render(replace(CLASS, submissions=CLASS.submissions[:1]), "ada")}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv as csvlib
+import csv
 import io
-import json as jsonlib
+import json
 import re
 import time
 from collections import Counter
@@ -18,9 +18,21 @@ import pytest
 from grader.cli.class_reports import summary as class_summary
 from grader.course.course import open_course
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
-from grader.reports import canvas, csv, feedback, folder, gradescope, junit, markdown, moodle, page, sheet, terminal
+from grader.reports import (
+    canvas,
+    feedback,
+    folder,
+    grades_csv,
+    gradescope,
+    junit,
+    markdown,
+    moodle,
+    page,
+    sheet,
+    terminal,
+)
+from grader.reports.class_summary import RESERVED, ClassSummary, stems
 from grader.reports.gradebook import Gradebook
-from grader.reports.room import RESERVED, ClassSummary, stems
 from grader.reports.text import one_line
 from grader.util.errors import InputError
 from tests.reports.samples import CLASS, HOSTILE, NOT_STARTED, OURS, PASSED, PROVEN, UNPROVEN, compared, lesson, softmax
@@ -28,7 +40,7 @@ from tests.reports.test_reports import Elements
 
 
 def read(said: str) -> list[list[str]]:
-    return list(csvlib.reader(io.StringIO(said), strict=True))
+    return list(csv.reader(io.StringIO(said), strict=True))
 
 
 def test_the_room_counts_what_stands_in_the_report():
@@ -51,7 +63,7 @@ def test_a_pair_counts_for_both_of_its_halves():
 
 
 def test_grades_are_read_again_by_a_reader_of_csv():
-    heading, ada, formula, grace = read(csv.render(CLASS))
+    heading, ada, formula, grace = read(grades_csv.render(CLASS))
     assert heading[:5] == ["learner", "01_three_tokens", "05_numpy_to_pytorch", "total", "max"]
     assert dict(zip(heading, ada, strict=True))["softmax_rows"] == "failed"
     assert ada[:5] == ["ada", "2", "0", "2", "14"] and grace[0] == "grace@example.org"
@@ -77,7 +89,7 @@ def test_moodle_has_the_points_scaled():
 
 @pytest.mark.parametrize("scaled", [None, 50.0])
 def test_gradescope_adds_up(scaled):
-    data = jsonlib.loads(gradescope.render(replace(CLASS, submissions=CLASS.submissions[:1]), scaled))
+    data = json.loads(gradescope.render(replace(CLASS, submissions=CLASS.submissions[:1]), scaled))
     assert data["score"] == pytest.approx(2 if scaled is None else 50 * 2 / 14, abs=1e-3)
     assert sum(test["score"] for test in data["tests"]) == pytest.approx(data["score"], abs=1e-3)
     assert sum(test["max_score"] for test in data["tests"]) == pytest.approx(scaled or 14, abs=1e-3)
@@ -268,7 +280,7 @@ def test_what_could_not_be_graded_is_no_number_in_any_file(tmp_path, who, exerci
     lesson = next(lesson for lesson in report.submissions[who].lessons if exercise in lesson.points)
     assert mine[lesson.name] == "" and lesson.score is None
 
-    data = jsonlib.loads(files["report.json"])["submissions"][who]
+    data = json.loads(files["report.json"])["submissions"][who]
     assert data["score"] is None and [one["score"] for one in data["lessons"] if one["name"] == lesson.name] == [None]
     assert [e["score"] for one in data["lessons"] for e in one["exercises"] if e["name"] == exercise] == [None]
     assert sorted(path.stem for path in (tmp_path / "gradescope").iterdir()) == sorted(

@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 
 from grader.judging.verdict import Report, SubmissionReport
-from grader.reports import canvas, csv as table, folder, gradescope, json as as_json, junit, moodle
+from grader.reports import canvas, folder, grades_csv, gradescope, junit, moodle, report_json
+from grader.reports.class_summary import ClassSummary
 from grader.reports.gradebook import Gradebook
-from grader.reports.room import ClassSummary
 from grader.submission.enrolled import read
 from tests.grading.test_handed_in import FIRST, hand_in
 from tests.reports.samples import OURS, PASSED, PROVEN, lesson
@@ -163,8 +163,8 @@ def exported(report: Report, gradebook: Gradebook) -> dict[str, str]:
     files["canvas without a roster"], files["moodle without a roster"] = canvas.render(report), moodle.render(report)
     files["gradescope"] = gradescope.render(report)
     files["grade --csv"], files["grade --json"], files["grade --junit"] = (
-        table.render(report),
-        as_json.render(report),
+        grades_csv.render(report),
+        report_json.render(report),
         junit.render(report),
     )
     return files

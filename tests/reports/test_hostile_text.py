@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv as csvlib
+import csv
 import io
-import json as jsonlib
+import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from grader.judging.verdict import Line, Report, SubmissionReport, Verdict
-from grader.reports import canvas, csv, folder, moodle, sheet
+from grader.reports import canvas, folder, grades_csv, moodle, sheet
 from grader.reports.gradebook import Gradebook
 from tests.reports.samples import HOSTILE, PROVEN, lesson
 
@@ -141,8 +141,8 @@ def test_no_file_holds_a_control_character(said):
 @pytest.mark.parametrize("said", ATTACKS, ids=ascii)
 def test_no_cell_of_a_sheet_begins_a_formula(said):
     report = attacked(said)
-    for made in (csv.render(report), canvas.render(report, Gradebook(10)), moodle.render(report)):
-        rows = list(csvlib.reader(io.StringIO(made), strict=True))
+    for made in (grades_csv.render(report), canvas.render(report, Gradebook(10)), moodle.render(report)):
+        rows = list(csv.reader(io.StringIO(made), strict=True))
         assert len({len(row) for row in rows}) == 1 and len(rows) in (3, 4)
         for cell in (cell for row in rows for cell in row):
             begins = cell.lstrip(" \u200b")[:1]
@@ -156,7 +156,7 @@ def test_data_formats_stay_whole_and_hold_no_command(said):
         if name.endswith((".json", ".xml", ".md")):
             assert not re.search(r"(?m)::[a-z-]+ ?[^:\n]*::|##\w*\[", content), name
         if name.endswith(".json"):
-            jsonlib.loads(content)
+            json.loads(content)
             assert content.isascii()
         if name.endswith(".xml"):
             suites = ElementTree.fromstring(content)

@@ -8,7 +8,7 @@ import pytest
 
 from grader.judging.verdict import Report, SubmissionReport
 from grader.reports import items, page
-from grader.reports.room import ClassSummary
+from grader.reports.class_summary import ClassSummary
 from tests.reports.samples import CLASS, NOT_STARTED, OURS, PASSED, PROVEN, lesson
 from tests.reports.test_reports import Elements
 

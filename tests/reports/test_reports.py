@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import json as jsonlib
+import json
 import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
@@ -13,16 +13,23 @@ import pytest
 
 from grader.course.spec import MistakeText
 from grader.judging.verdict import Report, SubmissionReport
-from grader.reports import heatmap, html, json, junit, markdown, page, terminal, text
+from grader.reports import heatmap, html, junit, markdown, page, report_json, terminal, text
 from grader.reports.tables import views
 from tests.reports import samples
 from tests.reports.samples import HOSTILE, NAN, REPORT, VERDICTS, compared
 
-RENDERERS = {"json": json, "junit": junit, "markdown": markdown, "terminal": terminal, "text": text, "html": page}
+RENDERERS = {
+    "json": report_json,
+    "junit": junit,
+    "markdown": markdown,
+    "terminal": terminal,
+    "text": text,
+    "html": page,
+}
 
 
 def test_json_has_the_promised_format():
-    data = jsonlib.loads(json.render(REPORT))
+    data = json.loads(report_json.render(REPORT))
     assert (data["format"], data["course"], data["seed"]) == (1, "attention", 7)
     ada, bob = data["submissions"]
     assert (ada["name"], ada["path"], ada["score"], ada["max_score"]) == ("ada", "submissions/ada", 2, 14)
@@ -38,9 +45,9 @@ def test_json_has_the_promised_format():
 
 
 def test_json_in_a_log_holds_no_command_and_the_same_text():
-    made = json.render(REPORT)
+    made = report_json.render(REPORT)
     assert "::" not in made and "##" not in made and made.isascii()
-    assert "::error file=a::b" in jsonlib.loads(made)["submissions"][1]["lessons"][0]["exercises"][0]["headline"]
+    assert "::error file=a::b" in json.loads(made)["submissions"][1]["lessons"][0]["exercises"][0]["headline"]
 
 
 def test_junit_never_skips_and_counts_add_up():

@@ -9,7 +9,7 @@ import pytest
 from grader.course import references
 from grader.course.course import open_course
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
-from grader.reports.room import ClassSummary
+from grader.reports.class_summary import ClassSummary
 from grader.reports.similarity import alike, form, render
 from tests.reports.test_reports import Elements
 

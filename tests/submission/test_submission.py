@@ -14,7 +14,7 @@ import pytest
 from grader.course.course import open_course
 from grader.grading.roster import RosterEntry, pack, unpack
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
-from grader.reports import csv, feedback, junit, page, terminal
+from grader.reports import feedback, grades_csv, junit, page, terminal
 from grader.sandbox.reader import Reader
 from grader.submission import ipynb
 from grader.submission.submission import read_submission
@@ -265,7 +265,7 @@ def test_the_newest_copy_with_work_in_it_counts_and_the_choice_is_told(tmp_path,
         feedback.page(report, "ada", "toy"),
         page.render(Report((report, report), 7)),
         terminal.render(Report((report,), 7)),
-        csv.render(Report((report,), 7)),
+        grades_csv.render(Report((report,), 7)),
     )
     for told in everywhere:
         said = " ".join(html.unescape(re.sub(r"<[^>]+>", "", told)).split())

@@ -57,8 +57,8 @@ class ClassSummary:
     @cached_property
     def people(self) -> tuple[str, ...]:
         """Each learner's name on the roster, as 'Ada Lovelace'; '' where that is not known, or the label itself."""
-        found = [self.enrolled.of(label) if self.enrolled else None for label in self.labels]
-        names = [text.one_line(" ".join(one.first_last).strip() or one["name"], 120) if one else "" for one in found]
+        persons = [self.enrolled.of(label) if self.enrolled else None for label in self.labels]
+        names = [text.one_line(" ".join(one.first_last).strip() or one["name"], 120) if one else "" for one in persons]
         return tuple("" if name == label else name for name, label in zip(names, self.labels, strict=True))
 
     @cached_property
@@ -121,8 +121,10 @@ class ClassSummary:
                 for id, sentence in likeliest(judged):
                     _, learners, exercises = met.setdefault(id, (sentence, {}, {}))
                     learners[who] = exercises[column.exercise] = None
-        found = (Frequent(id, said, tuple(sorted(who)), tuple(where)) for id, (said, who, where) in met.items())
-        return tuple(sorted(found, key=lambda one: (-len(one.learners), one.id)))
+        mistakes = (
+            Frequent(id, sentence, tuple(sorted(who)), tuple(where)) for id, (sentence, who, where) in met.items()
+        )
+        return tuple(sorted(mistakes, key=lambda one: (-len(one.learners), one.id)))
 
 
 def stems(names: Sequence[str]) -> list[str]:
@@ -174,7 +176,7 @@ def likeliest(judged: Verdict) -> list[tuple[str, str]]:
     return [(id, sentence) for id in ids]
 
 
-def told(met: Frequent) -> MistakeText:
+def explain(met: Frequent) -> MistakeText:
     """What the course says of the mistake; where it knows none of that id, what the verdict said."""
     from grader.course import references
     from grader.course.course import open_course

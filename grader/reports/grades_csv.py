@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from grader.judging.verdict import Report
 from grader.reports import sheet, text
-from grader.reports.room import ClassSummary
+from grader.reports.class_summary import ClassSummary
 
 
 def render(report: Report) -> str:
