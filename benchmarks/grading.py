@@ -171,7 +171,7 @@ def measured(
         try:
             with meter if memory else contextlib.nullcontext():
                 batch.isolation_of(pool, settings)
-                for line in batch.graded(found, settings, pool):
+                for line in batch.grade_all(found, settings, pool):
                     results.append(batch.read(line))
                     ends.append(time.monotonic())
                     if len(ends) == warm:

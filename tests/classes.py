@@ -10,7 +10,7 @@ import pytest
 from grader.cli import classroom, main
 from grader.course.course import open_course
 from grader.grading import batch
-from grader.grading.grade import exercises_that_count, ours
+from grader.grading.grade import could_not_grade, exercises_that_count
 from grader.grading.journal import JournalEntry, to_line
 from grader.grading.roster import pack
 from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
@@ -37,7 +37,7 @@ def without_processes(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
                 for name in exercises_that_count(open_course(), lesson, settings.exercises)
             ]
             if entry.key in failing:
-                verdicts[0] = ours(verdicts[0].exercise, "out of memory")
+                verdicts[0] = could_not_grade(verdicts[0].exercise, "out of memory")
             lessons.append(LessonReport(lesson, tuple(verdicts), {verdict.exercise: 2 for verdict in verdicts}))
         return to_line(
             JournalEntry(
@@ -50,7 +50,7 @@ def without_processes(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
 
     monkeypatch.setattr(classroom, "_pool", lambda options, settings: type("Pool", (), {"close": lambda self: None})())
     monkeypatch.setattr(batch, "isolation_of", lambda pool, settings: "process")
-    monkeypatch.setattr(batch, "graded", lambda left, settings, pool: (line(entry, settings) for entry in left))
+    monkeypatch.setattr(batch, "grade_all", lambda left, settings, pool: (line(entry, settings) for entry in left))
 
     def run(folder: Path, out: Path, *more: str, fails: tuple[str, ...] = ()) -> int:
         failing[:] = fails

@@ -235,8 +235,8 @@ def _documented(exercise: Exercise, parameter: str) -> list[str]:
         getattr(thing, "__doc__", None) or ""
         for thing in (reference, getattr(reference, "forward", None), getattr(reference, "__init__", None))
     )
-    found = re.search(rf"\b{re.escape(parameter)}\b[^().]{{0,30}}\(([^()]*)\)", text)
-    return [part.strip() for part in found[1].split(",") if part.strip()] if found else []
+    match = re.search(rf"\b{re.escape(parameter)}\b[^().]{{0,30}}\(([^()]*)\)", text)
+    return [part.strip() for part in match[1].split(",") if part.strip()] if match else []
 
 
 def _sizes(symbols: Sequence[str], shape: tuple[int, ...]) -> dict[str, int]:

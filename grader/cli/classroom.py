@@ -135,7 +135,7 @@ def _graded(
         if results:
             _show(f"{len(results)} results are already in the journal; {len(left)} to grade.\n")
         with _progress(len(left)) as tell:
-            for line in batch.graded(left, settings, pool):
+            for line in batch.grade_all(left, settings, pool):
                 journal.add(line)
                 result = from_line(line)
                 results[result.key] = result

@@ -138,5 +138,5 @@ def outcome(report: Any, threshold: tuple[float, bool] | None, *, everything: bo
     if any(one.ungraded for one in report.submissions):
         return NOT_GRADED
     verdicts = [verdict for one in report.submissions for verdict in one.verdicts]
-    failed = everything and threshold is None and not (verdicts and all(verdicts))
+    failed = everything and threshold is None and not (verdicts and all(verdict.passed for verdict in verdicts))
     return NOT_PASSED if below or failed else PASSED

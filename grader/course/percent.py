@@ -40,12 +40,12 @@ def read_percent(text: str) -> tuple[Cell, ...]:
             bodies.append([])
         elif bodies:
             bodies[-1].append(line)
-    made = []
+    cells = []
     for at, ((head, number), lines) in enumerate(zip(heads, bodies, strict=True)):
         about = {key: json.loads(value) for key, value in _ABOUT.findall(head["about"])}
         if head["prose"]:
             lines = [line[2:] if line.startswith("# ") else line.removeprefix("#") for line in lines]
         role = "prose" if head["prose"] else about.get("role", "")
         body = "\n".join(lines).strip("\n")
-        made.append(Cell(role, body, about.get("exercise", ""), tuple(about.get("tags", ())), at, number))
-    return tuple(made)
+        cells.append(Cell(role, body, about.get("exercise", ""), tuple(about.get("tags", ())), at, number))
+    return tuple(cells)

@@ -25,18 +25,20 @@ LANGUAGE = {"file_extension": ".py", "mimetype": "text/x-python", "name": "pytho
 def learner_notebook(
     cells: Sequence[Cell],
     lesson: Lesson,
-    said: prose.QuotedValues | None = None,
+    values: prose.QuotedValues | None = None,
     way: str = "",
     opening: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
     """The notebook that a learner opens: stubs in place of solutions, no outputs.
 
-    said, way: see `as_cells`. opening: cells that come before the first code.
+    values, way: see `as_cells`. opening: cells that come before the first code.
     """
-    made = as_cells(cells, lesson, stubbed, said, way)
-    first = next((at for at, cell in enumerate(made) if cell["cell_type"] == "code"), len(made))
-    made[first:first] = opening
-    return notebook(made, {"lesson": lesson.name, "version": digest(json.dumps(made, sort_keys=True))})
+    notebook_cells = as_cells(cells, lesson, stubbed, values, way)
+    first = next((at for at, cell in enumerate(notebook_cells) if cell["cell_type"] == "code"), len(notebook_cells))
+    notebook_cells[first:first] = opening
+    return notebook(
+        notebook_cells, {"lesson": lesson.name, "version": digest(json.dumps(notebook_cells, sort_keys=True))}
+    )
 
 
 def task_name(text: str) -> str | None:
@@ -113,20 +115,20 @@ def as_cells(
     cells: Sequence[Cell],
     lesson: Lesson,
     exercise_text: Callable[[str, str], str],
-    said: prose.QuotedValues | None = None,
+    values: prose.QuotedValues | None = None,
     way: str = "",
 ) -> list[dict[str, Any]]:
     """The cells of a notebook; in the learner's, one with buttons below each prediction that has options.
 
-    exercise_text: `stubbed` for the learner's, `unmarked` for the solution. said: the values of the numbers that prose
+    exercise_text: `stubbed` for the learner's, `unmarked` for the solution. values: those of the numbers that prose
     quotes; None leaves them as the source has them. way: Markdown for one more cell below the last, with links.
     Raises: prose.MissingValue.
     """
     exercises = {exercise.name: exercise for exercise in lesson.exercises}
     learner = exercise_text is stubbed
-    values = None if said is None else iter(said)
+    iterator = None if values is None else iter(values)
     seen: Counter[str] = Counter()
-    made, predictions = [], 0
+    notebook_cells, predictions = [], 0
     for cell in prose.learner_cells(cells):
         is_prose = cell.role == "prose"
         name = task_name(cell.text) if is_prose else None
@@ -146,19 +148,19 @@ def as_cells(
         if tags:
             metadata["tags"] = tags
         id = _id(cell, name, text, seen)  # by the words as written, whatever the numbers of this run
-        if is_prose and values is not None:
-            text = prose.filled(text, values)
+        if is_prose and iterator is not None:
+            text = prose.filled(text, iterator)
         if cell.role != "exercise" and learner:  # tells `grader update` what a learner changed from what the course did
             metadata["grader"]["text"] = digest(text)
-        made.append(code_or_prose(id, text, metadata, is_prose))
+        notebook_cells.append(code_or_prose(id, text, metadata, is_prose))
         if is_prose and prose.is_prediction(cell.text):
             predictions += 1
             letters = prose.options(prose.prediction(cell.text).question)
             if learner and letters:  # a cell that a learner runs to choose one of the options
                 call = f'from grader import predict\n\npredict("{lesson.name[:2]}.{predictions}", "{letters}")'
                 about = {"grader": {"role": "demo"}}
-                made.append(code_or_prose(f"predict-{lesson.name[:2]}-{predictions}", call, about, False))
-    return made + ([code_or_prose("way", way, {"grader": {"role": "prose"}}, True)] if way else [])
+                notebook_cells.append(code_or_prose(f"predict-{lesson.name[:2]}-{predictions}", call, about, False))
+    return notebook_cells + ([code_or_prose("way", way, {"grader": {"role": "prose"}}, True)] if way else [])
 
 
 def _prose(text: str, exercise: Exercise | None) -> str:
@@ -170,10 +172,10 @@ def _prose(text: str, exercise: Exercise | None) -> str:
 
 def code_or_prose(id: str, text: str, metadata: dict[str, Any], prose: bool) -> dict[str, Any]:
     """One cell in nbformat 4.5, not executed."""
-    made: dict[str, Any] = {"id": id, "metadata": metadata, "source": text.splitlines(keepends=True)}
+    cell: dict[str, Any] = {"id": id, "metadata": metadata, "source": text.splitlines(keepends=True)}
     if prose:
-        return {"cell_type": "markdown", **made}
-    return {"cell_type": "code", "execution_count": None, "outputs": [], **made}
+        return {"cell_type": "markdown", **cell}
+    return {"cell_type": "code", "execution_count": None, "outputs": [], **cell}
 
 
 def _id(cell: Cell, task_of: str | None, text: str, seen: Counter[str]) -> str:

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 from grader.course.course import Course
 from grader.course.spec import SEED
-from grader.grading.grade import ENVIRONMENT, all_ours, grade_submission
+from grader.grading.grade import ENVIRONMENT, could_not_grade_all, grade_submission
 from grader.grading.journal import JournalEntry, to_line
 from grader.grading.roster import PackedSubmission, RosterEntry, pack, unpack
 from grader.judging.verdict import Report, SubmissionReport
@@ -253,7 +253,7 @@ def isolation_of(pool: Pool, settings: Settings) -> str:
         raise SandboxError(f"no grading process could be started: {error}") from error
 
 
-def graded(entries: Iterable[RosterEntry], settings: Settings, pool: Pool) -> Iterator[bytes]:
+def grade_all(entries: Iterable[RosterEntry], settings: Settings, pool: Pool) -> Iterator[bytes]:
     """Yields each submission's line of the journal, in the order in which they end."""
     waiting: deque[RosterEntry] = deque(entries)
     running: dict[Future, PackedSubmission] = {}
@@ -294,14 +294,14 @@ def _alone(packed: PackedSubmission, settings: Settings, pool: Pool) -> bytes:
         raise
     except BrokenExecutor as error:
         pool.renew()
-        return _ours(packed, settings, f"The grading process ended twice: {error}")
+        return _ungraded_line(packed, settings, f"The grading process ended twice: {error}")
     except Exception as error:
-        return _ours(packed, settings, f"{type(error).__name__}: {error}")
+        return _ungraded_line(packed, settings, f"{type(error).__name__}: {error}")
 
 
-def _ours(packed: PackedSubmission, settings: Settings, why: str) -> bytes:
+def _ungraded_line(packed: PackedSubmission, settings: Settings, why: str) -> bytes:
     unread = nothing_handed_in(settings.course, packed.name, packed.path, settings.lessons)
-    return _line(packed, all_ours(unread, settings.exercises, why), settings.require)
+    return _line(packed, could_not_grade_all(unread, settings.exercises, why), settings.require)
 
 
 def report_of(results: Sequence[JournalEntry], settings: Settings) -> Report:

@@ -69,7 +69,7 @@ def _due(scheme: MarkingScheme, who: Collection[str]) -> datetime | None:
 
 def noted(
     mine: Sequence[CollectedNotes],
-    found: Sequence[RosterEntry],
+    learners: Sequence[RosterEntry],
     reports: Sequence[SubmissionReport],
     scheme: MarkingScheme,
 ) -> tuple[tuple[SubmissionReport, ...], list[str]]:
@@ -80,11 +80,11 @@ def noted(
             "collected.csv says when submissions were handed in, but not when they were due: --due '2026-11-20 23:59' names "
             "who was late. For a run that exists, add it with --rescore."
         )
-    here = {name for one in found for name in (one.key, one.name)}
+    here = {name for one in learners for name in (one.key, one.name)}
     for name in [name for name in scheme.extensions or () if name not in here]:
         sentences.append(f"an extension is for {printable(name)}, who is not in the folder{nearest(name, here)}")
     submissions = []
-    for report, notes, one in zip(reports, mine, found, strict=True):
+    for report, notes, one in zip(reports, mine, learners, strict=True):
         older = ["Earlier attempts are kept among the backups of `grader collect`."] if notes.older else []
         late, off = notes.late(scheme, (one.key, one.name), report.max_score)
         penalty, attention = min(hundredths(off), report.before or 0), (*report.attention, *older)

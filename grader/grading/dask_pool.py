@@ -90,9 +90,9 @@ def _digest_of_worker() -> str:
 
 def course_digest(course: Course) -> str:
     """Changes with any source of the package or of the lessons."""
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     package = Path(__file__).resolve().parents[1]
     for top in (package, course.root / "solutions"):
         for path in sorted(path for path in top.rglob("*.py") if "_course" not in path.relative_to(top).parts):
-            made.update(path.relative_to(top).as_posix().encode() + b"\0" + path.read_bytes())
-    return made.hexdigest()[:16]
+            digest.update(path.relative_to(top).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]

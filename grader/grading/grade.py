@@ -102,7 +102,7 @@ def grade_submission(
             except SandboxError as error:
                 lessons = lessons or lesson_of_name(course, Path(path)).split() or None
                 unread = nothing_handed_in(course, name or of_learner(Path(path).stem), str(path), lessons)
-                return all_ours(unread, exercises, _words(error))
+                return could_not_grade_all(unread, exercises, _words(error))
         if _needs_torch(submission):
             sandbox.need_torch()
         if any(map(course.needs_torch, submission.lessons)) and lacking.installed("torch"):
@@ -219,13 +219,17 @@ def _grade_lesson(
         needed |= {module for name in names for module in exercises[name].needs}
         for module in sorted(needed):
             if not lacking.installed(module):
-                return LessonReport(lesson, tuple(ours(name, lacking.sentence(module)) for name in names), points)
+                return LessonReport(
+                    lesson, tuple(could_not_grade(name, lacking.sentence(module)) for name in names), points
+                )
         if deadline.over:
             return LessonReport(lesson, tuple(map(deadline.verdict, names)), points)
         plan = submission.plan(lesson)
         candidates = _candidates(course, plan, sandbox, exercises)
     except Exception as error:
-        return LessonReport(lesson, tuple(ours(name, _words(error)) for name in names), dict.fromkeys(names, 0))
+        return LessonReport(
+            lesson, tuple(could_not_grade(name, _words(error)) for name in names), dict.fromkeys(names, 0)
+        )
     sources = {name: candidate.sources for name, candidate in candidates.items()}
     judged = {name: _verdict(exercises[name], candidates[name], seed, deadline) for name in names}
     # Each begins with another exercise that it calls, where that one's failure explains it.
@@ -291,7 +295,7 @@ def _verdict(exercise: Exercise, candidate: Any, seed: int, deadline: Deadline) 
     try:
         return limited(deadline.timed(lambda: judge(exercise, candidate, seed)))
     except Exception as error:  # ours, never the learner's: the other exercises go on
-        return ours(exercise.name, _words(error))
+        return could_not_grade(exercise.name, _words(error))
 
 
 def _unless_it_lacks(verdict: Verdict, plan: Plan) -> Verdict:
@@ -306,19 +310,19 @@ def _unless_it_lacks(verdict: Verdict, plan: Plan) -> Verdict:
     )
 
 
-def ours(name: str, why: str) -> Verdict:
+def could_not_grade(name: str, why: str) -> Verdict:
     """The verdict on an exercise where the grader itself failed."""
     headline = f"{name} could not be graded; this is the grader's failure, not the notebook's."
     return Verdict(name, "could_not_grade", headline, details=(why[:2000],))
 
 
-def all_ours(submission: Submission, exercises: Sequence[str] | None, why: str) -> SubmissionReport:
+def could_not_grade_all(submission: Submission, exercises: Sequence[str] | None, why: str) -> SubmissionReport:
     """The report on a submission of which the grader could do nothing."""
     reports = []
     for lesson in submission.lessons:
         names = exercises_that_count(submission.course, lesson, exercises)
         points = {name: submission.course.exercise(name).points for name in names}
-        reports.append(LessonReport(lesson, tuple(ours(name, why) for name in names), points))
+        reports.append(LessonReport(lesson, tuple(could_not_grade(name, why) for name in names), points))
     return SubmissionReport(submission.name, submission.path, tuple(reports))
 
 

@@ -44,12 +44,12 @@ class Marking:
     """The results in a folder. names: of each learner, as reaching() has them. Raises: InputError where there are none."""
 
     def __init__(self, course: Course, journal: Path, marks: Path) -> None:
-        found = load(journal) if journal.is_file() else JournalContents()
-        if not found.settings or not found.results:
+        contents = load(journal) if journal.is_file() else JournalContents()
+        if not contents.settings or not contents.results:
             raise InputError(f"{journal.parent} has no results of `grader class`; name the folder of its --out.")
-        self.course, self.marks, self.scheme = course, marks, MarkingScheme.of(found.settings)
-        results = sorted(found.results.values(), key=lambda one: one.report.name.casefold())
-        report = Report(tuple(one.report for one in results), found.settings["seed"])
+        self.course, self.marks, self.scheme = course, marks, MarkingScheme.of(contents.settings)
+        results = sorted(contents.results.values(), key=lambda one: one.report.name.casefold())
+        report = Report(tuple(one.report for one in results), contents.settings["seed"])
         self.report = valued(report, self.scheme.weights, self.scheme.partial)
         if self.scheme.anonymous:  # whoever marks is told no more than the reports tell
             aliases = pseudonyms.chosen(journal.parent, [one.report.name for one in results])
@@ -58,7 +58,7 @@ class Marking:
         names = [(one.key, one.report.name) for one in results]
         self.names = reaching([(*each, *map(sheet.guarded, each)) for each in names])
         folder, out = (shlex.quote(str(place)) for place in (Path(results[0].report.path).parent, journal.parent))
-        more = "" if found.settings.get("isolation") == "full" else " --require-isolation process"
+        more = "" if contents.settings.get("isolation") == "full" else " --require-isolation process"
         more += f" --course {shlex.quote(os.environ[COURSE_ENV])}" if COURSE_ENV in os.environ else ""
         self.renewal = f"`grader class {folder} --out {out} --resume{more}` puts the marks into every report. {AGAIN}"
         self.summary()  # wrong marks are told at once
@@ -91,9 +91,9 @@ class Pages(JsonHandler):
 
     def post(self, key: str, at: str) -> None:
         data, who, marking = self.request_json(), int(at), self.marking
-        exercise, said, comment, seen = (str(data.get(each, "")) for each in ("exercise", "points", "comment", "seen"))
+        exercise, score, comment, seen = (str(data.get(each, "")) for each in ("exercise", "points", "comment", "seen"))
         try:
-            mark = HandMark(points(said) if said.strip() else None, text.clean(comment).strip())
+            mark = HandMark(points(score) if score.strip() else None, text.clean(comment).strip())
             exercise = marking.course.known_exercise(exercise)
             copied = write_mark(marking.course, marking.marks, marking.names[who], exercise, mark, seen)
         except InputError as error:
@@ -114,8 +114,8 @@ def page(room: ClassSummary, renewal: str, nonce: str, at: int | None, exercise:
         {name: judged.status for (_, name), judged in mine.items() if name in by_hand or judged.status not in PLAIN}
         for mine, by_hand in zip(room.verdicts, marked, strict=True)
     ]
-    counts = Counter(name for found in looks_at for name in found)
-    rows = [who for who, found in enumerate(looks_at) if who == at or not exercise or exercise in found]
+    counts = Counter(name for statuses in looks_at for name in statuses)
+    rows = [who for who, statuses in enumerate(looks_at) if who == at or not exercise or exercise in statuses]
     title, style, feedback, seen = "Marking by hand" if at is None else room.labels[at], html.STYLE, html.feedback, repr
     return render("mark.html", **locals())
 

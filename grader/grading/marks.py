@@ -31,7 +31,7 @@ def read_weights(course: Course, path: Path) -> dict[str, float]:
     A first line may name the columns; a line that begins with '#' says nothing. Points are 0 or more, decimals allowed.
     Raises: InputError with the line's number for an exercise that the course doesn't have, one named twice, and for what is no number.
     """
-    found: dict[str, float] = {}
+    weights: dict[str, float] = {}
     for number, row in table.rows(path, "a list of exercises and points"):
         cells = row[0].split() if len(row) == 1 else row
         if not any(cells) or cells[0].startswith("#") or number == 1 and cells[0].lower() in HEADINGS:
@@ -40,28 +40,28 @@ def read_weights(course: Course, path: Path) -> dict[str, float]:
             if len(cells) < 2 or any(cells[2:]):
                 raise InputError("expected an exercise and its points, such as 'softmax_rows,3'.")
             name = course.known_exercise(cells[0])
-            if name in found:
+            if name in weights:
                 raise InputError(f"{name} has points already; name each exercise once.")
-            found[name] = points(cells[1])
-    if not found:
+            weights[name] = points(cells[1])
+    if not weights:
         raise InputError(f"{path} gives no exercise points; add a line such as 'softmax_rows,3'.")
-    return found
+    return weights
 
 
-def weights_of(course: Course, said: Mapping[str, object]) -> dict[str, float]:
+def weights_of(course: Course, weights: Mapping[str, object]) -> dict[str, float]:
     """The same of a table. Raises: InputError."""
-    return {course.known_exercise(name): points(str(each)) for name, each in said.items()}
+    return {course.known_exercise(name): points(str(each)) for name, each in weights.items()}
 
 
-def points(said: str) -> float:
+def points(text: str) -> float:
     """Raises: InputError where it is no number of points."""
     try:
-        number = float(said)
+        number = float(text)
     except ValueError:
         number = math.nan
     if not 0 <= number < 1e6:
         raise InputError(
-            f"{printable(said)!r} is not a number of points; expected 0 or more, with a point for decimals."
+            f"{printable(text)!r} is not a number of points; expected 0 or more, with a point for decimals."
         )
     return number
 
@@ -112,19 +112,19 @@ def read_overrides(course: Course, path: Path) -> Overrides:
     columns = [cell.lower() for cell in heading]
     if not set(OVERRIDES[:3]) <= set(columns):
         raise InputError(f"{path} needs the columns {', '.join(OVERRIDES)} in its first line.")
-    found: dict[tuple[str, str], tuple[int, HandMark]] = {}
+    overrides: dict[tuple[str, str], tuple[int, HandMark]] = {}
     for line, row in rows:
         if not any(row):
             continue
         cells = dict.fromkeys(OVERRIDES, "") | dict(zip(columns, row, strict=False))
         with table.at(path, line):
-            who, name, said = cells["learner"], course.known_exercise(cells["exercise"]), cells["points"]
-            if not said and not cells["comment"]:
+            who, name, score = cells["learner"], course.known_exercise(cells["exercise"]), cells["points"]
+            if not score and not cells["comment"]:
                 raise InputError("there are neither points nor a comment.")
-            if (who, name) in found:
-                raise InputError(f"line {found[who, name][0]} already marks {name} of {printable(who)}.")
-            found[who, name] = line, HandMark(points(said) if said else None, cells["comment"])
-    return found
+            if (who, name) in overrides:
+                raise InputError(f"line {overrides[who, name][0]} already marks {name} of {printable(who)}.")
+            overrides[who, name] = line, HandMark(points(score) if score else None, cells["comment"])
+    return overrides
 
 
 def write_mark(course: Course, path: Path, learner: Sequence[str], exercise: str, mark: HandMark, seen: str) -> str:
@@ -145,9 +145,9 @@ def write_mark(course: Course, path: Path, learner: Sequence[str], exercise: str
             raise InputError(
                 f"Somebody else has meanwhile changed this: {is_now}. Save again to replace it.", repr(now)
             )
-        said, encoding, apart = table.read(path, BY_HAND) if path.is_file() else ("", "utf-8", ",")
-        rows = dict(table.rows(path, BY_HAND)) if said.strip() else {1: [*OVERRIDES]}
-        same = not said.strip() or table.written(rows.values(), said, apart).rstrip() == said.rstrip()
+        text, encoding, apart = table.read(path, BY_HAND) if path.is_file() else ("", "utf-8", ",")
+        rows = dict(table.rows(path, BY_HAND)) if text.strip() else {1: [*OVERRIDES]}
+        same = not text.strip() or table.written(rows.values(), text, apart).rstrip() == text.rstrip()
         first, row = min(rows), rows.pop(line, [])  # a new line has number 0 until it is written
         columns = [cell.lower() for cell in rows[first]]
         if mark.comment and "comment" not in columns:
@@ -160,14 +160,14 @@ def write_mark(course: Course, path: Path, learner: Sequence[str], exercise: str
         copy = None if same else backup_place(path)
         if copy:
             shutil.copy2(path, copy)
-        write_whole(path, table.written([rows[at] for at in sorted(rows)], said, apart).encode(encoding))
+        write_whole(path, table.written([rows[at] for at in sorted(rows)], text, apart).encode(encoding))
     return f" The file had another form before; {copy.name} keeps it." if copy else ""
 
 
 def reaching(names: Sequence[Sequence[str]]) -> list[list[str]]:
     """Of each learner's spellings, the folder's name first, those that are nobody else's or are the folder's name."""
-    said = Counter(each for theirs in names for each in set(theirs))
-    return [[each for each in theirs if said[each] == 1 or each == theirs[0]] for theirs in names]
+    counts = Counter(each for theirs in names for each in set(theirs))
+    return [[each for each in theirs if counts[each] == 1 or each == theirs[0]] for theirs in names]
 
 
 def overridden(report: Report, overrides: Overrides, names: Sequence[Sequence[str]]) -> Report:
@@ -175,16 +175,16 @@ def overridden(report: Report, overrides: Overrides, names: Sequence[Sequence[st
 
     A line that reaches nobody, or nothing of theirs, is told in the report's notes.
     """
-    idle, marked, made = dict(overrides), 0, []
+    idle, marked, submissions = dict(overrides), 0, []
     for one, theirs in zip(report.submissions, reaching(names), strict=True):
         lessons = []
         for lesson in one.lessons:
             keys = [(who, name) for who, name in overrides if who in theirs and name in lesson.points]
             lessons.append(replace(lesson, by_hand={key[1]: overrides[key][1] for key in keys}))
             marked += sum(idle.pop(key)[1].points is not None for key in keys)
-        made.append(replace(one, lessons=tuple(lessons)))
-    said = f"{counted(marked, 'exercise')} marked by hand, by overrides.csv; the automatic marks stand beside."
+        submissions.append(replace(one, lessons=tuple(lessons)))
+    sentence = f"{counted(marked, 'exercise')} marked by hand, by overrides.csv; the automatic marks stand beside."
     lines = ", ".join(f"line {line} ({name})" for (_, name), (line, _) in idle.items())
     lost = f"overrides.csv has no effect in {lines}: no such learner here, or not asked for it."
-    notes = (*report.notes, *[said] * bool(marked), *[lost] * bool(idle))
-    return replace(report, submissions=tuple(made), notes=notes)
+    notes = (*report.notes, *[sentence] * bool(marked), *[lost] * bool(idle))
+    return replace(report, submissions=tuple(submissions), notes=notes)

@@ -25,22 +25,22 @@ def chosen(folder: Path, names: Iterable[str]) -> dict[str, str]:
     Those that names.csv has are kept. Raises: InputError where that file is something else.
     """
     path = folder / LIST
-    found = _read(path) if path.is_file() else {}
-    taken = set(found.values())
+    aliases = _read(path) if path.is_file() else {}
+    taken = set(aliases.values())
     written = {name: sheet.guarded(name) for name in names}  # a spreadsheet may open the list
     for cell in written.values():
-        while cell not in found:
-            drawn = f"learner {secrets.token_hex(2)}"
-            if drawn not in taken:
-                found[cell] = drawn
-                taken.add(drawn)
+        while cell not in aliases:
+            alias = f"learner {secrets.token_hex(2)}"
+            if alias not in taken:
+                aliases[cell] = alias
+                taken.add(alias)
     rows = [
         ("pseudonym", "learner"),
-        *((alias, sheet.Verbatim(cell)) for cell, alias in sorted(found.items(), key=lambda pair: pair[1])),
+        *((alias, sheet.Verbatim(cell)) for cell, alias in sorted(aliases.items(), key=lambda pair: pair[1])),
     ]
     write_whole(path, sheet.write(rows))
     path.chmod(0o600)  # the one file that undoes it
-    return {name: found[cell] for name, cell in written.items()}
+    return {name: aliases[cell] for name, cell in written.items()}
 
 
 def _read(path: Path) -> dict[str, str]:
@@ -58,16 +58,16 @@ def anonymous(report: Report, aliases: dict[str, str]) -> Report:
 
     What a learner wrote (code, what it prints, names of files) stays as it is.
     """
-    made = [_hidden(one, aliases[one.name]) for one in report.submissions]
-    return replace(report, submissions=tuple(sorted(made, key=lambda one: one.name)), not_graded=())
+    submissions = [_hidden(one, aliases[one.name]) for one in report.submissions]
+    return replace(report, submissions=tuple(sorted(submissions, key=lambda one: one.name)), not_graded=())
 
 
 def _hidden(one: SubmissionReport, alias: str) -> SubmissionReport:
     # Whole words only: 'ana' is not to change in 'analysis'.
     own = re.compile(rf"(?<!\w){re.escape(one.name)}(?!\w)", re.IGNORECASE) if len(one.name) >= SHORTEST else None
 
-    def without(said: str) -> str:
-        return own.sub(lambda _: alias, said) if own else said
+    def without(text: str) -> str:
+        return own.sub(lambda _: alias, text) if own else text
 
     def of(lesson: LessonReport) -> LessonReport:
         by_hand = {name: replace(mark, comment=without(mark.comment)) for name, mark in lesson.by_hand.items()}

@@ -72,13 +72,13 @@ class PackedSubmission:
 
     @property
     def digest(self) -> str:
-        made = hashlib.sha256()
+        digest = hashlib.sha256()
         order = save_order(file.changed_ns for file in self.files)  # which was saved last, not when
         for file in self.files:
             about = ("/".join(file.place), file.size, file.data is None, order[file.changed_ns])
-            made.update(repr(about).encode() + hashlib.sha256(file.data or b"").digest())
-        made.update(repr((self.name, self.alone, self.notes)).encode())
-        return made.hexdigest()[:32]
+            digest.update(repr(about).encode() + hashlib.sha256(file.data or b"").digest())
+        digest.update(repr((self.name, self.alone, self.notes)).encode())
+        return digest.hexdigest()[:32]
 
 
 def entries(folder: Path) -> tuple[list[RosterEntry], list[str]]:
@@ -87,32 +87,32 @@ def entries(folder: Path) -> tuple[list[RosterEntry], list[str]]:
     Raises: InputError where there is no such folder, none of its entries can be a learner's, or they are as a learning
     platform or an archive has them.
     """
-    said = printable(str(folder))
+    place = printable(str(folder))
     try:
         listed = sorted(os.listdir(folder))
     except FileNotFoundError:
-        raise InputError(f"there is no folder {said}.") from None
+        raise InputError(f"there is no folder {place}.") from None
     except NotADirectoryError:
         packed = platforms.packed([folder.name])
         raise InputError(
-            f"{said} is an archive, which is not opened: `grader collect ARCHIVE --to collected` sorts it into "
+            f"{place} is an archive, which is not opened: `grader collect ARCHIVE --to collected` sorts it into "
             "one folder per learner; name that."
             if packed
-            else f"{said} is a file; a folder with one subfolder or notebook per learner is expected. "
+            else f"{place} is a file; a folder with one subfolder or notebook per learner is expected. "
             "`grader grade` takes a single notebook."
         ) from None
     except OSError as error:
-        raise InputError(f"{said} can't be opened: {error.strerror}.") from None
+        raise InputError(f"{place} can't be opened: {error.strerror}.") from None
     refused = platforms.refusal(listed) or platforms.packed([key for key in listed if not os.path.isdir(folder / key)])
     if refused:
-        raise InputError(f"{said} {refused}")
-    found = [made for key in listed if (made := _entry(folder / key, key))]
-    taken = {one.key for one in found}
+        raise InputError(f"{place} {refused}")
+    learners = [entry for key in listed if (entry := _entry(folder / key, key))]
+    taken = {one.key for one in learners}
     passed = [printable(key) for key in listed if key not in taken and not key.startswith(".")]
-    if not found:
-        raise InputError(f"{said} contains no learner; expected one subfolder or one .ipynb file for each.")
-    found.sort(key=lambda one: (unicodedata.normalize("NFKC", one.name).casefold(), one.key))
-    return found, [name for name in passed if name.lower() not in (*MACHINES, BACKUPS, COLLECTED, POLICY)]
+    if not learners:
+        raise InputError(f"{place} contains no learner; expected one subfolder or one .ipynb file for each.")
+    learners.sort(key=lambda one: (unicodedata.normalize("NFKC", one.name).casefold(), one.key))
+    return learners, [name for name in passed if name.lower() not in (*MACHINES, BACKUPS, COLLECTED, POLICY)]
 
 
 def _entry(path: Path, key: str) -> RosterEntry | None:
@@ -126,9 +126,9 @@ def _entry(path: Path, key: str) -> RosterEntry | None:
     return RosterEntry(key, name, path) if notebook or os.path.isdir(path) else None
 
 
-def same_names(found: Sequence[RosterEntry]) -> list[str]:
+def same_names(learners: Sequence[RosterEntry]) -> list[str]:
     """A sentence on each group of learners whose names a grade book may take for one, and what stands for them."""
-    names = [one.name for one in found]
+    names = [one.name for one in learners]
     shown_as = labels(names)
     return [
         f"{', '.join(names[at] for at in group)} differ at most in case, spaces, or invisible characters; the reports "
@@ -182,9 +182,9 @@ def _notebooks(path: Path) -> tuple[list[Path], list[str], list[str]]:
     """Those of an entry, the notes on what was passed over, and which of these were to be expected."""
     if not os.path.isdir(path):
         return [path], [], []
-    found = FolderSearch(path)
-    instead = "" if found.files or found.notes else in_place_of_notebooks(path)
-    return found.files, [*found.notes, *filter(None, [instead])], found.expected
+    search = FolderSearch(path)
+    instead = "" if search.files or search.notes else in_place_of_notebooks(path)
+    return search.files, [*search.notes, *filter(None, [instead])], search.expected
 
 
 def unpack(packed: PackedSubmission, folder: Path) -> Path | None:
@@ -209,7 +209,7 @@ def unpack(packed: PackedSubmission, folder: Path) -> Path | None:
 
 
 def choice(
-    course: Course, found: Sequence[RosterEntry], kept: Sequence[str] | None = None
+    course: Course, learners: Sequence[RosterEntry], kept: Sequence[str] | None = None
 ) -> tuple[list[str], list[str]]:
     """The lessons that at least half of the learners handed in, and sentences: what was taken, what every other lesson would change.
 
@@ -217,15 +217,15 @@ def choice(
     Raises: InputError where no lesson was handed in by half of them: any choice would be a guess that decides the marks.
     """
     names = defining(course)
-    counts = Counter(lesson for one in found for lesson in _lessons(course, pack(one).files, names))
-    taken = kept or sorted(lesson for lesson, count in counts.items() if 2 * count >= len(found))
+    counts = Counter(lesson for one in learners for lesson in _lessons(course, pack(one).files, names))
+    taken = kept or sorted(lesson for lesson, count in counts.items() if 2 * count >= len(learners))
     if not taken:
         had = (
             ", ".join(f"lesson {lesson[:2]} by {counts[lesson]}" for lesson in sorted(counts)) or "there is no notebook"
         )
         example = _numbers(sorted(counts) or course.lessons()[:1])
         raise InputError(
-            f"no lesson was handed in by at least half of the {len(found)} learners ({had}). Say which to grade, "
+            f"no lesson was handed in by at least half of the {len(learners)} learners ({had}). Say which to grade, "
             f"such as --lessons {example}; a lesson that was not handed in counts as missing."
         )
     which, are, them = ("Lessons", "are", "them") if len(taken) > 1 else ("Lesson", "is", "it")
@@ -237,7 +237,7 @@ def choice(
     for other in sorted(set(counts) - set(taken)):
         more = _numbers(sorted({*taken, other}))
         sentences.append(
-            f"--lessons {more} would add lesson {other[:2]}, which {counts[other]} of {len(found)} handed in."
+            f"--lessons {more} would add lesson {other[:2]}, which {counts[other]} of {len(learners)} handed in."
         )
     return list(taken), sentences
 
@@ -269,16 +269,16 @@ def _numbers(lessons: Iterable[str]) -> str:
 
 
 def plan_resume(
-    found: Sequence[RosterEntry], graded: Mapping[str, JournalEntry], again: Collection[str] = ()
+    learners: Sequence[RosterEntry], graded: Mapping[str, JournalEntry], again: Collection[str] = ()
 ) -> tuple[dict[str, JournalEntry], list[RosterEntry], list[str]]:
     """Of a run that goes on: which results stay, by key, who is graded now, and sentences on why.
 
-    found: who is in the class's folder now. graded: the journal's results. again: keys of those to grade whatever was found.
+    learners: who is in the class's folder now. graded: the journal's results. again: keys of those to grade whatever was found.
     """
     kept: dict[str, JournalEntry] = {}
     left: list[RosterEntry] = []
     why: dict[str, list[str]] = {}
-    for one in found:
+    for one in learners:
         result = graded.get(one.key)
         if result is None:
             reason = "Not in the journal yet, graded now"
@@ -293,22 +293,22 @@ def plan_resume(
             continue
         left.append(one)
         why.setdefault(reason, []).append(one.name)
-    here = {one.key for one in found}
+    here = {one.key for one in learners}
     if gone := [result.report.name for key, result in graded.items() if key not in here]:
         why["No longer in the folder, and in no report"] = gone
     return kept, left, [f"{reason}: {abridged(names)}." for reason, names in why.items()] if graded else []
 
 
-def keys_of(names: Sequence[str], found: Sequence[RosterEntry]) -> frozenset[str]:
+def keys_of(names: Sequence[str], learners: Sequence[RosterEntry]) -> frozenset[str]:
     """The keys of learners who are named as in the folder or as in the reports.
 
     Raises: InputError, with the nearest name, for one who isn't there.
     """
     keys = set()
     for name in names:
-        theirs = {one.key for one in found if name in (one.key, one.name)}
+        theirs = {one.key for one in learners if name in (one.key, one.name)}
         if not theirs:
-            near = nearest(name, [one.name for one in found])
+            near = nearest(name, [one.name for one in learners])
             raise InputError(f"there is no learner {printable(name)!r} in the folder{near}")
         keys |= theirs
     return frozenset(keys)

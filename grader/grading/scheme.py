@@ -66,12 +66,12 @@ def summary(settings: Mapping[str, Any]) -> str:
 
 def counted_and_why(settings: Mapping[str, Any]) -> str:
     """What counted that somebody set, and where: by an option of the command or by a line of class.toml."""
-    told = [
+    choices = [
         f"{_setting(key, settings[key]).removeprefix('--')} ({place})"
         for key, place in settings["set_by"].items()
         if place.startswith(("--", "class.toml"))
     ]
-    return f"What counted, and where it was set: {'; '.join(told)}. All else is the course's." if told else ""
+    return f"What counted, and where it was set: {'; '.join(choices)}. All else is the course's." if choices else ""
 
 
 def _flag(key: str) -> str:

@@ -221,7 +221,7 @@ def _float_as_length(facts: Facts) -> str | None:
         return f"A length or an index must be a whole number: {division}"
     for one in failure.shapes:
         if one.kind == "float" and one.value.is_integer():
-            return f"A length or an index must be a whole number, and `{one.name}` is the float {one.said}: {division}"
+            return f"A length or an index must be a whole number, and `{one.name}` is the float {one.text}: {division}"
     return None
 
 

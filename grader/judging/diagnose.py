@@ -58,7 +58,7 @@ class Diagnosis:
 
     def __post_init__(self) -> None:
         # Cases of claims alone that each prove a mistake by themselves: they say nothing of others.
-        self._apart = {
+        self._self_proving = {
             i
             for i, one in enumerate(self.expected)
             if one.parts and all(part.role == "flag" and part.text for part in one.parts.values())
@@ -87,7 +87,7 @@ class Diagnosis:
             return ids or (self._mistakes(called) if len(called) < len(actual) else [])
 
     def _mistakes(self, observed: Observations) -> list[Ids]:
-        actual = {i: one for i, one in observed.items() if i not in self._apart}
+        actual = {i: one for i, one in observed.items() if i not in self._self_proving}
         failing = {i for i, one in actual.items() if self._fails(i, one)}  # what is right is no mistake's own
         # What is cheap comes first, and of that what fails: most mistakes end there.
         everywhere = sorted(actual, key=lambda i: (self.cases[i].costly, i not in failing))
@@ -99,19 +99,19 @@ class Diagnosis:
             return [(symptom,)]
         ordinary = [i for i in everywhere if self.cases[i].stage == "values" and self.cases[i].raises is None]
         return (
-            self._singles(actual, failing, everywhere, other_words=True)
+            self._singles(actual, failing, everywhere, ignore_exception_text=True)
             or self._pairs(actual, failing, everywhere)
             or self._singles(actual, failing, ordinary)
-            or self._singles(actual, failing, ordinary, other_words=True)
+            or self._singles(actual, failing, ordinary, ignore_exception_text=True)
         )
 
     def _singles(
-        self, actual: Observations, failing: Collection[int], at: list[int], other_words: bool = False
+        self, actual: Observations, failing: Collection[int], at: list[int], ignore_exception_text: bool = False
     ) -> list[Ids]:
         if sum(i in failing for i in at) < self._proofs_needed:
             return []
         keys = [(number,) for number in range(len(self.exercise.mistakes))]
-        return list(dict.fromkeys(self._ids(key) for key in keys if self._fits(key, actual, at, other_words)))
+        return list(dict.fromkeys(self._ids(key) for key in keys if self._fits(key, actual, at, ignore_exception_text)))
 
     def _pairs(self, actual: Observations, failing: Collection[int], at: list[int]) -> list[Ids]:
         """Two at most. Where all failing cases are costly, none: to try pairs on these would take too long."""
@@ -196,10 +196,10 @@ class Diagnosis:
         except Exception:  # together they may be no Python, or a class that cannot be made
             return None
 
-    def _fits(self, key: Key, actual: Observations, at: list[int], other_words: bool = False) -> bool:
+    def _fits(self, key: Key, actual: Observations, at: list[int], ignore_exception_text: bool = False) -> bool:
         """Whether a mistake shows on these cases what was observed, and is wrong on enough of them.
 
-        other_words: whether two exceptions in different words count as the same, where another case proves the mistake, too.
+        ignore_exception_text: whether two exceptions in different words count as the same, where another case proves the mistake, too.
         """
         proofs, differently_worded = 0, 0
         for i in at:
@@ -207,7 +207,7 @@ class Diagnosis:
             mistake = self._observation(key, i)
             if self._same(i, mistake, actual[i]):
                 proofs += self._breaks(key, i)
-            elif other_words and _both_fail(self.cases[i], mistake, actual[i]):
+            elif ignore_exception_text and _both_fail(self.cases[i], mistake, actual[i]):
                 differently_worded += 1
             else:
                 return False

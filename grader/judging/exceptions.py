@@ -78,7 +78,7 @@ class _Error:
     def picks_rows(self) -> bool:
         """Whether the only index is an array of whole numbers, other than into an identity matrix."""
         shapes = self.failure.shapes
-        whole = {one.name for one in shapes if one.kind == "array" and one.shape and re.search(r"\bu?int", one.said)}
+        whole = {one.name for one in shapes if one.kind == "array" and one.shape and re.search(r"\bu?int", one.text)}
         indices = re.findall(r"[\w)\]]\[ *(\w+) *\]", self.failure.line)
         return "eye" not in self.failure.line and any(name in whole for name in indices)
 

@@ -90,7 +90,7 @@ def blame_callee(verdict: Verdict, sources: policy.Sources | None, others: Mappi
         return verdict
     called = (others.get(slip.name) for slip in sources.slips(verdict.exercise) if slip.kind == "calls")
     for callee in called:
-        if callee is not None and callee.status in FAILING and _explains(callee, verdict):
+        if callee and callee.status in FAILING and _explains(callee, verdict):
             return replace(verdict, details=(wording.blame_callee(verdict.exercise, callee.exercise), *verdict.details))
     return verdict
 
@@ -152,7 +152,7 @@ class _Judging:
             lambda: self._refused(runtime_policy.all_keys),
             self._inputs_left_alone,
         )
-        if verdict is None:
+        if not verdict:
             return self._passed()
         credited = verdict.status not in ("not_started", "forbidden")
         return replace(verdict, cases=agreeing(self.exercise, self.baseline, observed)) if credited else verdict
@@ -192,7 +192,7 @@ class _Judging:
         finding = Finding("unwritten", failure=missing, claim=self.cases[unwritten].title)
         self.actual = written
         verdict = _first(self._forbidden_while_running, lambda: self._stage("values"), lambda: self._stage("extremes"))
-        if verdict is not None:
+        if verdict:
             return replace(verdict, details=(wording.headline(self.exercise, finding), *verdict.details))
         return self._fail(unwritten, finding)
 
@@ -222,7 +222,7 @@ class _Judging:
                 lambda: self._refused(runtime_policy.einsum_missing) if asks else None,
                 lambda: self._properties(comparable, wrong),
             )
-            if verdict is not None:
+            if verdict:
                 return verdict
         if findings:
             i, finding = findings[0]
@@ -387,8 +387,8 @@ class _Judging:
 
 
 def _first(*stages: Callable[[], Verdict | None]) -> Verdict | None:
-    """The verdict of the first stage that has one: a failing verdict is false, so `or` would pass it over."""
-    return next((verdict for stage in stages if (verdict := stage()) is not None), None)
+    """The verdict of the first stage that has one."""
+    return next((verdict for stage in stages if (verdict := stage())), None)
 
 
 def _with_roles(tables: Sequence[Table], *roles: str) -> tuple[Table, ...]:

@@ -129,12 +129,12 @@ def _inside_a_tuple(wrong: Sequence[Compared]) -> Symptom | None:
     """The right thing, and others beside it."""
     common: set[int] = set(range(FEW))
     for one in wrong:
-        right, came = (
+        right, actual = (
             [part for part in parts.values() if part.role == "returned"] for parts in (one.right, one.actual.parts)
         )
-        if len(right) != 1 or right[0].array is None or len(came) != 1 or came[0].kind != "sequence":
+        if len(right) != 1 or right[0].array is None or len(actual) != 1 or actual[0].kind != "sequence":
             return None
-        items = [numbers(item).array for item in came[0].items]
+        items = [numbers(item).array for item in actual[0].items]
         common &= {i for i, item in enumerate(items) if item is not None and one.same(right[0], right[0].array, item)}
     if not common:
         return None

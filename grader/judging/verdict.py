@@ -109,9 +109,6 @@ class Verdict:
     def passed(self) -> bool:
         return self.status == "passed"
 
-    def __bool__(self) -> bool:
-        return self.passed
-
 
 def hundredths(points: float) -> float:
     """Points rounded to 2 decimals; a whole number is an int, so that it is shown without '.0'."""

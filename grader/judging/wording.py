@@ -230,7 +230,7 @@ ON_A_COPY = "Work on a copy, or write x = x - y in place of x -= y."
 
 def details(failure: Failure) -> str:
     """On the shapes at hand in the line that failed; '' for none."""
-    shapes = ", ".join(f"{one.name} {one.said}" for one in failure.shapes)
+    shapes = ", ".join(f"{one.name} {one.text}" for one in failure.shapes)
     return f"Shapes on that line: {shapes}." if shapes else ""
 
 

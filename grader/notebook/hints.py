@@ -40,7 +40,7 @@ def next_level(name: str, record: Record) -> int:
 
 def _hint_text(target: Target, level: int) -> str:
     exercise, verdict = kernel_course().exercise(target.name), verdicts.last(target)
-    if verdict is not None and verdict.mistakes and level < HINTS:
+    if verdict and verdict.mistakes and level < HINTS:
         id = verdict.mistakes[0].partition("+")[0]
         mistake, lines = kernel_course().mistake_text(id), references.wrong_lines(exercise, id).strip("\n")
         if level == 1:
@@ -114,7 +114,8 @@ def solution(target: Target, record: Record) -> Shown:
         )
         return sentence(closed, more=record.take_notes())
     course = references.solution_text(kernel_course(), name)
-    own = own_code(target) if verdicts.last(target) else ""
+    verdict = verdicts.last(target)
+    own = own_code(target) if verdict and verdict.passed else ""
     if own:
         return _comparison(name, own, course, record.take_notes())
     return sentence(course, f"The course's solution of {name}", code=True, more=record.take_notes())

@@ -33,7 +33,7 @@ def judge(target: Target, again: bool = True) -> Any:
     _last_checked[:] = [target.name]
     for earlier in (_stale, _without_cell, *([] if again else [last])):
         verdict = earlier(target)
-        if verdict is not None:  # a verdict is false where it is no pass
+        if verdict:
             return verdict
     verdict = _with_causes(_judge(target), target)
     if target.digest and verdict.status != "missing":
@@ -211,9 +211,7 @@ def _passes_with_references(target: Target, names: Sequence[str]) -> bool:
 
 
 def _fails(target: Target) -> bool:
-    verdict = last(target)
-    if verdict is None:
-        verdict = _judge(target)
+    verdict = last(target) or _judge(target)
     return verdict.status in ("failed", "error", "timeout")
 
 

@@ -101,12 +101,12 @@ class Reader(LocalReader):
         from grader.source.slips import Slip
 
         try:
-            found = self._read("the notebook", do="sources", cells=cells, rules=rules, given=given)["sources"]
+            findings = self._read("the notebook", do="sources", cells=cells, rules=rules, given=given)["sources"]
         except Unreadable:
             return {name: (too_long(*rule), ()) for name, rule in rules.items()}
         return {
             name: (None if offence is None else Offence(*offence), tuple(Slip(*slip) for slip in slips))
-            for name, (offence, slips) in found.items()
+            for name, (offence, slips) in findings.items()
         }
 
     def archive(self, path: str, quota: Quota, into: str) -> None:
@@ -125,8 +125,8 @@ class Reader(LocalReader):
         if "lost" in reply:
             raise Unreadable(f"{file} cannot be read: {self._why(reply['lost'])}.", _MEND)
         if "unreadable" in reply:
-            what, told = reply["unreadable"]
-            raise Unreadable(what, told.removeprefix(f"{what} "))
+            what, sentence = reply["unreadable"]
+            raise Unreadable(what, sentence.removeprefix(f"{what} "))
         return reply
 
     def _unpack(self, **message: Any) -> None:

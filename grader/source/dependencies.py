@@ -274,5 +274,5 @@ def _only_asks(parent: ast.AST, field: str, child: ast.AST) -> bool:
         return all(isinstance(operator, (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)) for operator in parent.ops)
     if isinstance(parent, ast.Call) and field == "args" and isinstance(parent.func, ast.Name):
         return parent.func.id in ("isinstance", "issubclass") and child is parent.args[-1]
-    asked = ("__doc__", "__name__", "generate_square_subsequent_mask")
-    return isinstance(parent, ast.Attribute) and parent.attr in asked
+    names = ("__doc__", "__name__", "generate_square_subsequent_mask")
+    return isinstance(parent, ast.Attribute) and parent.attr in names

@@ -110,7 +110,7 @@ def code_cells(content: Any) -> list[NotebookCell] | None:
         if not isinstance(sheets, list):
             return None
         inside = [sheet.get("cells") for sheet in sheets if isinstance(sheet, dict)]
-        cells = [cell for found in inside if isinstance(found, list) for cell in found]
+        cells = [cell for group in inside if isinstance(group, list) for cell in group]
     code = [(number, cell) for number, cell in enumerate(cells, 1) if isinstance(cell, dict)]
     return [_cell(number, cell) for number, cell in code if cell.get("cell_type") == "code"]
 
@@ -128,20 +128,20 @@ def within(cells: Sequence[NotebookCell], room: int) -> tuple[list[NotebookCell]
 
 def _bytes(path: Path, base: Path, file: str) -> tuple[bytes, list[str]]:
     try:
-        found = links.read(path, base, MAX_FILE_BYTES)
+        content = links.read(path, base, MAX_FILE_BYTES)
     except links.Linked as error:
         raise Unreadable(str(error), "Hand in the notebook itself.") from None
     except OSError as error:
         raise Unreadable(f"{file} cannot be opened ({error.strerror}).") from None
-    if not stat.S_ISREG(found.status.st_mode):
+    if not stat.S_ISREG(content.status.st_mode):
         raise Unreadable(f"{file} is not a regular file.")
-    if found.data is None:
+    if content.data is None:
         raise Unreadable(
-            f"{file} has {_mb(found.status.st_size)}, more than the {_mb(MAX_FILE_BYTES)} that are read.", CLEAR
+            f"{file} has {_mb(content.status.st_size)}, more than the {_mb(MAX_FILE_BYTES)} that are read.", CLEAR
         )
-    if not found.data.strip():
+    if not content.data.strip():
         raise Unreadable(f"{file} is empty.")
-    return found.data, links.hard(file, found.status)
+    return content.data, links.hard(file, content.status)
 
 
 def _text(data: bytes, file: str, notes: list[str]) -> str:

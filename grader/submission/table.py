@@ -16,8 +16,8 @@ ENCODINGS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xf
 
 def rows(path: Path, what: str) -> list[tuple[int, list[str]]]:
     """Each row with the number of its last line, its cells without spaces at either end. what, Raises: as of read()."""
-    said, _, apart = read(path, what)
-    reader = csv.reader(said.splitlines(keepends=True), delimiter=apart)
+    text, _, apart = read(path, what)
+    reader = csv.reader(text.splitlines(keepends=True), delimiter=apart)
     try:
         return [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
     except csv.Error as error:
@@ -45,15 +45,15 @@ def read(path: Path, what: str) -> tuple[str, str, str]:
         raise InputError(f"{path} is a spreadsheet or an archive; save it as CSV (in Excel: 'CSV UTF-8').")
     encoding = next((name for mark, name in ENCODINGS if data.startswith(mark)), "utf-8")
     try:
-        said = data.decode(encoding)
+        text = data.decode(encoding)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise InputError(
             f"{path} is not UTF-8 (line {line}); save it as 'CSV UTF-8', or convert it: guessing would alter names."
         ) from None
-    if "\0" in said:
+    if "\0" in text:
         raise InputError(f"{path} is not text; {what} is a CSV file.")
-    return said, encoding, max(",;\t", key=next((line for line in said.splitlines() if line.strip()), "").count)
+    return text, encoding, max(",;\t", key=next((line for line in text.splitlines() if line.strip()), "").count)
 
 
 @contextmanager

@@ -12,8 +12,8 @@ def called() -> str:
     """'grader' where a shell finds this Python's own; in a notebook '%grader'; else by this Python: '.venv/bin/python -m grader'."""
     if in_notebook():
         return "%grader"
-    found, mine = shutil.which("grader"), Path(sys.executable).parent
-    if found and os.path.exists(mine) and os.path.samefile(Path(found).parent, mine):
+    command, mine = shutil.which("grader"), Path(sys.executable).parent
+    if command and os.path.exists(mine) and os.path.samefile(Path(command).parent, mine):
         return "grader"
     try:
         python = os.path.relpath(sys.executable)

@@ -44,5 +44,5 @@ def author_slip(error: Exception, otherwise: str) -> LintError:
         own = (one for one in frames if "/solutions/" in one.filename.replace("\\", "/"))
         place, line = next(((one.filename, one.lineno or 0) for one in own), ("", 0))
         sentence = f"{type(error).__name__}: {error}."
-    _, found, rest = place.replace("\\", "/").rpartition("/solutions/")
-    return LintError(f"solutions/{rest}" if found else otherwise, line, sentence)
+    _, separator, rest = place.replace("\\", "/").rpartition("/solutions/")
+    return LintError(f"solutions/{rest}" if separator else otherwise, line, sentence)

@@ -23,7 +23,7 @@ def printable(name: str) -> str:
 
 def of_learner(name: str) -> str:
     """A learner's name, printable, its spaces at either end and those in a row seen: ' ada' is not 'ada'."""
-    return re.sub(r"^ +| +$| {2,}", lambda found: SPACE * len(found[0]), printable(name))
+    return re.sub(r"^ +| +$| {2,}", lambda match: SPACE * len(match[0]), printable(name))
 
 
 def folded(name: str) -> str:

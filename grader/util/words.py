@@ -15,11 +15,11 @@ def counted(number: int, word: str) -> str:
 
 def lasting(seconds: float) -> str:
     """'1 day 2 hours', exact to the second."""
-    left, said = int(seconds), []
+    left, parts = int(seconds), []
     for unit, each in (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)):
         number, left = divmod(left, each)
-        said += [counted(number, unit)] * bool(number)
-    return " ".join(said) or counted(0, "second")
+        parts += [counted(number, unit)] * bool(number)
+    return " ".join(parts) or counted(0, "second")
 
 
 def nearest(name: str, names: Iterable[str], otherwise: str = "") -> str:

@@ -131,17 +131,17 @@ def readable() -> tuple[str, ...]:
     hidden = {os.path.realpath(place) for place in (package, *installed) if os.path.isdir(place)}
     if os.path.isfile(os.path.join(course, "pyproject.toml")):  # a checkout: all beside the package is the course's
         hidden.add(os.path.realpath(course))
-    found = {path for root in roots for path in _without(os.path.realpath(root), hidden)}
-    return (*sorted(path for path in found if not any(_inside(path, other) for other in found - {path})), here)
+    paths = {path for root in roots for path in _without(os.path.realpath(root), hidden)}
+    return (*sorted(path for path in paths if not any(_inside(path, other) for other in paths - {path})), here)
 
 
 def _linked(folders: Set[str]) -> list[str]:
     """The links in these folders: some installers link packages from a store."""
-    found: list[str] = []
+    paths: list[str] = []
     for folder in filter(os.path.isdir, folders):
         with contextlib.suppress(OSError), os.scandir(folder) as members:
-            found += [member.path for member in members if member.is_symlink()]
-    return found
+            paths += [member.path for member in members if member.is_symlink()]
+    return paths
 
 
 def _without(root: str, hidden: Set[str]) -> list[str]:

@@ -82,9 +82,9 @@ class OfTorch:
     def tensor(self, numbers: ndarray, dtype: str | None = None, requires_grad: bool = False) -> Any:
         """A tensor of these numbers, in memory of its own."""
         with self._functions(), self._dispatch():
-            made = self.from_numpy(array(numbers))
-            made = made if dtype is None else self._to(made, self.dtypes[dtype])
-            return self._requires(made, True) if requires_grad else made
+            tensor = self.from_numpy(array(numbers))
+            tensor = tensor if dtype is None else self._to(tensor, self.dtypes[dtype])
+            return self._requires(tensor, True) if requires_grad else tensor
 
     def copy(self, value: Any) -> Any:
         """A tensor of the same numbers, which nothing changes later; anything else as it is."""
@@ -170,12 +170,12 @@ class OfTorch:
 
     def buffers(self, module: Any) -> dict[str, tuple[Any, bool]]:
         """By name: each with whether `state_dict` holds it."""
-        found = {}
+        buffers = {}
         for prefix, own in self.parts(module):
             passing = own.get("_non_persistent_buffers_set", ())
             for name, value in entries(own, "_buffers"):
-                found[prefix + name] = value, name not in passing
-        return found
+                buffers[prefix + name] = value, name not in passing
+        return buffers
 
     def plain(self, module: Any) -> dict[str, Any]:
         """By name: tensors of more than one number that are neither parameters nor buffers; `module.to` leaves them behind."""

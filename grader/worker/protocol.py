@@ -232,7 +232,7 @@ def failure_to_message(failure: Failure) -> dict[str, Any]:
     """A failure as a message's value."""
     texts = {key: getattr(failure, key)[:MAX_TEXT] for key in FAILURE_TEXTS}
     shapes = [
-        [one.name[:MAX_TEXT], one.said[:MAX_TEXT], one.kind, list(one.shape), repr(one.value)] for one in failure.shapes
+        [one.name[:MAX_TEXT], one.text[:MAX_TEXT], one.kind, list(one.shape), repr(one.value)] for one in failure.shapes
     ]
     return {**texts, "line_number": failure.line_number, "shapes": shapes, "bases": list(failure.bases)}
 
@@ -278,10 +278,10 @@ def _sizes(value: Any) -> tuple[int, ...]:
     return sizes
 
 
-def _at_hand(name: Any, said: Any, kind: Any, shape: Any, value: Any) -> AtHand:
+def _at_hand(name: Any, text: Any, kind: Any, shape: Any, value: Any) -> AtHand:
     if kind not in ("", "array", "float"):
         raise WireError("not a variable at hand")
-    return AtHand(_text(name), _text(said), kind, _sizes(shape), float(_text(value, 40)))
+    return AtHand(_text(name), _text(text), kind, _sizes(shape), float(_text(value, 40)))
 
 
 def _part(message: Any, depth: int) -> Part:

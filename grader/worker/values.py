@@ -84,11 +84,11 @@ class Part:
 class AtHand(NamedTuple):
     """A variable of the line that failed.
 
-    said: what it is, in a few words. kind: 'array', 'float' or '' for anything else. shape: of an array; value: of a float.
+    text: what it is, in a few words. kind: 'array', 'float' or '' for anything else. shape: of an array; value: of a float.
     """
 
     name: str
-    said: str
+    text: str
     kind: str = ""
     shape: tuple[int, ...] = ()
     value: float = 0.0
@@ -191,9 +191,9 @@ def _describe(value: Any, depth: int) -> Part:
     if isinstance(value, (bool, bool_)):
         return Part("bool", array(bool(value)), "bool")
     if isinstance(value, (int, float, number)) and not isinstance(value, (complex, complexfloating)):
-        made = array(value)
-        if made.dtype.kind in "iuf":
-            return Part("number", made, name_of(made.dtype))
+        scalar = array(value)
+        if scalar.dtype.kind in "iuf":
+            return Part("number", scalar, name_of(scalar.dtype))
         return Part("other", text=f"integer of {len(str(value))} digits")
     if isinstance(value, (Fraction, Decimal)):
         return Part("number", array(float(value)), "float64")

@@ -181,12 +181,12 @@ def rehearse(torch: bool) -> list[str]:
     late. Forks inherit what was done here.
     """
     x = np.array([[1.0, 2.0], [3.0, 5.0]])
-    asked = [("rows", _case("call", (x, x), watch=("softmax", "attention", "einsum")))]
+    cases = [("rows", _case("call", (x, x), watch=("softmax", "attention", "einsum")))]
     notebook = CellRunner()
     if torch:
         tensor = Tensor(x, "float32", requires_grad=True)
         watch = ("softmax", "attention")
-        asked += [
+        cases += [
             ("tensors", _case("call", (tensor, tensor), watch=(*watch, "table"))),
             (
                 "Module",
@@ -208,7 +208,7 @@ def rehearse(torch: bool) -> list[str]:
     for _ in range(TIMES):
         around = ProcessState()
         worker.run_cell(notebook, {"label": "rehearsal", "text": CELLS + TORCH_CELLS * torch, "wanted": ("rows",)})
-        for name, case in asked:
+        for name, case in cases:
             seen = protocol.unpack(worker.body_of(worker.answer_of(notebook, name, case)))["observation"]
             failed += [f"{name}: {seen['failure']}"] if seen["failure"] else []
         failed += ["the state of the process"] if around.changed() else []

@@ -65,14 +65,14 @@ class Seen(list[str]):
 class _Watch:
     """What is looked for, and what was seen of it; without names nothing is.
 
-    sized: whether sizes are looked at. library: whether any call of torch's is looked for. told: the names of calls to look at more
+    sized: whether sizes are looked at. library: whether any call of torch's is looked for. suspects: the names of calls to look at more
     closely. aside: torch's own functions in which nothing of what is looked for can hide.
     """
 
     def __init__(self, names: frozenset[str], seen: Seen, sized: bool) -> None:
         self.names, self.seen, self.sized = names, seen, sized
         self.library = "torch" in names
-        self.told, self.aside = names | _BLINDING | _STARTING, _aside(names)
+        self.suspects, self.aside = names | _BLINDING | _STARTING, _aside(names)
 
 
 _elementary: set[Any] = set()  # torch's, taken with its modes, before any learner's code runs
@@ -217,11 +217,11 @@ def _look(frame: Any, event: str, arg: Any) -> None:
     # Runs four times for each call of the learner's: see to it that it is short.
     if event == "c_call":
         name = getattr(arg, "__name__", None)
-        if name in _now.told or _now.library:
+        if name in _now.suspects or _now.library:
             _look_at_c(frame, arg, name)
     elif event == "call":
         name = frame.f_code.co_name
-        if name in _now.told or _now.library:
+        if name in _now.suspects or _now.library:
             _look_at_python(frame, name)
 
 
@@ -262,19 +262,19 @@ def _note_beginning(starter: Any) -> None:
     while starter is not None and starter.f_code.co_filename.startswith(LIBRARY_FILES):
         thread = starter.f_locals.get("self")
         if isinstance(thread, threading.Thread):
-            found = (getattr(type(thread), name, None) for name in _BEGINNINGS)
-            if all(map(operator.is_, found, _BEGINNINGS.values())) and not _BEGINNINGS.keys() & vars(thread).keys():
+            methods = (getattr(type(thread), name, None) for name in _BEGINNINGS)
+            if all(map(operator.is_, methods, _BEGINNINGS.values())) and not _BEGINNINGS.keys() & vars(thread).keys():
                 return
             break
         starter = starter.f_back
     _now.seen.append(UNWATCHED)
 
 
-def _note_sizes(made: Any) -> None:
+def _note_sizes(result: Any) -> None:
     """Notes what an operator returned where it is larger than all before. It counts the memory in which a tensor lies, so that an
     expanded view, which has none of its own, counts as what it was expanded from, and a piece of a table as that table."""
     torch, seen = of_torch(), _now.seen
-    for item in made if isinstance(made, (tuple, list)) else (made,):
+    for item in result if isinstance(result, (tuple, list)) else (result,):
         if is_a(item, torch.Tensor):
             elements = torch.held(item)
             if elements > seen.most:
@@ -322,9 +322,9 @@ def elementary() -> frozenset[Any]:
     """torch's own functions, methods and attributes called like one of ELEMENTARY, as its function mode gets them."""
     import torch
 
-    found = {getattr(owner, name, None) for owner in (torch, torch.Tensor, torch._C._nn) for name in ELEMENTARY}
+    candidates = {getattr(owner, name, None) for owner in (torch, torch.Tensor, torch._C._nn) for name in ELEMENTARY}
     return frozenset(
-        one.__get__ if isinstance(one, GetSetDescriptorType) else one for one in found if isinstance(one, _IN_C)
+        one.__get__ if isinstance(one, GetSetDescriptorType) else one for one in candidates if isinstance(one, _IN_C)
     )
 
 
@@ -374,18 +374,18 @@ def mode_classes() -> tuple[type, type]:
                     push(aside)
                     aside = None
             try:
-                made = func(*args, **kwargs) if kwargs else func(*args)
+                result = func(*args, **kwargs) if kwargs else func(*args)
             finally:
                 if aside is not None:
                     push(aside)
             if now.sized:
                 now.seen.operations += 1
                 try:  # after each call: without a call of ours where there is nothing to note
-                    if type(made) is not Tensor or nbytes(storage(made)) // size(made) > now.seen.most:
-                        _note_sizes(made)
+                    if type(result) is not Tensor or nbytes(storage(result)) // size(result) > now.seen.most:
+                        _note_sizes(result)
                 except (NotImplementedError, RuntimeError):
-                    _note_sizes(made)
-            return made
+                    _note_sizes(result)
+            return result
 
     class Operators(TorchDispatchMode):
         @classmethod
@@ -397,10 +397,10 @@ def mode_classes() -> tuple[type, type]:
             name = "torch" if "torch" in now.names else func.__name__.partition(".")[0]
             if name in now.names:
                 now.seen.append(name)
-            made = func(*args, **kwargs) if kwargs else func(*args)
+            result = func(*args, **kwargs) if kwargs else func(*args)
             if now.sized:
                 now.seen.operations += 1
-                _note_sizes(made)
-            return made
+                _note_sizes(result)
+            return result
 
     return Functions, Operators

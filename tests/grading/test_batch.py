@@ -296,14 +296,14 @@ class Fragile:
 def test_a_process_that_ends_once_costs_nothing(tmp_path, width, again):
     found = [roster.RosterEntry(key, key, tmp_path / key, "not read") for key in "abcdef"]
     pool = Fragile(width, once={"c"})
-    assert sorted(batch.graded(found, batch.Settings(open_course()), pool)) == sorted("abcdef")
+    assert sorted(batch.grade_all(found, batch.Settings(open_course()), pool)) == sorted("abcdef")
     assert pool.renewed == 1 and sorted(key for key in "abcdef" if pool.tried.count(key) == 2) == again
 
 
 def test_what_ends_its_process_twice_could_not_be_graded_and_harms_no_other(tmp_path):
     found = [roster.RosterEntry(key, key, tmp_path / key, "not read") for key in "abcdef"]
     pool = Fragile(1, always={"c"})
-    lines = list(batch.graded(found, batch.Settings(open_course(), lessons=(LESSON,)), pool))
+    lines = list(batch.grade_all(found, batch.Settings(open_course(), lessons=(LESSON,)), pool))
     assert sorted(line for line in lines if isinstance(line, str)) == sorted("abdef")
     (ours,) = [from_line(line) for line in lines if isinstance(line, bytes)]
     assert ours.key == "c" and {v.status for v in ours.report.verdicts} == {"could_not_grade"}
@@ -320,7 +320,7 @@ def test_a_grading_process_that_is_killed_costs_nothing(tmp_path):
     try:
         settings = batch.Settings(open_course(), lessons=(LESSON,), timeout_s=2.0)
         batch.isolation_of(pool, settings)
-        for line in batch.graded(found, settings, pool):
+        for line in batch.grade_all(found, settings, pool):
             keys.append(from_line(line).key)
             if len(keys) == 2:
                 for process in psutil.Process().children():

@@ -57,9 +57,11 @@ def run(graded, tmp_path, monkeypatch):
         "learner,file,state,late,submitted\nada.lovelace,x.ipynb,placed,,2026-10-01 08:30:00+00:00\n"
     )
     graded.made["g.hopper", ONE] = Verdict(ONE, "failed", "x", cases=(1, 3))
-    real = batch.graded
+    real = batch.grade_all
     monkeypatch.setattr(
-        batch, "graded", lambda left, settings, pool: setattr(made, "settings", settings) or real(left, settings, pool)
+        batch,
+        "grade_all",
+        lambda left, settings, pool: setattr(made, "settings", settings) or real(left, settings, pool),
     )
 
     def made(*options: str) -> int:

@@ -167,13 +167,13 @@ def _newest(base: Path, files: Iterable[Parts]) -> float:
 
 
 def _lessons(course: Course, base: Path, files: Iterable[Parts]) -> set[str]:
-    found, names = set(), defining(course)
+    lessons, names = set(), defining(course)
     for parts in files:
         path = base.joinpath(*parts)
         if path.suffix.lower() == ".ipynb" and not links.is_link(path) and path.is_file():
             data = path.read_bytes() if path.stat().st_size <= MAX_BYTES else b""
-            found.add(lesson_of(course, path.name, data, names))
-    return found - {""}
+            lessons.add(lesson_of(course, path.name, data, names))
+    return lessons - {""}
 
 
 def _collide(one: Parts, other: Parts) -> bool:

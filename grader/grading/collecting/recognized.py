@@ -175,11 +175,11 @@ def metadata(about: Member) -> dict[str, tuple[tuple[LearnerId, ...], str]]:
 
 
 def _submitters(block: str) -> tuple[LearnerId, ...]:
-    found = _SUBMITTERS.search(block)
-    if not found:
+    match = _SUBMITTERS.search(block)
+    if not match:
         return ()
-    indent, people = len(found[1]), []
-    for line in found[2].splitlines():
+    indent, people = len(match[1]), []
+    for line in match[2].splitlines():
         if line[indent] == "-":
             people.append({"email": "", "sid": "", "name": ""})
         if key := re.fullmatch(r":(name|sid|email): ?(.*)", line[indent + 2 :]):

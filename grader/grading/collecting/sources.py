@@ -94,24 +94,24 @@ class Sources:
 
         Raises: InputError where there is nothing of the kind, the file is no archive, is locked, or holds more than the limits.
         """
-        said = printable(str(path))
+        name = printable(str(path))
         if not path.exists():
-            raise InputError(f"there is no {said}.")
+            raise InputError(f"there is no {name}.")
         if not path.is_dir() and not path.is_file():
-            raise InputError(f"{said} is neither a folder nor a file.")
+            raise InputError(f"{name} is neither a folder nor a file.")
         try:
             if path.is_dir():
-                found = Contents(path.name, folder=path)
-                _add_folder(path, path, found)
-                return found
+                contents = Contents(path.name, folder=path)
+                _add_folder(path, path, contents)
+                return contents
             self._class = self._class or Reader(PATIENCE)
             quota = Quota(MOST_FILES, MOST_NAMES, MOST_BYTES, ONE_FILE)
             return Contents(path.name, *self._list(self._class, str(path.absolute()), quota))
         except Unreadable as error:
             advice = next(advice for begins, advice in _ADVICE.items() if error.what.startswith(begins))
-            raise InputError(f"{said} {error.what}{advice}") from None
+            raise InputError(f"{name} {error.what}{advice}") from None
         except (SandboxError, OSError) as error:
-            raise InputError(f"{said} was not opened: {error}. Nothing was collected; try again.") from None
+            raise InputError(f"{name} was not opened: {error}. Nothing was collected; try again.") from None
 
     def begin(self) -> None:
         """Another learner's archives follow."""
@@ -127,14 +127,14 @@ class Sources:
             path = self._scratch()
             Path(path).write_bytes(member.data())
             quota = Quota(LEARNER_FILES, LEARNER_NAMES, LEARNER_BYTES, ONE_FILE)
-            found = Contents(member.name, *self._list(self._learner, path, quota, member.name))
+            contents = Contents(member.name, *self._list(self._learner, path, quota, member.name))
         except Unreadable as error:
             raise InputError(error.what) from None
         except (OSError, SandboxError) as error:
             raise InputError(f"can't be read ({error})") from None
-        if more := found.refused[MOST_REFUSED:]:
-            found.refused[MOST_REFUSED:] = [(f"and {len(more)} more", "are not read for such reasons")]
-        return found
+        if more := contents.refused[MOST_REFUSED:]:
+            contents.refused[MOST_REFUSED:] = [(f"and {len(more)} more", "are not read for such reasons")]
+        return contents
 
     def _list(self, reader: Reader, path: str, quota: Quota, within: str = "") -> tuple[Any, ...]:
         """Members, what is refused, and checkouts. Raises: Unreadable, SandboxError."""
@@ -163,16 +163,16 @@ class Sources:
         return os.path.join(self._folder, str(next(self._numbers)))
 
 
-def _add_folder(folder: Path, top: Path, found: Contents, left: list[int] | None = None) -> None:
+def _add_folder(folder: Path, top: Path, contents: Contents, left: list[int] | None = None) -> None:
     """left: how many files more a learner's checkout may hold; None outside of one. Raises: Unreadable where there are too many in all."""
     listed = []
     try:
         for name in sorted(os.listdir(folder)):
             listed.append((folder / name, os.lstat(folder / name)))
     except OSError as error:
-        found.refused.append((printable(str(error.filename or folder)), f"can't be opened ({error.strerror})"))
+        contents.refused.append((printable(str(error.filename or folder)), f"can't be opened ({error.strerror})"))
     if any(path.name == ".git" for path, _ in listed):
-        found.checkouts.add(folder.relative_to(top).parts)
+        contents.checkouts.add(folder.relative_to(top).parts)
         left = left or [LEARNER_FILES]
     for path, about in listed:
         parts, why = path.relative_to(top).parts, ""
@@ -181,28 +181,28 @@ def _add_folder(folder: Path, top: Path, found: Contents, left: list[int] | None
         if left is not None and left[0] <= 0:
             if left[0] == 0:  # said once
                 why = f"and what follows is not read: a checkout may hold {LEARNER_FILES:,} files"
-                found.refused.append((printable("/".join(parts)), why))
+                contents.refused.append((printable("/".join(parts)), why))
             left[0] = -1
             return
         if links.is_link(path):
             why = "is a link; links are not followed"
         elif stat.S_ISDIR(about.st_mode):
             if len(parts) <= DEEPEST:
-                _add_folder(path, top, found, left)
+                _add_folder(path, top, contents, left)
                 continue
             why = f"is more than {DEEPEST} folders deep"
         elif not stat.S_ISREG(about.st_mode):
             why = "is not a regular file"
         elif about.st_size > ONE_FILE:
             why = f"is larger than {ONE_FILE >> 20} MB"
-        elif len(found.members) >= MOST_FILES:
+        elif len(contents.members) >= MOST_FILES:
             raise Unreadable(f"holds more than {MOST_FILES:,} files", "")
         else:
-            found.members.append(Member(parts, about.st_size, plausible(about.st_mtime), partial(_data, path, top)))
+            contents.members.append(Member(parts, about.st_size, plausible(about.st_mtime), partial(_data, path, top)))
             if left is not None:
                 left[0] -= 1
             continue
-        found.refused.append((printable("/".join(parts)), why))
+        contents.refused.append((printable("/".join(parts)), why))
 
 
 def _data(path: Path, top: Path) -> bytes:

@@ -43,7 +43,7 @@ def next_lines(course: Course, learner: LearnerState) -> list[str]:
         lines.append(f"{wording.line_label(verdict.line)}: {text.one_line(verdict.line.text)}")
     lines += [text.one_line(detail) for detail in verdict.details[: 1 if verdict.line else 2]]
     lines += [text.one_line(verdict.slip, 600)] if verdict.slip else []
-    lines += [f"{id}: {text.one_line(said, 600)}" for id, said in zip(verdict.mistakes[:2], verdict.sentences)]
+    lines += [f"{id}: {text.one_line(sentence, 600)}" for id, sentence in zip(verdict.mistakes[:2], verdict.sentences)]
     return [*lines, *([text.one_line(verdict.look)] if verdict.look else [])]
 
 
@@ -51,8 +51,8 @@ def wrong_line(wrong: Wrong) -> str:
     """'5 × softmax_rows, failed. SM1: … (ada, grace, linus, mary and 1 more)'."""
     names = abridged([text.one_line(name, 40) for name in wrong.learners], NAMES)
     head = f"{len(wrong.learners)} × {wrong.exercise}, {text.WORDS[wrong.status]}."
-    said = ": ".join(part for part in (wrong.mistake, wrong.sentence) if part)
-    return f"{head} {text.one_line(said)} ({names})"
+    mistake = ": ".join(part for part in (wrong.mistake, wrong.sentence) if part)
+    return f"{head} {text.one_line(mistake)} ({names})"
 
 
 def nothing_wrong(room: WatchedRoom) -> str:
@@ -80,10 +80,10 @@ def lines(course: Course, room: WatchedRoom, last: WatchedRoom | None) -> Iterat
             if verdict.status != before.get(verdict.exercise, "not_started"):
                 what = f"{text.WORDS[verdict.status]:<13}  {verdict.exercise}  {text.summary(verdict)}"
                 yield f"  {what}".rstrip()
-    told = {note for learner in last.learners for note in learner.notes} if last else set()
+    old_notes = {note for learner in last.learners for note in learner.notes} if last else set()
     for learner in room.learners:
         who = "" if room.alone else f"{text.one_line(learner.name, 60)}: "
-        yield from (f"{clock}  {who}{text.one_line(note, 600)}" for note in learner.notes if note not in told)
+        yield from (f"{clock}  {who}{text.one_line(note, 600)}" for note in learner.notes if note not in old_notes)
     if room.note and room.note != (last.note if last else ""):
         yield f"{clock}  {room.note}"
     if not room.learners and (last is None or last.learners):

@@ -188,8 +188,8 @@ def gradients(result: Any, wanted: Mapping[str, Any]) -> dict[str, Marked]:
     if not wanted:
         return {}
     with paused():  # the backward pass is torch's own: watching it would cost as much again
-        found = _gradients(of_torch(), result, wanted)
-    return {f"gradient of {name}": Marked(value, "gradient", name) for name, value in zip(wanted, found, strict=True)}
+        tensors = _gradients(of_torch(), result, wanted)
+    return {f"gradient of {name}": Marked(value, "gradient", name) for name, value in zip(wanted, tensors, strict=True)}
 
 
 def _gradients(torch: OfTorch, result: Any, wanted: Mapping[str, Any]) -> Sequence[Any]:
@@ -223,18 +223,18 @@ def module(cls: Any, run: Run) -> dict[str, Any]:
     Raises: ContractError for attributes and parameters that do not fit the contract.
     """
     options = run.options
-    made = build(cls, options)
-    made.train(options.get("mode", "eval") == "train")
-    result = run_on(made, run)
+    module = build(cls, options)
+    module.train(options.get("mode", "eval") == "train")
+    result = run_on(module, run)
     parts: dict[str, Any] = {"result": returned(result)}
     if options.get("twice"):
         with watching(run.watch, run.seen):
-            parts["second call"] = returned(made(*run.args, **run.kwargs), "second call")
+            parts["second call"] = returned(module(*run.args, **run.kwargs), "second call")
     if options.get("gradients"):
-        wanted = {name: parameter(made, name) for name in options.get("state", {})}
+        wanted = {name: parameter(module, name) for name in options.get("state", {})}
         parts |= gradients(result, differentiable(run) | wanted)
     if options.get("state_dict"):
-        parts["state_dict"] = ", ".join(of_torch().saved(made))
+        parts["state_dict"] = ", ".join(of_torch().saved(module))
     return parts
 
 
@@ -245,50 +245,50 @@ def build(cls: Any, options: Mapping[str, Any]) -> Any:
 
 
 def _build(cls: Any, options: Mapping[str, Any]) -> Any:
-    made, torch = cls(*options.get("init", ()), **options.get("init_kwargs", {})), of_torch()
-    if not is_a(made, torch.Module):
-        raise ContractError(f"{_name(cls)}(...) gives a {type(made).__name__}, not an nn.Module.")
+    module, torch = cls(*options.get("init", ()), **options.get("init_kwargs", {})), of_torch()
+    if not is_a(module, torch.Module):
+        raise ContractError(f"{_name(cls)}(...) gives a {type(module).__name__}, not an nn.Module.")
     for name in options.get("linear", ()):
-        layer = part(made, name)
+        layer = part(module, name)
         if not is_a(layer, torch.Linear):
             raise ContractError(f"The attribute {name} is a {type(layer).__name__}; it should be an nn.Linear.")
     for name in options.get("no_bias", ()):
-        if torch.parameter(part(made, name), "bias") is not None:
+        if torch.parameter(part(module, name), "bias") is not None:
             raise ContractError(f"The layer {name} has a bias; it should have none (bias=False).")
     pairs = []
     for name, array in options.get("state", {}).items():
-        target = parameter(made, name)
-        found = tuple(torch.get(target, "shape"))
-        if found != shape(array):
-            raise ContractError(f"{name} has shape {found}; expected {shape(array)}.")
+        target = parameter(module, name)
+        actual = tuple(torch.get(target, "shape"))
+        if actual != shape(array):
+            raise ContractError(f"{name} has shape {actual}; expected {shape(array)}.")
         pairs.append((target, array))
     torch.fill(pairs)
-    return made.to(torch.dtypes[options["dtype"]]) if options.get("dtype") else made
+    return module.to(torch.dtypes[options["dtype"]]) if options.get("dtype") else module
 
 
-def parameter(made: Any, name: str) -> Any:
+def parameter(module: Any, name: str) -> Any:
     """The parameter of that dotted name. Raises ContractError where there is none."""
     owner, _, leaf = name.rpartition(".")
-    holder = part(made, owner) if owner else made
+    holder = part(module, owner) if owner else module
     value = of_torch().parameter(holder, leaf)
     if value is None and leaf == "bias" and is_a(holder, of_torch().Module) and getattr(holder, leaf, 0) is None:
         raise ContractError(f"The layer {owner} has no bias; it should have one.")
     if value is None:
         value = getattr(holder, leaf, None)
     if not is_a(value, of_torch().Parameter):
-        found = "missing" if value is None else f"a {type(value).__name__}"
+        kind = "missing" if value is None else f"a {type(value).__name__}"
         raise ContractError(
-            f"The parameter {name} is {found}: give the module's parameters the names that the task gives."
+            f"The parameter {name} is {kind}: give the module's parameters the names that the task gives."
         )
     return value
 
 
-def part(made: Any, dotted: str) -> Any:
+def part(module: Any, dotted: str) -> Any:
     """What a module has of that name: one of its modules, else another attribute. Raises ContractError where there is none."""
-    value = of_torch().part(made, dotted)
+    value = of_torch().part(module, dotted)
     if value is not None:
         return value
-    value = made
+    value = module
     for name in dotted.split("."):
         try:
             value = value[int(name)] if name.isdigit() else getattr(value, name)
