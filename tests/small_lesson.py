@@ -84,6 +84,11 @@ END = """
 # Double 21. Solution: 42.
 """
 SOURCE = BODY + END  # what a test adds stands between the two
+# In the place of `import numpy as np`, where a notebook runs that has no grader.
+PASSING = """import numpy as np
+class Passes(str):
+    __repr__ = str.__str__
+check = passed = lambda answer: Passes("PASSED: double")"""
 
 
 def build_double(*bugs: str):

@@ -160,12 +160,6 @@ def test_a_right_source_has_no_slips():
     assert proofread(small.FILE, small.cells(), small.LESSON) == []
 
 
-PASSING = """import numpy as np
-class Passes(str):
-    __repr__ = str.__str__
-check = passed = lambda answer: Passes("PASSED: double")"""
-
-
 def executed(notebook: dict) -> dict:
     """The notebook as `grader build` would leave it, without a kernel."""
     for number, cell in enumerate(notebook["cells"], 1):
@@ -252,7 +246,7 @@ def test_what_is_no_notebook_is_stale(monkeypatch, tmp_path):
 
 
 def test_a_build_writes_both_notebooks_and_the_notes_and_leaves_nothing_else(monkeypatch, tmp_path):
-    small.install(monkeypatch, tmp_path, small.SOURCE.replace("import numpy as np", PASSING))
+    small.install(monkeypatch, tmp_path, small.SOURCE.replace("import numpy as np", small.PASSING))
     build.build(open_course(), small.NAME)
     assert build.stale(open_course(), small.NAME) == []
     written = [path for path in tmp_path.rglob("*.*") if path.suffix in (".ipynb", ".md")]
@@ -264,7 +258,7 @@ def test_a_build_writes_both_notebooks_and_the_notes_and_leaves_nothing_else(mon
 
 
 def test_a_new_sentence_keeps_the_stored_run_and_new_code_does_not(monkeypatch, tmp_path):
-    source = small.SOURCE.replace("import numpy as np", PASSING)
+    source = small.SOURCE.replace("import numpy as np", small.PASSING)
     small.install(monkeypatch, tmp_path, source)
     build.build(open_course(), small.NAME)
     runs = []

@@ -32,9 +32,7 @@ PREDICTION = """
 #
 # Six counts from one.
 """
-SET = small.BODY.replace(
-    "import numpy as np", "import numpy as np\ncheck = passed = print\ntotal = np.arange(3).sum()\nassert total == 3"
-)
+SET = small.BODY.replace("import numpy as np", f"{small.PASSING}\ntotal = np.arange(3).sum()\nassert total == 3")
 WHOLE = SET + PREDICTION + small.END
 
 
