@@ -15,7 +15,7 @@ from grader.course.course import IMPORT_LOCK, Course
 from grader.course.spec import SEED, Exercise
 from grader.judging.judge import FAILING, blame_callee, judge
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
-from grader.sandbox.reader import SourcesApart
+from grader.sandbox.reader import Reader, SourcesApart
 from grader.sandbox.sandbox import TIMEOUT_S, Sandbox, SandboxError
 from grader.source import requirements
 from grader.submission.plan import Plan, RunCell
@@ -152,11 +152,15 @@ def grade(
     Raises:  InputError, and TooOpen where less isolation holds, before it grades any.
     """
     paths, deadline = list(paths), Deadline(deadline_s)
-    with Sandbox(timeout_s, require=require, probes=course.probe_texts()) as sandbox:
+    with ExitStack() as stack:
+        reader, torch = stack.enter_context(Reader()), False
         for path in paths:
             with suppress(SandboxError):  # its report tells
-                if _needs_torch(read_submission(course, path, None, lessons, sandbox.reader)):
-                    sandbox.need_torch()
+                torch = _needs_torch(read_submission(course, path, None, lessons, reader)) or torch
+        # Made when that is known, it starts its processes once.
+        sandbox = stack.enter_context(
+            Sandbox(timeout_s, torch=torch, require=require, reader=reader, probes=course.probe_texts())
+        )
         if require != "process":
             sandbox.verify()
         reports: list[SubmissionReport] = []
