@@ -2,12 +2,14 @@
 
 Each lesson's stored notebook, solved, runs in a kernel of its own; then what a CPU cannot show is checked on the GPU. Only a run in
 which every cell and every check passed is stored, in solutions/shared/data/gpu_runs.json, with the machine's name and the date.
+Last, the solutions of all lessons get tensors of the GPU: each result is there, and is what it is on the CPU.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 TIMEOUT_S = 900
 NO_GPU = "torch finds no GPU on this computer (CUDA or Apple's), so nothing was run and nothing was changed."
@@ -78,7 +80,7 @@ def main() -> int:
             print(CUDA_ALONE[lesson])
         elif code := run(lesson, checks):
             return code
-    return 0
+    return solutions_on(torch.device("cuda" if torch.cuda.is_available() else "mps"))
 
 
 def run(lesson: str, checks: str) -> int:
@@ -107,6 +109,60 @@ def run(lesson: str, checks: str) -> int:
         f"\nThe run is in solutions/shared/data/gpu_runs.json; `grader build --anew {lesson[:2]}` puts it into the lesson's figures."
     )
     return 0
+
+
+def solutions_on(device: Any) -> int:
+    """Whether each solution that a case calls on tensors does the same on this device as on the CPU. Prints what differs."""
+    import numpy as np
+    import torch
+
+    from grader.course import references
+    from grader.course.course import open_course
+    from grader.worker import probes
+    from grader.worker.observe import materialise, seed
+
+    def moved(value: Any, to: Any) -> Any:
+        if isinstance(value, (tuple, list)):
+            return type(value)(moved(item, to) for item in value)
+        return value.detach().to(to).requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value
+
+    def results(solution: Any, case: Any, to: Any) -> list[Any]:
+        seed()
+        if case.probe == "module":
+            solution = probes.build(solution, case.options).eval().to(to)
+        args = [moved(materialise(value), to) for value in case.args]
+        result = solution(*args, **{name: moved(materialise(value), to) for name, value in case.kwargs.items()})
+        return [
+            one for one in (result if isinstance(result, (tuple, list)) else [result]) if isinstance(one, torch.Tensor)
+        ]
+
+    course, equal, exercises = open_course(), 0, 0
+    differences: list[str] = []
+    for name in (one.name for lesson in course.lessons() for one in course.lesson(lesson).exercises):
+        exercise, before = course.exercise(name), equal
+        if exercise.lesson in CHECKS or exercise.process == "own":
+            continue
+        solution = references.reference(exercise)
+        for case in exercise.cases(np.random.default_rng(7)):
+            if case.probe not in ("call", "module") or not any(
+                isinstance(materialise(value), torch.Tensor) for value in case.args
+            ):
+                continue
+            try:
+                expected = results(solution, case, "cpu")
+            except ValueError:  # what is refused is refused before anything is computed
+                continue
+            try:
+                for one, right in zip(results(solution, case, device), expected, strict=True):
+                    torch.testing.assert_close(one, right.to(device), rtol=2e-3, atol=2e-3, equal_nan=True)
+                    equal += 1
+            except Exception as error:
+                differences.append(f"{name}, case {case.key}: {type(error).__name__}: {error}")
+        exercises += equal > before
+    print(
+        *differences, f"The solutions of {exercises} exercises gave {equal} results on the GPU as on the CPU.", sep="\n"
+    )
+    return int(bool(differences) or not equal)
 
 
 if __name__ == "__main__":

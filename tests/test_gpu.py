@@ -84,7 +84,26 @@ def test_the_lesson_tells_of_the_newest_stored_run(figures, monkeypatch, capsys)
     shown = []
     monkeypatch.setattr(figures, "show", lambda fig, alt: shown.append(alt))
     figures.elsewhere()
-    assert "a card" in shown[0] and "fused 1 ms" in shown[0]
+    assert "a card" in shown[0] and "fused 1 ms" in shown[0] and "A100" in shown[1]
+
+
+def test_what_a_gpu_measured_is_drawn_beside_what_is_measured_here(figures, monkeypatch):
+    """A trace and the curves over T, as `store` writes them and `stored` reads them; on a GPU its own picture is enough."""
+    spans = {"eager": [figures.Span("GPU", "softmax", 0.0, 5.0)], "fused": [figures.Span("CPU", "other", 0.0, 2.0)]}
+    curves = {"eager": {256: 1.0, 512: 4.0}, "fused": {256: 1.0, 512: 2.0}}
+    slopes = {"time": {"eager": 2.0}, "memory": {"eager": 2.0}}
+    drawn = []
+    monkeypatch.setattr(figures, "show", lambda fig, alt: drawn.append(alt))
+    monkeypatch.setattr(figures, "RUN", {})
+    monkeypatch.setattr(figures, "stored", lambda: [{"machine": "a card, 9.0", **json.loads(json.dumps(figures.RUN))}])
+    for here, pictures in (("cpu", 4), ("cuda", 2)):
+        monkeypatch.setattr(figures, "device", lambda here=here: torch.device(here))
+        monkeypatch.setattr(figures, "name", lambda: "this machine")
+        drawn.clear()
+        figures.traces(spans)
+        figures.against_length(curves, curves, {"eager": 1024}, slopes, 512)
+        assert len(drawn) == pictures and sum("Stored run, a card" in one for one in drawn) == pictures - 2
+        assert all("this machine" in one for one in drawn if "Stored run" not in one)
 
 
 def event(name, start, end, device="DeviceType.CPU", parent=None):
@@ -95,11 +114,17 @@ def event(name, start, end, device="DeviceType.CPU", parent=None):
 
 def test_a_trace_of_a_gpu_tells_calls_from_kernels(figures):
     cuda = "DeviceType.CUDA"
+    measured = event("measured", 0, 95)
+    matmul = event("aten::matmul", 0, 5, parent=measured)
     spans = list(
         figures._spans(
             [
-                event("aten::matmul", 0, 5),
-                event("aten::bmm", 1, 4, parent="aten::matmul"),
+                event("aten::matmul", -50, -40),  # the call before, which is not measured
+                event("ampere_bf16_s16816gemm_bf16_128x64", -45, -41, cuda),
+                measured,
+                event("measured", 10, 80, cuda),
+                matmul,
+                event("aten::bmm", 1, 4, parent=matmul),
                 event("cudaDeviceSynchronize", 5, 90),
                 event("ampere_bf16_s16816gemm_bf16_128x64", 10, 20, cuda),
                 event("void at::native::elementwise_kernel<masked_fill>", 20, 50, cuda),

@@ -235,13 +235,17 @@ def _swapped(obj: Any, others: Mapping[str, Any]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _state_restored() -> Iterator[None]:
-    """Leaves random states, thread settings and torch's modes as the learner had them."""
+    """Leaves random states, thread settings and torch's modes as the learner had them; what judges makes its tensors as grading does, in
+    float32 on the CPU."""
     torch = sys.modules.get("torch")
     with contextlib.ExitStack() as state:
         state.enter_context(same_random_state())
         if torch is not None:
             state.enter_context(torch.enable_grad())
             state.callback(torch.set_default_dtype, torch.get_default_dtype())
+            torch.set_default_dtype(torch.float32)
+            if torch.get_default_device().type != "cpu":
+                state.enter_context(torch.device("cpu"))
             if torch.cuda.is_initialized():
                 state.callback(torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all())
         yield

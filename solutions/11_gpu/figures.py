@@ -174,19 +174,24 @@ _KINDS = (
 )
 
 
+_MEASURED = "measured"  # the profiler's name for what counts
+
+
 def trace(call: Callable[[], Any]) -> list[Span]:
     """The operations of one warm call, as torch.profiler sees them: on a CUDA device the calls and the kernels."""
-    from torch.profiler import ProfilerActivity, profile
+    from torch.profiler import ProfilerActivity, profile, record_function
 
     cuda = device().type == "cuda"
     wait = {"cuda": torch.cuda.synchronize, "mps": torch.mps.synchronize}.get(device().type, lambda: None)
     seen = []
-    for _ in range(15):  # the quickest counts: the first pay for what is set up once, and other programs only ever add
-        wait()
+    for _ in range(15):  # the quickest counts: other programs only ever add
         activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if cuda else [])]
         with _silent(), profile(activities=activities) as profiled:
-            call()
+            call()  # the profiler itself is slow at its first operation
             wait()
+            with record_function(_MEASURED):
+                call()
+                wait()
         seen.append(list(_spans(profiled.events())))
     spans = min(seen, key=lambda one: _ends(one)[1] - _ends(one)[0])
     first, _ = _ends(spans)
@@ -200,11 +205,13 @@ def _ends(spans: Sequence[Span]) -> tuple[float, float]:
 
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
-    """Keeps away what the profiler's C++ part writes to standard error when it starts and stops."""
+    """Keeps away what the profiler writes to standard error when it starts and stops, its C++ part among it."""
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         os.dup2(kept, 2)
         os.close(kept)
@@ -212,14 +219,17 @@ def _silent() -> Iterator[None]:
 
 
 def _spans(events: Any) -> Iterator[Span]:
+    start = min(event.time_range.start for event in events if event.name == _MEASURED)
     for event in events:
         on_gpu = "CUDA" in str(event.device_type)
-        if not on_gpu and (event.cpu_parent is not None or not event.name.startswith("aten::")):
+        if not on_gpu and (
+            (event.cpu_parent and event.cpu_parent.name != _MEASURED) or not event.name.startswith("aten::")
+        ):
             continue
         low = event.name.lower()
         kind = next((kind for kind, signs in _KINDS if any(sign in low for sign in signs)), "other")
         at = event.time_range
-        if at.end > at.start:
+        if at.end > at.start >= start and event.name != _MEASURED:
             yield Span("GPU" if on_gpu else "CPU", kind, at.start, at.end - at.start)
 
 
@@ -247,6 +257,16 @@ def store(path: Path = STORED) -> str:
 def stored(path: Path = STORED) -> list[dict[str, Any]]:
     """The stored runs on GPUs, the newest last; none where nobody has measured yet."""
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+
+
+def _stored_with(what: str) -> list[dict[str, Any]]:
+    """The newest stored run that has measured this, in a list; an empty one where there is none, or where a GPU is here."""
+    return [run for run in stored() if what in run and device().type != "cuda"][-1:]
+
+
+def _of(run: Mapping[str, Any]) -> str:
+    """Whose figure it is."""
+    return f"Stored run, {run['machine'].split(',')[0]}"
 
 
 def about_gpus() -> str:
@@ -355,10 +375,10 @@ def regimes(sizes: Sequence[int], adding: Sequence[float], widths: Sequence[int]
     )
 
 
-def ways(took: Mapping[str, float | str], shape: str) -> None:
+def ways(took: Mapping[str, float | str], shape: str, run: str = "") -> None:
     """Milliseconds of each way to compute the same attention; in a way's place its reason, where it cannot run.
 
-    shape: batch, heads, tokens and precision in words.
+    shape: batch, heads, tokens and precision in words. run: whose times these are, where they are not this machine's.
     """
     fig, (ax,) = panels(1, width=8.0, height=2.9)
     ran = {way: ms for way, ms in took.items() if not isinstance(ms, str)}
@@ -374,9 +394,9 @@ def ways(took: Mapping[str, float | str], shape: str) -> None:
     ax.set(xlabel=f"milliseconds; {shape}", xlim=(0, 1.15 * most))
     ax.grid(axis="y", visible=False)
     gain = f": fused, {ran['eager'] / ran['fused']:.1f} times as fast" if {"eager", "fused"} <= set(ran) else ""
-    ax.set_title(f"The same attention{gain}")
+    ax.set_title(f"{run or 'The same attention'}{gain}")
     said = ", ".join(f"{way}: {ms}" if isinstance(ms, str) else f"{way} {ms:.3g} ms" for way, ms in took.items())
-    show(fig, alt=f"Bars, on {name()}, {shape}: {said}.")
+    show(fig, alt=f"Bars, {run or 'on ' + name()}, {shape}: {said}.")
 
 
 # What data sheets promise in 16 bits (dense, without structured sparsity), in GFLOP/s and GB/s, and what papers report, in GFLOP/s.
@@ -492,7 +512,15 @@ def roofline(
 
 
 def traces(runs: Mapping[str, Sequence[Span]]) -> None:
-    """What ran when: a time line for each way, all to one scale, colored by what kind of work it was."""
+    """What ran when, here and, where that is no GPU, in the newest stored run."""
+    keep("trace", {way: [list(span) for span in spans] for way, spans in runs.items()})
+    _time_lines(runs)
+    for run in _stored_with("trace"):
+        _time_lines({way: [Span(*span) for span in spans] for way, spans in run["trace"].items()}, _of(run))
+
+
+def _time_lines(runs: Mapping[str, Sequence[Span]], run: str = "") -> None:
+    """A time line for each way, all to one scale, colored by what kind of work it was."""
     rows = [(way, row) for way, spans in runs.items() for row in ("CPU", "GPU") if any(one.row == row for one in spans)]
     fig, (ax,) = panels(1, width=9.2, height=1.5 + 0.55 * len(rows))
     end = max(span.start + span.length for spans in runs.values() for span in spans)
@@ -520,13 +548,13 @@ def traces(runs: Mapping[str, Sequence[Span]]) -> None:
             ax.barh(0, 0, color=_KIND[kind], label=kind)
     ax.legend(frameon=False, ncols=5, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=8.5)
     share = over_the_matrix(runs["eager"])
-    title = f"Eager attention: {share:.0%} of its working time goes into passes over the score matrix"
-    if device().type == "mps":
+    title = f"{run or 'Here'}: {share:.0%} of eager attention's working time goes into passes over the score matrix"
+    if device().type == "mps" and not run:
         title = "On an Apple GPU the profiler sees the calls alone, not the kernels"
     fig.suptitle(title, fontsize=11)
     show(
         fig,
-        alt=f"Time lines to one scale, on {name()}. In eager attention scaling, masking and softmax take {share:.0%} of the working "
+        alt=f"Time lines to one scale, {run or 'on ' + name()}. Eager: scaling, masking and softmax take {share:.0%} of the working "
         "time, the two products the rest; fused, one kernel does it all.",
     )
 
@@ -539,26 +567,9 @@ def over_the_matrix(spans: Sequence[Span]) -> float:
 
 
 def elsewhere() -> None:
-    """The newest stored run on a GPU; where there is none, the published figures of an A100."""
-    runs = stored()
-    if runs and "ways" in runs[-1]:
-        run = runs[-1]
-        fig, (ax,) = panels(1, width=8.0, height=2.9)
-        ran = {way: ms for way, ms in run["ways"].items() if not isinstance(ms, str)}
-        for row, (way, ms) in enumerate(ran.items()):
-            ax.barh(row, ms, color=_LOOK[way], height=0.6)
-            ax.annotate(f"{ms:.3g} ms", (ms, row), (4, 0), textcoords="offset points", va="center", fontsize=9.5)
-        ax.set_yticks(range(len(ran)), list(ran))
-        ax.invert_yaxis()
-        ax.set(xlabel=f"milliseconds, {run['shape']}", xlim=(0, 1.15 * max(ran.values())))
-        ax.set_title(f"Stored run: {run['machine']}, torch {run['torch']}, {run['date']}")
-        show(
-            fig,
-            alt=f"A stored run on {run['machine']}: "
-            + ", ".join(f"{way} {ms:.3g} ms" for way, ms in ran.items())
-            + ".",
-        )
-        return
+    """The newest stored run on a GPU, where there is one, then the published figures of an A100."""
+    for run in _stored_with("ways"):
+        ways(run["ways"], run["shape"], _of(run))
     fig, axes = panels(3, width=8.8, height=2.7)
     fig.suptitle(
         "Published for an A100: GPT-2 medium's attention, 64 texts of 1,024 tokens, forward and backward", fontsize=10.5
@@ -592,12 +603,33 @@ def against_length(
     crossing: int,
     limit: str = "out of memory",
 ) -> None:
-    """Milliseconds and MiB by length for each way.
+    """Milliseconds and MiB by length for each way, here and, where that is no GPU, in the newest stored run.
 
     full: the length at which a way reached the limit, by its name. slopes: under "time" and "memory", by the names of
     those ways whose slope is told. crossing: the length from which on attention does more operations than the projections.
     limit: in words, what is reached there.
     """
+    keep(
+        "lengths",
+        {"times": times, "memory": memory, "full": full, "slopes": slopes, "crossing": crossing, "limit": limit},
+    )
+    _curves(times, memory, full, slopes, crossing, limit)
+    for run in _stored_with("lengths"):
+        theirs = dict(run["lengths"])
+        for what in ("times", "memory"):  # JSON's names are texts
+            theirs[what] = {way: {int(t): value for t, value in curve.items()} for way, curve in theirs[what].items()}
+        _curves(**theirs, run=_of(run))
+
+
+def _curves(
+    times: Mapping[str, Mapping[int, float]],
+    memory: Mapping[str, Mapping[int, float]],
+    full: Mapping[str, int],
+    slopes: Mapping[str, Mapping[str, float]],
+    crossing: int,
+    limit: str,
+    run: str = "",
+) -> None:
     fig, axes = panels(2, width=9.2, height=4.0)
     said = []
     titles = ("Time: eager attention falls behind", "Memory: slope 2 eager, 1 fused")
@@ -628,9 +660,13 @@ def against_length(
     )
     for ax in axes:
         ax.legend(frameon=False, fontsize=8.5, loc="upper left")
+    if run:
+        fig.suptitle(run, fontsize=11)
     said += [f"{way} at {t} tokens: {limit}".replace("\n", " ") for way, t in full.items()]
     said.append(f"attention and projections do equally many operations at {crossing} tokens")
     show(
         fig,
-        alt=f"Two log-log panels measured on {name()}, slopes between the last two points: " + "; ".join(said) + ".",
+        alt=f"Two log-log panels, {run or 'measured on ' + name()}, slopes between the last two points: "
+        + "; ".join(said)
+        + ".",
     )

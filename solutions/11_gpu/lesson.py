@@ -422,8 +422,8 @@ figures.gpu.traces(seen)
 
 # %% [markdown]
 # {{ bench.over_the_matrix(seen["eager"]):.0%; it > 0.3 }} of eager attention's working time goes into scaling, masking and softmax.
-# The profiler takes time, too: read shares here, and times from the stopwatch. On CUDA, holes in the kernels' line are times when the
-# device waits for Python.
+# The profiler takes time, too: read shares here, and times from the stopwatch. A GPU's kernels have a line of their own; a hole in it is
+# a time when the GPU waits for Python.
 #
 # ## Your attention on the fused operator
 
@@ -514,7 +514,8 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 
     if here.type == "cuda" and not isinstance(took["compiled"], str):
         blocks["compiled"] = torch.compile(blocks["fused"])  # the whole block, where compiling works
-    x = torch.randn(1, 256, 768, device=here, dtype=precision)
+    texts = 8 if here.type == "cuda" else 1  # one text alone would leave a large GPU waiting for Python
+    x = torch.randn(texts, 256, 768, device=here, dtype=precision)
     t_block = bench.tokens_for(time_ms(partial(step, blocks["eager"], x), here, 1, 3), 3000)
     print(f"{t_block:,} tokens")
 
@@ -538,7 +539,7 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 
 # %% role="payoff" exercise="FastCausalMultiHeadAttention"
 if passed(time_ms) and passed(FastCausalMultiHeadAttention):
-    x = torch.randn(1, t_block, 768, device=here, dtype=precision)
+    x = torch.randn(texts, t_block, 768, device=here, dtype=precision)
     training = {way: partial(step, block, x) for way, block in blocks.items()}  # forward and backward
     block_ms = race(training, 3)
     block_mib = {way: bench.peak_mib(partial(block, x), training[way]) for way, block in blocks.items()}

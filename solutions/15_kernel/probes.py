@@ -8,12 +8,13 @@ since it could end the process. The probe tells what it saw, in numbers; what fo
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from dis import get_instructions
 from functools import cache
-from types import ModuleType, TracebackType
+from types import ModuleType, SimpleNamespace, TracebackType
 from typing import Any
 
 import torch
@@ -376,6 +377,7 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
         (whole, "options", replace(whole.options, sanitize_overflow=False)),
     ]
     before = [(owner, name, vars(owner)[name]) for owner, name, _ in patches]
+    language = [(owner, dict(vars(owner))) for owner in _language()]
     for owner, name, value in patches:
         setattr(owner, name, value)
     try:
@@ -383,30 +385,38 @@ def _in_interpreter(trace: Trace) -> Iterator[None]:
     finally:
         for owner, name, value in before:
             setattr(owner, name, value)
+        for owner, members in language:  # else kernels could not be compiled any more; Triton until 3.5 leaves it so
+            for name, value in [*vars(owner).items()]:
+                if name in members and value is not members[name]:
+                    setattr(owner, name, members[name])
+                elif name not in members and isinstance(owner, type):  # a module keeps it: rewritten kernels use it
+                    delattr(owner, name)
 
 
 def _patched_once(patch: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The interpreter turns the language's functions into its own, at each launch and again at each call of one of the language's own
-    kernels, such as `tl.sum`: once is enough, until the launch is over."""
+    kernels, such as `tl.sum`: once is enough, and `_in_interpreter` undoes it."""
     places: set[tuple[str, ...]] = set()
 
     def once(function: Any) -> Any:
         modules = {value.__name__ for value in function.__globals__.values() if type(value) is ModuleType}
         place = tuple(name for name in ("triton.language", "triton.language.core") if name in modules)
-        if place in places:
-            return interpreter._LangPatchScope()
-        places.add(place)
-        scope = patch(function)
-        restore = scope.restore
-
-        def forget() -> None:
-            places.discard(place)
-            restore()
-
-        scope.restore = forget
-        return scope
+        if place not in places:
+            places.add(place)
+            patch(function)
+            # A number is an array of one entry there, which NumPy since 2.4 makes no int of; Triton until 3.6 asks it to.
+            triton.language.tensor.__index__ = lambda number: number.handle.data.item()
+        return SimpleNamespace(restore=lambda: None)
 
     return once
+
+
+@cache
+def _language() -> tuple[Any, ...]:
+    """Triton's modules and classes of which the interpreter may exchange functions."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("triton.language")]
+    kinds = {value for module in modules for value in vars(module).values() if isinstance(value, type)}
+    return (*modules, *(kind for kind in kinds if kind.__module__.startswith("triton.language")))
 
 
 @cache

@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 from grader import check, explain, hint, passed, progress, solution
+from grader.course import references
+from grader.course.course import open_course
 from grader.notebook import verdicts
 from tests.live import from_cells
 from tests.notebook import plain
@@ -233,6 +235,21 @@ def test_random_states_and_threads_are_left_as_found():
         assert not torch.is_grad_enabled()
     assert states == (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist())
     assert torch.get_num_threads() == threads
+
+
+@pytest.mark.parametrize("name", ["SelfAttention", "leaks", "CausalMultiHeadAttention", "KVCache", "tiled_attention"])
+def test_a_learner_s_default_device_and_type_change_no_verdict(name):
+    """As after `torch.set_default_device("cuda")`; the device here is one that every computer has, and on which nothing can be computed."""
+    torch = pytest.importorskip("torch")
+    right = from_cells(name, references.solution_text(open_course(), name)).obj
+    torch.set_default_device("meta")
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert check(right).verdict.status == "passed"
+        assert (torch.get_default_device().type, torch.get_default_dtype()) == ("meta", torch.float64)
+    finally:
+        torch.set_default_device(None)
+        torch.set_default_dtype(torch.float32)
 
 
 def test_an_interrupted_check_says_what_to_do_and_payoffs_do_not_start_it_again(capsys, monkeypatch):
