@@ -19,7 +19,7 @@ from tests.live import from_cells
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 PAGES = {
-    README: ("failing code", "lessons"),
+    README: ("failing code", "lessons", "gpu"),
     ROOT / "docs" / "learners.md": ("failing check",),
 }  # and the blocks of each
 EXERCISE = "softmax_rows"
@@ -33,7 +33,12 @@ def blocks() -> dict[str, str]:
     verdict = judge(open_course().exercise(EXERCISE), from_cells(EXERCISE, WRONG))
     assert verdict.mistakes, "README promises that this mistake is named"
     said = "\n".join(line.rstrip() for line in text_report.verdict(verdict).strip().splitlines())
-    return {"failing code": f"```python\n{WRONG}\n```", "failing check": f"```text\n{said}\n```", "lessons": lessons()}
+    return {
+        "failing code": f"```python\n{WRONG}\n```",
+        "failing check": f"```text\n{said}\n```",
+        "lessons": lessons(),
+        "gpu": gpu(),
+    }
 
 
 # The parts of the course: the lesson that each begins with, its title, what it promises.
@@ -56,6 +61,22 @@ PARTS = {
     ),
 }
 HEAD = (f"| lesson | after it you can | {' | '.join(reading.ROW)} |", "|---|---|---|---|---|---|")
+
+
+def gpu() -> str:
+    """What `make gpu` measured last, in one sentence."""
+    runs = open_course().module("11_gpu.figures").stored()
+    if not runs:
+        return "No run on a GPU is stored yet: `make gpu` makes one, on a computer with a GPU."
+    run, t = runs[-1], "2048"
+    kernel = f"lesson 15's kernel in Triton {run['kernel']['ms']['your kernel'][t]:.2f}, " if "kernel" in run else ""
+    way = {name: f"{ms:.2f}" for name, ms in run["ways"].items() if not isinstance(ms, str)}
+    assert "kernel" not in run or t.replace("2", "2,", 1) in run["shape"], "both lessons measure the same shape"
+    return (
+        f"Lesson 11's attention as `make gpu` measured it on {run['machine'].split(',')[0]} with torch {run['torch'].split('+')[0]} on "
+        f"{run['date']}, in milliseconds ({run['shape']}): eager {way['eager']}, compiled {way['compiled']}, {kernel}"
+        f"FlexAttention {way['FlexAttention']}, fused {way['fused']}."
+    )
 
 
 def lessons() -> str:

@@ -13,7 +13,10 @@ import torch
 
 from grader.course import references
 from grader.course.course import open_course
+from grader.judging.baseline import baseline_of
+from grader.judging.judge import judge
 from tests.conftest import ROOT
+from tests.live import from_cells
 
 LESSON = "15_kernel"
 pytestmark = pytest.mark.skipif(
@@ -110,9 +113,32 @@ def test_speed_is_drawn_from_a_run_and_never_without_one(figures, monkeypatch, c
     measured = {"shape": "four heads", "torch": "2.13", "date": "2026-11-26", "ms": times}
     Bench.stored = staticmethod(lambda: [{"machine": "a card", "kernel": measured}, {"machine": "of lesson 11 alone"}])
     figures.speed(figures.newest_run(Bench))
-    assert "a card" in drawn[0] and "your kernel: 1 ms at 512, 2 ms at 1024" in drawn[0]
+    assert "a card" in drawn[0] and "the course's kernel: 1 ms at 512, 2 ms at 1024" in drawn[0]
+    times["fused operator"] = {"512": 0.5, "1024": 1.0}
+    told = (
+        "With 512 tokens on {} is 2 times as fast as eager attention. It takes 2.0 times as long as the fused operator."
+    )
+    assert figures.compared(figures.newest_run(Bench)) == told.format("a card the course's kernel")
     Bench.RUN = {"kernel": measured}
     assert figures.newest_run(Bench)["machine"] == "this card"
+    assert figures.compared(figures.newest_run(Bench)) == told.format("this card your kernel")
+    times["eager"]["512"] = "out of memory"
+    assert figures.compared(figures.newest_run(Bench)) == figures.compared(None) == figures.NO_RUN
+
+
+def test_triton_compiles_as_before_once_kernels_were_tried():
+    """Its interpreter exchanges functions of the language, which a GPU's compiler needs; so does one that ends in an error."""
+    from triton import language
+
+    owners = (language, language.core, language.math, language.standard, language.tensor, language.dtype)
+    before = [dict(vars(owner)) for owner in owners]
+    exercise = open_course().exercise("triton_add")
+    baseline_of(exercise, 11)
+    raising = references.solution_text(open_course(), "triton_add").replace("tl.store(", "1 / 0\n    tl.store(")
+    assert judge(exercise, from_cells("triton_add", raising)).status == "error"
+    for owner, members in zip(owners, before, strict=True):
+        now = vars(owner)
+        assert [name for name, value in members.items() if now.get(name) is not value] == []
 
 
 HIDDEN = """

@@ -422,8 +422,8 @@ figures.gpu.traces(seen)
 
 # %% [markdown]
 # {{ bench.over_the_matrix(seen["eager"]):.0%; it > 0.3 }} of eager attention's working time goes into scaling, masking and softmax.
-# The profiler takes time, too: read shares here, and times from the stopwatch. A GPU's kernels have a line of their own; a hole in it is
-# a time when the GPU waits for Python.
+# The profiler takes time, too: read shares here, and times from the stopwatch. Where a GPU's kernels
+# leave a hole, it waits for Python.
 #
 # ## Your attention on the fused operator
 
@@ -686,7 +686,8 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 
 # %% [markdown]
 # The dotted line is where fused attention and the four projections do equally many operations: 2 · T² · d_model = 8 · T · d_model²
-# gives T = 4 · d_model. Eager attention, which computes the future, too, is there at half that length.
+# gives T = 4 · d_model. Eager attention, which computes the future, too, is there at half that length. On a fast GPU (the second picture)
+# both curves of the time begin flat: short texts are overhead bound there.
 #
 # Between 1,024 and 2,048 tokens eager attention goes from {{ times["eager"][1024]:.0f; it > 0 }} to
 # {{ times["eager"][2048]:.0f; it > times["eager"][1024] }} ms; T² alone makes four times as much. A step is larger where the scores

@@ -262,16 +262,41 @@ def _names(function: FunctionType) -> set[str]:
 
 
 def newest_run(bench: Any) -> dict[str, Any] | None:
-    """What `speed` draws: this kernel's own run, else the newest stored one; None where nobody measured. bench: lesson 11's figures."""
-    runs = [*bench.stored(), {"machine": bench.name(), **bench.RUN}]
-    return next(({"machine": run["machine"], **run["kernel"]} for run in reversed(runs) if "kernel" in run), None)
+    """What `speed` draws: this notebook's own run, else the newest stored one, which is of the course's kernel; None where nobody
+    measured. bench: lesson 11's figures."""
+    if "kernel" in bench.RUN:
+        return {"machine": bench.name(), **bench.RUN["kernel"]}
+    for run in reversed([one for one in bench.stored() if "kernel" in one]):
+        times = {COURSE if way == YOURS else way: each for way, each in run["kernel"]["ms"].items()}
+        return {"machine": run["machine"], **run["kernel"], "ms": times}
+    return None
+
+
+def compared(run: Mapping[str, Any] | None) -> str:
+    """Two sentences on such a run: the kernel beside the other two ways, at the longest text that all three could take."""
+    ways = run["ms"] if run else {}
+    lengths = [t for t in ways.get("eager", ()) if not any(isinstance(each[t], str) for each in ways.values())]
+    if run is None or not lengths:
+        return NO_RUN
+    longest, kernel = max(lengths, key=int), YOURS if YOURS in ways else COURSE
+    eager, fused, own = (ways[way][longest] for way in ("eager", "fused operator", kernel))
+    return (
+        f"With {int(longest):,} tokens on {run['machine'].split(',')[0]} {kernel} is {eager / own:.0f} times as fast as eager attention. "
+        f"It takes {own / fused:.1f} times as long as the fused operator."
+    )
 
 
 # --- figures -------------------------------------------------------------------------------------
 
 _PROGRAMS = tuple(COLOURS[name] for name in ("blue", "orange", "green", "purple", "sky"))
 _INK = "#444444"
-_WAYS = {"eager": COLOURS["vermillion"], "fused operator": COLOURS["green"], "your kernel": COLOURS["blue"]}
+YOURS, COURSE = "your kernel", "the course's kernel"
+_WAYS = {
+    "eager": COLOURS["vermillion"],
+    "fused operator": COLOURS["green"],
+    YOURS: COLOURS["blue"],
+    COURSE: COLOURS["blue"],
+}
 
 
 def _box(x: float, y: float, width: float, height: float, **look: Any) -> Any:

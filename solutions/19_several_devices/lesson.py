@@ -554,7 +554,9 @@ def under_torchrun():
     if torch.cuda.is_available():
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
-    dist.init_process_group("gloo" if device.type == "cpu" else "nccl")
+        dist.init_process_group("nccl", device_id=device)
+    else:
+        dist.init_process_group("gloo")
 
     def chunk(number):
         return torch.randn(3, 1, 8, 512, 64, generator=torch.Generator().manual_seed(number)).to(device)
@@ -584,8 +586,8 @@ if passed(ring_attention):
 #
 #     torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint FIRST:29500 several_devices.py
 #
-# With NVIDIA GPUs the program uses NCCL, one GPU a rank. The course has tried both commands on one computer, on its CPUs, but not on
-# several machines and not with GPUs. In your own programs, `dist.all_reduce(tensor)` is torch's all-reduce; it overwrites its argument.
+# With NVIDIA GPUs the program uses NCCL, one GPU a rank. The course has tried both commands on one computer, on its CPUs, and one rank on
+# a GPU, but not several machines or GPUs. In your own programs, `dist.all_reduce(tensor)` is torch's all-reduce; it overwrites its argument.
 
 # %% [markdown]
 # ## Further: who waits in a causal ring
