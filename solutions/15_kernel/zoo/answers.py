@@ -708,5 +708,63 @@ ATTENTION_WRONG = [
     (None, _ATTENTION.replace("range(0, end, BLOCK_N)", "range(0, Tk + BLOCK_N, BLOCK_N)")),  # beyond the keys, masked
 ]
 
-RIGHT = {"triton_add": ADD_RIGHT, "triton_softmax": SOFTMAX_RIGHT, "triton_attention": ATTENTION_RIGHT}
+# Triton has tensor descriptors since 3.4, and has no block pointers since 3.9.
+ADD_BY_DESCRIPTORS = """
+@triton.jit
+def by_descriptors(x, y, out, n, BLOCK: tl.constexpr):
+    start = tl.program_id(0) * BLOCK
+    a = tl.make_tensor_descriptor(x, shape=[n], strides=[1], block_shape=[BLOCK])
+    b = tl.make_tensor_descriptor(y, shape=[n], strides=[1], block_shape=[BLOCK])
+    o = tl.make_tensor_descriptor(out, shape=[n], strides=[1], block_shape=[BLOCK])
+    o.store([start], a.load([start]) + b.load([start]))
+
+def triton_add(x, y):
+    out = torch.empty_like(x)
+    n = x.numel()
+    by_descriptors[(triton.cdiv(n, 128),)](x, y, out, n, BLOCK=128)
+    return out
+"""
+ATTENTION_BY_DESCRIPTORS = """
+@triton.jit
+def by_descriptors(q, k, v, out, t_q, t_k, scale, CAUSAL: tl.constexpr, D: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr):
+    top, bh = tl.program_id(0) * QUERIES, tl.program_id(1)
+    qd = tl.make_tensor_descriptor(q + bh * t_q * D, shape=[t_q, D], strides=[D, 1], block_shape=[QUERIES, D])
+    kd = tl.make_tensor_descriptor(k + bh * t_k * D, shape=[t_k, D], strides=[D, 1], block_shape=[KEYS, D])
+    vd = tl.make_tensor_descriptor(v + bh * t_k * D, shape=[t_k, D], strides=[D, 1], block_shape=[KEYS, D])
+    od = tl.make_tensor_descriptor(out + bh * t_q * D, shape=[t_q, D], strides=[D, 1], block_shape=[QUERIES, D])
+    q_tile = qd.load([top, 0])
+    rows = top + tl.arange(0, QUERIES)
+    m = tl.full((QUERIES,), float("-inf"), tl.float32)
+    l = tl.zeros((QUERIES,), tl.float32)
+    o = tl.zeros((QUERIES, D), tl.float32)
+    visible = tl.minimum(t_k, top + QUERIES + t_k - t_q) if CAUSAL else t_k
+    for left in range(0, visible, KEYS):
+        k_tile = kd.load([left, 0])
+        v_tile = vd.load([left, 0])
+        columns = left + tl.arange(0, KEYS)
+        s = tl.dot(q_tile, tl.trans(k_tile)) * scale
+        s = tl.where(columns[None, :] < t_k, s, float("-inf"))
+        if CAUSAL:
+            s = tl.where(columns[None, :] <= rows[:, None] + t_k - t_q, s, float("-inf"))
+        m_new = tl.maximum(m, tl.max(s, axis=1))
+        p = tl.exp(s - m_new[:, None])
+        a = tl.exp(m - m_new)
+        l = l * a + tl.sum(p, axis=1)
+        o = o * a[:, None] + tl.dot(p.to(v_tile.dtype), v_tile)
+        m = m_new
+    od.store([top, 0], (o / l[:, None]).to(q_tile.dtype))
+
+def triton_attention(q, k, v, causal=False):
+    b, h, t_q, d = q.shape
+    t_k = k.shape[2]
+    out = torch.empty_like(q)
+    by_descriptors[(triton.cdiv(t_q, 32), b * h)](q, k, v, out, t_q, t_k, d ** -0.5, CAUSAL=causal, D=d, QUERIES=32, KEYS=32)
+    return out
+"""
+
+RIGHT = {
+    "triton_add": [*ADD_RIGHT, ADD_BY_DESCRIPTORS],
+    "triton_softmax": SOFTMAX_RIGHT,
+    "triton_attention": [*ATTENTION_RIGHT, ATTENTION_BY_DESCRIPTORS],
+}
 WRONG = {"triton_add": ADD_WRONG, "triton_softmax": SOFTMAX_WRONG, "triton_attention": ATTENTION_WRONG}
