@@ -476,7 +476,8 @@ class SmallTransformer(nn.Module):
 
     def decode(self, before):
         x = self.write(before) + self.place.weight[: before.shape[1]]
-        future, y = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1), self.norms[1](x)
+        future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)
+        y = self.norms[1](x)
         return self.norms[2](x + self.own(y, y, y, attn_mask=future, need_weights=False)[0])
 
 

@@ -290,7 +290,7 @@ class Largest(TorchDispatchMode):
 
 def eager_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Causal attention with the whole score matrix. q, k, v: (B, H, T, d)."""
-    hidden = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).triu(1)
+    hidden = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).triu(1)
     scores = q @ k.mT / math.sqrt(q.shape[-1])
     return torch.softmax(scores.masked_fill(hidden, -math.inf), dim=-1) @ v
 

@@ -240,7 +240,7 @@ def attend(q, k, v, mask=causal):
     t_q, t_k = q.shape[-2], k.shape[-2]
     if mask is causal and t_q in (1, t_k):  # no mask matrix needed: one query sees all, a whole text has is_causal
         return F.scaled_dot_product_attention(q, k, v, is_causal=t_q == t_k)
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask(t_q, t_k))
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask(t_q, t_k).to(q.device))
 
 # %% [markdown]
 # @predict
@@ -405,7 +405,7 @@ class CachedWriter(Layers):
         return [KVCache(batch, *self.sizes) for _ in self.blocks]
 
     def places(self, start, t):
-        return torch.arange(start, start + t)
+        return torch.arange(start, start + t, device=self.head.weight.device)
 
     def forward(self, ids, cache=None):
         start = len(cache[0]) if cache else 0

@@ -406,7 +406,7 @@ class GivenCache:
 def given_attention(q, k, v):
     """Stands in for lesson 16's grouped_query_attention: the queries are the last positions."""
     k, v = (each.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for each in (k, v))
-    seen = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool).tril(k.shape[2] - q.shape[2])
+    seen = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril(k.shape[2] - q.shape[2])
     return F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
 
 

@@ -77,7 +77,7 @@ class CausalHeads(nn.Module):
 
     def forward(self, x):
         q, k, v = (part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
-        future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+        future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)
         weights = torch.softmax((q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(future, -torch.inf), dim=-1)
         self.x, self.weights = x.detach(), weights.detach()
         return self.proj((weights @ v).transpose(1, 2).flatten(2))
@@ -96,7 +96,7 @@ class Small(nn.Module):
         self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, vocabulary, bias=False)
 
     def forward(self, ids):
-        x = self.token(ids) + self.position(torch.arange(ids.shape[1]))
+        x = self.token(ids) + self.position(torch.arange(ids.shape[1], device=ids.device))
         for block in self.blocks:
             x = x + block.attn(block.ln1(x))
             x = x + block.mlp(block.ln2(x))
@@ -118,7 +118,8 @@ def rms(x, weight, eps):
 
 def turned(x, base):
     """RoPE in neighboring pairs. x: (..., T, d)."""
-    angles = torch.arange(x.shape[-2])[:, None] * base ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+    places, pairs = torch.arange(x.shape[-2], device=x.device), torch.arange(0, x.shape[-1], 2, device=x.device)
+    angles = places[:, None] * base ** (-pairs / x.shape[-1])
     a, b = x[..., 0::2], x[..., 1::2]
     return torch.stack([a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], dim=-1).flatten(-2)
 
@@ -128,7 +129,7 @@ def attend(of, y, c):
     q, k, v = (F.linear(y, of(f"attn.w_{name}")).unflatten(-1, (-1, c.d_model // c.heads)).transpose(1, 2) for name in "qkv")
     k, v = (each.repeat_interleave(c.heads // c.kv_heads, dim=1) for each in (k, v))
     scores = turned(q, c.base) @ turned(k, c.base).mT / math.sqrt(q.shape[-1])
-    future = torch.ones(y.shape[1], y.shape[1], dtype=torch.bool).triu(1)
+    future = torch.ones(y.shape[1], y.shape[1], dtype=torch.bool, device=y.device).triu(1)
     return torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1), v
 
 
