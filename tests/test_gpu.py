@@ -162,10 +162,10 @@ def test_the_roofline_counts_the_kernels_under_the_slope(figures, monkeypatch):
     figures.roofline((90.0, 18.0), POINTS, "float32")
     figures.roofline((700e3, 3e3), POINTS, "bfloat16")
     assert [fig.axes[0].get_title() for fig, _ in drawn] == [
-        "Here, float32: three of five eager kernels under the slope",
-        "Here, bfloat16: all five eager kernels under the slope",
+        "Here, float32:\nthree of five eager kernels under the slope",
+        "Here, bfloat16:\nall five eager kernels under the slope",
     ]
-    assert "its corner at 5.0" in drawn[0][1] and "16 bits" in drawn[0][0].axes[1].get_title()
+    assert "its corner at 5.0" in drawn[0][1] and len(drawn[0][0].axes) == 1
 
 
 def test_the_roofline_shows_the_stored_run_beside_this_machine(figures, monkeypatch):
@@ -174,8 +174,27 @@ def test_the_roofline_shows_the_stored_run_beside_this_machine(figures, monkeypa
     card = {"precision": "bfloat16", "roof": [7e5, 3e3], "points": {name: list(at) for name, at in POINTS.items()}}
     monkeypatch.setattr(figures, "stored", lambda: [{"machine": "a card, compute capability 9.0", "roofline": card}])
     figures.roofline((90.0, 18.0), POINTS, "float32")
-    assert "stored run in bfloat16: the roof of a card is 700000" in drawn[0]
-    assert "the roof of this machine is 90" in drawn[0]
+    assert "Stored run, a card, bfloat16: the roof is 700000" in drawn[0]
+    assert "Here, float32: the roof is 90" in drawn[0]
+
+
+def test_what_a_gpu_measured_is_told_in_sentences(figures, monkeypatch):
+    block = {"ms": {"eager": 8.0, "fused": 2.0}, "MiB": {"eager": 300.0, "fused": 100.0}}
+    run = {
+        "machine": "a card, 9.0",
+        "block": block,
+        "ways": {"fused": 0.5},
+        "backends": {"FLASH": 0.75, "CUDNN": "not here"},
+    }
+    for runs, told in (([run], True), ([], False)):
+        monkeypatch.setattr(figures, "stored", lambda runs=runs: runs)
+        assert (
+            figures.stored_block()
+            == told * "Stored run, a card: the eager block takes 4.0 times as long and needs 3.0 times as much."
+        )
+        assert figures.stored_backends() == told * (
+            "Stored run, a card: FLASH 0.75 ms; the operator, which chooses by itself, 0.5 ms."
+        )
 
 
 def test_a_longer_step_takes_fewer_tokens(figures):

@@ -113,15 +113,19 @@ def test_speed_is_drawn_from_a_run_and_never_without_one(figures, monkeypatch, c
     measured = {"shape": "four heads", "torch": "2.13", "date": "2026-11-26", "ms": times}
     Bench.stored = staticmethod(lambda: [{"machine": "a card", "kernel": measured}, {"machine": "of lesson 11 alone"}])
     figures.speed(figures.newest_run(Bench))
-    assert "a card" in drawn[0] and "the course's kernel: 1 ms at 512, 2 ms at 1024" in drawn[0]
+    assert "a card" in drawn[0] and "the course's kernel: 1 ms (2 TFLOP/s) at 512, 2 ms (3 TFLOP/s) at 1024" in drawn[0]
     times["fused operator"] = {"512": 0.5, "1024": 1.0}
     told = (
-        "With 512 tokens on {} is 2 times as fast as eager attention. It takes 2.0 times as long as the fused operator."
+        "With 512 tokens on {} is 2 times as fast as eager attention, and takes 2.0 times as long as the fused operator."
     )
     assert figures.compared(figures.newest_run(Bench)) == told.format("a card the course's kernel")
     Bench.RUN = {"kernel": measured}
     assert figures.newest_run(Bench)["machine"] == "this card"
     assert figures.compared(figures.newest_run(Bench)) == told.format("this card your kernel")
+    times["your kernel"]["2048"], Bench.RUN["backends"] = 3.0, {"FLASH_ATTENTION": 2.0}
+    assert figures.compared(figures.newest_run(Bench)).endswith(
+        "With FlashAttention-2 (lesson 11, 2,048 tokens) the ratio is 1.5."
+    )
     times["eager"]["512"] = "out of memory"
     assert figures.compared(figures.newest_run(Bench)) == figures.compared(None) == figures.NO_RUN
 

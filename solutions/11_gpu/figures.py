@@ -170,7 +170,10 @@ _KINDS = (
     ("attention kernel", ("flash", "fmha", "scaled_dot_product", "cudnn_generated", "sdpa")),
     ("matrix product", ("matmul", "bmm", "::mm", "gemm", "cutlass", "xmma", "nvjet", "cublas")),
     ("softmax", ("softmax",)),
-    ("scale and mask", ("div", "mul", "masked_fill", "elementwise", "where")),
+    (
+        "scale and mask",
+        ("div", "mul", "masked_fill", "elementwise", "where", "memcpy dtod"),
+    ),  # masked_fill copies first
 )
 
 
@@ -270,21 +273,42 @@ def _of(run: Mapping[str, Any]) -> str:
 
 
 def about_gpus() -> str:
-    """One sentence: where the lesson's numbers about GPUs come from."""
+    """One or two sentences: where the lesson's numbers about GPUs come from."""
     runs = stored()
     if not runs:
         return "No GPU was at hand when this copy was made, so its numbers about GPUs are published ones, each with its source."
-    return f"Its stored GPU run was measured on {runs[-1]['machine']} with torch {runs[-1]['torch']} on {runs[-1]['date']}."
+    run = runs[-1]
+    return f"Pictures titled *Stored run* were measured on {run['machine']} with torch {run['torch']} on {run['date']}."
+
+
+def stored_block() -> str:
+    """One sentence: what the block of real size took in the newest stored run."""
+    for run in _stored_with("block"):
+        ms, mib = run["block"]["ms"], run["block"]["MiB"]
+        longer, more = ms["eager"] / ms["fused"], mib["eager"] / mib["fused"]
+        return f"{_of(run)}: the eager block takes {longer:.1f} times as long and needs {more:.1f} times as much."
+    return ""
+
+
+def stored_backends() -> str:
+    """One sentence: what each backend took in the newest stored run, and the operator, which chooses among them."""
+    for run in _stored_with("backends"):
+        backends = ", ".join(
+            f"{backend} {said(ms, 'ms')}" for backend, ms in run["backends"].items() if not isinstance(ms, str)
+        )
+        return f"{_of(run)}: {backends}; the operator, which chooses by itself, {said(run['ways']['fused'], 'ms')}."
+    return ""
 
 
 # --- figures -----------------------------------------------------------------------------------
 
-_EAGER, _FUSED, _OTHER = COLOURS["vermillion"], COLOURS["blue"], COLOURS["grey"]
+_EAGER, _FUSED, _OTHER = COLOURS["vermillion"], COLOURS["green"], COLOURS["grey"]
+_CURVE = COLOURS["blue"]
 _LOOK = {
     "eager": _EAGER,
     "compiled": COLOURS["orange"],
     "fused": _FUSED,
-    "FlexAttention": COLOURS["green"],
+    "FlexAttention": COLOURS["blue"],
     "projections": _OTHER,
 }
 _KIND = {
@@ -321,7 +345,7 @@ def queue() -> None:
         returned = 2 + 10.0 * len(lengths) - 1.0
         for x, words, colour in (
             (returned, "clock read without waiting", _EAGER),
-            (done, "clock read after waiting", _FUSED),
+            (done, "clock read after waiting", _CURVE),
         ):
             if x == returned and done - returned < 10:
                 continue  # the two readings are nearly the same there
@@ -356,7 +380,7 @@ def _tick_lengths(ax: Any, lengths: Any) -> None:
 def regimes(sizes: Sequence[int], adding: Sequence[float], widths: Sequence[int], products: Sequence[float]) -> None:
     """Milliseconds of adding vectors of so many numbers, and GFLOP/s of products of square matrices."""
     fig, axes = panels(2, width=8.8, height=3.5)
-    axes[0].loglog(sizes, adding, color=_FUSED, marker="o", markersize=4, label="measured")
+    axes[0].loglog(sizes, adding, color=_CURVE, marker="o", markersize=4, label="measured")
     axes[0].axhline(min(adding), color=_OTHER, linestyle="--", linewidth=1.2, label="the call alone")
     slope = [adding[-1] * n / sizes[-1] for n in sizes]
     axes[0].loglog(sizes, slope, color=_EAGER, linestyle=":", linewidth=1.5, label="the memory alone")
@@ -364,7 +388,7 @@ def regimes(sizes: Sequence[int], adding: Sequence[float], widths: Sequence[int]
     axes[0].set_title("x + x waits for the call, then for memory")
     axes[0].legend(frameon=False, loc="upper left")
     rates = [2 * n**3 / ms / 1e6 for n, ms in zip(widths, products, strict=True)]
-    axes[1].semilogx(widths, rates, color=_FUSED, marker="o", markersize=4)
+    axes[1].semilogx(widths, rates, color=_CURVE, marker="o", markersize=4)
     _tick_lengths(axes[1], widths)
     axes[1].set(xlabel="n", ylabel="GFLOP/s of an n × n product", ylim=(0, None))
     axes[1].set_title("Large products wait for arithmetic")
@@ -399,14 +423,9 @@ def ways(took: Mapping[str, float | str], shape: str, run: str = "") -> None:
     show(fig, alt=f"Bars, {run or 'on ' + name()}, {shape}: {said}.")
 
 
-# What data sheets promise in 16 bits (dense, without structured sparsity), in GFLOP/s and GB/s, and what papers report, in GFLOP/s.
-_SHEETS = {"T4": (65e3, 300), "A100": (312e3, 2039), "H100": (989e3, 3350)}
-_PAPERS = {"FlashAttention-2, A100": 230e3, "FlashAttention-2, H100": 335e3, "FlashAttention-3, H100": 740e3}
-_AT = 16_384 / 4  # operations a byte, fused and causal in 16 bits at 16,384 tokens
-
 _BROWN = "#8A5A00"  # orange letters are too pale on white
 _KERNEL = {
-    "q kᵀ": (COLOURS["blue"], (0, -20), "center"),
+    "q kᵀ": (COLOURS["blue"], (0, -20), "left"),
     "weights · v": (COLOURS["blue"], (0, -20), "center"),
     "scale": (COLOURS["orange"], (-9, 0), "right"),
     "mask": (COLOURS["orange"], (9, 0), "left"),
@@ -415,22 +434,34 @@ _KERNEL = {
 }  # the look of a kernel's point: color, where its name stands and on which side of that
 
 
-def roofline(
-    roof: tuple[float, float], points: Mapping[str, tuple[float, float, float | None]], precision: str
-) -> None:
-    """This machine's roof with each kernel under it, all in one precision; beside it the roofs of other machines, in 16 bits.
+Points = Mapping[str, tuple[float, float, float | None]]
+
+
+def roofline(roof: tuple[float, float], points: Points, precision: str) -> None:
+    """This machine's roof with each kernel under it, all in one precision; beside it that of the newest stored run, where there is one.
 
     roof: (GFLOP/s, GB/s). points: by kernel (operations a byte, GFLOP/s into new memory, GFLOP/s into memory that is there or None).
     """
-    fig, (ax, other) = panels(2, width=9.6, height=4.6, ratios=(1.75, 1))
+    runs = _stored_with("roofline")
+    fig, axes = panels(1 + len(runs), width=10.4 if runs else 6.4, height=4.6)
+    alts = [_roof(axes[0], roof, points, f"Here, {precision}")]
+    for run in runs:
+        theirs = run["roofline"]
+        alts.append(_roof(axes[1], theirs["roof"], theirs["points"], f"{_of(run)}, {theirs['precision']}"))
+    axes[0].legend(frameon=False, fontsize=8.5, loc="upper left")
+    show(fig, alt="A roofline. " + " ".join(alts))
+
+
+def _roof(ax: Any, roof: Sequence[float], points: Points, run: str) -> str:
+    """One machine's roof, with kernels as points. Returns: all of it in words."""
     top, moved = roof
     corner = top / moved
     eager = [kernel for kernel in points if kernel != "fused"]
     under = sum(points[kernel][0] < corner for kernel in eager)
     count = ("none", "one", "two", "three", "four", "all five")[under] + ("" if under == 5 else " of five")
-    ax.set_title(f"Here, {precision}: {count} eager kernels under the slope", fontsize=10.5)
+    ax.set_title(f"{run}:\n{count} eager kernels under the slope", fontsize=10.5)
     heights = [value for _, new, there in points.values() for value in (new, there) if value]
-    low, high = min(heights) / 5, 4 * max(top, *heights)
+    low, high = min(heights) / 5, 12 * max(top, *heights)
     left, right = 0.04, 6 * max(at for at, _, _ in points.values())
     intensity = np.geomspace(left, right, 200)
     ax.loglog(intensity, np.minimum(top, moved * intensity), color="black", linewidth=2)
@@ -439,7 +470,7 @@ def roofline(
     ax.text(corner / 5, top / 3, f"memory: {moved:,.0f} GB/s", ha="right", va="center", fontsize=9)
     for x, words, side in ((corner / 1.1, "memory bound", "right"), (corner * 1.1, "compute bound", "left")):
         ax.text(x, low * 1.25, words, ha=side, va="bottom", fontsize=8.5, color="#666666")
-    said = [f"the roof of this machine is {top:.0f} GFLOP/s and {moved:.0f} GB/s, its corner at {corner:.1f}"]
+    said = [f"{run}: the roof is {top:.0f} GFLOP/s and {moved:.0f} GB/s, its corner at {corner:.1f}"]
     for kernel, (at, new, there) in points.items():
         colour, where, side = _KERNEL[kernel]
         shift = {"q kᵀ": 1 / 1.12, "weights · v": 1.12, "scale": 1 / 1.1, "mask": 1.1}.get(
@@ -469,46 +500,7 @@ def roofline(
     ):
         ax.plot([], [], marker="o", color="#666666", markerfacecolor=face, markersize=size, linestyle="", label=words)
     ax.set(xlabel="operations for each byte moved", ylabel="GFLOP/s", xlim=(left, right), ylim=(low, high))
-    ax.legend(frameon=False, fontsize=8.5, loc="upper left")
-
-    wide, run = np.geomspace(1, 40_000, 200), next(iter(stored()[-1:]), {})
-    for number, (card, (peak, bandwidth)) in enumerate(_SHEETS.items()):
-        style = ("--", "-.", ":")[number]
-        other.loglog(wide, np.minimum(peak, bandwidth * wide), color="#8A8A8A", linewidth=1.2, linestyle=style)
-        other.text(36_000, 1.06 * peak, card, fontsize=8.5, color="#666666", ha="right", va="bottom")
-    for (paper, height), below in zip(_PAPERS.items(), (350, 1.25e3, 4.5e3), strict=True):
-        other.plot(_AT, height, marker="*", color=COLOURS["green"], markersize=10, linestyle="")
-        other.annotate(
-            paper.replace(", ", ",\n"),
-            (_AT, height),
-            (700, below),
-            ha="right",
-            va="center",
-            fontsize=8,
-            arrowprops={"arrowstyle": "-", "color": COLOURS["green"], "linewidth": 0.7, "relpos": (1, 0.5)},
-        )
-        said.append(f"published: {paper} {height / 1e3:.0f} TFLOP/s")
-    if "roofline" in run and run["machine"] != name():
-        theirs = run["roofline"]
-        peak, bandwidth = theirs["roof"]
-        card = run["machine"].split(",")[0]
-        other.loglog(
-            wide, np.minimum(peak, bandwidth * wide), color="black", linewidth=1.6, label=f"stored run: {card}"
-        )
-        for kernel, (at, new, _) in theirs["points"].items():
-            other.plot(at, new, marker="o", markersize=5, color=_KERNEL[kernel][0], linestyle="")
-        other.legend(frameon=False, fontsize=8, loc="lower right")
-        said.append(
-            f"stored run in {theirs['precision']}: the roof of {card} is {peak:.0f} GFLOP/s and {bandwidth:.0f} GB/s"
-        )
-    other.set(xlabel="operations for each byte moved", xlim=(1, 40_000), ylim=(100, 4e6))
-    other.set_title("Other machines, 16 bits", fontsize=10.5)
-    show(
-        fig,
-        alt=f"Left, a roofline of this machine in {precision}; right, the data sheets' roofs of T4, A100 and H100 in 16 bits. "
-        + "; ".join(said)
-        + ".",
-    )
+    return "; ".join(said) + "."
 
 
 def traces(runs: Mapping[str, Sequence[Span]]) -> None:

@@ -33,7 +33,7 @@ bits = bench.dtype_name(precision)
 print(f"measured on {bench.name()} in {bits}, torch {torch.__version__}, {time.strftime('%Y-%m-%d')}")
 
 # %% [markdown]
-# Every measured number below belongs to this machine. {{ bench.about_gpus(); it }}
+# Numbers in the text were measured on {{ bench.name(); it }}; yours differ. {{ bench.about_gpus(); it }}
 #
 # ## Which machine is this?
 #
@@ -345,7 +345,7 @@ figures.gpu.elsewhere()
 # %% [markdown]
 # What did the first program do all that time? Above all it waited for memory: at an A100's 1.5 to 2.0 TB/s its 40.3 gigabytes take 20
 # to 27 of the 41.7 milliseconds. The fused one computes the scores anew in its backward pass, and moves a ninth of the bytes.
-# (Your count of operations is larger, for both.)
+# (Compiled attention makes fewer passes, which a GPU rewards.)
 
 # %% [markdown]
 # ## The roofline
@@ -400,11 +400,11 @@ if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
 # %% [markdown]
 # Here both products lie {{ "right" if points["weights · v"][0] > corner else "left"; it }} of the corner, at
 # {{ points["weights · v"][0]:.0f; it > 20 }} operations a byte. Scaling, masking and softmax have less than two and are memory bound. Fused
-# attention has {{ points["fused"][0]:.0f; it > 100 }}. (Points of one intensity are drawn side by side. A roof is the highest rate that any
-# kernel reached. On the right: data sheets and published rates, Dao 2023; Shah et al. 2024.)
+# attention has {{ points["fused"][0]:.0f; it > 100 }}. On a GPU the corner lies farther right: there all five are
+# memory bound. (A roof is the highest rate that any kernel reached.)
 #
-# Yet bytes do not explain these times. Scaling takes {{ new["scale"]:.1f; here.type != "cpu" or it > 1.3 * there["scale"] }} ms
-# into new memory, and {{ there["scale"]:.1f; it > 0 }} into memory that is there. On a CPU this is a fourth thing to wait for: the
+# On a CPU bytes do not explain the times. Scaling takes {{ new["scale"]:.1f; here.type != "cpu" or it > 1.3 * there["scale"] }} ms
+# into new memory, and {{ there["scale"]:.1f; it > 0 }} into memory that is there. This is a fourth thing to wait for: the
 # operating system hands out new memory page by page, and Linux does so again for each tensor from 32 MiB on. On a GPU torch keeps the
 # memory that it once had. Nor is softmax only bytes: into memory that is there a copy takes {{ there["copy"]:.1f; it > 0 }} ms, exp alone
 # {{ there["exp"]:.1f; it > 0 }}, softmax {{ there["softmax"]:.1f; it > 0 }}.
@@ -550,6 +550,7 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 # %% [markdown]
 # On CUDA the memory is the peak (`torch.cuda.max_memory_allocated`); elsewhere it is what the forward pass keeps for the backward
 # pass. With its score matrices the eager block needs {{ block_mib["eager"] / block_mib["fused"]:.1f; it > 1.05 }} times as much.
+# {{ bench.stored_block() }}
 #
 # ## Your model on it
 #
@@ -597,8 +598,8 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 
 # %% [markdown]
 # With the fused operator the model reads 64 tokens {{ gains[64]:.2f; it < 1.6 }} times as fast, and 2,048 tokens
-# {{ gains[2048]:.1f; it > 1.5 }} times. In a short text the projections, the feed-forward network and the calls take the time. A faster
-# attention makes a faster model only as far as the model waits for attention.
+# {{ gains[2048]:.1f; it > 1.5 }} times. In a short text the projections, the feed-forward network and the calls take the time, on a fast GPU
+# in a longer one, too. A faster attention makes a faster model only as far as the model waits for attention.
 
 # %% [markdown]
 # ## Further: Which machine runs what
@@ -628,6 +629,9 @@ if passed(time_ms):
     for backend, ms in by_backend.items():
         print(f"{backend:20} {bench.said(ms, 'ms')}")
     bench.keep("backends", by_backend)
+
+# %% [markdown]
+# {{ bench.stored_backends() }}
 
 # %% [markdown]
 # ## Further: What T² looks like

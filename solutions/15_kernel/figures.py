@@ -24,6 +24,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from grader.figures import COLOURS, panels, show
 
 TIMEOUT_S = 120
+SIZES = 4, 12, 64  # batch, heads and d of what is timed
+LESSON_11 = 2048  # tokens for which lesson 11 times the same sizes
 NEEDED = "Triton runs on Linux (a cloud notebook or WSL will do): pip install 'attention-course[kernel]'"
 NO_RUN = "No GPU run of this lesson is stored yet. `make gpu`, on a computer with a GPU, makes one."
 
@@ -263,27 +265,34 @@ def _names(function: FunctionType) -> set[str]:
 
 def newest_run(bench: Any) -> dict[str, Any] | None:
     """What `speed` draws: this notebook's own run, else the newest stored one, which is of the course's kernel; None where nobody
-    measured. bench: lesson 11's figures."""
+    measured. bench: lesson 11's figures. Its roof and backends, where it has measured these, come along."""
     if "kernel" in bench.RUN:
-        return {"machine": bench.name(), **bench.RUN["kernel"]}
+        return {"machine": bench.name(), **bench.RUN, **bench.RUN["kernel"]}
     for run in reversed([one for one in bench.stored() if "kernel" in one]):
         times = {COURSE if way == YOURS else way: each for way, each in run["kernel"]["ms"].items()}
-        return {"machine": run["machine"], **run["kernel"], "ms": times}
+        return {**run, **run["kernel"], "ms": times, "title": f"Stored run, {run['machine'].split(',')[0]}"}
     return None
 
 
 def compared(run: Mapping[str, Any] | None) -> str:
-    """Two sentences on such a run: the kernel beside the other two ways, at the longest text that all three could take."""
+    """Some sentences on such a run: the kernel beside the other two ways, at the longest text that all three could take, and beside
+    FlashAttention-2, where lesson 11 has timed that on the same shape."""
     ways = run["ms"] if run else {}
     lengths = [t for t in ways.get("eager", ()) if not any(isinstance(each[t], str) for each in ways.values())]
     if run is None or not lengths:
         return NO_RUN
     longest, kernel = max(lengths, key=int), YOURS if YOURS in ways else COURSE
     eager, fused, own = (ways[way][longest] for way in ("eager", "fused operator", kernel))
-    return (
-        f"With {int(longest):,} tokens on {run['machine'].split(',')[0]} {kernel} is {eager / own:.0f} times as fast as eager attention. "
-        f"It takes {own / fused:.1f} times as long as the fused operator."
+    card = run["machine"].split(",")[0]
+    told = (
+        f"With {int(longest):,} tokens on {card} {kernel} is {eager / own:.0f} times as fast as eager attention, and takes "
+        f"{own / fused:.1f} times as long as the fused operator."
     )
+    at = {int(t): ms for t, ms in ways[kernel].items() if not isinstance(ms, str)}.get(LESSON_11)
+    flash = run.get("backends", {}).get("FLASH_ATTENTION", "not timed")
+    if at is None or isinstance(flash, str):
+        return told
+    return f"{told} With FlashAttention-2 (lesson 11, {LESSON_11:,} tokens) the ratio is {at / flash:.1f}."
 
 
 # --- figures -------------------------------------------------------------------------------------
@@ -432,32 +441,41 @@ def speed(run: Mapping[str, Any] | None) -> None:
     if run is None:
         print(NO_RUN)
         return
-    fig, (ax, ratio) = panels(2, width=9.2, height=3.8)
-    curves = {
-        way: {int(t): ms for t, ms in by_length.items() if not isinstance(ms, str)}
-        for way, by_length in run["ms"].items()
-    }
-    eager = curves.get("eager", {})
-    for way, curve in curves.items():
+    fig, (ax, rate) = panels(2, width=9.2, height=3.8)
+    for way, by_length in run["ms"].items():
+        curve = {int(t): ms for t, ms in by_length.items() if not isinstance(ms, str)}
         look = {"color": _WAYS[way], "marker": "o", "markersize": 4, "label": way}
         ax.loglog(list(curve), list(curve.values()), **look)
-        both = [t for t in curve if t in eager]
-        if way != "eager":
-            ratio.semilogx(both, [eager[t] / curve[t] for t in both], **look)
-    ratio.axhline(1, color=_WAYS["eager"], linestyle="--", linewidth=1.2, label="eager")
-    for one in (ax, ratio):
-        lengths = sorted({t for curve in curves.values() for t in curve})
+        rate.loglog(list(curve), [_tflops(t, ms) for t, ms in curve.items()], **look)
+    if "roofline" in run:
+        top = run["roofline"]["roof"][0] / 1000
+        rate.axhline(top, color="black", linestyle="--", linewidth=1.2, label="the roof of arithmetic")
+    for one in (ax, rate):
+        lengths = sorted({int(t) for by_length in run["ms"].values() for t in by_length})
         one.set_xticks(lengths, [f"{t:,}" for t in lengths])
         one.minorticks_off()
         one.set_xlabel("tokens T")
-        one.legend(frameon=False)
+    ax.legend(frameon=False)
     ax.set(ylabel="milliseconds", title="Time")
-    ratio.set(ylabel="times as fast as eager", ylim=(0, None), title="Speed")
-    fig.suptitle(f"{run['machine']}; {run['shape']}", fontsize=11)
+    rate.legend(frameon=False, fontsize=8.5)
+    rate.set(ylabel="TFLOP/s of visible scores", title="Eager waits for memory at every T")
+    fig.suptitle(f"{run.get('title', run['machine'])}; {run['shape']}", fontsize=11)
     said = "; ".join(
-        f"{way}: " + ", ".join(f"{ms:.3g} ms at {t}" for t, ms in curve.items()) for way, curve in curves.items()
+        f"{way}: "
+        + ", ".join(
+            f"{ms:.3g} ms ({_tflops(int(t), ms):.0f} TFLOP/s) at {t}"
+            for t, ms in by_length.items()
+            if not isinstance(ms, str)
+        )
+        for way, by_length in run["ms"].items()
     )
     show(
         fig,
-        alt=f"Time and speed against T, measured on {run['machine']} with torch {run['torch']} on {run['date']}. {said}.",
+        alt=f"Time and rate against T, measured on {run['machine']} with torch {run['torch']} on {run['date']}. {said}.",
     )
+
+
+def _tflops(t: int, ms: float) -> float:
+    """The rate of causal attention's two products, a multiply-add counted as 2, of the scores that the mask leaves."""
+    batch, heads, d = SIZES
+    return 2 * batch * heads * t * t * d / ms / 1e9
