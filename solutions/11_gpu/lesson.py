@@ -382,7 +382,7 @@ if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
 # Prints both times of each kernel, and draws them under the roof
 if passed(time_ms) and passed(attention_bytes) and passed(attention_flops):
     for kernel in kernels:
-        print(f"{kernel:12} {new[kernel]:8.3g} ms into new memory, {there[kernel]:8.3g} ms into memory that is there")
+        print(f"{kernel:12} {new[kernel]:8.3g} ms into new memory, {there[kernel]:8.3g} ms into used memory")
     points = {
         kernel: (flops / moved, flops / new[kernel] / 1e6, flops / there[kernel] / 1e6)
         for kernel, (flops, moved, _) in list(kernels.items())[:5]
