@@ -327,8 +327,8 @@ class Look:
 class Sum(Group):
     """all_reduce: every rank gives a tensor, and gets the sum over all ranks.
 
-    elsewhere: whether there are ranks beside these, of which one sees nothing but their part of the sum. It is as large as that of
-    these ranks, whatever they give: what comes is twice what they gave.
+    elsewhere: whether there are ranks beside these, of which nothing is seen but what they add to the sum. That is as much as these
+    give, whatever that means: what comes is twice their sum.
     """
 
     name, parameter, takes = "all_reduce", "tensor", "a tensor, and always returns the sum"
@@ -398,8 +398,8 @@ def _most_sent(group: Ring, look: Look) -> int:
 def heads(function: Any, run: Run) -> dict[str, Any]:
     """Runs tensor_parallel_attention on as many ranks as there are shards.
 
-    args: x; qkv_shards and proj_shards, each a tuple with every rank's. options: num_local_heads; elsewhere (see `Sum`). Parts: 'output of rank r'; ranks, with
-    a row for each of calls and returned of each rank (see `Group`).
+    args: x; qkv_shards and proj_shards, each a tuple with every rank's. options: num_local_heads; elsewhere (see `Sum`). Parts: 'output
+    of rank r'; ranks, with a row for each of calls and returned of each rank (see `Group`).
     """
     x, qkv, proj = run.args
     inputs = [x, *(T.copy(x) for _ in qkv[1:])]  # each rank has memory of its own
