@@ -32,6 +32,8 @@ class Case:
     show:    False where the input is too large to be shown.
     costly:  True where it takes many times as long as the exercise's others: a diagnosis looks at it last,
         and seeks no pair of mistakes where such cases alone fail.
+    watched: False where forbidden operations need not be looked for, since another case of the same kind looks for them: whoever computes
+        that one without them has no need of them here. Looking takes as long as computing.
     reading: makes of what the probe sent (parts by name) the parts that are compared: what is decided is decided here and
              not beside the learner's code. Called with (case, parts); ContractError says what is amiss. None: as they came.
     """
@@ -50,6 +52,7 @@ class Case:
     atol: float | None = None
     show: bool = True
     costly: bool = False
+    watched: bool = True
     reading: Callable[[Case, Mapping[str, Part]], dict[str, Part]] | None = None
 
 
@@ -116,6 +119,8 @@ class Exercise:
     alike:     pairs of ids that no case can tell apart, so that a verdict names both; each text has to fit both.
     spare:     parameters that a right answer may leave unused.
     process:   'own' where it could end the notebook's process: `check` then judges its text in a worker, as `grader grade` does.
+    pair_runs: of pairs of mistakes on cases, how many a diagnosis makes, where a run takes longer than others do; 0: as many as for any
+               exercise of its kind (MOST_RUNS in diagnose.py).
     needs:     libraries without which it cannot be judged, beside NumPy and torch.
     course, lesson, further: where it belongs, and whether it is of the further part; the course fills them in.
     compare:   replaces the comparison with the reference where the contract leaves room: called
@@ -141,6 +146,7 @@ class Exercise:
     alike: tuple[tuple[str, str], ...] = ()
     spare: tuple[str, ...] = ()
     process: Literal["notebook", "own"] = "notebook"
+    pair_runs: int = 0
     needs: tuple[str, ...] = ()
     compare: Callable[[Case, Observation, Observation], str | None] | None = None
     rtol: float = 1e-4

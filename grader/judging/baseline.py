@@ -56,7 +56,10 @@ def baseline_of(exercise: Exercise, seed: int) -> Baseline:
         if i == by_name or case.options.get("by_name"):
             options["by_name"] = names[: len(case.args)] if i == by_name else names
         unwatched.append(replace(case, names=case.names or names, options=options))
-    cases = [replace(case, options={**case.options, "watch": watch}) if watch else case for case in unwatched]
+    cases = [
+        replace(case, options={**case.options, "watch": watch}) if watch and case.watched else case
+        for case in unwatched
+    ]
     before = tuple(inputs(case) for case in unwatched)
     expected = tuple(with_readings(case, before[i], observe(reference, case)) for i, case in enumerate(unwatched))
     for case, observation in zip(cases, expected, strict=True):

@@ -39,6 +39,7 @@ from grader.worker.values import Observation, Part
 # Of pairs on cases: counts and no clock, so that a verdict is the same on every machine. A module costs many times what a function does,
 # and what needs a process of its own many times what a module does.
 MOST_RUNS = {"function": 150, "class": 90, "own": 30}
+FEW = 4  # cheap cases, which leave few mistakes
 Key = tuple[int, ...]  # positions in exercise.mistakes: one, or two that are made together
 Ids = tuple[str, ...]
 Observations = Mapping[int, Observation]  # by the case's position
@@ -89,8 +90,7 @@ class Diagnosis:
     def _mistakes(self, observed: Observations) -> list[Ids]:
         actual = {i: one for i, one in observed.items() if i not in self._self_proving}
         failing = {i for i, one in actual.items() if self._fails(i, one)}  # what is right is no mistake's own
-        # What is cheap comes first, and of that what fails: most mistakes end there.
-        everywhere = sorted(actual, key=lambda i: (self.cases[i].costly, i not in failing))
+        everywhere = self._in_order(actual, failing)
         singles = self._singles(actual, failing, everywhere)
         if singles or self.exercise.kind == "answer":
             return singles
@@ -105,13 +105,31 @@ class Diagnosis:
             or self._singles(actual, failing, ordinary, ignore_exception_text=True)
         )
 
+    def _in_order(self, actual: Observations, failing: Collection[int]) -> list[int]:
+        """The cases, first those at which most mistakes end, so that few are run on the others: what is cheap, and of that what fails.
+        Where nothing cheap fails, what fails comes after a few: these leave so few mistakes that the others would take longer."""
+        cheap, costly = (
+            sorted((i for i in actual if self.cases[i].costly == wanted), key=lambda i: i not in failing)
+            for wanted in (False, True)
+        )
+        few = FEW if any(i in failing for i in costly) and not any(i in failing for i in cheap) else len(cheap)
+        wrong = [i for i in costly if i in failing]
+        return [*cheap[:few], *wrong, *cheap[few:], *(i for i in costly if i not in failing)]
+
     def _singles(
         self, actual: Observations, failing: Collection[int], at: list[int], ignore_exception_text: bool = False
     ) -> list[Ids]:
         if sum(i in failing for i in at) < self._proofs_needed:
             return []
-        keys = [(number,) for number in range(len(self.exercise.mistakes))]
-        return list(dict.fromkeys(self._ids(key) for key in keys if self._fits(key, actual, at, ignore_exception_text)))
+        order, fitting = list(at), []
+        for number in range(len(self.exercise.mistakes)):
+            end = self._end((number,), actual, order, ignore_exception_text)
+            if end is None:
+                fitting.append(self._ids((number,)))
+            elif not self.cases[end].costly:  # others will end there, too
+                order.remove(end)
+                order.insert(0, end)
+        return list(dict.fromkeys(fitting))
 
     def _pairs(self, actual: Observations, failing: Collection[int], at: list[int]) -> list[Ids]:
         """Two at most. Where all failing cases are costly, none: to try pairs on these would take too long."""
@@ -120,7 +138,7 @@ class Diagnosis:
             return []
         fitting: list[Ids] = []
         kind = self.exercise.process if self.exercise.process == "own" else self.exercise.kind
-        enough = self._runs + MOST_RUNS[kind]
+        enough = self._runs + (self.exercise.pair_runs or MOST_RUNS[kind])
         for key in self._candidates(actual, dict.fromkeys((cheap[0], cheap[-1]))):
             ids = self._ids(key)
             if ids[0] == ids[1] or ids in fitting or self._object(key) is None:
@@ -139,11 +157,34 @@ class Diagnosis:
         patches = [
             n for n, one in enumerate(self.exercise.mistakes) if isinstance(one.wrong, Patch) and "+" not in one.id
         ]
-        members = [n for n in patches if all(self._may_take_part((n,), i, actual[i]) for i in failing)]
+        members, pools = patches, []
+        for i in failing:
+            members = [n for n in members if self._may_take_part((n,), i, actual[i])]
+            pools += self._pools(members, i, actual[i])
+            if not all(pools):
+                return []
         shows = {n: {(i, what) for i in failing for what in self._explained((n,), i, actual[i])} for n in members}
         changes = {n for n in members if any(self._breaks((n,), i) for i in failing)}
-        pairs = [pair for pair in combinations(members, 2) if changes & set(pair)]
+        pairs = [
+            pair for pair in combinations(members, 2) if all(not pool.isdisjoint(pair) for pool in (changes, *pools))
+        ]
         return sorted(pairs, key=lambda pair: -len(shows[pair[0]] | shows[pair[1]]))
+
+    def _pools(self, members: list[int], i: int, actual: Observation) -> list[set[int]]:
+        """Of each of these sets of mistakes, one has to be in a pair. Two together do not break a contract that neither breaks alone, nor
+        fail a claim that holds for either, nor return something else than numbers where both return numbers."""
+        if _breaks_contract(actual):
+            return [{n for n in members if _breaks_contract(self._observation((n,), i))}]
+        pairs = {name: (right, actual.parts.get(name)) for name, right in self.expected[i].parts.items()}
+        plain = [
+            name
+            for name, (right, theirs) in pairs.items()
+            if theirs is not None
+            and (right.role == "flag" or (theirs.kind == "none" and right.array is not None))
+            and not self._same_part(i, right, theirs)
+        ]
+        explained = {n: self._explained((n,), i, actual) for n in members} if plain else {}
+        return [{n for n in members if name in explained[n]} for name in plain]
 
     def _explained(self, key: Key, i: int, actual: Observation) -> set[str]:
         """The names of the wrong parts that a mistake alone shows in the same way; '' for a failure."""
@@ -196,8 +237,13 @@ class Diagnosis:
         except Exception:  # together they may be no Python, or a class that cannot be made
             return None
 
-    def _fits(self, key: Key, actual: Observations, at: list[int], ignore_exception_text: bool = False) -> bool:
-        """Whether a mistake shows on these cases what was observed, and is wrong on enough of them.
+    def _fits(self, key: Key, actual: Observations, at: list[int]) -> bool:
+        """Whether a mistake shows on these cases what was observed, and is wrong on enough of them."""
+        return self._end(key, actual, at) is None
+
+    def _end(self, key: Key, actual: Observations, at: list[int], ignore_exception_text: bool = False) -> int | None:
+        """The first of these cases on which a mistake does not show what was observed, or the last where it is wrong on too few;
+        None where it fits.
 
         ignore_exception_text: whether two exceptions in different words count as the same, where another case proves the mistake, too.
         """
@@ -210,8 +256,10 @@ class Diagnosis:
             elif ignore_exception_text and _both_fail(self.cases[i], mistake, actual[i]):
                 differently_worded += 1
             else:
-                return False
-        return proofs >= self._proofs_needed or (proofs > 0 and proofs + differently_worded >= self._proofs_needed)
+                return i
+        if proofs >= self._proofs_needed or (proofs > 0 and proofs + differently_worded >= self._proofs_needed):
+            return None
+        return at[-1]
 
     def _observation(self, key: Key, i: int) -> Observation:
         if (key, i) not in self._observations:
@@ -245,6 +293,10 @@ def _both_fail(case: Case, mistake: Observation, actual: Observation) -> bool:
     if case.raises is None:
         return all(one.failure is not None and one.failure.kind == "exception" for one in both)
     return not any(raises_as_asked(case, one) for one in both)
+
+
+def _breaks_contract(observation: Observation) -> bool:
+    return observation.failure is not None and observation.failure.kind == "contract"
 
 
 def _same_failure(mistake: Observation, actual: Observation) -> bool:

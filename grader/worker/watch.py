@@ -89,7 +89,9 @@ def _aside(names: frozenset[str]) -> frozenset[Any]:
     return frozenset() if "torch" in names else frozenset(one for one in _elementary if one.__name__ not in names)
 
 
-_now = _Watch(frozenset(), Seen(), False)  # what holds at the moment, in all threads
+_IDLE = _Watch(frozenset(), Seen(), False)
+_IDLE.suspects = frozenset()  # where nothing is looked for, nothing is noted
+_now = _IDLE  # what holds at the moment, in all threads
 
 
 class watching:
@@ -198,11 +200,30 @@ def follow_threads() -> None:
 
 
 def _look_in_thread(frame: Any, event: str, arg: Any) -> None:
-    """The profile hook of a thread; torch's modes hold for one thread each, so at its first call it gets its own."""
+    """The profile hook of a thread; torch's modes hold for one thread each, so at its first call it gets its own. Where something is
+    looked for, the shorter hook follows it."""
     if not getattr(_local, "modes", None):
         _local.modes = [mode.__enter__() for mode in _torch_modes()]
     if _now.names:
+        if _local.modes:
+            _setprofile(_look)
         _look(frame, event, arg)
+
+
+@contextmanager
+def looking(look: Callable[[Any, Any], None]) -> Iterator[None]:
+    """Shows `look` each of torch's operations that runs in this thread, one of the grader's own, and what it made or changed: a tensor,
+    or several in a tuple or list. Of an elementary one nothing is shown of what it does inside. A mode of its own, above those that are
+    there, would have each operator go through both, in several times the time."""
+    if not getattr(_local, "modes", None):
+        _local.modes = [mode.__enter__() for mode in _torch_modes()]
+    for mode in _local.modes:
+        mode.look = look
+    try:
+        yield
+    finally:
+        for mode in _local.modes:
+            mode.look = None
 
 
 def leave_thread() -> None:
@@ -336,14 +357,16 @@ def mode_classes() -> tuple[type, type]:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     originals, C = of_torch(), torch._C
-    Tensor, storage, nbytes, size = originals.Tensor, originals.storage, originals.nbytes, originals.element_size
+    Tensor = originals.Tensor
+    # Of a partial function's call the profile hook is not told, which would take longer than these do.
+    storage, nbytes, size = partial(originals.storage), partial(originals.nbytes), partial(originals.element_size)
     plain = frozenset({(), (torch.Tensor,), (torch.nn.Parameter,)})
     _aside.cache_clear()
     _elementary.clear()
     _stacks.clear()
     try:
-        transformed = C._functorch.peek_interpreter_stack
-        pop, push = partial(C._pop_torch_dispatch_stack, None), C._push_on_torch_dispatch_stack
+        transformed = partial(C._functorch.peek_interpreter_stack)
+        pop, push = partial(C._pop_torch_dispatch_stack, None), partial(C._push_on_torch_dispatch_stack)
         _stacks[:] = (
             _Stack(
                 C._len_torch_function_stack,
@@ -354,14 +377,17 @@ def mode_classes() -> tuple[type, type]:
             _Stack(C._len_torch_dispatch_stack, C._get_dispatch_stack_at, pop, push),
         )
         _elementary.update(elementary())
+        _IDLE.aside = _aside(frozenset())
     except AttributeError:  # a torch that has them no more: then every operator is looked at
         pass
 
     class Functions(TorchFunctionMode):
+        look = None  # see `looking`
+
         def __torch_function__(self, func, types, args=(), kwargs=None):
-            now, aside = _now, None
+            now, look, aside = _now, self.look, None
             # Under vmap a result says nothing of the size of what is computed.
-            if func not in now.aside or types not in plain or (now.sized and transformed() is not None):
+            if func not in now.aside or types not in plain or ((now.sized or look) and transformed() is not None):
                 name = getattr(func, "__name__", "").partition(".")[0]  # without an overload's ending, '.int'
                 if name in now.names:
                     now.seen.append(name)
@@ -378,6 +404,8 @@ def mode_classes() -> tuple[type, type]:
             finally:
                 if aside is not None:
                     push(aside)
+            if look is not None and aside is not None:
+                look(func, args[0] if result is None and args else result)  # None: written into, as by x[0] = 1
             if now.sized:
                 now.seen.operations += 1
                 try:  # after each call: without a call of ours where there is nothing to note
@@ -388,6 +416,8 @@ def mode_classes() -> tuple[type, type]:
             return result
 
     class Operators(TorchDispatchMode):
+        look = None
+
         @classmethod
         def _should_skip_dynamo(cls):
             return False  # True would import torch's compiler: three seconds, for code that is not compiled
@@ -398,6 +428,8 @@ def mode_classes() -> tuple[type, type]:
             if name in now.names:
                 now.seen.append(name)
             result = func(*args, **kwargs) if kwargs else func(*args)
+            if self.look is not None:
+                self.look(func, result)
             if now.sized:
                 now.seen.operations += 1
                 _note_sizes(result)

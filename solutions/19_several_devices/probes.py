@@ -16,16 +16,17 @@ from weakref import ref
 
 from numpy import array, full, int64, ndarray
 from torch import as_strided, get_num_threads, set_num_threads
-from torch._C import DisableTorchFunction, _DisableTorchDispatch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch._C import DisableTorchFunction, TensorBase, _DisableTorchDispatch
 
 from grader.worker.originals import BUILTINS, is_a, of_torch
 from grader.worker.probes import ContractError, Run, called, paused, returned
-from grader.worker.watch import leave_thread
+from grader.worker.watch import leave_thread, looking
 
 __builtins__ = BUILTINS
 
 T = of_torch()
+TO_LIST = TensorBase.tolist
+DTYPE, LAYOUT, SHAPE = (T.getter(name) for name in ("dtype", "layout", "shape"))
 MOST_CALLS = 16  # of a collective by one rank, which is stopped there; right answers call it three times at most
 LOOK_S = 0.1  # so often whoever waits looks whether somebody has interrupted: on Windows a wait is not ended by it
 MOST_NUMBERS = 10_000  # of memory that is searched for keys; a case's are far fewer
@@ -274,9 +275,9 @@ def chunks_in(numbers: list[float], owners: Owners, half: float) -> dict[str, se
     return {kind: {rank for (of, rank), count in counts.items() if of == kind and count > half} for kind in "kv"}
 
 
-class Look(TorchDispatchMode):
-    """Looks, in a rank's thread, at all that each operator makes: whose keys and values it holds, which their numbers tell in whatever
-    layout they lie.
+class Look:
+    """Looks, in a rank's thread, at all that torch's operations make: whose keys and values it holds, which their numbers tell in
+    whatever layout they lie.
 
     gathered: some memory held keys, or values, of several ranks, or something had the shape of scores for all keys. late: another
     rank's chunk was used that two others had followed.
@@ -284,52 +285,54 @@ class Look(TorchDispatchMode):
 
     def __init__(self, group: Ring, rank: int, owners: Owners, shape: tuple[int, ...]) -> None:
         """shape: of a chunk, with one item and one head, and a width that no number of tokens or of ranks is."""
-        super().__init__()
         self.group, self.rank, self.owners, self.half = group, rank, owners, shape[2] * shape[3] / 2
         t, n = shape[2], group.size
         self.wide = ([t, t, n], [t, t * n], [t * n, t * n])
+        self.shapes: dict[tuple[int, ...], bool] = {}  # whether something of this shape has to do with all keys
         self.gathered = self.late = False
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # True would import torch's compiler
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        made = func(*args, **(kwargs or {}))
+    def __call__(self, func: Any, made: Any) -> None:
         watching = getprofile()
         setprofile(None)  # of each call below it would be told, which doubles what they take
         try:
-            for one in made if is_a(made, tuple) or is_a(made, list) else (made,):
-                if is_a(one, T.Tensor) and T.get(one, "layout") == T.strided:
-                    self._look(one, "empty" in func.__name__)
+            with DisableTorchFunction(), _DisableTorchDispatch():
+                for one in made if is_a(made, tuple) or is_a(made, list) else (made,):
+                    if is_a(one, T.Tensor) and LAYOUT(one) == T.strided:
+                        self._look(one, "empty" in func.__name__)
         finally:
             setprofile(watching)
-        return made
 
     def _look(self, tensor: Any, empty: bool) -> None:
-        shape = [size for size in T.get(tensor, "shape") if size > 1]
-        self.gathered |= any(all(shape.count(size) >= wide.count(size) for size in wide) for wide in self.wide)
+        shape = SHAPE(tensor)
+        if shape not in self.shapes:
+            sizes = [size for size in shape if size > 1]
+            self.shapes[shape] = any(all(sizes.count(size) >= wide.count(size) for size in wide) for wide in self.wide)
+        self.gathered |= self.shapes[shape]
         held = T.held(tensor)
-        if T.get(tensor, "dtype") not in (T.float32, T.float64) or not self.half < held <= MOST_NUMBERS:
+        if not self.half < held <= MOST_NUMBERS or DTYPE(tensor) not in (T.float32, T.float64):
             return
-        with (
-            DisableTorchFunction(),
-            _DisableTorchDispatch(),
-        ):  # as `paused`, in a tenth of the time, for what is asked at each operator
-            whole = as_strided(tensor, (held,), (1,), 0)  # a piece may be written into memory for more
-            if empty:  # what lay there before belongs to nobody
-                T.fill([(whole, full(held, -1.0))])
-                return
-            found = chunks_in(T.numbers(whole).tolist(), self.owners, self.half)
+        whole = as_strided(tensor, (held,), (1,), 0)  # a piece may be written into memory for more
+        if empty:  # what lay there before belongs to nobody
+            T.fill([(whole, full(held, -1.0))])
+            return
+        numbers = TO_LIST(whole)
+        if self.owners.keys().isdisjoint(numbers):
+            return
+        found = chunks_in(numbers, self.owners, self.half)
         self.gathered |= any(len(ranks) > 1 for ranks in found.values())
         came = {(self.rank - of) % self.group.size for ranks in found.values() for of in ranks}
         self.late |= any(0 < number < self.group.calls[self.rank] - 1 for number in came)
 
 
 class Sum(Group):
-    """all_reduce: every rank gives a tensor, and gets the sum over all ranks."""
+    """all_reduce: every rank gives a tensor, and gets the sum over all ranks.
+
+    elsewhere: whether there are ranks beside these, of which nothing is seen but what they add to the sum. That is as much as these
+    give, whatever that means: what comes is twice their sum.
+    """
 
     name, parameter, takes = "all_reduce", "tensor", "a tensor, and always returns the sum"
+    elsewhere = False
 
     def read(self, rank: int, given: Any) -> list[Any]:
         if not is_a(given, T.Tensor):
@@ -343,7 +346,7 @@ class Sum(Group):
         for other in range(self.size):
             self.require_alike(rank, other)
         number = self.calls[rank] - 1
-        return [sum(given[number][0] for given in self.given)]
+        return [sum(given[number][0] for given in self.given) * (2 if self.elsewhere else 1)]
 
     def made(self, tensors: list[Any]) -> Any:
         return tensors[0]
@@ -353,24 +356,22 @@ def ring(function: Any, run: Run) -> dict[str, Any]:
     """Runs ring_attention on as many ranks as there are chunks.
 
     args: q, k, v, each a tuple with the chunk of every rank. options: chunked, to look for keys in what answers make. Parts: 'output
-    of rank r'; calls, returned and held of each rank (see `Group`); gathered and late of each (see `Look`); sent: of how many ranks one
-    message held keys or values, at the most. Without `chunked` there is nothing of these.
+    of rank r'; ranks, with a row for each of calls, returned and held of each rank (see `Group`), gathered and late of each (see `Look`),
+    and sent: of how many ranks one message held keys or values, at the most. Without `chunked` the last three are 0.
     """
     q, k, v = run.args
     group = Ring(len(q))
     looks = _looks(group, q[0], k, v) if run.options.get("chunked") else []
 
     def act(rank: int, exchange: Any) -> Any:
-        with looks[rank] if looks else nullcontext():
+        with looking(looks[rank]) if looks else nullcontext():
             return called(function, run, q[rank], k[rank], v[rank], rank, len(q), exchange)
 
     results = group.run(act)
-    return {
-        **_of_each(results),
-        **_numbers(calls=group.calls, returned=group.returned, held=group.held),
-        **_numbers(gathered=[one.gathered for one in looks], late=[one.late for one in looks]),
-        **_numbers(sent=[_most_sent(group, looks[0]) if looks else 0]),
-    }
+    none = [0] * len(q)
+    found = ([[one.gathered for one in looks], [one.late for one in looks]]) if looks else (none, none)
+    sent = [_most_sent(group, looks[0]) if looks else 0] * len(q)
+    return _parts(results, group.calls, group.returned, group.held, *found, sent)
 
 
 def _looks(group: Ring, q: Any, k: tuple, v: tuple) -> list[Look]:
@@ -397,25 +398,24 @@ def _most_sent(group: Ring, look: Look) -> int:
 def heads(function: Any, run: Run) -> dict[str, Any]:
     """Runs tensor_parallel_attention on as many ranks as there are shards.
 
-    args: x; qkv_shards and proj_shards, each a tuple with every rank's. options: num_local_heads. Parts: 'output of rank r'; calls and
-    returned of each rank (see `Group`).
+    args: x; qkv_shards and proj_shards, each a tuple with every rank's. options: num_local_heads; elsewhere (see `Sum`). Parts: 'output
+    of rank r'; ranks, with a row for each of calls and returned of each rank (see `Group`).
     """
     x, qkv, proj = run.args
     inputs = [x, *(T.copy(x) for _ in qkv[1:])]  # each rank has memory of its own
     group = Sum(len(qkv))
+    group.elsewhere = bool(run.options.get("elsewhere"))
 
     def act(rank: int, all_reduce: Any) -> Any:
         return called(function, run, inputs[rank], qkv[rank], proj[rank], run.options["num_local_heads"], all_reduce)
 
-    return {**_of_each(group.run(act)), **_numbers(calls=group.calls, returned=group.returned)}
+    return _parts(group.run(act), group.calls, group.returned)
 
 
-def _of_each(results: list[Any]) -> dict[str, Any]:
-    return {f"output of rank {rank}": result for rank, result in enumerate(results)}
-
-
-def _numbers(**lists: list[int]) -> dict[str, Any]:
-    return {name: array(numbers, int64) for name, numbers in lists.items()}
+def _parts(results: list[Any], *rows: list[int]) -> dict[str, Any]:
+    """What every rank returned, and one array of what was counted of each: each part takes its time to be described and sent."""
+    outputs = {f"output of rank {rank}": result for rank, result in enumerate(results)}
+    return {**outputs, "ranks": array(rows, int64)}
 
 
 def shard(function: Any, run: Run) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def heads(case: Case, parts: Parts) -> dict[str, Part]:
 def ring(case: Case, parts: Parts) -> dict[str, Part]:
     """Every rank's output, how often it called exchange, and whether it kept to chunks."""
     found = _ranks(case, parts, "exchange", case.args[0][0])
-    held, sent, late, gathered = (numbers(parts[name]) for name in ("held", "sent", "late", "gathered"))
+    _, _, held, gathered, late, sent = numbers(parts["ranks"], (6, len(case.args[0])))
     found[HOARDED] = flag((held > 1).any() or (sent > 1).any() or late.any())
     if case.options.get("chunked"):
         found[GATHERED] = flag(gathered.any())
@@ -73,7 +73,7 @@ def _ranks(case: Case, parts: Parts, name: str, like: Tensor) -> dict[str, Part]
 
     Where a rank did not come to its end, the properties tell why (see `miscounted`); zeros stand for the outputs that are missing.
     """
-    calls, returned = (numbers(parts[of]).ravel() for of in ("calls", "returned"))
+    calls, returned, *_ = numbers(parts["ranks"]).reshape(-1, len(case.args[1]))
     found = {OUTPUT.format(rank): parts[OUTPUT.format(rank)] for rank in range(len(calls))}
     for rank in np.flatnonzero(~returned.astype(bool)):
         found[OUTPUT.format(rank)] = Part("tensor", np.zeros(like.array.shape, np.float32), "float32")

@@ -14,9 +14,11 @@ import torch
 
 from grader.course import references
 from grader.course.course import open_course
+from grader.judging import diagnose
+from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
 from grader.worker import watch
-from grader.worker.observe import failure_from
+from grader.worker.observe import failure_from, observe
 from tests.conftest import heed_interrupts
 from tests.live import Live, from_cells
 
@@ -198,6 +200,36 @@ def test_gathered_keys_are_seen_in_the_last_rank_alone():
 )
 def test_what_is_as_large_as_all_keys_may_hold_something_else(lines):
     assert judged(with_lines(*lines)).passed
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "room[:, :, step * k.shape[2] : (step + 1) * k.shape[2]] = k",  # returns nothing
+        "torch.ops.aten.cat([own, k], 2)",
+        "torch.cat((own, k), dim=2, out=room)",
+    ],
+)
+def test_gathered_keys_are_seen_however_they_were_put_together(line):
+    lines = ("own = k if step == 1 else own", "room = k.new_zeros(*k.shape[:2], 12, k.shape[3]) if step == 1 else room")
+    ring = with_lines(*lines, line).replace("    for step in", "    own = room = k\n    for step in")
+    assert "no tensor holds keys of more than one chunk" in judged(ring).headline
+
+
+def test_of_a_mistake_that_costly_cases_alone_show_few_are_run_on_these(monkeypatch):
+    exercise = open_course().exercise("ring_attention")
+    text = with_lines("kept = kept + [(k, v)]").replace("    for step in", "    kept = []\n    for step in")
+    baseline_of.cache_clear()
+    runs = []
+    monkeypatch.setattr(diagnose, "observe", lambda obj, case: runs.append(case.key) or observe(obj, case))
+    assert judge(exercise, from_cells("ring_attention", text)).mistakes == ("RA13",)
+    assert sum(key.startswith("chunks") for key in runs) < len(exercise.mistakes) / 3
+
+
+def test_a_sum_that_goes_through_a_variable_of_all_ranks_lacks_what_other_machines_add():
+    lines = "shared.append(partial)\n    all_reduce(partial)\n    return sum(shared[-(x.shape[-1] // proj_shard.shape[1]):])"
+    verdict = judged("shared = []\n" + HEADS.replace("return all_reduce(partial)", lines), "tensor_parallel_attention")
+    assert verdict.case == "elsewhere" and verdict.mistakes == ("TA17",)
 
 
 def test_what_was_sent_may_change_afterwards_and_what_came_is_the_receivers_own():

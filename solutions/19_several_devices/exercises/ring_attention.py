@@ -26,6 +26,13 @@ M_NEW, RESCALE = "m_new = torch.maximum(m, scores.amax(dim=-1))", "rescale = tor
 P = "p = torch.exp(scores - m_new[..., None])"
 L, O = "l = l * rescale + p.sum(dim=-1)", "o = o * rescale[..., None] + p @ v"
 RETURN = "return o / l[..., None]"
+# Cases in which an answer goes the way that it goes in one before: whether by ready-made operators, that one shows.
+LIKE_ANOTHER = frozenset(
+    (
+        *("seen-again", "causal again", "chunks again", "chunks once more", "two", "square", "alone again"),
+        *("falling", "low again", "low once more"),
+    )
+)
 # Each chunk's own mean, brought to the common maximum as if it were a sum.
 MEANS_MERGED = (
     "o = o * rescale[..., None] + "
@@ -52,7 +59,7 @@ def _merged(per_chunk: str, end: str = "") -> Any:
     return patch(M_NEW, per_chunk, RESCALE, "pass", P, "pass", L, "pass", O, "pass", "m = m_new", "pass", *ending)
 
 
-@exercise(points=5, minutes=25, difficulty=3, container="tensor", forbids=("attention", "table"))
+@exercise(points=5, minutes=25, difficulty=3, container="tensor", forbids=("attention", "table"), pair_runs=30)
 class ring_attention:
     """Attend to the tokens of all ranks, while keys and values go around a ring chunk by chunk."""
 
@@ -85,6 +92,8 @@ class ring_attention:
                 reading=readings.ring,
                 options=options,
                 stage=stage,
+                costly="chunked" in options,
+                watched=key not in LIKE_ANOTHER,
                 rtol=5e-3 if stage == "extremes" else None,
                 atol=5e-3 if stage == "extremes" else None,
             )

@@ -16,10 +16,17 @@ HIDE = "scores = scores.masked_fill(future, -math.inf)"
 SOFTMAX = "weights = torch.softmax(scores, dim=-1)"
 MERGED = "merged = (weights @ v).transpose(1, 2).flatten(2)"
 PARTIAL, RETURN = "partial = merged @ proj_shard.mT", "return all_reduce(partial)"
+# Cases in which an answer goes the way that it goes in one before: whether by ready-made operators, that one shows.
+LIKE_ANOTHER = frozenset(
+    (
+        *("seen-again", "alone again", "elsewhere", "elsewhere again", "elsewhere once more"),
+        *("large-1", "large-2", "low-1", "low-2"),
+    )
+)
 SIZE = "x.shape[-1] // proj_shard.shape[1]"  # the number of ranks, which only the shards tell
 
 
-@exercise(points=3, minutes=12, difficulty=2, container="tensor", forbids=("attention",))
+@exercise(points=3, minutes=12, difficulty=2, container="tensor", forbids=("attention",), pair_runs=30)
 class tensor_parallel_attention:
     """Attend with this rank's heads, and add up over the ranks, once, what the heads contribute to the output."""
 
@@ -59,6 +66,7 @@ class tensor_parallel_attention:
                 names=("x", "qkv_shard", "proj_shard"),
                 options={"num_local_heads": heads // size, **options},
                 stage=stage,
+                watched=key not in LIKE_ANOTHER,
                 rtol=5e-3 if stage == "extremes" else None,
                 atol=5e-3 if stage == "extremes" else None,
             )
@@ -80,6 +88,9 @@ class tensor_parallel_attention:
             title = "scores in the thousands, two ranks with two heads each"
             yield case(f"large-{i}", title, (1, 5, 12), 4, 2, scale=9.0, stage="extremes")
             yield case(f"low-{i}", "scores near −9,998, two ranks", (1, 4, 12), 4, 2, level=-9998.0, stage="extremes")
+        for key in ("elsewhere", "elsewhere again", "elsewhere once more"):
+            title = "two ranks, and others on another machine, whose parts add up to the same"
+            yield case(key, title, (1, 2, 6), 2, 2, elsewhere=True)
 
     @holds("every rank calls all_reduce exactly once")
     def once(case, parts):
@@ -237,6 +248,19 @@ class tensor_parallel_attention:
             says="The rank's numbers were taken for one head; they should be split into num_local_heads heads.",
             why="""Each head has scores of its own, from its own d_head numbers. One dot product over all of them adds the scores of
             different heads, so that they share one set of weights. Where a rank has a single head, nothing shows it.""",
+        ),
+        "TA17": mistake(
+            patch(
+                RETURN,
+                "parts = globals().setdefault('parts', [])\n"
+                "    parts.append(partial)\n"
+                "    all_reduce(partial)\n"
+                f"    return sum(parts[-({SIZE}):])",
+            ),
+            says="The parts were added up in memory that all ranks share, such as a global variable; the sum should come from all_reduce.",
+            why="""The check runs ranks as threads of one process, which share their variables. Real ranks are processes, on several
+            devices or machines: each has variables of its own, and what others have computed comes through a collective alone. In the
+            case shown, some ranks are on another machine, and their part of the sum is in no variable here.""",
         ),
         "MK13": patch(HIDE, "pass"),
     }

@@ -273,6 +273,16 @@ TENSOR_WRONG = [
         .replace("k.size(-1)", "k.size(-1) // num_local_heads")
         .replace(".transpose(1, 2).contiguous().view(B, T, -1)", ""),
     ),
+    # parts are exchanged in a variable, and the collective is there to wait
+    (
+        "TA17",
+        "_parts = {}\n"
+        + _TENSOR.replace(
+            "return all_reduce(out)",
+            "mine = _parts.setdefault(D // proj_shard.shape[1], [])\n    mine.append(out)\n    all_reduce(torch.zeros(1))\n"
+            "    return torch.stack(mine[-(D // proj_shard.shape[1]) :]).sum(0)",
+        ),
+    ),
     # no list holds these
     (None, _TENSOR.replace("return all_reduce(out)", "return all_reduce([out])")),
     (None, _TENSOR.replace("return all_reduce(out)", "x.zero_()\n    return all_reduce(out)")),
