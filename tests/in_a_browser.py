@@ -63,12 +63,13 @@ for owner, names in (
         if hasattr(owner, name):
             setattr(owner, name, refuse)
 
+from shorter import with_fewer_steps  # this file's folder is where Python looks first
+
 import grader
 from grader import check, explain, hint, progress, replay, reset, solution
 from grader.course import references
 from grader.course.course import open_course
 from grader.notebook import verdicts
-from shorter import with_fewer_steps  # this file's folder is where Python looks first
 
 MISTAKES, LESSONS = int(sys.argv[1]), sys.argv[2:]
 
