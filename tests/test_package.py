@@ -100,6 +100,7 @@ def installed(wheel: Path, place: Path) -> Path:
         "install",
         "--no-deps",
         "--no-index",
+        "--no-compile",
         "--quiet",
         "--ignore-installed",
         str(wheel),

@@ -66,6 +66,7 @@ def install(wheel: Path, place: Path) -> Path:
         "install",
         "--no-deps",
         "--no-index",
+        "--no-compile",
         "--quiet",
         "--ignore-installed",
         "--disable-pip-version-check",

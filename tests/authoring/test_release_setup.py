@@ -55,6 +55,7 @@ def pip(place: Path, *arguments: object) -> None:
         "install",
         "--no-index",
         "--no-deps",
+        "--no-compile",
         "--quiet",
         "--disable-pip-version-check",
         *map(str, arguments),
