@@ -37,6 +37,7 @@ def environment(place: Path, wheel: Path, *more: str, platform: str = sys.platfo
         "install",
         "--no-deps",
         "--no-index",
+        "--no-compile",
         "--quiet",
         str(wheel),
     ]

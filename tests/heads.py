@@ -10,6 +10,7 @@ import numpy as np
 
 from grader.course.course import open_course
 from grader.data import heads, smollm2
+from tests.shorter import with_fewer_steps
 
 LESSON = "18_reading_heads"
 MANY = 10_000  # numbers; a larger array is kept with three digits
@@ -18,6 +19,7 @@ MANY = 10_000  # numbers; a larger array is kept with three digits
 def fresh_run(only: str = "", without_weights: bool = False) -> heads.Run:
     """What the lesson's cells find with the weights: its `run`. only: no payoff, and nothing after the cell with this experiment.
 
+    without_weights: takes the stored run in their place, so that what the cells train themselves is trained in fewer steps.
     Figures become their alternative texts. Raises: WeightsError where the weights are missing, unless they are not asked for.
     """
     if not without_weights and not smollm2.available():
@@ -25,12 +27,14 @@ def fresh_run(only: str = "", without_weights: bool = False) -> heads.Run:
     if not heads.FILE.is_file():
         heads.FILE.write_bytes(packed({}))
     names: dict[str, Any] = {"__name__": "lesson"}
-    for cell in open_course().cells(LESSON):
-        if cell.role in ("given", "demo", "exercise") or cell.role == "payoff" and not only:
-            exec(compile(cell.text, f"{LESSON}, cell {cell.number}", "exec"), names)
-            names["passed"] = lambda _: True
-            if only and f'measured("{only}"' in cell.text:
-                break
+    roles = ("given", "demo", "exercise") if only else ("given", "demo", "exercise", "payoff")
+    cells = [cell for cell in open_course().cells(LESSON) if cell.role in roles]
+    texts = [cell.text for cell in cells]
+    for cell, text in zip(cells, with_fewer_steps(LESSON, texts) if without_weights else texts):
+        exec(compile(text, f"{LESSON}, cell {cell.number}", "exec"), names)
+        names["passed"] = lambda _: True
+        if only and f'measured("{only}"' in text:
+            break
     return names["run"]
 
 

@@ -17,7 +17,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from playwright.sync_api import Locator, Page, expect, sync_playwright
+from playwright.sync_api import BrowserContext, Locator, Page, expect, sync_playwright
 
 from grader.course.course import open_course
 from grader.course.stubs import encode
@@ -100,21 +100,31 @@ def _await_server(address: str, server: subprocess.Popen, log: Path) -> None:
 
 
 @contextlib.contextmanager
-def notebook(address: str, name: str, width: int = 1280, height: int = 1000, scale: int = 1) -> Iterator[Page]:
-    """A notebook, open in a browser, its kernel ready. scale: pixels of the screen for one of the page."""
-    browser_path = find_chromium()
-    assert browser_path, ADVICE
+def browser(scale: int = 1) -> Iterator[BrowserContext]:
+    """A browser without a page, for all notebooks of one JupyterLab: it fetches and compiles that once. scale: pixels of the screen
+    for one of a page."""
+    path = find_chromium()
+    assert path, ADVICE
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": width, "height": height}, device_scale_factor=scale)
-        page.set_default_timeout(WAIT_MS)
+        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        context = chromium.new_context(device_scale_factor=scale)
+        context.set_default_timeout(WAIT_MS)
         expect.set_options(timeout=WAIT_MS)
-        own = f"{name}-{time.monotonic_ns()}"  # a workspace: what was open in another one stays closed
-        page.goto(f"{address}/lab/workspaces/{own}/tree/{name}.ipynb?token={TOKEN}")
-        page.locator(".jp-Notebook .jp-Cell").first.wait_for()
-        await_idle(page)
-        yield page
-        browser.close()
+        yield context
+        chromium.close()
+
+
+@contextlib.contextmanager
+def notebook(context: BrowserContext, address: str, name: str, width: int = 1280, height: int = 1000) -> Iterator[Page]:
+    """A notebook, open in a page of its own, its kernel ready."""
+    page = context.new_page()
+    page.set_viewport_size({"width": width, "height": height})
+    own = f"{name}-{time.monotonic_ns()}"  # a workspace: what was open in another one stays closed
+    page.goto(f"{address}/lab/workspaces/{own}/tree/{name}.ipynb?token={TOKEN}")
+    page.locator(".jp-Notebook .jp-Cell").first.wait_for()
+    await_idle(page)
+    yield page
+    page.close()
 
 
 # The circle beside a kernel's name is that of an idle kernel before there is one, and cells that are run by then make JupyterLab
@@ -215,7 +225,8 @@ def _main(place: Path) -> None:
     """Takes the picture of a verdict that README shows."""
     with (
         jupyterlab(place, "01_three_tokens") as address,
-        notebook(address, "01_three_tokens", 1500, 900, scale=2) as page,
+        browser(scale=2) as context,
+        notebook(context, address, "01_three_tokens", 1500, 900) as page,
     ):
         run_all(page)
         rewrite(page, cell(page, "def softmax_rows"), WRONG)

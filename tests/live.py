@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import count
 from typing import Any
 
 from grader.course.course import open_course
 from grader.course.spec import Case
+from grader.judging.judge import judge
+from grader.judging.verdict import Verdict
 from grader.source.policy import Offence, Sources
 from grader.worker.observe import failure_from, observe, same_random_state
 from grader.worker.values import Failure, Observation
@@ -42,6 +45,12 @@ def from_cells(exercise_name: str, *texts: str) -> Live:
     if exercise_name not in namespace:
         return Live(exercise_name, None, sources, Failure("missing"))
     return Live(exercise_name, namespace[exercise_name], sources)
+
+
+@cache
+def verdict_on(exercise_name: str, text: str) -> Verdict:
+    """On one learner cell; kept, since several tests ask about the same answers."""
+    return judge(open_course().exercise(exercise_name), from_cells(exercise_name, text))
 
 
 def offence(name: str, forbids: tuple[str, ...], requires: tuple[str, ...], sources: Sources) -> Offence | None:

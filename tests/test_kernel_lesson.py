@@ -50,7 +50,7 @@ def solved(tmp_path_factory):
 
 def test_a_kernel_is_counted_by_the_formula(figures, solved):
     """q and the output once, K and V once for each tile of queries; a causal program stops behind its last query."""
-    t, d, queries = 256, 16, 64
+    t, d, queries = 128, 16, 64
     shapes = [(1, 2, t, d)] * 3
     tiles = t // queries
     assert figures.moved(solved.triton_attention, *shapes) == (4 * 2 * (2 * t * d + tiles * 2 * t * d), 1)

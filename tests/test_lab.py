@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from grader.course import prose, references
 from grader.course.course import open_course
@@ -59,15 +59,21 @@ def address(tmp_path_factory) -> Iterator[str]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def browser() -> Iterator[BrowserContext]:
+    with lab.browser() as context:
+        yield context
+
+
 @pytest.fixture
-def lesson_page(address) -> Iterator[Page]:
-    with lab.notebook(address, LESSON) as page:
+def lesson_page(browser, address) -> Iterator[Page]:
+    with lab.notebook(browser, address, LESSON) as page:
         yield page
 
 
-def test_a_headline_is_in_view_after_shift_enter_on_a_low_screen(address):
+def test_a_headline_is_in_view_after_shift_enter_on_a_low_screen(browser, address):
     """JupyterLab has scrolled to the next cell by then."""
-    with lab.notebook(address, LESSON, height=620) as page:
+    with lab.notebook(browser, address, LESSON, height=620) as page:
         lab.run_all(page)
         lab.rewrite(page, lab.cell(page, "def softmax_rows"), WRONG)
         page.keyboard.press("Shift+Enter")  # on the check, which has become the active cell
@@ -144,9 +150,9 @@ def test_lesson_01_untouched_then_wrong_then_right(lesson_page, artefacts):
     expect(written).to_contain_text("softmax_rows is not written yet")
 
 
-def test_every_button_shows_its_result_below_the_verdict(address, artefacts):
+def test_every_button_shows_its_result_below_the_verdict(browser, address, artefacts):
     """By mouse and by keyboard; the cell is reset where it stands, Ctrl+Z brings it back, and nothing is left behind."""
-    with lab.notebook(address, BUTTONS, 1400) as page:
+    with lab.notebook(browser, address, BUTTONS, 1400) as page:
         lab.run_all(page)
         mine, check = lab.cell(page, "def softmax_rows"), lab.cell(page, "check(softmax_rows)")
         bar, result = check.locator(".attn-bar").first, check.locator("section")
@@ -225,9 +231,9 @@ def test_a_prediction_is_clicked_and_its_answer_stays(lesson_page, artefacts):
     assert page.locator('.jp-RenderedText[data-mime-type="application/vnd.jupyter.error"]').count() == 0
 
 
-def test_an_answer_is_folded_away_until_it_is_asked_for_and_the_glossary_is_a_click_away(address, artefacts):
+def test_an_answer_is_folded_away_until_it_is_asked_for_and_the_glossary_is_a_click_away(browser, address, artefacts):
     """The Markdown inside <details> is rendered, and the sanitizer leaves both elements."""
-    with lab.notebook(address, PREDICTION) as page:
+    with lab.notebook(browser, address, PREDICTION) as page:
         cell = page.locator(".jp-Notebook .jp-RenderedMarkdown").first
         expect(cell.locator("p strong").first).to_have_text("Predict.")
         assert cell.locator("> ul > li").count() == 2

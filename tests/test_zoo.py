@@ -8,7 +8,7 @@ import pytest
 from grader.course.course import open_course
 from grader.judging.judge import judge
 from grader.reports import text
-from tests.live import from_cells
+from tests.live import from_cells, verdict_on
 from tests.zoo import beginners
 from tests.zoo.otherwise import OTHERWISE
 
@@ -36,7 +36,7 @@ def test_a_right_answer_passes_in_whatever_style(exercise, number, text):
 @pytest.mark.parametrize("exercise, number, wrong", WRONG, ids=[f"{e}-{i}-{w[0]}" for e, i, w in WRONG])
 def test_a_wrong_answer_is_rejected_and_named(exercise, number, wrong):
     id, text = wrong
-    verdict = judge(open_course().exercise(exercise), from_cells(exercise, text))
+    verdict = verdict_on(exercise, text)
     assert verdict.status not in ("passed", "could_not_grade", "not_started", "missing"), verdict.headline
     if id is not None:
         assert id in verdict.mistakes, f"{verdict.status}: {verdict.headline} {verdict.mistakes}"

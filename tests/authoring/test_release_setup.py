@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from grader.authoring.release import gradescope, handout, release
-from grader.authoring.release.wheel import _below, build_wheel, needs_torch
+from grader.authoring.release.wheel import _below, build_wheel, needs_torch, wheel_of
 from grader.course.course import open_course
 from tests.authoring.test_release import FIRST, NOT_ON_POSIX, run, solved
 from tests.conftest import ROOT
@@ -55,6 +55,7 @@ def pip(place: Path, *arguments: object) -> None:
         "install",
         "--no-index",
         "--no-deps",
+        "--no-compile",
         "--quiet",
         "--disable-pip-version-check",
         *map(str, arguments),
@@ -84,11 +85,11 @@ def requirements(wheel: bytes, tmp_path: Path) -> list[str]:
 
 
 def test_a_second_hand_out_is_installed_over_the_first_and_the_first_again(tmp_path):
-    """By pip, into one environment; and what is installed says which it is."""
+    """By pip, into one environment, the smaller over the larger and the larger over the smaller; and what is installed says which it is."""
     place = tmp_path / "env"
     venv.create(place, with_pip=False)
     one, two = (written(tmp_path / "wheels", build_wheel(COURSE, chosen)) for chosen in (NUMPY[:1], NUMPY[:2]))
-    for wheel, lessons in ((one, ["00"]), (two, ["00", "01"]), (one, ["00"]), (two, ["00", "01"])):
+    for wheel, lessons in ((two, ["00", "01"]), (one, ["00"]), (two, ["00", "01"])):
         pip(place, wheel)
         assert known(place) == lessons
     (packages(place) / "libraries.pth").write_text(LIBRARIES)
@@ -110,21 +111,12 @@ def test_the_version_changes_with_the_content_and_with_nothing_else(monkeypatch)
     }
     assert len({name.split("-")[1] for name in made}) == 3
     before = build_wheel(COURSE, NUMPY[:1])
+    wheel_of.cache_clear()
     assert before == build_wheel(COURSE, NUMPY[:1])
     text = COURSE.index_text()
     monkeypatch.setattr(COURSE, "index_text", lambda: text + "\n")
     after = build_wheel(COURSE, NUMPY[:1])
     assert after[0] != before[0]
-
-
-def test_every_version_reads_the_same_after_normalization():
-    """pip would look for 0.1.0+7 where a file is called 0.1.0+007."""
-    from packaging.version import Version
-
-    for lesson in COURSE.lessons():
-        for without_solutions in (False, True):
-            version = build_wheel(COURSE, [lesson], without_solutions)[0].split("-")[1]
-            assert str(Version(version)) == version and re.fullmatch(r"\d+\.\d+\.\d+\+c[0-9a-f]{8}", version)
 
 
 @NOT_ON_POSIX

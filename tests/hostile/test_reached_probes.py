@@ -146,9 +146,14 @@ def probe_names(name: str) -> list[str]:
     return names if WHOLE_GRID else names[EXERCISES.index(name) % 5 :: 5]
 
 
+# Where a result lies is in doubt for half of these answers. Torch's meta device tells, and the first who asks it imports a computer
+# algebra and a compiler, for a second or two: here once, and not in each of hundreds of workers.
+ON_META = {"tests.meta": "import torch._dynamo\n\nx = torch.ones(1, 1, 1, device='meta')\n(x @ x / 2).softmax(0)\n"}
+
+
 @pytest.fixture(scope="module")
 def sandbox():
-    with Sandbox(20.0, torch=True, probes=open_course().probe_texts()) as made:
+    with Sandbox(20.0, torch=True, probes=open_course().probe_texts() | ON_META) as made:
         yield made
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from grader.course.course import open_course
-from grader.judging.judge import judge
-from tests.live import from_cells
+from tests.live import verdict_on
 from tests.test_zoo import ANIMALS
 
 BODY = "    e = np.exp(scores - scores.max(axis=1, keepdims=True))\n    return e / e.sum(axis=1, keepdims=True)"
 
 
 def cases(name: str, text: str) -> tuple[int, int]:
-    return judge(open_course().exercise(name), from_cells(name, text)).cases
+    return verdict_on(name, text).cases
 
 
 def softmax(first: str) -> tuple[int, int]:
@@ -42,13 +40,8 @@ def test_a_case_whose_input_is_overwritten_does_not_agree():
 
 
 def test_what_is_forbidden_earns_nothing():
-    assert judge(
-        open_course().exercise("attention_torch"),
-        from_cells(
-            "attention_torch",
-            "def attention_torch(q, k, v, scale=None):\n    return F.scaled_dot_product_attention(q, k, v, scale=scale)",
-        ),
-    ).cases == (0, 0)
+    text = "def attention_torch(q, k, v, scale=None):\n    return F.scaled_dot_product_attention(q, k, v, scale=scale)"
+    assert cases("attention_torch", text) == (0, 0)
 
 
 FIRST = [(e, w[1]) for zoo in ANIMALS.values() for e, wrongs in zoo.WRONG.items() for w in wrongs[:1]]

@@ -64,8 +64,7 @@ def leaks(course: Course, files: Mapping[str, bytes]) -> list[Leak]:
     matches = []
     for name, data in files.items():
         for inner, text in _texts(name, data):
-            squeezed = _searched(text)
-            secrets = [secret for secret in all_secrets(course) if secret.needle in squeezed]
+            secrets = _secrets_in(course, text)
             of_region = Counter((secret.lesson, secret.region) for secret in secrets)
             matches += [
                 Leak(inner, secret.lesson, secret.line, secret.text)
@@ -138,6 +137,12 @@ def squeeze(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)  # a release looks several times through the same files
+def _secrets_in(course: Course, text: str) -> tuple[Secret, ...]:
+    """The secrets that a text holds."""
+    squeezed = _searched(text)
+    return tuple(secret for secret in all_secrets(course) if secret.needle in squeezed)
+
+
 def _searched(text: str) -> str:
     """Text in which secrets are looked for: squeezed, and once more with what comments hold."""
     return squeeze(text) + "\n" + squeeze(text.replace("#", ""))

@@ -15,6 +15,7 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from grader.course.course import GLOSSARY, Course, installed_folder
@@ -33,20 +34,26 @@ def build_wheel(course: Course, lessons: Sequence[str], without_solutions: bool 
 
     without_solutions: its course has notebooks, figures and data, and nothing that judges.
     """
+    return wheel_of(tuple(_staged(course, lessons, without_solutions).items()))
+
+
+@lru_cache(maxsize=4)  # a hand-out and its Gradescope bundle hold the same one
+def wheel_of(files: tuple[tuple[str, bytes], ...]) -> tuple[str, bytes]:
+    """(file name, bytes) of the wheel that the build backend makes of a checkout with these files, by path."""
     from hatchling.builders.wheel import WheelBuilder
 
     with tempfile.TemporaryDirectory(prefix="release-") as place:
-        write_files(Path(place), _staged(course, lessons, without_solutions))
+        write_files(Path(place), dict(files))
         (wheel,) = WheelBuilder(place).build(directory=str(Path(place, "dist")), versions=["standard"])
         return Path(wheel).name, Path(wheel).read_bytes()
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Writes files below a folder, by path."""
+    for parent in {(folder / name).parent for name in files}:
+        parent.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        (folder / name).write_bytes(data)
 
 
 def notebook_files(course: Course, lessons: Sequence[str]) -> dict[str, bytes]:

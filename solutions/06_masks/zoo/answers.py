@@ -329,7 +329,7 @@ def leaks(attention, x):
             None,
             """
 def leaks(attention, x):
-    for _ in range(2500):
+    for _ in range(2001):
         attention(x)
     return False
 """,
