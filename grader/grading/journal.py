@@ -27,7 +27,7 @@ from grader.judging.verdict import Cut, Line, SubmissionReport
 from grader.util.errors import InputError
 from grader.util.files import only_writer
 
-FORMAT = 4
+FORMAT = 5
 SET_BY = "set_by"  # of the settings: where each was set
 FINISHED, RESCORED = b'{"finished"', b'{"rescored"'  # how these lines begin
 AS_LISTS = (Cut, Line)  # written without the names of their fields

@@ -38,8 +38,7 @@ def chosen(folder: Path, names: Iterable[str]) -> dict[str, str]:
         ("pseudonym", "learner"),
         *((alias, sheet.Verbatim(cell)) for cell, alias in sorted(aliases.items(), key=lambda pair: pair[1])),
     ]
-    write_whole(path, sheet.write(rows))
-    path.chmod(0o600)  # the one file that undoes it
+    write_whole(path, sheet.write(rows), private=True)  # the one file that undoes it
     return {name: aliases[cell] for name, cell in written.items()}
 
 

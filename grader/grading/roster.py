@@ -20,19 +20,18 @@ from grader.course.course import Course
 from grader.grading.journal import JournalEntry
 from grader.reports.text import listed
 from grader.submission import platforms
-from grader.submission.discover import COLLECTED, MACHINES, POLICY, FolderSearch, in_place_of_notebooks, save_order
+from grader.submission.discover import NOT_LEARNERS, FolderSearch, in_place_of_notebooks, save_order
 from grader.submission.ipynb import MAX_FILE_BYTES
 from grader.submission.submission import lesson_of_name
 from grader.util import links
 from grader.util.errors import InputError
-from grader.util.names import BACKUPS, NOBODYS, labels, of_learner, printable, same_name
+from grader.util.names import labels, of_learner, printable, same_name
 from grader.util.words import abridged, nearest
 
 MOST_BYTES = 128 << 20  # of one submission's notebooks together
 LOOKED_THROUGH = 400_000  # bytes of a notebook that are looked through for what it defines
 # A notebook's own metadata, as `build` writes them; in a cell's text the quotation marks would stand behind a backslash.
 _LESSON = re.compile(rb'"grader"\s*:\s*\{[^{}]*"lesson"\s*:\s*"(\w+)"')
-NOT_LEARNERS = (*MACHINES, *NOBODYS, POLICY)  # in lower case, directly in a class's folder
 
 
 @dataclass(frozen=True)
@@ -107,12 +106,12 @@ def entries(folder: Path) -> tuple[list[RosterEntry], list[str]]:
     if refused:
         raise InputError(f"{place} {refused}")
     learners = [entry for key in listed if (entry := _entry(folder / key, key))]
-    taken = {one.key for one in learners}
-    passed = [printable(key) for key in listed if key not in taken and not key.startswith(".")]
     if not learners:
         raise InputError(f"{place} contains no learner; expected one subfolder or one .ipynb file for each.")
     learners.sort(key=lambda one: (unicodedata.normalize("NFKC", one.name).casefold(), one.key))
-    return learners, [name for name in passed if name.lower() not in (*MACHINES, BACKUPS, COLLECTED, POLICY)]
+    expected = {*NOT_LEARNERS} - {"solutions"}  # which may be somebody's
+    others = {key for key in listed if key[0] != "." and key.lower() not in expected} - {one.key for one in learners}
+    return learners, [printable(key) for key in sorted(others)]
 
 
 def _entry(path: Path, key: str) -> RosterEntry | None:

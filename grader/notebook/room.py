@@ -240,9 +240,7 @@ def _save(mine: Membership) -> tuple[str, ...]:
             _kernel.sender = None
     try:
         make_folder(file.parent)
-        write_whole(file, json.dumps(asdict(mine)))
-        with suppress(OSError):
-            file.chmod(0o600)  # the token is the learner's own
+        write_whole(file, json.dumps(asdict(mine)), private=True)  # the token is the learner's own
     except OSError as error:
         _kernel.unsaved[file] = mine
         return (

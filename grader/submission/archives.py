@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import IO, Any, NamedTuple
 
-from grader.submission.discover import MACHINES
+from grader.submission.discover import TOOL_FOLDERS
 from grader.submission.ipynb import Unreadable
 from grader.util.names import printable
 
@@ -158,7 +158,7 @@ def _more_bytes(quota: Quota) -> Unreadable:
 
 def is_a_program_s(part: str) -> bool:
     """Whether a file or folder is a program's own: hidden, or one of those that no learner writes."""
-    return part.startswith(".") or part.lower() in MACHINES
+    return part.startswith(".") or part.lower() in TOOL_FOLDERS
 
 
 class _Bounded(io.RawIOBase):

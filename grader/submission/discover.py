@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from grader.util import links
-from grader.util.names import BACKUPS, NOBODYS, printable
+from grader.util.names import BACKUPS, RESERVED_FOLDERS, printable
 from grader.util.words import abridged, counted
 
 MAX_FILES = 200  # notebooks of one learner that are read
@@ -16,9 +16,10 @@ MAX_FOLDERS = 1000  # that are looked into
 MAX_NOTES = 20
 SAME_TIME_NS = 2_000_000_000  # zip and FAT count in steps of two seconds
 DEPTH = 4  # folders below the learner's own
-MACHINES = ("__pycache__", "__macosx", "site-packages", "node_modules")  # in lower case; no learner writes there
+TOOL_FOLDERS = ("__pycache__", "__macosx", "site-packages", "node_modules")  # in lower case; no learner writes there
 POLICY = "class.toml"  # in a class's folder: what holds for the class
 COLLECTED = "collected.csv"  # in a class's folder: where `grader collect` took each file from
+NOT_LEARNERS = (*TOOL_FOLDERS, *RESERVED_FOLDERS, POLICY, COLLECTED)  # in lower case, directly in a class's folder
 ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")
 _DATED = re.compile(r".+-\d{4}-\d\d-\d\d-\d{6}(-\d+)?\.ipynb")  # as `grader reset` and `update` name their copies
 _MOST_BYTES, _END = 64 << 20, 1 << 16  # of a solution's notebook, and at its end, where its metadata stand
@@ -76,7 +77,7 @@ class FolderSearch:
             self.notes.append(f"{self._name(folder)} cannot be opened ({error.strerror}); it was not searched.")
             return
         left = 0
-        for path in (folder / name for name in names if not name.startswith(".") and name.lower() not in MACHINES):
+        for path in (folder / name for name in names if not name.startswith(".") and name.lower() not in TOOL_FOLDERS):
             if links.is_link(path):
                 if _is_notebook(path) or not os.path.isfile(path):
                     self.links.append(
@@ -101,7 +102,7 @@ class FolderSearch:
     def _is_ours(self, path: Path) -> bool:
         """Whether a notebook is one of the course's solutions, by what their metadata alone say, or a dated backup."""
         place = path.parent.name.lower()
-        if place not in NOBODYS or not _is_notebook(path) or os.path.isdir(path):
+        if place not in RESERVED_FOLDERS or not _is_notebook(path) or os.path.isdir(path):
             return False
         if place == BACKUPS:
             return _DATED.fullmatch(path.name) is not None
@@ -132,7 +133,9 @@ def save_order(times_ns: Iterable[int]) -> dict[int, int]:
 def in_place_of_notebooks(top: Path) -> str:
     """A sentence on what a folder without notebooks does hold; '' for an empty one. Never raises."""
     try:
-        names = sorted(name for name in os.listdir(top) if not name.startswith(".") and name.lower() not in MACHINES)
+        names = sorted(
+            name for name in os.listdir(top) if not name.startswith(".") and name.lower() not in TOOL_FOLDERS
+        )
     except OSError:
         return ""
     return f"It contains: {abridged([printable(name) for name in names])}." if names else ""

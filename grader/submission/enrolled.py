@@ -10,10 +10,10 @@ from functools import cached_property
 from pathlib import Path
 
 from grader.submission import table
-from grader.submission.discover import COLLECTED, POLICY
+from grader.submission.discover import NOT_LEARNERS
 from grader.submission.platforms import FIELDS
 from grader.util.errors import InputError
-from grader.util.names import NOBODYS, folded, printable
+from grader.util.names import folded, printable
 
 KEYS = ("login", "email", "github", "number", "participant", "canvas")  # what tells learners apart, the best first
 POSSIBLE = "points possible"
@@ -26,7 +26,6 @@ class Person:
     """One learner. key: what names the folder and stands in reports; values: what the roster has, by FIELDS; cells: all of it."""
 
     key: str
-    line: int
     values: Mapping[str, str]
     cells: tuple[str, ...] = ()
 
@@ -131,7 +130,7 @@ def read(path: Path, by: str = "") -> Enrolled:
                 f"{path}: lines {other} and {line} both have {key!r} as {heading[1][at]}; "
                 "keep only one of them, or name another column with --by."
             )
-        people.append(Person(key, line, values, tuple(cells)))
+        people.append(Person(key, values, tuple(cells)))
     if blank and not people:
         raise InputError(
             f"{path} has nothing in its column {heading[1][at]!r}; name another column with --by: {_titles(heading[1])}."
@@ -179,7 +178,7 @@ def _titles(heading: Sequence[str]) -> str:
 def _usable(key: str, path: Path, line: int) -> str:
     """The key, where a folder can be called so on every system and shows as it is."""
     odd = key != printable(key) or key.startswith(".") or key.endswith(".") or set(key) & set('/\\:*?"<>|')
-    if odd or folded(key) in (*NOBODYS, COLLECTED, POLICY):
+    if odd or folded(key) in NOT_LEARNERS:
         raise InputError(
             f"{path}, line {line}: {printable(key)!r} can't be a folder's name; name another column with --by."
         )

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 BACKUPS = "backups"  # of notebooks that `grader reset` replaced, of attempts that `grader collect` found later ones of
-NOBODYS = (BACKUPS, "solutions")  # folders of no learner, in lower case
+RESERVED_FOLDERS = (BACKUPS, "solutions")  # of no learner, in lower case
 
 SPACE, UNSEEN = "\N{OPEN BOX}", "\N{REPLACEMENT CHARACTER}"
 # What Unicode lets a reader ignore though Python calls it printable, and letters that are drawn as nothing.

@@ -439,7 +439,7 @@ def test_a_file_that_is_torn_is_no_membership(content, sent):
 
 
 def test_a_folder_that_cannot_be_written_holds_for_the_kernel(room, monkeypatch):
-    def full(*_):
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(rooms, "write_whole", full)

@@ -49,6 +49,17 @@ def test_a_file_that_is_there_stays_as_open_as_it_was_and_is_never_more_so(tmp_p
     assert os.listdir(tmp_path) == ["file"]
 
 
+def test_a_private_file_is_its_owner_s_from_the_first_byte_on(tmp_path, umask, monkeypatch):
+    path = tmp_path / "file"
+    path.write_text("old")
+    path.chmod(0o666)
+    met = []
+    real = os.open
+    monkeypatch.setattr(os, "open", lambda *args, **rest: (met.append(rest["mode"]), real(*args, **rest))[1])
+    write_whole(path, "new", private=True)
+    assert (path.read_text(), mode(path), met) == ("new", 0o600, [0o600])
+
+
 def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
     path = tmp_path / ("n" * 200)
     write_whole(path, "old")

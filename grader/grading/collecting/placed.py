@@ -19,9 +19,8 @@ from grader.grading import collected
 from grader.grading.collecting.attempts import LearnerFolder, Parts
 from grader.grading.collecting.recognized import Download, SubmittedFile
 from grader.grading.collecting.sources import LEARNER_BYTES, LEARNER_FILES, Sources
-from grader.grading.roster import NOT_LEARNERS
 from grader.reports import sheet
-from grader.submission.discover import ARCHIVES, COLLECTED
+from grader.submission.discover import ARCHIVES, COLLECTED, NOT_LEARNERS
 from grader.submission.enrolled import Enrolled
 from grader.submission.submission import lesson_of_name
 from grader.util import links

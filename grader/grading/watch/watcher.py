@@ -20,16 +20,15 @@ from grader.grading.watch.worker_threads import Stamp, Task, WatchResult, Worker
 from grader.judging.verdict import LessonReport, Verdict
 from grader.room.board import Board, Learner, State
 from grader.sandbox.sandbox import TIMEOUT_S
-from grader.submission.discover import MACHINES, FolderSearch, some
+from grader.submission.discover import NOT_LEARNERS, FolderSearch, some
 from grader.util import links
 from grader.util.errors import InputError
-from grader.util.names import NOBODYS, of_learner, printable
+from grader.util.names import of_learner, printable
 
 LOOK_S = 0.3  # between two looks at the folder
 TORN_S = 3.0  # an unreadable file may be half written; after so long it is what was saved
 MAX_LINKS = 5  # links that nobody is led by
 GONE_LOOKS = 3  # editors save by replacing a file, which is away for a moment
-NOT_LEARNERS = ("notebooks", *NOBODYS, *MACHINES)
 
 
 def learners(folder: Path) -> tuple[dict[Path, dict[Path, Stamp]], bool, list[str]]:
@@ -42,7 +41,12 @@ def learners(folder: Path) -> tuple[dict[Path, dict[Path, Stamp]], bool, list[st
     theirs, notes = {}, mine.links
     for name in sorted(os.listdir(folder)):
         inner = folder / name
-        if name[0] != "." and name not in NOT_LEARNERS and os.path.isdir(inner) and not links.is_link(inner):
+        if (
+            name[0] != "."
+            and name.lower() not in ("notebooks", *NOT_LEARNERS)
+            and os.path.isdir(inner)
+            and not links.is_link(inner)
+        ):
             with contextlib.suppress(OSError):
                 work = FolderSearch(inner)
                 theirs[inner] = _stamps(work.files)
