@@ -38,7 +38,7 @@ import psutil
 from grader.course import references
 from grader.course.course import open_course
 from grader.course.spec import SEED
-from grader.grading import batch, roster
+from grader.grading import batch, class_folder
 from grader.reports import folder
 
 LESSONS = ("01_three_tokens", "05_numpy_to_pytorch")
@@ -164,7 +164,7 @@ def measured(
         apart = multiprocessing.get_context("spawn")  # this process stays as small as that of `grader class`
         with ProcessPoolExecutor(1, apart) as author:
             made = author.submit(hand_in, Path(place) / "class", count, trouble_each, own_ways, alone).result()
-        found, _ = roster.entries(made)
+        found, _ = class_folder.entries(made)
         settings = batch.Settings(open_course(), None if alone else LESSONS, timeout_s=timeout_s)
         results, ends, pool, warm = [], [], batch.Local(jobs), max(count // 5, 1)
         started, cpu, meter = time.monotonic(), 0.0, Meter()

@@ -21,7 +21,9 @@ def __getattr__(name: str) -> Any:
         if not importlib.import_module("grader.notebook.kernel_course").kernel_course().judges:
             return getattr(importlib.import_module("grader.notebook.unjudged"), name)
         importlib.import_module("grader.notebook.shell").listen()
-        return getattr(importlib.import_module(f"grader.notebook.{'room' if name in notebook.ROOM else 'api'}"), name)
+        return getattr(
+            importlib.import_module(f"grader.notebook.{'room_client' if name in notebook.ROOM else 'api'}"), name
+        )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

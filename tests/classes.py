@@ -10,9 +10,9 @@ import pytest
 from grader.cli import classroom, main
 from grader.course.course import open_course
 from grader.grading import batch
+from grader.grading.class_folder import pack
 from grader.grading.grade import could_not_grade, exercises_that_count
 from grader.grading.journal import JournalEntry, to_line
-from grader.grading.roster import pack
 from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
 
 

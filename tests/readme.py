@@ -32,7 +32,7 @@ def blocks() -> dict[str, str]:
     """The text between the markers `<!-- name -->` and `<!-- end -->`, by name."""
     verdict = judge(open_course().exercise(EXERCISE), from_cells(EXERCISE, WRONG))
     assert verdict.mistakes, "README promises that this mistake is named"
-    said = "\n".join(line.rstrip() for line in text_report.verdict(verdict).strip().splitlines())
+    said = "\n".join(line.rstrip() for line in text_report.render_verdict(verdict).strip().splitlines())
     return {"failing code": f"```python\n{WRONG}\n```", "failing check": f"```text\n{said}\n```", "lessons": lessons()}
 
 

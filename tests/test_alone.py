@@ -149,7 +149,7 @@ def test_the_solved_notebook_needs_no_such_line():
     "name", ["Copy of 01_three_tokens.ipynb", "01_three_tokens (1).ipynb", "ada_01_three_tokens.ipynb"]
 )
 def test_a_renamed_lesson_has_its_record_beside_it(name, tmp_path, monkeypatch):
-    monkeypatch.delenv(record.VARIABLE)
+    monkeypatch.delenv(record.PROGRESS_ENV)
     (tmp_path / record.FOLDER).mkdir()
     place = tmp_path / "below"
     place.mkdir()
@@ -159,10 +159,10 @@ def test_a_renamed_lesson_has_its_record_beside_it(name, tmp_path, monkeypatch):
 
 
 def test_in_colab_the_record_goes_to_the_drive_once_it_is_mounted(tmp_path, monkeypatch):
-    monkeypatch.delenv(record.VARIABLE)
+    monkeypatch.delenv(record.PROGRESS_ENV)
     drive, content = tmp_path / "drive" / "Colab Notebooks", tmp_path / "content"
     content.mkdir()
-    monkeypatch.setattr(record, "HOSTED", drive)
+    monkeypatch.setattr(record, "COLAB_FOLDER", drive)
     assert record.default_path(content) == content / record.FOLDER / "progress.json"
     drive.mkdir(parents=True)
     assert record.default_path(content) == drive / record.FOLDER / "progress.json"

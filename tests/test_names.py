@@ -10,9 +10,9 @@ import unicodedata
 
 import pytest
 
-from grader.grading.roster import entries, same_names
+from grader.grading.class_folder import entries, same_names
 from grader.judging.verdict import Report, SubmissionReport, Verdict
-from grader.reports import canvas, markdown, moodle, page, text
+from grader.reports import canvas, class_page, markdown, moodle, text
 from grader.util.names import folded, labels, of_learner, printable, same_name
 from tests.reports.samples import lesson
 
@@ -139,7 +139,7 @@ def test_a_name_is_no_link(name):
 
     read = html.unescape(markdown.render(report(name, "bob")))
     assert not re.search(r"(?i)://\w|\bwww\.|@[\w.-]|(?<!#)#\d|\bGH-\d", read), read
-    assert "href" not in page.render(report(name))
+    assert "href" not in class_page.render(report(name))
 
 
 def test_what_only_looks_a_bit_like_a_link_stays():

@@ -10,7 +10,7 @@ import pytest
 from grader.cli import main
 from grader.course.course import open_course
 from grader.course.stubs import encode
-from grader.grading.roster import choice, entries
+from grader.grading.class_folder import choice, entries
 from grader.notebook import workspace
 from grader.submission.submission import read_submission
 
@@ -86,7 +86,7 @@ def test_the_new_name_counts_where_both_are_handed_in(tmp_path):
 def test_update_takes_a_renamed_lesson_over(tmp_path):
     old = put(tmp_path, "12_gpu", before(GPU, {"pick_device": PICKS}))
     data = old.read_bytes()
-    assert workspace.present(tmp_path) == (GPU,)
+    assert workspace.lessons_in(tmp_path) == (GPU,)
     change = workspace.update(GPU, tmp_path)
     assert change.kept == ("pick_device",) and PICKS in code(tmp_path / f"{GPU}.ipynb")
     assert not old.exists() and change.backup.read_bytes() == data and change.backup.name.startswith("12_gpu-")

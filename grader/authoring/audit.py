@@ -26,7 +26,7 @@ from grader.course.stubs import BEGIN, learner_notebook, regions, stubbed
 from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
 from grader.judging.outcomes import PROOF
-from grader.notebook.live import Live
+from grader.notebook.live_object import LiveObject
 from grader.util.errors import AuthorError
 from grader.util.words import counted
 from grader.worker.observe import failure_from
@@ -99,11 +99,11 @@ def render(findings: Findings) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) -> None:
+def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: LiveObject) -> None:
     def problem(sentence: str) -> None:
         findings.problems.append(f"{lesson}, {exercise.name}: {sentence}")
 
-    verdict = judge(exercise, Live(exercise.name, references.reference(exercise)))
+    verdict = judge(exercise, LiveObject(exercise.name, references.reference(exercise)))
     if not verdict.passed:
         problem(f"its solution does not pass. {verdict.headline} {verdict.experiment}")
     verdict = judge(exercise, stub)
@@ -160,7 +160,7 @@ def _observed(exercise: Exercise) -> list[tuple[int, Mistake, Sequence[Observati
             wrong = references.wrong(exercise, mistake)
         except AuthorError:
             continue  # among what _patches says
-        observations = tuple(Live(exercise.name, wrong).observe_all(baseline.cases))
+        observations = tuple(LiveObject(exercise.name, wrong).observe_all(baseline.cases))
         baseline.diagnosis.keep(number, observations)
         observed.append((number, mistake, observations))
     return observed
@@ -284,7 +284,7 @@ def _leaves(value: Any) -> Iterator[tuple[Any, Any]]:
         yield type(value).__name__, value if isinstance(value, (int, float, str, bool, type(None))) else None
 
 
-def _stubs(cells: Sequence[percent.Cell], lesson: Lesson) -> dict[str, Live]:
+def _stubs(cells: Sequence[percent.Cell], lesson: Lesson) -> dict[str, LiveObject]:
     """What an untouched notebook defines for each exercise, by running its given cells and its stubs."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     problems: dict[str, Failure] = {}
@@ -296,7 +296,7 @@ def _stubs(cells: Sequence[percent.Cell], lesson: Lesson) -> dict[str, Live]:
             except Exception as error:
                 problems[cell.exercise] = failure_from(error)
     return {
-        exercise.name: Live(exercise.name, namespace.get(exercise.name), problems.get(exercise.name))
+        exercise.name: LiveObject(exercise.name, namespace.get(exercise.name), problems.get(exercise.name))
         for exercise in lesson.exercises
     }
 

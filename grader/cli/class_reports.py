@@ -60,7 +60,7 @@ def _backup_note(backup: Path) -> str:
 
 def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, learners: list) -> Any:
     """Puts the points on, writes every report, and returns the one that they show. learners: the entries of the class's folder."""
-    from grader.grading import collected, pseudonyms
+    from grader.grading import lateness, pseudonyms
     from grader.grading.marks import overridden, read_overrides, valued
     from grader.reports import canvas, folder, moodle, returns, sheet
     from grader.reports.class_summary import ClassSummary, ungraded
@@ -69,11 +69,11 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, le
     report = valued(report, scheme.weights, scheme.partial)
     names = [(one.key, one.name, sheet.guarded(one.key), sheet.guarded(one.name)) for one in learners]
     report = overridden(report, read_overrides(open_course(), out / OVERRIDES), names)
-    notes = collected.read(
+    notes = lateness.read(
         open_course(), folder_of_class, {one.name for each in report.submissions for one in each.lessons}
     )
-    mine = [(notes or {}).get(sheet.guarded(one.key), collected.CollectedNotes()) for one in learners]
-    submissions, noted = collected.noted(mine, learners, report.submissions, scheme)
+    mine = [(notes or {}).get(sheet.guarded(one.key), lateness.CollectedNotes()) for one in learners]
+    submissions, noted = lateness.noted(mine, learners, report.submissions, scheme)
     if notes is None:
         noted.append(
             f"{folder_of_class / COLLECTED} is not a table that `grader collect` wrote, so it is not known who was late."

@@ -36,8 +36,8 @@ def resolve_settings(
     with, else the defaults. set_by says of each setting where it was set.
 
     Also sentences on the choice of lessons, where nobody made it. Raises: InputError."""
+    from grader.grading.class_folder import choice
     from grader.grading.dask_pool import course_digest
-    from grader.grading.roster import choice
     from grader.grading.scheme import MarkingScheme
     from grader.sandbox.sandbox import TIMEOUT_S
 
@@ -106,14 +106,14 @@ def _named_settings(options: argparse.Namespace, learners: Sequence[str]) -> dic
 
 
 def _roster(options: argparse.Namespace, learners: Sequence[str]) -> Any:
-    from grader.submission import enrolled
+    from grader.submission.roster import read_roster
 
     if options.by and not options.roster:
         raise InputError("--by names a column of the roster, so it needs --roster FILE.")
     if options.roster in (None, NONE):
         return options.roster
-    roster = enrolled.read(options.roster, options.by or "")
-    if not any(map(roster.of, learners)):  # every grade book would be empty
+    roster = read_roster(options.roster, options.by or "")
+    if not any(roster.person("key", one) for one in learners):  # every grade book would be empty
         raise InputError(
             f"{options.folder} has no learner whose name stands in the column {roster.column!r} of {options.roster}. The column has "
             f"{abridged([one.key for one in roster.people])}; the folder has {abridged(learners)}. Name another column with --by, or sort "

@@ -16,7 +16,7 @@ from typing import Any
 from grader.cli.exits import NOT_GRADED, STOPPED, complain, say
 from grader.cli.grade import outcome
 from grader.course.course import open_course
-from grader.util import lacking
+from grader.util import libraries
 from grader.util.errors import InputError
 from grader.util.words import abridged
 
@@ -25,10 +25,10 @@ def run(options: argparse.Namespace) -> int:
     from grader.cli import class_settings
     from grader.cli.class_reports import JOURNAL, OVERRIDES, prepare_folder
     from grader.grading import batch, scheme
+    from grader.grading.class_folder import entries, keys_of, same_names
     from grader.grading.grade import exercises_that_count
     from grader.grading.journal import compatible, load
     from grader.grading.marks import checked, read_overrides
-    from grader.grading.roster import entries, keys_of, same_names
     from grader.sandbox.isolation import REMEDY, SandboxError
 
     options.resume = options.resume or options.rescore or bool(options.regrade)
@@ -93,9 +93,9 @@ def run(options: argparse.Namespace) -> int:
 def _with_torch(lessons: list[str]) -> None:
     """Raises: InputError where a lesson needs torch and there is none: it would be said of every learner."""
     needed = [lesson[:2] for lesson in lessons if open_course().needs_torch(lesson)]
-    if needed and not lacking.installed("torch"):
+    if needed and not libraries.installed("torch"):
         few = f"lesson {needed[0]} needs" if len(needed) == 1 else f"lessons {', '.join(needed)} need"
-        raise InputError(f"{few} torch, and nothing was graded: {lacking.sentence('torch')}")
+        raise InputError(f"{few} torch, and nothing was graded: {libraries.sentence('torch')}")
 
 
 def _pool(options: argparse.Namespace, settings: Any) -> Any:
@@ -122,8 +122,8 @@ def _graded(
     from grader.cli import class_reports
     from grader.cli.class_reports import JOURNAL
     from grader.grading import batch, scheme
+    from grader.grading.class_folder import plan_resume
     from grader.grading.journal import Journal, from_line
-    from grader.grading.roster import plan_resume
 
     about["isolation"] = batch.isolation_of(pool, settings)
     with Journal(options.out / JOURNAL, about, options.rescore) as journal:
@@ -146,7 +146,7 @@ def _graded(
         why = "Not graded, because it is neither a learner's folder nor a notebook."
         report = replace(report, notes=tuple(notes), not_graded=tuple((name, why) for name in beside))
         report = class_reports.write_reports(
-            report, scheme.MarkingScheme.of(about), options.out, options.folder, learners
+            report, scheme.MarkingScheme.from_settings(about), options.out, options.folder, learners
         )
         journal.finish()
     print(class_reports.summary(report, options.out))

@@ -16,15 +16,15 @@ MOST = 40  # files told that were not placed; collected.csv and the sources have
 
 def run(options: argparse.Namespace) -> int:
     """0: everything was placed; 1: something was not, and is told; 2: nothing was collected."""
-    from grader.grading.collecting import placed
-    from grader.grading.collecting.recognized import recognize
+    from grader.grading.collecting import collection
+    from grader.grading.collecting.recognition import recognize
     from grader.grading.collecting.sources import Sources
-    from grader.submission import enrolled
+    from grader.submission.roster import read_roster
 
     if options.by and not options.roster:
         raise InputError("--by names a column of the roster, so it needs --roster FILE.")
-    roster = enrolled.read(options.roster, options.by or "") if options.roster else None
-    placed.check(options.to, options.sources)
+    roster = read_roster(options.roster, options.by or "") if options.roster else None
+    collection.check(options.to, options.sources)
     with Sources() as sources:
         contents = [sources.contents(source) for source in options.sources]
         known = [recognize(each, roster) for each in contents]
@@ -34,10 +34,10 @@ def run(options: argparse.Namespace) -> int:
                 f"nothing of {', '.join(map(str, options.sources))} is a learner's file, as Canvas, Moodle, Gradescope or GitHub Classroom "
                 f"name them, or as one folder per learner.{''.join(refused)} Nothing was collected."
             )
-        placed.room(options.to, [one for each in known for one in each.files])
+        collection.room(options.to, [one for each in known for one in each.files])
         for sentence in roster.notes if roster else ():
             say(sentence)
-        outcome = placed.Collection(open_course(), options.to, roster, sources)
+        outcome = collection.Collection(open_course(), options.to, roster, sources)
         try:
             for each, contained in zip(known, contents, strict=True):
                 outcome.place(each, contained.source)

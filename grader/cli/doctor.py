@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 from grader.course.course import installed_folder, open_course
-from grader.util.lacking import installed, sentence
+from grader.util.libraries import installed, sentence
 
 IMPORT_TIMEOUT_S = 180  # the first import of torch on a cold disk takes long
 # Run in a process of its own: a broken torch may take its process down with it.

@@ -19,7 +19,7 @@ FORMS = {
     "json": "report_json",
     "junit": "junit",
     "markdown": "markdown",
-    "html": "page",
+    "html": "class_page",
     "csv": "grades_csv",
     "gradescope": "gradescope",
 }

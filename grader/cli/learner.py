@@ -58,22 +58,22 @@ def _lesson(what: str) -> str:
 
 
 def run_progress(options: argparse.Namespace) -> int:
-    from grader.notebook import room
-    from grader.notebook.overview import shown, table
+    from grader.notebook import room_client
+    from grader.notebook.overview import display, table
     from grader.notebook.record import ROOM_FILE, Record, default_path
     from grader.notebook.workspace import folder
 
     record = Record(default_path(folder(options.folder).resolve()))
-    in_a_room = room.status(room.current(record.path.with_name(ROOM_FILE)))
-    print(harmless(shown(table(record), (*record.take_notes(), *in_a_room)).text))
+    in_a_room = room_client.status(room_client.current(record.path.with_name(ROOM_FILE)))
+    print(harmless(display(table(record), (*record.take_notes(), *in_a_room)).text))
     return PASSED
 
 
 def run_update(options: argparse.Namespace) -> int:
-    from grader.notebook.workspace import folder, present
+    from grader.notebook.workspace import folder, lessons_in
 
     place = folder(options.folder)
-    names = chosen(options.lessons) if options.lessons else present(place)
+    names = chosen(options.lessons) if options.lessons else lessons_in(place)
     if not names:
         raise InputError(f"{place.resolve()} contains no notebook of the course; name the right folder with --folder.")
     return _change("update", names, place)
@@ -92,7 +92,7 @@ def _change(what: str, names: Sequence[str], place: Path) -> int:
         except InputError as error:
             failed = bool(complain(str(error), BAD_INPUT))
     try:
-        kept = workspace.lay_glossary(place)
+        kept = workspace.write_glossary(place)
         if kept:
             print(harmless(f"The glossary is the one of this version; the earlier one is kept: {kept}."))
     except InputError as error:

@@ -25,9 +25,9 @@ from typing import Any, Protocol
 
 from grader.course.course import Course
 from grader.course.spec import SEED
+from grader.grading.class_folder import PackedSubmission, RosterEntry, pack, unpack
 from grader.grading.grade import ENVIRONMENT, could_not_grade_all, grade_submission
 from grader.grading.journal import JournalEntry, to_line
-from grader.grading.roster import PackedSubmission, RosterEntry, pack, unpack
 from grader.judging.verdict import Report, SubmissionReport
 from grader.sandbox.sandbox import LEVELS, TIMEOUT_S, Sandbox, SandboxError, TooOpen
 from grader.sandbox.scratch import new_folder, remove_folder

@@ -20,7 +20,7 @@ from grader.sandbox.sandbox import TIMEOUT_S, Sandbox, SandboxError
 from grader.source import requirements
 from grader.submission.plan import Plan, RunCell
 from grader.submission.submission import Submission, lesson_of_name, nothing_handed_in, read_submission
-from grader.util import lacking
+from grader.util import libraries
 from grader.util.names import of_learner
 from grader.worker.values import Failure, Observation
 
@@ -46,10 +46,10 @@ class Deadline:
     def over(self) -> bool:
         return self._seconds is not None and self._clock() - self._begun >= self._seconds
 
-    def timed(self, judged: Callable[[], Verdict]) -> Verdict:
+    def timed(self, evaluate: Callable[[], Verdict]) -> Verdict:
         """The verdict, noting how long one took that did not end."""
         begun = self._clock()
-        verdict = judged()
+        verdict = evaluate()
         if verdict.status == "timeout":
             self._endless += self._clock() - begun
         return verdict
@@ -59,8 +59,8 @@ class Deadline:
         spent, endless = self._clock() - self._begun, self._endless
         if endless >= spent / 2:
             headline = f"{name} was not reached: exercises that do not end used {endless:.0f} of the {spent:.0f} s of this run."
-            look = "First fix the exercises that ran out of time; then this one can be tried."
-            return Verdict(name, "timeout", headline, "runs", look=look)
+            next_step = "First fix the exercises that ran out of time; then this one can be tried."
+            return Verdict(name, "timeout", headline, "runs", next_step=next_step)
         why = f"This run may take {self._seconds:g} s. It took {spent:.0f} s so far, {endless:.0f} s of it for exercises that do not end."
         headline = f"{name} could not be graded; the machine was too slow for the time limit of this run."
         return Verdict(name, "could_not_grade", headline, details=(why,))
@@ -105,7 +105,7 @@ def grade_submission(
                 return could_not_grade_all(unread, exercises, _words(error))
         if _needs_torch(submission):
             sandbox.need_torch()
-        if any(map(course.needs_torch, submission.lessons)) and lacking.installed("torch"):
+        if any(map(course.needs_torch, submission.lessons)) and libraries.installed("torch"):
             # While the sandbox's processes do: judging would begin when both had. An import that fails is told where torch is used.
             with IMPORT_LOCK, suppress(Exception):
                 importlib.import_module("torch")
@@ -222,9 +222,9 @@ def _grade_lesson(
         needed = {"torch"} if course.needs_torch(lesson) else set()
         needed |= {module for name in names for module in exercises[name].needs}
         for module in sorted(needed):
-            if not lacking.installed(module):
+            if not libraries.installed(module):
                 return LessonReport(
-                    lesson, tuple(could_not_grade(name, lacking.sentence(module)) for name in names), points
+                    lesson, tuple(could_not_grade(name, libraries.sentence(module)) for name in names), points
                 )
         if deadline.over:
             return LessonReport(lesson, tuple(map(deadline.verdict, names)), points)
@@ -235,19 +235,19 @@ def _grade_lesson(
             lesson, tuple(could_not_grade(name, _words(error)) for name in names), dict.fromkeys(names, 0)
         )
     sources = {name: candidate.sources for name, candidate in candidates.items()}
-    judged = {name: _verdict(exercises[name], candidates[name], seed, deadline) for name in names}
+    evaluate = {name: _verdict(exercises[name], candidates[name], seed, deadline) for name in names}
     # Each begins with another exercise that it calls, where that one's failure explains it.
-    blamed = [blame_callee(verdict, sources[name], judged) for name, verdict in judged.items()]
+    blamed = [blame_callee(verdict, sources[name], evaluate) for name, verdict in evaluate.items()]
     verdicts = tuple(_unless_it_lacks(verdict, plan) for verdict in blamed)
     notes = plan.notes + (sandbox.notes if plan.own_texts else ())
-    through = {}
+    shares = {}
     if follow_through:
         for name, (callees, other) in _with_answers_in_place(course, plan, verdicts, sources).items():
             again = _candidates(course, other, sandbox, exercises)
             if _verdict(exercises[name], again[name], seed, deadline).passed:
-                through[name] = (callees, follow_through)
+                shares[name] = (callees, follow_through)
     code = {name: plan.cells[at].text[:MAX_TEXT] for name, at in plan.owners.items() if name in names}
-    return LessonReport(lesson, verdicts, points, notes, code=code, through=through)
+    return LessonReport(lesson, verdicts, points, notes, code=code, follow_through=shares)
 
 
 def _candidates(course: Course, plan: Plan, sandbox: Sandbox, exercises: Mapping[str, Exercise]) -> Mapping[str, Any]:
@@ -346,7 +346,7 @@ def limited(verdict: Verdict) -> Verdict:
 
     line = verdict.line and replace(verdict.line, text=cut(verdict.line.text), function=cut(verdict.line.function))
     texts: dict[str, Any] = {
-        key: cut(getattr(verdict, key)) for key in ("headline", "slip", "experiment", "look", "printed")
+        key: cut(getattr(verdict, key)) for key in ("headline", "slip", "experiment", "next_step", "printed")
     }
     for key in ("sentences", "verified", "details", "warned"):
         texts[key] = tuple(map(cut, getattr(verdict, key)))

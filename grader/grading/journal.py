@@ -32,7 +32,7 @@ SET_BY = "set_by"  # of the settings: where each was set
 FINISHED, RESCORED = b'{"finished"', b'{"rescored"'  # how these lines begin
 AS_LISTS = (Cut, Line)  # written without the names of their fields
 # Fields of reports that are set when all of them are put together.
-SET_LATER = ("late", "penalty", "partial", "by_hand")
+SET_LATER = ("late", "penalty", "partial", "hand_marks")
 
 
 @dataclass(frozen=True)

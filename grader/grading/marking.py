@@ -47,7 +47,7 @@ class Marking:
         contents = load(journal) if journal.is_file() else JournalContents()
         if not contents.settings or not contents.results:
             raise InputError(f"{journal.parent} has no results of `grader class`; name the folder of its --out.")
-        self.course, self.marks, self.scheme = course, marks, MarkingScheme.of(contents.settings)
+        self.course, self.marks, self.scheme = course, marks, MarkingScheme.from_settings(contents.settings)
         results = sorted(contents.results.values(), key=lambda one: one.report.name.casefold())
         report = Report(tuple(one.report for one in results), contents.settings["seed"])
         self.report = valued(report, self.scheme.weights, self.scheme.partial)
@@ -103,16 +103,16 @@ class Pages(JsonHandler):
         except OSError as error:
             raise self.refuse(503, f"Not saved: {marking.marks}: {error.strerror}.") from None
         one = marking.summary().report.submissions[who]
-        now = {name: mark for lesson in one.lessons for name, mark in lesson.by_hand.items()}.get(exercise)
+        now = {name: mark for lesson in one.lessons for name, mark in lesson.hand_marks.items()}.get(exercise)
         self.finish({"said": f"Saved.{copied}", "seen": repr(now), "score": text.points(one)})
 
 
 def page(room: ClassSummary, renewal: str, nonce: str, at: int | None, exercise: str) -> str:
     """The class, or the learner at a place in it; with an exercise that alone, of who has something to look at there."""
-    marked = [{name for lesson in one.lessons for name in lesson.by_hand} for one in room.report.submissions]
+    marked = [{name for lesson in one.lessons for name in lesson.hand_marks} for one in room.report.submissions]
     looks_at = [
-        {name: judged.status for (_, name), judged in mine.items() if name in by_hand or judged.status not in PLAIN}
-        for mine, by_hand in zip(room.verdicts, marked, strict=True)
+        {name: verdict.status for (_, name), verdict in mine.items() if name in names or verdict.status not in PLAIN}
+        for mine, names in zip(room.verdicts, marked, strict=True)
     ]
     counts = Counter(name for statuses in looks_at for name in statuses)
     rows = [who for who, statuses in enumerate(looks_at) if who == at or not exercise or exercise in statuses]

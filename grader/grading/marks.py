@@ -84,7 +84,7 @@ def valued(report: Report, weights: Mapping[str, float] | None = None, partial: 
         return replace(lesson, points=points, partial=partial)
 
     submissions = tuple(replace(one, lessons=tuple(map(of, one.lessons))) for one in report.submissions)
-    graded, notes = {judged.exercise for one in submissions for judged in one.verdicts}, [*report.notes]
+    graded, notes = {verdict.exercise for one in submissions for verdict in one.verdicts}, [*report.notes]
     if weights:
         own = len(graded & set(weights))
         notes.append(f"{own} of {len(graded)} exercises have the instructor's points, the others the course's.")
@@ -180,7 +180,7 @@ def overridden(report: Report, overrides: Overrides, names: Sequence[Sequence[st
         lessons = []
         for lesson in one.lessons:
             keys = [(who, name) for who, name in overrides if who in theirs and name in lesson.points]
-            lessons.append(replace(lesson, by_hand={key[1]: overrides[key][1] for key in keys}))
+            lessons.append(replace(lesson, hand_marks={key[1]: overrides[key][1] for key in keys}))
             marked += sum(idle.pop(key)[1].points is not None for key in keys)
         submissions.append(replace(one, lessons=tuple(lessons)))
     sentence = f"{counted(marked, 'exercise')} marked by hand, by overrides.csv; the automatic marks stand beside."

@@ -69,8 +69,8 @@ def _hidden(one: SubmissionReport, alias: str) -> SubmissionReport:
         return own.sub(lambda _: alias, text) if own else text
 
     def of(lesson: LessonReport) -> LessonReport:
-        by_hand = {name: replace(mark, comment=without(mark.comment)) for name, mark in lesson.by_hand.items()}
-        return replace(lesson, notes=tuple(map(without, lesson.notes)), by_hand=by_hand)
+        by_hand = {name: replace(mark, comment=without(mark.comment)) for name, mark in lesson.hand_marks.items()}
+        return replace(lesson, notes=tuple(map(without, lesson.notes)), hand_marks=by_hand)
 
     attention = tuple(map(without, one.attention))
     return replace(

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from grader.submission.enrolled import Enrolled, Person
+from grader.submission.roster import Person, Roster
 from grader.util.words import abridged, counted, lasting
 
 
@@ -27,7 +27,7 @@ class MarkingScheme:
     partial: bool = False
     max_points: float | None = None
     assignment: str = ""
-    roster: Enrolled | None = None
+    roster: Roster | None = None
     anonymous: bool = False
     due: str = ""
     grace: float = 0
@@ -35,12 +35,12 @@ class MarkingScheme:
     extensions: Mapping[str, float | str] | None = None
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> MarkingScheme:
+    def from_settings(cls, settings: Mapping[str, Any]) -> MarkingScheme:
         own = {name: settings[name] for name in KEYS if name in settings}
         if roster := own.get("roster"):
             people = tuple(Person(**person | {"cells": tuple(person["cells"])}) for person in roster["people"])
             texts = {name: tuple(roster[name]) for name in ("notes", "heading")}
-            own["roster"] = Enrolled(**roster | texts | {"people": people})
+            own["roster"] = Roster(**roster | texts | {"people": people})
         return cls(**own)
 
     def settings(self) -> dict[str, Any]:

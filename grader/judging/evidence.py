@@ -11,7 +11,7 @@ from grader.course.spec import Case
 from grader.judging.compare import numbers, same_numbers
 from grader.judging.crop import cut, place
 from grader.judging.verdict import Table
-from grader.judging.wording import named
+from grader.judging.wording import named_inputs
 from grader.worker.values import Part, leaves
 
 MOST_WEIGHTS = 96  # numbers of a module's weights that are shown with its experiment
@@ -70,7 +70,7 @@ def runs(
     name: str,
 ) -> tuple[Table, ...]:
     """Two runs that are compared: of each the inputs that the other had otherwise, and the part, with what changed marked."""
-    first, second = (dict(arrays(named(case))) for case in cases)
+    first, second = (dict(arrays(named_inputs(case))) for case in cases)
     changed = [
         (key, first[key], second[key])
         for key in first
@@ -127,4 +127,4 @@ def _inputs(case: Case) -> list[Table]:
     weights = {name: np.asarray(array) for name, array in case.options.get("state", {}).items()}
     if sum(array.size for array in weights.values()) > MOST_WEIGHTS:
         weights = {}
-    return [Table(name, array, "input") for name, array in (*arrays(named(case)), *weights.items())]
+    return [Table(name, array, "input") for name, array in (*arrays(named_inputs(case)), *weights.items())]

@@ -277,7 +277,7 @@ def _facts(one: Compared, steps: Sequence[tuple[str, int]]) -> Iterator[tuple[st
     pairs = [((what, size), (other, its)) for (what, size), (other, its) in combinations(sizes.items(), 2)]
     yield from ((f"{what} equals {other}", size == its) for (what, size), (other, its) in pairs)
     yield from ((f"{what} is {step} or more", sizes[what] >= step) for what, step in steps if what in sizes)
-    given = {f"`{name}`" for name, _ in wording.named(one.case)}
+    given = {f"`{name}`" for name, _ in wording.named_inputs(one.case)}
     for (what, size), (other, its) in pairs:  # two lengths along one axis, or a length and a number of the call
         if what[-1] == other[-1] != "`" or what not in given and other in given:
             yield f"{what} is at most {other}", size <= its
@@ -289,7 +289,7 @@ def _values(one: Compared) -> list[tuple[str, object]]:
     """The inputs by name, those with which a module is made among them."""
     names = inspect.signature(references.reference(one.exercise)).parameters
     options = dict(zip(names, one.case.options.get("init", ()), strict=False)) | one.case.options.get("init_kwargs", {})
-    return [*wording.named(one.case), *options.items()]
+    return [*wording.named_inputs(one.case), *options.items()]
 
 
 def _sizes(one: Compared) -> dict[str, int]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from grader.course.stubs import digest
 from grader.notebook.kernel_course import kernel_course
-from grader.notebook.live import own_name, sources
+from grader.notebook.live_object import own_name, sources
 from grader.source.definitions import normal
 from grader.source.policy import Sources
 

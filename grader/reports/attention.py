@@ -33,7 +33,7 @@ def entries(room: ClassSummary) -> list[tuple[str, list[str]]]:
 
 def _reasons(one: SubmissionReport) -> Iterator[str]:
     yield from filter(None, [one.late, similarity.of_course(one)])
-    yield from text.by_hand(one)
+    yield from text.hand_marks(one)
     failed: dict[tuple[str, ...], list[str]] = {}
     for verdict in one.verdicts:
         if verdict.status == "could_not_grade":

@@ -22,8 +22,8 @@ from grader.judging.verdict import Report
 from grader.reports import sheet, text
 from grader.reports.class_summary import ClassSummary
 from grader.reports.gradebook import Gradebook
-from grader.submission.enrolled import Enrolled, Person
 from grader.submission.platforms import CANVAS
+from grader.submission.roster import Person, Roster
 
 IDS = ("canvas", "number", "login")
 POSSIBLE = "    Points Possible"  # with these four spaces, as Canvas exports it
@@ -37,14 +37,14 @@ def render(report: Report, gradebook: Gradebook = Gradebook()) -> str:
     for entry in gradebook.entries(room):
         if entry.person is None:
             rows.append([entry.label, "", "", entry.label, "", entry.points])
-        elif _is_known(entry.person, gradebook.enrolled):
+        elif _is_known(entry.person, gradebook.roster):
             rows.append([*map(entry.cell, CANVAS.gradebook.values()), entry.points])
     return sheet.write(rows)
 
 
 def remark(room: ClassSummary, gradebook: Gradebook) -> str:
     """Sentences on who has no row, and on an assignment that is another in Canvas' own export, where that is the roster; '' for none."""
-    unclear = [entry.label for entry in gradebook.entries(room) if not _is_known(entry.person, gradebook.enrolled)]
+    unclear = [entry.label for entry in gradebook.entries(room) if not _is_known(entry.person, gradebook.roster)]
     sentence = _assignment_remark(room, gradebook)
     if not unclear:
         return sentence
@@ -52,15 +52,15 @@ def remark(room: ClassSummary, gradebook: Gradebook) -> str:
     return f"canvas.csv has no row for {text.listed(unclear, 20)}: {why}. Use Canvas' own export as the roster. {sentence}".strip()
 
 
-def _is_known(person: Person | None, enrolled: Enrolled | None) -> bool:
+def _is_known(person: Person | None, roster: Roster | None) -> bool:
     """Whether Canvas takes them for nobody else: by an id, or by a name that is theirs alone."""
-    if person is None or enrolled is None or any(person[field] for field in IDS):
+    if person is None or roster is None or any(person[field] for field in IDS):
         return True
-    return bool(person.names) and all(enrolled.person("name", name) is person for name in person.names)
+    return bool(person.names) and all(roster.person("name", name) is person for name in person.names)
 
 
 def _assignment_remark(room: ClassSummary, gradebook: Gradebook) -> str:
-    theirs, title = gradebook.enrolled.possible if gradebook.enrolled else {}, gradebook.assignment
+    theirs, title = gradebook.roster.possible if gradebook.roster else {}, gradebook.assignment
     if not theirs or not title:
         return ""
     if title not in theirs:

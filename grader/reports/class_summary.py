@@ -17,7 +17,7 @@ from typing import NamedTuple
 from grader.course.spec import MistakeText
 from grader.judging.verdict import Report, SubmissionReport, Verdict
 from grader.reports import text
-from grader.submission.enrolled import Enrolled
+from grader.submission.roster import Roster
 from grader.util.names import labels, of_learner, same_name
 
 NAME_BYTES = 80  # of a learner's file name: with ending and scratch prefix far below the 255 that file systems take
@@ -44,10 +44,10 @@ class Frequent:
 
 @dataclass(frozen=True, eq=False)
 class ClassSummary:
-    """The class as counts; a learner is known by a number, the place in the report, and by a label. enrolled: the roster."""
+    """The class as counts; a learner is known by a number, the place in the report, and by a label."""
 
     report: Report
-    enrolled: Enrolled | None = None
+    roster: Roster | None = None
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ class ClassSummary:
     @cached_property
     def people(self) -> tuple[str, ...]:
         """Each learner's name on the roster, as 'Ada Lovelace'; '' where that is not known, or the label itself."""
-        persons = [self.enrolled.of(label) if self.enrolled else None for label in self.labels]
+        persons = [self.roster.person("key", label) if self.roster else None for label in self.labels]
         names = [text.one_line(" ".join(one.first_last).strip() or one["name"], 120) if one else "" for one in persons]
         return tuple("" if name == label else name for name, label in zip(names, self.labels, strict=True))
 
@@ -84,7 +84,7 @@ class ClassSummary:
     def verdicts(self) -> tuple[Mapping[Column, Verdict], ...]:
         """For each learner the verdict of an exercise, where that was asked for."""
         return tuple(
-            {Column(lesson.name, judged.exercise): judged for lesson in one.lessons for judged in lesson.verdicts}
+            {Column(lesson.name, verdict.exercise): verdict for lesson in one.lessons for verdict in lesson.verdicts}
             for one in self.report.submissions
         )
 
@@ -107,7 +107,7 @@ class ClassSummary:
     def median(self) -> float | None:
         return median(self.shares) if self.shares else None
 
-    def of(self, column: Column) -> list[tuple[int, Verdict]]:
+    def verdicts_on(self, column: Column) -> list[tuple[int, Verdict]]:
         """Who was asked for the exercise, by number, and what came of it."""
         return [(who, mine[column]) for who, mine in enumerate(self.verdicts) if column in mine]
 
@@ -117,8 +117,8 @@ class ClassSummary:
         pair that only together fits both halves."""
         met: dict[str, tuple[str, dict[int, None], dict[str, None]]] = {}
         for column in self.columns:
-            for who, judged in self.of(column):
-                for id, sentence in likeliest(judged):
+            for who, verdict in self.verdicts_on(column):
+                for id, sentence in likeliest(verdict):
                     _, learners, exercises = met.setdefault(id, (sentence, {}, {}))
                     learners[who] = exercises[column.exercise] = None
         mistakes = (
@@ -167,12 +167,12 @@ def ungraded(room: ClassSummary) -> str:
     )
 
 
-def likeliest(judged: Verdict) -> list[tuple[str, str]]:
+def likeliest(verdict: Verdict) -> list[tuple[str, str]]:
     """(id, sentence) of the mistakes that a verdict counts for."""
-    if not judged.mistakes:
+    if not verdict.mistakes:
         return []
-    ids = judged.mistakes[0].split("+")
-    sentence = judged.sentences[0] if judged.sentences and len(ids) == 1 else ""
+    ids = verdict.mistakes[0].split("+")
+    sentence = verdict.sentences[0] if verdict.sentences and len(ids) == 1 else ""
     return [(id, sentence) for id in ids]
 
 

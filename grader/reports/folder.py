@@ -11,13 +11,13 @@ from grader.judging.verdict import Report
 from grader.reports import (
     attention,
     canvas,
+    class_page,
     feedback,
     grades_csv,
     gradescope,
     junit,
     markdown,
     moodle,
-    page,
     report_json,
     returns,
     similarity,
@@ -74,8 +74,8 @@ def files(report: Report, gradebook: Gradebook = Gradebook(), named: bool = True
 
     JUnit is a file a learner: readers of one that holds a whole class give up at its size (GitLab at 250,000 objects).
     """
-    room, pictures = ClassSummary(report, gradebook.enrolled), Pictures()
-    yield "report.html", page.render(report, gradebook.enrolled)
+    room, pictures = ClassSummary(report, gradebook.roster), Pictures()
+    yield "report.html", class_page.render(report, gradebook.roster)
     yield "similarity.html", similarity.render(room)
     yield "grades.csv", grades_csv.render(report)
     yield "attention.csv", attention.render(report)

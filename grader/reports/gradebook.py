@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from grader.judging.verdict import SubmissionReport, hundredths
 from grader.reports import sheet, text
 from grader.reports.class_summary import ClassSummary, plain, share
-from grader.submission.enrolled import Enrolled, Person
+from grader.submission.roster import Person, Roster
 
 _IDENTIFIER = re.compile(r"[\w.+@-]+", re.ASCII)  # nothing that a spreadsheet could compute with
 
@@ -22,20 +22,20 @@ class Gradebook:
     """What grade books are told.
 
     max_points: each total is scaled to it in proportion, rounded to 2 decimals; None: the course's points.
-    assignment: its name there; by default the course's. enrolled: who is on the roster; None: every learner is taken.
+    assignment: its name there; by default the course's. roster: who is on the roster; None: every learner is taken.
     handed_in: of each learner of the report, the paths in the platform's download.
     """
 
     max_points: float | None = None
     assignment: str = ""
-    enrolled: Enrolled | None = None
+    roster: Roster | None = None
     handed_in: Sequence[tuple[str, ...]] = ()
 
     def entries(self, room: ClassSummary) -> Iterator[Entry]:
         """A learner each who has a score and, where there is a roster, is on it."""
         for label, one in zip(room.labels, room.report.submissions, strict=True):
-            person = self.enrolled.of(label) if self.enrolled else None
-            if not one.ungraded and (person or not self.enrolled):
+            person = self.roster.person("key", label) if self.roster else None
+            if not one.ungraded and (person or not self.roster):
                 points = one.score or 0 if self.max_points is None else hundredths(share(one) * self.max_points)
                 yield Entry(label, one, person, points)
 
@@ -49,12 +49,14 @@ class Gradebook:
 
     def remarks(self, room: ClassSummary) -> tuple[str, ...]:
         """Sentences on who is in the folder or on the roster alone."""
-        if self.enrolled is None:
+        if self.roster is None:
             return ()
-        here = {person.key for label in room.labels if (person := self.enrolled.of(label))}
+        here = {person.key for label in room.labels if (person := self.roster.person("key", label))}
         groups = {
-            "In the folder but not on the roster": [label for label in room.labels if not self.enrolled.of(label)],
-            "On the roster but not in the folder": [one.key for one in self.enrolled.people if one.key not in here],
+            "In the folder but not on the roster": [
+                label for label in room.labels if not self.roster.person("key", label)
+            ],
+            "On the roster but not in the folder": [one.key for one in self.roster.people if one.key not in here],
         }
         return tuple(
             f"{where}, so without a row in the grade book: {text.listed(names, 20)}."

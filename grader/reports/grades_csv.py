@@ -19,10 +19,10 @@ def render(report: Report) -> str:
     rows: list[list[sheet.Cell]] = [["learner", *room.lessons, *points, *exercises, "late", "by_hand", "message"]]
     for label, one, mine in zip(room.labels, room.report.submissions, room.verdicts, strict=True):
         scores = {lesson.name: lesson.score for lesson in one.lessons}
-        judged = [mine.get(column) for column in room.columns]
+        verdicts = [mine.get(column) for column in room.columns]
         ours = f"No score: {text.listed(one.ungraded)} could not be graded." if one.ungraded else ""
         row: list[sheet.Cell] = [label, *(scores.get(name) for name in room.lessons)]
-        row += [one.score, one.max_score, one.before, one.penalty]
-        row += [None if verdict is None else verdict.status for verdict in judged]
-        rows.append([*row, "late" if one.late else "", " ".join(text.by_hand(one)), f"{ours} {one.message}".strip()])
+        row += [one.score, one.max_score, one.unpenalized_score, one.penalty]
+        row += [None if verdict is None else verdict.status for verdict in verdicts]
+        rows.append([*row, "late" if one.late else "", " ".join(text.hand_marks(one)), f"{ours} {one.message}".strip()])
     return sheet.write(rows)

@@ -123,13 +123,13 @@ def block(status: str, head: str, body: Iterable[str]) -> str:
     return STYLE + render("block.html", status=status, title=head, body=tuple(body))
 
 
-def verdict(judged: Verdict, notes: Sequence[str] = ()) -> str:
+def render_verdict(verdict: Verdict, notes: Sequence[str] = ()) -> str:
     """The feedback with its style, as check() shows it in a notebook."""
-    return STYLE + feedback(judged, notes, lambda tables: pictures(tables, image))
+    return STYLE + feedback(verdict, notes, lambda tables: pictures(tables, image))
 
 
 def feedback(
-    judged: Verdict, notes: Sequence[str] = (), pictured: Callable[[Sequence[Table]], Pictured] | None = None
+    verdict: Verdict, notes: Sequence[str] = (), pictured: Callable[[Sequence[Table]], Pictured] | None = None
 ) -> str:
     """What failed; the experiment; expected and got; the likely mistake; where to look next. Needs STYLE once a page.
 
@@ -137,13 +137,13 @@ def feedback(
     """
     return render(
         "verdict.html",
-        judged=judged,
-        word=text.WORDS[judged.status],
+        verdict=verdict,
+        word=text.WORDS[verdict.status],
         notes=notes,
-        line_label=wording.line_label(judged.line) if judged.line else "",
-        pictured=(pictured or pictures)(judged.tables),
-        mistakes=tuple(zip(judged.mistakes, judged.sentences, strict=False)),
-        precision="" if judged.max_difference is None else text.difference(judged.max_difference),
+        line_label=wording.line_label(verdict.line) if verdict.line else "",
+        pictured=(pictured or pictures)(verdict.tables),
+        mistakes=tuple(zip(verdict.mistakes, verdict.sentences, strict=False)),
+        precision="" if verdict.max_difference is None else text.difference(verdict.max_difference),
     )
 
 

@@ -39,9 +39,11 @@ def items(room: ClassSummary) -> list[Item]:
     rows = []
     for column in room.columns:
         submissions = room.report.submissions
-        judged = [verdict for who, verdict in room.of(column) if _lesson(submissions[who], column) is not None]
-        met: Counter[str] = Counter(verdict.status for verdict in judged)
-        mistakes = Counter(id for verdict in judged for id, _ in likeliest(verdict))
+        verdicts = [
+            verdict for who, verdict in room.verdicts_on(column) if _lesson(submissions[who], column) is not None
+        ]
+        met: Counter[str] = Counter(verdict.status for verdict in verdicts)
+        mistakes = Counter(id for verdict in verdicts for id, _ in likeliest(verdict))
         item = Item(
             column,
             met["passed"],
@@ -58,7 +60,7 @@ def items(room: ClassSummary) -> list[Item]:
 def discrimination(room: ClassSummary, column: Column) -> float | None:
     """Of learners who have a score; None for fewer than FEWEST, and where all did alike here or on everything else."""
     solved, elsewhere = [], []
-    for who, judged in room.of(column):
+    for who, verdicts in room.verdicts_on(column):
         one = room.report.submissions[who]
         lesson = _lesson(one, column)
         if lesson is None or one.ungraded:
@@ -67,8 +69,8 @@ def discrimination(room: ClassSummary, column: Column) -> float | None:
         others = sum(each.max_score for each in there) - lesson.points[column.exercise]
         if others <= 0:
             continue
-        solved.append(float(judged.passed))
-        elsewhere.append((sum(each.score or 0 for each in there) - (lesson.earned(judged) or 0)) / others)
+        solved.append(float(verdicts.passed))
+        elsewhere.append((sum(each.score or 0 for each in there) - (lesson.points_of(verdicts) or 0)) / others)
     if len(solved) < FEWEST:
         return None
     try:

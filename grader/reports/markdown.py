@@ -65,18 +65,18 @@ def _submission(one: SubmissionReport, label: str) -> str:
 
 def _lesson(lesson: LessonReport) -> str:
     table = ["| exercise | result | points | what |", "|---|---|---:|---|"]
-    for judged in lesson.verdicts:
-        result = f"{LOOKS[judged.status][0]} {text.WORDS[judged.status]}"
+    for verdict in lesson.verdicts:
+        result = f"{LOOKS[verdict.status][0]} {text.WORDS[verdict.status]}"
         table.append(
-            f"| {escape(judged.exercise)} | {result} | {text.part(lesson, judged)} | {escape(text.summary(judged))} |"
+            f"| {escape(verdict.exercise)} | {result} | {text.part(lesson, verdict)} | {escape(text.summary(verdict))} |"
         )
     parts = [f"### {escape(lesson.name)} — {text.had(lesson.score)} of {lesson.max_score}", "\n".join(table)]
     parts += [f"Note: {escape(note)}" for note in text.notes(lesson)]
-    return "\n\n".join([*parts, *(_details(judged) for judged in lesson.verdicts if text.detailed(judged))])
+    return "\n\n".join([*parts, *(_details(verdict) for verdict in lesson.verdicts if text.detailed(verdict))])
 
 
-def _details(judged: Verdict) -> str:
+def _details(verdict: Verdict) -> str:
     """The whole verdict, folded. A fence longer than any in the text keeps the text inside."""
-    body = text.defuse(text.verdict(judged))
+    body = text.defuse(text.render_verdict(verdict))
     fence = "`" * (max((len(run) for run in re.findall("`+", body)), default=0) + 3)
-    return f"<details><summary>{escape(judged.exercise)}</summary>\n\n{fence}text\n{body}\n{fence}\n\n</details>"
+    return f"<details><summary>{escape(verdict.exercise)}</summary>\n\n{fence}text\n{body}\n{fence}\n\n</details>"

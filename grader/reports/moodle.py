@@ -57,15 +57,15 @@ def remark(room: ClassSummary, gradebook: Gradebook) -> str:
 
 def feedback(one: SubmissionReport) -> str:
     """What passed and what did not, in one line. Moodle shows it as HTML, so signs that mean something there are written out."""
-    marked = [text.marked(lesson, judged) for lesson in one.lessons for judged in lesson.verdicts]
+    marked = [text.marked(lesson, verdict) for lesson in one.lessons for verdict in lesson.verdicts]
     parts = filter(None, [text.points(one), *map(_lesson, one.lessons), *marked, text.one_line(one.message)])
     return html.escape(text.one_line(". ".join(each.removesuffix(".") for each in parts), 2_000), quote=False)
 
 
 def _lesson(lesson: LessonReport) -> str:
     failed = [
-        f"{judged.exercise}: {(text.summary(judged) or text.WORDS[judged.status]).removesuffix('.')}"
-        for judged in lesson.verdicts
-        if not judged.passed
+        f"{verdict.exercise}: {(text.summary(verdict) or text.WORDS[verdict.status]).removesuffix('.')}"
+        for verdict in lesson.verdicts
+        if not verdict.passed
     ]
     return f"{lesson.name} {text.had(lesson.score)} of {lesson.max_score}{': ' if failed else ''}{'; '.join(failed)}"

@@ -41,7 +41,7 @@ def files(room: ClassSummary, gradebook: Gradebook) -> Iterator[tuple[str, str |
         yield "canvas/comments.zip", _zip(comments)
     if pages:
         yield "moodle/feedback.zip", _zip(pages)
-    heading = [title.lower() for title in gradebook.enrolled.heading] if gradebook.enrolled else []
+    heading = [title.lower() for title in gradebook.roster.heading] if gradebook.roster else []
     if {"identifier", "grade", GRADED} <= set(heading):
         yield "moodle/worksheet.csv", _worksheet(room, gradebook, heading)
 
@@ -52,7 +52,7 @@ def _name(platform: Platform, handed_in: tuple[str, ...]) -> str:
 
 
 def _moodle_folder(label: str, handed_in: tuple[str, ...], gradebook: Gradebook) -> str:
-    person = gradebook.enrolled.of(label) if gradebook.enrolled else None
+    person = gradebook.roster.person("key", label) if gradebook.roster else None
     match = MOODLE.match(_name(MOODLE, handed_in))
     number = re.search(r"\d+$", person["participant"]) if person else None
     if not (match or number):
@@ -76,10 +76,10 @@ def _zip(contents: dict[str, str]) -> bytes:
 
 
 def _worksheet(room: ClassSummary, gradebook: Gradebook, heading: list[str]) -> str:
-    assert gradebook.enrolled is not None
+    assert gradebook.roster is not None
     graded = {entry.person.key: entry for entry in gradebook.entries(room) if entry.person}
-    rows: list[list[sheet.Cell]] = [[sheet.Verbatim(title) for title in gradebook.enrolled.heading]]
-    for person in gradebook.enrolled.people:
+    rows: list[list[sheet.Cell]] = [[sheet.Verbatim(title) for title in gradebook.roster.heading]]
+    for person in gradebook.roster.people:
         entry = graded.get(person.key)
         new: dict[str, sheet.Cell] = {"grade": entry.points, FEEDBACK: moodle.feedback(entry.one)} if entry else {}
         cells = zip(heading, person.cells, strict=False)
@@ -89,7 +89,7 @@ def _worksheet(room: ClassSummary, gradebook: Gradebook, heading: list[str]) -> 
 
 def remark(room: ClassSummary, gradebook: Gradebook) -> str:
     """A sentence where Moodle's worksheet is out of other points; '' where it is not."""
-    roster = gradebook.enrolled
+    roster = gradebook.roster
     cells = dict(zip(map(str.lower, roster.heading), roster.people[0].cells, strict=False)) if roster else {}
     theirs = cells.get("maximum grade", "").replace(",", ".")
     most = gradebook.possible(room)

@@ -72,7 +72,7 @@ def alike(room: ClassSummary) -> list[tuple[list[int], list[str]]]:
 
 def _attempts(one: SubmissionReport) -> dict[str, str]:
     """A learner's cells by exercise, but for those that are as the lesson has them: they are alike by themselves."""
-    begun = {judged.exercise for judged in one.verdicts if judged.status not in ("not_started", "missing")}
+    begun = {verdict.exercise for verdict in one.verdicts if verdict.status not in ("not_started", "missing")}
     return {name: code for lesson in one.lessons for name, code in lesson.code.items() if name in begun}
 
 

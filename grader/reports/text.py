@@ -59,40 +59,40 @@ _TABLE_TEXTS: dict[tuple, list[str]] = {}
 _VERDICT_TEXTS: WeakKeyDictionary[Verdict, str] = WeakKeyDictionary()  # four formats of a class tell the same verdicts
 
 
-def verdict(judged: Verdict, notes: Sequence[str] = ()) -> str:
+def render_verdict(verdict: Verdict, notes: Sequence[str] = ()) -> str:
     """What failed; the likely mistake; the experiment; expected and got; where to look next."""
     if notes:
-        return _verdict(judged, notes)
-    if judged not in _VERDICT_TEXTS:
-        _VERDICT_TEXTS[judged] = _verdict(judged, ())
-    return _VERDICT_TEXTS[judged]
+        return _render_verdict(verdict, notes)
+    if verdict not in _VERDICT_TEXTS:
+        _VERDICT_TEXTS[verdict] = _render_verdict(verdict, ())
+    return _VERDICT_TEXTS[verdict]
 
 
-def _verdict(judged: Verdict, notes: Sequence[str]) -> str:
-    title = f"{WORDS[judged.status].upper()}: {judged.exercise}"
+def _render_verdict(verdict: Verdict, notes: Sequence[str]) -> str:
+    title = f"{WORDS[verdict.status].upper()}: {verdict.exercise}"
     blocks = [f"{title}\n{'-' * len(title)}"]
-    if not judged.passed:
-        blocks.append(_wrapped(judged.headline))
-    if judged.line:
-        blocks.append(f"{wording.line_label(judged.line)}:\n{textwrap.indent(clean(judged.line.text), '    ')}")
-    blocks += [_wrapped(sentence) for sentence in judged.details]
-    causes = [f"{id}: {sentence}" for id, sentence in zip(judged.mistakes, judged.sentences, strict=False)]
-    several = len(judged.mistakes) > 1
+    if not verdict.passed:
+        blocks.append(_wrapped(verdict.headline))
+    if verdict.line:
+        blocks.append(f"{wording.line_label(verdict.line)}:\n{textwrap.indent(clean(verdict.line.text), '    ')}")
+    blocks += [_wrapped(sentence) for sentence in verdict.details]
+    causes = [f"{id}: {sentence}" for id, sentence in zip(verdict.mistakes, verdict.sentences, strict=False)]
+    several = len(verdict.mistakes) > 1
     heading = "Likely mistakes: each gives exactly this result" if several else "Likely mistake"
-    blocks.append(_section(heading, [*filter(None, [judged.slip]), *causes]))
-    blocks.append(_section("Experiment", [*filter(None, [judged.experiment])]))
-    blocks += _tables(judged.tables)
-    blocks.append(_section("Warnings that your code raised", [f"- {one}" for one in judged.warned]))
-    printed = clean(judged.printed, PRINTED).rstrip()
+    blocks.append(_section(heading, [*filter(None, [verdict.slip]), *causes]))
+    blocks.append(_section("Experiment", [*filter(None, [verdict.experiment])]))
+    blocks += _tables(verdict.tables)
+    blocks.append(_section("Warnings that your code raised", [f"- {one}" for one in verdict.warned]))
+    printed = clean(verdict.printed, PRINTED).rstrip()
     if printed.strip():
         blocks.append(f"\nWhat it printed\n{textwrap.indent(printed, '    ')}")
-    blocks.append(_section("Verified" if judged.passed else "What holds", [f"- {one}" for one in judged.verified]))
-    if judged.verified and judged.max_difference is not None:
-        blocks.append(f"\n{difference(judged.max_difference)}")
-    if judged.following:
-        blocks.append(f"Next: {judged.following}.")
-    if judged.look:
-        blocks.append(_wrapped(judged.look) if judged.passed else _section("Where to look", [judged.look]))
+    blocks.append(_section("Verified" if verdict.passed else "What holds", [f"- {one}" for one in verdict.verified]))
+    if verdict.verified and verdict.max_difference is not None:
+        blocks.append(f"\n{difference(verdict.max_difference)}")
+    if verdict.next_exercise:
+        blocks.append(f"Next: {verdict.next_exercise}.")
+    if verdict.next_step:
+        blocks.append(_wrapped(verdict.next_step) if verdict.passed else _section("Where to look", [verdict.next_step]))
     blocks += [_wrapped(f"Note: {note}") for note in notes]
     return clean("\n".join(block for block in blocks if block), LIMIT - 1_000).rstrip()
 
@@ -185,15 +185,13 @@ def submission(one: SubmissionReport) -> str:
         lines.append(_wrapped(one.message))
     for lesson in one.lessons:
         lines += ["", f"{lesson.name}: {had(lesson.score)} of {lesson.max_score}"]
-        wide = max((len(judged.exercise) for judged in lesson.verdicts), default=0)
-        for judged in lesson.verdicts:
-            line = (
-                f"  {WORDS[judged.status]:<19}  {part(lesson, judged):>5}  {judged.exercise:<{wide}}  {summary(judged)}"
-            )
+        wide = max((len(verdict.exercise) for verdict in lesson.verdicts), default=0)
+        for verdict in lesson.verdicts:
+            line = f"  {WORDS[verdict.status]:<19}  {part(lesson, verdict):>5}  {verdict.exercise:<{wide}}  {summary(verdict)}"
             lines.append(line.rstrip())
         lines += [_wrapped(f"Note: {note}", "  ") for note in notes(lesson)]
     for lesson in one.lessons:
-        lines += [f"\n{verdict(judged)}" for judged in lesson.verdicts if detailed(judged)]
+        lines += [f"\n{render_verdict(verdict)}" for verdict in lesson.verdicts if detailed(verdict)]
     return "\n".join(lines)
 
 
@@ -206,46 +204,50 @@ def points(one: SubmissionReport) -> str:
     """'4 of 14 points'; of one that could not be graded, which exercises are at fault."""
     sentence = f"{had(one.score)} of {one.max_score} points"
     if one.penalty:
-        sentence += f" ({one.before} before {one.penalty} were taken off for being late)"
+        sentence += f" ({one.unpenalized_score} before {one.penalty} were taken off for being late)"
     return f"{sentence}, because {listed(one.ungraded)} could not be graded" if one.ungraded else sentence
 
 
-def part(lesson: LessonReport, judged: Verdict) -> str:
+def part(lesson: LessonReport, verdict: Verdict) -> str:
     """'2/2', '0/2', or '?/2' for what could not be graded."""
-    return f"{had(lesson.earned(judged))}/{lesson.points[judged.exercise]}"
+    return f"{had(lesson.points_of(verdict))}/{lesson.points[verdict.exercise]}"
 
 
-def marked(lesson: LessonReport, judged: Verdict) -> str:
+def marked(lesson: LessonReport, verdict: Verdict) -> str:
     """A sentence where the points are not simply those of the verdict: a mark by hand, or a part; '' for none."""
-    earned, automatic, most = lesson.earned(judged), lesson.automatic(judged), lesson.points[judged.exercise]
-    given = lesson.by_hand.get(judged.exercise)
+    earned, automatic, most = (
+        lesson.points_of(verdict),
+        lesson.automatic_points(verdict),
+        lesson.points[verdict.exercise],
+    )
+    given = lesson.hand_marks.get(verdict.exercise)
     if given is not None:
         if given.points is None:
-            return f"{judged.exercise}: {given.comment}".strip()
+            return f"{verdict.exercise}: {given.comment}".strip()
         mark = f"marked by hand with {earned} of {most} points; automatically {had(automatic)}."
-        return f"{judged.exercise}: {mark} {given.comment}".strip()
-    others, share = lesson.through.get(judged.exercise, ("", 0))
-    reason = f"{judged.exercise}: {earned} of {most} points, because"
+        return f"{verdict.exercise}: {mark} {given.comment}".strip()
+    others, share = lesson.follow_through.get(verdict.exercise, ("", 0))
+    reason = f"{verdict.exercise}: {earned} of {most} points, because"
     if others:
         return f"{reason} it passes with the course's {others} in place of the learner's, which is worth {100 * share:g} % of them."
-    if not lesson.partial or judged.passed or not earned:
+    if not lesson.partial or verdict.passed or not earned:
         return ""
-    return f"{reason} {judged.cases[0]} of {judged.cases[1]} cases agree."
+    return f"{reason} {verdict.cases[0]} of {verdict.cases[1]} cases agree."
 
 
-def by_hand(one: SubmissionReport) -> list[str]:
+def hand_marks(one: SubmissionReport) -> list[str]:
     """What a person marked, a sentence each; comments alone are none."""
     return [
-        marked(lesson, judged)
+        marked(lesson, verdict)
         for lesson in one.lessons
-        for judged in lesson.verdicts
-        if (given := lesson.by_hand.get(judged.exercise)) and given.points is not None
+        for verdict in lesson.verdicts
+        if (given := lesson.hand_marks.get(verdict.exercise)) and given.points is not None
     ]
 
 
 def notes(lesson: LessonReport) -> list[str]:
     """What is to be said below a lesson's table: of marks, then of the notebook."""
-    return [*filter(None, (marked(lesson, judged) for judged in lesson.verdicts)), *lesson.notes]
+    return [*filter(None, (marked(lesson, verdict) for verdict in lesson.verdicts)), *lesson.notes]
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
@@ -255,20 +257,20 @@ def listed(names: Sequence[str], most: int = 5) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
-def summary(judged: Verdict) -> str:
+def summary(verdict: Verdict) -> str:
     """One line on a verdict: the mistakes where some are proven, else a beginner's slip, else what failed; '' for a pass."""
-    if judged.status in ("passed", "not_started"):
+    if verdict.status in ("passed", "not_started"):
         return ""
-    if judged.mistakes:
+    if verdict.mistakes:
         return one_line(
-            "; ".join(f"{id}: {sentence}" for id, sentence in zip(judged.mistakes, judged.sentences, strict=False))
+            "; ".join(f"{id}: {sentence}" for id, sentence in zip(verdict.mistakes, verdict.sentences, strict=False))
         )
-    return one_line(judged.slip or judged.headline)
+    return one_line(verdict.slip or verdict.headline)
 
 
-def detailed(judged: Verdict) -> bool:
+def detailed(verdict: Verdict) -> bool:
     """True where more can be said than one line holds."""
-    return judged.status not in ("passed", "not_started", "missing")
+    return verdict.status not in ("passed", "not_started", "missing")
 
 
 def passages(markdown: str) -> list[tuple[str, str]]:

@@ -24,11 +24,11 @@ from tornado.iostream import StreamClosedError
 from tornado.web import Application, HTTPError, RequestHandler
 
 from grader.room import message
+from grader.room.board_page import page
+from grader.room.broadcast import MAX_OWN_PAGES, MAX_PAGES, Live
 from grader.room.limits import PAGE, Budgets, RateLimits, sender
-from grader.room.live import MAX_OWN_PAGES, MAX_PAGES, Live
 from grader.room.members import MAX_LEARNERS
 from grader.room.message import MessageError
-from grader.room.page import page
 from grader.util.files import json_object
 from grader.util.names import folded
 from grader.util.words import abridged, counted

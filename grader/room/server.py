@@ -18,9 +18,9 @@ from tornado.netutil import bind_sockets
 
 from grader.course.course import Course
 from grader.room import PORT
+from grader.room.broadcast import Live
 from grader.room.handlers import application
 from grader.room.limits import LimitedServer, RateLimits
-from grader.room.live import Live
 from grader.room.members import Room, RoomJournal
 from grader.util.errors import AuthorError, InputError
 from grader.util.words import counted

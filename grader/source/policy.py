@@ -13,10 +13,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from grader.source.closed import NotebookReading
 from grader.source.dependencies import TooMuch
 from grader.source.mentions import HIDDEN, TEXT_RUN, Mention
 from grader.source.slips import Slip, slips
+from grader.source.tampering import NotebookReading
 from grader.worker.operations import ATTENTION, AUTOGRAD, LIBRARIES, LOSSES, NORMALIZATION, RECURRENT, SOFTMAX
 
 LAYERS = frozenset(
@@ -69,7 +69,7 @@ WORDS = {
     "autograd": "a derivative that the library takes by itself; this exercise writes the backward pass out",
     "table": "what is computed outside of PyTorch is not on the tensors' device, and nobody sees how large it is",
 }
-TAMPERING = "tampering"  # alone, where nothing is forbidden but to reach what looks on (closed.py)
+TAMPERING = "tampering"  # alone, where nothing is forbidden but to reach what looks on (tampering.py)
 
 
 @dataclass(frozen=True)

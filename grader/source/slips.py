@@ -75,18 +75,18 @@ class _SlipReader:
 
     def slips_of(self, node: _Function | ast.ClassDef) -> Iterator[Slip]:
         if not isinstance(node, ast.ClassDef):
-            yield from self._left_raise(node, node.name)
+            yield from self._leftover_raise(node, node.name)
             yield from self._of_function(node, False)
             return
         for method in (each for each in node.body if isinstance(each, ast.FunctionDef)):
-            yield from self._left_raise(method, f"{node.name}.{method.name}")
+            yield from self._leftover_raise(method, f"{node.name}.{method.name}")
             if method.name != "__init__":
                 yield from self._of_function(method, True)
             else:
                 yield from self._loose_layers(method)
                 yield from (self._raise(each) for each in ast.walk(method) if isinstance(each, ast.Raise))
 
-    def _left_raise(self, function: _Function, name: str) -> Iterator[Slip]:
+    def _leftover_raise(self, function: _Function, name: str) -> Iterator[Slip]:
         body = [
             each for each in function.body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
         ]

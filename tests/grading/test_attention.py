@@ -13,11 +13,11 @@ import pytest
 from grader.course import references
 from grader.course.course import open_course
 from grader.grading import batch, grade as grading
+from grader.grading.class_folder import RosterEntry, pack
 from grader.grading.journal import from_line
-from grader.grading.roster import RosterEntry, pack
 from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
 from grader.reports import similarity
-from grader.util import lacking
+from grader.util import libraries
 from tests import toy_course as toy
 from tests.grading.test_handed_in import FIRST, SECOND, hand_in
 
@@ -140,7 +140,7 @@ def test_who_is_below_the_score_that_was_asked_for_is_named(graded, tmp_path, ca
 
 def test_without_torch_nothing_is_graded(graded, tmp_path, capsys, monkeypatch):
     folder = hand_in(tmp_path / "class", ada=(FIRST, SECOND), bob=(FIRST, SECOND))
-    monkeypatch.setattr(lacking, "find_spec", lambda name: None)
+    monkeypatch.setattr(libraries, "find_spec", lambda name: None)
     assert graded(folder, tmp_path / "out") == 2 and graded.ran == [] and not (tmp_path / "out").exists()
     told = capsys.readouterr().err
     assert (

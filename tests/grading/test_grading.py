@@ -252,10 +252,10 @@ def test_several_submissions_become_one_report(monkeypatch, tmp_path):
 
 
 def test_text_of_a_verdict_is_limited():
-    verdict = Verdict("double", "error", "x" * 30_000, details=("y" * 30_000, "z"), look="look")
+    verdict = Verdict("double", "error", "x" * 30_000, details=("y" * 30_000, "z"), next_step="look")
     cut = grading.limited(verdict)
     assert len(cut.headline) <= 20_000 and cut.headline.endswith("…")
-    assert sum(map(len, (cut.headline, cut.experiment, cut.look, *cut.details))) <= 20_000
+    assert sum(map(len, (cut.headline, cut.experiment, cut.next_step, *cut.details))) <= 20_000
     assert grading.limited(Verdict("double", "error", "short")).headline == "short"
 
 

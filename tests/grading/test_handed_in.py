@@ -12,8 +12,8 @@ import pytest
 
 from grader.cli import main
 from grader.course.course import open_course
+from grader.grading.class_folder import choice, entries
 from grader.grading.journal import load
-from grader.grading.roster import choice, entries
 from grader.submission.submission import read_submission
 from grader.util.errors import InputError
 

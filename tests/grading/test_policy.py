@@ -12,14 +12,14 @@ import pytest
 
 from grader.cli import main, options
 from grader.course.course import open_course
-from grader.grading.collected import CollectedNotes
-from grader.grading.collecting.recognized import committed
+from grader.grading.collecting.recognition import committed
 from grader.grading.journal import load
+from grader.grading.lateness import CollectedNotes
 from grader.grading.scheme import MarkingScheme
 from grader.judging.verdict import Verdict
 from tests.conftest import ROOT
 from tests.grading.test_handed_in import FIRST, SECOND, hand_in
-from tests.submission.test_enrolled import CANVAS
+from tests.submission.test_roster import CANVAS
 
 ONE, TWO, *_ = open_course().exercises[FIRST]
 FULL = 2 * len(open_course().exercises[FIRST])

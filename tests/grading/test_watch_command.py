@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from grader.cli import live, main
+from grader.cli import main, servers
 from grader.course.course import IMPORT_LOCK, open_course
 from grader.grading.watch.screen import draw, lines
 from grader.grading.watch.watcher import LearnerState, News, WatchedRoom, Watcher, board_of, learners, next_step
@@ -25,7 +25,7 @@ from grader.grading.watch.worker_threads import Task, WatchResult, WorkerThreads
 from grader.judging.verdict import LessonReport, Verdict
 from grader.reports.terminal import paint
 from grader.room.board import wrongs
-from grader.room.page import content
+from grader.room.board_page import content
 from grader.worker import observe
 from tests import toy_course as toy
 from tests.conftest import children, heed_interrupts
@@ -399,7 +399,7 @@ def test_no_line_is_lost_while_another_thread_has_put_the_output_aside(capsys):
     thread.start()
     aside.wait(10)
     room = WatchedRoom("class", (), alone=False, waiting=0)
-    live._line_by_line(iter([room]))
+    servers._line_by_line(iter([room]))
     printed.set()
     thread.join()
     assert capsys.readouterr().out

@@ -127,7 +127,7 @@ def show(*verdicts: Verdict) -> None:
         assert all(dict(files(one, Gradebook(max_points=10.0))).values()) and gradescope.render(one)
         assert all(terminal.render(one, coloured=rich) for rich in (True, False))
     for judged in verdicts:
-        assert text.verdict(judged) and html.verdict(judged)
+        assert text.render_verdict(judged) and html.render_verdict(judged)
 
 
 @pytest.mark.filterwarnings("error")

@@ -151,4 +151,4 @@ def test_it_is_said_with_its_experiment():
     assert verdict.sentences == (
         "In every experiment the first entry along axis 0 is right; the wrong numbers stand elsewhere.",
     )
-    assert 'explain("RS25")' in verdict.look
+    assert 'explain("RS25")' in verdict.next_step

@@ -49,7 +49,7 @@ def cells(capsys, monkeypatch, tmp_path):
     interactive = pytest.importorskip("IPython.core.interactiveshell")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(verdicts, "verdicts", {})
-    monkeypatch.setattr(verdicts, "runs", verdicts.Runs())
+    monkeypatch.setattr(verdicts, "history", verdicts.CellHistory())
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # the shell takes its place
     made = interactive.InteractiveShell.instance()
     made.history_manager.enabled = False

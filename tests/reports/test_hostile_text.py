@@ -76,8 +76,8 @@ def attacked(said: str) -> Report:
         ("SM1", said),
         (said, said),
         (said,),
-        look=said,
-        following=said,
+        next_step=said,
+        next_exercise=said,
         line=Line(said, 3),
     )
     mine = SubmissionReport(

@@ -15,7 +15,7 @@ from typing import Any
 from tornado.netutil import bind_sockets
 
 from grader.course.course import open_course
-from grader.room.live import Live
+from grader.room.broadcast import Live
 from grader.room.members import Room, RoomJournal
 from grader.room.server import create_server
 

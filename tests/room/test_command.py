@@ -16,7 +16,7 @@ import pytest
 
 from grader.cli import main
 from grader.course.course import open_course
-from grader.notebook.sending import Sender
+from grader.notebook.event_sender import Sender
 from grader.room import server
 from grader.room.message import Event
 from tests.conftest import ROOT, heed_interrupts

@@ -51,7 +51,7 @@ def test_of_a_verdict_nothing_that_a_learner_wrote_is_told():
         mistakes=("SM1", "SM2"),
         sentences=(secret, secret),
         verified=(secret,),
-        look=secret,
+        next_step=secret,
         line=Line(secret, 1, secret),
         slip=secret,
         printed=secret,

@@ -12,7 +12,7 @@ from grader.grading.watch.watcher import LearnerState, WatchedRoom, board_of
 from grader.judging.verdict import LessonReport, Verdict
 from grader.reports.text import WORDS
 from grader.room.board import Board, Learner, State, lessons_at_work, next_exercise, tiles, wrongs
-from grader.room.page import UNEXPLAINED, PageFile, page
+from grader.room.board_page import UNEXPLAINED, PageFile, page
 from grader.util.errors import InputError
 from tests.room.samples import NAMES, room_of, thirty
 
@@ -163,7 +163,7 @@ def test_a_disk_that_fails_meanwhile_is_told_once(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("grader.room.page.write_whole", full)
+    monkeypatch.setattr("grader.room.board_page.write_whole", full)
     assert "No space left" in file.show(thirty())
     assert file.show(Board(())) == ""
     monkeypatch.undo()
@@ -178,7 +178,7 @@ def test_the_command_refuses_what_it_cannot_write(tmp_path, capsys):
 
 
 def test_a_watch_writes_the_page_with_every_change(tmp_path):
-    from grader.cli.live import _rooms
+    from grader.cli.servers import _rooms
 
     def room(status: str) -> WatchedRoom:
         report = LessonReport(LESSON, (Verdict(FIRST, status, ""),), {FIRST: 1})

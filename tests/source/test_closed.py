@@ -10,8 +10,8 @@ import torch
 
 from grader.course.course import open_course
 from grader.judging.judge import judge
-from grader.source.closed import CLOSED_MODULES, CLOSED_NAMES, CLOSED_TORCH, FINDING
 from grader.source.policy import Sources
+from grader.source.tampering import CLOSED_MODULES, CLOSED_NAMES, CLOSED_TORCH, FINDING
 from tests.live import from_cells, offence
 
 GIVEN = open_course().given_names

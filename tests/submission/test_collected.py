@@ -6,7 +6,7 @@ import pytest
 
 from grader.cli import main
 from grader.course.course import open_course
-from grader.grading.roster import entries, pack, unpack
+from grader.grading.class_folder import entries, pack, unpack
 from grader.submission.ipynb import code_cells, read_notebook
 from grader.submission.plan import Pristine
 from grader.submission.platforms import packed, refusal

@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 import pytest
 
 from grader.course.course import open_course
-from grader.grading.roster import RosterEntry, pack, unpack
+from grader.grading.class_folder import RosterEntry, pack, unpack
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
-from grader.reports import feedback, grades_csv, junit, page, terminal
+from grader.reports import class_page, feedback, grades_csv, junit, terminal
 from grader.sandbox.reader import Reader
 from grader.submission import ipynb
 from grader.submission.submission import read_submission
@@ -263,7 +263,7 @@ def test_the_newest_copy_with_work_in_it_counts_and_the_choice_is_told(tmp_path,
     assert ElementTree.fromstring(junit_of).find(".//error") is None
     everywhere = (
         feedback.page(report, "ada", "toy"),
-        page.render(Report((report, report), 7)),
+        class_page.render(Report((report, report), 7)),
         terminal.render(Report((report,), 7)),
         grades_csv.render(Report((report,), 7)),
     )

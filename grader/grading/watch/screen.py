@@ -37,14 +37,14 @@ def next_lines(course: Course, learner: LearnerState) -> list[str]:
     lines = [f"Next: {verdict.exercise}, in lesson {lesson}."]
     if verdict.status == "not_started":
         task = course.exercise(verdict.exercise).task
-        return [*lines, *([task] if task else []), text.one_line(verdict.look)]
+        return [*lines, *([task] if task else []), text.one_line(verdict.next_step)]
     lines.append(text.one_line(verdict.headline, 600))
     if verdict.line:
         lines.append(f"{wording.line_label(verdict.line)}: {text.one_line(verdict.line.text)}")
     lines += [text.one_line(detail) for detail in verdict.details[: 1 if verdict.line else 2]]
     lines += [text.one_line(verdict.slip, 600)] if verdict.slip else []
     lines += [f"{id}: {text.one_line(sentence, 600)}" for id, sentence in zip(verdict.mistakes[:2], verdict.sentences)]
-    return [*lines, *([text.one_line(verdict.look)] if verdict.look else [])]
+    return [*lines, *([text.one_line(verdict.next_step)] if verdict.next_step else [])]
 
 
 def wrong_line(wrong: Wrong) -> str:
@@ -127,9 +127,9 @@ def _alone(course: Course, learner: LearnerState) -> Iterator[Styled]:
     if name in learner.lessons:
         lesson = learner.lessons[name]
         yield f"{name}: {text.had(lesson.score)} of {lesson.max_score} points", "bold"
-        for judged in lesson.verdicts:
-            result = f"{LOOKS[judged.status][0]} {text.WORDS[judged.status]}"
-            yield f"  {result:<22}{judged.exercise}  {text.part(lesson, judged)}", judged.status
+        for verdict in lesson.verdicts:
+            result = f"{LOOKS[verdict.status][0]} {text.WORDS[verdict.status]}"
+            yield f"  {result:<22}{verdict.exercise}  {text.part(lesson, verdict)}", verdict.status
         yield from ((f"Note: {text.one_line(note)}", "dim") for note in lesson.notes[:3])
     for at, line in enumerate(next_lines(course, learner)):
         yield from [("", "")] * (not at)

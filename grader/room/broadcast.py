@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 
 from grader.room.board import Board
+from grader.room.board_page import content
 from grader.room.members import Room, RoomJournal
-from grader.room.page import content
 
 SHOW_S = 0.5  # between two looks at what changed
 BEAT_S = 15.0  # after which a page hears that the room still stands

@@ -13,7 +13,7 @@ from grader.reports import attention, feedback, text
 from grader.reports.class_summary import ATTEMPTED, ClassSummary, explain, plain, remarks
 from grader.reports.html import LOOKS, STYLE, Pictures, escape, render as rendered
 from grader.reports.items import FEWEST, items, remark
-from grader.submission.enrolled import Enrolled
+from grader.submission.roster import Roster
 
 BINS = 10  # of the scores' distribution
 WIDTH, HEIGHT, LEFT, TOP, BASE = 700, 210, 8, 24, 172  # of its picture, and of where its bars stand
@@ -24,9 +24,9 @@ SIGNS = {status: LOOKS[status][0] for status in text.WORDS}
 SIGNS |= {"timeout": "T", "memory": "M", "not_started": "·", "missing": "–"}
 
 
-def render(report: Report, enrolled: Enrolled | None = None) -> str:
-    """The page of the class; of one submission alone, what is said of it. enrolled: whose names stand beside the folders'."""
-    room = ClassSummary(report, enrolled)
+def render(report: Report, roster: Roster | None = None) -> str:
+    """The page of the class; of one submission alone, what is said of it. roster: whose names stand beside the folders'."""
+    room = ClassSummary(report, roster)
     if len(report.submissions) == 1:
         return feedback.page(report.submissions[0], room.labels[0], report.course, report=report)
     pictures = Pictures(shared=True)
@@ -149,14 +149,14 @@ def matrix(room: ClassSummary) -> str:
     return rendered(
         "matrix.html",
         signs=SIGNS,
-        met={judged.status for mine in room.verdicts for judged in mine.values()},
+        met={verdict.status for mine in room.verdicts for verdict in mine.values()},
         few=width <= 90,  # characters: every lesson's whole name fits above its columns
         lessons=list(lessons.items()),
         columns=[(column, column.lesson != last) for column, last in zip(room.columns, before, strict=False)],
         rows=list(zip(range(len(room.labels)), room.labels, room.report.submissions, room.verdicts, strict=True)),
         code=code,  # for each learner where it stands, without the exercise's name
         room=room,
-        by_hand=any(lesson.by_hand for one in room.report.submissions for lesson in one.lessons),
+        by_hand=any(lesson.hand_marks for one in room.report.submissions for lesson in one.lessons),
     )
 
 

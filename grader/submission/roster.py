@@ -50,7 +50,7 @@ class Person:
 
 
 @dataclass(frozen=True)
-class Enrolled:
+class Roster:
     """The learners of a roster. field: of which kind the key is; column: its heading; notes: sentences on rows without one.
 
     heading: of all columns. possible: of Canvas' export the points of each assignment, by its heading; '' where it doesn't tell them.
@@ -64,21 +64,18 @@ class Enrolled:
     possible: Mapping[str, str] = dataclasses.field(default_factory=dict)
     heading: tuple[str, ...] = ()
 
-    def of(self, key: str) -> Person | None:
-        """The learner of a folder's name, which may differ in case and spaces; None where no single one has it."""
-        return self.person("key", key)
-
     def person(self, field: str, value: str) -> Person | None:
         """The only learner who has this; None where none or several have.
 
-        field: one of FIELDS, of which 'name' is in any order of its parts; 'key'; 'joined': the name without spaces and signs, as
+        field: one of FIELDS, of which 'name' is in any order of its parts; 'key': the folder's name, but for case and spaces;
+        'joined': the name without spaces and signs, as
         Canvas writes it ('lovelaceada').
         """
         value = folded(_bare(value) if field == "joined" else value)
         people = self._index.get((field, value), ())
         return people[0] if value and len(people) == 1 else None
 
-    def has(self, field: str) -> bool:
+    def has_column(self, field: str) -> bool:
         """Whether it has such a column, and something in it."""
         return field in self._columns
 
@@ -102,7 +99,7 @@ def _bare(name: str) -> str:
     return re.sub(r"[\W_]", "", name)
 
 
-def read(path: Path, by: str = "") -> Enrolled:
+def read_roster(path: Path, by: str = "") -> Roster:
     """Reads a roster. by: the heading of the column that names the folders; by default the first of KEYS that it has.
 
     Raises: InputError, which says what to do.
@@ -142,7 +139,7 @@ def read(path: Path, by: str = "") -> Enrolled:
         if blank
         else ()
     )
-    return Enrolled(str(path), tuple(people), field, heading[1][at], notes, possible, tuple(heading[1]))
+    return Roster(str(path), tuple(people), field, heading[1][at], notes, possible, tuple(heading[1]))
 
 
 def _columns(heading: Sequence[str]) -> dict[str, int]:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from grader.notebook.display import Display, say
+from grader.notebook.event_sender import RoomError, Sender, now, post
 from grader.notebook.record import ROOM_FILE, default_path, make_folder
-from grader.notebook.sending import RoomError, Sender, now, post
-from grader.notebook.showing import Shown, say
 from grader.reports import text
 from grader.room import message
 from grader.room.message import Event, MessageError
@@ -57,7 +57,7 @@ class _Kernel:
 _kernel = _Kernel()
 
 
-def join(address: Any = "", code: Any = "", name: Any = "") -> Shown:
+def join(address: Any = "", code: Any = "", name: Any = "") -> Display:
     """Joins a room: from now on each check tells it the name, the exercise, its status, the mistake's id and the time.
 
     address, code: as the instructor's page shows them; name: what the room is to call you.
@@ -94,7 +94,7 @@ def join(address: Any = "", code: Any = "", name: Any = "") -> Shown:
     )
 
 
-def leave() -> Shown:
+def leave() -> Display:
     """Leaves the room: nothing more is sent."""
     mine = current()
     if mine is None or not mine.active:
@@ -107,13 +107,13 @@ def leave() -> Shown:
     return say("You have left the room; nothing more is sent.", more=(*unheard, *note))
 
 
-def stuck(*words: object) -> Shown:
+def stuck(*words: object) -> Display:
     """The red note on the laptop: asks for help. words: are not sent, and the answer says so."""
     shows = "The room's page shows that somebody is stuck where you are."
     return _send_note("stuck", f"{shows} `fine()` takes this back, and so does a check that passes.", words)
 
 
-def fine(*words: object) -> Shown:
+def fine(*words: object) -> Display:
     """The green note on the laptop: all is well. words: as of stuck()."""
     return _send_note("fine", "The room's page shows that you are fine.", words)
 
@@ -169,7 +169,7 @@ def membership_file() -> Path:
     return default_path().with_name(ROOM_FILE)
 
 
-def _send_note(note: str, done: str, words: tuple[object, ...]) -> Shown:
+def _send_note(note: str, done: str, words: tuple[object, ...]) -> Display:
     mine = current()
     if mine is None or not mine.active:
         return say(f"{note}() needs a room, and you are not in one; join it like this: `{EXAMPLE}`.")

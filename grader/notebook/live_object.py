@@ -10,9 +10,9 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from grader.course.spec import Case
+from grader.notebook.display import ipython
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.reach import code_files
-from grader.notebook.showing import ipython
 from grader.source.definitions import normal, parse
 from grader.source.dependencies import Dependencies, Effects, TooMuch
 from grader.source.policy import Sources, reading_of
@@ -21,7 +21,7 @@ from grader.worker.values import Failure, Observation
 
 
 @dataclass(eq=False)
-class Live:
+class LiveObject:
     """What the judge asks of a candidate, around an object of this kernel."""
 
     name: str

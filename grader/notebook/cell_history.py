@@ -30,15 +30,16 @@ NOTHING: Any = type("Nothing", (), {"__repr__": lambda self: "(not defined)"})()
 
 
 @dataclass(frozen=True, eq=False)
-class Broken:
+class StaleDefinition:
     """The last run of a name's cell, which did not define it.
 
     failure: what ended the run; None where it ran to its end and defines the name no more.
-    stood: what the name was before and still is, NOTHING where there is nothing of that name. defines: the names that the cell now defines.
+    earlier_value: what the name was before and still is, NOTHING where there is nothing of that name.
+    defines: the names that the cell now defines.
     """
 
     failure: Failure | None
-    stood: Any
+    earlier_value: Any
     defines: frozenset[str]
 
 
@@ -54,11 +55,11 @@ class Absence:
     deleted: bool = False
 
 
-class Runs:
+class CellHistory:
     """Told of every cell before and after it runs; says which names are older than their cells, and which grading has not."""
 
     def __init__(self) -> None:
-        self.broken: dict[str, Broken] = {}
+        self.stale: dict[str, StaleDefinition] = {}
         self.absences: dict[str, Absence] = {}
         self._before: dict[str, Any] = {}
         self._absent_before: dict[str, Absence] = {}
@@ -78,7 +79,7 @@ class Runs:
         self._before = {name: namespace.get(name, NOTHING) for name in names}
         self._absent_before = {name: self.absences[name] for name in names & self.absences.keys()}
         for name in names:
-            self.broken.pop(name, None)
+            self.stale.pop(name, None)
             if normal(text) not in _not_graded():
                 self.absences.pop(name, None)
 
@@ -87,20 +88,20 @@ class Runs:
         defines = defined_names(text)
         failure = failure_from(error) if error is not None else None
         absences = self._absences(text)
-        for name, stood in self._before.items():
-            replaced = namespace.get(name, NOTHING) is not stood
+        for name, earlier_value in self._before.items():
+            replaced = namespace.get(name, NOTHING) is not earlier_value
             earlier = self._absent_before.get(name)
             if replaced or (failure is None and name in defines):
                 if cell_id:
                     self._last_cell[name] = cell_id
                 self.absences.pop(name, None)
                 if name in absences:
-                    graded = earlier.graded if earlier is not None else stood if replaced else NOTHING
+                    graded = earlier.graded if earlier is not None else earlier_value if replaced else NOTHING
                     self.absences[name] = Absence(absences[name], graded)
             elif earlier is not None:
                 self.absences[name] = earlier
             if not replaced and (failure is not None or name not in defines):
-                self.broken[name] = Broken(failure, stood, defines)
+                self.stale[name] = StaleDefinition(failure, earlier_value, defines)
         self._before = {}
         if cell_id:
             earlier_names = frozenset() if error is None else self.defined_by(cell_id)
@@ -150,17 +151,17 @@ class Runs:
                     self.absences[name] = Absence(why, deleted=True)
         self._deletions = cells
 
-    def stale(self, name: str, obj: Any) -> Broken | None:
+    def stale_definition(self, name: str, obj: Any) -> StaleDefinition | None:
         """The run after which this object of that name is an old one, None where it is as its cell has it."""
-        broken = self.broken.get(name)
-        return broken if broken is not None and broken.stood is obj else None
+        definition = self.stale.get(name)
+        return definition if definition is not None and definition.earlier_value is obj else None
 
     def defined_by(self, cell_id: str) -> frozenset[str]:
         """What a cell defined when it last ran; nothing of one that never did."""
         return self._names_of_cell.get(cell_id, frozenset())
 
 
-def ended_by(failure: Failure) -> tuple[str, str]:
+def describe_failure(failure: Failure) -> tuple[str, str]:
     """("SyntaxError: '(' was never closed", 'exps = np.exp((scores') of a run that failed: what was raised, and the line."""
     if failure.type == "KeyboardInterrupt":
         return "it was interrupted", failure.line

@@ -15,13 +15,13 @@ from datetime import datetime
 from pathlib import Path
 
 from grader.course.course import Course
-from grader.grading import collected
+from grader.grading import lateness
 from grader.grading.collecting.attempts import LearnerFolder, Parts
-from grader.grading.collecting.recognized import Download, SubmittedFile
+from grader.grading.collecting.recognition import Download, SubmittedFile
 from grader.grading.collecting.sources import LEARNER_BYTES, LEARNER_FILES, Sources
 from grader.reports import sheet
 from grader.submission.discover import ARCHIVES, COLLECTED, NOT_LEARNERS
-from grader.submission.enrolled import Enrolled
+from grader.submission.roster import Roster
 from grader.submission.submission import lesson_of_name
 from grader.util import links
 from grader.util.errors import InputError
@@ -59,8 +59,8 @@ class Collection:
     learners: by folder. others: (path, why) of what was not placed. Raises: InputError where collected.csv is another table.
     """
 
-    def __init__(self, course: Course, to: Path, roster: Enrolled | None, sources: Sources) -> None:
-        before = collected.rows(to)
+    def __init__(self, course: Course, to: Path, roster: Roster | None, sources: Sources) -> None:
+        before = lateness.rows(to)
         if before is None:
             raise InputError(
                 f"{to / COLLECTED} is not a table that `grader collect` wrote; move it elsewhere. Nothing was collected."
@@ -108,7 +108,7 @@ class Collection:
     def _folders(self, file: SubmittedFile, ambiguous: Mapping[str, Sequence[str]]) -> Iterator[str]:
         """The learners' folders that a file belongs to: several where a group handed it in."""
         for learner in file.learners:
-            person = learner.of(self._roster) if self._roster else None
+            person = learner.person_on(self._roster) if self._roster else None
             name = person.key if person else _part(learner.name)
             if not person and name.lower() in NOT_LEARNERS:  # what a class's folder has beside its learners
                 name = f"learner {name}"
@@ -259,11 +259,11 @@ def room(to: Path, files: Iterable[SubmittedFile]) -> None:
         )
 
 
-def _ambiguous(files: Iterable[SubmittedFile], roster: Enrolled) -> dict[str, list[str]]:
+def _ambiguous(files: Iterable[SubmittedFile], roster: Roster) -> dict[str, list[str]]:
     """By the folder's name the identities that a download has for one person, where there are several: one of them is another's."""
     identities: dict[str, set[str]] = {}
     for learner in {learner for file in files for learner in file.learners}:
-        if person := learner.of(roster):
+        if person := learner.person_on(roster):
             identities.setdefault(person.key, set()).add(printable(learner.name))
     return {key: sorted(names) for key, names in identities.items() if len(names) > 1}
 

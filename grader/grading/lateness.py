@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from grader.course.course import Course
-from grader.grading.roster import RosterEntry
+from grader.grading.class_folder import RosterEntry
 from grader.grading.scheme import MarkingScheme
 from grader.judging.verdict import SubmissionReport, hundredths
 from grader.submission.discover import COLLECTED
@@ -87,7 +87,7 @@ def noted(
     for report, notes, one in zip(reports, mine, learners, strict=True):
         older = ["Earlier attempts are kept among the backups of `grader collect`."] if notes.older else []
         late, off = notes.late(scheme, (one.key, one.name), report.max_score)
-        penalty, attention = min(hundredths(off), report.before or 0), (*report.attention, *older)
+        penalty, attention = min(hundredths(off), report.unpenalized_score or 0), (*report.attention, *older)
         submissions.append(replace(report, late=late, penalty=penalty, attention=attention))
     return tuple(submissions), sentences
 
