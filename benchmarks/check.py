@@ -34,7 +34,7 @@ from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
 from grader.notebook.live_object import LiveObject
 from grader.reports import html, text
-from grader.util.files import write_whole
+from grader.util.files import write_atomically
 from tests.live import from_cells
 
 CHECK_MEDIAN_MS, CHECK_WORST_MS, FIRST_FAILURE_S, IMPORT_S, GRADE_BEYOND_S = 50, 150, 0.5, 0.3, 1.0
@@ -93,7 +93,7 @@ def solved(lesson: str, place: Path) -> Path:
         if about["role"] == "exercise":
             cell["source"] = references.solution_text(open_course(), about["exercise"])
     path = place / f"{lesson}.ipynb"
-    write_whole(path, json.dumps(notebook))
+    write_atomically(path, json.dumps(notebook))
     return path
 
 

@@ -166,7 +166,7 @@ def measured(
             made = author.submit(hand_in, Path(place) / "class", count, trouble_each, own_ways, alone).result()
         found, _ = class_folder.entries(made)
         settings = batch.Settings(open_course(), None if alone else LESSONS, timeout_s=timeout_s)
-        results, ends, pool, warm = [], [], batch.Local(jobs), max(count // 5, 1)
+        results, ends, pool, warm = [], [], batch.LocalPool(jobs), max(count // 5, 1)
         started, cpu, meter = time.monotonic(), 0.0, Meter()
         try:
             with meter if memory else contextlib.nullcontext():

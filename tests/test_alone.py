@@ -26,7 +26,7 @@ ADDRESS = "https://github.com/someone/attention"
 def stripped(lesson: str) -> dict:
     """The solved notebook of a learner after a service took away ids, metadata and nbformat's newest version."""
     cells = []
-    for cell in open_course().handed_out(lesson)["cells"]:
+    for cell in open_course().handout_notebook(lesson)["cells"]:
         about, text = cell["metadata"]["grader"], "".join(cell["source"])
         if about["role"] == "exercise":
             text = references.solution_text(open_course(), about["exercise"])

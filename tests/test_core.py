@@ -210,7 +210,7 @@ def test_a_missing_library_is_told_with_the_extra_that_brings_it(module, extra, 
     monkeypatch.setattr(libraries, "installed", lambda name: False)
     lost = ModuleNotFoundError(f"No module named '{module}.inner'", name=f"{module}.inner")
     assert (
-        libraries.why(lost)
+        libraries.explain_error(lost)
         == f"{module} is not installed in this Python; `python -m pip install 'attention-course[{extra}]'` installs it."
     )
     assert (
@@ -224,11 +224,11 @@ def test_a_missing_library_is_told_with_the_extra_that_brings_it(module, extra, 
 
 
 def test_another_error_is_not_taken_for_a_missing_library():
-    assert libraries.why(ModuleNotFoundError("x", name="my_helpers")) is None
+    assert libraries.explain_error(ModuleNotFoundError("x", name="my_helpers")) is None
     assert (
-        libraries.why(ImportError("cannot import name 'x' from 'numpy'", name="numpy")) is None
+        libraries.explain_error(ImportError("cannot import name 'x' from 'numpy'", name="numpy")) is None
     )  # it is there, and broken
-    assert libraries.why(ValueError("torch")) is None
+    assert libraries.explain_error(ValueError("torch")) is None
 
 
 def test_lessons_in_torch_cost_nobody_points_where_torch_is_missing(wheel, tmp_path):

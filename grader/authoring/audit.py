@@ -22,13 +22,13 @@ from grader.course import percent, references
 from grader.course.course import Course
 from grader.course.patches import Patch, applied
 from grader.course.spec import SEED, Case, Exercise, Lesson, Mistake
-from grader.course.stubs import BEGIN, learner_notebook, regions, stubbed
+from grader.course.stubs import BEGIN, learner_notebook, regions, stub_text
 from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
 from grader.judging.outcomes import PROOF
 from grader.notebook.live_object import LiveObject
 from grader.util.errors import AuthorError
-from grader.util.words import counted
+from grader.util.words import pluralize
 from grader.worker.observe import failure_from
 from grader.worker.values import Failure, Observation, Tensor
 
@@ -94,7 +94,7 @@ def render(findings: Findings) -> str:
     mistakes = sum(row.mistakes for row in findings.rows)
     mean = mistakes / max(len(findings.rows), 1)
     wanted = f"; at least {WANTED_MISTAKES} are wanted." if mean < WANTED_MISTAKES else "."
-    lines += ["", f"{counted(len(findings.rows), 'exercise')}, {mistakes} mistakes, {mean:.1f} per exercise{wanted}"]
+    lines += ["", f"{pluralize(len(findings.rows), 'exercise')}, {mistakes} mistakes, {mean:.1f} per exercise{wanted}"]
     lines += [f"broken: {problem}" for problem in findings.problems] or ["Every rule is kept."]
     return "\n".join(line.rstrip() for line in lines)
 
@@ -124,7 +124,7 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: LiveObje
             problem(f"mistake {mistake.id} passes.")
         elif mistake.id not in verdict.mistakes:
             proofs = baseline_of(exercise, SEED).diagnosis.proofs(number)
-            few = f" Only {counted(proofs, 'case')} of {PROOF} that prove it." if proofs < PROOF else ""
+            few = f" Only {pluralize(proofs, 'case')} of {PROOF} that prove it." if proofs < PROOF else ""
             others = f" Named: {', '.join(verdict.mistakes)}." if verdict.mistakes else ""
             problem(f"mistake {mistake.id} is rejected but not named: {verdict.headline}{others}{few}")
         else:
@@ -290,7 +290,7 @@ def _stubs(cells: Sequence[percent.Cell], lesson: Lesson) -> dict[str, LiveObjec
     problems: dict[str, Failure] = {}
     for cell in cells:
         if cell.role in ("given", "exercise"):
-            text = stubbed(cell.text, cell.exercise)
+            text = stub_text(cell.text, cell.exercise)
             try:
                 exec(compile(text, f"<stub {lesson.name} cell {cell.number}>", "exec"), namespace)
             except Exception as error:

@@ -18,7 +18,7 @@ from grader.course.percent import HIDE_INPUT, Cell
 from grader.course.spec import Lesson
 from grader.course.stubs import BEGIN, END, TASK, task_name
 from grader.util.errors import LintError
-from grader.util.words import nearest
+from grader.util.words import did_you_mean
 
 ROLES = ("prose", "given", "demo", "exercise", "check", "payoff")
 WITH_EXERCISE = ("exercise", "check", "payoff")
@@ -67,7 +67,7 @@ def _cell(cell: Cell, names: Sequence[str], lesson: Lesson, asserted: frozenset[
 
 
 def _nearest(name: str, names: Sequence[str]) -> str:
-    return nearest(name, names, f"there are {', '.join(names)}.")
+    return did_you_mean(name, names, f"there are {', '.join(names)}.")
 
 
 def _code(cell: Cell) -> Problems:
@@ -173,7 +173,7 @@ def _quotes(cell: Cell, asserted: frozenset[str]) -> Problems:
                 f"number would make it untrue: write {{{{ {quote.text}; 0.2 < it < 0.5 }}}}, or assert it in a cell."
             )
             yield quote.line, sentence
-    for line in prose.half_open(cell.text):
+    for line in prose.broken_quotes(cell.text):
         yield line, "a number that prose quotes begins with '{{ ' and ends with ' }}' on the same line."
 
 

@@ -20,8 +20,8 @@ from grader.course.percent import Cell
 from grader.course.spec import Lesson
 from grader.course.stubs import dots, task_name
 from grader.util.errors import AuthorError, LintError
-from grader.util.files import write_whole
-from grader.util.words import nearest
+from grader.util.files import write_atomically
+from grader.util.words import did_you_mean
 
 FOR, CUT_90, MISTAKES = "What the lesson is for", "Cut for 90 minutes", "Mistakes to expect"
 HEADINGS = (FOR, "Cut for 60 minutes", CUT_90, MISTAKES, "To discuss", "On paper")
@@ -110,7 +110,7 @@ def _exercises(lesson: Lesson) -> str:
 
 def _predictions(cells: Sequence[Cell], values: prose.QuotedValues) -> Iterator[str]:
     remaining = iter(values)
-    texts = [prose.filled(cell.text, remaining) for cell in prose.learner_cells(cells) if cell.role == "prose"]
+    texts = [prose.fill_values(cell.text, remaining) for cell in prose.learner_cells(cells) if cell.role == "prose"]
     predictions = [prose.prediction(text) for text in texts if prose.is_prediction(text)]
     for number, one in enumerate(predictions, 1):
         yield f"**{number}.** {one.question}"
@@ -165,7 +165,7 @@ def _of_table(kind: type[Any], table: Mapping[str, Any]) -> Any:
     fields = kind.__dataclass_fields__
     for key in fields | table:
         if key not in fields or (key not in table and fields[key].default is MISSING):
-            problem = f"has no key {key!r}{nearest(key, fields)}" if key in table else f"lacks the key {key!r}."
+            problem = f"has no key {key!r}{did_you_mean(key, fields)}" if key in table else f"lacks the key {key!r}."
             raise AuthorError([LintError("solutions/course.toml", 0, f"a route's {kind.__name__} {problem}")])
     return kind(**table)
 
@@ -195,7 +195,7 @@ def overview_is_stale(course: Course) -> bool:
 def write_overview(course: Course) -> None:
     """Writes the overview where it is stale."""
     if overview_is_stale(course):
-        write_whole(path(course, "README"), overview(course))
+        write_atomically(path(course, "README"), overview(course))
 
 
 def exercises_of(course: Course, stop: Stop) -> Sequence[str]:

@@ -18,7 +18,7 @@ from grader.cli.exits import BAD_INPUT, NOT_GRADED, PASSED, STOPPED, complain
 from grader.course.course import COURSE_ENV, open_course
 from grader.notebook.unjudged import ELSEWHERE
 from grader.util.errors import AuthorError, InputError
-from grader.util.libraries import why
+from grader.util.libraries import explain_error
 from grader.util.threads import use_one_thread
 
 COMMANDS = (  # as `grader --help` lists them; JUDGES: those of which this process judges, or starts what does
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("GRADER_DEBUG"):
             raise
-        lacks = why(error)
+        lacks = explain_error(error)
         if lacks:
             return complain(lacks, NOT_GRADED)
         return complain(

@@ -9,7 +9,7 @@ from typing import Any
 from grader.cli.exits import NOT_PASSED, PASSED, complain, harmless, say
 from grader.course.course import open_course
 from grader.util.errors import InputError
-from grader.util.words import abridged, counted
+from grader.util.words import join_names, pluralize
 
 MOST = 40  # files told that were not placed; collected.csv and the sources have all
 
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
                 f"nothing of {', '.join(map(str, options.sources))} is a learner's file, as Canvas, Moodle, Gradescope or GitHub Classroom "
                 f"name them, or as one folder per learner.{''.join(refused)} Nothing was collected."
             )
-        collection.room(options.to, [one for each in known for one in each.files])
+        collection.check_disk_space(options.to, [one for each in known for one in each.files])
         for sentence in roster.notes if roster else ():
             say(sentence)
         outcome = collection.Collection(open_course(), options.to, roster, sources)
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
             outcome.record()
     print(_table(outcome, sorted({each.form for each in known if each.files}), options.to, roster))
     if outcome.others:
-        left = counted(len(set(outcome.others)), "file")
+        left = pluralize(len(set(outcome.others)), "file")
         return complain(f"{left} not placed or not opened, see above; the originals were not changed.", NOT_PASSED)
     return PASSED
 
@@ -73,18 +73,18 @@ def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
     here = {one.name for one in learners}
     absent = [one.key for one in roster.people if one.key not in here] if roster else []
     if absent:
-        lines += ["", f"On the roster, but nothing was handed in here: {abridged(absent, 20)}."]
+        lines += ["", f"On the roster, but nothing was handed in here: {join_names(absent, 20)}."]
     if not (roster or own):
         lines += ["", "Without --roster the folders have the platform's names, which no grade book knows."]
     return harmless(
-        "\n".join([*lines, "", f"{counted(len(learners), 'learner')} in {to}; next: grader class {to} --out results"])
+        "\n".join([*lines, "", f"{pluralize(len(learners), 'learner')} in {to}; next: grader class {to} --out results"])
     )
 
 
 def _learner(one: Any) -> str:
     older = " and ".join(f"{place}/" for place in one.replaced)
     parts = [
-        one.placed and counted(len(one.placed), "new file"),
+        one.placed and pluralize(len(one.placed), "new file"),
         one.same and f"{len(one.same)} unchanged",
         older and f"in place of an older attempt, which is kept in {older}",
         one.kept and f"{len(one.kept)} older than what counts, kept as {', '.join(sorted(one.kept))}",

@@ -66,7 +66,7 @@ def _rooms(watcher: Any, page: Any) -> Iterator[Any]:
 
     board = None
     while True:
-        room = watcher.look()
+        room = watcher.poll()
         board = board_of(room) if room is not None else board
         if page is not None and board is not None:
             trouble = page.show(board)

@@ -29,7 +29,7 @@ class Cluster:
             from distributed import Client
         except ImportError:
             raise InputError(
-                f"--scheduler needs Dask here and on the workers: {libraries.sentence('distributed')}"
+                f"--scheduler needs Dask here and on the workers: {libraries.how_to_install('distributed')}"
             ) from None
         self.address = address
         try:

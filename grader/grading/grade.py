@@ -13,15 +13,15 @@ from typing import Any
 from grader.course import references
 from grader.course.course import IMPORT_LOCK, Course
 from grader.course.spec import SEED, Exercise
-from grader.judging.judge import FAILING, blame_callee, judge
-from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
-from grader.sandbox.reader import Reader, SourcesApart
+from grader.judging.judge import blame_callee, judge
+from grader.judging.verdict import FAILING, LessonReport, Report, SubmissionReport, Verdict
+from grader.sandbox.reader import Reader, RemoteSources
 from grader.sandbox.sandbox import TIMEOUT_S, Sandbox, SandboxError
 from grader.source import requirements
 from grader.submission.plan import Plan, RunCell
 from grader.submission.submission import Submission, lesson_of_name, nothing_handed_in, read_submission
 from grader.util import libraries
-from grader.util.names import of_learner
+from grader.util.names import learner_name
 from grader.worker.values import Failure, Observation
 
 ENVIRONMENT = "environment"  # the stage of what could not be graded because this machine lacks something
@@ -38,25 +38,25 @@ class Deadline:
 
     def __init__(self, seconds: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._begun = clock()
+        self._start = clock()
         self._seconds = seconds
         self._endless = 0.0
 
     @property
     def over(self) -> bool:
-        return self._seconds is not None and self._clock() - self._begun >= self._seconds
+        return self._seconds is not None and self._clock() - self._start >= self._seconds
 
     def timed(self, evaluate: Callable[[], Verdict]) -> Verdict:
         """The verdict, noting how long one took that did not end."""
-        begun = self._clock()
+        on_start = self._clock()
         verdict = evaluate()
         if verdict.status == "timeout":
-            self._endless += self._clock() - begun
+            self._endless += self._clock() - on_start
         return verdict
 
     def verdict(self, name: str) -> Verdict:
         """On an exercise that was not reached."""
-        spent, endless = self._clock() - self._begun, self._endless
+        spent, endless = self._clock() - self._start, self._endless
         if endless >= spent / 2:
             headline = f"{name} was not reached: exercises that do not end used {endless:.0f} of the {spent:.0f} s of this run."
             next_step = "First fix the exercises that ran out of time; then this one can be tried."
@@ -76,7 +76,7 @@ def grade_submission(
     seed: int | None = None,
     sandbox: Sandbox | None = None,
     deadline: Deadline | None = None,
-    done: Callable[[SubmissionReport], None] = lambda report: None,
+    on_progress: Callable[[SubmissionReport], None] = lambda report: None,
     follow_through: float = 0,
 ) -> SubmissionReport:
     """The report on one learner's notebook or folder of notebooks, or on what was read of it.
@@ -101,7 +101,7 @@ def grade_submission(
                 submission = read_submission(course, path, name, lessons, sandbox.reader)
             except SandboxError as error:
                 lessons = lessons or lesson_of_name(course, Path(path)).split() or None
-                unread = nothing_handed_in(course, name or of_learner(Path(path).stem), str(path), lessons)
+                unread = nothing_handed_in(course, name or learner_name(Path(path).stem), str(path), lessons)
                 return could_not_grade_all(unread, exercises, _words(error))
         if _needs_torch(submission):
             sandbox.need_torch()
@@ -113,15 +113,15 @@ def grade_submission(
         stack.callback(sandbox.reader.end)
         seed = SEED if seed is None else seed
         sandbox.begin_submission(
-            sum(len(exercises_that_count(course, lesson, exercises)) for lesson in submission.lessons)
+            sum(len(counted_exercises(course, lesson, exercises)) for lesson in submission.lessons)
         )
         reports: list[LessonReport] = []
         for lesson in submission.lessons:
             if reports:
                 left = ", ".join(name[:2] for name in submission.lessons[len(reports) :])
                 message = f"{submission.message} Lessons that are not graded yet: {left}.".strip()
-                done(SubmissionReport(submission.name, submission.path, tuple(reports), message))
-            names = exercises_that_count(course, lesson, exercises)
+                on_progress(SubmissionReport(submission.name, submission.path, tuple(reports), message))
+            names = counted_exercises(course, lesson, exercises)
             reports.append(
                 _grade_lesson(submission, lesson, names, sandbox, seed, deadline or Deadline(), follow_through)
             )
@@ -138,10 +138,10 @@ def grade(
     exercises: Sequence[str] | None = None,
     seed: int | None = None,
     timeout_s: float = TIMEOUT_S,
-    begun: Callable[[str], None] = lambda path: None,
+    on_start: Callable[[str], None] = lambda path: None,
     require: str = "process",
     deadline_s: float | None = None,
-    done: Callable[[Report], None] = lambda report: None,
+    on_progress: Callable[[Report], None] = lambda report: None,
 ) -> Report:
     """The report on several submissions, one after another.
 
@@ -170,7 +170,7 @@ def grade(
             return Report((*reports, *more), drawn_with, isolation=sandbox.isolation, course=course.title)
 
         for path in paths:
-            begun(str(path))
+            on_start(str(path))
             reports.append(
                 grade_submission(
                     course,
@@ -180,7 +180,7 @@ def grade(
                     seed=seed,
                     sandbox=sandbox,
                     deadline=deadline,
-                    done=lambda one: done(report(one)),
+                    on_progress=lambda one: on_progress(report(one)),
                 )
             )
         return report()
@@ -191,7 +191,7 @@ def _needs_torch(submission: Submission) -> bool:
 
 
 @dataclass(frozen=True)
-class _Absent:
+class _MissingCandidate:
     """A candidate for which nothing was handed in, so that no process is needed."""
 
     name: str
@@ -202,7 +202,7 @@ class _Absent:
         return [Observation(failure=self.problem)]
 
 
-def exercises_that_count(course: Course, lesson: str, exercises: Sequence[str] | None) -> tuple[str, ...]:
+def counted_exercises(course: Course, lesson: str, exercises: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(name for name in course.exercises[lesson] if exercises is None or name in exercises)
 
 
@@ -224,7 +224,7 @@ def _grade_lesson(
         for module in sorted(needed):
             if not libraries.installed(module):
                 return LessonReport(
-                    lesson, tuple(could_not_grade(name, libraries.sentence(module)) for name in names), points
+                    lesson, tuple(could_not_grade(name, libraries.how_to_install(module)) for name in names), points
                 )
         if deadline.over:
             return LessonReport(lesson, tuple(map(deadline.verdict, names)), points)
@@ -238,11 +238,11 @@ def _grade_lesson(
     evaluate = {name: _verdict(exercises[name], candidates[name], seed, deadline) for name in names}
     # Each begins with another exercise that it calls, where that one's failure explains it.
     blamed = [blame_callee(verdict, sources[name], evaluate) for name, verdict in evaluate.items()]
-    verdicts = tuple(_unless_it_lacks(verdict, plan) for verdict in blamed)
+    verdicts = tuple(_excuse_missing_library(verdict, plan) for verdict in blamed)
     notes = plan.notes + (sandbox.notes if plan.own_texts else ())
     shares = {}
     if follow_through:
-        for name, (callees, other) in _with_answers_in_place(course, plan, verdicts, sources).items():
+        for name, (callees, other) in _plans_with_solutions(course, plan, verdicts, sources).items():
             again = _candidates(course, other, sandbox, exercises)
             if _verdict(exercises[name], again[name], seed, deadline).passed:
                 shares[name] = (callees, follow_through)
@@ -252,13 +252,13 @@ def _grade_lesson(
 
 def _candidates(course: Course, plan: Plan, sandbox: Sandbox, exercises: Mapping[str, Exercise]) -> Mapping[str, Any]:
     if not plan.own_texts:
-        return {name: _Absent(name, plan.missing(name)) for name in plan.exercises}
+        return {name: _MissingCandidate(name, plan.missing(name)) for name in plan.exercises}
     rules = {name: (exercises[name].forbids, exercises[name].requires) for name in plan.exercises}
-    sources = SourcesApart(sandbox.reader, plan.own_texts, rules, course.given_names)
+    sources = RemoteSources(sandbox.reader, plan.own_texts, rules, course.given_names)
     return sandbox.candidates(plan, sources)
 
 
-def _with_answers_in_place(
+def _plans_with_solutions(
     course: Course, plan: Plan, verdicts: Sequence[Verdict], sources: Mapping[str, Any]
 ) -> dict[str, tuple[str, Plan]]:
     """For each exercise that may fail only because others of the learner's do: which, and the plan with the course's answers for them.
@@ -270,7 +270,9 @@ def _with_answers_in_place(
     plans = {}
     for verdict in verdicts:
         name = verdict.exercise
-        callees = _called(name, failing, sources) if verdict.status in FAILING and name in plan.owners else set()
+        callees = (
+            _failing_callees(name, failing, sources) if verdict.status in FAILING and name in plan.owners else set()
+        )
         places = {callee: plan.owners[callee] for callee in callees}
         if places and plan.owners[name] not in places.values():
             cells = list(plan.cells)
@@ -280,7 +282,7 @@ def _with_answers_in_place(
     return plans
 
 
-def _called(name: str, failing: set[str], sources: Mapping[str, Any]) -> set[str]:
+def _failing_callees(name: str, failing: set[str], sources: Mapping[str, Any]) -> set[str]:
     """The failing exercises that one calls, and those that these call."""
     called: set[str] = set()
     left = [name]
@@ -297,12 +299,12 @@ def _verdict(exercise: Exercise, candidate: Any, seed: int, deadline: Deadline) 
     if deadline.over:
         return deadline.verdict(exercise.name)
     try:
-        return limited(deadline.timed(lambda: judge(exercise, candidate, seed)))
+        return limit_text(deadline.timed(lambda: judge(exercise, candidate, seed)))
     except Exception as error:  # ours, never the learner's: the other exercises go on
         return could_not_grade(exercise.name, _words(error))
 
 
-def _unless_it_lacks(verdict: Verdict, plan: Plan) -> Verdict:
+def _excuse_missing_library(verdict: Verdict, plan: Plan) -> Verdict:
     """An error in code that needs what this machine lacks is not the learner's."""
     owner = plan.owners.get(verdict.exercise)
     cell = plan.cells[owner] if owner is not None else None
@@ -324,7 +326,7 @@ def could_not_grade_all(submission: Submission, exercises: Sequence[str] | None,
     """The report on a submission of which the grader could do nothing."""
     reports = []
     for lesson in submission.lessons:
-        names = exercises_that_count(submission.course, lesson, exercises)
+        names = counted_exercises(submission.course, lesson, exercises)
         points = {name: submission.course.exercise(name).points for name in names}
         reports.append(LessonReport(lesson, tuple(could_not_grade(name, why) for name in names), points))
     return SubmissionReport(submission.name, submission.path, tuple(reports))
@@ -334,7 +336,7 @@ def _words(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def limited(verdict: Verdict) -> Verdict:
+def limit_text(verdict: Verdict) -> Verdict:
     """The verdict with at most MAX_TEXT characters of text; what is cut ends in '…'."""
     left = MAX_TEXT
 

@@ -25,7 +25,7 @@ from tornado.web import Application
 from grader.course.course import COURSE_ENV, Course
 from grader.grading import pseudonyms
 from grader.grading.journal import JournalContents, load
-from grader.grading.marks import overridden, points, reaching, read_overrides, valued, write_mark
+from grader.grading.marks import apply_overrides, apply_weights, points, read_overrides, unique_spellings, write_mark
 from grader.grading.scheme import MarkingScheme
 from grader.judging.verdict import HandMark, Report
 from grader.reports import html, sheet, text
@@ -41,7 +41,7 @@ AGAIN = "Only what changed, or could not be graded, is judged again for it."
 
 
 class Marking:
-    """The results in a folder. names: of each learner, as reaching() has them. Raises: InputError where there are none."""
+    """The results in a folder. names: of each learner, as unique_spellings() has them. Raises: InputError where there are none."""
 
     def __init__(self, course: Course, journal: Path, marks: Path) -> None:
         contents = load(journal) if journal.is_file() else JournalContents()
@@ -50,13 +50,13 @@ class Marking:
         self.course, self.marks, self.scheme = course, marks, MarkingScheme.from_settings(contents.settings)
         results = sorted(contents.results.values(), key=lambda one: one.report.name.casefold())
         report = Report(tuple(one.report for one in results), contents.settings["seed"])
-        self.report = valued(report, self.scheme.weights, self.scheme.partial)
+        self.report = apply_weights(report, self.scheme.weights, self.scheme.partial)
         if self.scheme.anonymous:  # whoever marks is told no more than the reports tell
-            aliases = pseudonyms.chosen(journal.parent, [one.report.name for one in results])
+            aliases = pseudonyms.choose(journal.parent, [one.report.name for one in results])
             results.sort(key=lambda one: aliases[one.report.name])
-            self.report = pseudonyms.anonymous(self.report, aliases)
+            self.report = pseudonyms.pseudonymize(self.report, aliases)
         names = [(one.key, one.report.name) for one in results]
-        self.names = reaching([(*each, *map(sheet.guarded, each)) for each in names])
+        self.names = unique_spellings([(*each, *map(sheet.guarded, each)) for each in names])
         folder, out = (shlex.quote(str(place)) for place in (Path(results[0].report.path).parent, journal.parent))
         more = "" if contents.settings.get("isolation") == "full" else " --require-isolation process"
         more += f" --course {shlex.quote(os.environ[COURSE_ENV])}" if COURSE_ENV in os.environ else ""
@@ -65,7 +65,7 @@ class Marking:
 
     def summary(self) -> ClassSummary:
         """The class with the marks that overrides.csv has now. Raises: InputError where that is wrong."""
-        report = overridden(self.report, read_overrides(self.course, self.marks), self.names)
+        report = apply_overrides(self.report, read_overrides(self.course, self.marks), self.names)
         return ClassSummary(report, None if self.scheme.anonymous else self.scheme.roster)
 
 
@@ -107,16 +107,17 @@ class Pages(JsonHandler):
         self.finish({"said": f"Saved.{copied}", "seen": repr(now), "score": text.points(one)})
 
 
-def page(room: ClassSummary, renewal: str, nonce: str, at: int | None, exercise: str) -> str:
+def page(summary: ClassSummary, renewal: str, nonce: str, at: int | None, exercise: str) -> str:
     """The class, or the learner at a place in it; with an exercise that alone, of who has something to look at there."""
-    marked = [{name for lesson in one.lessons for name in lesson.hand_marks} for one in room.report.submissions]
+    marked = [{name for lesson in one.lessons for name in lesson.hand_marks} for one in summary.report.submissions]
     looks_at = [
         {name: verdict.status for (_, name), verdict in mine.items() if name in names or verdict.status not in PLAIN}
-        for mine, names in zip(room.verdicts, marked, strict=True)
+        for mine, names in zip(summary.verdicts, marked, strict=True)
     ]
     counts = Counter(name for statuses in looks_at for name in statuses)
     rows = [who for who, statuses in enumerate(looks_at) if who == at or not exercise or exercise in statuses]
-    title, style, feedback, seen = "Marking by hand" if at is None else room.labels[at], html.STYLE, html.feedback, repr
+    title = "Marking by hand" if at is None else summary.labels[at]
+    style, feedback, seen = html.STYLE, html.feedback, repr
     return render("mark.html", **locals())
 
 

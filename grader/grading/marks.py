@@ -16,9 +16,9 @@ from grader.course.course import Course
 from grader.judging.verdict import HandMark, LessonReport, Report, hundredths
 from grader.submission import table
 from grader.util.errors import InputError
-from grader.util.files import backup_place, only_writer, write_whole
+from grader.util.files import free_backup_path, lock_file, write_atomically
 from grader.util.names import printable
-from grader.util.words import counted
+from grader.util.words import pluralize
 
 OVERRIDES = ("learner", "exercise", "points", "comment")
 BY_HAND = "a list of marks by hand"
@@ -66,13 +66,13 @@ def points(text: str) -> float:
     return number
 
 
-def checked(weights: Mapping[str, float] | None, graded: Collection[str]) -> None:
+def check_weights(weights: Mapping[str, float] | None, graded: Collection[str]) -> None:
     """Raises: InputError where none of the exercises that are graded has points left: every score would be 0 of 0."""
     if weights and not any(weights.get(name, 1) for name in graded):
         raise InputError("with these weights no graded exercise has points; give at least one of them more than 0.")
 
 
-def valued(report: Report, weights: Mapping[str, float] | None = None, partial: bool = False) -> Report:
+def apply_weights(report: Report, weights: Mapping[str, float] | None = None, partial: bool = False) -> Report:
     """The report with these points in place of the course's, for each exercise that `weights` names.
 
     partial: whether an exercise that failed earns the share of its cases that agreed.
@@ -128,13 +128,13 @@ def read_overrides(course: Course, path: Path) -> Overrides:
 
 
 def write_mark(course: Course, path: Path, learner: Sequence[str], exercise: str, mark: HandMark, seen: str) -> str:
-    """Writes a mark; without points and comment its line goes. All other cells stay. learner: as reaching() has them.
+    """Writes a mark; without points and comment its line goes. All other cells stay. learner: as unique_spellings() has them.
 
     seen: repr() of the mark that was there when a person looked. Returns: a sentence where a file of another form was copied, or ''.
     Raises: InputError, whose second argument is repr() of the mark where that is another one by now; OSError. Nothing is written then.
     """
     with path.with_name(f".{path.name}.lock").open("ab") as lock:
-        if not only_writer(lock):
+        if not lock_file(lock):
             raise InputError("Somebody else is saving at this moment; save again.")
         marks = read_overrides(course, path)
         mine = [marks[who, name] for who, name in marks if who in learner and name == exercise]
@@ -157,33 +157,33 @@ def write_mark(course: Course, path: Path, learner: Sequence[str], exercise: str
         if mark != HandMark(None):
             rows[line or max(rows) + 1] = [cells.get(each, "") for each in columns] + row[len(columns) :]
         same = same and (mark != HandMark(None) or not any(cells.get(each) for each in set(columns) - set(OVERRIDES)))
-        copy = None if same else backup_place(path)
+        copy = None if same else free_backup_path(path)
         if copy:
             shutil.copy2(path, copy)
-        write_whole(path, table.written([rows[at] for at in sorted(rows)], text, apart).encode(encoding))
+        write_atomically(path, table.written([rows[at] for at in sorted(rows)], text, apart).encode(encoding))
     return f" The file had another form before; {copy.name} keeps it." if copy else ""
 
 
-def reaching(names: Sequence[Sequence[str]]) -> list[list[str]]:
+def unique_spellings(names: Sequence[Sequence[str]]) -> list[list[str]]:
     """Of each learner's spellings, the folder's name first, those that are nobody else's or are the folder's name."""
     counts = Counter(each for theirs in names for each in set(theirs))
     return [[each for each in theirs if counts[each] == 1 or each == theirs[0]] for theirs in names]
 
 
-def overridden(report: Report, overrides: Overrides, names: Sequence[Sequence[str]]) -> Report:
+def apply_overrides(report: Report, overrides: Overrides, names: Sequence[Sequence[str]]) -> Report:
     """The report with marks by hand in place of the automatic ones, which stay beside them. names: of each learner, all spellings.
 
     A line that reaches nobody, or nothing of theirs, is told in the report's notes.
     """
     idle, marked, submissions = dict(overrides), 0, []
-    for one, theirs in zip(report.submissions, reaching(names), strict=True):
+    for one, theirs in zip(report.submissions, unique_spellings(names), strict=True):
         lessons = []
         for lesson in one.lessons:
             keys = [(who, name) for who, name in overrides if who in theirs and name in lesson.points]
             lessons.append(replace(lesson, hand_marks={key[1]: overrides[key][1] for key in keys}))
             marked += sum(idle.pop(key)[1].points is not None for key in keys)
         submissions.append(replace(one, lessons=tuple(lessons)))
-    sentence = f"{counted(marked, 'exercise')} marked by hand, by overrides.csv; the automatic marks stand beside."
+    sentence = f"{pluralize(marked, 'exercise')} marked by hand, by overrides.csv; the automatic marks stand beside."
     lines = ", ".join(f"line {line} ({name})" for (_, name), (line, _) in idle.items())
     lost = f"overrides.csv has no effect in {lines}: no such learner here, or not asked for it."
     notes = (*report.notes, *[sentence] * bool(marked), *[lost] * bool(idle))

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from grader.submission.roster import Person, Roster
-from grader.util.words import abridged, counted, lasting
+from grader.util.words import format_duration, join_names, pluralize
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class MarkingScheme:
 KEYS = tuple(MarkingScheme.__dataclass_fields__)
 
 
-def differences(begun: Mapping[str, Any], now: Mapping[str, Any], keys: Collection[str]) -> dict[str, str]:
+def differences(earlier: Mapping[str, Any], now: Mapping[str, Any], keys: Collection[str]) -> dict[str, str]:
     """For each of these settings that changed, in words: what it was and what it is now."""
-    pairs = {key: (begun.get(key), now.get(key)) for key in keys}
+    pairs = {key: (earlier.get(key), now.get(key)) for key in keys}
     return {
         key: _changed(key, *pair) for key, pair in pairs.items() if _content(key, pair[0]) != _content(key, pair[1])
     }
@@ -93,7 +93,7 @@ def _changed(key: str, was: Any, now: Any) -> str:
     if key in ("weights", "roster") and was and now:
         theirs, mine = (_entries(key, value) for value in (was, now))
         others = sorted(name for name in theirs.keys() | mine.keys() if theirs.get(name) != mine.get(name))
-        return f"{_flag(key)} ({f'differs for {abridged(others)}' if others else 'another column'})"
+        return f"{_flag(key)} ({f'differs for {join_names(others)}' if others else 'another column'})"
     return f"{_flag(key)} {_shown(key, was)} (now {_shown(key, now)})"
 
 
@@ -117,15 +117,15 @@ def _shown(key: str, value: Any) -> str:
     if key == "follow_through":
         return f"{100 * value:g} %"
     if key == "grace":
-        return lasting(value)
+        return format_duration(value)
     if key == "penalty":
         return f"{value[0]:g}{' %' if value[1] else ' points'} a day"
     if key == "extensions":  # no names: pseudonyms are to say nothing
-        return f"for {counted(len(value), 'learner')}"
+        return f"for {pluralize(len(value), 'learner')}"
     if key == "weights":
-        return f"for {counted(len(value), 'exercise')}"
+        return f"for {pluralize(len(value), 'exercise')}"
     if key == "roster":
-        return f"with {counted(len(value['people']), 'learner')}"
+        return f"with {pluralize(len(value['people']), 'learner')}"
     if isinstance(value, float):
         return f"{value:g}"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -101,7 +101,7 @@ def named_parts(exercise: Exercise, observation: Observation) -> dict[str, Part]
     return parts
 
 
-def raises_as_expected(case: Case, actual: Observation) -> bool:
+def raises_as_asked(case: Case, actual: Observation) -> bool:
     """Whether a case must raise, and what was observed raised just that."""
     return bool(case.raises and actual.failure and actual.failure.is_a(case.raises))
 
@@ -128,7 +128,7 @@ def differences(exercise: Exercise, case: Case, expected: Observation, actual: O
 def is_wrong(exercise: Exercise, case: Case, expected: Observation, actual: Observation) -> bool:
     """Whether an observation is not what the case asks for."""
     if case.raises is not None:
-        return not raises_as_expected(case, actual)
+        return not raises_as_asked(case, actual)
     return bool(actual.failure or actual.modified or differences(exercise, case, expected, actual))
 
 

@@ -30,7 +30,7 @@ from grader.judging.compare import (
     gradient_scale,
     is_wrong,
     numbers,
-    raises_as_expected,
+    raises_as_asked,
     tolerances,
 )
 from grader.worker.observe import observe, same_random_state
@@ -223,7 +223,7 @@ class Diagnosis:
         return is_wrong(self.exercise, self.cases[i], self.expected[i], actual)
 
     def _same(self, i: int, mistake: Observation, actual: Observation) -> bool:
-        if all(raises_as_expected(self.cases[i], one) for one in (mistake, actual)):
+        if all(raises_as_asked(self.cases[i], one) for one in (mistake, actual)):
             return True  # both raise as asked, in whatever words
         if mistake.failure or actual.failure:
             return _same_failure(mistake, actual)
@@ -244,7 +244,7 @@ def _both_fail(case: Case, mistake: Observation, actual: Observation) -> bool:
     both = (mistake, actual)
     if case.raises is None:
         return all(one.failure is not None and one.failure.kind == "exception" for one in both)
-    return not any(raises_as_expected(case, one) for one in both)
+    return not any(raises_as_asked(case, one) for one in both)
 
 
 def _same_failure(mistake: Observation, actual: Observation) -> bool:

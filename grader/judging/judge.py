@@ -30,11 +30,11 @@ from grader.judging.compare import (
     has_kind,
     largest_relative_difference,
     numbers,
-    raises_as_expected,
+    raises_as_asked,
     tolerances,
 )
 from grader.judging.symptoms import symptoms
-from grader.judging.verdict import Line, Status, Table, Verdict
+from grader.judging.verdict import FAILING, Line, Status, Table, Verdict
 from grader.source import policy
 from grader.source.definitions import defined_names
 from grader.source.slips import Slip
@@ -48,7 +48,6 @@ STATUS: dict[str, Status] = {
     "timeout": "timeout",
     "memory": "memory",
 }
-FAILING = ("failed", "error", "timeout", "memory")
 MOST_VERDICTS = 64  # kept of one exercise: in a class, many show exactly the same numbers
 # After these the candidate answers no more, unless it was an exception in it.
 ENDING = ("timeout", "memory", "died", "invalid")
@@ -84,7 +83,8 @@ def judge(exercise: Exercise, candidate: Candidate, seed: int = SEED) -> Verdict
 def blame_callee(verdict: Verdict, sources: policy.Sources | None, others: Mapping[str, Verdict]) -> Verdict:
     """The verdict, whose details begin with another exercise that this one calls, where that one's failure explains this one.
 
-    It does where both show the same mistake, and where this one ended in the other's code. others: the verdicts on the lesson's exercises.
+    It does where both show the same mistake, and where this one ended in the other's code: evidence that costs nothing. A notebook has
+    proof (notebook/verdicts.py), which for a worker would be a further run of each caller. others: the verdicts on the lesson's exercises.
     """
     if sources is None or verdict.status not in FAILING:
         return verdict
@@ -143,7 +143,7 @@ class _Judgement:
     def _judge_observations(self) -> Verdict:
         """The stages that look at what was observed."""
         observed = dict(self.actual)  # a stage may look at a part of it
-        verdict = _first_verdict(
+        verdict = _first(
             self._check_started,
             self._check_forbidden,
             lambda: self._judge_stage("values"),
@@ -191,9 +191,8 @@ class _Judgement:
         unwritten = next(i for i in self.actual if i not in written)
         finding = Finding("unwritten", failure=missing, claim=self.cases[unwritten].title)
         self.actual = written
-        verdict = _first_verdict(
-            self._check_forbidden, lambda: self._judge_stage("values"), lambda: self._judge_stage("extremes")
-        )
+        stages = (partial(self._judge_stage, stage) for stage in ("values", "extremes"))
+        verdict = _first(self._check_forbidden, *stages)
         if verdict:
             return replace(verdict, details=(wording.headline(self.exercise, finding), *verdict.details))
         return self._fail(unwritten, finding)
@@ -220,7 +219,7 @@ class _Judgement:
         wrong = next((i for i, _ in findings if i in comparable), None)
         if stage == "values":
             asks = "einsum_products" in self.exercise.requires and misshapen is None and stopped is None
-            verdict = _first_verdict(
+            verdict = _first(
                 lambda: self._check_operations(runtime_policy.einsum_missing) if asks else None,
                 lambda: self._check_properties(comparable, wrong),
             )
@@ -242,7 +241,7 @@ class _Judgement:
     def _has_run(self, i: int) -> bool:
         """Whether a case came to its end, or to the exception that it asks for."""
         case, actual = self.cases[i], self.actual[i]
-        return actual.failure is None if case.raises is None else raises_as_expected(case, actual)
+        return actual.failure is None if case.raises is None else raises_as_asked(case, actual)
 
     def _judge_stop(self, i: int) -> Verdict:
         """The verdict on a case that did not."""
@@ -351,12 +350,11 @@ class _Judgement:
             if shown:  # of one thing, so that nobody takes them for several that would each explain it
                 mistakes, sentences = [tuple(id for id, _ in shown)], (" ".join(sentence for _, sentence in shown),)
         name = exceptions.unknown_name(failure) if failure is not None else ""
-        ungraded = name and name in _ungraded_names(self.exercise)
+        ungraded = wording.ungraded_name(name, case.names) if name in _ungraded_names(self.exercise) else ""
         return Verdict(
             self.exercise.name,
             status,
-            (f"{wording.ungraded_name(name, case.names)} " if ungraded else "")
-            + wording.headline(self.exercise, finding),
+            " ".join(filter(None, (ungraded, wording.headline(self.exercise, finding)))),
             finding.stage,
             wording.experiment(self.exercise, case),
             tuple(filter(None, details)),
@@ -383,23 +381,14 @@ class _Judgement:
         if status == "not_started":
             return Verdict(name, status, wording.not_started(self.exercise), "attempted", next_step=next_step)
         if status == "missing":
-            return Verdict(
-                name, status, failure.message or f"No cell defines {name}.", "attempted", next_step=next_step
-            )
+            headline = failure.message or f"No cell defines {name}."
+            return Verdict(name, status, headline, "attempted", next_step=next_step)
         details = tuple(filter(None, (wording.details(failure), exceptions.advice(failure, self._slips()))))
-        line = wording.line(name, failure)
-        return Verdict(
-            name,
-            status,
-            wording.failure_headline(name, failure),
-            "runs",
-            details=details,
-            line=line,
-            next_step=next_step,
-        )
+        headline, line = wording.failure_headline(name, failure), wording.line(name, failure)
+        return Verdict(name, status, headline, "runs", details=details, line=line, next_step=next_step)
 
 
-def _first_verdict(*stages: Callable[[], Verdict | None]) -> Verdict | None:
+def _first(*stages: Callable[[], Verdict | None]) -> Verdict | None:
     """The verdict of the first stage that has one."""
     return next((verdict for stage in stages if (verdict := stage())), None)
 

@@ -11,16 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from grader.course.spec import Case, Exercise
-from grader.judging.compare import (
-    Finding,
-    close,
-    flatten,
-    has_kind,
-    named_parts,
-    numbers,
-    raises_as_expected,
-    tolerances,
-)
+from grader.judging.compare import Finding, close, flatten, has_kind, named_parts, numbers, raises_as_asked, tolerances
 from grader.worker.values import Observation, Part
 
 PROOF = 3  # results that must be reproduced and are not the reference's
@@ -169,7 +160,7 @@ def _sizes(case: Case) -> tuple[object, ...]:
 def _beside_the_result(cases: Sequence[Case], results: Results, actual: Mapping[int, Observation]) -> str:
     """RS16: inputs are changed. RS15: invalid inputs are not refused. RS14: they are, by another exception than was asked for."""
     invalid = [i for i in actual if cases[i].raises is not None]
-    accepted = [i for i in invalid if not raises_as_expected(cases[i], actual[i])]
+    accepted = [i for i in invalid if not raises_as_asked(cases[i], actual[i])]
     if any(actual[i].modified for i in results):
         return "" if accepted else "RS16"
     if accepted:

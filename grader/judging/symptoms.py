@@ -29,6 +29,7 @@ from grader.judging.compare import (
     tolerances,
 )
 from grader.judging.evidence import arrays
+from grader.util.words import join_names
 from grader.worker.values import Observation, Part
 
 PROOF = 3  # cases on either side
@@ -192,12 +193,7 @@ def _right_parts(compared: Sequence[Compared]) -> Symptom | None:
     bad = [what for what, right in agree.items() if not right]
     if not bad or returned.isdisjoint(good):
         return None
-    return "RS18", f"Right in every experiment: {_listed(good)}. Wrong: {_listed(bad)}."
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f", and {len(names) - FEW} more" if len(names) > FEW else ""
-    return ", ".join(names[:FEW]) + more
+    return "RS18", f"Right in every experiment: {join_names(good, FEW)}. Wrong: {join_names(bad, FEW)}."
 
 
 def _right_places(wrong: Sequence[Compared]) -> Symptom | None:

@@ -15,6 +15,7 @@ Status = Literal[
 
 
 Statuses: tuple[str, ...] = Status.__args__  # type: ignore[attr-defined]
+FAILING = ("failed", "error", "timeout", "memory")  # written and allowed, and it does not pass
 
 
 @dataclass(frozen=True)

@@ -203,9 +203,9 @@ def ungraded_name(name: str, parameters: Sequence[str]) -> str:
     return f"{another} {ELSEWHERE} it."
 
 
-def blame_callee(name: str, called: str) -> str:
-    """What comes first where another exercise is at fault as well."""
-    return f"{name} calls `{called}`, whose check fails: start there."
+def blame_callee(name: str, called: str, check: str = "") -> str:
+    """What comes first where another exercise is at fault as well. check: the call that checks it, for who can call."""
+    return f"{name} calls `{called}`, whose check fails: start there{check and f', with {check}'}."
 
 
 def leftover_raise(exercise: Exercise, slip: Slip) -> str:

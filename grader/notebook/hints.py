@@ -17,7 +17,7 @@ from grader.notebook.target import Target
 from grader.reports import html, text
 from grader.reports.html import render
 from grader.source.definitions import parse
-from grader.util.words import counted
+from grader.util.words import join_names, pluralize
 
 HINTS = 3
 ATTEMPTS = 3  # different states of the code, after which the solution opens
@@ -96,7 +96,7 @@ def _at_length(ids: Sequence[str]) -> Display:
         near = difflib.get_close_matches(unknown.upper(), family or known, n=3, cutoff=0.3)
         nearest = f" Near it: {', '.join(near)}." if near else ""
         return sentence(f"No mistake has the id {unknown[:60]!r}.{nearest} explain() lists all of them.")
-    mistakes = [references.explained(kernel_course(), known[id.upper()]) for id in ids]
+    mistakes = [references.explain(kernel_course(), known[id.upper()]) for id in ids]
     return Display("\n\n".join(map(text.explanation, mistakes)), "".join(map(html.explanation, mistakes)))
 
 
@@ -107,7 +107,7 @@ def solution(target: Target, record: Record) -> Display:
     """The course's solution, after a pass beside the learner's own; while it is closed, what opens it."""
     name, entry = target.name, record.entry(target.name)
     if not (entry.passed or entry.hints >= HINTS or entry.attempts >= ATTEMPTS):
-        so_far = f"{counted(entry.hints, 'hint')} and {counted(entry.attempts, 'different attempt')}"
+        so_far = f"{pluralize(entry.hints, 'hint')} and {pluralize(entry.attempts, 'different attempt')}"
         closed = (
             f"The solution of {name} opens after a pass, after hint {HINTS}, or after {ATTEMPTS} different "
             f"attempts. So far: {so_far}. hint({target.argument}) gives the next hint."
@@ -142,12 +142,12 @@ def _difference(own: str, course: str) -> str:
     trees = [parse(code) or ast.Module([], []) for code in (own, course)]
     loops, others = (sum(isinstance(node, _LOOPS) for node in ast.walk(tree)) for tree in trees)
     if loops and not others:
-        return f"Notice: yours has {counted(loops, 'loop')}; the course's has none and works on whole arrays instead."
+        return f"Notice: yours has {pluralize(loops, 'loop')}; the course's has none and works on whole arrays instead."
     if others and not loops:
-        return f"Notice: the course's has {counted(others, 'loop')}; yours has none."
+        return f"Notice: the course's has {pluralize(others, 'loop')}; yours has none."
     mine, theirs = map(_operations, trees)
     only = [
-        f"only {whose} uses {text.listed([f'`{one}`' for one in sorted(operations)], 3)}"
+        f"only {whose} uses {join_names([f'`{one}`' for one in sorted(operations)], 3)}"
         for whose, operations in (("the course's", theirs - mine), ("yours", mine - theirs))
         if operations
     ]

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 from grader.notebook.display import Display, ipython
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.reach import code_files
-from grader.util.words import counted
+from grader.util.words import pluralize
 
 PATIENCE_S = 1.0
 
@@ -72,7 +72,7 @@ def unmute() -> None:
     if isinstance(muted, _Muted):
         sys.stdout = muted.stream
         for name, lines in muted.lines.items():
-            print(f"Left out here: {counted(lines, 'line')} that {name} prints; a print() is still in it.")
+            print(f"Left out here: {pluralize(lines, 'line')} that {name} prints; a print() is still in it.")
 
 
 class _Muted:

@@ -35,7 +35,7 @@ def table(record: Record, lessons: Sequence[str] | None = None) -> tuple[Line, .
             points = {}
         for name in course.exercises[lesson]:
             entry = record.entry(name)
-            status = "passed" if entry.passed else entry.status if entry.status in text.WORDS else "failed"
+            status = "passed" if entry.passed else entry.status if entry.status in text.STATUS_WORDS else "failed"
             further = name in course.further(lesson)
             lines.append(Line(lesson, name, status, points.get(name), entry.attempts, further))
     return tuple(lines)
@@ -49,7 +49,7 @@ def display(lines: Sequence[Line], notes: Sequence[str] = (), current: str | Non
     exercises = [
         (
             f"{line.exercise}{' (further)' if line.further else ''}",
-            f"{html.LOOKS[line.status][0]} {text.WORDS[line.status]}",
+            f"{html.STATUS_STYLES[line.status][0]} {text.STATUS_WORDS[line.status]}",
             "?" if line.points is None else _points([line]),
             str(line.attempts or ""),
         )

@@ -58,7 +58,7 @@ def _prediction(key: str) -> prose.Prediction | None:
     try:
         values = iter(course.quoted_values(name))
         cells = [cell for cell in prose.learner_cells(course.cells(name)) if cell.role == "prose"]
-        texts = [prose.filled(cell.text, values) for cell in cells]
+        texts = [prose.fill_values(cell.text, values) for cell in cells]
         return prose.prediction([text for text in texts if prose.is_prediction(text)][int(at) - 1])
     except (OSError, LookupError, prose.MissingValue):
         return None

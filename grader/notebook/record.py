@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.notebook.kernel_course import kernel_course
-from grader.util.files import json_object, only_writer, write_whole
+from grader.util.files import json_object, lock_file, write_atomically
 
 FORMAT = 1
 FOLDER = ".attention-course"
@@ -140,7 +140,7 @@ class Record:
                 return
             try:
                 make_folder(self.path.parent)
-                write_whole(self.path, json.dumps(data, indent=1, ensure_ascii=True))
+                write_atomically(self.path, json.dumps(data, indent=1, ensure_ascii=True))
             except OSError as error:
                 self._keep_in_memory(data, f"Progress cannot be written to {self.path} ({error.strerror})")
 
@@ -152,7 +152,7 @@ class Record:
                 with contextlib.suppress(OSError):
                     make_folder(self.path.parent)
                     file = stack.enter_context((self.path.parent / "progress.lock").open("ab"))
-                    only_writer(file, wait=True)
+                    lock_file(file, wait=True)
             yield
 
     def _read(self) -> dict[str, Any]:

@@ -29,9 +29,7 @@ def replay_below(target: Target, verdict: Any, names: dict[str, Any]) -> Display
     if code and shell is not None:
         shell.set_next_input(code, replace=False)
     if code:
-        words += (
-            f"\n\n{'These lines replay_here' if shell is None else 'The cell below runs'} {_describe(target, code)}"
-        )
+        words += f"\n\n{'These lines run' if shell is None else 'The cell below runs'} {_describe(target, code)}"
     return say(words, title)
 
 

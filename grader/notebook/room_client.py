@@ -19,7 +19,7 @@ from grader.notebook.record import ROOM_FILE, default_path, make_folder
 from grader.reports import text
 from grader.room import message
 from grader.room.message import Event, MessageError
-from grader.util.files import json_object, write_whole
+from grader.util.files import json_object, write_atomically
 
 DURATION_S = 12 * 3600.0  # a workshop's day; nobody is to be in a room next week who forgot to leave
 JOIN_TIMEOUT_S = 6.0
@@ -45,7 +45,7 @@ class Membership:
         return time.time() < self.until
 
 
-class _Kernel:
+class _RoomState:
     """What this process keeps of its room. shown: what was said once. unsaved: memberships whose file can't be written."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class _Kernel:
         self.unsaved: dict[Path, Membership] = {}
 
 
-_kernel = _Kernel()
+_state = _RoomState()
 
 
 def join(address: Any = "", code: Any = "", name: Any = "") -> Display:
@@ -64,7 +64,7 @@ def join(address: Any = "", code: Any = "", name: Any = "") -> Display:
     """
     where = _address(address)
     try:
-        label = message.learner_name(name)
+        label = message.validate_name(name)
     except MessageError:
         label = ""
     if where is None or not label or not isinstance(code, str) or not code.strip():
@@ -99,10 +99,10 @@ def leave() -> Display:
     mine = current()
     if mine is None or not mine.active:
         return say("You are not in a room; nothing is sent.")
-    heard = _put(mine, Event(now(), note="left")) and _kernel.sender is not None and _kernel.sender.drain(LEAVE_S)
+    heard = _put(mine, Event(now(), note="left")) and _state.sender is not None and _state.sender.drain(LEAVE_S)
     note = _save(replace(mine, until=0.0))
-    if _kernel.sender is not None:
-        _kernel.sender.close()
+    if _state.sender is not None:
+        _state.sender.close()
     unheard = () if heard else ("The room did not answer, so its page may still show you.",)
     return say("You have left the room; nothing more is sent.", more=(*unheard, *note))
 
@@ -154,8 +154,8 @@ def status(mine: Membership | None) -> tuple[str, ...]:
 def current(file: Path | None = None) -> Membership | None:
     """The learner's membership, also one that has ended; None where the file holds none. file: by default the one of this folder."""
     file = file or membership_file()
-    if file in _kernel.unsaved:
-        return _kernel.unsaved[file]
+    if file in _state.unsaved:
+        return _state.unsaved[file]
     try:
         data = json_object(file.read_bytes()) or {}
         mine = Membership(data["address"], data["name"], data["token"], float(data["until"]))
@@ -184,12 +184,12 @@ def _send_note(note: str, done: str, words: tuple[object, ...]) -> Display:
 
 def _put(mine: Membership, event: Event) -> bool:
     """Queues an event. Returns: whether it can be sent at all."""
-    sender = _kernel.sender
+    sender = _state.sender
     if sender is None or sender.closed or (sender.address, sender.token) != (mine.address, mine.token):
         if sender is not None:
             sender.close()
         file = membership_file()
-        sender = _kernel.sender = Sender(mine.address, mine.token, lambda: _is_member(file, mine.token))
+        sender = _state.sender = Sender(mine.address, mine.token, lambda: _is_member(file, mine.token))
     try:
         sender.put(event)
     except RuntimeError:
@@ -205,7 +205,7 @@ def _is_member(file: Path, token: str) -> bool:
 
 def _problems(mine: Membership) -> tuple[str, ...]:
     """What a learner is to know of the room, once."""
-    sender = _kernel.sender
+    sender = _state.sender
     if sender is None:
         return ()
     if sender.refused:
@@ -221,13 +221,13 @@ def _problems(mine: Membership) -> tuple[str, ...]:
 
 
 def _refused() -> bool:
-    return _kernel.sender is not None and bool(_kernel.sender.refused)
+    return _state.sender is not None and bool(_state.sender.refused)
 
 
 def _once(about: str, *sentences: str) -> tuple[str, ...]:
-    if about in _kernel.shown:
+    if about in _state.shown:
         return ()
-    _kernel.shown.add(about)
+    _state.shown.add(about)
     return sentences
 
 
@@ -235,18 +235,18 @@ def _save(mine: Membership) -> tuple[str, ...]:
     """Writes the membership; where that fails it holds in this kernel. Returns: a sentence on that."""
     file = membership_file()
     if mine.active:
-        _kernel.shown.add(f"on {mine.token}")  # what join says at length need not be said again
+        _state.shown.add(f"on {mine.token}")  # what join says at length need not be said again
         if _refused():
-            _kernel.sender = None
+            _state.sender = None
     try:
         make_folder(file.parent)
-        write_whole(file, json.dumps(asdict(mine)), private=True)  # the token is the learner's own
+        write_atomically(file, json.dumps(asdict(mine)), private=True)  # the token is the learner's own
     except OSError as error:
-        _kernel.unsaved[file] = mine
+        _state.unsaved[file] = mine
         return (
             f"This can't be saved in {file} ({error.strerror}); it applies to this notebook only, until its kernel ends.",
         )
-    _kernel.unsaved.pop(file, None)
+    _state.unsaved.pop(file, None)
     return ()
 
 

@@ -12,14 +12,14 @@ from typing import Any
 from grader.course import references
 from grader.course.spec import Exercise
 from grader.judging import wording
-from grader.judging.verdict import Line, Verdict
+from grader.judging.verdict import FAILING, Line, Verdict
 from grader.notebook import reach
 from grader.notebook.cell_history import NOTHING, CellHistory, describe_failure
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.live_object import LiveObject
 from grader.notebook.output import running_sign
 from grader.notebook.target import Target
-from grader.util.libraries import require, why
+from grader.util.libraries import explain_error, require
 from grader.worker.observe import failure_from, same_random_state
 from grader.worker.values import Failure
 
@@ -127,7 +127,7 @@ def _judge(target: Target) -> Any:
     except KeyboardInterrupt as stop:
         return _interrupted(target, stop)
     except Exception as error:  # ours, never the learner's: the judge lets none of theirs out
-        lacks = why(error)
+        lacks = explain_error(error)
         if lacks:
             next_step = "Once that is done, restart the kernel and run the notebook again."
             return Verdict(name, "could_not_grade", f"{name} cannot be judged here. {lacks}", next_step=next_step)
@@ -183,7 +183,7 @@ def _name_cause(verdict: Any, target: Target) -> Any:
     """A failing verdict says first what the code uses that grading has not, else which other exercise it calls whose own check fails."""
     if verdict.status == "missing":
         return replace(verdict, next_step=_run_its_cell(target))
-    if verdict.status not in ("failed", "error", "timeout"):
+    if verdict.status not in FAILING:
         return verdict
     names = reach.names_read(target.obj, target.namespace)
     absent = [
@@ -200,7 +200,7 @@ def _name_cause(verdict: Any, target: Target) -> Any:
     others = set(kernel_course().exercises[kernel_course().lesson_of(target.name)]) - {target.name}
     failing = [name for name in names if name in others and _fails(Target(name, names[name], target.namespace))]
     if failing and _passes_with_references(target, failing):
-        first = f"{target.name} calls `{failing[0]}`, whose check fails: start there, with check({failing[0]})."
+        first = wording.blame_callee(target.name, failing[0], f"check({failing[0]})")
         return replace(verdict, headline=f"{first} {verdict.headline}")
     return verdict
 
@@ -212,8 +212,7 @@ def _passes_with_references(target: Target, names: Sequence[str]) -> bool:
 
 
 def _fails(target: Target) -> bool:
-    verdict = last(target) or _judge(target)
-    return verdict.status in ("failed", "error", "timeout")
+    return (last(target) or _judge(target)).status in FAILING
 
 
 # --- for the time of a check --------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from grader.notebook.kernel_course import kernel_course
 from grader.notebook.merge import exercise_of, merge, stubs_of, text_of, work_on
 from grader.notebook.record import has_lessons
 from grader.util import links
-from grader.util.command import called
+from grader.util.command import command_name
 from grader.util.errors import WorkspaceError
 from grader.util.names import BACKUPS
 
@@ -91,7 +91,7 @@ def reset(lesson: str, place: Path) -> Change:
     """
     path = place / f"{lesson}.ipynb"
     backup = _back_up(path)
-    _write(path, place, encode(kernel_course().handed_out(lesson)).encode())
+    _write(path, place, encode(kernel_course().handout_notebook(lesson)).encode())
     return Change(path, backup)
 
 
@@ -102,7 +102,7 @@ def reset_exercise(name: str, place: Path) -> str:
     """
     lesson = kernel_course().lesson_of(name)
     path = place / f"{lesson}.ipynb"
-    theirs, ours = _read(path), kernel_course().handed_out(lesson)
+    theirs, ours = _read(path), kernel_course().handout_notebook(lesson)
     stubs = stubs_of(ours["cells"])
     answers = [at for at, cell in enumerate(theirs["cells"]) if exercise_of(cell, stubs) == name]
     if answers:
@@ -121,7 +121,7 @@ def has_work(lesson: str, exercises: Sequence[str] | None, place: Path) -> bool:
     """Whether a lesson's notebook holds a learner's work on these exercises; None: or any cell that is not the course's."""
     path = place / f"{lesson}.ipynb"
     try:
-        theirs, ours = _read(path)["cells"], kernel_course().handed_out(lesson)["cells"]
+        theirs, ours = _read(path)["cells"], kernel_course().handout_notebook(lesson)["cells"]
     except WorkspaceError:
         return os.path.lexists(path)  # what cannot be read may be anything
     if exercises is None:
@@ -185,7 +185,7 @@ def update(lesson: str, place: Path) -> Change:
     path = place / f"{lesson}.ipynb"
     names = (lesson, *kernel_course().former_names(lesson))
     source = next((old for name in names if os.path.lexists(old := place / f"{name}.ipynb")), path)
-    theirs, ours = _read(source), kernel_course().handed_out(lesson)
+    theirs, ours = _read(source), kernel_course().handout_notebook(lesson)
     merged, kept, beginnings = merge(theirs["cells"], ours["cells"])
     if source == path and merged == theirs["cells"] and theirs["metadata"].get("grader") == ours["metadata"]["grader"]:
         return Change(path, None, changed=False)
@@ -202,7 +202,7 @@ def _read(path: Path) -> dict[str, Any]:
 
     data = _bytes(path)
     if data is None:
-        raise WorkspaceError(f"{path} is not there; `{called()} reset {path.stem}` creates it.")
+        raise WorkspaceError(f"{path} is not there; `{command_name()} reset {path.stem}` creates it.")
     try:
         notebook = nbformat.reads(data.decode("utf-8"), as_version=4)
         # Half a surrogate pair, which JSON can name, stands in no file.
@@ -210,7 +210,7 @@ def _read(path: Path) -> dict[str, Any]:
         nbformat.validate(plain)
     except Exception as error:  # nbformat raises many kinds for what is no notebook
         reason = str(error).partition("\n")[0][:200]
-        advice = f"`{called()} reset {path.stem}` replaces it with a fresh one and keeps this one"
+        advice = f"`{command_name()} reset {path.stem}` replaces it with a fresh one and keeps this one"
         raise WorkspaceError(f"{path} can't be read as a notebook ({reason}); {advice}.") from None
     return plain
 
@@ -221,7 +221,7 @@ def _bytes(path: Path) -> bytes | None:
         file = links.read(path, path.parent, sys.maxsize)
     except FileNotFoundError:
         return None
-    except links.Linked as error:
+    except links.LinkError as error:
         raise _link_error(error) from None
     if file.data is None:
         raise WorkspaceError(f"{path} is not a regular file; nothing was changed. Move it away first.")
@@ -245,9 +245,9 @@ def _write_dated(place: Path, stem: str, suffix: str, data: bytes, like: Path | 
 def _write(path: Path, place: Path, data: bytes, like: Path | None = None) -> None:
     try:
         links.write(path, place, data, like)
-    except links.Linked as error:
+    except links.LinkError as error:
         raise _link_error(error) from None
 
 
-def _link_error(error: links.Linked) -> WorkspaceError:
+def _link_error(error: links.LinkError) -> WorkspaceError:
     return WorkspaceError(f"{error} Nothing was changed: remove the link, or name the folder itself with --folder.")

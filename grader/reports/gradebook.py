@@ -13,6 +13,7 @@ from grader.judging.verdict import SubmissionReport, hundredths
 from grader.reports import sheet, text
 from grader.reports.class_summary import ClassSummary, plain, share
 from grader.submission.roster import Person, Roster
+from grader.util.words import join_names
 
 _IDENTIFIER = re.compile(r"[\w.+@-]+", re.ASCII)  # nothing that a spreadsheet could compute with
 
@@ -31,35 +32,35 @@ class Gradebook:
     roster: Roster | None = None
     handed_in: Sequence[tuple[str, ...]] = ()
 
-    def entries(self, room: ClassSummary) -> Iterator[Entry]:
+    def entries(self, summary: ClassSummary) -> Iterator[Entry]:
         """A learner each who has a score and, where there is a roster, is on it."""
-        for label, one in zip(room.labels, room.report.submissions, strict=True):
+        for label, one in zip(summary.labels, summary.report.submissions, strict=True):
             person = self.roster.person("key", label) if self.roster else None
             if not one.ungraded and (person or not self.roster):
                 points = one.score or 0 if self.max_points is None else hundredths(share(one) * self.max_points)
                 yield Entry(label, one, person, points)
 
-    def possible(self, room: ClassSummary) -> float:
+    def possible(self, summary: ClassSummary) -> float:
         """The points of full marks."""
-        most = max((one.max_score for one in room.report.submissions), default=0)
+        most = max((one.max_score for one in summary.report.submissions), default=0)
         return most if self.max_points is None else plain(self.max_points)
 
-    def title(self, room: ClassSummary) -> sheet.Verbatim:
-        return sheet.Verbatim(text.one_line(self.assignment or room.report.course))
+    def title(self, summary: ClassSummary) -> sheet.Verbatim:
+        return sheet.Verbatim(text.one_line(self.assignment or summary.report.course))
 
-    def remarks(self, room: ClassSummary) -> tuple[str, ...]:
+    def remarks(self, summary: ClassSummary) -> tuple[str, ...]:
         """Sentences on who is in the folder or on the roster alone."""
         if self.roster is None:
             return ()
-        here = {person.key for label in room.labels if (person := self.roster.person("key", label))}
+        here = {label: person.key for label in summary.labels if (person := self.roster.person("key", label))}
         groups = {
-            "In the folder but not on the roster": [
-                label for label in room.labels if not self.roster.person("key", label)
+            "In the folder but not on the roster": [label for label in summary.labels if label not in here],
+            "On the roster but not in the folder": [
+                one.key for one in self.roster.people if one.key not in here.values()
             ],
-            "On the roster but not in the folder": [one.key for one in self.roster.people if one.key not in here],
         }
         return tuple(
-            f"{where}, so without a row in the grade book: {text.listed(names, 20)}."
+            f"{where}, so without a row in the grade book: {join_names(names, 20)}."
             for where, names in groups.items()
             if names
         )

@@ -70,7 +70,7 @@ def _lesson(top: ElementTree.Element, lesson: LessonReport, prefix: str) -> None
 
 def _problem(case: ElementTree.Element, kind: str, status: str, message: str, body: str) -> None:
     problem = _add(case, kind, type=status, message=text.one_line(message))
-    problem.text = _valid(text.clean(body, text.LIMIT - 1_000))
+    problem.text = _valid(text.clean(body, text.MAX_TEXT - 1_000))
 
 
 def _add(parent: ElementTree.Element, tag: str, **attributes: str) -> ElementTree.Element:

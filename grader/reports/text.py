@@ -12,12 +12,13 @@ from grader.judging import wording
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Table, Verdict
 from grader.reports.tables import View, content, views
 from grader.util.names import IGNORED
+from grader.util.words import join_names
 
 WIDTH = 96
-MUCH = 30  # numbers of inputs from which on they stand behind the results, or are folded
-PRINTED = 600  # characters of what a learner's code printed
-LIMIT = 20_000  # characters that one exercise may add to a report
-WORDS = {
+MANY_INPUTS = 30  # numbers of inputs from which on they stand behind the results, or are folded
+MAX_PRINTED = 600  # characters of what a learner's code printed
+MAX_TEXT = 20_000  # characters that one exercise may add to a report
+STATUS_WORDS = {
     "passed": "passed",
     "failed": "failed",
     "error": "error",
@@ -36,7 +37,7 @@ _CONTROL = re.compile(
 _ESCAPE = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|.)?", re.DOTALL)
 
 
-def clean(value: object, limit: int = LIMIT) -> str:
+def clean(value: object, limit: int = MAX_TEXT) -> str:
     """Text without control characters and terminal sequences, at most `limit` characters long."""
     text = str(value)[: 4 * limit]
     text = _CONTROL.sub("", _ESCAPE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
@@ -69,7 +70,7 @@ def render_verdict(verdict: Verdict, notes: Sequence[str] = ()) -> str:
 
 
 def _render_verdict(verdict: Verdict, notes: Sequence[str]) -> str:
-    title = f"{WORDS[verdict.status].upper()}: {verdict.exercise}"
+    title = f"{STATUS_WORDS[verdict.status].upper()}: {verdict.exercise}"
     blocks = [f"{title}\n{'-' * len(title)}"]
     if not verdict.passed:
         blocks.append(_wrapped(verdict.headline))
@@ -83,7 +84,7 @@ def _render_verdict(verdict: Verdict, notes: Sequence[str]) -> str:
     blocks.append(_section("Experiment", [*filter(None, [verdict.experiment])]))
     blocks += _tables(verdict.tables)
     blocks.append(_section("Warnings that your code raised", [f"- {one}" for one in verdict.warned]))
-    printed = clean(verdict.printed, PRINTED).rstrip()
+    printed = clean(verdict.printed, MAX_PRINTED).rstrip()
     if printed.strip():
         blocks.append(f"\nWhat it printed\n{textwrap.indent(printed, '    ')}")
     blocks.append(_section("Verified" if verdict.passed else "What holds", [f"- {one}" for one in verdict.verified]))
@@ -94,7 +95,7 @@ def _render_verdict(verdict: Verdict, notes: Sequence[str]) -> str:
     if verdict.next_step:
         blocks.append(_wrapped(verdict.next_step) if verdict.passed else _section("Where to look", [verdict.next_step]))
     blocks += [_wrapped(f"Note: {note}") for note in notes]
-    return clean("\n".join(block for block in blocks if block), LIMIT - 1_000).rstrip()
+    return clean("\n".join(block for block in blocks if block), MAX_TEXT - 1_000).rstrip()
 
 
 def _tables(tables: Sequence[Table]) -> list[str]:
@@ -109,9 +110,9 @@ def _tables(tables: Sequence[Table]) -> list[str]:
         given, compared = [_table(view) for view in inputs], [_table(view) for view in others]
         if others:
             compared.insert(0, "\nTwo runs" if others[0].table.role == "run" else "\nExpected and got")
-            marked = any(view.mark for view in others) and max(view.cells.size for view in others) > 1
-            compared += ["  * the largest difference shown"] * marked
-        after = compared and sum(view.cells.size for view in inputs) > MUCH  # a module's weights take pages
+            has_mark = any(view.mark for view in others) and max(view.cells.size for view in others) > 1
+            compared += ["  * the largest difference shown"] * has_mark
+        after = compared and sum(view.cells.size for view in inputs) > MANY_INPUTS  # a module's weights take pages
         _TABLE_TEXTS[key] = [*compared, "\nThe inputs", *given] if after else [*given, *compared]
     return _TABLE_TEXTS[key]
 
@@ -184,47 +185,43 @@ def submission(one: SubmissionReport) -> str:
     if one.message:
         lines.append(_wrapped(one.message))
     for lesson in one.lessons:
-        lines += ["", f"{lesson.name}: {had(lesson.score)} of {lesson.max_score}"]
+        lines += ["", f"{lesson.name}: {score_text(lesson.score)} of {lesson.max_score}"]
         wide = max((len(verdict.exercise) for verdict in lesson.verdicts), default=0)
         for verdict in lesson.verdicts:
-            line = f"  {WORDS[verdict.status]:<19}  {part(lesson, verdict):>5}  {verdict.exercise:<{wide}}  {summary(verdict)}"
-            lines.append(line.rstrip())
+            status, fraction = STATUS_WORDS[verdict.status], points_fraction(lesson, verdict)
+            lines.append(f"  {status:<19}  {fraction:>5}  {verdict.exercise:<{wide}}  {summary(verdict)}".rstrip())
         lines += [_wrapped(f"Note: {note}", "  ") for note in notes(lesson)]
     for lesson in one.lessons:
-        lines += [f"\n{render_verdict(verdict)}" for verdict in lesson.verdicts if detailed(verdict)]
+        lines += [f"\n{render_verdict(verdict)}" for verdict in lesson.verdicts if has_details(verdict)]
     return "\n".join(lines)
 
 
-def had(score: float | None) -> str:
+def score_text(score: float | None) -> str:
     """Points as they are shown: '?' where something could not be graded."""
     return "?" if score is None else str(score)
 
 
 def points(one: SubmissionReport) -> str:
     """'4 of 14 points'; of one that could not be graded, which exercises are at fault."""
-    sentence = f"{had(one.score)} of {one.max_score} points"
+    sentence = f"{score_text(one.score)} of {one.max_score} points"
     if one.penalty:
         sentence += f" ({one.unpenalized_score} before {one.penalty} were taken off for being late)"
-    return f"{sentence}, because {listed(one.ungraded)} could not be graded" if one.ungraded else sentence
+    return f"{sentence}, because {join_names(one.ungraded)} could not be graded" if one.ungraded else sentence
 
 
-def part(lesson: LessonReport, verdict: Verdict) -> str:
+def points_fraction(lesson: LessonReport, verdict: Verdict) -> str:
     """'2/2', '0/2', or '?/2' for what could not be graded."""
-    return f"{had(lesson.points_of(verdict))}/{lesson.points[verdict.exercise]}"
+    return f"{score_text(lesson.points_of(verdict))}/{lesson.points[verdict.exercise]}"
 
 
-def marked(lesson: LessonReport, verdict: Verdict) -> str:
+def mark_reason(lesson: LessonReport, verdict: Verdict) -> str:
     """A sentence where the points are not simply those of the verdict: a mark by hand, or a part; '' for none."""
-    earned, automatic, most = (
-        lesson.points_of(verdict),
-        lesson.automatic_points(verdict),
-        lesson.points[verdict.exercise],
-    )
+    earned, most = lesson.points_of(verdict), lesson.points[verdict.exercise]
     given = lesson.hand_marks.get(verdict.exercise)
     if given is not None:
         if given.points is None:
             return f"{verdict.exercise}: {given.comment}".strip()
-        mark = f"marked by hand with {earned} of {most} points; automatically {had(automatic)}."
+        mark = f"marked by hand with {earned} of {most} points; automatically {score_text(lesson.automatic_points(verdict))}."
         return f"{verdict.exercise}: {mark} {given.comment}".strip()
     others, share = lesson.follow_through.get(verdict.exercise, ("", 0))
     reason = f"{verdict.exercise}: {earned} of {most} points, because"
@@ -238,7 +235,7 @@ def marked(lesson: LessonReport, verdict: Verdict) -> str:
 def hand_marks(one: SubmissionReport) -> list[str]:
     """What a person marked, a sentence each; comments alone are none."""
     return [
-        marked(lesson, verdict)
+        mark_reason(lesson, verdict)
         for lesson in one.lessons
         for verdict in lesson.verdicts
         if (given := lesson.hand_marks.get(verdict.exercise)) and given.points is not None
@@ -247,14 +244,7 @@ def hand_marks(one: SubmissionReport) -> list[str]:
 
 def notes(lesson: LessonReport) -> list[str]:
     """What is to be said below a lesson's table: of marks, then of the notebook."""
-    return [*filter(None, (marked(lesson, verdict) for verdict in lesson.verdicts)), *lesson.notes]
-
-
-def listed(names: Sequence[str], most: int = 5) -> str:
-    """'a, b and 3 more'; 'a and b' where all are told."""
-    if len(names) > most:
-        return f"{', '.join(names[:most])} and {len(names) - most} more"
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+    return [*filter(None, (mark_reason(lesson, verdict) for verdict in lesson.verdicts)), *lesson.notes]
 
 
 def summary(verdict: Verdict) -> str:
@@ -268,7 +258,7 @@ def summary(verdict: Verdict) -> str:
     return one_line(verdict.slip or verdict.headline)
 
 
-def detailed(verdict: Verdict) -> bool:
+def has_details(verdict: Verdict) -> bool:
     """True where more can be said than one line holds."""
     return verdict.status not in ("passed", "not_started", "missing")
 

@@ -311,7 +311,7 @@ def end_marked(folder: str) -> None:
                 process.kill()
 
 
-def last_words(folder: str) -> str:
+def last_output(folder: str) -> str:
     """The last line that a failed start left."""
     with contextlib.suppress(OSError, IndexError):
         lines = Path(folder, "errors.txt").read_text("utf-8", "replace").strip().splitlines()

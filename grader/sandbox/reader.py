@@ -195,7 +195,7 @@ class Reader(LocalReader):
         return process
 
 
-class SourcesApart:
+class RemoteSources:
     """A notebook's code as the judge asks about it; it is read for all exercises at once, when the first is judged."""
 
     def __init__(self, reader: Reader, cells: Sequence[str], rules: Rules, given: Given) -> None:

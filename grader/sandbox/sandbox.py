@@ -36,7 +36,7 @@ from grader.course.spec import Case
 from grader.sandbox import isolation, usage
 from grader.sandbox.isolation import LEVELS, SandboxError, TooOpen
 from grader.sandbox.process import Worker, WorkerLost, spawn
-from grader.sandbox.reader import Reader, SourcesApart
+from grader.sandbox.reader import Reader, RemoteSources
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.session import Budget, Session
 from grader.sandbox.zygote import Forker, ZygoteChannel
@@ -60,7 +60,7 @@ class Candidate:
     """An exercise as the judge sees it: a name, and a way to try a case on what the learner wrote."""
 
     name: str
-    sources: SourcesApart | None
+    sources: RemoteSources | None
     session: Session
 
     @property
@@ -173,7 +173,7 @@ class Sandbox:
             self._forker.close()
             self._forker = Forker(torch=True, probes=self._probes)
 
-    def candidates(self, plan: Plan, sources: SourcesApart | None = None) -> Mapping[str, Candidate]:
+    def candidates(self, plan: Plan, sources: RemoteSources | None = None) -> Mapping[str, Candidate]:
         """The exercises of one notebook, by name. Its cells run in a fresh worker when the first of them is asked.
 
         The candidates of an earlier notebook are closed by this.

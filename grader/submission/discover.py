@@ -9,7 +9,7 @@ from pathlib import Path
 
 from grader.util import links
 from grader.util.names import BACKUPS, RESERVED_FOLDERS, printable
-from grader.util.words import abridged, counted
+from grader.util.words import join_names, pluralize
 
 MAX_FILES = 200  # notebooks of one learner that are read
 MAX_FOLDERS = 1000  # that are looked into
@@ -96,7 +96,7 @@ class FolderSearch:
                 yield path
         if left:
             what = {"solutions": "of the course's own solutions", BACKUPS: "dated by `grader reset` or `update`"}
-            number = f"{counted(left, 'notebook')} {what[folder.name.lower()]}"
+            number = f"{pluralize(left, 'notebook')} {what[folder.name.lower()]}"
             self.expected.append(f"Not read in {self._name(folder)}/: {number}; they are not a learner's answers.")
 
     def _is_ours(self, path: Path) -> bool:
@@ -138,7 +138,7 @@ def in_place_of_notebooks(top: Path) -> str:
         )
     except OSError:
         return ""
-    return f"It contains: {abridged([printable(name) for name in names])}." if names else ""
+    return f"It contains: {join_names([printable(name) for name in names])}." if names else ""
 
 
 def some(notes: list[str], most: int = MAX_NOTES) -> list[str]:

@@ -13,7 +13,7 @@ from grader.submission import table
 from grader.submission.discover import NOT_LEARNERS
 from grader.submission.platforms import FIELDS
 from grader.util.errors import InputError
-from grader.util.names import folded, printable
+from grader.util.names import fold_name, printable
 
 KEYS = ("login", "email", "github", "number", "participant", "canvas")  # what tells learners apart, the best first
 POSSIBLE = "points possible"
@@ -71,7 +71,7 @@ class Roster:
         'joined': the name without spaces and signs, as
         Canvas writes it ('lovelaceada').
         """
-        value = folded(_bare(value) if field == "joined" else value)
+        value = fold_name(_bare(value) if field == "joined" else value)
         people = self._index.get((field, value), ())
         return people[0] if value and len(people) == 1 else None
 
@@ -90,7 +90,7 @@ class Roster:
         for one in self.people:
             pairs = [("key", one.key), *one.values.items()]
             pairs += [pair for name in one.names for pair in (("name", name), ("joined", _bare(name)))]
-            for pair in {(field, folded(value)) for field, value in pairs}:
+            for pair in {(field, fold_name(value)) for field, value in pairs}:
                 index.setdefault(pair, []).append(one)
         return index
 
@@ -122,7 +122,7 @@ def read_roster(path: Path, by: str = "") -> Roster:
         if not key:
             blank.append(line)
             continue
-        if (other := lines.setdefault(folded(_usable(key, path, line)), line)) != line:
+        if (other := lines.setdefault(fold_name(_usable(key, path, line)), line)) != line:
             raise InputError(
                 f"{path}: lines {other} and {line} both have {key!r} as {heading[1][at]}; "
                 "keep only one of them, or name another column with --by."
@@ -175,7 +175,7 @@ def _titles(heading: Sequence[str]) -> str:
 def _usable(key: str, path: Path, line: int) -> str:
     """The key, where a folder can be called so on every system and shows as it is."""
     odd = key != printable(key) or key.startswith(".") or key.endswith(".") or set(key) & set('/\\:*?"<>|')
-    if odd or folded(key) in NOT_LEARNERS:
+    if odd or fold_name(key) in NOT_LEARNERS:
         raise InputError(
             f"{path}, line {line}: {printable(key)!r} can't be a folder's name; name another column with --by."
         )

@@ -20,7 +20,7 @@ from grader.submission.ipynb import Notebook, Unreadable, code_cells
 from grader.submission.plan import LocalReader, Plan, Pristine, empty_plan
 from grader.util import links
 from grader.util.errors import InputError
-from grader.util.names import of_learner, printable
+from grader.util.names import learner_name, printable
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def read_submission(
     lessons = wanted or tuple(lesson for lesson in course.lessons() if lesson in chosen) or course.lessons()
     notes[lessons[0]] = [*notes.get(lessons[0], ()), *passed_over]
     whole = Path(os.path.abspath(path))
-    name = name or of_learner(whole.stem if path.is_file() else whole.name)
+    name = name or learner_name(whole.stem if path.is_file() else whole.name)
     return Submission(course, name, str(path), lessons, files, chosen, notes, doubts, reader)
 
 
@@ -174,7 +174,7 @@ def _known(course: Course, lessons: Sequence[str] | None) -> tuple[str, ...] | N
 def _files_of(path: Path, base: Path) -> tuple[list[Path], list[str]]:
     """The notebooks of a path, and notes on those left aside. Raises: InputError as read_submission() does."""
     place = printable(str(path))
-    link = links.first(path, base)
+    link = links.first_link(path, base)
     if link is not None:
         why = "Links are not followed, since they may lead to another learner's work: give the path of the work itself."
         raise InputError(f"{links.sentence(link)}. {why}")

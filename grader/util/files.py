@@ -15,7 +15,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 
-def write_whole(path: Path, content: str | bytes, like: Path | None = None, private: bool = False) -> None:
+def write_atomically(path: Path, content: str | bytes, like: Path | None = None, private: bool = False) -> None:
     """Writes a file in one step, its folder too where that is missing; text is UTF-8 with '\\n'.
 
     A new file is open to whom the umask lets, one that was there to whom it was. What is no ordinary file (a pipe,
@@ -42,7 +42,7 @@ def write_whole(path: Path, content: str | bytes, like: Path | None = None, priv
         raise
 
 
-def backup_place(path: Path) -> Path:
+def free_backup_path(path: Path) -> Path:
     """The first free name beside a file or folder for a copy of it."""
     number = 1
     while (backup := path.with_name(f"{path.name}.backup-{number}")).exists():
@@ -59,7 +59,7 @@ def json_object(raw: bytes) -> dict[str, Any] | None:
     return data if isinstance(data, dict) else None
 
 
-def only_writer(file: IO[Any], wait: bool = False) -> bool:
+def lock_file(file: IO[Any], wait: bool = False) -> bool:
     """Makes this process the only one that may write to an open file; False: another one is. wait: until it is no more.
 
     The lock ends with the file. Where the system or the file system has none, nothing is done, and that counts as True.

@@ -31,7 +31,7 @@ def installed(module: str) -> bool:
         return False
 
 
-def sentence(module: str) -> str:
+def how_to_install(module: str) -> str:
     """'torch is not installed in this Python; `python -m pip install 'attention-course[torch]'` installs it.'"""
     pip = "%pip" if in_notebook() else "python -m pip"
     if module == "triton" and sys.platform != "linux":
@@ -49,7 +49,7 @@ def require(*modules: str) -> None:
             raise ModuleNotFoundError(f"No module named {module!r}", name=module)
 
 
-def why(error: BaseException) -> str | None:
+def explain_error(error: BaseException) -> str | None:
     """The sentence for an import that failed for want of one of the course's libraries; None for every other error."""
     module = (getattr(error, "name", None) or "").partition(".")[0] if isinstance(error, ImportError) else ""
-    return sentence(module) if module in _BROUGHT_BY and not installed(module) else None
+    return how_to_install(module) if module in _BROUGHT_BY and not installed(module) else None

@@ -22,7 +22,7 @@ LESSON = "01_three_tokens"
 def folder(tmp_path, monkeypatch):
     """A learner's folder, with softmax_rows written."""
     monkeypatch.delenv("ATTENTION_COURSE_PROGRESS")
-    notebook, stub = open_course().handed_out(LESSON), workspace.stub("softmax_rows")
+    notebook, stub = open_course().handout_notebook(LESSON), workspace.stub("softmax_rows")
     for cell in notebook["cells"]:
         if "".join(cell["source"]) == stub:
             cell["source"] = ["def softmax_rows(scores):\n", "    return scores"]
@@ -118,11 +118,11 @@ def test_a_misspelled_exercise_is_answered_with_the_nearest(folder, capsys):
 def test_a_sentence_says_how_the_command_is_called_here(monkeypatch):
     monkeypatch.setattr(command, "in_notebook", lambda: False)
     monkeypatch.setenv("PATH", "/nowhere")
-    assert command.called().endswith(" -m grader")
+    assert command.command_name().endswith(" -m grader")
     monkeypatch.setenv("PATH", str(command.Path(sys.executable).parent))
-    assert command.called() == "grader"
+    assert command.command_name() == "grader"
     monkeypatch.setattr(command, "in_notebook", lambda: True)
-    assert command.called() == "%grader"
+    assert command.command_name() == "%grader"
 
 
 def test_make_knows_what_a_learner_needs_and_resets_nothing_unasked():

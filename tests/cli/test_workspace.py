@@ -26,7 +26,7 @@ def place(monkeypatch, tmp_path):
     """A learner's folder, in a course of the small lesson that has two exercises' worth of room to change."""
     (tmp_path / "course").mkdir()
     small.install(monkeypatch, tmp_path / "course")
-    monkeypatch.setattr(open_course(), "handed_out", lambda name: pristine(small.SOURCE))
+    monkeypatch.setattr(open_course(), "handout_notebook", lambda name: pristine(small.SOURCE))
     mine = tmp_path / "mine"
     mine.mkdir()
     return mine
@@ -42,7 +42,7 @@ def newer(monkeypatch, *changes: tuple[str, str]) -> None:
     for find, put in changes:
         assert find in text
         text = text.replace(find, put, 1)
-    monkeypatch.setattr(open_course(), "handed_out", lambda name: pristine(text))
+    monkeypatch.setattr(open_course(), "handout_notebook", lambda name: pristine(text))
 
 
 def added(text: str, id: str = "1234") -> dict:

@@ -253,7 +253,7 @@ def test_a_packed_submission_is_laid_out_as_it_was(tmp_path):
     for place in (("..", "x"), ("", "etc"), ("a/../../b",)):
         with pytest.raises(ValueError):
             class_folder.unpack(
-                class_folder.PackedSubmission("k", "n", "p", False, (class_folder.Packed(place, b"", 0, 0),)),
+                class_folder.PackedSubmission("k", "n", "p", False, (class_folder.PackedFile(place, b"", 0, 0),)),
                 tmp_path / "bad",
             )
 
@@ -295,14 +295,14 @@ class Fragile:
 
 @pytest.mark.parametrize("width, again", [(1, ["c"]), (4, ["b", "c"])])
 def test_a_process_that_ends_once_costs_nothing(tmp_path, width, again):
-    found = [class_folder.RosterEntry(key, key, tmp_path / key, "not read") for key in "abcdef"]
+    found = [class_folder.ClassEntry(key, key, tmp_path / key, "not read") for key in "abcdef"]
     pool = Fragile(width, once={"c"})
     assert sorted(batch.grade_all(found, batch.Settings(open_course()), pool)) == sorted("abcdef")
     assert pool.renewed == 1 and sorted(key for key in "abcdef" if pool.tried.count(key) == 2) == again
 
 
 def test_what_ends_its_process_twice_could_not_be_graded_and_harms_no_other(tmp_path):
-    found = [class_folder.RosterEntry(key, key, tmp_path / key, "not read") for key in "abcdef"]
+    found = [class_folder.ClassEntry(key, key, tmp_path / key, "not read") for key in "abcdef"]
     pool = Fragile(1, always={"c"})
     lines = list(batch.grade_all(found, batch.Settings(open_course(), lessons=(LESSON,)), pool))
     assert sorted(line for line in lines if isinstance(line, str)) == sorted("abdef")
@@ -316,7 +316,7 @@ def test_a_grading_process_that_is_killed_costs_nothing(tmp_path):
 
     folder = hand_in(tmp_path / "class", **CODES)
     found, _ = class_folder.entries(folder)
-    pool = batch.Local(1)
+    pool = batch.LocalPool(1)
     keys = []
     try:
         settings = batch.Settings(open_course(), lessons=(LESSON,), timeout_s=2.0)
@@ -368,7 +368,7 @@ def test_a_sandbox_refuses_below_the_level_asked_for(monkeypatch):
     real = batch.Sandbox
     monkeypatch.setattr(batch, "Sandbox", lambda *a, **k: real(*a, **k, walls=False))
     with pytest.raises(batch.TooOpen):
-        batch.level(batch.Settings(open_course(), require="full"))
+        batch.isolation_level(batch.Settings(open_course(), require="full"))
     batch.close_sandboxes()
 
 

@@ -11,7 +11,7 @@ import pytest
 from grader.course import references
 from grader.course.course import open_course
 from grader.grading import batch
-from grader.grading.class_folder import RosterEntry, pack
+from grader.grading.class_folder import ClassEntry, pack
 from grader.grading.grade import grade_submission
 from grader.grading.journal import from_line, to_line
 from grader.judging.verdict import LessonReport
@@ -65,7 +65,7 @@ def test_what_a_helper_alone_was_in_the_way_of_earns_its_share_and_stays_failed(
     )
     judged = by_name["three_token_attention"]
     assert not judged.passed and lesson.points_of(judged) == lesson.points["three_token_attention"] / 2
-    assert text.marked(lesson, judged) == (
+    assert text.mark_reason(lesson, judged) == (
         f"three_token_attention: {lesson.points_of(judged)} of {lesson.points['three_token_attention']} points, because it passes "
         "with the course's softmax_rows in place of the learner's, which is worth 50 % of them."
     )
@@ -107,7 +107,7 @@ def test_a_journal_keeps_it_and_a_run_for_each_learner_has_other_inputs(tmp_path
     monkeypatch.setattr(
         batch, "grade_submission", lambda *given, seed, **more: drawn.append(seed) or real(*given, seed=seed, **more)
     )
-    packed = [pack(RosterEntry(name, name, written(tmp_path / name, softmax_rows=WRONG).parent)) for name in ("a", "b")]
+    packed = [pack(ClassEntry(name, name, written(tmp_path / name, softmax_rows=WRONG).parent)) for name in ("a", "b")]
     settings = batch.Settings(open_course(), (FIRST,), follow_through=1.0, seed_per_learner=True)
     assert settings.seed_of("a") != settings.seed_of("b") and settings.seed_of("a") == settings.seed_of("a")
     assert batch.Settings(open_course(), seed=8).seed_of("a") == batch.Settings(open_course(), seed=8).seed_of("b") == 8

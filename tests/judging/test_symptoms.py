@@ -88,7 +88,7 @@ def test_which_part_is_right():
         i: replace(one, parts={name: second(part) if part.items else part for name, part in one.parts.items()})
         for i, one in observed("project_qkv").items()
     }
-    assert found("project_qkv", shown)["RS18"] == "Right in every experiment: `q`, `v`. Wrong: `k`."
+    assert found("project_qkv", shown)["RS18"] == "Right in every experiment: `q` and `v`. Wrong: `k`."
 
 
 def test_what_all_wrong_experiments_have_in_common():

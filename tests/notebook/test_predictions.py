@@ -40,7 +40,7 @@ def test_options_are_a_list_of_letters(question, letters):
 
 @pytest.mark.parametrize("name", open_course().lessons())
 def test_below_each_prediction_with_options_is_its_own_cell_and_its_answer_is_one_of_them(name):
-    cells = open_course().handed_out(name)["cells"]
+    cells = open_course().handout_notebook(name)["cells"]
     asked = [at for at, cell in enumerate(cells) if prose.is_folded("".join(cell["source"]))]
     calls = [
         at for at, cell in enumerate(cells) if cell["cell_type"] == "code" and "predict(" in "".join(cell["source"])

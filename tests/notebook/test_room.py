@@ -34,15 +34,15 @@ WRONG = RIGHT.replace("argmax", "argmin")
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
     monkeypatch.setattr(verdicts, "verdicts", {})
-    monkeypatch.setattr(rooms, "_kernel", rooms._Kernel())
+    monkeypatch.setattr(rooms, "_state", rooms._RoomState())
     monkeypatch.setattr(event_sender, "PAUSES_S", (0.05,))
     yield
-    if rooms._kernel.sender is not None:
-        rooms._kernel.sender.close()
+    if rooms._state.sender is not None:
+        rooms._state.sender.close()
 
 
 @pytest.fixture
-def room_client(tmp_path):
+def room(tmp_path):
     with running(tmp_path / "room.jsonl") as made:
         yield made
 
@@ -65,10 +65,8 @@ def checked(source: str, name: str = "hard_lookup"):
     return check(from_cells(name, source).obj)
 
 
-def states(room_client: Running) -> dict[str, str]:
-    return {
-        name: state.status for learner in room_client.room.board().learners for name, state in learner.states.items()
-    }
+def states(room: Running) -> dict[str, str]:
+    return {name: state.status for learner in room.room.board().learners for name, state in learner.states.items()}
 
 
 def said(shown) -> str:
@@ -78,22 +76,22 @@ def said(shown) -> str:
 # --- what is told -------------------------------------------------------------------------------
 
 
-def test_a_check_tells_the_room_and_nothing_of_the_code(room_client, sent, tmp_path):
-    join(room_client.address, room_client.room.code, "ada")
+def test_a_check_tells_the_room_and_nothing_of_the_code(room, sent, tmp_path):
+    join(room.address, room.room.code, "ada")
     raising = f'def hard_lookup(query, keys, values):\n    {SENTINEL} = "{SENTINEL}"  # {SENTINEL}\n    print({SENTINEL})\n    raise ValueError({SENTINEL})'
     wrong = WRONG.replace("return", f"{SENTINEL} = 1\n    return")
     assert SENTINEL in str(checked(raising))  # the learner sees it
-    until(lambda: states(room_client) == {"hard_lookup": "error"})
+    until(lambda: states(room) == {"hard_lookup": "error"})
     checked(wrong)
-    until(lambda: states(room_client) == {"hard_lookup": "failed"})
+    until(lambda: states(room) == {"hard_lookup": "failed"})
     assert checked(RIGHT)
-    until(lambda: states(room_client) == {"hard_lookup": "passed"})
+    until(lambda: states(room) == {"hard_lookup": "passed"})
     assert "Your words were not sent" in str(stuck(SENTINEL))
-    until(lambda: room_client.room.board().learners[0].note == "stuck")
+    until(lambda: room.room.board().learners[0].note == "stuck")
     fine()
-    until(lambda: room_client.room.board().learners[0].note == "fine")
+    until(lambda: room.room.board().learners[0].note == "fine")
     leave()
-    assert not room_client.room.board().learners
+    assert not room.room.board().learners
     bodies = b"".join(sent) + (tmp_path / "room.jsonl").read_bytes()
     assert (
         b'"hard_lookup"' in bodies
@@ -116,32 +114,32 @@ def test_without_a_room_nothing_is_sent_and_nothing_of_it_is_loaded(sent):
     checked(WRONG)
     for call in (leave, stuck, fine):
         assert "you are not in" in said(call()).lower()
-    assert not sent and rooms._kernel.sender is None
+    assert not sent and rooms._state.sender is None
 
 
-def test_after_leave_nothing_is_sent_in_no_notebook(room_client, sent, monkeypatch):
-    join(room_client.address, room_client.room.code, "ada")
+def test_after_leave_nothing_is_sent_in_no_notebook(room, sent, monkeypatch):
+    join(room.address, room.room.code, "ada")
     checked(WRONG)
-    until(lambda: states(room_client))
-    mine, other = rooms._kernel, rooms._Kernel()
-    monkeypatch.setattr(rooms, "_kernel", other)  # another notebook of the same learner
+    until(lambda: states(room))
+    mine, other = rooms._state, rooms._RoomState()
+    monkeypatch.setattr(rooms, "_state", other)  # another notebook of the same learner
     checked(RIGHT)
-    until(lambda: states(room_client) == {"hard_lookup": "passed"})
-    monkeypatch.setattr(rooms, "_kernel", mine)
+    until(lambda: states(room) == {"hard_lookup": "passed"})
+    monkeypatch.setattr(rooms, "_state", mine)
     assert "nothing more is sent" in said(leave())
     del sent[:]
     checked(WRONG)
-    monkeypatch.setattr(rooms, "_kernel", other)
+    monkeypatch.setattr(rooms, "_state", other)
     checked(RIGHT)
     other.sender.put(Event(1.0, note="stuck"))  # even one that had waited
     time.sleep(0.3)
-    assert not sent and states(room_client) == {}
+    assert not sent and states(room) == {}
 
 
-def test_progress_says_that_it_is_on(room_client, capsys):
+def test_progress_says_that_it_is_on(room, capsys):
     assert "You are in the room" not in str(progress())
-    join(room_client.address, room_client.room.code, "ada")
-    on = f"You are in the room at {room_client.address} as ada: each check sends your name, the exercise, its status"
+    join(room.address, room.room.code, "ada")
+    on = f"You are in the room at {room.address} as ada: each check sends your name, the exercise, its status"
     assert on in said(progress()) and "leave() ends it" in said(progress())
     assert main(["progress"]) == 0
     assert on in " ".join(capsys.readouterr().out.split())
@@ -149,16 +147,16 @@ def test_progress_says_that_it_is_on(room_client, capsys):
     assert "You are in the room" not in str(progress())
 
 
-def test_a_restarted_kernel_says_so_once_and_goes_on(room_client, monkeypatch):
-    join(room_client.address, room_client.room.code, "ada")
-    monkeypatch.setattr(rooms, "_kernel", rooms._Kernel())
+def test_a_restarted_kernel_says_so_once_and_goes_on(room, monkeypatch):
+    join(room.address, room.room.code, "ada")
+    monkeypatch.setattr(rooms, "_state", rooms._RoomState())
     assert "You are in the room" in said(checked(WRONG))
     assert "You are in the room" not in said(checked(RIGHT))
-    until(lambda: states(room_client) == {"hard_lookup": "passed"})
+    until(lambda: states(room) == {"hard_lookup": "passed"})
 
 
-def test_it_ends_by_itself_after_a_day(room_client, sent):
-    join(room_client.address, room_client.room.code, "ada")
+def test_it_ends_by_itself_after_a_day(room, sent):
+    join(room.address, room.room.code, "ada")
     mine = rooms.current()
     assert 11 * 3600 < mine.until - time.time() < 13 * 3600
     rooms._save(rooms.Membership(mine.address, mine.name, mine.token, time.time() - 1))
@@ -167,13 +165,13 @@ def test_it_ends_by_itself_after_a_day(room_client, sent):
     assert not sent and "You are in the room" not in str(progress())
 
 
-def test_who_comes_back_has_the_same_place(room_client):
-    join(room_client.address, room_client.room.code, "ada")
+def test_who_comes_back_has_the_same_place(room):
+    join(room.address, room.room.code, "ada")
     leave()
-    join(room_client.address, room_client.room.code, "ada")
+    join(room.address, room.room.code, "ada")
     checked(RIGHT)
-    until(lambda: states(room_client) == {"hard_lookup": "passed"})
-    assert len(room_client.room._members) == 1
+    until(lambda: states(room) == {"hard_lookup": "passed"})
+    assert len(room.room._members) == 1
 
 
 # --- what joins and what does not ---------------------------------------------------------------
@@ -207,11 +205,11 @@ def test_what_joins_no_room_gets_an_example(given, sent):
     assert not sent and rooms.current() is None
 
 
-def test_a_wrong_code_is_told(room_client):
-    assert "This is not the room's code." in said(join(room_client.address, "wrong-wrong-wrong", "ada"))
+def test_a_wrong_code_is_told(room):
+    assert "This is not the room's code." in said(join(room.address, "wrong-wrong-wrong", "ada"))
     assert rooms.current() is None
     assert "You are in the room as ada" in said(
-        join(f" 127.0.0.1:{room_client.port}/ ", room_client.room.code.upper().replace("-", " "), "ada")
+        join(f" 127.0.0.1:{room.port}/ ", room.room.code.upper().replace("-", " "), "ada")
     )
 
 
@@ -279,9 +277,9 @@ def test_what_answers_may_be_no_room(bytes_):
     assert rooms.current() is None
 
 
-def test_a_proxy_is_not_asked(room_client, monkeypatch, unused):
+def test_a_proxy_is_not_asked(room, monkeypatch, unused):
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{unused}")
-    assert "You are in the room" in said(join(room_client.address, room_client.room.code, "ada"))
+    assert "You are in the room" in said(join(room.address, room.room.code, "ada"))
 
 
 # --- a network that fails -----------------------------------------------------------------------
@@ -299,16 +297,16 @@ def test_a_check_waits_for_no_network():
 
 
 def test_a_network_that_fails_is_one_line_and_loses_nothing(tmp_path):
-    with running(tmp_path / "room.jsonl") as room_client:
-        join(room_client.address, room_client.room.code, "ada")
-        port = room_client.port
+    with running(tmp_path / "room.jsonl") as room:
+        join(room.address, room.room.code, "ada")
+        port = room.port
     lines = [said(checked(RIGHT.replace("return", f"x = {number}\n    return"))) for number in range(2)]
-    until(lambda: rooms._kernel.sender.failing)
+    until(lambda: rooms._state.sender.failing)
     lines += [said(checked(WRONG.replace("return", f"x = {number}\n    return"))) for number in range(3)]
     assert sum("does not answer at the moment" in line for line in lines) == 1
     assert all(line.startswith(("PASSED", "FAILED", "ERROR")) for line in lines)
     with running(tmp_path / "room.jsonl", port) as again:
-        until(lambda: rooms._kernel.sender.drain(0.1))
+        until(lambda: rooms._state.sender.drain(0.1))
         kept = [json.loads(line) for line in (tmp_path / "room.jsonl").read_text().splitlines()]
         assert [line["status"] for line in kept if "exercise" in line] == [
             "passed",
@@ -320,8 +318,8 @@ def test_a_network_that_fails_is_one_line_and_loses_nothing(tmp_path):
         assert again.room.board().learners[0].states["hard_lookup"].status == "failed"
 
 
-def test_an_answer_that_is_lost_counts_once(room_client, monkeypatch):
-    join(room_client.address, room_client.room.code, "ada")
+def test_an_answer_that_is_lost_counts_once(room, monkeypatch):
+    join(room.address, room.room.code, "ada")
     post, lost = event_sender.post, []
 
     def losing(address, path, data):
@@ -333,48 +331,46 @@ def test_an_answer_that_is_lost_counts_once(room_client, monkeypatch):
 
     monkeypatch.setattr(event_sender, "post", losing)
     checked(RIGHT)
-    assert until(lambda: lost and rooms._kernel.sender.drain(1))
-    assert len(room_client.room._members[0].seen) == 1
+    assert until(lambda: lost and rooms._state.sender.drain(1))
+    assert len(room.room._members[0].seen) == 1
 
 
-def test_a_learner_who_thinks_for_long_reads_nothing_of_a_connection_that_ended(room_client, monkeypatch):
-    join(room_client.address, room_client.room.code, "ada")
+def test_a_learner_who_thinks_for_long_reads_nothing_of_a_connection_that_ended(room, monkeypatch):
+    join(room.address, room.room.code, "ada")
     checked(WRONG)
-    until(lambda: states(room_client))
-    room_client._loop.call_soon_threadsafe(
-        lambda: [one.stream.close() for one in list(room_client.server._connections)]
-    )
-    until(lambda: not room_client.server._connections)
+    until(lambda: states(room))
+    room._loop.call_soon_threadsafe(lambda: [one.stream.close() for one in list(room.server._connections)])
+    until(lambda: not room.server._connections)
     pauses, send = [], Sender._send
     monkeypatch.setattr(Sender, "_send", lambda self, events: pauses.append(send(self, events)) or pauses[-1])
     checked(RIGHT)
-    until(lambda: states(room_client) == {"hard_lookup": "passed"} and pauses)
+    until(lambda: states(room) == {"hard_lookup": "passed"} and pauses)
     assert pauses == [0.0]
 
 
-def test_joining_again_keeps_what_waits(room_client):
-    join(room_client.address, room_client.room.code, "ada")
+def test_joining_again_keeps_what_waits(room):
+    join(room.address, room.room.code, "ada")
     checked(WRONG)
-    sender = rooms._kernel.sender
-    join(room_client.address, room_client.room.code, "ada")  # as Run All does
+    sender = rooms._state.sender
+    join(room.address, room.room.code, "ada")  # as Run All does
     checked(RIGHT)
-    until(lambda: states(room_client) == {"hard_lookup": "passed"})
-    assert rooms._kernel.sender is sender and len(room_client.room._members) == 1
+    until(lambda: states(room) == {"hard_lookup": "passed"})
+    assert rooms._state.sender is sender and len(room.room._members) == 1
 
 
-def test_who_was_refused_can_join_again(room_client):
-    rooms._save(rooms.Membership(room_client.address, "ada", "5.unknown", time.time() + 100))
+def test_who_was_refused_can_join_again(room):
+    rooms._save(rooms.Membership(room.address, "ada", "5.unknown", time.time() + 100))
     checked(WRONG)
-    until(lambda: rooms._kernel.sender.refused)
-    assert "You are in the room" in said(join(room_client.address, room_client.room.code, "ada"))
+    until(lambda: rooms._state.sender.refused)
+    assert "You are in the room" in said(join(room.address, room.room.code, "ada"))
     checked(RIGHT)
-    until(lambda: states(room_client) == {"hard_lookup": "passed"})
+    until(lambda: states(room) == {"hard_lookup": "passed"})
 
 
-def test_a_room_that_knows_a_learner_no_more_is_told_once(room_client, sent):
-    rooms._save(rooms.Membership(room_client.address, "ada", "5.unknown", time.time() + 100))
+def test_a_room_that_knows_a_learner_no_more_is_told_once(room, sent):
+    rooms._save(rooms.Membership(room.address, "ada", "5.unknown", time.time() + 100))
     checked(WRONG)
-    until(lambda: rooms._kernel.sender.refused)
+    until(lambda: rooms._state.sender.refused)
     shown = said(checked(RIGHT))
     assert (
         "accepts nothing more from this notebook: The room does not know this notebook. join() joins it again." in shown
@@ -384,20 +380,20 @@ def test_a_room_that_knows_a_learner_no_more_is_told_once(room_client, sent):
     assert "You are in the room" not in str(progress())
 
 
-def test_a_removed_learner_is_told_so(room_client):
-    join(room_client.address, room_client.room.code, "ada")
-    assert room_client.post(f"/room/{room_client.live.key_with_names}/remove", places=[0]) == (200, {"removed": 1})
+def test_a_removed_learner_is_told_so(room):
+    join(room.address, room.room.code, "ada")
+    assert room.post(f"/room/{room.live.key_with_names}/remove", places=[0]) == (200, {"removed": 1})
     checked(WRONG)
-    until(lambda: rooms._kernel.sender.refused)
+    until(lambda: rooms._state.sender.refused)
     assert (
         "The room accepts nothing more from this notebook: The instructor removed you from the room. join() joins it again."
         in said(checked(RIGHT))
     )
     assert (
-        "You are in the room as ada" in said(join(room_client.address, room_client.room.code, "ada"))
-        and room_client.room.place("1.x") is None
+        "You are in the room as ada" in said(join(room.address, room.room.code, "ada"))
+        and room.room.place("1.x") is None
     )
-    assert len(room_client.room.present()) == 1
+    assert len(room.room.present()) == 1
 
 
 def test_a_queue_has_an_end_and_keeps_the_newest(monkeypatch, unused):
@@ -415,12 +411,12 @@ def patient(monkeypatch):
     monkeypatch.setattr(limits, "Budgets", lambda burst, per_s: Budgets(burst, 10 * per_s))
 
 
-def test_a_flood_is_sent_later(patient, room_client):
-    token = room_client.joined("ada")
-    sender = Sender(room_client.address, token)
+def test_a_flood_is_sent_later(patient, room):
+    token = room.joined("ada")
+    sender = Sender(room.address, token)
     for number in range(120):
         sender.put(Event(float(number + 1), "hard_lookup", "failed"))
-    until(lambda: len(room_client.room._members[0].seen) == 120, 30)
+    until(lambda: len(room.room._members[0].seen) == 120, 30)
     sender.close()
 
 
@@ -442,22 +438,22 @@ def test_a_file_that_is_torn_is_no_membership(content, sent):
     assert checked(RIGHT) and not sent and "You are in the room" not in str(progress())
 
 
-def test_a_folder_that_cannot_be_written_holds_for_the_kernel(room_client, monkeypatch):
+def test_a_folder_that_cannot_be_written_holds_for_the_kernel(room, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(rooms, "write_whole", full)
-    assert "No space left" in said(join(room_client.address, room_client.room.code, "ada"))
+    monkeypatch.setattr(rooms, "write_atomically", full)
+    assert "No space left" in said(join(room.address, room.room.code, "ada"))
     checked(RIGHT)
-    until(lambda: states(room_client) == {"hard_lookup": "passed"})
+    until(lambda: states(room) == {"hard_lookup": "passed"})
     leave()
     checked(WRONG)
     time.sleep(0.2)
-    assert states(room_client) == {}
+    assert states(room) == {}
 
 
-def test_nobody_else_reads_the_token(room_client):
-    join(room_client.address, room_client.room.code, "ada")
+def test_nobody_else_reads_the_token(room):
+    join(room.address, room.room.code, "ada")
     if os.name != "nt":
         assert rooms.membership_file().stat().st_mode & 0o077 == 0
 
@@ -465,24 +461,24 @@ def test_nobody_else_reads_the_token(room_client):
 # --- beside a kernel's other work ---------------------------------------------------------------
 
 
-def test_sending_touches_no_random_state_and_no_output(room_client, capsys):
-    join(room_client.address, room_client.room.code, "ada")
+def test_sending_touches_no_random_state_and_no_output(room, capsys):
+    join(room.address, room.room.code, "ada")
     random.seed(1), np.random.seed(1)
     before = random.getstate(), np.random.get_state()[1].tolist()
     stuck()
-    until(lambda: room_client.room.board().learners[0].note == "stuck")
+    until(lambda: room.room.board().learners[0].note == "stuck")
     assert (random.getstate(), np.random.get_state()[1].tolist()) == before
     assert capsys.readouterr().err == ""
 
 
-def test_a_check_judges_as_ever_while_much_is_sent(room_client):
+def test_a_check_judges_as_ever_while_much_is_sent(room):
     """Each verdict, forbidden operations too, is the same with the sender's thread at work as without it."""
     shortcut = (
         "def softmax_rows(scores):\n    import torch\n    return torch.softmax(torch.as_tensor(scores), 1).numpy()"
     )
     alone = str(checked(shortcut, "softmax_rows"))
     verdicts.verdicts.clear()
-    sender = Sender(room_client.address, room_client.joined("grace"))
+    sender = Sender(room.address, room.joined("grace"))
     sender.put(Event(0.5, note="stuck"))
     stop = threading.Event()
 
@@ -504,18 +500,18 @@ def test_a_check_judges_as_ever_while_much_is_sent(room_client):
         sender.close()
 
 
-def test_a_script_that_ends_sends_what_waits(room_client):
+def test_a_script_that_ends_sends_what_waits(room):
     slowly = "import time, grader.notebook.event_sender as s; post = s.post; s.post = lambda *given: (time.sleep(0.3), post(*given))[1]; "
     program = (
         slowly
-        + f"from grader import join, check; join({room_client.address!r}, {room_client.room.code!r}, 'ada'); check('hard_lookup', lambda *_: 0)"
+        + f"from grader import join, check; join({room.address!r}, {room.room.code!r}, 'ada'); check('hard_lookup', lambda *_: 0)"
     )
     subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60, check=True, env=dict(os.environ))
-    assert states(room_client) == {"hard_lookup": "failed"}
+    assert states(room) == {"hard_lookup": "failed"}
 
 
-def test_where_no_thread_starts_checks_go_on(room_client, monkeypatch):
-    join(room_client.address, room_client.room.code, "ada")
+def test_where_no_thread_starts_checks_go_on(room, monkeypatch):
+    join(room.address, room.room.code, "ada")
 
     def none(self):
         raise RuntimeError("can't start new thread")
@@ -524,12 +520,12 @@ def test_where_no_thread_starts_checks_go_on(room_client, monkeypatch):
     assert checked(RIGHT) and "cannot start threads" in said(stuck())
 
 
-def test_a_cell_that_breaks_sockets_breaks_no_check(room_client, monkeypatch):
-    join(room_client.address, room_client.room.code, "ada")
+def test_a_cell_that_breaks_sockets_breaks_no_check(room, monkeypatch):
+    join(room.address, room.room.code, "ada")
     monkeypatch.setattr(socket, "create_connection", lambda *_, **__: 1 / 0)
     monkeypatch.setattr(http.client.HTTPConnection, "request", lambda *_, **__: 1 / 0)
     assert checked(RIGHT)
-    until(lambda: rooms._kernel.sender.failing)
+    until(lambda: rooms._state.sender.failing)
     assert not checked(WRONG)
 
 

@@ -14,7 +14,7 @@ from grader.course import references
 from grader.course.course import open_course
 from grader.course.spec import Case
 from grader.grading.grade import Deadline
-from grader.grading.lateness import CollectedNotes
+from grader.grading.lateness import CollectedWork
 from grader.grading.scheme import MarkingScheme
 from grader.judging.judge import judge
 from grader.judging.verdict import LessonReport, Line, Report, SubmissionReport, Table, Verdict
@@ -170,7 +170,7 @@ CLASS = Report(
                 "<b>.ipynb.txt does not end in .ipynb; it was not read. Rename it to <b>.ipynb.",
                 "=1+1|2 is a link.",
             ),
-            late=CollectedNotes({"01_three_tokens.ipynb": (True, "")}).late(MarkingScheme(), (), 0)[0],
+            late=CollectedWork({"01_three_tokens.ipynb": (True, "")}).late(MarkingScheme(), (), 0)[0],
         ),
         SubmissionReport(
             "grace@example.org",

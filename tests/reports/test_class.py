@@ -176,7 +176,7 @@ def test_suites_and_rows_of_learners_who_read_alike_stay_apart():
     twins = Report(
         tuple(SubmissionReport(name, "x", (lesson("01_x", PASSED),)) for name in (" a", "a", "A\u00ad", "a (2)")), 7
     )
-    assert ClassSummary(twins).labels == ("␣a (3)", "a", "A\ufffd (4)", "a (2)") and ClassSummary(twins).alike == [
+    assert ClassSummary(twins).labels == ("␣a (3)", "a", "A\ufffd (4)", "a (2)") and ClassSummary(twins).same_names == [
         0,
         1,
         2,

@@ -285,9 +285,9 @@ def test_a_run_with_a_roster_names_who_is_left_out(graded, tmp_path, capsys):
         (("--roster", "{there}", "--by", "Student"), "has no learner whose name stands in the column 'Student' of"),
         (
             ("--roster", "{there}", "--by", "ID"),
-            "The column has 4711, 4712; the folder has ada. Name another column with --by, or sort the work anew",
+            "The column has 4711 and 4712; the folder has ada. Name another column with --by, or sort the work anew",
         ),
-        (("--roster", "{there}"), "The column has ada.lovelace, g.hopper; the folder has ada."),
+        (("--roster", "{there}"), "The column has ada.lovelace and g.hopper; the folder has ada."),
         (
             ("--roster", "{there}", "--by", "Homework (815)"),
             "has nothing in its column 'Homework (815)'; name another column with --by: Student, ID",

@@ -51,7 +51,11 @@ def test_one_who_could_not_be_graded_is_counted_nowhere():
     ours = SubmissionReport("o", "o", (lesson("01_x", *(replace(OURS, exercise=f"e{n}") for n in range(4))),))
     assert value(room(*LARGE, ours), "e0") == value(room(*LARGE), "e0")
     found = next(one for one in items.items(room(*LARGE, ours)) if one.column.exercise == "e0")
-    assert (found.passed, found.attempted, found.graded) == (10, 20, 20) and "1 could not be graded" in found.otherwise
+    assert (found.passed, found.attempted, found.graded) == (
+        10,
+        20,
+        20,
+    ) and "1 could not be graded" in found.other_statuses
 
 
 @pytest.mark.parametrize("message", ["", "ada.ipynb is not JSON."])  # nothing handed in; handed in, and unreadable

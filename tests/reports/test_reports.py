@@ -169,14 +169,20 @@ def test_html_escapes_everything():
 def test_html_says_what_the_text_says(name):
     judged = VERDICTS[name]
     said = " ".join(Elements(html.render_verdict(judged)).said.split())
-    for part in (judged.exercise, judged.experiment, *judged.sentences, *judged.verified, text.WORDS[judged.status]):
+    for part in (
+        judged.exercise,
+        judged.experiment,
+        *judged.sentences,
+        *judged.verified,
+        text.STATUS_WORDS[judged.status],
+    ):
         assert " ".join(part.replace("`", "").split()) in said
     assert not re.search("[\U0001f000-\U0001faff\u2600-\u26ff\ufe0f]", said)
 
 
 def test_the_outcomes_look_different():
     shown = ("passed", "proven", "unproven", "error", "not_started", "forbidden")
-    frames = {html.LOOKS[VERDICTS[name].status] for name in shown}
+    frames = {html.STATUS_STYLES[VERDICTS[name].status] for name in shown}
     assert len(frames) == 5  # the two failures differ in what they say of the mistake
     for told in (html.render_verdict, text.render_verdict):  # a heading is for what can be said below it
         assert "Likely mistake" in told(VERDICTS["proven"]) and "Likely mistake" not in told(VERDICTS["unproven"])
@@ -236,7 +242,7 @@ def test_long_text_is_cut_in_every_format():
     report = Report((SubmissionReport("ada", "a", (samples.lesson("02_softmax", judged),)),), 7)
     plain = Report((SubmissionReport("ada", "a", (samples.lesson("02_softmax", samples.GONE),)),), 7)
     for name, renderer in RENDERERS.items():
-        assert len(renderer.render(report)) - len(renderer.render(plain)) <= text.LIMIT + 500, name
+        assert len(renderer.render(report)) - len(renderer.render(plain)) <= text.MAX_TEXT + 500, name
     assert "(shortened)" in text.render(report)
 
 

@@ -113,12 +113,12 @@ def test_what_is_no_message_is_refused(wrong):
 
 
 def test_names_are_one_line_that_can_be_seen():
-    assert message.learner_name("  ada\n  lovelace ") == "ada lovelace"
-    assert len(message.learner_name("x" * 1000)) <= message.MAX_NAME
+    assert message.validate_name("  ada\n  lovelace ") == "ada lovelace"
+    assert len(message.validate_name("x" * 1000)) <= message.MAX_NAME
     for nothing in ("", "  ", "\u200b\u202e", "\x00\x1b", None, 7, "\u2800"):
         with pytest.raises(MessageError, match="needs a name"):
-            message.learner_name(nothing)
-    assert "\x1b" not in message.learner_name("\x1b[2Jada") and "\u202e" not in message.learner_name("a\u202eda")
+            message.validate_name(nothing)
+    assert "\x1b" not in message.validate_name("\x1b[2Jada") and "\u202e" not in message.validate_name("a\u202eda")
 
 
 # --- the code -----------------------------------------------------------------------------------

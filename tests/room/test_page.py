@@ -10,7 +10,7 @@ from grader.cli import main
 from grader.course.course import open_course
 from grader.grading.watch.watcher import LearnerState, WatchedRoom, board_of
 from grader.judging.verdict import LessonReport, Verdict
-from grader.reports.text import WORDS
+from grader.reports.text import STATUS_WORDS
 from grader.room.board import Board, Learner, State, lessons_at_work, next_exercise, tiles, wrongs
 from grader.room.board_page import UNEXPLAINED, PageFile, page
 from grader.util.errors import InputError
@@ -115,7 +115,7 @@ def test_an_unexplained_result_does_not_quote_the_learner_s_own_words():
 
 
 def test_every_status_has_a_sentence():
-    assert set(UNEXPLAINED) == set(WORDS) - {"passed", "not_started", "missing"}
+    assert set(UNEXPLAINED) == set(STATUS_WORDS) - {"passed", "not_started", "missing"}
 
 
 def test_nothing_comes_from_elsewhere():
@@ -163,7 +163,7 @@ def test_a_disk_that_fails_meanwhile_is_told_once(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("grader.room.board_page.write_whole", full)
+    monkeypatch.setattr("grader.room.board_page.write_atomically", full)
     assert "No space left" in file.show(thirty())
     assert file.show(Board(())) == ""
     monkeypatch.undo()

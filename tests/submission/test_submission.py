@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from grader.course.course import open_course
-from grader.grading.class_folder import RosterEntry, pack, unpack
+from grader.grading.class_folder import ClassEntry, pack, unpack
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import class_page, feedback, grades_csv, junit, terminal
 from grader.sandbox.reader import Reader
@@ -439,7 +439,7 @@ def test_a_notebook_that_is_large_in_its_outputs_alone_is_read_without_them(tmp_
     (tmp_path / "class" / "ada").mkdir(parents=True)
     toy.write(tmp_path / "class" / "ada" / "01_toy.ipynb", content)
     (tmp_path / "laid").mkdir()
-    packed = pack(RosterEntry("ada", "ada", tmp_path / "class" / "ada"))
+    packed = pack(ClassEntry("ada", "ada", tmp_path / "class" / "ada"))
     with Reader() as reader:
         submission = read_submission(open_course(), unpack(packed, tmp_path / "laid"), reader=reader)
         plan = submission.plan(toy.NAME)

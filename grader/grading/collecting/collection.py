@@ -25,7 +25,7 @@ from grader.submission.roster import Roster
 from grader.submission.submission import lesson_of_name
 from grader.util import links
 from grader.util.errors import InputError
-from grader.util.names import folded, printable
+from grader.util.names import fold_name, printable
 
 COLUMNS = ("learner", "file", "state", "late", "source", "original", "collected", "submitted")
 SPARE = 64 << 20  # bytes that are to stay free on the disk
@@ -38,7 +38,7 @@ _WINDOWS = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
 
 
 @dataclass
-class Collected:
+class LearnerOutcome:
     """What became of one learner's files, by their paths in the learner's folder.
 
     placed: new there. same: there already. kept: earlier attempts, by where they are now. replaced: where what they took the place of
@@ -65,7 +65,7 @@ class Collection:
             raise InputError(
                 f"{to / COLLECTED} is not a table that `grader collect` wrote; move it elsewhere. Nothing was collected."
             )
-        self.learners: dict[str, Collected] = {}
+        self.learners: dict[str, LearnerOutcome] = {}
         self.others: list[tuple[str, str]] = []
         self._course, self._to, self._roster, self._sources = course, to, roster, sources
         self._before, self._rows = before, list[dict[str, str]]()  # of collected.csv
@@ -87,7 +87,7 @@ class Collection:
         for name, files in submitted.items():
             self._sources.begin()
             learner = self.learners[name]
-            attempts = self._within_limits(learner, _by_path(self._course, self._unpacked(files)))
+            attempts = self._within_limits(learner, _by_path(self._course, self._unpack(files)))
             learner.late |= any(one.late for several in attempts.values() for one in several)
             latest = {}
             for parts, several in attempts.items():
@@ -112,7 +112,7 @@ class Collection:
             name = person.key if person else _part(learner.name)
             if not person and name.lower() in NOT_LEARNERS:  # what a class's folder has beside its learners
                 name = f"learner {name}"
-            same = self._names.get(folded(name), name)
+            same = self._names.get(fold_name(name), name)
             if self._roster and not person:
                 why = f"belongs to {learner}, who is not on the roster, or not with certainty"
             elif name in ambiguous:
@@ -123,13 +123,13 @@ class Collection:
             elif same != name:
                 why = f"is of {printable(name)}, whose folder would have the same name as that of {printable(same)}"
             else:
-                self._names[folded(name)] = name
-                self.learners.setdefault(name, Collected(name))
+                self._names[fold_name(name)] = name
+                self.learners.setdefault(name, LearnerOutcome(name))
                 yield name
                 continue
             self.others.append((file.member.name, why))
 
-    def _unpacked(self, files: Iterable[SubmittedFile]) -> Iterator[SubmittedFile]:
+    def _unpack(self, files: Iterable[SubmittedFile]) -> Iterator[SubmittedFile]:
         """An archive that a learner handed in is what it holds, in a folder of its name; one in that one stays as it is."""
         for file in files:
             if not file.rest[-1].lower().endswith(ARCHIVES):
@@ -148,7 +148,7 @@ class Collection:
                 yield replace(file, member=member, packed=file.member.changed, rest=(*file.rest[:-1], stem, *parts))
 
     def _within_limits(
-        self, learner: Collected, attempts: dict[Parts, list[SubmittedFile]]
+        self, learner: LearnerOutcome, attempts: dict[Parts, list[SubmittedFile]]
     ) -> dict[Parts, list[SubmittedFile]]:
         """What of them one learner may hand in; the rest is told."""
         allowed: dict[Parts, list[SubmittedFile]] = {}
@@ -168,7 +168,7 @@ class Collection:
         return allowed
 
     def _place_attempt(
-        self, files: Mapping[Parts, SubmittedFile], latest: bool, learner: Collected, source: str
+        self, files: Mapping[Parts, SubmittedFile], latest: bool, learner: LearnerOutcome, source: str
     ) -> None:
         """latest: whether no other attempt of this download comes after it."""
         rows = {
@@ -244,7 +244,7 @@ def check(to: Path, sources: Sequence[Path]) -> None:
             raise InputError(f"one of {to} and {source} is inside the other; --to needs a folder outside it.")
 
 
-def room(to: Path, files: Iterable[SubmittedFile]) -> None:
+def check_disk_space(to: Path, files: Iterable[SubmittedFile]) -> None:
     """Raises: InputError where the disk has less room than the files need, of which those of one learner have a limit."""
     sizes: dict[object, int] = {}
     for one in files:

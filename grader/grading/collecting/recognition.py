@@ -228,7 +228,7 @@ def _github(roster: Roster | None, contents: Contents, level: int) -> list[Submi
     if folder := contents.folder:
         way = inside[0].parts[:level]
         checkouts = {name for name in names if (*way, name) in contents.checkouts}
-        when = {name: committed(folder.joinpath(*way, name), folder) for name in checkouts}
+        when = {name: commit_time(folder.joinpath(*way, name), folder) for name in checkouts}
     return [
         SubmittedFile(
             member,
@@ -285,14 +285,14 @@ def _folders(contents: Contents, roster: Roster | None) -> Iterator[SubmittedFil
         yield SubmittedFile(member, (LearnerId(name, hints=hints),), tuple(rest), order=member.changed)
 
 
-def committed(checkout: Path, top: Path) -> str:
+def commit_time(checkout: Path, top: Path) -> str:
     """When the last commit of a checkout was made, in UTC, by the committer's own clock; '' where it isn't known.
 
     top: the folder below which no link is followed.
     """
     try:
         commit, folder = _head(checkout / ".git", top), checkout / ".git" / "objects"
-        if not _COMMIT.fullmatch(commit) or links.first(folder, top) is not None:
+        if not _COMMIT.fullmatch(commit) or links.first_link(folder, top) is not None:
             return ""
         with tempfile.TemporaryDirectory() as own:  # a repository of ours, with the objects of theirs
             for name in ("objects", "refs"):
