@@ -39,6 +39,7 @@ from grader.course import references
 from grader.course.course import open_course
 from grader.course.spec import SEED
 from grader.grading import batch, class_folder
+from grader.grading.journal import from_line
 from grader.reports import folder
 
 LESSONS = ("01_three_tokens", "05_numpy_to_pytorch")
@@ -172,7 +173,7 @@ def measured(
             with meter if memory else contextlib.nullcontext():
                 batch.isolation_of(pool, settings)
                 for line in batch.grade_all(found, settings, pool):
-                    results.append(batch.read(line))
+                    results.append(from_line(line))
                     ends.append(time.monotonic())
                     if len(ends) == warm:
                         cpu = tree_cpu_s()

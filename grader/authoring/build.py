@@ -40,9 +40,8 @@ def solution_notebook(course: Course, name: str, values: prose.QuotedValues | No
     about: dict[str, Any] = {"lesson": name, "built_from": _built_from(course, name)}
     if values:
         about["quoted"] = [list(pair) for pair in values]
-    return notebook(
-        as_cells(course.cells(name), course.lesson(name), strip_markers, values, course.nav_links(name)), about
-    )
+    cells, lesson, links = course.cells(name), course.lesson(name), course.nav_links(name)
+    return notebook(as_cells(cells, lesson, strip_markers, values, links), about)
 
 
 def build(course: Course, name: str, anew: bool = False) -> None:

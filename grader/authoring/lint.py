@@ -29,18 +29,15 @@ KEEP = "What we keep"
 # Of a lesson's core; reading and exercises in minutes.
 MOST_WORDS, MOST_LINES, MOST_READING, MOST_WORK = 2000, 90, 45, 50
 
-Problems = Iterator[
-    tuple[int, str]
-]  # (line, sentence); line: of the source, or, for one cell, after its head; 0: all of it
+# (line, sentence); line: of the source, or, for one cell, after its head; 0: all of it.
+Problems = Iterator[tuple[int, str]]
 
 
 def proofread(file: str, cells: Sequence[Cell], lesson: Lesson) -> list[LintError]:
     """Everything wrong with a lesson's source, in the order of the file."""
     names = [exercise.name for exercise in lesson.exercises]
     asserted = _asserted(cells)
-    problems = [
-        (cell.line + line, sentence) for cell in cells for line, sentence in _cell(cell, names, lesson, asserted)
-    ]
+    problems = [(cell.line + line, text) for cell in cells for line, text in _cell(cell, names, lesson, asserted)]
     problems += [*_exercises(cells, names), *_prose(cells, lesson)]
     return [LintError(file, line, sentence) for line, sentence in sorted(problems, key=lambda problem: problem[0])]
 

@@ -8,10 +8,9 @@ course.toml says what is chosen, and its time is computed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from grader.authoring import reading
 from grader.course import prose
@@ -19,9 +18,8 @@ from grader.course.course import Course
 from grader.course.percent import Cell
 from grader.course.spec import Lesson
 from grader.course.stubs import dots, task_name
-from grader.util.errors import AuthorError, LintError
+from grader.util.errors import AuthorError, author_slip
 from grader.util.files import write_atomically
-from grader.util.words import did_you_mean
 
 FOR, CUT_90, MISTAKES = "What the lesson is for", "Cut for 90 minutes", "Mistakes to expect"
 HEADINGS = (FOR, "Cut for 60 minutes", CUT_90, MISTAKES, "To discuss", "On paper")
@@ -155,19 +153,11 @@ class Route:
 
 def routes(course: Course) -> list[Route]:
     """The routes that the course's course.toml describes. Raises: AuthorError for a key that is misspelt or missing."""
-    return [
-        _of_table(Route, table | {"stops": [_of_table(Stop, stop) for stop in table.get("stops", ())]})
-        for table in course.about.get("routes", ())
-    ]
-
-
-def _of_table(kind: type[Any], table: Mapping[str, Any]) -> Any:
-    fields = kind.__dataclass_fields__
-    for key in fields | table:
-        if key not in fields or (key not in table and fields[key].default is MISSING):
-            problem = f"has no key {key!r}{did_you_mean(key, fields)}" if key in table else f"lacks the key {key!r}."
-            raise AuthorError([LintError("solutions/course.toml", 0, f"a route's {kind.__name__} {problem}")])
-    return kind(**table)
+    tables = course.about.get("routes", ())
+    try:
+        return [Route(**table | {"stops": [Stop(**stop) for stop in table["stops"]]}) for table in tables]
+    except (TypeError, KeyError) as error:
+        raise AuthorError([author_slip(error, "solutions/course.toml")]) from error
 
 
 def overview(course: Course) -> str:

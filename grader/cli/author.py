@@ -43,10 +43,8 @@ def _check_builds(names: Sequence[str]) -> int:
     from grader.authoring import teaching
     from grader.authoring.build import stale
 
-    problems = ["solutions/index.json is older than the specifications."] if open_course().index_is_stale() else []
-    problems += (
-        ["docs/teaching/README.md is older than the lessons."] if teaching.overview_is_stale(open_course()) else []
-    )
+    problems = ["solutions/index.json is older than the specifications."] * open_course().index_is_stale()
+    problems += ["docs/teaching/README.md is older than the lessons."] * teaching.overview_is_stale(open_course())
     for name in names:
         try:
             problems += stale(open_course(), name)

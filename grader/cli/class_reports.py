@@ -69,15 +69,13 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, le
     report = apply_weights(report, scheme.weights, scheme.partial)
     names = [(one.key, one.name, sheet.guarded(one.key), sheet.guarded(one.name)) for one in learners]
     report = apply_overrides(report, read_overrides(open_course(), out / OVERRIDES), names)
-    notes = lateness.read(
-        open_course(), folder_of_class, {one.name for each in report.submissions for one in each.lessons}
-    )
+    lessons = {one.name for each in report.submissions for one in each.lessons}
+    notes = lateness.read(open_course(), folder_of_class, lessons)
     mine = [(notes or {}).get(sheet.guarded(one.key), lateness.CollectedWork()) for one in learners]
     submissions, sentences = lateness.add_lateness(mine, learners, report.submissions, scheme)
     if notes is None:
-        sentences.append(
-            f"{folder_of_class / COLLECTED} is not a table that `grader collect` wrote, so it is not known who was late."
-        )
+        table = folder_of_class / COLLECTED
+        sentences.append(f"{table} is not a table that `grader collect` wrote, so it is not known who was late.")
     report = replace(report, submissions=submissions)
     handed_in = () if scheme.anonymous else [tuple(each.paths.values()) for each in mine]
     gradebook = Gradebook(scheme.max_points, scheme.assignment, None if scheme.anonymous else scheme.roster, handed_in)
@@ -90,9 +88,8 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, le
     report = replace(report, notes=(*report.notes, *remarks))
     if scheme.anonymous:
         report = pseudonyms.pseudonymize(report, pseudonyms.choose(out, [one.name for one in report.submissions]))
-    folder.write_all(
-        report, out, gradebook=gradebook, named=not scheme.anonymous, before_change=lambda: say(copy_folder(out))
-    )
+    named = not scheme.anonymous
+    folder.write_all(report, out, gradebook=gradebook, named=named, before_change=lambda: say(copy_folder(out)))
     return report
 
 
@@ -110,9 +107,7 @@ def summary(report: Any, out: Path) -> str:
     if summary.mistakes:
         lines += ["", "The most frequent mistakes:"]
     for met in summary.mistakes[:5]:
-        where = ", ".join(met.exercises)
-        lines.append(
-            f"  {len(met.learners):>4} × {met.id} ({where}): {text.one_line(explain(met).sentence)}".rstrip(": ")
-        )
+        where, sentence = ", ".join(met.exercises), text.one_line(explain(met).sentence)
+        lines.append(f"  {len(met.learners):>4} × {met.id} ({where}): {sentence}".rstrip(": "))
     lines += ["", *attention.lines(report)]
     return text.defuse("\n".join([*lines, "", f"The reports are in {text.one_line(str(out))}: open report.html."]))

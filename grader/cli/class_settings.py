@@ -77,11 +77,10 @@ def resolve_settings(
 
 def exercises_of(about: Mapping[str, Any]) -> tuple[str, ...] | None:
     """The exercises that count in a run with these settings; None for all of its lessons."""
+    only = about["exercises"]
     if not about.get("core"):
-        return about["exercises"] and tuple(about["exercises"])
-    return tuple(
-        name for name in open_course().core_exercises() if not about["exercises"] or name in about["exercises"]
-    )
+        return only and tuple(only)
+    return tuple(name for name in open_course().core_exercises() if not only or name in only)
 
 
 def _named_settings(options: argparse.Namespace, learners: Sequence[str]) -> dict[str, Any]:

@@ -57,9 +57,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
     """What became of everything: a line a learner, then what has no place and who is missing."""
-    learners = sorted(
-        (one for one in outcome.learners.values() if one.placed or one.same or one.kept), key=lambda one: one.name
-    )
+    learners = [one for one in outcome.learners.values() if one.placed or one.same or one.kept]
+    learners.sort(key=lambda one: one.name)
     wide = max((len(one.name) for one in learners), default=0)
     platforms = [form for form in forms if form != "folders"]
     own = not platforms

@@ -47,9 +47,8 @@ def run(options: argparse.Namespace) -> int:
     chosen = {} if options.timeout is None else {"timeout_s": options.timeout}
     chosen |= {"require": options.require_isolation, "deadline_s": options.deadline}
     if files.get("gradescope", "-") != "-":  # a container that is stopped at its limit leaves what was done
-        chosen["on_progress"] = lambda report: write_report(
-            "gradescope", options.gradescope, report, options.visibility
-        )
+        file, visibility = options.gradescope, options.visibility
+        chosen["on_progress"] = lambda report: write_report("gradescope", file, report, visibility)
     try:
         report = grade(
             open_course(),

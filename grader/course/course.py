@@ -123,10 +123,9 @@ class Course:
     # --- lessons, exercises, mistakes --------------------------------------------------------
 
     def _read_index(self, content: dict[str, Any]) -> None:
-        self.exercises: dict[str, tuple[str, ...]] = {
-            name: tuple(about["exercises"]) for name, about in content["lessons"].items()
-        }
-        self._with_torch = {name for name, about in content["lessons"].items() if about["torch"]}
+        lessons = content["lessons"].items()
+        self.exercises: dict[str, tuple[str, ...]] = {name: tuple(about["exercises"]) for name, about in lessons}
+        self._with_torch = {name for name, about in lessons if about["torch"]}
         self.given_names: tuple[tuple[str, str], ...] = tuple(content["given"].items())
 
     @property

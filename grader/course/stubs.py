@@ -36,9 +36,8 @@ def learner_notebook(
     notebook_cells = as_cells(cells, lesson, stub_text, values, way)
     first = next((at for at, cell in enumerate(notebook_cells) if cell["cell_type"] == "code"), len(notebook_cells))
     notebook_cells[first:first] = opening
-    return notebook(
-        notebook_cells, {"lesson": lesson.name, "version": digest(json.dumps(notebook_cells, sort_keys=True))}
-    )
+    version = digest(json.dumps(notebook_cells, sort_keys=True))
+    return notebook(notebook_cells, {"lesson": lesson.name, "version": version})
 
 
 def task_name(text: str) -> str | None:

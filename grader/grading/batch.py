@@ -57,9 +57,8 @@ class Settings:
 
     def seed_of(self, key: str) -> int:
         """Of a learner's inputs: the same for everybody, or each one's own, which nobody knows who knows not the seed."""
-        return (
-            int.from_bytes(sha256(f"{self.seed} {key}".encode()).digest()[:4]) if self.seed_per_learner else self.seed
-        )
+        own = sha256(f"{self.seed} {key}".encode()).digest()[:4]
+        return int.from_bytes(own) if self.seed_per_learner else self.seed
 
     @property
     def torch(self) -> bool:

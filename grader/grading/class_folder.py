@@ -218,9 +218,7 @@ def choose_lessons(
     counts = Counter(lesson for one in learners for lesson in _lessons(course, pack(one).files, names))
     taken = kept or sorted(lesson for lesson, count in counts.items() if 2 * count >= len(learners))
     if not taken:
-        had = (
-            ", ".join(f"lesson {lesson[:2]} by {counts[lesson]}" for lesson in sorted(counts)) or "there is no notebook"
-        )
+        had = ", ".join(f"lesson {name[:2]} by {counts[name]}" for name in sorted(counts)) or "there is no notebook"
         example = _numbers(sorted(counts) or course.lessons()[:1])
         raise InputError(
             f"no lesson was handed in by at least half of the {len(learners)} learners ({had}). Say which to grade, "

@@ -48,10 +48,10 @@ class Deadline:
 
     def timed(self, evaluate: Callable[[], Verdict]) -> Verdict:
         """The verdict, noting how long one took that did not end."""
-        on_start = self._clock()
+        start = self._clock()
         verdict = evaluate()
         if verdict.status == "timeout":
-            self._endless += self._clock() - on_start
+            self._endless += self._clock() - start
         return verdict
 
     def verdict(self, name: str) -> Verdict:
@@ -112,22 +112,18 @@ def grade_submission(
         stack.callback(sandbox.end_submission)
         stack.callback(sandbox.reader.end)
         seed = SEED if seed is None else seed
-        sandbox.begin_submission(
-            sum(len(counted_exercises(course, lesson, exercises)) for lesson in submission.lessons)
-        )
+        names = {lesson: counted_exercises(course, lesson, exercises) for lesson in submission.lessons}
+        sandbox.begin_submission(sum(map(len, names.values())))
         reports: list[LessonReport] = []
         for lesson in submission.lessons:
             if reports:
                 left = ", ".join(name[:2] for name in submission.lessons[len(reports) :])
                 message = f"{submission.message} Lessons that are not graded yet: {left}.".strip()
                 on_progress(SubmissionReport(submission.name, submission.path, tuple(reports), message))
-            names = counted_exercises(course, lesson, exercises)
-            reports.append(
-                _grade_lesson(submission, lesson, names, sandbox, seed, deadline or Deadline(), follow_through)
-            )
-    return SubmissionReport(
-        submission.name, submission.path, tuple(reports), submission.message, tuple(submission.attention)
-    )
+            limits = (seed, deadline or Deadline(), follow_through)
+            reports.append(_grade_lesson(submission, lesson, names[lesson], sandbox, *limits))
+    attention = tuple(submission.attention)
+    return SubmissionReport(submission.name, submission.path, tuple(reports), submission.message, attention)
 
 
 def grade(
@@ -158,9 +154,8 @@ def grade(
             with suppress(SandboxError):  # its report tells
                 torch = _needs_torch(read_submission(course, path, None, lessons, reader)) or torch
         # Made when that is known, it starts its processes once.
-        sandbox = stack.enter_context(
-            Sandbox(timeout_s, torch=torch, require=require, reader=reader, probes=course.probe_texts())
-        )
+        probes = course.probe_texts()
+        sandbox = stack.enter_context(Sandbox(timeout_s, torch=torch, require=require, reader=reader, probes=probes))
         if require != "process":
             sandbox.verify()
         reports: list[SubmissionReport] = []
@@ -223,21 +218,17 @@ def _grade_lesson(
         needed |= {module for name in names for module in exercises[name].needs}
         for module in sorted(needed):
             if not libraries.installed(module):
-                return LessonReport(
-                    lesson, tuple(could_not_grade(name, libraries.how_to_install(module)) for name in names), points
-                )
+                return LessonReport(lesson, _ungraded(names, libraries.how_to_install(module)), points)
         if deadline.over:
             return LessonReport(lesson, tuple(map(deadline.verdict, names)), points)
         plan = submission.plan(lesson)
         candidates = _candidates(course, plan, sandbox, exercises)
     except Exception as error:
-        return LessonReport(
-            lesson, tuple(could_not_grade(name, _words(error)) for name in names), dict.fromkeys(names, 0)
-        )
+        return LessonReport(lesson, _ungraded(names, _words(error)), dict.fromkeys(names, 0))
     sources = {name: candidate.sources for name, candidate in candidates.items()}
-    evaluate = {name: _verdict(exercises[name], candidates[name], seed, deadline) for name in names}
+    judgements = {name: _verdict(exercises[name], candidates[name], seed, deadline) for name in names}
     # Each begins with another exercise that it calls, where that one's failure explains it.
-    blamed = [blame_callee(verdict, sources[name], evaluate) for name, verdict in evaluate.items()]
+    blamed = [blame_callee(verdict, sources[name], judgements) for name, verdict in judgements.items()]
     verdicts = tuple(_excuse_missing_library(verdict, plan) for verdict in blamed)
     notes = plan.notes + (sandbox.notes if plan.own_texts else ())
     shares = {}
@@ -270,10 +261,9 @@ def _plans_with_solutions(
     plans = {}
     for verdict in verdicts:
         name = verdict.exercise
-        callees = (
-            _failing_callees(name, failing, sources) if verdict.status in FAILING and name in plan.owners else set()
-        )
-        places = {callee: plan.owners[callee] for callee in callees}
+        if verdict.status not in FAILING or name not in plan.owners:
+            continue
+        places = {callee: plan.owners[callee] for callee in _failing_callees(name, failing, sources)}
         if places and plan.owners[name] not in places.values():
             cells = list(plan.cells)
             for callee, at in places.items():
@@ -311,9 +301,8 @@ def _excuse_missing_library(verdict: Verdict, plan: Plan) -> Verdict:
     if verdict.status != "error" or cell is None or not cell.requires:
         return verdict
     headline = f"{verdict.exercise} could not be graded here: {cell.label} {requirements.reason(cell.requires)}."
-    return Verdict(
-        verdict.exercise, "could_not_grade", headline, stage=ENVIRONMENT, details=(requirements.advice(cell.requires),)
-    )
+    details = (requirements.advice(cell.requires),)
+    return Verdict(verdict.exercise, "could_not_grade", headline, stage=ENVIRONMENT, details=details)
 
 
 def could_not_grade(name: str, why: str) -> Verdict:
@@ -322,13 +311,17 @@ def could_not_grade(name: str, why: str) -> Verdict:
     return Verdict(name, "could_not_grade", headline, details=(why[:2000],))
 
 
+def _ungraded(names: Iterable[str], why: str) -> tuple[Verdict, ...]:
+    return tuple(could_not_grade(name, why) for name in names)
+
+
 def could_not_grade_all(submission: Submission, exercises: Sequence[str] | None, why: str) -> SubmissionReport:
     """The report on a submission of which the grader could do nothing."""
     reports = []
     for lesson in submission.lessons:
         names = counted_exercises(submission.course, lesson, exercises)
         points = {name: submission.course.exercise(name).points for name in names}
-        reports.append(LessonReport(lesson, tuple(could_not_grade(name, why) for name in names), points))
+        reports.append(LessonReport(lesson, _ungraded(names, why), points))
     return SubmissionReport(submission.name, submission.path, tuple(reports))
 
 
@@ -347,9 +340,8 @@ def limit_text(verdict: Verdict) -> Verdict:
         return kept
 
     line = verdict.line and replace(verdict.line, text=cut(verdict.line.text), function=cut(verdict.line.function))
-    texts: dict[str, Any] = {
-        key: cut(getattr(verdict, key)) for key in ("headline", "slip", "experiment", "next_step", "printed")
-    }
+    keys = ("headline", "slip", "experiment", "next_step", "printed")
+    texts: dict[str, Any] = {key: cut(getattr(verdict, key)) for key in keys}
     for key in ("sentences", "verified", "details", "warned"):
         texts[key] = tuple(map(cut, getattr(verdict, key)))
     return replace(verdict, **texts, line=line)

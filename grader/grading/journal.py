@@ -130,11 +130,9 @@ class Journal(AbstractContextManager["Journal"]):
         self.close()
 
 
-def accept_settings(
-    path: Path, earlier: Mapping[str, Any], settings: Mapping[str, Any], rescore: bool
-) -> dict[str, str]:
+def accept_settings(path: Path, old: Mapping[str, Any], settings: Mapping[str, Any], rescore: bool) -> dict[str, str]:
     """What changes of the marking scheme, in words, where a run continues. Raises: InputError where it may not continue so."""
-    changes = scheme.differences(earlier, settings, set(settings) - {SET_BY})
+    changes = scheme.differences(old, settings, set(settings) - {SET_BY})
     refused = {key: sentence for key, sentence in changes.items() if not (rescore and key in scheme.KEYS)}
     if refused:
         advice = ["Leave these options out to continue with the journal's, or name another folder to start a new run."]

@@ -53,9 +53,8 @@ KEYS = tuple(MarkingScheme.__dataclass_fields__)
 def differences(earlier: Mapping[str, Any], now: Mapping[str, Any], keys: Collection[str]) -> dict[str, str]:
     """For each of these settings that changed, in words: what it was and what it is now."""
     pairs = {key: (earlier.get(key), now.get(key)) for key in keys}
-    return {
-        key: _changed(key, *pair) for key, pair in pairs.items() if _content(key, pair[0]) != _content(key, pair[1])
-    }
+    changed = {key: pair for key, pair in pairs.items() if _content(key, pair[0]) != _content(key, pair[1])}
+    return {key: _changed(key, *pair) for key, pair in changed.items()}
 
 
 def summary(settings: Mapping[str, Any]) -> str:

@@ -43,8 +43,7 @@ def find_violation(rule: Property, results: Sequence[tuple[Case, Mapping[str, Pa
     reading = Reading()
     for case, parts in results:
         values = {name: array for name, part in parts.items() if (array := numbers(part).array) is not None}
-        reading = Reading(
-            (name, one if one.dtype.kind == "b" else one.astype(np.float64)) for name, one in values.items()
-        )
+        floats = {name: one if one.dtype.kind == "b" else one.astype(np.float64) for name, one in values.items()}
+        reading = Reading(floats)
         arguments += case, reading
     return rule.check(*arguments) or "", reading.last

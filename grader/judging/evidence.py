@@ -97,9 +97,8 @@ def _pair(name: str, first: np.ndarray, second: np.ndarray, role: str, items: Se
     """items: those whose inputs did not change: one of them that changed all the same is what a claim speaks of."""
     marks = ((i, *at) for i in items if first.shape == second.shape and (at := place(first[i], second[i])))
     mark = next(marks, None) or place(first, second) or ()
-    return [
-        Table(f"{name}, {which} run", array, role, mark=mark) for which, array in (("first", first), ("second", second))
-    ]
+    runs = {"first": first, "second": second}
+    return [Table(f"{name}, {which} run", array, role, mark=mark) for which, array in runs.items()]
 
 
 def title_of(expected: Mapping[str, Part], name: str) -> str:

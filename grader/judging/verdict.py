@@ -166,9 +166,8 @@ class LessonReport:
             return None
         agreed, cases = verdict.cases
         share = 1.0 if verdict.passed else agreed / cases if self.partial and cases else 0.0
-        return hundredths(
-            self.points[verdict.exercise] * max(share, self.follow_through.get(verdict.exercise, ("", 0))[1])
-        )
+        _, followed = self.follow_through.get(verdict.exercise, ("", 0.0))
+        return hundredths(self.points[verdict.exercise] * max(share, followed))
 
     @property
     def max_score(self) -> float:

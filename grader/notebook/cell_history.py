@@ -63,9 +63,8 @@ class CellHistory:
         self.absences: dict[str, Absence] = {}
         self._before: dict[str, Any] = {}
         self._absent_before: dict[str, Absence] = {}
-        self._names_of_cell: dict[
-            str, frozenset[str]
-        ] = {}  # a cell's id -> what it defined when it last ran to its end
+        # What a cell, by its id, defined when it last ran to its end.
+        self._names_of_cell: dict[str, frozenset[str]] = {}
         self._last_cell: dict[str, str] = {}  # a name -> the id of the cell that bound it last
         self._deletions: set[str] = set()
 

@@ -59,9 +59,8 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
         statements += _statements(f"{name} = {own}")
     dependencies = Dependencies(each.effects.copy_at(at) for at, each in enumerate(statements))
     needed = _refused(statements, name)
-    needed |= {
-        effects.at for effects in dependencies.statements if "*" in effects.imports
-    }  # anything may come from there
+    # Anything may come from a star.
+    needed |= {effects.at for effects in dependencies.statements if "*" in effects.imports}
     try:
         needed |= {binding.statement.at for binding in dependencies.walk(name)}
     except TooMuch:

@@ -184,6 +184,5 @@ class Toolbar:
         lines = overview.table(self._record, (lesson,))
         mine = next(line for line in lines if line.exercise == name)
         now = self._verdict is not None and self._verdict.passed
-        return render(
-            "standing.html", mine=mine, now=now, hints=self._record.entry(name).hints, lines=lines, lesson=lesson
-        )
+        hints = self._record.entry(name).hints
+        return render("standing.html", mine=mine, now=now, hints=hints, lines=lines, lesson=lesson)

@@ -143,9 +143,8 @@ def _judge(target: Target) -> Any:
 def _candidate(target: Target, exercise: Exercise) -> contextlib.AbstractContextManager[Any]:
     name, problem = target.name, None
     if not target.exists:
-        problem = Failure(
-            "missing", message=f"{name} is not defined in this notebook yet: run the cell that defines it."
-        )
+        message = f"{name} is not defined in this notebook yet: run the cell that defines it."
+        problem = Failure("missing", message=message)
     elif target.is_answer and target.obj is None:
         problem = Failure("not_started")
     elif exercise.process == "own" and target.sources is not None:
@@ -153,9 +152,8 @@ def _candidate(target: Target, exercise: Exercise) -> contextlib.AbstractContext
 
         return own_process.candidate(name, target.sources)
     elif exercise.process == "own":
-        problem = Failure(
-            "missing", message=f"The text of {name} is not known here: write it into a cell, and run that."
-        )
+        message = f"The text of {name} is not known here: write it into a cell, and run that."
+        problem = Failure("missing", message=message)
     return contextlib.nullcontext(LiveObject(name, target.obj, problem, target.sources))
 
 
@@ -186,13 +184,10 @@ def _name_cause(verdict: Any, target: Target) -> Any:
     if verdict.status not in FAILING:
         return verdict
     names = reach.names_read(target.obj, target.namespace)
-    absent = [
-        f"`{name}` {history.absences[name].why}"
-        for name in names
-        if history.is_absent(name) and f"`{name}` " not in verdict.headline
-    ] or [
-        f"{target.name} imports `{file}`. {reach.ABSENT}" for file in reach.imported_files(target.obj, *names.values())
-    ]
+    unsaid = [name for name in names if history.is_absent(name) and f"`{name}` " not in verdict.headline]
+    files = [] if unsaid else reach.imported_files(target.obj, *names.values())
+    absent = [f"`{name}` {history.absences[name].why}" for name in unsaid]
+    absent += [f"{target.name} imports `{file}`. {reach.ABSENT}" for file in files]
     if absent and verdict.status == "error":
         return replace(verdict, headline=" ".join((*absent, verdict.headline)))
     if absent:  # it came to an end without that

@@ -16,16 +16,14 @@ MOST = 20  # learners in the terminal
 
 
 def render(report: Report) -> str:
-    return sheet.write(
-        [("learner", "why"), *((who, why) for who, reasons in entries(ClassSummary(report)) for why in reasons)]
-    )
+    rows = [(who, why) for who, reasons in entries(ClassSummary(report)) for why in reasons]
+    return sheet.write([("learner", "why"), *rows])
 
 
 def entries(summary: ClassSummary) -> list[tuple[str, list[str]]]:
     """Who is to be looked at, in the report's order, and why."""
-    named = [
-        (label, list(_reasons(one))) for label, one in zip(summary.labels, summary.report.submissions, strict=True)
-    ]
+    pairs = zip(summary.labels, summary.report.submissions, strict=True)
+    named = [(label, list(_reasons(one))) for label, one in pairs]
     for who in summary.same_names:
         named[who][1].append(
             "Another learner's name differs only in case, spaces or invisible characters: find out whose work this is."

@@ -77,10 +77,9 @@ def distribution(summary: ClassSummary) -> str:
         x, high = LEFT + at * step, (BASE - TOP) * count / max(*bins, 1)
         labels.append(f'<text x="{x + step / 2:g}" y="{BASE + 17}">{label(at)}</text>')
         if count:
-            shapes.append(
-                f'<rect x="{x + 3:g}" y="{BASE - high:.1f}" width="{step - 6:g}" height="{high:.1f}" rx="2"/>'
-            )
-            labels.append(f'<text class="count" x="{x + step / 2:g}" y="{BASE - high - 6:.1f}">{count}</text>')
+            top, width = BASE - high, step - 6
+            shapes.append(f'<rect x="{x + 3:g}" y="{top:.1f}" width="{width:g}" height="{high:.1f}" rx="2"/>')
+            labels.append(f'<text class="count" x="{x + step / 2:g}" y="{top - 6:.1f}">{count}</text>')
     if summary.median is not None:
         x = LEFT + summary.median * (WIDTH - 2 * LEFT)
         shapes.append(f'<line class="mark" x1="{x:.1f}" y1="6" x2="{x:.1f}" y2="{BASE}"/>')

@@ -252,9 +252,8 @@ def summary(verdict: Verdict) -> str:
     if verdict.status in ("passed", "not_started"):
         return ""
     if verdict.mistakes:
-        return one_line(
-            "; ".join(f"{id}: {sentence}" for id, sentence in zip(verdict.mistakes, verdict.sentences, strict=False))
-        )
+        pairs = zip(verdict.mistakes, verdict.sentences, strict=False)
+        return one_line("; ".join(f"{id}: {sentence}" for id, sentence in pairs))
     return one_line(verdict.slip or verdict.headline)
 
 
@@ -266,9 +265,8 @@ def has_details(verdict: Verdict) -> bool:
 def passages(markdown: str) -> list[tuple[str, str]]:
     """Markdown prose taken apart: ('prose', paragraph) and ('code', lines), fenced or indented code alike."""
     blocks: list[tuple[str, str]] = []
-    for at, part in enumerate(
-        re.split(r"^```\w*\n(.*?)^```[ ]*$", clean(markdown) + "\n", flags=re.MULTILINE | re.DOTALL)
-    ):
+    fenced = re.compile(r"^```\w*\n(.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
+    for at, part in enumerate(fenced.split(clean(markdown) + "\n")):
         if at % 2:
             blocks.append(("code", part.rstrip()))
             continue
@@ -282,9 +280,8 @@ def passages(markdown: str) -> list[tuple[str, str]]:
 
 def plain(markdown: str) -> str:
     """Markdown prose as wrapped text, its code indented."""
-    return "\n\n".join(
-        textwrap.indent(part, "    ") if kind == "code" else _wrapped(part) for kind, part in passages(markdown)
-    )
+    parts = passages(markdown)
+    return "\n\n".join(textwrap.indent(part, "    ") if kind == "code" else _wrapped(part) for kind, part in parts)
 
 
 def explanation(mistake: MistakeText) -> str:

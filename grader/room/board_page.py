@@ -57,9 +57,8 @@ def page(course: Course, board: Board, *, names: bool = False, ended: bool = Fal
 
 def content(course: Course, board: Board, *, names: bool = False, ended: bool = False) -> str:
     """What changes on the page."""
-    learners = [
-        replace(one, name=name) for name, one in zip(labels([one.name for one in board.learners]), board.learners)
-    ]
+    unique = labels([one.name for one in board.learners])
+    learners = [replace(one, name=name) for name, one in zip(unique, board.learners)]
     at_work, idle = lessons_at_work(course, learners), _idle_tiles(learners)
     lessons = _lessons_that_fit(course, at_work, MAX_TILES - len(idle)) or course.lessons()[:1]
     all_tiles = (*(tile for lesson in lessons for tile in tiles(course, learners, lesson)), *idle)

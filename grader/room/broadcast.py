@@ -40,9 +40,8 @@ class Broadcast:
     def journal_failed(self, error: OSError) -> None:
         """Tells the terminal, once."""
         if not self._failing:
-            self.tell(
-                f"The journal can't be written ({error.strerror}); until it can, learners' notebooks keep their messages."
-            )
+            until = "until it can, learners' notebooks keep their messages."
+            self.tell(f"The journal can't be written ({error.strerror}); {until}")
         self._failing = True
 
     @contextlib.contextmanager

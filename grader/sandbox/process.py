@@ -68,9 +68,8 @@ class Worker:
         self._channel = channel
         self._memory_bytes = memory_bytes
         self._pid = pid
-        self._start_s = self._waited_s = self._threads_s = self._limit_s = self._deadline = (
-            0.0  # of the current request
-        )
+        # Of the current request.
+        self._start_s = self._waited_s = self._threads_s = self._limit_s = self._deadline = 0.0
         self._stop = threading.Event()
         self._guard: threading.Thread | None = None
 

@@ -48,9 +48,8 @@ if TYPE_CHECKING:
 TIMEOUT_S = 10.0
 MEMORY_BYTES = 2 << 30
 CPU_TIMES = 24  # a worker's processor time, in time limits: twice what all cells and a lesson's exercises may take
-MORE_EXERCISES = (
-    10  # a submission has the time of so many exercises more than it has, for its cells and for starting again
-)
+# A submission has the time of so many exercises more than it has, for its cells and for starting again.
+MORE_EXERCISES = 10
 
 __all__ = ["Candidate", "LEVELS", "Sandbox", "SandboxError", "TooOpen", "TIMEOUT_S", "MEMORY_BYTES"]
 

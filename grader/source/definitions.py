@@ -96,6 +96,5 @@ def used_names(text: str) -> frozenset[str]:
     tree = parse(text)
     if tree is None:
         return frozenset(re.findall(r"[^\W\d]\w*", text[:MAX_CODE]))
-    return frozenset(
-        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    )
+    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return frozenset(name.id for name in names if isinstance(name.ctx, ast.Load))

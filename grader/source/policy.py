@@ -104,9 +104,8 @@ class Sources:
                 way,
             )
         for mention in mentions:
-            may_be_library = mention.whose == "library" or (
-                mention.whose == "value" and mention.last not in reading.members
-            )
+            is_own = mention.last in reading.members
+            may_be_library = mention.whose == "library" or (mention.whose == "value" and not is_own)
             first = _foreign(mention) or _forbidden(mention, forbids, may_be_library)
             if first is None and "einsum_products" in requires:
                 first = _other_product(mention, may_be_library)

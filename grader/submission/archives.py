@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import IO, Any, NamedTuple
 
-from grader.submission.discover import TOOL_FOLDERS
+from grader.submission.discover import is_from_tool
 from grader.submission.ipynb import Unreadable
 from grader.util.names import printable
 
@@ -128,7 +128,7 @@ class Archive:
             self.refused.append((printable(name), why))
         elif ".git" in parts:
             self.checkouts.add(parts[: parts.index(".git")])
-        elif not any(is_a_program_s(part) for part in parts):
+        elif not any(map(is_from_tool, parts)):
             self._bytes += size
             if self._bytes > self._quota.bytes:
                 raise _more_bytes(self._quota)
@@ -154,11 +154,6 @@ def plausible(changed: float) -> float:
 
 def _more_bytes(quota: Quota) -> Unreadable:
     return Unreadable(f"holds more than {quota.bytes >> 30} GB", "")
-
-
-def is_a_program_s(part: str) -> bool:
-    """Whether a file or folder is a program's own: hidden, or one of those that no learner writes."""
-    return part.startswith(".") or part.lower() in TOOL_FOLDERS
 
 
 class _Bounded(io.RawIOBase):

@@ -77,19 +77,17 @@ class FolderSearch:
             self.notes.append(f"{self._name(folder)} cannot be opened ({error.strerror}); it was not searched.")
             return
         left = 0
-        for path in (folder / name for name in names if not name.startswith(".") and name.lower() not in TOOL_FOLDERS):
+        for path in (folder / name for name in names if not is_from_tool(name)):
+            name = self._name(path)
             if links.is_link(path):
                 if _is_notebook(path) or not os.path.isfile(path):
-                    self.links.append(
-                        f"{links.sentence(path, self._name(path))}; links are not followed, so it was not read."
-                    )
+                    link = links.sentence(path, name)
+                    self.links.append(f"{link}; links are not followed, so it was not read.")
             elif path.name.lower().endswith(ARCHIVES) and not os.path.isdir(path):
-                self.notes.append(
-                    f"{self._name(path)} is an archive; it was not opened. Unpack {printable(path.name)} first."
-                )
+                self.notes.append(f"{name} is an archive; it was not opened. Unpack {printable(path.name)} first.")
             elif ".ipynb." in path.name.lower() and not _is_notebook(path) and not os.path.isdir(path):
                 right = printable(path.name[: path.name.lower().index(".ipynb.") + len(".ipynb")])
-                self.notes.append(f"{self._name(path)} does not end in .ipynb; it was not read. Rename it to {right}.")
+                self.notes.append(f"{name} does not end in .ipynb; it was not read. Rename it to {right}.")
             elif self._is_ours(path):
                 left += 1
             else:
@@ -110,6 +108,11 @@ class FolderSearch:
             return b'"built_from"' in (links.read(path, self._base, _MOST_BYTES, end=_END).data or b"")
         except OSError:
             return False
+
+
+def is_from_tool(name: str) -> bool:
+    """Whether a file or folder is a program's own: hidden, or one of those that no learner writes."""
+    return name.startswith(".") or name.lower() in TOOL_FOLDERS
 
 
 def level_of(file: Path, top: Path) -> int:
@@ -133,9 +136,7 @@ def save_order(times_ns: Iterable[int]) -> dict[int, int]:
 def in_place_of_notebooks(top: Path) -> str:
     """A sentence on what a folder without notebooks does hold; '' for an empty one. Never raises."""
     try:
-        names = sorted(
-            name for name in os.listdir(top) if not name.startswith(".") and name.lower() not in TOOL_FOLDERS
-        )
+        names = sorted(name for name in os.listdir(top) if not is_from_tool(name))
     except OSError:
         return ""
     return f"It contains: {join_names([printable(name) for name in names])}." if names else ""

@@ -113,9 +113,8 @@ class Pristine:
     def attempts(self, notebook: Notebook) -> int:
         """In how many cells something was written for an exercise, beyond comments and spaces. No code is parsed for it."""
         stubs = {_bare(self.cells[at].text) for at in self.by_exercise.values()} | {""}
-        binds = re.compile(
-            rf"^(?:def |class |)(?:{'|'.join(map(re.escape, self.exercises)) or '(?!)'})[ \t]*[(:=]", re.MULTILINE
-        )
+        names = "|".join(map(re.escape, self.exercises)) or "(?!)"
+        binds = re.compile(rf"^(?:def |class |)(?:{names})[ \t]*[(:=]", re.MULTILINE)
         return sum(
             _bare(cell.text) not in stubs
             and (cell.role == "exercise" or not cell.role and binds.search(cell.text) is not None)
@@ -291,9 +290,8 @@ class _Overlay:
         """A cell that uses a name of one that cannot run here cannot run either."""
         spread = any(cell.requires for cell in self.cells)
         while spread:
-            lacking = {
-                name: cell.requires for cell in self.cells if cell.requires for name in self.defined_names(cell.text)
-            }
+            cells = [cell for cell in self.cells if cell.requires]
+            lacking = {name: cell.requires for cell in cells for name in self.defined_names(cell.text)}
             spread = False
             for at, cell in enumerate(self.cells):
                 names = lacking.keys() & used_names(cell.text) if cell.own and not cell.requires else set()

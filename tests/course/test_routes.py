@@ -39,16 +39,16 @@ def test_a_route_fits_its_time(route):
 
 
 @pytest.mark.parametrize(
-    "table, problem",
+    "table, key",
     [
-        ({"titel": "x"}, "a route's Route has no key 'titel'; did you mean title?"),
-        ({"stops": [{"lesson": "01_x", "untill": "y"}]}, "a route's Stop has no key 'untill'; did you mean until?"),
-        ({"stops": [{"until": "y"}]}, "a route's Stop lacks the key 'lesson'."),
+        ({"titel": "x"}, "'titel'"),
+        ({"stops": [{"lesson": "01_x", "untill": "y"}]}, "'untill'"),
+        ({"stops": [{"until": "y"}]}, "'lesson'"),
     ],
 )
-def test_a_key_of_a_route_that_is_misspelt_or_missing_is_named_with_its_file(table, problem):
+def test_a_key_of_a_route_that_is_misspelt_or_missing_is_named_with_its_file(table, key):
     course = SimpleNamespace(about={"routes": [{"title": "x", "minutes": 9, "about": "", "stops": []} | table]})
-    with pytest.raises(AuthorError, match=re.escape(f"solutions/course.toml: {problem}")):
+    with pytest.raises(AuthorError, match=f"solutions/course.toml: .*{key}"):
         teaching.routes(course)
 
 

@@ -188,7 +188,7 @@ def test_a_watch_writes_the_page_with_every_change(tmp_path):
         def __init__(self):
             self._rooms = iter([room("not_started"), None, None, room("error")])
 
-        def look(self):
+        def poll(self):
             return next(self._rooms)
 
     rooms = _rooms(Watcher(), PageFile(open_course(), tmp_path / "room.html"))

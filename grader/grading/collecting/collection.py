@@ -30,9 +30,8 @@ from grader.util.names import fold_name, printable
 COLUMNS = ("learner", "file", "state", "late", "source", "original", "collected", "submitted")
 SPARE = 64 << 20  # bytes that are to stay free on the disk
 MOST_ATTEMPTS = 100  # at one file, which are compared with each other
-_AGAIN = re.compile(
-    r"(.+)-\d+(\.ipynb)", re.IGNORECASE
-)  # '01_three_tokens-1.ipynb': Canvas and browsers number what is there already
+# '01_three_tokens-1.ipynb': Canvas and browsers number what is there already.
+_NUMBERED = re.compile(r"(.+)-\d+(\.ipynb)", re.IGNORECASE)
 _FORBIDDEN = re.compile(r'[<>:"|?*\\/\x00-\x1f\x7f]')
 _WINDOWS = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
 
@@ -224,7 +223,7 @@ def _by_path(course: Course, files: Iterable[SubmittedFile]) -> dict[Parts, list
     attempts: dict[Parts, list[SubmittedFile]] = {}
     for file in files:
         *folders, name = file.rest
-        again = _AGAIN.fullmatch(name)
+        again = _NUMBERED.fullmatch(name)
         if again and lesson_of_name(course, Path(f"{again[1]}.ipynb")) == again[1]:
             name = again[1] + again[2]
         attempts.setdefault(tuple(map(_part, (*folders, name))), []).append(file)
@@ -237,10 +236,9 @@ def check(to: Path, sources: Sequence[Path]) -> None:
     """Raises: InputError where the folder can't take what is collected."""
     if to.exists() and not to.is_dir():
         raise InputError(f"{to} is a file; --to needs a folder.")
-    for source in sources:
-        if source.is_dir() and (
-            to.resolve().is_relative_to(source.resolve()) or source.resolve().is_relative_to(to.resolve())
-        ):
+    for source in filter(Path.is_dir, sources):
+        inner, outer = to.resolve(), source.resolve()
+        if inner.is_relative_to(outer) or outer.is_relative_to(inner):
             raise InputError(f"one of {to} and {source} is inside the other; --to needs a folder outside it.")
 
 

@@ -133,9 +133,8 @@ def _alone(course: Course, learner: LearnerState) -> Iterator[Styled]:
         yield from ((f"Note: {text.one_line(note)}", "dim") for note in lesson.notes[:3])
     for at, line in enumerate(next_lines(course, learner)):
         yield from [("", "")] * (not at)
-        yield from (
-            (part, "" if at else "bold") for part in textwrap.wrap(line, text.WIDTH, initial_indent="  " * bool(at))
-        )
+        for part in textwrap.wrap(line, text.WIDTH, initial_indent="  " * bool(at)):
+            yield part, "" if at else "bold"
     yield from ((text.one_line(note, 600), "yellow") for note in learner.notes)
     others = [f"{other[:2]} {points(report)}" for other, report in learner.lessons.items() if other != name]
     if others:
@@ -148,9 +147,8 @@ def _everyone(course: Course, room: WatchedRoom, height: int) -> Iterator[Styled
     at_work = lessons_at_work(course, learners) or tuple({name for one in room.learners for name in one.lessons})
     frequent = wrongs(learners)[:MISTAKES]
     yield f"{len(learners)} learners · {', '.join(sorted(at_work))}", "bold"
-    rows = [tile for lesson in at_work for tile in tiles(course, learners, lesson)][
-        : max(height - len(frequent) - 3, 3)
-    ]
+    most = max(height - len(frequent) - 3, 3)
+    rows = [tile for lesson in at_work for tile in tiles(course, learners, lesson)][:most]
     wide = max((len(tile.exercise) for tile in rows), default=0)
     for tile in rows:
         counts = f"{SIGNS[0]} {tile.passed:>3}  {SIGNS[1]} {tile.wrong:>3}  {SIGNS[2]} {tile.open:>3}"
@@ -159,6 +157,5 @@ def _everyone(course: Course, room: WatchedRoom, height: int) -> Iterator[Styled
     yield "What the room has wrong now" if frequent else nothing_wrong(room), "bold"
     yield from ((wrong_line(wrong), "") for wrong in frequent)
     for learner in room.learners:
-        yield from (
-            (f"{text.one_line(learner.name, 40)}: {text.one_line(note)}", "yellow") for note in learner.notes[:1]
-        )
+        for note in learner.notes[:1]:
+            yield f"{text.one_line(learner.name, 40)}: {text.one_line(note)}", "yellow"
