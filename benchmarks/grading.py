@@ -40,7 +40,7 @@ from grader.course.course import open_course
 from grader.course.spec import SEED
 from grader.grading import batch, class_folder
 from grader.grading.journal import from_line
-from grader.reports import folder
+from grader.reports import report_files
 
 LESSONS = ("01_three_tokens", "05_numpy_to_pytorch")
 ONE_MS, BATCH_S, TREE_MB, TIMES_NBGRADER = 150, 120, 700, 40
@@ -181,7 +181,7 @@ def measured(
                 pool.close()
                 before = time.monotonic()
                 results.sort(key=lambda result: result.key)
-                folder.write_all(batch.report_of(results, settings), Path(place) / "out")
+                report_files.write_all(batch.report_of(results, settings), Path(place) / "out")
                 reports_s = time.monotonic() - before
         finally:
             pool.close()

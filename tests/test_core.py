@@ -16,7 +16,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from grader.course.course import open_course
-from grader.notebook import output, shell
+from grader.notebook import cell_output, shell
 from grader.util import libraries
 from tests.bare import closure, environment
 from tests.conftest import ROOT, WHOLE_GRID
@@ -262,8 +262,8 @@ def test_a_kernel_without_threads_checks_all_the_same(monkeypatch):
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refused)
-    monkeypatch.setattr(output, "ipython", lambda: type("Shell", (), {"kernel": None})())
-    with output.running_sign("check(softmax)"):
+    monkeypatch.setattr(cell_output, "ipython", lambda: type("Shell", (), {"kernel": None})())
+    with cell_output.running_sign("check(softmax)"):
         ran = True
     assert ran
 

@@ -13,7 +13,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from grader.course.course import open_course
-from grader.course.folder import NEEDED
+from grader.course.course_folder import NEEDED
 from grader.util.errors import InputError
 
 NONE = "none"

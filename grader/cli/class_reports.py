@@ -62,16 +62,16 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, le
     """Puts the points on, writes every report, and returns the one that they show. learners: the entries of the class's folder."""
     from grader.grading import lateness, pseudonyms
     from grader.grading.marks import apply_overrides, apply_weights, read_overrides
-    from grader.reports import canvas, folder, moodle, returns, sheet
+    from grader.reports import canvas, moodle, report_files, returns, sheet
     from grader.reports.class_summary import ClassSummary, ungraded
     from grader.reports.gradebook import Gradebook
 
     report = apply_weights(report, scheme.weights, scheme.partial)
-    names = [(one.key, one.name, sheet.guarded(one.key), sheet.guarded(one.name)) for one in learners]
+    names = [(one.key, one.name, sheet.guard(one.key), sheet.guard(one.name)) for one in learners]
     report = apply_overrides(report, read_overrides(open_course(), out / OVERRIDES), names)
     lessons = {one.name for each in report.submissions for one in each.lessons}
     notes = lateness.read(open_course(), folder_of_class, lessons)
-    mine = [(notes or {}).get(sheet.guarded(one.key), lateness.CollectedWork()) for one in learners]
+    mine = [(notes or {}).get(sheet.guard(one.key), lateness.CollectedWork()) for one in learners]
     submissions, sentences = lateness.add_lateness(mine, learners, report.submissions, scheme)
     if notes is None:
         table = folder_of_class / COLLECTED
@@ -89,7 +89,7 @@ def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, le
     if scheme.anonymous:
         report = pseudonyms.pseudonymize(report, pseudonyms.choose(out, [one.name for one in report.submissions]))
     named = not scheme.anonymous
-    folder.write_all(report, out, gradebook=gradebook, named=named, before_change=lambda: say(copy_folder(out)))
+    report_files.write_all(report, out, gradebook=gradebook, named=named, before_change=lambda: say(copy_folder(out)))
     return report
 
 

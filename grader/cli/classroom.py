@@ -142,7 +142,7 @@ def _grade(
                 tell(result.report)
         pool.close()  # before the reports, for which this process imports the lessons
         report = batch.report_of([results[one.key] for one in learners], settings)
-        notes = filter(None, [*chosen, scheme.counted_and_why(about)])
+        notes = filter(None, [*chosen, scheme.describe_choices(about)])
         why = "Not graded, because it is neither a learner's folder nor a notebook."
         report = replace(report, notes=tuple(notes), not_graded=tuple((name, why) for name in beside))
         report = class_reports.write_reports(

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 from grader.course.course import open_course
-from grader.course.folder import installed_folder
+from grader.course.course_folder import installed_folder
 from grader.util.libraries import how_to_install, installed
 
 IMPORT_TIMEOUT_S = 180  # the first import of torch on a cold disk takes long

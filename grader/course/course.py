@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.course import index, opening, outcome_texts, percent, prose, stubs
-from grader.course.folder import folder_problems, installed_folder
+from grader.course.course_folder import folder_problems, installed_folder
 from grader.course.spec import Exercise, Lesson, MistakeText
 from grader.util.errors import AuthorError, InputError, LintError, author_slip
 from grader.util.files import write_atomically
@@ -185,15 +185,7 @@ class Course:
         with IMPORT_LOCK:
             try:
                 about = tomllib.loads((folder / "lesson.toml").read_text(encoding="utf-8"))
-                exercises = tuple(
-                    replace(
-                        self._specification(name, exercise),
-                        course=self,
-                        lesson=name,
-                        further=exercise in self.further(name),
-                    )
-                    for exercise in _exercises_in(self.cells(name))
-                )
+                exercises = tuple(self._specification(name, exercise) for exercise in _exercises_in(self.cells(name)))
                 texts = tuple(dict.fromkeys(text for one in exercises for text in one.texts))
                 return Lesson(name, exercises=exercises, texts=texts, course=self, **about)
             except AuthorError:
@@ -210,7 +202,7 @@ class Course:
         if not isinstance(specification, Exercise):
             sentence = f"`{exercise}` is a class under @exercise(…), as CONTRIBUTING shows."
             raise AuthorError([LintError(self.relative(path), 0, sentence)])
-        return specification
+        return replace(specification, course=self, lesson=lesson, further=exercise in self.further(lesson))
 
     def exercise(self, name: str) -> Exercise:
         """The specification of an exercise. Raises: KeyError for an unknown name."""
@@ -225,13 +217,11 @@ class Course:
 
     def mistake_text(self, id: str) -> MistakeText:
         """What is said of a mistake; lessons' own texts are found too. Raises: KeyError for an unknown id."""
-        if id in self.shared_texts():
-            return self.shared_texts()[id]
-        for name in self.nearest_lessons():
-            for text in self.lesson(name).texts:
-                if text.id == id:
-                    return text
-        raise KeyError(id)
+        if id not in self.shared_texts():
+            own = (text for name in self.nearest_lessons() for text in self.lesson(name).texts if text.id == id)
+            if text := next(own, None):
+                return text
+        return self.shared_texts()[id]
 
     def nearest_lessons(self) -> list[str]:
         """All lessons, those whose specifications have been imported first."""

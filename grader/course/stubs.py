@@ -26,14 +26,14 @@ def learner_notebook(
     cells: Sequence[Cell],
     lesson: Lesson,
     values: prose.QuotedValues | None = None,
-    way: str = "",
+    nav_links: str = "",
     opening: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
     """The notebook that a learner opens: stubs in place of solutions, no outputs.
 
-    values, way: see `as_cells`. opening: cells that come before the first code.
+    values, nav_links: see `as_cells`. opening: cells that come before the first code.
     """
-    notebook_cells = as_cells(cells, lesson, stub_text, values, way)
+    notebook_cells = as_cells(cells, lesson, stub_text, values, nav_links)
     first = next((at for at, cell in enumerate(notebook_cells) if cell["cell_type"] == "code"), len(notebook_cells))
     notebook_cells[first:first] = opening
     version = digest(json.dumps(notebook_cells, sort_keys=True))
@@ -115,12 +115,12 @@ def as_cells(
     lesson: Lesson,
     exercise_text: Callable[[str, str], str],
     values: prose.QuotedValues | None = None,
-    way: str = "",
+    nav_links: str = "",
 ) -> list[dict[str, Any]]:
     """The cells of a notebook; in the learner's, one with buttons below each prediction that has options.
 
     exercise_text: `stub_text` for the learner's, `strip_markers` for the solution. values: those of the numbers that prose
-    quotes; None leaves them as the source has them. way: Markdown for one more cell below the last, with links.
+    quotes; None leaves them as the source has them. nav_links: Markdown for one more cell below the last, with links.
     Raises: prose.MissingValue.
     """
     exercises = {exercise.name: exercise for exercise in lesson.exercises}
@@ -159,7 +159,9 @@ def as_cells(
                 call = f'from grader import predict\n\npredict("{lesson.name[:2]}.{predictions}", "{letters}")'
                 about = {"grader": {"role": "demo"}}
                 notebook_cells.append(code_or_prose(f"predict-{lesson.name[:2]}-{predictions}", call, about, False))
-    return notebook_cells + ([code_or_prose("way", way, {"grader": {"role": "prose"}}, True)] if way else [])
+    return notebook_cells + (
+        [code_or_prose("way", nav_links, {"grader": {"role": "prose"}}, True)] if nav_links else []
+    )
 
 
 def _prose(text: str, exercise: Exercise | None) -> str:

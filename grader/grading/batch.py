@@ -32,7 +32,7 @@ from grader.judging.verdict import Report, SubmissionReport
 from grader.sandbox.sandbox import LEVELS, TIMEOUT_S, Sandbox, SandboxError, TooOpen
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.zygote import Zygote, ZygoteChannel
-from grader.submission.submission import nothing_handed_in
+from grader.submission.submission import empty_submission
 from grader.util.threads import use_one_thread
 
 # Characters of the temporary folder's path; with what is added, a socket's address has at most 107.
@@ -140,7 +140,7 @@ def _try_grade(packed: PackedSubmission, settings: Settings) -> tuple[bytes, boo
     warm = _warm_sandbox(settings)
     place = Path(tempfile.mkdtemp(dir=warm.folder))
     try:
-        absent = nothing_handed_in(settings.course, packed.name, packed.path, settings.lessons)
+        absent = empty_submission(settings.course, packed.name, packed.path, settings.lessons)
         report = grade_submission(
             settings.course,
             unpack(packed, place) or absent,
@@ -299,7 +299,7 @@ def _grade_alone(packed: PackedSubmission, settings: Settings, pool: Pool) -> by
 
 
 def _ungraded_line(packed: PackedSubmission, settings: Settings, why: str) -> bytes:
-    unread = nothing_handed_in(settings.course, packed.name, packed.path, settings.lessons)
+    unread = empty_submission(settings.course, packed.name, packed.path, settings.lessons)
     return _line(packed, could_not_grade_all(unread, settings.exercises, why), settings.require)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from grader.course.course import Course
 from grader.grading.journal import JournalEntry
 from grader.submission import platforms
-from grader.submission.discover import NOT_LEARNERS, FolderSearch, in_place_of_notebooks, save_order
+from grader.submission.discover import NOT_LEARNERS, FolderSearch, describe_contents, save_order
 from grader.submission.ipynb import MAX_FILE_BYTES
 from grader.submission.submission import lesson_of_name
 from grader.util import links
@@ -91,7 +91,7 @@ def entries(folder: Path) -> tuple[list[ClassEntry], list[str]]:
     except FileNotFoundError:
         raise InputError(f"there is no folder {place}.") from None
     except NotADirectoryError:
-        packed = platforms.packed([folder.name])
+        packed = platforms.archive_refusal([folder.name])
         raise InputError(
             f"{place} is an archive, which is not opened: `grader collect ARCHIVE --to collected` sorts it into "
             "one folder per learner; name that."
@@ -101,7 +101,9 @@ def entries(folder: Path) -> tuple[list[ClassEntry], list[str]]:
         ) from None
     except OSError as error:
         raise InputError(f"{place} can't be opened: {error.strerror}.") from None
-    refused = platforms.refusal(listed) or platforms.packed([key for key in listed if not os.path.isdir(folder / key)])
+    refused = platforms.refusal(listed) or platforms.archive_refusal(
+        [key for key in listed if not os.path.isdir(folder / key)]
+    )
     if refused:
         raise InputError(f"{place} {refused}")
     learners = [entry for key in listed if (entry := _entry(folder / key, key))]
@@ -181,7 +183,7 @@ def _notebooks(path: Path) -> tuple[list[Path], list[str], list[str]]:
     if not os.path.isdir(path):
         return [path], [], []
     search = FolderSearch(path)
-    instead = "" if search.files or search.notes else in_place_of_notebooks(path)
+    instead = "" if search.files or search.notes else describe_contents(path)
     return search.files, [*search.notes, *filter(None, [instead])], search.expected
 
 

@@ -19,7 +19,7 @@ from grader.sandbox.reader import Reader, RemoteSources
 from grader.sandbox.sandbox import TIMEOUT_S, Sandbox, SandboxError
 from grader.source import requirements
 from grader.submission.plan import Plan, RunCell
-from grader.submission.submission import Submission, lesson_of_name, nothing_handed_in, read_submission
+from grader.submission.submission import Submission, empty_submission, lesson_of_name, read_submission
 from grader.util import libraries
 from grader.util.names import learner_name
 from grader.worker.values import Failure, Observation
@@ -43,7 +43,7 @@ class Deadline:
         self._endless = 0.0
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         return self._seconds is not None and self._clock() - self._start >= self._seconds
 
     def timed(self, evaluate: Callable[[], Verdict]) -> Verdict:
@@ -101,7 +101,7 @@ def grade_submission(
                 submission = read_submission(course, path, name, lessons, sandbox.reader)
             except SandboxError as error:
                 lessons = lessons or lesson_of_name(course, Path(path)).split() or None
-                unread = nothing_handed_in(course, name or learner_name(Path(path).stem), str(path), lessons)
+                unread = empty_submission(course, name or learner_name(Path(path).stem), str(path), lessons)
                 return could_not_grade_all(unread, exercises, _words(error))
         if _needs_torch(submission):
             sandbox.need_torch()
@@ -219,7 +219,7 @@ def _grade_lesson(
         for module in sorted(needed):
             if not libraries.installed(module):
                 return LessonReport(lesson, _ungraded(names, libraries.how_to_install(module)), points)
-        if deadline.over:
+        if deadline.is_over:
             return LessonReport(lesson, tuple(map(deadline.verdict, names)), points)
         plan = submission.plan(lesson)
         candidates = _candidates(course, plan, sandbox, exercises)
@@ -286,7 +286,7 @@ def _failing_callees(name: str, failing: set[str], sources: Mapping[str, Any]) -
 
 
 def _verdict(exercise: Exercise, candidate: Any, seed: int, deadline: Deadline) -> Verdict:
-    if deadline.over:
+    if deadline.is_over:
         return deadline.verdict(exercise.name)
     try:
         return limit_text(deadline.timed(lambda: judge(exercise, candidate, seed)))

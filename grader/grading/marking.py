@@ -25,14 +25,21 @@ from tornado.web import Application
 from grader.course.course import COURSE_ENV, Course
 from grader.grading import pseudonyms
 from grader.grading.journal import JournalContents, load
-from grader.grading.marks import apply_overrides, apply_weights, points, read_overrides, unique_spellings, write_mark
+from grader.grading.marks import (
+    apply_overrides,
+    apply_weights,
+    parse_points,
+    read_overrides,
+    unique_spellings,
+    write_mark,
+)
 from grader.grading.scheme import MarkingScheme
 from grader.judging.verdict import HandMark, Report
 from grader.reports import html, sheet, text
 from grader.reports.class_summary import ClassSummary
 from grader.reports.html import render
 from grader.room.handlers import POLICY, JsonHandler
-from grader.room.limits import RateLimits
+from grader.room.rate_limits import RateLimits
 from grader.room.server import MAX_BODY, bind
 from grader.util.errors import InputError
 
@@ -56,7 +63,7 @@ class Marking:
             results.sort(key=lambda one: aliases[one.report.name])
             self.report = pseudonyms.pseudonymize(self.report, aliases)
         names = [(one.key, one.report.name) for one in results]
-        self.names = unique_spellings([(*each, *map(sheet.guarded, each)) for each in names])
+        self.names = unique_spellings([(*each, *map(sheet.guard, each)) for each in names])
         folder, out = (shlex.quote(str(place)) for place in (Path(results[0].report.path).parent, journal.parent))
         more = "" if contents.settings.get("isolation") == "full" else " --require-isolation process"
         more += f" --course {shlex.quote(os.environ[COURSE_ENV])}" if COURSE_ENV in os.environ else ""
@@ -93,7 +100,7 @@ class Pages(JsonHandler):
         data, who, marking = self.request_json(), int(at), self.marking
         exercise, score, comment, seen = (str(data.get(each, "")) for each in ("exercise", "points", "comment", "seen"))
         try:
-            mark = HandMark(points(score) if score.strip() else None, text.clean(comment).strip())
+            mark = HandMark(parse_points(score) if score.strip() else None, text.clean(comment).strip())
             exercise = marking.course.known_exercise(exercise)
             copied = write_mark(marking.course, marking.marks, marking.names[who], exercise, mark, seen)
         except InputError as error:

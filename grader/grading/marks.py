@@ -42,7 +42,7 @@ def read_weights(course: Course, path: Path) -> dict[str, float]:
             name = course.known_exercise(cells[0])
             if name in weights:
                 raise InputError(f"{name} has points already; name each exercise once.")
-            weights[name] = points(cells[1])
+            weights[name] = parse_points(cells[1])
     if not weights:
         raise InputError(f"{path} gives no exercise points; add a line such as 'softmax_rows,3'.")
     return weights
@@ -50,10 +50,10 @@ def read_weights(course: Course, path: Path) -> dict[str, float]:
 
 def weights_of(course: Course, weights: Mapping[str, object]) -> dict[str, float]:
     """The same of a table. Raises: InputError."""
-    return {course.known_exercise(name): points(str(each)) for name, each in weights.items()}
+    return {course.known_exercise(name): parse_points(str(each)) for name, each in weights.items()}
 
 
-def points(text: str) -> float:
+def parse_points(text: str) -> float:
     """Raises: InputError where it is no number of points."""
     try:
         number = float(text)
@@ -123,7 +123,7 @@ def read_overrides(course: Course, path: Path) -> Overrides:
                 raise InputError("there are neither points nor a comment.")
             if (who, name) in overrides:
                 raise InputError(f"line {overrides[who, name][0]} already marks {name} of {printable(who)}.")
-            overrides[who, name] = line, HandMark(points(score) if score else None, cells["comment"])
+            overrides[who, name] = line, HandMark(parse_points(score) if score else None, cells["comment"])
     return overrides
 
 
@@ -147,7 +147,7 @@ def write_mark(course: Course, path: Path, learner: Sequence[str], exercise: str
             )
         text, encoding, apart = table.read(path, BY_HAND) if path.is_file() else ("", "utf-8", ",")
         rows = dict(table.rows(path, BY_HAND)) if text.strip() else {1: [*OVERRIDES]}
-        same = not text.strip() or table.written(rows.values(), text, apart).rstrip() == text.rstrip()
+        same = not text.strip() or table.format_csv(rows.values(), text, apart).rstrip() == text.rstrip()
         first, row = min(rows), rows.pop(line, [])  # a new line has number 0 until it is written
         columns = [cell.lower() for cell in rows[first]]
         if mark.comment and "comment" not in columns:
@@ -160,7 +160,7 @@ def write_mark(course: Course, path: Path, learner: Sequence[str], exercise: str
         copy = None if same else free_backup_path(path)
         if copy:
             shutil.copy2(path, copy)
-        write_atomically(path, table.written([rows[at] for at in sorted(rows)], text, apart).encode(encoding))
+        write_atomically(path, table.format_csv([rows[at] for at in sorted(rows)], text, apart).encode(encoding))
     return f" The file had another form before; {copy.name} keeps it." if copy else ""
 
 

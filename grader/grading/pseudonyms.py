@@ -27,7 +27,7 @@ def choose(folder: Path, names: Iterable[str]) -> dict[str, str]:
     path = folder / LIST
     aliases = _read(path) if path.is_file() else {}
     taken = set(aliases.values())
-    written = {name: sheet.guarded(name) for name in names}  # a spreadsheet may open the list
+    written = {name: sheet.guard(name) for name in names}  # a spreadsheet may open the list
     for cell in written.values():
         while cell not in aliases:
             alias = f"learner {secrets.token_hex(2)}"

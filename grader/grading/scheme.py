@@ -63,7 +63,7 @@ def summary(settings: Mapping[str, Any]) -> str:
     return ", ".join(_setting(key, settings[key]) for key in KEYS if settings.get(key, plain[key]) != plain[key])
 
 
-def counted_and_why(settings: Mapping[str, Any]) -> str:
+def describe_choices(settings: Mapping[str, Any]) -> str:
     """What counted that somebody set, and where: by an option of the command or by a line of class.toml."""
     choices = [
         f"{_setting(key, settings[key]).removeprefix('--')} ({place})"

@@ -149,7 +149,7 @@ class _Judgement:
             lambda: self._judge_stage("values"),
             lambda: self._judge_stage("extremes"),
             # asked of right numbers alone: what drops tiles does less, too
-            lambda: self._check_operations(runtime_policy.all_keys),
+            lambda: self._check_operations(runtime_policy.missing_keys),
             self._check_inputs,
         )
         if not verdict:
@@ -198,7 +198,7 @@ class _Judgement:
         return self._fail(unwritten, finding)
 
     def _check_forbidden(self) -> Verdict | None:
-        return self._check_operations(partial(runtime_policy.forbidden, self.exercise.forbids))
+        return self._check_operations(partial(runtime_policy.forbidden_operation, self.exercise.forbids))
 
     def _check_operations(self, rule: Callable[[Case, Observation], policy.Offence | None]) -> Verdict | None:
         """The verdict on the first case in which the operations that ran break a rule."""
@@ -220,7 +220,7 @@ class _Judgement:
         if stage == "values":
             asks = "einsum_products" in self.exercise.requires and misshapen is None and stopped is None
             verdict = _first(
-                lambda: self._check_operations(runtime_policy.einsum_missing) if asks else None,
+                lambda: self._check_operations(runtime_policy.missing_einsum) if asks else None,
                 lambda: self._check_properties(comparable, wrong),
             )
             if verdict:

@@ -23,7 +23,7 @@ _OPERATIONS = re.compile(rf"{OPERATIONS} (\d{{1,12}})")
 _EINSUM = re.compile(r"einsum (\d{1,12}) (\d{1,12})")
 
 
-def forbidden(forbids: tuple[str, ...], case: Case, observation: Observation) -> Offence | None:
+def forbidden_operation(forbids: tuple[str, ...], case: Case, observation: Observation) -> Offence | None:
     """The first forbidden operation that ran, whatever the source looked like; then a table, where there may be none."""
     broken = ""
     if REBOUND in observation.calls:
@@ -56,7 +56,7 @@ def _table(case: Case, observation: Observation) -> Offence | None:
     )
 
 
-def all_keys(case: Case, observation: Observation) -> Offence | None:
+def missing_keys(case: Case, observation: Observation) -> Offence | None:
     """Fewer operations than tiles of keys need. The case's option `tiles` is (keys, block_size), with queries for a single tile. That
     the operations work on so many keys, and on no more, is not seen."""
     keys, block = case.options.get("tiles", (0, 1))
@@ -71,7 +71,7 @@ def all_keys(case: Case, observation: Observation) -> Offence | None:
     )
 
 
-def einsum_missing(case: Case, observation: Observation) -> Offence | None:
+def missing_einsum(case: Case, observation: Observation) -> Offence | None:
     """For an ordinary case with q, k, v of three dimensions: an offence where einsum did not form both products.
 
     Counted in multiply-adds: together the einsum calls must do at least the work of q kᵀ and weights v.

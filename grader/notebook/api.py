@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from grader.notebook import hints, output, overview, predictions, replaying, resetting, toolbar, verdicts
+from grader.notebook import cell_output, hints, overview, predictions, replaying, resetting, toolbar, verdicts
 from grader.notebook.display import Display, print_in_script, say
 from grader.notebook.record import ROOM_FILE, Record, default_path, record_at
 from grader.notebook.target import MISSING, Refusal, find
@@ -50,14 +50,14 @@ def check(target: Any = MISSING, answer: Any = MISSING) -> Display:
 def passed(target: Any = MISSING, answer: Any = MISSING) -> bool:
     """True where the last check of this code passed, or a check would; else prints one sentence and returns False. Never raises.
 
-    After True, what the learner's own code prints in the rest of the cell is left out (output.py).
+    After True, what the learner's own code prints in the rest of the cell is left out (cell_output.py).
     """
     call = "its check"
     try:
         exercise = find(target, answer, sys._getframe(1), "passed")
         call = exercise.call
         if verdicts.judge(exercise, fresh=False).passed:
-            output.mute_exercises(exercise.namespace)
+            cell_output.mute_exercises(exercise.namespace)
             return True
     except Refusal as refusal:
         print(refusal)

@@ -16,7 +16,7 @@ from typing import Any
 
 from grader.notebook import reach
 from grader.notebook.kernel_course import kernel_course
-from grader.source.definitions import defined_names, normal, parse
+from grader.source.definitions import defined_names, normalize, parse
 from grader.source.dependencies import IMPORTS
 from grader.source.scopes import imported, names_of
 from grader.util.words import ELSEWHERE
@@ -79,7 +79,7 @@ class CellHistory:
         self._absent_before = {name: self.absences[name] for name in names & self.absences.keys()}
         for name in names:
             self.stale.pop(name, None)
-            if normal(text) not in _not_graded():
+            if normalize(text) not in _not_graded():
                 self.absences.pop(name, None)
 
     def end(self, text: str, cell_id: str | None, error: BaseException | None, namespace: Mapping[str, Any]) -> None:
@@ -108,7 +108,7 @@ class CellHistory:
 
     def _absences(self, text: str) -> dict[str, str]:
         """Of the names that a cell binds those that grading will not have from it, and why."""
-        if normal(text) in _not_graded():
+        if normalize(text) in _not_graded():
             return dict.fromkeys(defined_names(text), f"{ELSEWHERE} it.")
         tree = parse(text) if self.absences or "passed" in text or "import" in text else None
         bound: set[str] = set()
@@ -172,7 +172,7 @@ def describe_failure(failure: Failure) -> tuple[str, str]:
 def _not_graded() -> frozenset[str]:
     """The texts of the course's cells that grading does not run: demonstrations, checks and payoffs."""
     cells = (cell for lesson in kernel_course().lessons() for cell in kernel_course().cells(lesson))
-    return frozenset(normal(cell.text) for cell in cells if cell.role in ("demo", "check", "payoff"))
+    return frozenset(normalize(cell.text) for cell in cells if cell.role in ("demo", "check", "payoff"))
 
 
 def _is_payoff(statement: ast.stmt) -> bool:

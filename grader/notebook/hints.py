@@ -65,7 +65,7 @@ def explain(query: str | None, current: str | None = None) -> Display:
     if query is not None:
         lessons = tuple(name for name in lessons if str(query) in (name, name[:2], name[:2].lstrip("0")))[:1]
     if not lessons:
-        return _at_length([id.strip() for id in str(query).split("+")])
+        return _explain_ids([id.strip() for id in str(query).split("+")])
     titles = {name: f"{name[:2]} · {course.lesson(name).title}" for name in lessons}
     groups = [(titles[name], _ids(course.lesson(name).exercises)) for name in lessons]
     return _list(groups, titles.get(lessons[0] if query is not None else current or "", ""))
@@ -86,7 +86,7 @@ def _list(groups: Sequence[tuple[str, Sequence[str]]], unfolded: str) -> Display
     return Display("\n".join(lines), html.explanations(mistakes, unfolded))
 
 
-def _at_length(ids: Sequence[str]) -> Display:
+def _explain_ids(ids: Sequence[str]) -> Display:
     known = {id.upper(): id for id in kernel_course().shared_texts()}
     if not all(id.upper() in known for id in ids):  # only then is every lesson imported
         known = {id.upper(): id for id in kernel_course().mistake_ids()}

@@ -130,7 +130,7 @@ def send(verdict: Any) -> tuple[str, ...]:
         problems = _problems(mine)
         of_this_code = verdict.status != "missing" and verdict.stage != "stale"
         if of_this_code and not _refused():
-            _put(mine, message.of_verdict(verdict, now()))
+            _put(mine, message.event_of(verdict, now()))
         return problems or _once(f"on {mine.token}", *status(mine))
     except Exception:  # a room must never stand between a learner and their check
         return ()

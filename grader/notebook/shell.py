@@ -47,7 +47,7 @@ def _before(shell: Any, info: Any) -> None:
 
 
 def _after(shell: Any, result: Any) -> None:
-    from grader.notebook.output import unmute
+    from grader.notebook.cell_output import unmute
     from grader.notebook.verdicts import history
 
     unmute()

@@ -15,9 +15,9 @@ from grader.judging import wording
 from grader.judging.verdict import FAILING, Line, Verdict
 from grader.notebook import reach
 from grader.notebook.cell_history import NOTHING, CellHistory, describe_failure
+from grader.notebook.cell_output import running_sign
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.live_object import LiveObject
-from grader.notebook.output import running_sign
 from grader.notebook.target import Target
 from grader.util.libraries import explain_error, require
 from grader.worker.observe import failure_from, same_random_state

@@ -14,7 +14,7 @@ from pathlib import Path
 from grader.course.course import Course
 from grader.reports import text
 from grader.reports.html import STATUS_STYLES, render
-from grader.room.board import Board, Learner, Tile, lessons_at_work, tiles, wrongs
+from grader.room.board import Board, Learner, Tile, common_failures, lessons_at_work, tiles
 from grader.util.errors import InputError
 from grader.util.files import write_atomically
 from grader.util.names import labels
@@ -77,7 +77,7 @@ def content(course: Course, board: Board, *, names: bool = False, ended: bool = 
         others=[(_title(course, name), places.count(name)) for name in sorted(set(at_work) - set(lessons))],
         tiles=[(tile, _marks(tile, names)) for tile in all_tiles],
         columns=2 if len(all_tiles) > 3 else 1,
-        wrongs=wrongs(learners)[:MAX_WRONG],
+        common_failures=common_failures(learners)[:MAX_WRONG],
         unexplained=UNEXPLAINED,
         passed=STATUS_STYLES["passed"][0],
         wrong=STATUS_STYLES["failed"][0],

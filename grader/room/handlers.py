@@ -26,9 +26,9 @@ from tornado.web import Application, HTTPError, RequestHandler
 from grader.room import message
 from grader.room.board_page import page
 from grader.room.broadcast import MAX_OWN_PAGES, MAX_PAGES, Broadcast
-from grader.room.limits import PAGE, Budgets, RateLimits, sender
 from grader.room.members import MAX_LEARNERS
 from grader.room.message import MessageError
+from grader.room.rate_limits import PAGE, Budgets, RateLimits, sender
 from grader.util.files import json_object
 from grader.util.names import fold_name
 from grader.util.words import join_names, pluralize

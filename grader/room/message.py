@@ -61,7 +61,7 @@ class Event:
 FIELDS = set(Event.__dataclass_fields__)
 
 
-def of_verdict(verdict: Any, at: float) -> Event:
+def event_of(verdict: Any, at: float) -> Event:
     """What a room is told of a verdict; of several mistakes that fit alike, the likeliest."""
     mistake = verdict.mistakes[0] if verdict.mistakes else ""
     return Event(at, verdict.exercise, verdict.status, mistake if _MISTAKE.fullmatch(mistake) else "")

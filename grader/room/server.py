@@ -20,8 +20,8 @@ from grader.course.course import Course
 from grader.room import PORT
 from grader.room.broadcast import Broadcast
 from grader.room.handlers import application
-from grader.room.limits import LimitedServer, RateLimits
 from grader.room.members import Room, RoomJournal
+from grader.room.rate_limits import LimitedServer, RateLimits
 from grader.util.errors import AuthorError, InputError
 from grader.util.words import pluralize
 

@@ -48,7 +48,7 @@ class Budget:
     spent_s: float = 0.0
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         return self.spent_s >= self.seconds
 
     @property
@@ -144,7 +144,7 @@ class Session:
         """Why there is no object of this name: what its cell raised, or that no cell defines it."""
         if name in self._ended:
             return None  # it was there; observe_all() tells what became of it
-        if self._budget.over and name not in self._used_s:  # one that has begun has a limit of its own
+        if self._budget.is_over and name not in self._used_s:  # one that has begun has a limit of its own
             return self._budget.unreached(name)
         self._run_cells()
         owner = self._plan.owners.get(name)
@@ -228,7 +228,7 @@ class Session:
     def notes(self) -> tuple[str, ...]:
         """What the notebook did that its learner should know."""
         background = (WENT_ON.format(self._background_use),) * bool(self._background_use)
-        return (PRINTED_MUCH,) * self._printed_much + background + (self._budget.note,) * self._budget.over
+        return (PRINTED_MUCH,) * self._printed_much + background + (self._budget.note,) * self._budget.is_over
 
     def _failure(self, lost: WorkerLost, subject: str) -> Failure:
         return lost.failure(subject, self._timeout_s, self._memory_bytes)
@@ -261,7 +261,7 @@ class Session:
         if not repeated and self._cells_s >= self._timeout_s * CELLS_TIMES:
             self._skipped[position] = SkippedCell("timeout", "the cells before it took too long")
             return None
-        if self._budget.over:
+        if self._budget.is_over:
             self._skipped[position] = SkippedCell("timeout", self._budget.cause)
             return None
         request = {"do": "cell", "label": cell.label, "text": cell.text, "wanted": tuple(self._plan.exercises)}

@@ -93,7 +93,7 @@ class Sources:
             return _TOO_LONG
         try:
             mentions = reading.mentions(name)
-            way, line = reading.reaching(name) if ruled else ("", "")
+            way, line = reading.tampering(name) if ruled else ("", "")
         except TooMuch:
             return too_long(forbids, requires)
         if way:
@@ -105,7 +105,7 @@ class Sources:
             )
         for mention in mentions:
             is_own = mention.last in reading.members
-            may_be_library = mention.whose == "library" or (mention.whose == "value" and not is_own)
+            may_be_library = mention.origin == "library" or (mention.origin == "value" and not is_own)
             first = _foreign(mention) or _forbidden(mention, forbids, may_be_library)
             if first is None and "einsum_products" in requires:
                 first = _other_product(mention, may_be_library)
@@ -164,7 +164,7 @@ def _forbidden(mention: Mention, forbids: tuple[str, ...], may_be_library: bool)
             continue
         if may_be_library and last in NAMES.get(group, ()):
             return _at(mention, f"`{called.lstrip('?.')}` is {WORDS[group]}.", called)
-        if mention.whose != "library":
+        if mention.origin != "library":
             continue
         asks = called in ASKING and not isinstance(mention.node, ast.Call)
         if group == "torch" and top in TENSOR_LIBRARIES and not asks:
@@ -200,7 +200,7 @@ def _foreign(mention: Mention) -> Offence | None:
         return _at(mention, "A path into `solutions` is used; the answer should be the learner's.", "solutions")
     first, _, rest = mention.called.partition(".")
     harmless = rest.partition(".")[0] in ("figures", "check", "passed")  # a payoff that the learner changed is theirs
-    if mention.whose == "library" and first in ("solutions", "grader") and not harmless:
+    if mention.origin == "library" and first in ("solutions", "grader") and not harmless:
         sentence = f"`{mention.called}` reaches into the course's own {first}; the answer should be the learner's."
         return _at(mention, sentence, mention.called)
     return None

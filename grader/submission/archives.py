@@ -132,7 +132,7 @@ class Archive:
             self._bytes += size
             if self._bytes > self._quota.bytes:
                 raise _more_bytes(self._quota)
-            self.entries.append((parts, size, plausible(changed)))
+            self.entries.append((parts, size, plausible_time(changed)))
             self._streams.append(stream)
 
     def _refusal(self, name: str, parts: tuple[str, ...], size: int, link: bool) -> str:
@@ -147,7 +147,7 @@ class Archive:
         return f"is larger than {self._quota.one_file >> 20} MB" if size > self._quota.one_file else ""
 
 
-def plausible(changed: float) -> float:
+def plausible_time(changed: float) -> float:
     """A file's time, in seconds since 1970; 0 in place of one that cannot be."""
     return changed if 0 < changed < LATEST else 0
 

@@ -63,8 +63,8 @@ class FolderSearch:
         for path in self.files[MAX_FILES:]:
             self.notes.append(f"{self._name(path)} was not read: at most {MAX_FILES} notebooks are read.")
         del self.files[MAX_FILES:]
-        self.notes = some(self.links + self.notes + self.expected)
-        self.links = some(self.links)
+        self.notes = limit_notes(self.links + self.notes + self.expected)
+        self.links = limit_notes(self.links)
 
     def _name(self, path: Path) -> str:
         return printable(path.relative_to(self._top).as_posix())
@@ -133,7 +133,7 @@ def save_order(times_ns: Iterable[int]) -> dict[int, int]:
     return ranks
 
 
-def in_place_of_notebooks(top: Path) -> str:
+def describe_contents(top: Path) -> str:
     """A sentence on what a folder without notebooks does hold; '' for an empty one. Never raises."""
     try:
         names = sorted(name for name in os.listdir(top) if not is_from_tool(name))
@@ -142,7 +142,7 @@ def in_place_of_notebooks(top: Path) -> str:
     return f"It contains: {join_names([printable(name) for name in names])}." if names else ""
 
 
-def some(notes: list[str], most: int = MAX_NOTES) -> list[str]:
+def limit_notes(notes: list[str], most: int = MAX_NOTES) -> list[str]:
     """As many sentences on what was passed over as anybody reads."""
     more = len(notes) - most
     return notes[:most] + ([f"{more} more were not read for the same reason."] if more > 0 else [])

@@ -18,7 +18,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grader.source.definitions import changed_names, defined_names, normal, parse, used_names
+from grader.source.definitions import changed_names, defined_names, normalize, parse, used_names
 from grader.source.magics import without_magics
 from grader.source.scopes import names_of
 from grader.submission.ipynb import Notebook, NotebookCell, read_notebook
@@ -99,7 +99,7 @@ class Pristine:
 
     @cached_property
     def by_text(self) -> dict[str, int]:
-        return {normal(cell.text): at for at, cell in enumerate(self.cells) if cell.role != "exercise"}
+        return {normalize(cell.text): at for at, cell in enumerate(self.cells) if cell.role != "exercise"}
 
     @cached_property
     def by_exercise(self) -> dict[str, int]:
@@ -184,7 +184,7 @@ class _Overlay:
             self._lay_given(at + (role == "given"))
         if role in ("", "exercise"):
             self._own(cell, text)
-        elif at is not None and normal(self.pristine.cells[at].text) == normal(cell.text):
+        elif at is not None and normalize(self.pristine.cells[at].text) == normalize(cell.text):
             return
         elif role == "given":
             added = self._additions(text)
@@ -201,7 +201,7 @@ class _Overlay:
 
         By metadata, else by id, else by its text, else by the exercises that it defines.
         """
-        same = self.pristine.by_text.get(normal(cell.text))
+        same = self.pristine.by_text.get(normalize(cell.text))
         at = self.pristine.by_id.get(cell.id)
         role = cell.role or ("" if at is None else self.pristine.cells[at].role)
         if role == "exercise":

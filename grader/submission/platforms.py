@@ -103,7 +103,7 @@ def refusal(names: Sequence[str], least: int = 1) -> str:
     return ""
 
 
-def packed(names: Sequence[str]) -> str:
+def archive_refusal(names: Sequence[str]) -> str:
     """The same for archives: what is in one is nobody's until it is unpacked."""
     archives = sorted(name for name in names if name.lower().endswith(ARCHIVES) and not name.startswith("."))
     if not archives:

@@ -24,7 +24,7 @@ from grader.grading.watch.watcher import LearnerState, News, WatchedRoom, Watche
 from grader.grading.watch.worker_threads import Task, WatchResult, WorkerThreads, stamp_of
 from grader.judging.verdict import LessonReport, Verdict
 from grader.reports.terminal import paint
-from grader.room.board import wrongs
+from grader.room.board import common_failures
 from grader.room.board_page import content
 from grader.worker import observe
 from tests import toy_course as toy
@@ -213,7 +213,7 @@ def test_an_endless_loop_costs_its_learner_and_the_others_go_on(watching, tmp_pa
     assert [news.learner for news in room.news] == ["grace"]  # ada's loop still runs
     room = until(watcher, lambda room: room.news)
     assert room.news[0].learner == "ada" and statuses(room) == ["timeout", "passed", "passed"]
-    found = wrongs(board_of(room).learners)
+    found = common_failures(board_of(room).learners)
     assert {(wrong.exercise, wrong.status, wrong.learners) for wrong in found} == {
         ("double", "timeout", ("ada",)),
         ("row_sums", "failed", ("grace",)),

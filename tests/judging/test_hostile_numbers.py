@@ -18,8 +18,8 @@ from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import gradescope, html, terminal, text
-from grader.reports.folder import files
 from grader.reports.gradebook import Gradebook
+from grader.reports.report_files import files
 from grader.worker.values import Observation, Part
 from tests.conftest import ROOT, WHOLE_GRID
 

@@ -216,7 +216,7 @@ def test_what_is_refused_anywhere_is_refused_by_check_where_the_exercise_does_no
 def test_the_lessons_own_cells_may_do_what_a_learners_may_not(shell, monkeypatch):
     names = run(shell, BLINDS, "def attention_einsum(q, k, v):\n    return q")
     for own, refused in ((frozenset({"sys.setprofile(None)"}), False), (frozenset(), True)):
-        monkeypatch.setattr("grader.notebook.live_object._of_the_lesson", lambda name, own=own: own)
+        monkeypatch.setattr("grader.notebook.live_object._lesson_cells", lambda name, own=own: own)
         found = sources("attention_einsum", names["attention_einsum"], names).offence(
             "attention_einsum", ("attention",), ()
         )
@@ -224,5 +224,5 @@ def test_the_lessons_own_cells_may_do_what_a_learners_may_not(shell, monkeypatch
 
 
 def test_the_statements_of_a_lessons_own_cells_are_known():
-    assert any("in Home().named_parameters()" in text for text in live_object._of_the_lesson("SelfAttention"))
-    assert live_object._of_the_lesson("no_exercise") == frozenset()
+    assert any("in Home().named_parameters()" in text for text in live_object._lesson_cells("SelfAttention"))
+    assert live_object._lesson_cells("no_exercise") == frozenset()

@@ -20,9 +20,9 @@ from grader import check, fine, join, leave, progress, stuck
 from grader.cli import main
 from grader.notebook import ROOM, event_sender, room_client as rooms, verdicts
 from grader.notebook.event_sender import Sender
-from grader.room import limits
-from grader.room.limits import Budgets
+from grader.room import rate_limits
 from grader.room.message import Event
+from grader.room.rate_limits import Budgets
 from tests.live import from_cells
 from tests.room.running import Running, running, until
 
@@ -408,7 +408,7 @@ def test_a_queue_has_an_end_and_keeps_the_newest(monkeypatch, unused):
 @pytest.fixture
 def patient(monkeypatch):
     """A room that takes ten times as many events a second, so that a flood has ended in a second or two."""
-    monkeypatch.setattr(limits, "Budgets", lambda burst, per_s: Budgets(burst, 10 * per_s))
+    monkeypatch.setattr(rate_limits, "Budgets", lambda burst, per_s: Budgets(burst, 10 * per_s))
 
 
 def test_a_flood_is_sent_later(patient, room):

@@ -22,12 +22,12 @@ from grader.reports import (
     canvas,
     class_page,
     feedback,
-    folder,
     grades_csv,
     gradescope,
     junit,
     markdown,
     moodle,
+    report_files,
     sheet,
     terminal,
 )
@@ -158,7 +158,7 @@ def test_what_many_share_is_drawn_once():
 
 def test_a_report_of_nobody_is_a_report():
     empty = Report((), 7)
-    for name, content in folder.files(empty):
+    for name, content in report_files.files(empty):
         assert content, name
     alone = Report((SubmissionReport("a", "a", (), "No notebook was found."),), 7)
     made = class_page.render(alone)
@@ -186,7 +186,7 @@ def test_suites_and_rows_of_learners_who_read_alike_stay_apart():
 
 
 def test_write_all_writes_every_format(tmp_path):
-    written = folder.write_all(CLASS, tmp_path / "out", gradebook=Gradebook(100))
+    written = report_files.write_all(CLASS, tmp_path / "out", gradebook=Gradebook(100))
     names = [path.relative_to(tmp_path / "out").as_posix() for path in written]
     assert names[:8] == [
         "report.html",
@@ -208,10 +208,10 @@ def test_write_all_writes_every_format(tmp_path):
 
 
 def test_files_of_learners_who_left_the_class_go_and_others_stay(tmp_path):
-    folder.write_all(CLASS, tmp_path)
+    report_files.write_all(CLASS, tmp_path)
     (tmp_path / "feedback" / "notes.txt").write_text("my own")
     fewer = replace(CLASS, submissions=CLASS.submissions[1:])
-    written = folder.write_all(fewer, tmp_path)
+    written = report_files.write_all(fewer, tmp_path)
     kept = {path for kind in ("feedback", "junit", "gradescope") for path in (tmp_path / kind).iterdir()}
     assert kept == {path for path in written if path.parent != tmp_path} | {tmp_path / "feedback" / "notes.txt"}
 
@@ -229,14 +229,16 @@ def test_the_terminal_tells_the_mistakes_of_a_pair_in_the_course_s_words():
 
 
 def test_the_same_report_gives_the_same_files(tmp_path):
-    first, again = ({path.name: path.read_bytes() for path in folder.write_all(CLASS, tmp_path / n)} for n in "ab")
+    first, again = (
+        {path.name: path.read_bytes() for path in report_files.write_all(CLASS, tmp_path / n)} for n in "ab"
+    )
     assert first == again
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="can't be written.*name another folder"):
-        folder.write_all(CLASS, tmp_path / "file")
+        report_files.write_all(CLASS, tmp_path / "file")
 
 
 # --- what could not be graded ----------------------------------------------------------------
@@ -261,19 +263,19 @@ EVERYWHERE = [(who, judged.exercise) for who, one in enumerate(CLASS.submissions
 @pytest.mark.parametrize("who, exercise", EVERYWHERE)
 @pytest.mark.parametrize("most", [None, 10.0])
 def test_what_could_not_be_graded_is_no_number_in_any_file(tmp_path, who, exercise, most):
-    folder.write_all(CLASS, tmp_path, gradebook=Gradebook(most))  # an earlier run, whose files are not to stay
+    report_files.write_all(CLASS, tmp_path, gradebook=Gradebook(most))  # an earlier run, whose files are not to stay
     report = failing(who, exercise)
     label = ClassSummary(report).labels[who]
-    folder.write_all(report, tmp_path, gradebook=Gradebook(most))
+    report_files.write_all(report, tmp_path, gradebook=Gradebook(most))
     files = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir() if path.is_file()}
     stem = ClassSummary(report).stems[who]
-    cell = sheet.guarded(label)
+    cell = sheet.guard(label)
 
     assert [row[0] for row in read(files["moodle.csv"])[1:]] == [
-        sheet.guarded(one) for one in ClassSummary(report).labels if one != label
+        sheet.guard(one) for one in ClassSummary(report).labels if one != label
     ]
     assert [row[0] for row in read(files["canvas.csv"])[2:]] == [
-        sheet.guarded(one) for one in ClassSummary(report).labels if one != label
+        sheet.guard(one) for one in ClassSummary(report).labels if one != label
     ]
     assert read(files["canvas.csv"])[1] == read(canvas.render(CLASS, Gradebook(most)))[1]
     rows = read(files["grades.csv"])
@@ -436,7 +438,7 @@ def test_many_learners_are_folded_and_their_code_stands_on_their_own_pages(tmp_p
     assert 'href="#learner-3-code-softmax_rows"' in made["few"] and 'id="learner-3-code-softmax_rows"' in made["few"]
     assert "own = 3" in made["few"] and '<details class="whole">' not in made["few"]
     assert made["many"].count('<details class="whole">') == class_page.MOST_OPEN + 1 and "own = 3" not in made["many"]
-    folder.write_all(many, tmp_path)
+    report_files.write_all(many, tmp_path)
     for target in set(re.findall(r'href="(feedback/[^"#]+)#(code-\w+)"', made["many"])):
         assert f'id="{target[1]}"' in (tmp_path / target[0]).read_text()
     assert 'href="feedback/l3.html#code-softmax_rows"' in made["many"]

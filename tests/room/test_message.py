@@ -10,8 +10,8 @@ import pytest
 from grader.course.course import open_course
 from grader.judging.verdict import Line, Statuses, Table, Verdict
 from grader.room import message
-from grader.room.limits import MAX_KEYS, Budgets, sender
 from grader.room.message import Event, MessageError
+from grader.room.rate_limits import MAX_KEYS, Budgets, sender
 
 RIGHT = {"at": 12.5, "exercise": "softmax_rows", "status": "failed", "mistake": "SM1"}
 
@@ -57,12 +57,12 @@ def test_of_a_verdict_nothing_that_a_learner_wrote_is_told():
         printed=secret,
         warned=(secret,),
     )
-    told = message.to_json(message.of_verdict(verdict, 12.5))
+    told = message.to_json(message.event_of(verdict, 12.5))
     assert told == RIGHT and secret not in str(told)
 
 
 def test_a_mistake_that_is_no_id_is_not_told():
-    assert message.of_verdict(Verdict("softmax_rows", "failed", "", mistakes=("my code",)), 1.0).mistake == ""
+    assert message.event_of(Verdict("softmax_rows", "failed", "", mistakes=("my code",)), 1.0).mistake == ""
 
 
 @pytest.mark.parametrize("status", Statuses)

@@ -11,7 +11,7 @@ from grader.course.course import open_course
 from grader.grading.watch.watcher import LearnerState, WatchedRoom, board_of
 from grader.judging.verdict import LessonReport, Verdict
 from grader.reports.text import STATUS_WORDS
-from grader.room.board import Board, Learner, State, lessons_at_work, next_exercise, tiles, wrongs
+from grader.room.board import Board, Learner, State, common_failures, lessons_at_work, next_exercise, tiles
 from grader.room.board_page import UNEXPLAINED, PageFile, page
 from grader.util.errors import InputError
 from tests.room.samples import NAMES, room_of, thirty
@@ -42,7 +42,7 @@ def test_what_is_wrong_now_is_gathered_by_mistake_the_most_frequent_first():
         Learner(name, {FIRST: State("failed", "AT1", "Said."), SECOND: State("error")}) for name in ("ada", "grace")
     ]
     learners.append(Learner("mary", {FIRST: State("failed", "AT1", "Said."), SECOND: State("passed")}))
-    assert [(one.exercise, one.mistake, one.sentence, len(one.learners)) for one in wrongs(learners)] == [
+    assert [(one.exercise, one.mistake, one.sentence, len(one.learners)) for one in common_failures(learners)] == [
         (FIRST, "AT1", "Said.", 3),
         (SECOND, "", "", 2),
     ]

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from grader.course.course import GLOSSARY, Course
-from grader.course.folder import installed_folder
+from grader.course.course_folder import installed_folder
 from grader.course.stubs import encode, notebook
 
 ENGINE = Path(__file__).resolve().parents[2]

@@ -19,7 +19,7 @@ from typing import Any
 from grader.sandbox.process import SandboxError
 from grader.sandbox.reader import Reader
 from grader.sandbox.scratch import new_folder, remove_folder
-from grader.submission.archives import DEEPEST, Quota, plausible
+from grader.submission.archives import DEEPEST, Quota, plausible_time
 from grader.submission.discover import is_from_tool
 from grader.submission.ipynb import Unreadable
 from grader.util import links
@@ -199,7 +199,9 @@ def _add_folder(folder: Path, top: Path, contents: Contents, left: list[int] | N
         elif len(contents.members) >= MOST_FILES:
             raise Unreadable(f"holds more than {MOST_FILES:,} files", "")
         else:
-            contents.members.append(Member(parts, about.st_size, plausible(about.st_mtime), partial(_data, path, top)))
+            contents.members.append(
+                Member(parts, about.st_size, plausible_time(about.st_mtime), partial(_data, path, top))
+            )
             if left is not None:
                 left[0] -= 1
             continue

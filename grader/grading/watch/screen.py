@@ -17,7 +17,7 @@ from grader.judging.verdict import LessonReport, SubmissionReport
 from grader.reports import text
 from grader.reports.html import STATUS_STYLES
 from grader.reports.terminal import paint
-from grader.room.board import Wrong, lessons_at_work, tiles, wrongs
+from grader.room.board import CommonFailure, common_failures, lessons_at_work, tiles
 from grader.util.words import join_names, pluralize
 
 NAMES = 4  # learners that are named beside a mistake
@@ -47,7 +47,7 @@ def next_lines(course: Course, learner: LearnerState) -> list[str]:
     return [*lines, *([text.one_line(verdict.next_step)] if verdict.next_step else [])]
 
 
-def wrong_line(wrong: Wrong) -> str:
+def wrong_line(wrong: CommonFailure) -> str:
     """'5 × softmax_rows, failed. SM1: … (ada, grace, linus, mary and 1 more)'."""
     names = join_names([text.one_line(name, 40) for name in wrong.learners], NAMES)
     head = f"{len(wrong.learners)} × {wrong.exercise}, {text.STATUS_WORDS[wrong.status]}."
@@ -93,7 +93,7 @@ def lines(course: Course, room: WatchedRoom, last: WatchedRoom | None) -> Iterat
     if room.alone:
         yield from (f"  {line}" for learner in room.learners for line in next_lines(course, learner))
     else:
-        frequent = wrongs(board_of(room).learners)[:MISTAKES]
+        frequent = common_failures(board_of(room).learners)[:MISTAKES]
         yield "  The room now:" if frequent else f"  {nothing_wrong(room)}"
         yield from (f"  {wrong_line(wrong)}" for wrong in frequent)
 
@@ -145,7 +145,7 @@ def _everyone(course: Course, room: WatchedRoom, height: int) -> Iterator[Styled
     """The exercises as on the page for a projector, with who is at each; below, what the room gets wrong."""
     learners = board_of(room).learners
     at_work = lessons_at_work(course, learners) or tuple({name for one in room.learners for name in one.lessons})
-    frequent = wrongs(learners)[:MISTAKES]
+    frequent = common_failures(learners)[:MISTAKES]
     yield f"{len(learners)} learners · {', '.join(sorted(at_work))}", "bold"
     most = max(height - len(frequent) - 3, 3)
     rows = [tile for lesson in at_work for tile in tiles(course, learners, lesson)][:most]

@@ -20,7 +20,7 @@ from grader.grading.watch.worker_threads import Stamp, Task, WatchResult, Worker
 from grader.judging.verdict import LessonReport, Verdict
 from grader.room.board import Board, Learner, State
 from grader.sandbox.sandbox import TIMEOUT_S
-from grader.submission.discover import NOT_LEARNERS, FolderSearch, some
+from grader.submission.discover import NOT_LEARNERS, FolderSearch, limit_notes
 from grader.util import links
 from grader.util.errors import InputError
 from grader.util.names import learner_name, printable
@@ -211,7 +211,7 @@ class Watcher:
     def _scan(self) -> None:
         try:
             notebooks, self._alone, notes = learners(self.folder)
-            self._note = " ".join(some(notes, MAX_LINKS))
+            self._note = " ".join(limit_notes(notes, MAX_LINKS))
         except OSError as error:  # a drive that is away for a moment: what is known stays
             self._note = f"{self._shown_folder} cannot be read ({error.strerror}); trying again."
             return
