@@ -145,9 +145,8 @@ def _grade(
         notes = filter(None, [*chosen, scheme.describe_choices(about)])
         why = "Not graded, because it is neither a learner's folder nor a notebook."
         report = replace(report, notes=tuple(notes), not_graded=tuple((name, why) for name in beside))
-        report = class_reports.write_reports(
-            report, scheme.MarkingScheme.from_settings(about), options.out, options.folder, learners
-        )
+        marking = scheme.MarkingScheme.from_settings(about)
+        report = class_reports.write_reports(report, marking, options.out, options.folder, learners)
         journal.finish()
     print(class_reports.summary(report, options.out))
     code = outcome(report, options.min_score, everything=False)

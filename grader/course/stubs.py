@@ -159,9 +159,8 @@ def as_cells(
                 call = f'from grader import predict\n\npredict("{lesson.name[:2]}.{predictions}", "{letters}")'
                 about = {"grader": {"role": "demo"}}
                 notebook_cells.append(code_or_prose(f"predict-{lesson.name[:2]}-{predictions}", call, about, False))
-    return notebook_cells + (
-        [code_or_prose("way", nav_links, {"grader": {"role": "prose"}}, True)] if nav_links else []
-    )
+    last = code_or_prose("way", nav_links, {"grader": {"role": "prose"}}, True)
+    return notebook_cells + [last] * bool(nav_links)
 
 
 def _prose(text: str, exercise: Exercise | None) -> str:

@@ -101,9 +101,8 @@ def entries(folder: Path) -> tuple[list[ClassEntry], list[str]]:
         ) from None
     except OSError as error:
         raise InputError(f"{place} can't be opened: {error.strerror}.") from None
-    refused = platforms.refusal(listed) or platforms.archive_refusal(
-        [key for key in listed if not os.path.isdir(folder / key)]
-    )
+    files = [key for key in listed if not os.path.isdir(folder / key)]
+    refused = platforms.refusal(listed) or platforms.archive_refusal(files)
     if refused:
         raise InputError(f"{place} {refused}")
     learners = [entry for key in listed if (entry := _entry(folder / key, key))]

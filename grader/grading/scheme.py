@@ -80,9 +80,8 @@ def _flag(key: str) -> str:
 def _content(key: str, value: Any) -> Any:
     """What of a setting can change a mark or a file: the roster's learners, wherever its file lies."""
     if key == "roster" and value:
-        return {name: value[name] for name in ("field", "possible")} | {
-            "people": [(one["key"], one["values"]) for one in value["people"]]
-        }
+        people = [(one["key"], one["values"]) for one in value["people"]]
+        return {"field": value["field"], "possible": value["possible"], "people": people}
     return value
 
 

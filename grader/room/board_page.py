@@ -77,7 +77,7 @@ def content(course: Course, board: Board, *, names: bool = False, ended: bool = 
         others=[(_title(course, name), places.count(name)) for name in sorted(set(at_work) - set(lessons))],
         tiles=[(tile, _marks(tile, names)) for tile in all_tiles],
         columns=2 if len(all_tiles) > 3 else 1,
-        common_failures=common_failures(learners)[:MAX_WRONG],
+        failures=common_failures(learners)[:MAX_WRONG],
         unexplained=UNEXPLAINED,
         passed=STATUS_STYLES["passed"][0],
         wrong=STATUS_STYLES["failed"][0],

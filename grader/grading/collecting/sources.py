@@ -199,9 +199,8 @@ def _add_folder(folder: Path, top: Path, contents: Contents, left: list[int] | N
         elif len(contents.members) >= MOST_FILES:
             raise Unreadable(f"holds more than {MOST_FILES:,} files", "")
         else:
-            contents.members.append(
-                Member(parts, about.st_size, plausible_time(about.st_mtime), partial(_data, path, top))
-            )
+            changed = plausible_time(about.st_mtime)
+            contents.members.append(Member(parts, about.st_size, changed, partial(_data, path, top)))
             if left is not None:
                 left[0] -= 1
             continue
