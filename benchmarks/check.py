@@ -32,9 +32,9 @@ from grader.course import references
 from grader.course.course import open_course
 from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
-from grader.notebook.live import Live
+from grader.notebook.live_object import LiveObject
 from grader.reports import html, text
-from grader.util.files import write_whole
+from grader.util.files import write_atomically
 from tests.live import from_cells
 
 CHECK_MEDIAN_MS, CHECK_WORST_MS, FIRST_FAILURE_S, IMPORT_S, GRADE_BEYOND_S = 50, 150, 0.5, 0.3, 1.0
@@ -64,9 +64,9 @@ def checks(runs: int, lessons: Sequence[str]) -> list[tuple[str, str, float]]:
         for what, obj in objects.items():
 
             def once(obj=obj, exercise=exercise, name=name) -> None:
-                verdict = judge(exercise, Live(name, obj))
-                text.verdict(verdict)
-                html.verdict(verdict)
+                verdict = judge(exercise, LiveObject(name, obj))
+                text.render_verdict(verdict)
+                html.render_verdict(verdict)
 
             found.append((name, what, median_ms(once, runs)))
     return found
@@ -93,7 +93,7 @@ def solved(lesson: str, place: Path) -> Path:
         if about["role"] == "exercise":
             cell["source"] = references.solution_text(open_course(), about["exercise"])
     path = place / f"{lesson}.ipynb"
-    write_whole(path, json.dumps(notebook))
+    write_atomically(path, json.dumps(notebook))
     return path
 
 

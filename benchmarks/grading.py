@@ -38,8 +38,9 @@ import psutil
 from grader.course import references
 from grader.course.course import open_course
 from grader.course.spec import SEED
-from grader.grading import batch, roster
-from grader.reports import folder
+from grader.grading import batch, class_folder
+from grader.grading.journal import from_line
+from grader.reports import report_files
 
 LESSONS = ("01_three_tokens", "05_numpy_to_pytorch")
 ONE_MS, BATCH_S, TREE_MB, TIMES_NBGRADER = 150, 120, 700, 40
@@ -164,15 +165,15 @@ def measured(
         apart = multiprocessing.get_context("spawn")  # this process stays as small as that of `grader class`
         with ProcessPoolExecutor(1, apart) as author:
             made = author.submit(hand_in, Path(place) / "class", count, trouble_each, own_ways, alone).result()
-        found, _ = roster.entries(made)
+        found, _ = class_folder.entries(made)
         settings = batch.Settings(open_course(), None if alone else LESSONS, timeout_s=timeout_s)
-        results, ends, pool, warm = [], [], batch.Local(jobs), max(count // 5, 1)
+        results, ends, pool, warm = [], [], batch.LocalPool(jobs), max(count // 5, 1)
         started, cpu, meter = time.monotonic(), 0.0, Meter()
         try:
             with meter if memory else contextlib.nullcontext():
                 batch.isolation_of(pool, settings)
                 for line in batch.grade_all(found, settings, pool):
-                    results.append(batch.read(line))
+                    results.append(from_line(line))
                     ends.append(time.monotonic())
                     if len(ends) == warm:
                         cpu = tree_cpu_s()
@@ -180,7 +181,7 @@ def measured(
                 pool.close()
                 before = time.monotonic()
                 results.sort(key=lambda result: result.key)
-                folder.write_all(batch.report_of(results, settings), Path(place) / "out")
+                report_files.write_all(batch.report_of(results, settings), Path(place) / "out")
                 reports_s = time.monotonic() - before
         finally:
             pool.close()

@@ -10,9 +10,8 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    notebook = importlib.import_module(
-        "grader.notebook"
-    )  # here and not above: beside a stranger's code nothing of it is there
+    # Here and not above: beside a stranger's code nothing of it is there.
+    notebook = importlib.import_module("grader.notebook")
     if name == "__all__":
         return list(notebook.OFFERED)
     if name == "figures":
@@ -21,7 +20,8 @@ def __getattr__(name: str) -> Any:
         if not importlib.import_module("grader.notebook.kernel_course").kernel_course().judges:
             return getattr(importlib.import_module("grader.notebook.unjudged"), name)
         importlib.import_module("grader.notebook.shell").listen()
-        return getattr(importlib.import_module(f"grader.notebook.{'room' if name in notebook.ROOM else 'api'}"), name)
+        module = "room_client" if name in notebook.ROOM else "api"
+        return getattr(importlib.import_module(f"grader.notebook.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

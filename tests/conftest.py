@@ -24,7 +24,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a thousand processes would co
 
 from grader.course.course import COURSE_ENV, open_course
 from grader.notebook.kernel_course import kernel_course
-from grader.util import lacking
+from grader.util import libraries
 from tests.passed_before import PassedBefore, digest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -114,7 +114,7 @@ def digest_of(group: str) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if not lacking.installed("triton"):
+    if not libraries.installed("triton"):
         left_out = pytest.mark.skip(reason="it judges kernels, which needs Triton: make kernel")
         for item in items:
             of = re.search(r"\[(\w+)", item.nodeid)

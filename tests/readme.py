@@ -12,7 +12,7 @@ from grader.authoring import reading
 from grader.course.course import open_course
 from grader.judging.judge import judge
 from grader.reports import text as text_report
-from grader.util.files import write_whole
+from grader.util.files import write_atomically
 from tests import road
 from tests.live import from_cells
 
@@ -32,7 +32,7 @@ def blocks() -> dict[str, str]:
     """The text between the markers `<!-- name -->` and `<!-- end -->`, by name."""
     verdict = judge(open_course().exercise(EXERCISE), from_cells(EXERCISE, WRONG))
     assert verdict.mistakes, "README promises that this mistake is named"
-    said = "\n".join(line.rstrip() for line in text_report.verdict(verdict).strip().splitlines())
+    said = "\n".join(line.rstrip() for line in text_report.render_verdict(verdict).strip().splitlines())
     return {
         "failing code": f"```python\n{WRONG}\n```",
         "failing check": f"```text\n{said}\n```",
@@ -117,6 +117,6 @@ def filled(page: Path) -> str:
 
 if __name__ == "__main__":
     road.FILE.parent.mkdir(exist_ok=True)
-    write_whole(road.FILE, road.picture())
+    write_atomically(road.FILE, road.picture())
     for page in PAGES:
-        write_whole(page, filled(page))
+        write_atomically(page, filled(page))

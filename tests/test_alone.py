@@ -26,7 +26,7 @@ ADDRESS = "https://github.com/someone/attention"
 def stripped(lesson: str) -> dict:
     """The solved notebook of a learner after a service took away ids, metadata and nbformat's newest version."""
     cells = []
-    for cell in open_course().handed_out(lesson)["cells"]:
+    for cell in open_course().handout_notebook(lesson)["cells"]:
         about, text = cell["metadata"]["grader"], "".join(cell["source"])
         if about["role"] == "exercise":
             text = references.solution_text(open_course(), about["exercise"])
@@ -149,7 +149,7 @@ def test_the_solved_notebook_needs_no_such_line():
     "name", ["Copy of 01_three_tokens.ipynb", "01_three_tokens (1).ipynb", "ada_01_three_tokens.ipynb"]
 )
 def test_a_renamed_lesson_has_its_record_beside_it(name, tmp_path, monkeypatch):
-    monkeypatch.delenv(record.VARIABLE)
+    monkeypatch.delenv(record.PROGRESS_ENV)
     (tmp_path / record.FOLDER).mkdir()
     place = tmp_path / "below"
     place.mkdir()
@@ -159,10 +159,10 @@ def test_a_renamed_lesson_has_its_record_beside_it(name, tmp_path, monkeypatch):
 
 
 def test_in_colab_the_record_goes_to_the_drive_once_it_is_mounted(tmp_path, monkeypatch):
-    monkeypatch.delenv(record.VARIABLE)
+    monkeypatch.delenv(record.PROGRESS_ENV)
     drive, content = tmp_path / "drive" / "Colab Notebooks", tmp_path / "content"
     content.mkdir()
-    monkeypatch.setattr(record, "HOSTED", drive)
+    monkeypatch.setattr(record, "COLAB_FOLDER", drive)
     assert record.default_path(content) == content / record.FOLDER / "progress.json"
     drive.mkdir(parents=True)
     assert record.default_path(content) == drive / record.FOLDER / "progress.json"

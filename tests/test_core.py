@@ -16,8 +16,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from grader.course.course import open_course
-from grader.notebook import output, shell
-from grader.util import lacking
+from grader.notebook import cell_output, shell
+from grader.util import libraries
 from tests.bare import closure, environment
 from tests.conftest import ROOT, WHOLE_GRID
 
@@ -78,7 +78,7 @@ def test_the_core_asks_for_nothing_that_a_hosted_notebook_has_of_its_own():
 
 
 # What hosted notebooks had at the end of 2025, IPython 7.34 among it: the wheel's core went beside these and every cell of lesson 02 ran.
-HOSTED = {
+COLAB_FOLDER = {
     "numpy": "2.0.2",
     "matplotlib": "3.10.0",
     "nbformat": "5.10.4",
@@ -93,8 +93,8 @@ HOSTED = {
 def test_the_core_leaves_a_hosted_notebook_s_libraries_as_they_are():
     """pip replaces what is too old."""
     asked = [Requirement(line) for line in requires("attention-course") if "extra ==" not in line]
-    assert {one.name for one in asked} == set(HOSTED)
-    assert all(one.specifier.contains(HOSTED[one.name]) for one in asked)
+    assert {one.name for one in asked} == set(COLAB_FOLDER)
+    assert all(one.specifier.contains(COLAB_FOLDER[one.name]) for one in asked)
 
 
 def test_the_page_on_setting_up_says_which_lessons_the_core_judges():
@@ -207,10 +207,10 @@ def test_the_commands_answer_or_say_what_they_lack(seen):
     ],
 )
 def test_a_missing_library_is_told_with_the_extra_that_brings_it(module, extra, monkeypatch):
-    monkeypatch.setattr(lacking, "installed", lambda name: False)
+    monkeypatch.setattr(libraries, "installed", lambda name: False)
     lost = ModuleNotFoundError(f"No module named '{module}.inner'", name=f"{module}.inner")
     assert (
-        lacking.why(lost)
+        libraries.explain_error(lost)
         == f"{module} is not installed in this Python; `python -m pip install 'attention-course[{extra}]'` installs it."
     )
     assert (
@@ -224,11 +224,11 @@ def test_a_missing_library_is_told_with_the_extra_that_brings_it(module, extra, 
 
 
 def test_another_error_is_not_taken_for_a_missing_library():
-    assert lacking.why(ModuleNotFoundError("x", name="my_helpers")) is None
+    assert libraries.explain_error(ModuleNotFoundError("x", name="my_helpers")) is None
     assert (
-        lacking.why(ImportError("cannot import name 'x' from 'numpy'", name="numpy")) is None
+        libraries.explain_error(ImportError("cannot import name 'x' from 'numpy'", name="numpy")) is None
     )  # it is there, and broken
-    assert lacking.why(ValueError("torch")) is None
+    assert libraries.explain_error(ValueError("torch")) is None
 
 
 def test_lessons_in_torch_cost_nobody_points_where_torch_is_missing(wheel, tmp_path):
@@ -262,8 +262,8 @@ def test_a_kernel_without_threads_checks_all_the_same(monkeypatch):
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refused)
-    monkeypatch.setattr(output, "ipython", lambda: type("Shell", (), {"kernel": None})())
-    with output.running_sign("check(softmax)"):
+    monkeypatch.setattr(cell_output, "ipython", lambda: type("Shell", (), {"kernel": None})())
+    with cell_output.running_sign("check(softmax)"):
         ran = True
     assert ran
 

@@ -10,10 +10,10 @@ import unicodedata
 
 import pytest
 
-from grader.grading.roster import entries, same_names
+from grader.grading.class_folder import entries, same_name_warnings
 from grader.judging.verdict import Report, SubmissionReport, Verdict
-from grader.reports import canvas, markdown, moodle, page, text
-from grader.util.names import folded, labels, of_learner, printable, same_name
+from grader.reports import canvas, class_page, markdown, moodle, text
+from grader.util.names import fold_name, labels, learner_name, printable, same_name_groups
 from tests.reports.samples import lesson
 
 UNSEEN = [
@@ -42,7 +42,7 @@ def variants(name: str) -> list[str]:
 
 def test_nothing_in_a_printable_name_is_unseen():
     for sign in UNSEEN:
-        assert printable(f"a{sign}da") == of_learner(f"a{sign}da") == "a\ufffdda", ascii(sign)
+        assert printable(f"a{sign}da") == learner_name(f"a{sign}da") == "a\ufffdda", ascii(sign)
         if (
             sign not in "\n\r\t\u00a0\u2003"
             and unicodedata.bidirectional(sign) not in ("AN", "AL")
@@ -52,26 +52,26 @@ def test_nothing_in_a_printable_name_is_unseen():
 
 
 def test_spaces_at_the_ends_and_in_a_row_are_seen():
-    assert of_learner(" ada") == "␣ada" and of_learner("ada  lovelace ") == "ada␣␣lovelace␣"
-    assert of_learner("Ada Lovelace") == "Ada Lovelace"
+    assert learner_name(" ada") == "␣ada" and learner_name("ada  lovelace ") == "ada␣␣lovelace␣"
+    assert learner_name("Ada Lovelace") == "Ada Lovelace"
 
 
 @pytest.mark.parametrize("name", ["ada", "zoé lee", "ada.lovelace@example.org"])
 def test_the_exact_name_has_the_label_and_no_other_has_it(name):
-    odd = [of_learner(each) for each in variants(name)]
+    odd = [learner_name(each) for each in variants(name)]
     for order in ([name, *odd], [*odd, name], [*odd[:5], name, *odd[5:]]):
         plain = [each for each in order if each not in (name.upper(), name.title())]
         made = labels(plain)
         assert made[plain.index(name)] == name
-        assert len(set(made)) == len({folded(label) for label in made}) == len(plain)
+        assert len(set(made)) == len({fold_name(label) for label in made}) == len(plain)
         # Of two that differ in case neither is known to be the grade book's.
         made = labels(order)
-        assert name not in made and len({folded(label) for label in made}) == len(order)
+        assert name not in made and len({fold_name(label) for label in made}) == len(order)
 
 
 def test_names_that_are_nobody_elses_stay_as_they_are():
     names = ("ada", "Bob", "Li Na", "lina", "zoé", "\u0434\u0430", "王芳", "a (2)", "x²")
-    assert labels(names) == names and same_name(names) == []
+    assert labels(names) == names and same_name_groups(names) == []
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_no_grade_book_has_a_classmates_login_for_anybody_else():
         for names in itertools.permutations((odd, "ada", "bob")):
             for made, column in ((canvas.render(report(*names)), 3), (moodle.render(report(*names)), 0)):
                 logins = [row[column] for row in csv.reader(io.StringIO(made))][-3:]
-                assert len({folded(login) for login in logins}) == 3
+                assert len({fold_name(login) for login in logins}) == 3
                 if odd.casefold() != "ada":
                     assert logins[names.index("ada")] == "ada"
                 assert logins[names.index(odd)].casefold() != "ada" and "bob" in logins
@@ -107,7 +107,7 @@ def test_no_grade_book_has_a_classmates_login_for_anybody_else():
 def test_a_class_tells_whose_names_are_alike(tmp_path):
     for name in (" ada", "ada", "bob", "b\u00adob", "cyd", "cy d"):
         (tmp_path / name).mkdir()
-    ada, bob = same_names(entries(tmp_path)[0])
+    ada, bob = same_name_warnings(entries(tmp_path)[0])
     assert (
         ada.startswith("ada, ␣ada differ at most in case, spaces") and "call them ada, ␣ada (2): find out whose" in ada
     )
@@ -139,7 +139,7 @@ def test_a_name_is_no_link(name):
 
     read = html.unescape(markdown.render(report(name, "bob")))
     assert not re.search(r"(?i)://\w|\bwww\.|@[\w.-]|(?<!#)#\d|\bGH-\d", read), read
-    assert "href" not in page.render(report(name))
+    assert "href" not in class_page.render(report(name))
 
 
 def test_what_only_looks_a_bit_like_a_link_stays():

@@ -85,7 +85,7 @@ def test_designed_projections_are_judged_by_the_weights_that_they_give():
 def test_what_beginners_let_slip_is_told_in_its_own_words(number):
     exercise, cell, must, must_not = beginners.SAID[number]
     verdict = judge(open_course().exercise(exercise), from_cells(exercise, cell))
-    said = " ".join(text.verdict(verdict).split())
+    said = " ".join(text.render_verdict(verdict).split())
     assert not verdict.passed and verdict.status != "could_not_grade"
     assert all(words in said for words in must), said
     assert not any(words in said for words in must_not), said

@@ -22,13 +22,13 @@ from grader.course import percent, references
 from grader.course.course import Course
 from grader.course.patches import Patch, applied
 from grader.course.spec import SEED, Case, Exercise, Lesson, Mistake
-from grader.course.stubs import BEGIN, learner_notebook, regions, stubbed
+from grader.course.stubs import BEGIN, learner_notebook, regions, stub_text
 from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
 from grader.judging.outcomes import PROOF
-from grader.notebook.live import Live
+from grader.notebook.live_object import LiveObject
 from grader.util.errors import AuthorError
-from grader.util.words import counted
+from grader.util.words import pluralize
 from grader.worker.observe import failure_from
 from grader.worker.values import Failure, Observation, Tensor
 
@@ -94,16 +94,16 @@ def render(findings: Findings) -> str:
     mistakes = sum(row.mistakes for row in findings.rows)
     mean = mistakes / max(len(findings.rows), 1)
     wanted = f"; at least {WANTED_MISTAKES} are wanted." if mean < WANTED_MISTAKES else "."
-    lines += ["", f"{counted(len(findings.rows), 'exercise')}, {mistakes} mistakes, {mean:.1f} per exercise{wanted}"]
+    lines += ["", f"{pluralize(len(findings.rows), 'exercise')}, {mistakes} mistakes, {mean:.1f} per exercise{wanted}"]
     lines += [f"broken: {problem}" for problem in findings.problems] or ["Every rule is kept."]
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) -> None:
+def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: LiveObject) -> None:
     def problem(sentence: str) -> None:
         findings.problems.append(f"{lesson}, {exercise.name}: {sentence}")
 
-    verdict = judge(exercise, Live(exercise.name, references.reference(exercise)))
+    verdict = judge(exercise, LiveObject(exercise.name, references.reference(exercise)))
     if not verdict.passed:
         problem(f"its solution does not pass. {verdict.headline} {verdict.experiment}")
     verdict = judge(exercise, stub)
@@ -124,7 +124,7 @@ def _examine(findings: Findings, lesson: str, exercise: Exercise, stub: Live) ->
             problem(f"mistake {mistake.id} passes.")
         elif mistake.id not in verdict.mistakes:
             proofs = baseline_of(exercise, SEED).diagnosis.proofs(number)
-            few = f" Only {counted(proofs, 'case')} of {PROOF} that prove it." if proofs < PROOF else ""
+            few = f" Only {pluralize(proofs, 'case')} of {PROOF} that prove it." if proofs < PROOF else ""
             others = f" Named: {', '.join(verdict.mistakes)}." if verdict.mistakes else ""
             problem(f"mistake {mistake.id} is rejected but not named: {verdict.headline}{others}{few}")
         else:
@@ -160,7 +160,7 @@ def _observed(exercise: Exercise) -> list[tuple[int, Mistake, Sequence[Observati
             wrong = references.wrong(exercise, mistake)
         except AuthorError:
             continue  # among what _patches says
-        observations = tuple(Live(exercise.name, wrong).observe_all(baseline.cases))
+        observations = tuple(LiveObject(exercise.name, wrong).observe_all(baseline.cases))
         baseline.diagnosis.keep(number, observations)
         observed.append((number, mistake, observations))
     return observed
@@ -284,19 +284,19 @@ def _leaves(value: Any) -> Iterator[tuple[Any, Any]]:
         yield type(value).__name__, value if isinstance(value, (int, float, str, bool, type(None))) else None
 
 
-def _stubs(cells: Sequence[percent.Cell], lesson: Lesson) -> dict[str, Live]:
+def _stubs(cells: Sequence[percent.Cell], lesson: Lesson) -> dict[str, LiveObject]:
     """What an untouched notebook defines for each exercise, by running its given cells and its stubs."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     problems: dict[str, Failure] = {}
     for cell in cells:
         if cell.role in ("given", "exercise"):
-            text = stubbed(cell.text, cell.exercise)
+            text = stub_text(cell.text, cell.exercise)
             try:
                 exec(compile(text, f"<stub {lesson.name} cell {cell.number}>", "exec"), namespace)
             except Exception as error:
                 problems[cell.exercise] = failure_from(error)
     return {
-        exercise.name: Live(exercise.name, namespace.get(exercise.name), problems.get(exercise.name))
+        exercise.name: LiveObject(exercise.name, namespace.get(exercise.name), problems.get(exercise.name))
         for exercise in lesson.exercises
     }
 

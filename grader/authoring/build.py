@@ -20,9 +20,9 @@ from grader.authoring import kernel, teaching
 from grader.authoring.lint import proofread
 from grader.course import patches, prose
 from grader.course.course import Course
-from grader.course.stubs import as_cells, digest, encode, notebook, unmarked
+from grader.course.stubs import as_cells, digest, encode, notebook, strip_markers
 from grader.util.errors import AuthorError, LintError
-from grader.util.files import write_whole
+from grader.util.files import write_atomically
 
 
 def check_source(course: Course, name: str) -> None:
@@ -40,7 +40,8 @@ def solution_notebook(course: Course, name: str, values: prose.QuotedValues | No
     about: dict[str, Any] = {"lesson": name, "built_from": _built_from(course, name)}
     if values:
         about["quoted"] = [list(pair) for pair in values]
-    return notebook(as_cells(course.cells(name), course.lesson(name), unmarked, values, course.nav_links(name)), about)
+    cells, lesson, links = course.cells(name), course.lesson(name), course.nav_links(name)
+    return notebook(as_cells(cells, lesson, strip_markers, values, links), about)
 
 
 def build(course: Course, name: str, anew: bool = False) -> None:
@@ -58,9 +59,9 @@ def build(course: Course, name: str, anew: bool = False) -> None:
         cell["execution_count"], cell["outputs"] = count, shown
     solved["metadata"]["grader"]["torch"] = torch_version()
     page = teaching.page(course, name, values)
-    write_whole(course.solution_path(name), encode(solved))
-    write_whole(course.notebook_path(name), encode(course.handed_out(name)))
-    write_whole(teaching.path(course, name), page)
+    write_atomically(course.solution_path(name), encode(solved))
+    write_atomically(course.notebook_path(name), encode(course.handout_notebook(name)))
+    write_atomically(teaching.path(course, name), page)
 
 
 def stored_run(course: Course, name: str, solved: dict[str, Any]) -> tuple[prose.QuotedValues, kernel.Outputs] | None:
@@ -131,7 +132,7 @@ def stale(course: Course, name: str) -> list[str]:
     check_source(course, name)
     values = course.quoted_values(name)
     try:
-        learner, solution = course.handed_out(name), solution_notebook(course, name, values)
+        learner, solution = course.handout_notebook(name), solution_notebook(course, name, values)
     except AuthorError as error:
         return [str(problem) for problem in error.problems]
     notes = teaching.path(course, name)

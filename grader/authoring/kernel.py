@@ -53,9 +53,8 @@ class Kernel:
         self._manager = KernelManager(kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
         if os.name == "posix":  # sockets in our own folder: TCP ports may be taken by another kernel that starts now
             self._manager.transport, self._manager.ip = "ipc", str(folder / "kernel")
-        self._manager.start_kernel(
-            cwd=str(folder), env=_environment(self._course, folder), extra_arguments=["--log-level=ERROR"]
-        )
+        environment = _environment(self._course, folder)
+        self._manager.start_kernel(cwd=str(folder), env=environment, extra_arguments=["--log-level=ERROR"])
         self._client = self._manager.blocking_client()
         self._client.start_channels()
         try:

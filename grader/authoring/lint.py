@@ -18,7 +18,7 @@ from grader.course.percent import HIDE_INPUT, Cell
 from grader.course.spec import Lesson
 from grader.course.stubs import BEGIN, END, TASK, task_name
 from grader.util.errors import LintError
-from grader.util.words import nearest
+from grader.util.words import did_you_mean
 
 ROLES = ("prose", "given", "demo", "exercise", "check", "payoff")
 WITH_EXERCISE = ("exercise", "check", "payoff")
@@ -29,18 +29,15 @@ KEEP = "What we keep"
 # Of a lesson's core; reading and exercises in minutes.
 MOST_WORDS, MOST_LINES, MOST_READING, MOST_WORK = 2000, 90, 45, 50
 
-Problems = Iterator[
-    tuple[int, str]
-]  # (line, sentence); line: of the source, or, for one cell, after its head; 0: all of it
+# (line, sentence); line: of the source, or, for one cell, after its head; 0: all of it.
+Problems = Iterator[tuple[int, str]]
 
 
 def proofread(file: str, cells: Sequence[Cell], lesson: Lesson) -> list[LintError]:
     """Everything wrong with a lesson's source, in the order of the file."""
     names = [exercise.name for exercise in lesson.exercises]
     asserted = _asserted(cells)
-    problems = [
-        (cell.line + line, sentence) for cell in cells for line, sentence in _cell(cell, names, lesson, asserted)
-    ]
+    problems = [(cell.line + line, text) for cell in cells for line, text in _cell(cell, names, lesson, asserted)]
     problems += [*_exercises(cells, names), *_prose(cells, lesson)]
     return [LintError(file, line, sentence) for line, sentence in sorted(problems, key=lambda problem: problem[0])]
 
@@ -67,7 +64,7 @@ def _cell(cell: Cell, names: Sequence[str], lesson: Lesson, asserted: frozenset[
 
 
 def _nearest(name: str, names: Sequence[str]) -> str:
-    return nearest(name, names, f"there are {', '.join(names)}.")
+    return did_you_mean(name, names, f"there are {', '.join(names)}.")
 
 
 def _code(cell: Cell) -> Problems:
@@ -173,7 +170,7 @@ def _quotes(cell: Cell, asserted: frozenset[str]) -> Problems:
                 f"number would make it untrue: write {{{{ {quote.text}; 0.2 < it < 0.5 }}}}, or assert it in a cell."
             )
             yield quote.line, sentence
-    for line in prose.half_open(cell.text):
+    for line in prose.broken_quotes(cell.text):
         yield line, "a number that prose quotes begins with '{{ ' and ends with ' }}' on the same line."
 
 

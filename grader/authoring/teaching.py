@@ -18,7 +18,8 @@ from grader.course.course import Course
 from grader.course.percent import Cell
 from grader.course.spec import Lesson
 from grader.course.stubs import dots, task_name
-from grader.util.files import write_whole
+from grader.util.errors import AuthorError, author_slip
+from grader.util.files import write_atomically
 
 FOR, CUT_90, MISTAKES = "What the lesson is for", "Cut for 90 minutes", "Mistakes to expect"
 HEADINGS = (FOR, "Cut for 60 minutes", CUT_90, MISTAKES, "To discuss", "On paper")
@@ -107,7 +108,7 @@ def _exercises(lesson: Lesson) -> str:
 
 def _predictions(cells: Sequence[Cell], values: prose.QuotedValues) -> Iterator[str]:
     remaining = iter(values)
-    texts = [prose.filled(cell.text, remaining) for cell in prose.learner_cells(cells) if cell.role == "prose"]
+    texts = [prose.fill_values(cell.text, remaining) for cell in prose.learner_cells(cells) if cell.role == "prose"]
     predictions = [prose.prediction(text) for text in texts if prose.is_prediction(text)]
     for number, one in enumerate(predictions, 1):
         yield f"**{number}.** {one.question}"
@@ -151,9 +152,12 @@ class Route:
 
 
 def routes(course: Course) -> list[Route]:
-    """The routes that the course's course.toml describes."""
+    """The routes that the course's course.toml describes. Raises: AuthorError for a key that is misspelt or missing."""
     tables = course.about.get("routes", ())
-    return [Route(**table | {"stops": [Stop(**stop) for stop in table["stops"]]}) for table in tables]
+    try:
+        return [Route(**table | {"stops": [Stop(**stop) for stop in table["stops"]]}) for table in tables]
+    except (TypeError, KeyError) as error:
+        raise AuthorError([author_slip(error, "solutions/course.toml")]) from error
 
 
 def overview(course: Course) -> str:
@@ -181,7 +185,7 @@ def overview_is_stale(course: Course) -> bool:
 def write_overview(course: Course) -> None:
     """Writes the overview where it is stale."""
     if overview_is_stale(course):
-        write_whole(path(course, "README"), overview(course))
+        write_atomically(path(course, "README"), overview(course))
 
 
 def exercises_of(course: Course, stop: Stop) -> Sequence[str]:

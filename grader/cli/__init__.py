@@ -13,23 +13,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from grader.cli import author, classroom, collect, grade, learner, live, options as takes
+from grader.cli import author, classroom, collect, grade, learner, options as takes, servers
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, PASSED, STOPPED, complain
 from grader.course.course import COURSE_ENV, open_course
 from grader.notebook.unjudged import ELSEWHERE
 from grader.util.errors import AuthorError, InputError
-from grader.util.lacking import why
+from grader.util.libraries import explain_error
 from grader.util.threads import use_one_thread
 
 COMMANDS = (  # as `grader --help` lists them; JUDGES: those of which this process judges, or starts what does
     ("grade", grade.run, takes.GRADE, "grade notebooks in a process of their own"),
     ("collect", collect.run, takes.COLLECT, "sort a learning platform's download into one folder per learner"),
     ("class", classroom.run, takes.CLASS, "grade a folder of learners and write every report"),
-    ("mark", live.run_mark, takes.MARK, "mark by hand in a browser, beside the automatic verdicts"),
-    ("watch", live.run_watch, takes.WATCH, "grade again whatever is saved, and show what to do next"),
+    ("mark", servers.run_mark, takes.MARK, "mark by hand in a browser, beside the automatic verdicts"),
+    ("watch", servers.run_watch, takes.WATCH, "grade again whatever is saved, and show what to do next"),
     (
         "room",
-        live.run_room,
+        servers.run_room,
         takes.ROOM,
         "open a room that learners join from their notebooks, and show it live on a page",
     ),
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("GRADER_DEBUG"):
             raise
-        lacks = why(error)
+        lacks = explain_error(error)
         if lacks:
             return complain(lacks, NOT_GRADED)
         return complain(

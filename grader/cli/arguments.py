@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from grader.course.course import NEEDED, open_course
+from grader.course.course import open_course
+from grader.course.course_folder import NEEDED
 from grader.util.errors import InputError
 
 NONE = "none"
@@ -170,7 +171,7 @@ def extensions(setting: str | Mapping[str, object]) -> dict[str, int | str]:
     return {who: extension(str(when)) for who, when in setting.items()}
 
 
-def chosen(texts: Sequence[str]) -> tuple[str, ...]:
+def chosen_lessons(texts: Sequence[str]) -> tuple[str, ...]:
     if not texts:
         return open_course().lessons()
     try:

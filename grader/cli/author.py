@@ -10,21 +10,21 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from grader.cli.arguments import chosen
+from grader.cli.arguments import chosen_lessons
 from grader.cli.exits import NOT_PASSED, PASSED, complain, harmless
 from grader.course import index
 from grader.course.course import Course, open_course
 from grader.util.errors import AuthorError, InputError
-from grader.util.words import counted
+from grader.util.words import pluralize
 
 _CLOCK = re.compile(r"\b(?:perf_counter|timeit)\b")
 
 
 def run_build(options: argparse.Namespace) -> int:
     if options.check:
-        return _check_builds(chosen(options.lessons))
+        return _check_builds(chosen_lessons(options.lessons))
     open_course().write_index()  # first: it may be a new lesson that is to be built
-    names = chosen(options.lessons)
+    names = chosen_lessons(options.lessons)
     from grader.authoring import teaching
     from grader.authoring.build import build
 
@@ -32,7 +32,7 @@ def run_build(options: argparse.Namespace) -> int:
     shared = [name for name in names if name not in alone]
     started = time.perf_counter()
     build = partial(build, anew=options.anew)
-    well = [_built(shared, build, options.jobs), _built(alone, build, 1)]
+    well = [_build_all(shared, build, options.jobs), _build_all(alone, build, 1)]
     teaching.write_overview(open_course())
     if len(names) > 1:
         print(f"{len(names)} lessons in {time.perf_counter() - started:.0f} s", file=sys.stderr)
@@ -43,10 +43,8 @@ def _check_builds(names: Sequence[str]) -> int:
     from grader.authoring import teaching
     from grader.authoring.build import stale
 
-    problems = ["solutions/index.json is older than the specifications."] if open_course().index_is_stale() else []
-    problems += (
-        ["docs/teaching/README.md is older than the lessons."] if teaching.overview_is_stale(open_course()) else []
-    )
+    problems = ["solutions/index.json is older than the specifications."] * open_course().index_is_stale()
+    problems += ["docs/teaching/README.md is older than the lessons."] * teaching.overview_is_stale(open_course())
     for name in names:
         try:
             problems += stale(open_course(), name)
@@ -56,11 +54,11 @@ def _check_builds(names: Sequence[str]) -> int:
         print(problem, file=sys.stderr)
     if problems:
         return complain("run `grader build` with the lessons named above.", NOT_PASSED)
-    print(f"{counted(len(names), 'lesson')}: each notebook is what its source builds.")
+    print(f"{pluralize(len(names), 'lesson')}: each notebook is what its source builds.")
     return PASSED
 
 
-def _built(names: Sequence[str], build: Callable[[Course, str], None], jobs: int) -> bool:
+def _build_all(names: Sequence[str], build: Callable[[Course, str], None], jobs: int) -> bool:
     """Builds lessons, so many at a time, and tells of each as it ends. Returns: whether all went well."""
 
     def one(name: str) -> bool:
@@ -81,7 +79,7 @@ def run_audit(options: argparse.Namespace) -> int:
     index.gather(open_course())  # an id that is used twice, wherever that is
     from grader.authoring.audit import audit, render
 
-    findings = audit(open_course(), chosen(options.lessons))
+    findings = audit(open_course(), chosen_lessons(options.lessons))
     print(render(findings))
     return PASSED if findings.passed else NOT_PASSED
 

@@ -12,8 +12,8 @@ from grader.course.course import open_course
 from grader.grading.journal import JournalContents
 from grader.submission.discover import COLLECTED
 from grader.util.errors import InputError
-from grader.util.files import backup_place
-from grader.util.words import counted
+from grader.util.files import free_backup_path
+from grader.util.words import pluralize
 
 JOURNAL = "journal.jsonl"
 OVERRIDES = "overrides.csv"  # marks by hand
@@ -40,7 +40,7 @@ def prepare_folder(out: Path, graded: Path, resume: bool, earlier: JournalConten
             "continue it, or name another folder."
         )
     if earlier.finished and not resume:
-        backup = backup_place(out)
+        backup = free_backup_path(out)
         out.rename(backup)
         by_hand = f" So are its marks by hand; to keep them, copy {OVERRIDES} to {out} and give --resume."
         return [_backup_note(backup) + by_hand * (backup / OVERRIDES).is_file()]
@@ -49,7 +49,7 @@ def prepare_folder(out: Path, graded: Path, resume: bool, earlier: JournalConten
 
 def copy_folder(out: Path) -> str:
     """Copies the folder beside itself, before a run that goes on replaces reports in it. Returns: a sentence that says so."""
-    backup = backup_place(out)
+    backup = free_backup_path(out)
     shutil.copytree(out, backup)
     return _backup_note(backup)
 
@@ -60,38 +60,36 @@ def _backup_note(backup: Path) -> str:
 
 def write_reports(report: Any, scheme: Any, out: Path, folder_of_class: Path, learners: list) -> Any:
     """Puts the points on, writes every report, and returns the one that they show. learners: the entries of the class's folder."""
-    from grader.grading import collected, pseudonyms
-    from grader.grading.marks import overridden, read_overrides, valued
-    from grader.reports import canvas, folder, moodle, returns, sheet
+    from grader.grading import lateness, pseudonyms
+    from grader.grading.marks import apply_overrides, apply_weights, read_overrides
+    from grader.reports import canvas, moodle, report_files, returns, sheet
     from grader.reports.class_summary import ClassSummary, ungraded
     from grader.reports.gradebook import Gradebook
 
-    report = valued(report, scheme.weights, scheme.partial)
-    names = [(one.key, one.name, sheet.guarded(one.key), sheet.guarded(one.name)) for one in learners]
-    report = overridden(report, read_overrides(open_course(), out / OVERRIDES), names)
-    notes = collected.read(
-        open_course(), folder_of_class, {one.name for each in report.submissions for one in each.lessons}
-    )
-    mine = [(notes or {}).get(sheet.guarded(one.key), collected.CollectedNotes()) for one in learners]
-    submissions, noted = collected.noted(mine, learners, report.submissions, scheme)
+    report = apply_weights(report, scheme.weights, scheme.partial)
+    names = [(one.key, one.name, sheet.guard(one.key), sheet.guard(one.name)) for one in learners]
+    report = apply_overrides(report, read_overrides(open_course(), out / OVERRIDES), names)
+    lessons = {one.name for each in report.submissions for one in each.lessons}
+    notes = lateness.read(open_course(), folder_of_class, lessons)
+    mine = [(notes or {}).get(sheet.guard(one.key), lateness.CollectedWork()) for one in learners]
+    submissions, sentences = lateness.add_lateness(mine, learners, report.submissions, scheme)
     if notes is None:
-        noted.append(
-            f"{folder_of_class / COLLECTED} is not a table that `grader collect` wrote, so it is not known who was late."
-        )
+        table = folder_of_class / COLLECTED
+        sentences.append(f"{table} is not a table that `grader collect` wrote, so it is not known who was late.")
     report = replace(report, submissions=submissions)
     handed_in = () if scheme.anonymous else [tuple(each.paths.values()) for each in mine]
     gradebook = Gradebook(scheme.max_points, scheme.assignment, None if scheme.anonymous else scheme.roster, handed_in)
-    room = ClassSummary(report)
+    summary = ClassSummary(report)
     books = () if scheme.anonymous else (canvas, moodle, returns)
-    sentences = [*noted, *gradebook.remarks(room), ungraded(room), *(book.remark(room, gradebook) for book in books)]
+    remarks = gradebook.remarks(summary)
+    sentences += [*remarks, ungraded(summary), *(book.remark(summary, gradebook) for book in books)]
     for sentence in filter(None, sentences):
         say(sentence)
-    report = replace(report, notes=(*report.notes, *gradebook.remarks(room)))
+    report = replace(report, notes=(*report.notes, *remarks))
     if scheme.anonymous:
-        report = pseudonyms.anonymous(report, pseudonyms.chosen(out, [one.name for one in report.submissions]))
-    folder.write_all(
-        report, out, gradebook=gradebook, named=not scheme.anonymous, before_change=lambda: say(copy_folder(out))
-    )
+        report = pseudonyms.pseudonymize(report, pseudonyms.choose(out, [one.name for one in report.submissions]))
+    named = not scheme.anonymous
+    report_files.write_all(report, out, gradebook=gradebook, named=named, before_change=lambda: say(copy_folder(out)))
     return report
 
 
@@ -100,17 +98,16 @@ def summary(report: Any, out: Path) -> str:
     from grader.reports import attention, text
     from grader.reports.class_summary import ClassSummary, explain, remarks
 
-    room = ClassSummary(report)
+    summary = ClassSummary(report)
     scores = "nobody has a score"
-    if room.mean is not None and room.median is not None:
-        scores = f"mean {100 * room.mean:.0f} %, median {100 * room.median:.0f} %"
-    lines = [*remarks(room), f"{counted(len(report.submissions), 'learner')}, {scores}; isolation: {report.isolation}."]
-    if room.mistakes:
+    if summary.mean is not None and summary.median is not None:
+        scores = f"mean {100 * summary.mean:.0f} %, median {100 * summary.median:.0f} %"
+    count = pluralize(len(report.submissions), "learner")
+    lines = [*remarks(summary), f"{count}, {scores}; isolation: {report.isolation}."]
+    if summary.mistakes:
         lines += ["", "The most frequent mistakes:"]
-    for met in room.mistakes[:5]:
-        where = ", ".join(met.exercises)
-        lines.append(
-            f"  {len(met.learners):>4} × {met.id} ({where}): {text.one_line(explain(met).sentence)}".rstrip(": ")
-        )
+    for met in summary.mistakes[:5]:
+        where, sentence = ", ".join(met.exercises), text.one_line(explain(met).sentence)
+        lines.append(f"  {len(met.learners):>4} × {met.id} ({where}): {sentence}".rstrip(": "))
     lines += ["", *attention.lines(report)]
     return text.defuse("\n".join([*lines, "", f"The reports are in {text.one_line(str(out))}: open report.html."]))

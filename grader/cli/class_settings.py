@@ -22,7 +22,7 @@ from grader.course.course import open_course
 from grader.course.spec import SEED
 from grader.submission.discover import POLICY
 from grader.util.errors import InputError
-from grader.util.words import abridged, nearest
+from grader.util.words import did_you_mean, join_names
 
 MOST_BYTES = 1 << 20  # of class.toml
 OPTIONS = {one.attribute: one for one in CLASS}
@@ -30,23 +30,23 @@ HALF = "half of the learners"  # who chose the lessons
 
 
 def resolve_settings(
-    options: argparse.Namespace, learners: list, begun: Mapping[str, Any]
+    options: argparse.Namespace, learners: list, earlier: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
     """What the run is graded and marked with, as its journal keeps it: what this call or class.toml names, else what the run was begun
     with, else the defaults. set_by says of each setting where it was set.
 
     Also sentences on the choice of lessons, where nobody made it. Raises: InputError."""
+    from grader.grading.class_folder import choose_lessons
     from grader.grading.dask_pool import course_digest
-    from grader.grading.roster import choice
     from grader.grading.scheme import MarkingScheme
     from grader.sandbox.sandbox import TIMEOUT_S
 
     where = _fill(options)
     named = _named_settings(options, [one.name for one in learners])
-    before = begun.get("set_by", {})
+    before = earlier.get("set_by", {})
     if (options.folder / POLICY).is_file():  # what no longer stands there no longer holds
         gone = {key for key, place in before.items() if place.startswith(POLICY)} - set(named)
-        begun = {key: value for key, value in begun.items() if key not in gone}
+        earlier = {key: value for key, value in earlier.items() if key not in gone}
         before = {key: place for key, place in before.items() if key not in gone}
     if named.get("anonymous") and (named.get("roster") or named.get("assignment")):
         raise InputError(
@@ -60,7 +60,7 @@ def resolve_settings(
         "follow_through": None,
         "seed_per_learner": False,
         **MarkingScheme().settings(),
-        **begun,
+        **earlier,
         **named,
     }
     about["course"] = course_digest(open_course())
@@ -70,18 +70,17 @@ def resolve_settings(
             set_by.setdefault(setting, where[name])  # --roster comes before --by
     by = before.get("lessons", where.get("exercises") or where.get("lessons") or HALF)
     about["set_by"] = {**before, **set_by, "lessons": by}
-    lessons, sentences = choice(open_course(), learners, begun.get("lessons")) if by == HALF else ([], [])
+    lessons, sentences = choose_lessons(open_course(), learners, earlier.get("lessons")) if by == HALF else ([], [])
     about.setdefault("lessons", lessons)
     return about, sentences
 
 
 def exercises_of(about: Mapping[str, Any]) -> tuple[str, ...] | None:
     """The exercises that count in a run with these settings; None for all of its lessons."""
+    only = about["exercises"]
     if not about.get("core"):
-        return about["exercises"] and tuple(about["exercises"])
-    return tuple(
-        name for name in open_course().core_exercises() if not about["exercises"] or name in about["exercises"]
-    )
+        return only and tuple(only)
+    return tuple(name for name in open_course().core_exercises() if not only or name in only)
 
 
 def _named_settings(options: argparse.Namespace, learners: Sequence[str]) -> dict[str, Any]:
@@ -106,18 +105,18 @@ def _named_settings(options: argparse.Namespace, learners: Sequence[str]) -> dic
 
 
 def _roster(options: argparse.Namespace, learners: Sequence[str]) -> Any:
-    from grader.submission import enrolled
+    from grader.submission.roster import read_roster
 
     if options.by and not options.roster:
         raise InputError("--by names a column of the roster, so it needs --roster FILE.")
     if options.roster in (None, NONE):
         return options.roster
-    roster = enrolled.read(options.roster, options.by or "")
-    if not any(map(roster.of, learners)):  # every grade book would be empty
+    roster = read_roster(options.roster, options.by or "")
+    if not any(roster.person("key", one) for one in learners):  # every grade book would be empty
         raise InputError(
             f"{options.folder} has no learner whose name stands in the column {roster.column!r} of {options.roster}. The column has "
-            f"{abridged([one.key for one in roster.people])}; the folder has {abridged(learners)}. Name another column with --by, or sort "
-            "the work anew with `grader collect` and this roster."
+            f"{join_names([one.key for one in roster.people])}; the folder has {join_names(learners)}. Name another column with "
+            "--by, or sort the work anew with `grader collect` and this roster."
         )
     for sentence in roster.notes:
         say(sentence)
@@ -186,7 +185,7 @@ def _known(key: str) -> str:
         raise InputError(f"{key} is about one call, not about the class; give --{key.replace('_', '-')} to the command")
     if name not in OPTIONS:
         kept = [each.replace("_", "-") for each in OPTIONS if each not in OF_THE_CALL]
-        near = nearest(key.replace("_", "-"), kept, f"there are {', '.join(kept)}.")
+        near = did_you_mean(key.replace("_", "-"), kept, f"there are {', '.join(kept)}.")
         raise InputError(f"there is no setting {key!r}{near}")
     return name
 

@@ -16,19 +16,19 @@ from typing import Any
 from grader.cli.exits import NOT_GRADED, STOPPED, complain, say
 from grader.cli.grade import outcome
 from grader.course.course import open_course
-from grader.util import lacking
+from grader.util import libraries
 from grader.util.errors import InputError
-from grader.util.words import abridged
+from grader.util.words import join_names
 
 
 def run(options: argparse.Namespace) -> int:
     from grader.cli import class_settings
     from grader.cli.class_reports import JOURNAL, OVERRIDES, prepare_folder
     from grader.grading import batch, scheme
-    from grader.grading.grade import exercises_that_count
-    from grader.grading.journal import compatible, load
-    from grader.grading.marks import checked, read_overrides
-    from grader.grading.roster import entries, keys_of, same_names
+    from grader.grading.class_folder import entries, keys_of, same_name_warnings
+    from grader.grading.grade import counted_exercises
+    from grader.grading.journal import accept_settings, load
+    from grader.grading.marks import check_weights, read_overrides
     from grader.sandbox.isolation import REMEDY, SandboxError
 
     options.resume = options.resume or options.rescore or bool(options.regrade)
@@ -41,16 +41,16 @@ def run(options: argparse.Namespace) -> int:
     own = {path.name for path in (options.roster, options.weights) if isinstance(path, Path)}
     passed_over = [name for name in passed_over if name not in own]
     if passed_over:
-        say(f"not graded, because they are neither a learner's folder nor a notebook: {abridged(passed_over)}.")
-    for sentence in same_names(learners):
+        say(f"not graded, because they are neither a learner's folder nor a notebook: {join_names(passed_over)}.")
+    for sentence in same_name_warnings(learners):
         say(sentence)
     exercises = class_settings.exercises_of(about)
-    counting = {lesson: exercises_that_count(open_course(), lesson, exercises) for lesson in about["lessons"]}
+    counting = {lesson: counted_exercises(open_course(), lesson, exercises) for lesson in about["lessons"]}
     if empty := [lesson for lesson, names in counting.items() if not names]:
         raise InputError(f"no exercise of lesson {empty[0][:2]} counts: --core and --exercises leave none of it.")
-    checked(about["weights"], [name for names in counting.values() for name in names])
+    check_weights(about["weights"], [name for names in counting.values() for name in names])
     if begun:
-        if changed := compatible(journal, begun, about, options.rescore):
+        if changed := accept_settings(journal, begun, about, options.rescore):
             say(f"the marking scheme of this run changes: {', '.join(changed.values())}.")
         if kept := scheme.summary(about):
             say(f"the run continues with {kept}.")
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     )
     try:
         with closing(_pool(options, settings)) as pool:
-            return _graded(options, learners, settings, pool, chosen, about, passed_over)
+            return _grade(options, learners, settings, pool, chosen, about, passed_over)
     except batch.TooOpen as error:
         return complain(f"{error}; nothing was graded below it. {REMEDY}", NOT_GRADED)
     except SandboxError as error:
@@ -93,9 +93,9 @@ def run(options: argparse.Namespace) -> int:
 def _with_torch(lessons: list[str]) -> None:
     """Raises: InputError where a lesson needs torch and there is none: it would be said of every learner."""
     needed = [lesson[:2] for lesson in lessons if open_course().needs_torch(lesson)]
-    if needed and not lacking.installed("torch"):
+    if needed and not libraries.installed("torch"):
         few = f"lesson {needed[0]} needs" if len(needed) == 1 else f"lessons {', '.join(needed)} need"
-        raise InputError(f"{few} torch, and nothing was graded: {lacking.sentence('torch')}")
+        raise InputError(f"{few} torch, and nothing was graded: {libraries.how_to_install('torch')}")
 
 
 def _pool(options: argparse.Namespace, settings: Any) -> Any:
@@ -103,13 +103,13 @@ def _pool(options: argparse.Namespace, settings: Any) -> Any:
         from grader.grading.dask_pool import Cluster
 
         return Cluster(settings.course, options.scheduler)
-    from grader.grading.batch import Local
+    from grader.grading.batch import LocalPool
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return Local(options.jobs or cores, settings.torch, settings.course.probe_texts())
+    return LocalPool(options.jobs or cores, settings.torch, settings.course.probe_texts())
 
 
-def _graded(
+def _grade(
     options: argparse.Namespace,
     learners: list,
     settings: Any,
@@ -122,8 +122,8 @@ def _graded(
     from grader.cli import class_reports
     from grader.cli.class_reports import JOURNAL
     from grader.grading import batch, scheme
+    from grader.grading.class_folder import plan_resume
     from grader.grading.journal import Journal, from_line
-    from grader.grading.roster import plan_resume
 
     about["isolation"] = batch.isolation_of(pool, settings)
     with Journal(options.out / JOURNAL, about, options.rescore) as journal:
@@ -142,12 +142,11 @@ def _graded(
                 tell(result.report)
         pool.close()  # before the reports, for which this process imports the lessons
         report = batch.report_of([results[one.key] for one in learners], settings)
-        notes = filter(None, [*chosen, scheme.counted_and_why(about)])
+        notes = filter(None, [*chosen, scheme.describe_choices(about)])
         why = "Not graded, because it is neither a learner's folder nor a notebook."
         report = replace(report, notes=tuple(notes), not_graded=tuple((name, why) for name in beside))
-        report = class_reports.write_reports(
-            report, scheme.MarkingScheme.of(about), options.out, options.folder, learners
-        )
+        marking = scheme.MarkingScheme.from_settings(about)
+        report = class_reports.write_reports(report, marking, options.out, options.folder, learners)
         journal.finish()
     print(class_reports.summary(report, options.out))
     code = outcome(report, options.min_score, everything=False)

@@ -9,22 +9,22 @@ from typing import Any
 from grader.cli.exits import NOT_PASSED, PASSED, complain, harmless, say
 from grader.course.course import open_course
 from grader.util.errors import InputError
-from grader.util.words import abridged, counted
+from grader.util.words import join_names, pluralize
 
 MOST = 40  # files told that were not placed; collected.csv and the sources have all
 
 
 def run(options: argparse.Namespace) -> int:
     """0: everything was placed; 1: something was not, and is told; 2: nothing was collected."""
-    from grader.grading.collecting import placed
-    from grader.grading.collecting.recognized import recognize
+    from grader.grading.collecting import collection
+    from grader.grading.collecting.recognition import recognize
     from grader.grading.collecting.sources import Sources
-    from grader.submission import enrolled
+    from grader.submission.roster import read_roster
 
     if options.by and not options.roster:
         raise InputError("--by names a column of the roster, so it needs --roster FILE.")
-    roster = enrolled.read(options.roster, options.by or "") if options.roster else None
-    placed.check(options.to, options.sources)
+    roster = read_roster(options.roster, options.by or "") if options.roster else None
+    collection.check(options.to, options.sources)
     with Sources() as sources:
         contents = [sources.contents(source) for source in options.sources]
         known = [recognize(each, roster) for each in contents]
@@ -34,10 +34,10 @@ def run(options: argparse.Namespace) -> int:
                 f"nothing of {', '.join(map(str, options.sources))} is a learner's file, as Canvas, Moodle, Gradescope or GitHub Classroom "
                 f"name them, or as one folder per learner.{''.join(refused)} Nothing was collected."
             )
-        placed.room(options.to, [one for each in known for one in each.files])
+        collection.check_disk_space(options.to, [one for each in known for one in each.files])
         for sentence in roster.notes if roster else ():
             say(sentence)
-        outcome = placed.Collection(open_course(), options.to, roster, sources)
+        outcome = collection.Collection(open_course(), options.to, roster, sources)
         try:
             for each, contained in zip(known, contents, strict=True):
                 outcome.place(each, contained.source)
@@ -50,16 +50,15 @@ def run(options: argparse.Namespace) -> int:
             outcome.record()
     print(_table(outcome, sorted({each.form for each in known if each.files}), options.to, roster))
     if outcome.others:
-        left = counted(len(set(outcome.others)), "file")
+        left = pluralize(len(set(outcome.others)), "file")
         return complain(f"{left} not placed or not opened, see above; the originals were not changed.", NOT_PASSED)
     return PASSED
 
 
 def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
     """What became of everything: a line a learner, then what has no place and who is missing."""
-    learners = sorted(
-        (one for one in outcome.learners.values() if one.placed or one.same or one.kept), key=lambda one: one.name
-    )
+    learners = [one for one in outcome.learners.values() if one.placed or one.same or one.kept]
+    learners.sort(key=lambda one: one.name)
     wide = max((len(one.name) for one in learners), default=0)
     platforms = [form for form in forms if form != "folders"]
     own = not platforms
@@ -73,18 +72,18 @@ def _table(outcome: Any, forms: list[str], to: Path, roster: Any) -> str:
     here = {one.name for one in learners}
     absent = [one.key for one in roster.people if one.key not in here] if roster else []
     if absent:
-        lines += ["", f"On the roster, but nothing was handed in here: {abridged(absent, 20)}."]
+        lines += ["", f"On the roster, but nothing was handed in here: {join_names(absent, 20)}."]
     if not (roster or own):
         lines += ["", "Without --roster the folders have the platform's names, which no grade book knows."]
     return harmless(
-        "\n".join([*lines, "", f"{counted(len(learners), 'learner')} in {to}; next: grader class {to} --out results"])
+        "\n".join([*lines, "", f"{pluralize(len(learners), 'learner')} in {to}; next: grader class {to} --out results"])
     )
 
 
 def _learner(one: Any) -> str:
     older = " and ".join(f"{place}/" for place in one.replaced)
     parts = [
-        one.placed and counted(len(one.placed), "new file"),
+        one.placed and pluralize(len(one.placed), "new file"),
         one.same and f"{len(one.same)} unchanged",
         older and f"in place of an older attempt, which is kept in {older}",
         one.kept and f"{len(one.kept)} older than what counts, kept as {', '.join(sorted(one.kept))}",

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
-from grader.course.course import installed_folder, open_course
-from grader.util.lacking import installed, sentence
+from grader.course.course import open_course
+from grader.course.course_folder import installed_folder
+from grader.util.libraries import how_to_install, installed
 
 IMPORT_TIMEOUT_S = 180  # the first import of torch on a cold disk takes long
 # Run in a process of its own: a broken torch may take its process down with it.
@@ -178,7 +179,7 @@ def _extras() -> Iterator[Check]:
             yield Check(module, version(module))
         else:
             lost = f"not installed; lesson{'s' * (len(needing) > 1)} {', '.join(needing)} cannot be checked"
-            yield Check(module, lost, sentence(module), True)
+            yield Check(module, lost, how_to_install(module), True)
 
 
 def _lessons() -> Check:

@@ -13,13 +13,14 @@ from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain
 from grader.course.course import open_course
 from grader.submission import platforms
 from grader.util.errors import InputError
+from grader.util.words import join_names
 
 # Options, each with its module of grader/reports.
 FORMS = {
     "json": "report_json",
     "junit": "junit",
     "markdown": "markdown",
-    "html": "page",
+    "html": "class_page",
     "csv": "grades_csv",
     "gradescope": "gradescope",
 }
@@ -46,7 +47,8 @@ def run(options: argparse.Namespace) -> int:
     chosen = {} if options.timeout is None else {"timeout_s": options.timeout}
     chosen |= {"require": options.require_isolation, "deadline_s": options.deadline}
     if files.get("gradescope", "-") != "-":  # a container that is stopped at its limit leaves what was done
-        chosen["done"] = lambda report: write_report("gradescope", options.gradescope, report, options.visibility)
+        file, visibility = options.gradescope, options.visibility
+        chosen["on_progress"] = lambda report: write_report("gradescope", file, report, visibility)
     try:
         report = grade(
             open_course(),
@@ -54,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
             lessons=options.lessons,
             exercises=open_course().core_exercises() if options.core else None,
             seed=options.seed,
-            begun=lambda path: print(f"grading {harmless(text.one_line(path))} …", file=sys.stderr, flush=True),
+            on_start=lambda path: print(f"grading {harmless(text.one_line(path))} …", file=sys.stderr, flush=True),
             **chosen,
         )
     except TooOpen as error:
@@ -101,7 +103,7 @@ def write_report(form: str, file: str, report: Any, visibility: str = "visible")
     """
     from importlib import import_module
 
-    from grader.util.files import write_whole
+    from grader.util.files import write_atomically
 
     more = {"visibility": visibility} if form == "gradescope" else {}
     module = import_module(f"grader.reports.{FORMS[form]}")
@@ -111,7 +113,7 @@ def write_report(form: str, file: str, report: Any, visibility: str = "visible")
         return True
     try:
         if text:
-            write_whole(Path(file), f"{text}\n")
+            write_atomically(Path(file), f"{text}\n")
         elif Path(file).is_file():
             Path(file).unlink()
     except OSError as error:
@@ -134,7 +136,7 @@ def outcome(report: Any, threshold: tuple[float, bool] | None, *, everything: bo
         below = [one for one in scored if one.score < (number * one.max_score / 100 if percent else number) - 1e-9]
         who = [f"{text.one_line(one.name, 60)} ({text.points(one)})" for one in below]
         if who:
-            say(f"below --min-score {number:g}{'%' if percent else ''}: {text.listed(who, 20)}.")
+            say(f"below --min-score {number:g}{'%' if percent else ''}: {join_names(who, 20)}.")
     if any(one.ungraded for one in report.submissions):
         return NOT_GRADED
     verdicts = [verdict for one in report.submissions for verdict in one.verdicts]

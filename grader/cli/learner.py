@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-from grader.cli.arguments import chosen, lesson_name
+from grader.cli.arguments import chosen_lessons, lesson_name
 from grader.cli.exits import BAD_INPUT, NOT_GRADED, NOT_PASSED, PASSED, complain, harmless, say
 from grader.course import references
 from grader.course.course import open_course
 from grader.util.errors import InputError
-from grader.util.words import nearest
+from grader.util.words import did_you_mean
 
 _RELOAD = "In a tab that is open, the menu File › Reload Notebook from Disk shows it."
 
@@ -28,9 +28,9 @@ def run_explain(options: argparse.Namespace) -> int:
     ids = open_course().mistake_ids()
     for id in ids:
         if id.lower() == options.id.lower():
-            print(explanation(references.explained(open_course(), id)))
+            print(explanation(references.explain(open_course(), id)))
             return PASSED
-    near = nearest(options.id.upper(), ids, "a verdict shows the ids that it found.")
+    near = did_you_mean(options.id.upper(), ids, "a verdict shows the ids that it found.")
     raise InputError(f"no mistake is called {options.id!r}{near}")
 
 
@@ -58,22 +58,22 @@ def _lesson(what: str) -> str:
 
 
 def run_progress(options: argparse.Namespace) -> int:
-    from grader.notebook import room
-    from grader.notebook.overview import shown, table
+    from grader.notebook import room_client
+    from grader.notebook.overview import display, table
     from grader.notebook.record import ROOM_FILE, Record, default_path
     from grader.notebook.workspace import folder
 
     record = Record(default_path(folder(options.folder).resolve()))
-    in_a_room = room.status(room.current(record.path.with_name(ROOM_FILE)))
-    print(harmless(shown(table(record), (*record.take_notes(), *in_a_room)).text))
+    in_a_room = room_client.status(room_client.current(record.path.with_name(ROOM_FILE)))
+    print(harmless(display(table(record), (*record.take_notes(), *in_a_room)).text))
     return PASSED
 
 
 def run_update(options: argparse.Namespace) -> int:
-    from grader.notebook.workspace import folder, present
+    from grader.notebook.workspace import folder, lessons_in
 
     place = folder(options.folder)
-    names = chosen(options.lessons) if options.lessons else present(place)
+    names = chosen_lessons(options.lessons) if options.lessons else lessons_in(place)
     if not names:
         raise InputError(f"{place.resolve()} contains no notebook of the course; name the right folder with --folder.")
     return _change("update", names, place)
@@ -81,7 +81,7 @@ def run_update(options: argparse.Namespace) -> int:
 
 def _change(what: str, names: Sequence[str], place: Path) -> int:
     from grader.notebook import workspace
-    from grader.reports.text import listed
+    from grader.util.words import join_names
 
     failed, reload = False, []
     for name in names:  # one notebook that can't be read keeps none of the others back
@@ -92,13 +92,13 @@ def _change(what: str, names: Sequence[str], place: Path) -> int:
         except InputError as error:
             failed = bool(complain(str(error), BAD_INPUT))
     try:
-        kept = workspace.lay_glossary(place)
+        kept = workspace.write_glossary(place)
         if kept:
             print(harmless(f"The glossary is the one of this version; the earlier one is kept: {kept}."))
     except InputError as error:
         failed = bool(complain(str(error), BAD_INPUT))
     if reload:
-        where = f"Where a tab shows {listed(reload, 20)}, reload it before you go on"
+        where = f"Where a tab shows {join_names(reload, 20)}, reload it before you go on"
         print(harmless(f"{where}: the menu File › Reload Notebook from Disk."))
     return BAD_INPUT if failed else PASSED
 

@@ -19,18 +19,18 @@ import sys
 import threading
 import tomllib
 import types
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from grader.course import index, opening, outcome_texts, percent, prose, stubs
+from grader.course.course_folder import folder_problems, installed_folder
 from grader.course.spec import Exercise, Lesson, MistakeText
 from grader.util.errors import AuthorError, InputError, LintError, author_slip
-from grader.util.files import write_whole
-from grader.util.words import nearest
+from grader.util.files import write_atomically
+from grader.util.words import did_you_mean
 
 # Lessons import torch, references and mistakes seed the process's generators, and stray output is caught by replacing
 # sys.stdout: where several threads grade, one at a time may do so. Waiting for a worker needs no lock.
@@ -38,19 +38,8 @@ IMPORT_LOCK = threading.RLock()
 
 COURSE_ENV = "ATTENTION_COURSE"  # of the environment: the folder of another course than the one that is installed
 GLOSSARY = "glossary.md"  # beside the learner's notebooks
-NEEDED = "solutions/NN_name/ with lesson.py, lesson.toml and exercises/, as in 90_mine"
-_LESSON = re.compile(r"[0-9][0-9]_\w+")
 _numbers = itertools.count()
 _courses: dict[Path, Course] = {}
-
-
-def installed_folder() -> Path:
-    """The folder of the course that comes with the engine: the checkout, or the wheel's own copy."""
-    package = Path(__file__).resolve().parents[1]
-    checkout = package.parent
-    if (checkout / "solutions").is_dir() and (checkout / "pyproject.toml").is_file():
-        return checkout
-    return package / "_course"
 
 
 def open_course(folder: Path | str | None = None) -> Course:
@@ -82,11 +71,13 @@ class Course:
         package = types.ModuleType(self.package)
         package.__path__ = [str(self.solutions)]
         sys.modules[self.package] = package
-        problems = list(_folder_problems(root))
+        problems = list(folder_problems(root))
         if not problems:
             try:
                 about = tomllib.loads(_text(self.solutions / "course.toml"))
                 self._read_index(json.loads(_text(self.index_path) or "null") or index.gather(self))
+            except tomllib.TOMLDecodeError as error:
+                problems = [f"{self.solutions / 'course.toml'}: {error}."]
             except AuthorError as error:
                 problems = list(map(str, error.problems))
             except (ValueError, KeyError, TypeError) as error:
@@ -132,10 +123,9 @@ class Course:
     # --- lessons, exercises, mistakes --------------------------------------------------------
 
     def _read_index(self, content: dict[str, Any]) -> None:
-        self.exercises: dict[str, tuple[str, ...]] = {
-            name: tuple(about["exercises"]) for name, about in content["lessons"].items()
-        }
-        self._with_torch = {name for name, about in content["lessons"].items() if about["torch"]}
+        lessons = content["lessons"].items()
+        self.exercises: dict[str, tuple[str, ...]] = {name: tuple(about["exercises"]) for name, about in lessons}
+        self._with_torch = {name for name, about in lessons if about["torch"]}
         self.given_names: tuple[tuple[str, str], ...] = tuple(content["given"].items())
 
     @property
@@ -178,7 +168,7 @@ class Course:
         names = self.exercise_names()
         if name in names:
             return name
-        near = nearest(name, names, "the notebooks and every report name them.")
+        near = did_you_mean(name, names, "the notebooks and every report name them.")
         raise InputError(f"there is no exercise {name[:200]!r}{near}")
 
     def next_exercise(self, exercise: str) -> str | None:
@@ -195,15 +185,7 @@ class Course:
         with IMPORT_LOCK:
             try:
                 about = tomllib.loads((folder / "lesson.toml").read_text(encoding="utf-8"))
-                exercises = tuple(
-                    replace(
-                        self._specification(name, exercise),
-                        course=self,
-                        lesson=name,
-                        further=exercise in self.further(name),
-                    )
-                    for exercise in _exercises_in(self.cells(name))
-                )
+                exercises = tuple(self._specification(name, exercise) for exercise in _exercises_in(self.cells(name)))
                 texts = tuple(dict.fromkeys(text for one in exercises for text in one.texts))
                 return Lesson(name, exercises=exercises, texts=texts, course=self, **about)
             except AuthorError:
@@ -220,7 +202,7 @@ class Course:
         if not isinstance(specification, Exercise):
             sentence = f"`{exercise}` is a class under @exercise(…), as CONTRIBUTING shows."
             raise AuthorError([LintError(self.relative(path), 0, sentence)])
-        return specification
+        return replace(specification, course=self, lesson=lesson, further=exercise in self.further(lesson))
 
     def exercise(self, name: str) -> Exercise:
         """The specification of an exercise. Raises: KeyError for an unknown name."""
@@ -235,13 +217,11 @@ class Course:
 
     def mistake_text(self, id: str) -> MistakeText:
         """What is said of a mistake; lessons' own texts are found too. Raises: KeyError for an unknown id."""
-        if id in self.shared_texts():
-            return self.shared_texts()[id]
-        for name in self.nearest_lessons():
-            for text in self.lesson(name).texts:
-                if text.id == id:
-                    return text
-        raise KeyError(id)
+        if id not in self.shared_texts():
+            own = (text for name in self.nearest_lessons() for text in self.lesson(name).texts if text.id == id)
+            if text := next(own, None):
+                return text
+        return self.shared_texts()[id]
 
     def nearest_lessons(self) -> list[str]:
         """All lessons, those whose specifications have been imported first."""
@@ -291,7 +271,7 @@ class Course:
         """Writes the index where the lessons hold something else, and takes it over."""
         text = self._new_index_text()
         if _text(self.index_path) != text:
-            write_whole(self.index_path, text)
+            write_atomically(self.index_path, text)
         self._read_index(json.loads(text))
         Course.lessons.cache_clear()
 
@@ -320,7 +300,7 @@ class Course:
         """
         return stubs.learner_notebook(self.cells(lesson), self.lesson(lesson), opening=self.opening(lesson))
 
-    def handed_out(self, lesson: str, among: Sequence[str] | None = None) -> dict[str, Any]:
+    def handout_notebook(self, lesson: str, among: Sequence[str] | None = None) -> dict[str, Any]:
         """`pristine` as a learner reads it: quoted numbers filled in from the last build, links below it.
 
         among:  the lessons that lie beside it, by default all that are here.
@@ -410,43 +390,3 @@ def _text(path: Path) -> str:
 def _exercises_in(cells: Sequence[percent.Cell]) -> list[str]:
     """The exercises of a source, in its order."""
     return [cell.exercise for cell in cells if cell.role == "exercise" and cell.exercise]
-
-
-def _folder_problems(root: Path) -> Iterator[str]:
-    """What is wrong with a course's folder before anything in it runs."""
-    if not root.is_dir():
-        yield f"--course {root}: there is no such folder."
-        return
-    if root != installed_folder() and any(root.is_relative_to(place) for place in _open_to_submissions()):
-        yield f"--course {root}: it is inside Python's libraries, which a submission may read; move it elsewhere."
-    folders = sorted(path.name for path in (root / "solutions").glob("[0-9][0-9]_*") if path.is_dir())
-    whole = [name for name in folders if (root / "solutions" / name / "lesson.py").is_file()]
-    if not whole and not (root / "solutions" / "index.json").is_file():
-        half = f"solutions/{folders[0]} has no lesson.py; " if folders else ""
-        yield f"--course {root}: it contains no lesson; {half}a lesson needs {NEEDED}."
-    for name in whole:
-        if not _LESSON.fullmatch(name):
-            yield f"--course {root}: a lesson is called NN_name, in letters, digits and underscores; {name} is not."
-    numbers = Counter(name[:2] for name in whole)
-    for number in (number for number, count in numbers.items() if count > 1):
-        names = " and ".join(name for name in whole if name[:2] == number)
-        yield f"--course {root}: {names} have the same number; each lesson needs its own."
-    if len(numbers) == len(whole):
-        yield from _exercises_twice(root)
-
-
-def _exercises_twice(root: Path) -> Iterator[str]:
-    """Exercises that two lessons specify, with both places."""
-    places: dict[str, str] = {}
-    for path in sorted(root.glob("solutions/[0-9][0-9]_*/exercises/*.py")):
-        place = path.relative_to(root).as_posix()
-        if path.stem in places:
-            yield f"{place}: {places[path.stem]} is an exercise {path.stem}, too; choose another name."
-        places.setdefault(path.stem, place)
-
-
-def _open_to_submissions() -> tuple[str, ...]:
-    """The places that the walls around a worker leave open, where this system has such walls."""
-    from grader.worker import kernel_walls
-
-    return kernel_walls.readable() if sys.platform == "linux" else ()

@@ -147,7 +147,7 @@ def names_in(quote: str) -> frozenset[str]:
     )
 
 
-def filled(text: str, values: Iterator[Sequence[str]]) -> str:
+def fill_values(text: str, values: Iterator[Sequence[str]]) -> str:
     """Text with each quoted number's value in its place, taken from `values` in order. Raises: MissingValue."""
 
     def value(match: re.Match[str]) -> str:
@@ -159,7 +159,7 @@ def filled(text: str, values: Iterator[Sequence[str]]) -> str:
     return _QUOTE.sub(value, text)
 
 
-def half_open(text: str) -> list[int]:
+def broken_quotes(text: str) -> list[int]:
     """Lines, from 1, with braces that look like a quoted number and are none: no space inside, or no end on that line."""
     rest = _QUOTE.sub("", text).split("\n")
     return [number for number, line in enumerate(rest, 1) if re.search(rf"{_ALONE}\{{\{{", line)]

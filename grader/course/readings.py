@@ -39,9 +39,8 @@ def with_readings(case: Case, given: Mapping[str, Part], observation: Observatio
     except ContractError as error:
         failure = Failure("contract", type(error).__name__, str(error))
     except Exception as error:  # a worker may send anything
-        failure = Failure(
-            "contract", "ContractError", f"What came back cannot be read: {type(error).__name__}: {error}."
-        )
+        sentence = f"What came back cannot be read: {type(error).__name__}: {error}."
+        failure = Failure("contract", "ContractError", sentence)
     else:
         return replace(observation, parts=parts, modified=modified)
     return Observation(failure=failure, calls=observation.calls, digest=observation.digest)

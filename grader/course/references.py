@@ -12,11 +12,11 @@ from typing import Any
 from grader.course.course import Course
 from grader.course.patches import Edit, Patch, PatchError, applied, edits, hunk_lines, normal
 from grader.course.spec import Exercise, Mistake, MistakeText
-from grader.course.stubs import unmarked
+from grader.course.stubs import strip_markers
 from grader.util.errors import AuthorError, LintError
 
 
-def explained(course: Course, id: str) -> MistakeText:
+def explain(course: Course, id: str) -> MistakeText:
     """What is said of a mistake, with the lines of the reference that it changes. Raises: KeyError for an unknown id."""
     text = course.mistake_text(id)
     if text.wrong:
@@ -65,7 +65,7 @@ def solution_text(course: Course, name: str) -> str:
     """The code of an exercise's solution cell, without the markers of its regions."""
     for cell in course.cells(course.lesson_of(name)):
         if cell.role == "exercise" and cell.exercise == name:
-            return unmarked(cell.text)
+            return strip_markers(cell.text)
     raise KeyError(name)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from grader.course import prose
 from grader.course.percent import HIDE_INPUT, Cell
 from grader.course.spec import Exercise, Lesson
-from grader.util.words import counted
+from grader.util.words import pluralize
 
 BEGIN, END, TASK = "# region solution", "# endregion", "@exercise"  # what an author writes in a source
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
@@ -26,19 +26,18 @@ def learner_notebook(
     cells: Sequence[Cell],
     lesson: Lesson,
     values: prose.QuotedValues | None = None,
-    way: str = "",
+    nav_links: str = "",
     opening: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
     """The notebook that a learner opens: stubs in place of solutions, no outputs.
 
-    values, way: see `as_cells`. opening: cells that come before the first code.
+    values, nav_links: see `as_cells`. opening: cells that come before the first code.
     """
-    notebook_cells = as_cells(cells, lesson, stubbed, values, way)
+    notebook_cells = as_cells(cells, lesson, stub_text, values, nav_links)
     first = next((at for at, cell in enumerate(notebook_cells) if cell["cell_type"] == "code"), len(notebook_cells))
     notebook_cells[first:first] = opening
-    return notebook(
-        notebook_cells, {"lesson": lesson.name, "version": digest(json.dumps(notebook_cells, sort_keys=True))}
-    )
+    version = digest(json.dumps(notebook_cells, sort_keys=True))
+    return notebook(notebook_cells, {"lesson": lesson.name, "version": version})
 
 
 def task_name(text: str) -> str | None:
@@ -47,7 +46,7 @@ def task_name(text: str) -> str | None:
     return head[1] if len(head) == 2 and head[0] == TASK else None
 
 
-def stubbed(text: str, name: str) -> str:
+def stub_text(text: str, name: str) -> str:
     """The text of an exercise cell with each solution region replaced by its stub."""
     kept, inside = [], False
     for line in text.splitlines():
@@ -64,7 +63,7 @@ def stubbed(text: str, name: str) -> str:
     return "\n".join(kept)
 
 
-def unmarked(text: str, name: str = "") -> str:
+def strip_markers(text: str, name: str = "") -> str:
     """The text of an exercise cell without the markers of its regions."""
     return "\n".join(line for line in text.splitlines() if not line.strip().startswith((BEGIN, END)))
 
@@ -89,7 +88,7 @@ def regions(text: str) -> tuple[list[str], list[list[tuple[int, str]]]]:
 
 def task(text: str, exercise: Exercise) -> str:
     """A Markdown cell with its '@exercise name' line expanded from the specification."""
-    about = [counted(exercise.minutes, "minute"), counted(exercise.points, "point")]
+    about = [pluralize(exercise.minutes, "minute"), pluralize(exercise.points, "point")]
     if exercise.difficulty:
         about.insert(0, f"{dots(exercise.difficulty)} difficulty {exercise.difficulty} of 3")
     head = f"### Exercise: `{exercise.name}`\n\n*{' · '.join(about)}* — {exercise.task}"
@@ -116,16 +115,16 @@ def as_cells(
     lesson: Lesson,
     exercise_text: Callable[[str, str], str],
     values: prose.QuotedValues | None = None,
-    way: str = "",
+    nav_links: str = "",
 ) -> list[dict[str, Any]]:
     """The cells of a notebook; in the learner's, one with buttons below each prediction that has options.
 
-    exercise_text: `stubbed` for the learner's, `unmarked` for the solution. values: those of the numbers that prose
-    quotes; None leaves them as the source has them. way: Markdown for one more cell below the last, with links.
+    exercise_text: `stub_text` for the learner's, `strip_markers` for the solution. values: those of the numbers that prose
+    quotes; None leaves them as the source has them. nav_links: Markdown for one more cell below the last, with links.
     Raises: prose.MissingValue.
     """
     exercises = {exercise.name: exercise for exercise in lesson.exercises}
-    learner = exercise_text is stubbed
+    learner = exercise_text is stub_text
     iterator = None if values is None else iter(values)
     seen: Counter[str] = Counter()
     notebook_cells, predictions = [], 0
@@ -149,7 +148,7 @@ def as_cells(
             metadata["tags"] = tags
         id = _id(cell, name, text, seen)  # by the words as written, whatever the numbers of this run
         if is_prose and iterator is not None:
-            text = prose.filled(text, iterator)
+            text = prose.fill_values(text, iterator)
         if cell.role != "exercise" and learner:  # tells `grader update` what a learner changed from what the course did
             metadata["grader"]["text"] = digest(text)
         notebook_cells.append(code_or_prose(id, text, metadata, is_prose))
@@ -160,7 +159,8 @@ def as_cells(
                 call = f'from grader import predict\n\npredict("{lesson.name[:2]}.{predictions}", "{letters}")'
                 about = {"grader": {"role": "demo"}}
                 notebook_cells.append(code_or_prose(f"predict-{lesson.name[:2]}-{predictions}", call, about, False))
-    return notebook_cells + ([code_or_prose("way", way, {"grader": {"role": "prose"}}, True)] if way else [])
+    last = code_or_prose("way", nav_links, {"grader": {"role": "prose"}}, True)
+    return notebook_cells + [last] * bool(nav_links)
 
 
 def _prose(text: str, exercise: Exercise | None) -> str:

@@ -25,14 +25,14 @@ from typing import Any, Protocol
 
 from grader.course.course import Course
 from grader.course.spec import SEED
+from grader.grading.class_folder import ClassEntry, PackedSubmission, pack, unpack
 from grader.grading.grade import ENVIRONMENT, could_not_grade_all, grade_submission
 from grader.grading.journal import JournalEntry, to_line
-from grader.grading.roster import PackedSubmission, RosterEntry, pack, unpack
 from grader.judging.verdict import Report, SubmissionReport
 from grader.sandbox.sandbox import LEVELS, TIMEOUT_S, Sandbox, SandboxError, TooOpen
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.zygote import Zygote, ZygoteChannel
-from grader.submission.submission import nothing_handed_in
+from grader.submission.submission import empty_submission
 from grader.util.threads import use_one_thread
 
 # Characters of the temporary folder's path; with what is added, a socket's address has at most 107.
@@ -57,9 +57,8 @@ class Settings:
 
     def seed_of(self, key: str) -> int:
         """Of a learner's inputs: the same for everybody, or each one's own, which nobody knows who knows not the seed."""
-        return (
-            int.from_bytes(sha256(f"{self.seed} {key}".encode()).digest()[:4]) if self.seed_per_learner else self.seed
-        )
+        own = sha256(f"{self.seed} {key}".encode()).digest()[:4]
+        return int.from_bytes(own) if self.seed_per_learner else self.seed
 
     @property
     def torch(self) -> bool:
@@ -122,26 +121,26 @@ def close_sandboxes(*threads: int) -> None:
             warm.close()
 
 
-def level(settings: Settings) -> str:
+def isolation_level(settings: Settings) -> str:
     return _warm_sandbox(settings).sandbox.isolation
 
 
 def grade_packed(packed: PackedSubmission, settings: Settings) -> bytes:
     """One submission's line of the journal. Where the grader itself failed, it tries once more with all things fresh."""
     with contextlib.suppress(Exception):
-        line, sound = _attempt(packed, settings)
+        line, sound = _try_grade(packed, settings)
         if sound:
             return line
     close_sandboxes(threading.get_ident())
-    return _attempt(packed, settings)[0]
+    return _try_grade(packed, settings)[0]
 
 
-def _attempt(packed: PackedSubmission, settings: Settings) -> tuple[bytes, bool]:
+def _try_grade(packed: PackedSubmission, settings: Settings) -> tuple[bytes, bool]:
     """The line, and whether the grader did all that it should."""
     warm = _warm_sandbox(settings)
     place = Path(tempfile.mkdtemp(dir=warm.folder))
     try:
-        absent = nothing_handed_in(settings.course, packed.name, packed.path, settings.lessons)
+        absent = empty_submission(settings.course, packed.name, packed.path, settings.lessons)
         report = grade_submission(
             settings.course,
             unpack(packed, place) or absent,
@@ -170,7 +169,7 @@ def _line(packed: PackedSubmission, report: SubmissionReport, isolation: str) ->
 # --- local grading processes -----------------------------------------------------------------
 
 
-class Local:
+class LocalPool:
     """Grading processes on this machine, begun as fresh ones, which end with this one however it ends.
 
     torch: whether to import it before they part ways, so that they share its memory (Linux).
@@ -248,14 +247,14 @@ def _end_with(ends: Any, folder: str) -> None:
 def isolation_of(pool: Pool, settings: Settings) -> str:
     """The isolation that holds in a pool's first sandbox. Raises: TooOpen, SandboxError."""
     try:
-        return pool.submit(level, settings).result()
+        return pool.submit(isolation_level, settings).result()
     except BrokenExecutor as error:
         raise SandboxError(f"no grading process could be started: {error}") from error
 
 
-def grade_all(entries: Iterable[RosterEntry], settings: Settings, pool: Pool) -> Iterator[bytes]:
+def grade_all(entries: Iterable[ClassEntry], settings: Settings, pool: Pool) -> Iterator[bytes]:
     """Yields each submission's line of the journal, in the order in which they end."""
-    waiting: deque[RosterEntry] = deque(entries)
+    waiting: deque[ClassEntry] = deque(entries)
     running: dict[Future, PackedSubmission] = {}
     suspects: list[PackedSubmission] = []  # in hand when a process ended; one of them may have ended it
     broken = False
@@ -265,7 +264,7 @@ def grade_all(entries: Iterable[RosterEntry], settings: Settings, pool: Pool) ->
                 pool.renew()
             broken = False
             while suspects:
-                yield _alone(suspects.pop(0), settings, pool)
+                yield _grade_alone(suspects.pop(0), settings, pool)
         while waiting and not broken and len(running) < pool.width:
             packed = pack(waiting.popleft())
             try:
@@ -286,7 +285,7 @@ def grade_all(entries: Iterable[RosterEntry], settings: Settings, pool: Pool) ->
                 yield line
 
 
-def _alone(packed: PackedSubmission, settings: Settings, pool: Pool) -> bytes:
+def _grade_alone(packed: PackedSubmission, settings: Settings, pool: Pool) -> bytes:
     """The second attempt, with no other submission in hand: what ends this process is this submission."""
     try:
         return pool.submit(grade_packed, packed, settings).result()
@@ -300,7 +299,7 @@ def _alone(packed: PackedSubmission, settings: Settings, pool: Pool) -> bytes:
 
 
 def _ungraded_line(packed: PackedSubmission, settings: Settings, why: str) -> bytes:
-    unread = nothing_handed_in(settings.course, packed.name, packed.path, settings.lessons)
+    unread = empty_submission(settings.course, packed.name, packed.path, settings.lessons)
     return _line(packed, could_not_grade_all(unread, settings.exercises, why), settings.require)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from grader.course.course import COURSE_ENV, Course, open_course
 from grader.grading import batch
-from grader.util import lacking
+from grader.util import libraries
 from grader.util.errors import InputError
 
 CONNECT_S = 15
@@ -29,7 +29,7 @@ class Cluster:
             from distributed import Client
         except ImportError:
             raise InputError(
-                f"--scheduler needs Dask here and on the workers: {lacking.sentence('distributed')}"
+                f"--scheduler needs Dask here and on the workers: {libraries.how_to_install('distributed')}"
             ) from None
         self.address = address
         try:

@@ -13,15 +13,15 @@ from typing import Any
 from grader.course import references
 from grader.course.course import IMPORT_LOCK, Course
 from grader.course.spec import SEED, Exercise
-from grader.judging.judge import FAILING, blame_callee, judge
-from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
-from grader.sandbox.reader import Reader, SourcesApart
+from grader.judging.judge import blame_callee, judge
+from grader.judging.verdict import FAILING, LessonReport, Report, SubmissionReport, Verdict
+from grader.sandbox.reader import Reader, RemoteSources
 from grader.sandbox.sandbox import TIMEOUT_S, Sandbox, SandboxError
 from grader.source import requirements
 from grader.submission.plan import Plan, RunCell
-from grader.submission.submission import Submission, lesson_of_name, nothing_handed_in, read_submission
-from grader.util import lacking
-from grader.util.names import of_learner
+from grader.submission.submission import Submission, empty_submission, lesson_of_name, read_submission
+from grader.util import libraries
+from grader.util.names import learner_name
 from grader.worker.values import Failure, Observation
 
 ENVIRONMENT = "environment"  # the stage of what could not be graded because this machine lacks something
@@ -38,29 +38,29 @@ class Deadline:
 
     def __init__(self, seconds: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._begun = clock()
+        self._start = clock()
         self._seconds = seconds
         self._endless = 0.0
 
     @property
-    def over(self) -> bool:
-        return self._seconds is not None and self._clock() - self._begun >= self._seconds
+    def is_over(self) -> bool:
+        return self._seconds is not None and self._clock() - self._start >= self._seconds
 
-    def timed(self, judged: Callable[[], Verdict]) -> Verdict:
+    def timed(self, evaluate: Callable[[], Verdict]) -> Verdict:
         """The verdict, noting how long one took that did not end."""
-        begun = self._clock()
-        verdict = judged()
+        start = self._clock()
+        verdict = evaluate()
         if verdict.status == "timeout":
-            self._endless += self._clock() - begun
+            self._endless += self._clock() - start
         return verdict
 
     def verdict(self, name: str) -> Verdict:
         """On an exercise that was not reached."""
-        spent, endless = self._clock() - self._begun, self._endless
+        spent, endless = self._clock() - self._start, self._endless
         if endless >= spent / 2:
             headline = f"{name} was not reached: exercises that do not end used {endless:.0f} of the {spent:.0f} s of this run."
-            look = "First fix the exercises that ran out of time; then this one can be tried."
-            return Verdict(name, "timeout", headline, "runs", look=look)
+            next_step = "First fix the exercises that ran out of time; then this one can be tried."
+            return Verdict(name, "timeout", headline, "runs", next_step=next_step)
         why = f"This run may take {self._seconds:g} s. It took {spent:.0f} s so far, {endless:.0f} s of it for exercises that do not end."
         headline = f"{name} could not be graded; the machine was too slow for the time limit of this run."
         return Verdict(name, "could_not_grade", headline, details=(why,))
@@ -76,7 +76,7 @@ def grade_submission(
     seed: int | None = None,
     sandbox: Sandbox | None = None,
     deadline: Deadline | None = None,
-    done: Callable[[SubmissionReport], None] = lambda report: None,
+    on_progress: Callable[[SubmissionReport], None] = lambda report: None,
     follow_through: float = 0,
 ) -> SubmissionReport:
     """The report on one learner's notebook or folder of notebooks, or on what was read of it.
@@ -101,33 +101,29 @@ def grade_submission(
                 submission = read_submission(course, path, name, lessons, sandbox.reader)
             except SandboxError as error:
                 lessons = lessons or lesson_of_name(course, Path(path)).split() or None
-                unread = nothing_handed_in(course, name or of_learner(Path(path).stem), str(path), lessons)
+                unread = empty_submission(course, name or learner_name(Path(path).stem), str(path), lessons)
                 return could_not_grade_all(unread, exercises, _words(error))
         if _needs_torch(submission):
             sandbox.need_torch()
-        if any(map(course.needs_torch, submission.lessons)) and lacking.installed("torch"):
+        if any(map(course.needs_torch, submission.lessons)) and libraries.installed("torch"):
             # While the sandbox's processes do: judging would begin when both had. An import that fails is told where torch is used.
             with IMPORT_LOCK, suppress(Exception):
                 importlib.import_module("torch")
         stack.callback(sandbox.end_submission)
         stack.callback(sandbox.reader.end)
         seed = SEED if seed is None else seed
-        sandbox.begin_submission(
-            sum(len(exercises_that_count(course, lesson, exercises)) for lesson in submission.lessons)
-        )
+        names = {lesson: counted_exercises(course, lesson, exercises) for lesson in submission.lessons}
+        sandbox.begin_submission(sum(map(len, names.values())))
         reports: list[LessonReport] = []
         for lesson in submission.lessons:
             if reports:
                 left = ", ".join(name[:2] for name in submission.lessons[len(reports) :])
                 message = f"{submission.message} Lessons that are not graded yet: {left}.".strip()
-                done(SubmissionReport(submission.name, submission.path, tuple(reports), message))
-            names = exercises_that_count(course, lesson, exercises)
-            reports.append(
-                _grade_lesson(submission, lesson, names, sandbox, seed, deadline or Deadline(), follow_through)
-            )
-    return SubmissionReport(
-        submission.name, submission.path, tuple(reports), submission.message, tuple(submission.attention)
-    )
+                on_progress(SubmissionReport(submission.name, submission.path, tuple(reports), message))
+            limits = (seed, deadline or Deadline(), follow_through)
+            reports.append(_grade_lesson(submission, lesson, names[lesson], sandbox, *limits))
+    attention = tuple(submission.attention)
+    return SubmissionReport(submission.name, submission.path, tuple(reports), submission.message, attention)
 
 
 def grade(
@@ -138,10 +134,10 @@ def grade(
     exercises: Sequence[str] | None = None,
     seed: int | None = None,
     timeout_s: float = TIMEOUT_S,
-    begun: Callable[[str], None] = lambda path: None,
+    on_start: Callable[[str], None] = lambda path: None,
     require: str = "process",
     deadline_s: float | None = None,
-    done: Callable[[Report], None] = lambda report: None,
+    on_progress: Callable[[Report], None] = lambda report: None,
 ) -> Report:
     """The report on several submissions, one after another.
 
@@ -158,9 +154,8 @@ def grade(
             with suppress(SandboxError):  # its report tells
                 torch = _needs_torch(read_submission(course, path, None, lessons, reader)) or torch
         # Made when that is known, it starts its processes once.
-        sandbox = stack.enter_context(
-            Sandbox(timeout_s, torch=torch, require=require, reader=reader, probes=course.probe_texts())
-        )
+        probes = course.probe_texts()
+        sandbox = stack.enter_context(Sandbox(timeout_s, torch=torch, require=require, reader=reader, probes=probes))
         if require != "process":
             sandbox.verify()
         reports: list[SubmissionReport] = []
@@ -170,7 +165,7 @@ def grade(
             return Report((*reports, *more), drawn_with, isolation=sandbox.isolation, course=course.title)
 
         for path in paths:
-            begun(str(path))
+            on_start(str(path))
             reports.append(
                 grade_submission(
                     course,
@@ -180,7 +175,7 @@ def grade(
                     seed=seed,
                     sandbox=sandbox,
                     deadline=deadline,
-                    done=lambda one: done(report(one)),
+                    on_progress=lambda one: on_progress(report(one)),
                 )
             )
         return report()
@@ -191,7 +186,7 @@ def _needs_torch(submission: Submission) -> bool:
 
 
 @dataclass(frozen=True)
-class _Absent:
+class _MissingCandidate:
     """A candidate for which nothing was handed in, so that no process is needed."""
 
     name: str
@@ -202,7 +197,7 @@ class _Absent:
         return [Observation(failure=self.problem)]
 
 
-def exercises_that_count(course: Course, lesson: str, exercises: Sequence[str] | None) -> tuple[str, ...]:
+def counted_exercises(course: Course, lesson: str, exercises: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(name for name in course.exercises[lesson] if exercises is None or name in exercises)
 
 
@@ -222,43 +217,39 @@ def _grade_lesson(
         needed = {"torch"} if course.needs_torch(lesson) else set()
         needed |= {module for name in names for module in exercises[name].needs}
         for module in sorted(needed):
-            if not lacking.installed(module):
-                return LessonReport(
-                    lesson, tuple(could_not_grade(name, lacking.sentence(module)) for name in names), points
-                )
-        if deadline.over:
+            if not libraries.installed(module):
+                return LessonReport(lesson, _ungraded(names, libraries.how_to_install(module)), points)
+        if deadline.is_over:
             return LessonReport(lesson, tuple(map(deadline.verdict, names)), points)
         plan = submission.plan(lesson)
         candidates = _candidates(course, plan, sandbox, exercises)
     except Exception as error:
-        return LessonReport(
-            lesson, tuple(could_not_grade(name, _words(error)) for name in names), dict.fromkeys(names, 0)
-        )
+        return LessonReport(lesson, _ungraded(names, _words(error)), dict.fromkeys(names, 0))
     sources = {name: candidate.sources for name, candidate in candidates.items()}
-    judged = {name: _verdict(exercises[name], candidates[name], seed, deadline) for name in names}
+    judgements = {name: _verdict(exercises[name], candidates[name], seed, deadline) for name in names}
     # Each begins with another exercise that it calls, where that one's failure explains it.
-    blamed = [blame_callee(verdict, sources[name], judged) for name, verdict in judged.items()]
-    verdicts = tuple(_unless_it_lacks(verdict, plan) for verdict in blamed)
+    blamed = [blame_callee(verdict, sources[name], judgements) for name, verdict in judgements.items()]
+    verdicts = tuple(_excuse_missing_library(verdict, plan) for verdict in blamed)
     notes = plan.notes + (sandbox.notes if plan.own_texts else ())
-    through = {}
+    shares = {}
     if follow_through:
-        for name, (callees, other) in _with_answers_in_place(course, plan, verdicts, sources).items():
+        for name, (callees, other) in _plans_with_solutions(course, plan, verdicts, sources).items():
             again = _candidates(course, other, sandbox, exercises)
             if _verdict(exercises[name], again[name], seed, deadline).passed:
-                through[name] = (callees, follow_through)
+                shares[name] = (callees, follow_through)
     code = {name: plan.cells[at].text[:MAX_TEXT] for name, at in plan.owners.items() if name in names}
-    return LessonReport(lesson, verdicts, points, notes, code=code, through=through)
+    return LessonReport(lesson, verdicts, points, notes, code=code, follow_through=shares)
 
 
 def _candidates(course: Course, plan: Plan, sandbox: Sandbox, exercises: Mapping[str, Exercise]) -> Mapping[str, Any]:
     if not plan.own_texts:
-        return {name: _Absent(name, plan.missing(name)) for name in plan.exercises}
+        return {name: _MissingCandidate(name, plan.missing(name)) for name in plan.exercises}
     rules = {name: (exercises[name].forbids, exercises[name].requires) for name in plan.exercises}
-    sources = SourcesApart(sandbox.reader, plan.own_texts, rules, course.given_names)
+    sources = RemoteSources(sandbox.reader, plan.own_texts, rules, course.given_names)
     return sandbox.candidates(plan, sources)
 
 
-def _with_answers_in_place(
+def _plans_with_solutions(
     course: Course, plan: Plan, verdicts: Sequence[Verdict], sources: Mapping[str, Any]
 ) -> dict[str, tuple[str, Plan]]:
     """For each exercise that may fail only because others of the learner's do: which, and the plan with the course's answers for them.
@@ -270,8 +261,9 @@ def _with_answers_in_place(
     plans = {}
     for verdict in verdicts:
         name = verdict.exercise
-        callees = _called(name, failing, sources) if verdict.status in FAILING and name in plan.owners else set()
-        places = {callee: plan.owners[callee] for callee in callees}
+        if verdict.status not in FAILING or name not in plan.owners:
+            continue
+        places = {callee: plan.owners[callee] for callee in _failing_callees(name, failing, sources)}
         if places and plan.owners[name] not in places.values():
             cells = list(plan.cells)
             for callee, at in places.items():
@@ -280,7 +272,7 @@ def _with_answers_in_place(
     return plans
 
 
-def _called(name: str, failing: set[str], sources: Mapping[str, Any]) -> set[str]:
+def _failing_callees(name: str, failing: set[str], sources: Mapping[str, Any]) -> set[str]:
     """The failing exercises that one calls, and those that these call."""
     called: set[str] = set()
     left = [name]
@@ -294,24 +286,23 @@ def _called(name: str, failing: set[str], sources: Mapping[str, Any]) -> set[str
 
 
 def _verdict(exercise: Exercise, candidate: Any, seed: int, deadline: Deadline) -> Verdict:
-    if deadline.over:
+    if deadline.is_over:
         return deadline.verdict(exercise.name)
     try:
-        return limited(deadline.timed(lambda: judge(exercise, candidate, seed)))
+        return limit_text(deadline.timed(lambda: judge(exercise, candidate, seed)))
     except Exception as error:  # ours, never the learner's: the other exercises go on
         return could_not_grade(exercise.name, _words(error))
 
 
-def _unless_it_lacks(verdict: Verdict, plan: Plan) -> Verdict:
+def _excuse_missing_library(verdict: Verdict, plan: Plan) -> Verdict:
     """An error in code that needs what this machine lacks is not the learner's."""
     owner = plan.owners.get(verdict.exercise)
     cell = plan.cells[owner] if owner is not None else None
     if verdict.status != "error" or cell is None or not cell.requires:
         return verdict
     headline = f"{verdict.exercise} could not be graded here: {cell.label} {requirements.reason(cell.requires)}."
-    return Verdict(
-        verdict.exercise, "could_not_grade", headline, stage=ENVIRONMENT, details=(requirements.advice(cell.requires),)
-    )
+    details = (requirements.advice(cell.requires),)
+    return Verdict(verdict.exercise, "could_not_grade", headline, stage=ENVIRONMENT, details=details)
 
 
 def could_not_grade(name: str, why: str) -> Verdict:
@@ -320,13 +311,17 @@ def could_not_grade(name: str, why: str) -> Verdict:
     return Verdict(name, "could_not_grade", headline, details=(why[:2000],))
 
 
+def _ungraded(names: Iterable[str], why: str) -> tuple[Verdict, ...]:
+    return tuple(could_not_grade(name, why) for name in names)
+
+
 def could_not_grade_all(submission: Submission, exercises: Sequence[str] | None, why: str) -> SubmissionReport:
     """The report on a submission of which the grader could do nothing."""
     reports = []
     for lesson in submission.lessons:
-        names = exercises_that_count(submission.course, lesson, exercises)
+        names = counted_exercises(submission.course, lesson, exercises)
         points = {name: submission.course.exercise(name).points for name in names}
-        reports.append(LessonReport(lesson, tuple(could_not_grade(name, why) for name in names), points))
+        reports.append(LessonReport(lesson, _ungraded(names, why), points))
     return SubmissionReport(submission.name, submission.path, tuple(reports))
 
 
@@ -334,7 +329,7 @@ def _words(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def limited(verdict: Verdict) -> Verdict:
+def limit_text(verdict: Verdict) -> Verdict:
     """The verdict with at most MAX_TEXT characters of text; what is cut ends in '…'."""
     left = MAX_TEXT
 
@@ -345,9 +340,8 @@ def limited(verdict: Verdict) -> Verdict:
         return kept
 
     line = verdict.line and replace(verdict.line, text=cut(verdict.line.text), function=cut(verdict.line.function))
-    texts: dict[str, Any] = {
-        key: cut(getattr(verdict, key)) for key in ("headline", "slip", "experiment", "look", "printed")
-    }
+    keys = ("headline", "slip", "experiment", "next_step", "printed")
+    texts: dict[str, Any] = {key: cut(getattr(verdict, key)) for key in keys}
     for key in ("sentences", "verified", "details", "warned"):
         texts[key] = tuple(map(cut, getattr(verdict, key)))
     return replace(verdict, **texts, line=line)

@@ -25,14 +25,14 @@ import numpy as np
 from grader.grading import scheme
 from grader.judging.verdict import Cut, Line, SubmissionReport
 from grader.util.errors import InputError
-from grader.util.files import only_writer
+from grader.util.files import lock_file
 
-FORMAT = 4
+FORMAT = 5
 SET_BY = "set_by"  # of the settings: where each was set
 FINISHED, RESCORED = b'{"finished"', b'{"rescored"'  # how these lines begin
 AS_LISTS = (Cut, Line)  # written without the names of their fields
 # Fields of reports that are set when all of them are put together.
-SET_LATER = ("late", "penalty", "partial", "by_hand")
+SET_LATER = ("late", "penalty", "partial", "hand_marks")
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Journal(AbstractContextManager["Journal"]):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # grades are for those who grade
         self._file: BinaryIO = open(path, "a+b")
         try:
-            if not only_writer(self._file):  # two runs in one folder would lose each other's results
+            if not lock_file(self._file):  # two runs in one folder would lose each other's results
                 raise InputError(
                     f"another run is writing to {path.parent}; wait until it ends, or name another folder."
                 )
@@ -103,7 +103,7 @@ class Journal(AbstractContextManager["Journal"]):
                 self.add(_line({"grader_journal": FORMAT, "settings": settings}))
                 _sync_folder(path.parent)
             else:
-                changed = compatible(path, contents.settings, settings, rescore)
+                changed = accept_settings(path, contents.settings, settings, rescore)
                 self._file.truncate(contents.length)
                 if changed:
                     keys = [key for key in (*changed, SET_BY) if key in settings]
@@ -130,9 +130,9 @@ class Journal(AbstractContextManager["Journal"]):
         self.close()
 
 
-def compatible(path: Path, begun: Mapping[str, Any], settings: Mapping[str, Any], rescore: bool) -> dict[str, str]:
+def accept_settings(path: Path, old: Mapping[str, Any], settings: Mapping[str, Any], rescore: bool) -> dict[str, str]:
     """What changes of the marking scheme, in words, where a run continues. Raises: InputError where it may not continue so."""
-    changes = scheme.differences(begun, settings, set(settings) - {SET_BY})
+    changes = scheme.differences(old, settings, set(settings) - {SET_BY})
     refused = {key: sentence for key, sentence in changes.items() if not (rescore and key in scheme.KEYS)}
     if refused:
         advice = ["Leave these options out to continue with the journal's, or name another folder to start a new run."]

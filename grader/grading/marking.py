@@ -25,14 +25,21 @@ from tornado.web import Application
 from grader.course.course import COURSE_ENV, Course
 from grader.grading import pseudonyms
 from grader.grading.journal import JournalContents, load
-from grader.grading.marks import overridden, points, reaching, read_overrides, valued, write_mark
+from grader.grading.marks import (
+    apply_overrides,
+    apply_weights,
+    parse_points,
+    read_overrides,
+    unique_spellings,
+    write_mark,
+)
 from grader.grading.scheme import MarkingScheme
 from grader.judging.verdict import HandMark, Report
 from grader.reports import html, sheet, text
 from grader.reports.class_summary import ClassSummary
 from grader.reports.html import render
 from grader.room.handlers import POLICY, JsonHandler
-from grader.room.limits import RateLimits
+from grader.room.rate_limits import RateLimits
 from grader.room.server import MAX_BODY, bind
 from grader.util.errors import InputError
 
@@ -41,22 +48,22 @@ AGAIN = "Only what changed, or could not be graded, is judged again for it."
 
 
 class Marking:
-    """The results in a folder. names: of each learner, as reaching() has them. Raises: InputError where there are none."""
+    """The results in a folder. names: of each learner, as unique_spellings() has them. Raises: InputError where there are none."""
 
     def __init__(self, course: Course, journal: Path, marks: Path) -> None:
         contents = load(journal) if journal.is_file() else JournalContents()
         if not contents.settings or not contents.results:
             raise InputError(f"{journal.parent} has no results of `grader class`; name the folder of its --out.")
-        self.course, self.marks, self.scheme = course, marks, MarkingScheme.of(contents.settings)
+        self.course, self.marks, self.scheme = course, marks, MarkingScheme.from_settings(contents.settings)
         results = sorted(contents.results.values(), key=lambda one: one.report.name.casefold())
         report = Report(tuple(one.report for one in results), contents.settings["seed"])
-        self.report = valued(report, self.scheme.weights, self.scheme.partial)
+        self.report = apply_weights(report, self.scheme.weights, self.scheme.partial)
         if self.scheme.anonymous:  # whoever marks is told no more than the reports tell
-            aliases = pseudonyms.chosen(journal.parent, [one.report.name for one in results])
+            aliases = pseudonyms.choose(journal.parent, [one.report.name for one in results])
             results.sort(key=lambda one: aliases[one.report.name])
-            self.report = pseudonyms.anonymous(self.report, aliases)
+            self.report = pseudonyms.pseudonymize(self.report, aliases)
         names = [(one.key, one.report.name) for one in results]
-        self.names = reaching([(*each, *map(sheet.guarded, each)) for each in names])
+        self.names = unique_spellings([(*each, *map(sheet.guard, each)) for each in names])
         folder, out = (shlex.quote(str(place)) for place in (Path(results[0].report.path).parent, journal.parent))
         more = "" if contents.settings.get("isolation") == "full" else " --require-isolation process"
         more += f" --course {shlex.quote(os.environ[COURSE_ENV])}" if COURSE_ENV in os.environ else ""
@@ -65,7 +72,7 @@ class Marking:
 
     def summary(self) -> ClassSummary:
         """The class with the marks that overrides.csv has now. Raises: InputError where that is wrong."""
-        report = overridden(self.report, read_overrides(self.course, self.marks), self.names)
+        report = apply_overrides(self.report, read_overrides(self.course, self.marks), self.names)
         return ClassSummary(report, None if self.scheme.anonymous else self.scheme.roster)
 
 
@@ -93,7 +100,7 @@ class Pages(JsonHandler):
         data, who, marking = self.request_json(), int(at), self.marking
         exercise, score, comment, seen = (str(data.get(each, "")) for each in ("exercise", "points", "comment", "seen"))
         try:
-            mark = HandMark(points(score) if score.strip() else None, text.clean(comment).strip())
+            mark = HandMark(parse_points(score) if score.strip() else None, text.clean(comment).strip())
             exercise = marking.course.known_exercise(exercise)
             copied = write_mark(marking.course, marking.marks, marking.names[who], exercise, mark, seen)
         except InputError as error:
@@ -103,20 +110,21 @@ class Pages(JsonHandler):
         except OSError as error:
             raise self.refuse(503, f"Not saved: {marking.marks}: {error.strerror}.") from None
         one = marking.summary().report.submissions[who]
-        now = {name: mark for lesson in one.lessons for name, mark in lesson.by_hand.items()}.get(exercise)
+        now = {name: mark for lesson in one.lessons for name, mark in lesson.hand_marks.items()}.get(exercise)
         self.finish({"said": f"Saved.{copied}", "seen": repr(now), "score": text.points(one)})
 
 
-def page(room: ClassSummary, renewal: str, nonce: str, at: int | None, exercise: str) -> str:
+def page(summary: ClassSummary, renewal: str, nonce: str, at: int | None, exercise: str) -> str:
     """The class, or the learner at a place in it; with an exercise that alone, of who has something to look at there."""
-    marked = [{name for lesson in one.lessons for name in lesson.by_hand} for one in room.report.submissions]
+    marked = [{name for lesson in one.lessons for name in lesson.hand_marks} for one in summary.report.submissions]
     looks_at = [
-        {name: judged.status for (_, name), judged in mine.items() if name in by_hand or judged.status not in PLAIN}
-        for mine, by_hand in zip(room.verdicts, marked, strict=True)
+        {name: verdict.status for (_, name), verdict in mine.items() if name in names or verdict.status not in PLAIN}
+        for mine, names in zip(summary.verdicts, marked, strict=True)
     ]
     counts = Counter(name for statuses in looks_at for name in statuses)
     rows = [who for who, statuses in enumerate(looks_at) if who == at or not exercise or exercise in statuses]
-    title, style, feedback, seen = "Marking by hand" if at is None else room.labels[at], html.STYLE, html.feedback, repr
+    title = "Marking by hand" if at is None else summary.labels[at]
+    style, feedback, seen = html.STYLE, html.feedback, repr
     return render("mark.html", **locals())
 
 

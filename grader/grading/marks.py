@@ -16,9 +16,9 @@ from grader.course.course import Course
 from grader.judging.verdict import HandMark, LessonReport, Report, hundredths
 from grader.submission import table
 from grader.util.errors import InputError
-from grader.util.files import backup_place, only_writer, write_whole
+from grader.util.files import free_backup_path, lock_file, write_atomically
 from grader.util.names import printable
-from grader.util.words import counted
+from grader.util.words import pluralize
 
 OVERRIDES = ("learner", "exercise", "points", "comment")
 BY_HAND = "a list of marks by hand"
@@ -42,7 +42,7 @@ def read_weights(course: Course, path: Path) -> dict[str, float]:
             name = course.known_exercise(cells[0])
             if name in weights:
                 raise InputError(f"{name} has points already; name each exercise once.")
-            weights[name] = points(cells[1])
+            weights[name] = parse_points(cells[1])
     if not weights:
         raise InputError(f"{path} gives no exercise points; add a line such as 'softmax_rows,3'.")
     return weights
@@ -50,10 +50,10 @@ def read_weights(course: Course, path: Path) -> dict[str, float]:
 
 def weights_of(course: Course, weights: Mapping[str, object]) -> dict[str, float]:
     """The same of a table. Raises: InputError."""
-    return {course.known_exercise(name): points(str(each)) for name, each in weights.items()}
+    return {course.known_exercise(name): parse_points(str(each)) for name, each in weights.items()}
 
 
-def points(text: str) -> float:
+def parse_points(text: str) -> float:
     """Raises: InputError where it is no number of points."""
     try:
         number = float(text)
@@ -66,13 +66,13 @@ def points(text: str) -> float:
     return number
 
 
-def checked(weights: Mapping[str, float] | None, graded: Collection[str]) -> None:
+def check_weights(weights: Mapping[str, float] | None, graded: Collection[str]) -> None:
     """Raises: InputError where none of the exercises that are graded has points left: every score would be 0 of 0."""
     if weights and not any(weights.get(name, 1) for name in graded):
         raise InputError("with these weights no graded exercise has points; give at least one of them more than 0.")
 
 
-def valued(report: Report, weights: Mapping[str, float] | None = None, partial: bool = False) -> Report:
+def apply_weights(report: Report, weights: Mapping[str, float] | None = None, partial: bool = False) -> Report:
     """The report with these points in place of the course's, for each exercise that `weights` names.
 
     partial: whether an exercise that failed earns the share of its cases that agreed.
@@ -84,7 +84,7 @@ def valued(report: Report, weights: Mapping[str, float] | None = None, partial: 
         return replace(lesson, points=points, partial=partial)
 
     submissions = tuple(replace(one, lessons=tuple(map(of, one.lessons))) for one in report.submissions)
-    graded, notes = {judged.exercise for one in submissions for judged in one.verdicts}, [*report.notes]
+    graded, notes = {verdict.exercise for one in submissions for verdict in one.verdicts}, [*report.notes]
     if weights:
         own = len(graded & set(weights))
         notes.append(f"{own} of {len(graded)} exercises have the instructor's points, the others the course's.")
@@ -123,18 +123,18 @@ def read_overrides(course: Course, path: Path) -> Overrides:
                 raise InputError("there are neither points nor a comment.")
             if (who, name) in overrides:
                 raise InputError(f"line {overrides[who, name][0]} already marks {name} of {printable(who)}.")
-            overrides[who, name] = line, HandMark(points(score) if score else None, cells["comment"])
+            overrides[who, name] = line, HandMark(parse_points(score) if score else None, cells["comment"])
     return overrides
 
 
 def write_mark(course: Course, path: Path, learner: Sequence[str], exercise: str, mark: HandMark, seen: str) -> str:
-    """Writes a mark; without points and comment its line goes. All other cells stay. learner: as reaching() has them.
+    """Writes a mark; without points and comment its line goes. All other cells stay. learner: as unique_spellings() has them.
 
     seen: repr() of the mark that was there when a person looked. Returns: a sentence where a file of another form was copied, or ''.
     Raises: InputError, whose second argument is repr() of the mark where that is another one by now; OSError. Nothing is written then.
     """
     with path.with_name(f".{path.name}.lock").open("ab") as lock:
-        if not only_writer(lock):
+        if not lock_file(lock):
             raise InputError("Somebody else is saving at this moment; save again.")
         marks = read_overrides(course, path)
         mine = [marks[who, name] for who, name in marks if who in learner and name == exercise]
@@ -147,7 +147,7 @@ def write_mark(course: Course, path: Path, learner: Sequence[str], exercise: str
             )
         text, encoding, apart = table.read(path, BY_HAND) if path.is_file() else ("", "utf-8", ",")
         rows = dict(table.rows(path, BY_HAND)) if text.strip() else {1: [*OVERRIDES]}
-        same = not text.strip() or table.written(rows.values(), text, apart).rstrip() == text.rstrip()
+        same = not text.strip() or table.format_csv(rows.values(), text, apart).rstrip() == text.rstrip()
         first, row = min(rows), rows.pop(line, [])  # a new line has number 0 until it is written
         columns = [cell.lower() for cell in rows[first]]
         if mark.comment and "comment" not in columns:
@@ -157,33 +157,33 @@ def write_mark(course: Course, path: Path, learner: Sequence[str], exercise: str
         if mark != HandMark(None):
             rows[line or max(rows) + 1] = [cells.get(each, "") for each in columns] + row[len(columns) :]
         same = same and (mark != HandMark(None) or not any(cells.get(each) for each in set(columns) - set(OVERRIDES)))
-        copy = None if same else backup_place(path)
+        copy = None if same else free_backup_path(path)
         if copy:
             shutil.copy2(path, copy)
-        write_whole(path, table.written([rows[at] for at in sorted(rows)], text, apart).encode(encoding))
+        write_atomically(path, table.format_csv([rows[at] for at in sorted(rows)], text, apart).encode(encoding))
     return f" The file had another form before; {copy.name} keeps it." if copy else ""
 
 
-def reaching(names: Sequence[Sequence[str]]) -> list[list[str]]:
+def unique_spellings(names: Sequence[Sequence[str]]) -> list[list[str]]:
     """Of each learner's spellings, the folder's name first, those that are nobody else's or are the folder's name."""
     counts = Counter(each for theirs in names for each in set(theirs))
     return [[each for each in theirs if counts[each] == 1 or each == theirs[0]] for theirs in names]
 
 
-def overridden(report: Report, overrides: Overrides, names: Sequence[Sequence[str]]) -> Report:
+def apply_overrides(report: Report, overrides: Overrides, names: Sequence[Sequence[str]]) -> Report:
     """The report with marks by hand in place of the automatic ones, which stay beside them. names: of each learner, all spellings.
 
     A line that reaches nobody, or nothing of theirs, is told in the report's notes.
     """
     idle, marked, submissions = dict(overrides), 0, []
-    for one, theirs in zip(report.submissions, reaching(names), strict=True):
+    for one, theirs in zip(report.submissions, unique_spellings(names), strict=True):
         lessons = []
         for lesson in one.lessons:
             keys = [(who, name) for who, name in overrides if who in theirs and name in lesson.points]
-            lessons.append(replace(lesson, by_hand={key[1]: overrides[key][1] for key in keys}))
+            lessons.append(replace(lesson, hand_marks={key[1]: overrides[key][1] for key in keys}))
             marked += sum(idle.pop(key)[1].points is not None for key in keys)
         submissions.append(replace(one, lessons=tuple(lessons)))
-    sentence = f"{counted(marked, 'exercise')} marked by hand, by overrides.csv; the automatic marks stand beside."
+    sentence = f"{pluralize(marked, 'exercise')} marked by hand, by overrides.csv; the automatic marks stand beside."
     lines = ", ".join(f"line {line} ({name})" for (_, name), (line, _) in idle.items())
     lost = f"overrides.csv has no effect in {lines}: no such learner here, or not asked for it."
     notes = (*report.notes, *[sentence] * bool(marked), *[lost] * bool(idle))

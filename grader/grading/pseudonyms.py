@@ -13,13 +13,13 @@ from pathlib import Path
 from grader.judging.verdict import LessonReport, Report, SubmissionReport
 from grader.reports import sheet
 from grader.util.errors import InputError
-from grader.util.files import write_whole
+from grader.util.files import write_atomically
 
 LIST = "names.csv"  # in the folder of reports: who is who
 SHORTEST = 3  # characters of a name that is looked for in sentences: 'a' stands in every one
 
 
-def chosen(folder: Path, names: Iterable[str]) -> dict[str, str]:
+def choose(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """A pseudonym for each learner by the name of the report, drawn at random, and written to names.csv before it is used.
 
     Those that names.csv has are kept. Raises: InputError where that file is something else.
@@ -27,7 +27,7 @@ def chosen(folder: Path, names: Iterable[str]) -> dict[str, str]:
     path = folder / LIST
     aliases = _read(path) if path.is_file() else {}
     taken = set(aliases.values())
-    written = {name: sheet.guarded(name) for name in names}  # a spreadsheet may open the list
+    written = {name: sheet.guard(name) for name in names}  # a spreadsheet may open the list
     for cell in written.values():
         while cell not in aliases:
             alias = f"learner {secrets.token_hex(2)}"
@@ -38,8 +38,7 @@ def chosen(folder: Path, names: Iterable[str]) -> dict[str, str]:
         ("pseudonym", "learner"),
         *((alias, sheet.Verbatim(cell)) for cell, alias in sorted(aliases.items(), key=lambda pair: pair[1])),
     ]
-    write_whole(path, sheet.write(rows))
-    path.chmod(0o600)  # the one file that undoes it
+    write_atomically(path, sheet.write(rows), private=True)  # the one file that undoes it
     return {name: aliases[cell] for name, cell in written.items()}
 
 
@@ -53,7 +52,7 @@ def _read(path: Path) -> dict[str, str]:
     return {cell: alias for alias, cell in rows[1:]}
 
 
-def anonymous(report: Report, aliases: dict[str, str]) -> Report:
+def pseudonymize(report: Report, aliases: dict[str, str]) -> Report:
     """The report under pseudonyms, ordered by them; a name is also taken out of what the grader says of a submission.
 
     What a learner wrote (code, what it prints, names of files) stays as it is.
@@ -70,8 +69,8 @@ def _hidden(one: SubmissionReport, alias: str) -> SubmissionReport:
         return own.sub(lambda _: alias, text) if own else text
 
     def of(lesson: LessonReport) -> LessonReport:
-        by_hand = {name: replace(mark, comment=without(mark.comment)) for name, mark in lesson.by_hand.items()}
-        return replace(lesson, notes=tuple(map(without, lesson.notes)), by_hand=by_hand)
+        by_hand = {name: replace(mark, comment=without(mark.comment)) for name, mark in lesson.hand_marks.items()}
+        return replace(lesson, notes=tuple(map(without, lesson.notes)), hand_marks=by_hand)
 
     attention = tuple(map(without, one.attention))
     return replace(

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from grader.submission.enrolled import Enrolled, Person
-from grader.util.words import abridged, counted, lasting
+from grader.submission.roster import Person, Roster
+from grader.util.words import format_duration, join_names, pluralize
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class MarkingScheme:
     partial: bool = False
     max_points: float | None = None
     assignment: str = ""
-    roster: Enrolled | None = None
+    roster: Roster | None = None
     anonymous: bool = False
     due: str = ""
     grace: float = 0
@@ -35,12 +35,12 @@ class MarkingScheme:
     extensions: Mapping[str, float | str] | None = None
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> MarkingScheme:
+    def from_settings(cls, settings: Mapping[str, Any]) -> MarkingScheme:
         own = {name: settings[name] for name in KEYS if name in settings}
         if roster := own.get("roster"):
             people = tuple(Person(**person | {"cells": tuple(person["cells"])}) for person in roster["people"])
             texts = {name: tuple(roster[name]) for name in ("notes", "heading")}
-            own["roster"] = Enrolled(**roster | texts | {"people": people})
+            own["roster"] = Roster(**roster | texts | {"people": people})
         return cls(**own)
 
     def settings(self) -> dict[str, Any]:
@@ -50,12 +50,11 @@ class MarkingScheme:
 KEYS = tuple(MarkingScheme.__dataclass_fields__)
 
 
-def differences(begun: Mapping[str, Any], now: Mapping[str, Any], keys: Collection[str]) -> dict[str, str]:
+def differences(earlier: Mapping[str, Any], now: Mapping[str, Any], keys: Collection[str]) -> dict[str, str]:
     """For each of these settings that changed, in words: what it was and what it is now."""
-    pairs = {key: (begun.get(key), now.get(key)) for key in keys}
-    return {
-        key: _changed(key, *pair) for key, pair in pairs.items() if _content(key, pair[0]) != _content(key, pair[1])
-    }
+    pairs = {key: (earlier.get(key), now.get(key)) for key in keys}
+    changed = {key: pair for key, pair in pairs.items() if _content(key, pair[0]) != _content(key, pair[1])}
+    return {key: _changed(key, *pair) for key, pair in changed.items()}
 
 
 def summary(settings: Mapping[str, Any]) -> str:
@@ -64,7 +63,7 @@ def summary(settings: Mapping[str, Any]) -> str:
     return ", ".join(_setting(key, settings[key]) for key in KEYS if settings.get(key, plain[key]) != plain[key])
 
 
-def counted_and_why(settings: Mapping[str, Any]) -> str:
+def describe_choices(settings: Mapping[str, Any]) -> str:
     """What counted that somebody set, and where: by an option of the command or by a line of class.toml."""
     choices = [
         f"{_setting(key, settings[key]).removeprefix('--')} ({place})"
@@ -81,9 +80,8 @@ def _flag(key: str) -> str:
 def _content(key: str, value: Any) -> Any:
     """What of a setting can change a mark or a file: the roster's learners, wherever its file lies."""
     if key == "roster" and value:
-        return {name: value[name] for name in ("field", "possible")} | {
-            "people": [(one["key"], one["values"]) for one in value["people"]]
-        }
+        people = [(one["key"], one["values"]) for one in value["people"]]
+        return {"field": value["field"], "possible": value["possible"], "people": people}
     return value
 
 
@@ -93,7 +91,7 @@ def _changed(key: str, was: Any, now: Any) -> str:
     if key in ("weights", "roster") and was and now:
         theirs, mine = (_entries(key, value) for value in (was, now))
         others = sorted(name for name in theirs.keys() | mine.keys() if theirs.get(name) != mine.get(name))
-        return f"{_flag(key)} ({f'differs for {abridged(others)}' if others else 'another column'})"
+        return f"{_flag(key)} ({f'differs for {join_names(others)}' if others else 'another column'})"
     return f"{_flag(key)} {_shown(key, was)} (now {_shown(key, now)})"
 
 
@@ -117,15 +115,15 @@ def _shown(key: str, value: Any) -> str:
     if key == "follow_through":
         return f"{100 * value:g} %"
     if key == "grace":
-        return lasting(value)
+        return format_duration(value)
     if key == "penalty":
         return f"{value[0]:g}{' %' if value[1] else ' points'} a day"
     if key == "extensions":  # no names: pseudonyms are to say nothing
-        return f"for {counted(len(value), 'learner')}"
+        return f"for {pluralize(len(value), 'learner')}"
     if key == "weights":
-        return f"for {counted(len(value), 'exercise')}"
+        return f"for {pluralize(len(value), 'exercise')}"
     if key == "roster":
-        return f"with {counted(len(value['people']), 'learner')}"
+        return f"with {pluralize(len(value['people']), 'learner')}"
     if isinstance(value, float):
         return f"{value:g}"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -13,7 +13,7 @@ from grader.judging.evidence import Reading
 from grader.worker.values import Observation, Part
 
 
-def agreeing(exercise: Exercise, baseline: Baseline, actual: Mapping[int, Observation]) -> tuple[int, int]:
+def count_agreeing(exercise: Exercise, baseline: Baseline, actual: Mapping[int, Observation]) -> tuple[int, int]:
     """How many cases agree, each by itself, and how many there are.
 
     A case agrees where its numbers do, its inputs are left alone, and no property fails that is stated of it alone or of
@@ -24,27 +24,26 @@ def agreeing(exercise: Exercise, baseline: Baseline, actual: Mapping[int, Observ
     by_key = {cases[i].key: i for i in sorted(right) if cases[i].stage == "values" and cases[i].raises is None}
     agreed = set(right)
     for rule in exercise.properties:
-        for group in groups(rule, by_key):
-            if broken(rule, [(cases[i], named_parts(exercise, actual[i])) for i in group])[0]:
+        for group in case_groups(rule, by_key):
+            if find_violation(rule, [(cases[i], named_parts(exercise, actual[i])) for i in group])[0]:
                 agreed -= set(group)
     return len(agreed), len(cases)
 
 
-def groups(rule: Property, by_key: Mapping[str, int]) -> list[tuple[int, ...]]:
+def case_groups(rule: Property, by_key: Mapping[str, int]) -> list[tuple[int, ...]]:
     """The cases that a property is stated of together, or each by itself; none where one of them is missing."""
     if not rule.needs:
         return [(i,) for i in by_key.values()]
     return [tuple(by_key[key] for key in rule.needs)] if by_key.keys() >= set(rule.needs) else []
 
 
-def broken(rule: Property, results: Sequence[tuple[Case, Mapping[str, Part]]]) -> tuple[str, str]:
+def find_violation(rule: Property, results: Sequence[tuple[Case, Mapping[str, Part]]]) -> tuple[str, str]:
     """(the sentence on how a property does not hold, '' where it does; the part that it speaks of)."""
     arguments: list[Case | Reading] = []
     reading = Reading()
     for case, parts in results:
         values = {name: array for name, part in parts.items() if (array := numbers(part).array) is not None}
-        reading = Reading(
-            (name, one if one.dtype.kind == "b" else one.astype(np.float64)) for name, one in values.items()
-        )
+        floats = {name: one if one.dtype.kind == "b" else one.astype(np.float64) for name, one in values.items()}
+        reading = Reading(floats)
         arguments += case, reading
     return rule.check(*arguments) or "", reading.last

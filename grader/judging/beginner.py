@@ -235,21 +235,21 @@ def _star_for_product(facts: Facts) -> str | None:
         if slip.kind != "star" or slip.line != failure.line:
             continue
         first, second = shapes.get(slip.name, ()), shapes.get(slip.other, ())
-        if slip.turned:
+        if slip.transposed:
             second = (*second[:-2], *second[:-3:-1])
         if not first or len(second) < 2 or _go_together(first, second):
             continue
         why = f"`*` multiplies entry by entry, and shapes {first} and {second} do not fit so"
-        if len(first) == 1 and first[0] == second[0] and len(second) == 2 and not slip.turned:
+        if len(first) == 1 and first[0] == second[0] and len(second) == 2 and not slip.transposed:
             return f"{why}; `{slip.name} @ {slip.other}` multiplies row i by entry i and adds up the rows."
         if len(first) < 2:
             continue
-        if first == second[::-1] and not slip.turned:
+        if first == second[::-1] and not slip.transposed:
             return f"{why}: one of the two is transposed, or the matrix product is meant, which is written `@`."
         if first[-1] == second[-2] and len(second) in (2, len(first)):
             return f"{why}; the matrix product is written `@`."
         two_axes = len(first) == len(second) == 2
-        if facts.on_line("summed") and two_axes and first[-1] == second[-1] and not slip.turned:
+        if facts.on_line("summed") and two_axes and first[-1] == second[-1] and not slip.transposed:
             return f"{why}; all rows times all rows is the matrix product `{slip.name} @ {slip.other}.T`."
     return None
 
@@ -296,10 +296,8 @@ def _another_order(facts: Facts) -> str | None:
     names, returned = facts.exercise.parts, facts.returned()
     if len(names) == 1 or not returned or len(names) > 4:
         return None
-    for order in permutations(range(len(names))):
-        if order != tuple(range(len(names))) and all(
-            _same_in_order(expected, part, order) for expected, part in returned
-        ):
+    for order in list(permutations(range(len(names))))[1:]:
+        if all(_same_in_order(expected, part, order) for expected, part in returned):
             actual = ", ".join(names[at] for at in order)
             return f"The numbers are right and in another order: ({actual}) is returned; expected ({', '.join(names)})."
     return None

@@ -11,7 +11,7 @@ from grader.course.spec import Case
 from grader.judging.compare import numbers, same_numbers
 from grader.judging.crop import cut, place
 from grader.judging.verdict import Table
-from grader.judging.wording import named
+from grader.judging.wording import named_inputs
 from grader.worker.values import Part, leaves
 
 MOST_WEIGHTS = 96  # numbers of a module's weights that are shown with its experiment
@@ -70,7 +70,7 @@ def runs(
     name: str,
 ) -> tuple[Table, ...]:
     """Two runs that are compared: of each the inputs that the other had otherwise, and the part, with what changed marked."""
-    first, second = (dict(arrays(named(case))) for case in cases)
+    first, second = (dict(arrays(named_inputs(case))) for case in cases)
     changed = [
         (key, first[key], second[key])
         for key in first
@@ -97,9 +97,8 @@ def _pair(name: str, first: np.ndarray, second: np.ndarray, role: str, items: Se
     """items: those whose inputs did not change: one of them that changed all the same is what a claim speaks of."""
     marks = ((i, *at) for i in items if first.shape == second.shape and (at := place(first[i], second[i])))
     mark = next(marks, None) or place(first, second) or ()
-    return [
-        Table(f"{name}, {which} run", array, role, mark=mark) for which, array in (("first", first), ("second", second))
-    ]
+    runs = {"first": first, "second": second}
+    return [Table(f"{name}, {which} run", array, role, mark=mark) for which, array in runs.items()]
 
 
 def title_of(expected: Mapping[str, Part], name: str) -> str:
@@ -127,4 +126,4 @@ def _inputs(case: Case) -> list[Table]:
     weights = {name: np.asarray(array) for name, array in case.options.get("state", {}).items()}
     if sum(array.size for array in weights.values()) > MOST_WEIGHTS:
         weights = {}
-    return [Table(name, array, "input") for name, array in (*arrays(named(case)), *weights.items())]
+    return [Table(name, array, "input") for name, array in (*arrays(named_inputs(case)), *weights.items())]

@@ -265,9 +265,8 @@ def unknown_name(failure: Failure) -> str:
 
 def raised_by(slip: Slip, failure: Failure) -> bool:
     """Whether that `raise` raised it, and not what stands before it in its line, such as a condition that cannot be decided."""
-    return failure.is_a(slip.name.rpartition(".")[2]) and (
-        slip.line.startswith("raise") or failure.message in slip.line
-    )
+    in_line = slip.line.startswith("raise") or failure.message in slip.line
+    return in_line and failure.is_a(slip.name.rpartition(".")[2])
 
 
 def needs_whole(failure: Failure) -> bool:

@@ -19,7 +19,7 @@ from grader.course.course import IMPORT_LOCK
 from grader.course.readings import with_readings
 from grader.course.spec import SEED, Case, Exercise
 from grader.judging import beginner, evidence, exceptions, runtime_policy, wording
-from grader.judging.agreement import agreeing, broken, groups
+from grader.judging.agreement import case_groups, count_agreeing, find_violation
 from grader.judging.baseline import baseline_of
 from grader.judging.beginner import Facts
 from grader.judging.compare import (
@@ -34,7 +34,7 @@ from grader.judging.compare import (
     tolerances,
 )
 from grader.judging.symptoms import symptoms
-from grader.judging.verdict import Line, Status, Table, Verdict
+from grader.judging.verdict import FAILING, Line, Status, Table, Verdict
 from grader.source import policy
 from grader.source.definitions import defined_names
 from grader.source.slips import Slip
@@ -48,7 +48,6 @@ STATUS: dict[str, Status] = {
     "timeout": "timeout",
     "memory": "memory",
 }
-FAILING = ("failed", "error", "timeout", "memory")
 MOST_VERDICTS = 64  # kept of one exercise: in a class, many show exactly the same numbers
 # After these the candidate answers no more, unless it was an exception in it.
 ENDING = ("timeout", "memory", "died", "invalid")
@@ -77,30 +76,31 @@ def judge(exercise: Exercise, candidate: Candidate, seed: int = SEED) -> Verdict
     """
     started = time.perf_counter()
     with np.errstate(all="ignore"):  # a learner's numbers may overflow in whatever a property does with them
-        verdict = _Judging(exercise, candidate, seed).verdict()
+        verdict = _Judgement(exercise, candidate, seed).verdict()
     return replace(verdict, seconds=time.perf_counter() - started)
 
 
 def blame_callee(verdict: Verdict, sources: policy.Sources | None, others: Mapping[str, Verdict]) -> Verdict:
     """The verdict, whose details begin with another exercise that this one calls, where that one's failure explains this one.
 
-    It does where both show the same mistake, and where this one ended in the other's code. others: the verdicts on the lesson's exercises.
+    It does where both show the same mistake, and where this one ended in the other's code: evidence that costs nothing. A notebook has
+    proof (notebook/verdicts.py), which for a worker would be a further run of each caller. others: the verdicts on the lesson's exercises.
     """
     if sources is None or verdict.status not in FAILING:
         return verdict
     called = (others.get(slip.name) for slip in sources.slips(verdict.exercise) if slip.kind == "calls")
     for callee in called:
-        if callee and callee.status in FAILING and _explains(callee, verdict):
+        if callee and callee.status in FAILING and _shares_cause(callee, verdict):
             return replace(verdict, details=(wording.blame_callee(verdict.exercise, callee.exercise), *verdict.details))
     return verdict
 
 
-def _explains(callee: Verdict, verdict: Verdict) -> bool:
+def _shares_cause(callee: Verdict, verdict: Verdict) -> bool:
     theirs, own = ({id for ids in one.mistakes for id in ids.split("+")} for one in (callee, verdict))
     return bool(theirs & own) or (verdict.line is not None and verdict.line.function == callee.exercise)
 
 
-class _Judging:
+class _Judgement:
     """The stages through which one candidate is put."""
 
     def __init__(self, exercise: Exercise, candidate: Candidate, seed: int) -> None:
@@ -113,7 +113,7 @@ class _Judging:
 
     def verdict(self) -> Verdict:
         if self.candidate.problem is not None:
-            return self._without_object(self.candidate.problem)
+            return self._judge_absence(self.candidate.problem)
         offence = self.sources.offence(self.exercise.name, self.exercise.forbids, self.exercise.requires)
         # An untouched stub has nothing to forbid, but a forbidden call is the answer's end before it runs.
         if offence:
@@ -129,39 +129,39 @@ class _Judging:
         """Made once for what workers show in the same bytes, with the same slips in the source: it depends on nothing else."""
         digests = tuple(observation.digest for observation in self.actual.values())
         if not all(digests):
-            return self._judged()
+            return self._judge_observations()
         verdicts, key = self.baseline.verdicts, (self._slips(), *digests)
         if key not in verdicts:
             if len(verdicts) >= MOST_VERDICTS:
                 del verdicts[next(iter(verdicts))]  # the oldest
-            verdicts[key] = self._judged()
+            verdicts[key] = self._judge_observations()
         return verdicts[key]
 
     def _slips(self) -> tuple[Slip, ...]:
         return self.sources.slips(self.exercise.name)
 
-    def _judged(self) -> Verdict:
+    def _judge_observations(self) -> Verdict:
         """The stages that look at what was observed."""
         observed = dict(self.actual)  # a stage may look at a part of it
         verdict = _first(
-            self._not_started,
-            self._forbidden_while_running,
-            lambda: self._stage("values"),
-            lambda: self._stage("extremes"),
+            self._check_started,
+            self._check_forbidden,
+            lambda: self._judge_stage("values"),
+            lambda: self._judge_stage("extremes"),
             # asked of right numbers alone: what drops tiles does less, too
-            lambda: self._refused(runtime_policy.all_keys),
-            self._inputs_left_alone,
+            lambda: self._check_operations(runtime_policy.missing_keys),
+            self._check_inputs,
         )
         if not verdict:
-            return self._passed()
+            return self._pass()
         credited = verdict.status not in ("not_started", "forbidden")
-        return replace(verdict, cases=agreeing(self.exercise, self.baseline, observed)) if credited else verdict
+        return replace(verdict, cases=count_agreeing(self.exercise, self.baseline, observed)) if credited else verdict
 
     def _observe_all(self) -> None:
         for i, observation in enumerate(self.candidate.observe_all(self.cases)):
             self.actual[i] = observation = with_readings(self.cases[i], self.baseline.inputs[i], observation)
             failure = observation.failure
-            if failure and (_ended(failure) or (i == 0 and self._is_stub(failure))):
+            if failure and (_is_lost(failure) or (i == 0 and self._is_stub(failure))):
                 return
 
     def _is_stub(self, failure: Failure) -> bool:
@@ -169,48 +169,49 @@ class _Judging:
         method = failure.function.partition(".")[2]
         return failure.kind == "not_started" and not failure.line and method in ("", "__init__")
 
-    def _not_started(self) -> Verdict | None:
+    def _check_started(self) -> Verdict | None:
         failures = [one.failure for one in self.actual.values() if one.failure and one.failure.kind == "not_started"]
         for slip in self._slips() if failures else ():
             if slip.kind == "left raise" and slip.name == failures[0].function:
-                headline, line = wording.left_raise(self.exercise, slip), Line(slip.line, slip.number)
-                look = wording.look(self.exercise, "error")
-                return Verdict(self.exercise.name, "error", headline, "runs", line=line, look=look)
+                headline, line = wording.leftover_raise(self.exercise, slip), Line(slip.line, slip.number)
+                next_step = wording.next_step(self.exercise, "error")
+                return Verdict(self.exercise.name, "error", headline, "runs", line=line, next_step=next_step)
         if failures and len(failures) == len(self.actual) and self._is_stub(failures[0]):
-            return self._without_object(failures[0])
+            return self._judge_absence(failures[0])
         if failures:
-            return self._half_done(failures[0])
+            return self._judge_unfinished(failures[0])
         kinds = [[part.kind for part in observation.parts.values()] for observation in self.actual.values()]
         if self.exercise.kind == "answer" and ["none"] in kinds:
-            return self._without_object(Failure("not_started"))  # the stub of an answer is None
+            return self._judge_absence(Failure("not_started"))  # the stub of an answer is None
         return None
 
-    def _half_done(self, missing: Failure) -> Verdict:
+    def _judge_unfinished(self, missing: Failure) -> Verdict:
         """Of what is written only in part: what fails of the part that is there; else that the rest is missing."""
         written = {i: one for i, one in self.actual.items() if not (one.failure and one.failure.kind == "not_started")}
         unwritten = next(i for i in self.actual if i not in written)
         finding = Finding("unwritten", failure=missing, claim=self.cases[unwritten].title)
         self.actual = written
-        verdict = _first(self._forbidden_while_running, lambda: self._stage("values"), lambda: self._stage("extremes"))
+        stages = (partial(self._judge_stage, stage) for stage in ("values", "extremes"))
+        verdict = _first(self._check_forbidden, *stages)
         if verdict:
             return replace(verdict, details=(wording.headline(self.exercise, finding), *verdict.details))
         return self._fail(unwritten, finding)
 
-    def _forbidden_while_running(self) -> Verdict | None:
-        return self._refused(partial(runtime_policy.forbidden, self.exercise.forbids))
+    def _check_forbidden(self) -> Verdict | None:
+        return self._check_operations(partial(runtime_policy.forbidden_operation, self.exercise.forbids))
 
-    def _refused(self, rule: Callable[[Case, Observation], policy.Offence | None]) -> Verdict | None:
+    def _check_operations(self, rule: Callable[[Case, Observation], policy.Offence | None]) -> Verdict | None:
         """The verdict on the first case in which the operations that ran break a rule."""
         offences = (rule(self.cases[i], observation) for i, observation in self.actual.items())
         return next((self._forbidden(offence) for offence in offences if offence), None)
 
-    def _stage(self, stage: str) -> Verdict | None:
+    def _judge_stage(self, stage: str) -> Verdict | None:
         """What is wrong first of one group of cases: in the first case in which anything is, in the order of judging.
 
         Cases that must raise are judged with the extremes: first the ordinary way has to be right.
         """
         positions = [i for i in self.actual if ("extremes" if self.cases[i].raises else self.cases[i].stage) == stage]
-        stopped = next((i for i in positions if not self._ran(i)), None)
+        stopped = next((i for i in positions if not self._has_run(i)), None)
         returned = [i for i in positions if self.cases[i].raises is None and (stopped is None or i < stopped)]
         findings = [(i, of_case[0]) for i in returned if (of_case := self._differences(i))]
         misshapen = next((i for i, finding in findings if finding.stage != "values"), None)
@@ -219,8 +220,8 @@ class _Judging:
         if stage == "values":
             asks = "einsum_products" in self.exercise.requires and misshapen is None and stopped is None
             verdict = _first(
-                lambda: self._refused(runtime_policy.einsum_missing) if asks else None,
-                lambda: self._properties(comparable, wrong),
+                lambda: self._check_operations(runtime_policy.missing_einsum) if asks else None,
+                lambda: self._check_properties(comparable, wrong),
             )
             if verdict:
                 return verdict
@@ -229,30 +230,30 @@ class _Judging:
             tables = evidence.inputs(self.cases[i]) if finding.kind == "count" else self._tables(i, finding.part)
             if self.exercise.kind == "answer":
                 # The expected numbers, or how far off these are, would be the answer.
-                tables = _with_roles(tables, "actual")
+                tables = _select_roles(tables, "actual")
             return self._fail(i, finding, (), tables)
         if stopped is not None:
-            return self._stopped(stopped)
+            return self._judge_stop(stopped)
         titles = [self.cases[i].title for i in positions]
         self.verified = wording.verified(self.exercise, stage, titles, self.verified) if titles else self.verified
         return None
 
-    def _ran(self, i: int) -> bool:
+    def _has_run(self, i: int) -> bool:
         """Whether a case came to its end, or to the exception that it asks for."""
         case, actual = self.cases[i], self.actual[i]
         return actual.failure is None if case.raises is None else raises_as_asked(case, actual)
 
-    def _stopped(self, i: int) -> Verdict:
+    def _judge_stop(self, i: int) -> Verdict:
         """The verdict on a case that did not."""
         case, failure = self.cases[i], self.actual[i].failure
-        if case.raises is not None and not (failure and _ended(failure)):
+        if case.raises is not None and not (failure and _is_lost(failure)):
             return self._fail(i, Finding("raises", claim=case.raises, failure=failure), (), evidence.inputs(case))
         assert failure is not None
         finding, details = Finding("failure", failure=failure), [wording.details(failure)]
         if case.raises is not None or failure.kind == "no function":
             return self._fail(i, finding, details)
         if failure.kind == "call":  # no number has a part in it
-            return self._fail(i, finding, [*details, wording.by_name(case)])
+            return self._fail(i, finding, [*details, wording.keyword_names(case)])
         if failure.kind != "contract" and failure.type not in ("AttributeError", "NameError", "UnboundLocalError"):
             details.append(wording.expected_shapes(self.exercise, self.baseline.parts[i]))
         return self._fail(i, finding, details, evidence.inputs(case))
@@ -265,16 +266,16 @@ class _Judging:
         parts = flatten(self.exercise, self.actual[i])
         return {} if isinstance(parts, Finding) else parts
 
-    def _properties(self, positions: Sequence[int], wrong: int | None) -> Verdict | None:
+    def _check_properties(self, positions: Sequence[int], wrong: int | None) -> Verdict | None:
         """The first property that does not hold. wrong: the first case of wrong numbers; what later ones show comes after it."""
         by_key = {self.cases[i].key: i for i in positions}
         for rule in self.exercise.properties:
-            stated = groups(rule, by_key)  # of what is half done some cases show nothing
+            stated = case_groups(rule, by_key)  # of what is half done some cases show nothing
             for group in stated:
-                sentence, part = broken(rule, [(self.cases[i], self._parts(i)) for i in group])
+                sentence, part = find_violation(rule, [(self.cases[i], self._parts(i)) for i in group])
                 if sentence and (wrong is None or group[-1] <= wrong):
                     finding = Finding("property", part=part, claim=rule.title, sentence=sentence)
-                    return self._fail(group[-1], finding, (), self._shown_for(group, part))
+                    return self._fail(group[-1], finding, (), self._property_tables(group, part))
                 if sentence:
                     break
             else:
@@ -287,9 +288,9 @@ class _Judging:
         role = expected[name].role if name in expected else "value"
         tolerance = tolerances(self.exercise, case, role, gradient_scale(expected))
         tables = evidence.tables(case, expected, self._parts(i), name, tolerance)
-        return tables if self.exercise.compare is None else _with_roles(tables, "input", "actual")
+        return tables if self.exercise.compare is None else _select_roles(tables, "input", "actual")
 
-    def _shown_for(self, group: Sequence[int], name: str) -> tuple[Table, ...]:
+    def _property_tables(self, group: Sequence[int], name: str) -> tuple[Table, ...]:
         """For a property: the part that it speaks of, or the two runs that it compares."""
         if len(group) != 2:
             return self._tables(group[-1], name)
@@ -297,26 +298,26 @@ class _Judging:
         cases, parts = (self.cases[first], self.cases[second]), (self._parts(first), self._parts(second))
         return evidence.runs(cases, self.baseline.parts[first], parts, name) or self._tables(second, name)
 
-    def _inputs_left_alone(self) -> Verdict | None:
+    def _check_inputs(self) -> Verdict | None:
         for i, observation in self.actual.items():
             if observation.modified:
                 return self._fail(i, Finding("modified", claim=" and ".join(observation.modified)), [wording.ON_A_COPY])
         if "table" in self.exercise.forbids and any("table" in case.options for case in self.cases):
-            self.verified.append(wording.SMALL)
+            self.verified.append(wording.NO_LARGE_TENSOR)
         if self.exercise.kind != "answer":
-            self.verified.append(wording.UNTOUCHED)
+            self.verified.append(wording.INPUTS_UNCHANGED)
         return None
 
-    def _passed(self) -> Verdict:
-        following = wording.following(self.exercise)
+    def _pass(self) -> Verdict:
+        next_exercise = wording.next_exercise(self.exercise)
         return Verdict(
             self.exercise.name,
             "passed",
             f"{self.exercise.name} passed.",
             verified=tuple(self.verified),
             max_difference=None if self.exercise.compare else self._largest_difference(),
-            following=following,
-            look="" if following else wording.LAST,
+            next_exercise=next_exercise,
+            next_step="" if next_exercise else wording.LAST_EXERCISE,
             cases=(len(self.cases), len(self.cases)),
         )
 
@@ -349,11 +350,11 @@ class _Judging:
             if shown:  # of one thing, so that nobody takes them for several that would each explain it
                 mistakes, sentences = [tuple(id for id, _ in shown)], (" ".join(sentence for _, sentence in shown),)
         name = exceptions.unknown_name(failure) if failure is not None else ""
-        elsewhere = f"{wording.elsewhere(name, case.names)} " if name and name in _not_graded(self.exercise) else ""
+        ungraded = wording.ungraded_name(name, case.names) if name in _ungraded_names(self.exercise) else ""
         return Verdict(
             self.exercise.name,
             status,
-            elsewhere + wording.headline(self.exercise, finding),
+            " ".join(filter(None, (ungraded, wording.headline(self.exercise, finding)))),
             finding.stage,
             wording.experiment(self.exercise, case),
             tuple(filter(None, details)),
@@ -361,7 +362,7 @@ class _Judging:
             tuple("+".join(ids) for ids in mistakes),
             sentences,
             tuple(self.verified),
-            look=wording.look(self.exercise, status, mistakes),
+            next_step=wording.next_step(self.exercise, status, mistakes),
             case=case.key,
             line=wording.line(self.exercise.name, failure) if failure else None,
             slip=slip,
@@ -371,19 +372,20 @@ class _Judging:
 
     def _forbidden(self, offence: policy.Offence) -> Verdict:
         line = Line(offence.line) if offence.line else None
-        look = wording.look(self.exercise, "forbidden")
-        return Verdict(self.exercise.name, "forbidden", offence.sentence, "allowed", line=line, look=look)
+        next_step = wording.next_step(self.exercise, "forbidden")
+        return Verdict(self.exercise.name, "forbidden", offence.sentence, "allowed", line=line, next_step=next_step)
 
-    def _without_object(self, failure: Failure) -> Verdict:
+    def _judge_absence(self, failure: Failure) -> Verdict:
         name, status = self.exercise.name, STATUS.get(failure.kind, "error")
-        look = wording.look(self.exercise, status, failure=failure)
+        next_step = wording.next_step(self.exercise, status, failure=failure)
         if status == "not_started":
-            return Verdict(name, status, wording.not_started(self.exercise), "attempted", look=look)
+            return Verdict(name, status, wording.not_started(self.exercise), "attempted", next_step=next_step)
         if status == "missing":
-            return Verdict(name, status, failure.message or f"No cell defines {name}.", "attempted", look=look)
+            headline = failure.message or f"No cell defines {name}."
+            return Verdict(name, status, headline, "attempted", next_step=next_step)
         details = tuple(filter(None, (wording.details(failure), exceptions.advice(failure, self._slips()))))
-        line = wording.line(name, failure)
-        return Verdict(name, status, wording.failed(name, failure), "runs", details=details, line=line, look=look)
+        headline, line = wording.failure_headline(name, failure), wording.line(name, failure)
+        return Verdict(name, status, headline, "runs", details=details, line=line, next_step=next_step)
 
 
 def _first(*stages: Callable[[], Verdict | None]) -> Verdict | None:
@@ -391,12 +393,12 @@ def _first(*stages: Callable[[], Verdict | None]) -> Verdict | None:
     return next((verdict for stage in stages if (verdict := stage())), None)
 
 
-def _with_roles(tables: Sequence[Table], *roles: str) -> tuple[Table, ...]:
+def _select_roles(tables: Sequence[Table], *roles: str) -> tuple[Table, ...]:
     return tuple(table for table in tables if table.role in roles)
 
 
 @cache
-def _not_graded(exercise: Exercise) -> frozenset[str]:
+def _ungraded_names(exercise: Exercise) -> frozenset[str]:
     """The names that only the demonstrations and payoffs of an exercise's lesson define."""
     names: dict[bool, set[str]] = {False: set(), True: set()}
     for cell in exercise.course.cells(exercise.lesson):
@@ -405,6 +407,6 @@ def _not_graded(exercise: Exercise) -> frozenset[str]:
     return frozenset(names[True] - names[False])
 
 
-def _ended(failure: Failure) -> bool:
+def _is_lost(failure: Failure) -> bool:
     """Whether the process was lost; a MemoryError that the learner's code raised is an exception like others."""
     return failure.kind in ENDING and not failure.type

@@ -142,9 +142,8 @@ def _from_another_call(cases: Sequence[Case], results: Results, equal: Close) ->
     proofs = 0  # one is enough: numbers are not equal to those of another call by chance
     for i, pairs in results.items():
         right = all(equal(i, *pair) for pair in pairs.values())
-        earlier: Mapping[str, Pair] = next(
-            (results[j] for j in results if j < i and _sizes(cases[j]) == _sizes(cases[i])), {}
-        )
+        same_sizes = (results[j] for j in results if j < i and _sizes(cases[j]) == _sizes(cases[i]))
+        earlier: Mapping[str, Pair] = next(same_sizes, {})
         repeated = all(name in earlier and equal(i, earlier[name][0], theirs) for name, (_, theirs) in pairs.items())
         if not right and not repeated:
             return ""

@@ -23,7 +23,7 @@ _OPERATIONS = re.compile(rf"{OPERATIONS} (\d{{1,12}})")
 _EINSUM = re.compile(r"einsum (\d{1,12}) (\d{1,12})")
 
 
-def forbidden(forbids: tuple[str, ...], case: Case, observation: Observation) -> Offence | None:
+def forbidden_operation(forbids: tuple[str, ...], case: Case, observation: Observation) -> Offence | None:
     """The first forbidden operation that ran, whatever the source looked like; then a table, where there may be none."""
     broken = ""
     if REBOUND in observation.calls:
@@ -56,12 +56,12 @@ def _table(case: Case, observation: Observation) -> Offence | None:
     )
 
 
-def all_keys(case: Case, observation: Observation) -> Offence | None:
+def missing_keys(case: Case, observation: Observation) -> Offence | None:
     """Fewer operations than tiles of keys need. The case's option `tiles` is (keys, block_size), with queries for a single tile. That
     the operations work on so many keys, and on no more, is not seen."""
     keys, block = case.options.get("tiles", (0, 1))
-    counted = [match for match in map(_OPERATIONS.fullmatch, observation.calls) if match]
-    ran, tiles = int(counted[0][1]) if counted else 0, -(-keys // block)
+    matches = [match for match in map(_OPERATIONS.fullmatch, observation.calls) if match]
+    ran, tiles = int(matches[0][1]) if matches else 0, -(-keys // block)
     if observation.failure is not None or ran >= PER_TILE * tiles:
         return None
     return Offence(
@@ -71,7 +71,7 @@ def all_keys(case: Case, observation: Observation) -> Offence | None:
     )
 
 
-def einsum_missing(case: Case, observation: Observation) -> Offence | None:
+def missing_einsum(case: Case, observation: Observation) -> Offence | None:
     """For an ordinary case with q, k, v of three dimensions: an offence where einsum did not form both products.
 
     Counted in multiply-adds: together the einsum calls must do at least the work of q kᵀ and weights v.
@@ -88,9 +88,9 @@ def einsum_missing(case: Case, observation: Observation) -> Offence | None:
     largest = max(pairs, *(int(np.prod(shape)) for shape in (q, k, v)))
     work, calls = 0, set()
     for call in observation.calls:
-        counted = _EINSUM.fullmatch(call)  # a worker's word: anything else in it is no einsum
-        if counted:
-            adds, operand = int(counted[1]), int(counted[2])
+        match = _EINSUM.fullmatch(call)  # a worker's word: anything else in it is no einsum
+        if match:
+            adds, operand = int(match[1]), int(match[2])
             again = call in calls and adds == scores and q[2] != v[2]
             calls.add(call)
             work += adds if (operand <= largest or operand < adds) and not again else 0

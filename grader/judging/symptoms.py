@@ -29,6 +29,7 @@ from grader.judging.compare import (
     tolerances,
 )
 from grader.judging.evidence import arrays
+from grader.util.words import join_names
 from grader.worker.values import Observation, Part
 
 PROOF = 3  # cases on either side
@@ -192,12 +193,7 @@ def _right_parts(compared: Sequence[Compared]) -> Symptom | None:
     bad = [what for what, right in agree.items() if not right]
     if not bad or returned.isdisjoint(good):
         return None
-    return "RS18", f"Right in every experiment: {_listed(good)}. Wrong: {_listed(bad)}."
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f", and {len(names) - FEW} more" if len(names) > FEW else ""
-    return ", ".join(names[:FEW]) + more
+    return "RS18", f"Right in every experiment: {join_names(good, FEW)}. Wrong: {join_names(bad, FEW)}."
 
 
 def _right_places(wrong: Sequence[Compared]) -> Symptom | None:
@@ -277,7 +273,7 @@ def _facts(one: Compared, steps: Sequence[tuple[str, int]]) -> Iterator[tuple[st
     pairs = [((what, size), (other, its)) for (what, size), (other, its) in combinations(sizes.items(), 2)]
     yield from ((f"{what} equals {other}", size == its) for (what, size), (other, its) in pairs)
     yield from ((f"{what} is {step} or more", sizes[what] >= step) for what, step in steps if what in sizes)
-    given = {f"`{name}`" for name, _ in wording.named(one.case)}
+    given = {f"`{name}`" for name, _ in wording.named_inputs(one.case)}
     for (what, size), (other, its) in pairs:  # two lengths along one axis, or a length and a number of the call
         if what[-1] == other[-1] != "`" or what not in given and other in given:
             yield f"{what} is at most {other}", size <= its
@@ -289,7 +285,7 @@ def _values(one: Compared) -> list[tuple[str, object]]:
     """The inputs by name, those with which a module is made among them."""
     names = inspect.signature(references.reference(one.exercise)).parameters
     options = dict(zip(names, one.case.options.get("init", ()), strict=False)) | one.case.options.get("init_kwargs", {})
-    return [*wording.named(one.case), *options.items()]
+    return [*wording.named_inputs(one.case), *options.items()]
 
 
 def _sizes(one: Compared) -> dict[str, int]:

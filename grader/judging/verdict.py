@@ -15,6 +15,7 @@ Status = Literal[
 
 
 Statuses: tuple[str, ...] = Status.__args__  # type: ignore[attr-defined]
+FAILING = ("failed", "error", "timeout", "memory")  # written and allowed, and it does not pass
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Verdict:
     printed, warned: what the learner's code printed in the failing case, and the warnings that it raised.
     verified:   what was verified, in the order of judging (also for a failure: what held before it).
     max_difference: of all numbers from the reference's, as a part of those above 1.
-    look:       where to look next. following: the next exercise, after a pass; of another lesson, also which.
+    next_step:  where to look next. next_exercise: after a pass; of another lesson, also which.
     """
 
     exercise: str
@@ -95,8 +96,8 @@ class Verdict:
     sentences: tuple[str, ...] = ()
     verified: tuple[str, ...] = ()
     max_difference: float | None = None
-    look: str = ""
-    following: str = ""
+    next_step: str = ""
+    next_exercise: str = ""
     case: str = ""
     line: Line | None = None
     slip: str = ""
@@ -142,30 +143,31 @@ class LessonReport:
     notes: tuple[str, ...] = ()
     partial: bool = False
     code: Mapping[str, str] = field(default_factory=dict)
-    by_hand: Mapping[str, HandMark] = field(default_factory=dict)
-    through: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    hand_marks: Mapping[str, HandMark] = field(default_factory=dict)
+    follow_through: Mapping[str, tuple[str, float]] = field(default_factory=dict)
 
     @property
     def ungraded(self) -> tuple[str, ...]:
         """The exercises that have no points, since they could not be graded."""
-        return tuple(v.exercise for v in self.verdicts if v.status == "could_not_grade" and self.earned(v) is None)
+        return tuple(v.exercise for v in self.verdicts if v.status == "could_not_grade" and self.points_of(v) is None)
 
     @cached_property  # a class's page asks for it once for each exercise of the course
     def score(self) -> float | None:
-        return None if self.ungraded else hundredths(sum(self.earned(v) or 0 for v in self.verdicts))
+        return None if self.ungraded else hundredths(sum(self.points_of(v) or 0 for v in self.verdicts))
 
-    def earned(self, judged: Verdict) -> float | None:
+    def points_of(self, verdict: Verdict) -> float | None:
         """The points of one of its verdicts; None where it could not be graded, and nobody marked it by hand."""
-        given = self.by_hand.get(judged.exercise)
-        return self.automatic(judged) if given is None or given.points is None else hundredths(given.points)
+        given = self.hand_marks.get(verdict.exercise)
+        return self.automatic_points(verdict) if given is None or given.points is None else hundredths(given.points)
 
-    def automatic(self, judged: Verdict) -> float | None:
+    def automatic_points(self, verdict: Verdict) -> float | None:
         """The points without marks by hand."""
-        if judged.status == "could_not_grade":
+        if verdict.status == "could_not_grade":
             return None
-        agreed, cases = judged.cases
-        share = 1.0 if judged.passed else agreed / cases if self.partial and cases else 0.0
-        return hundredths(self.points[judged.exercise] * max(share, self.through.get(judged.exercise, ("", 0))[1]))
+        agreed, cases = verdict.cases
+        share = 1.0 if verdict.passed else agreed / cases if self.partial and cases else 0.0
+        _, followed = self.follow_through.get(verdict.exercise, ("", 0.0))
+        return hundredths(self.points[verdict.exercise] * max(share, followed))
 
     @property
     def max_score(self) -> float:
@@ -198,12 +200,12 @@ class SubmissionReport:
         return tuple(name for lesson in self.lessons for name in lesson.ungraded)
 
     @cached_property
-    def before(self) -> float | None:
+    def unpenalized_score(self) -> float | None:
         return None if self.ungraded else hundredths(sum(lesson.score or 0 for lesson in self.lessons))
 
     @cached_property
     def score(self) -> float | None:
-        return None if self.before is None else hundredths(self.before - self.penalty)
+        return None if self.unpenalized_score is None else hundredths(self.unpenalized_score - self.penalty)
 
     @cached_property
     def max_score(self) -> float:

@@ -45,7 +45,7 @@ def subject(exercise: Exercise, finding: Finding) -> str:
     return f"`{finding.part}`"
 
 
-def described(part: Part) -> str:
+def describe(part: Part) -> str:
     """What a part is, in words: 'a NumPy array of shape (2, 3)'."""
     if part.kind == "sequence":
         return f"a {part.text or 'tuple'} of {len(part.items)}"
@@ -60,23 +60,21 @@ def described(part: Part) -> str:
 def _count(exercise: Exercise, finding: Finding) -> str:
     call = f" by the {finding.of}" if finding.of else ""
     names = ", ".join(exercise.parts)
-    return (
-        f"{_capital(described(finding.actual))} was returned{call}; expected {len(exercise.parts)} things: ({names})."
-    )
+    return f"{_capital(describe(finding.actual))} was returned{call}; expected {len(exercise.parts)} things: ({names})."
 
 
 def _type(exercise: Exercise, finding: Finding) -> str:
     expected, actual = finding.expected, finding.actual
     mixed = ", not all of them numbers" if actual.kind == "sequence" and exercise.container == "answer" else ""
     should = _container(exercise, finding, expected, actual)
-    return f"{_capital(subject(exercise, finding))} is {described(actual)}{mixed}; expected {should}."
+    return f"{_capital(subject(exercise, finding))} is {describe(actual)}{mixed}; expected {should}."
 
 
 def _container(exercise: Exercise, finding: Finding, expected: Part, actual: Part) -> str:
     if exercise.container == "answer":
         return "a list, a tuple or an array of numbers"
     if expected.array is None or expected.kind == "bool":
-        return described(expected)
+        return describe(expected)
     kinds = allowed_kinds(exercise, finding.role, expected)
     if "number" in kinds:
         if actual.kind != "other" or expected.array.dtype.kind not in "iu":
@@ -172,11 +170,11 @@ _HEADLINES = {
     "text": _text,
     "compared": lambda exercise, finding: finding.sentence,
     "property": lambda exercise, finding: f"Expected: {finding.claim}. {_capital(finding.sentence)}",
-    "failure": lambda exercise, finding: failed(exercise.name, finding.failure),
+    "failure": lambda exercise, finding: failure_headline(exercise.name, finding.failure),
 }
 
 
-def failed(name: str, failure: Failure) -> str:
+def failure_headline(name: str, failure: Failure) -> str:
     """The headline where there is no result."""
     if failure.kind in ("exception", "call") or failure.type and failure.kind == "memory":
         return f"{name} raised {_exception(failure)}"
@@ -198,19 +196,19 @@ def _exception(failure: Failure) -> str:
     return f"{failure.type}: {failure.message}" if failure.message else failure.type
 
 
-def elsewhere(name: str, parameters: Sequence[str]) -> str:
+def ungraded_name(name: str, parameters: Sequence[str]) -> str:
     """What comes first where a name is one of the course's demonstrations; where a parameter is called nearly so, that it is none."""
     near = difflib.get_close_matches(name, parameters, 1, 0.7)
     another = f"`{name}` is no parameter (is `{near[0]}` meant?): it" if near else f"`{name}`"
     return f"{another} {ELSEWHERE} it."
 
 
-def blame_callee(name: str, called: str) -> str:
-    """What comes first where another exercise is at fault as well."""
-    return f"{name} calls `{called}`, whose check fails: start there."
+def blame_callee(name: str, called: str, check: str = "") -> str:
+    """What comes first where another exercise is at fault as well. check: the call that checks it, for who can call."""
+    return f"{name} calls `{called}`, whose check fails: start there{check and f', with {check}'}."
 
 
-def left_raise(exercise: Exercise, slip: Slip) -> str:
+def leftover_raise(exercise: Exercise, slip: Slip) -> str:
     """The headline where the stub's `raise` still stands beside what was written."""
     within = slip.name.partition(".")[2]
     where = f"`{within}`" if within else exercise.name
@@ -258,7 +256,7 @@ def expected_shapes(exercise: Exercise, expected: Mapping[str, Part]) -> str:
     return f"Expected shapes: {', '.join(f'{name} {shape}' for name, shape in shapes.items())}."
 
 
-def by_name(case: Case) -> str:
+def keyword_names(case: Case) -> str:
     """The parameters' names, where inputs are passed by them."""
     names = case.options.get("by_name")
     return (
@@ -273,11 +271,11 @@ def experiment(exercise: Exercise, case: Case) -> str:
     """The case as a call: 'Scores of 1000: softmax_rows(scores (3, 3) float64)'; '' for an answer."""
     if exercise.kind == "answer":
         return ""
-    shapes = ", ".join(_input(name, value) for name, value in named(case))
+    shapes = ", ".join(_input(name, value) for name, value in named_inputs(case))
     return f"{_capital(case.title)}: {exercise.name}({shapes})"
 
 
-def named(case: Case) -> list[tuple[str, Any]]:
+def named_inputs(case: Case) -> list[tuple[str, Any]]:
     """The inputs of a case with the names under which they are shown."""
     names = [*case.names, *(f"argument {i + 1}" for i in range(len(case.names), len(case.args)))]
     return [*zip(names, case.args, strict=False), *case.kwargs.items()]
@@ -293,7 +291,7 @@ def _input(name: str, value: Any) -> str:
     return f"{name}={value!r}" if isinstance(value, (int, float, str, bool, type(None))) else name
 
 
-def look(
+def next_step(
     exercise: Exercise, status: str, mistakes: Sequence[Sequence[str]] = (), failure: Failure | None = None
 ) -> str:
     """Where to look next, after what did not pass. mistakes: the ids of each that is proven."""
@@ -312,7 +310,7 @@ def look(
     return f"hint({exercise.name}) gives you a question to think about."
 
 
-def following(exercise: Exercise) -> str:
+def next_exercise(exercise: Exercise) -> str:
     """What comes next in the course; of another lesson, also which one. '' after the last."""
     course = exercise.course
     name = course.next_exercise(exercise.name)
@@ -321,9 +319,9 @@ def following(exercise: Exercise) -> str:
     return f"{name}, in lesson {course.lesson_of(name)}"
 
 
-LAST = "That was the last exercise of the course."
-SMALL = "no tensor was as large as the T × T table, at any moment"
-UNTOUCHED = "the inputs are left as they are"
+LAST_EXERCISE = "That was the last exercise of the course."
+NO_LARGE_TENSOR = "no tensor was as large as the T × T table, at any moment"
+INPUTS_UNCHANGED = "the inputs are left as they are"
 
 
 def verified(exercise: Exercise, stage: str, titles: Sequence[str], before: Sequence[str]) -> list[str]:

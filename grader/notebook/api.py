@@ -11,17 +11,17 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from grader.notebook import hints, output, overview, predictions, replaying, resetting, toolbar, verdicts
+from grader.notebook import cell_output, hints, overview, predictions, replaying, resetting, toolbar, verdicts
+from grader.notebook.display import Display, print_in_script, say
 from grader.notebook.record import ROOM_FILE, Record, default_path, record_at
-from grader.notebook.showing import Shown, print_in_script, say
 from grader.notebook.target import MISSING, Refusal, find
 
 
-def _refusal_shown(call: Callable[..., Shown]) -> Callable[..., Shown]:
+def _refusal_displayed(call: Callable[..., Display]) -> Callable[..., Display]:
     """The call, whose answer is a sentence where an argument names no exercise."""
 
     @functools.wraps(call)
-    def answer(*args: Any, **kwargs: Any) -> Shown:
+    def answer(*args: Any, **kwargs: Any) -> Display:
         try:
             return call(*args, **kwargs)
         except Refusal as refusal:
@@ -30,8 +30,8 @@ def _refusal_shown(call: Callable[..., Shown]) -> Callable[..., Shown]:
     return answer
 
 
-@_refusal_shown
-def check(target: Any = MISSING, answer: Any = MISSING) -> Shown:
+@_refusal_displayed
+def check(target: Any = MISSING, answer: Any = MISSING) -> Display:
     """Judges an exercise: check(softmax_rows), check("softmax_rows") or check("corrected_first_row", answer).
 
     Returns: an object that displays the verdict and is true when the exercise passed. A loop in the
@@ -41,23 +41,23 @@ def check(target: Any = MISSING, answer: Any = MISSING) -> Shown:
     verdict = verdicts.judge(exercise)
     record = _record()
     if verdicts.is_attempt(verdict):
-        record.attempted(exercise.name, exercise.digest or "unknown", verdict.status)
+        record.add_attempt(exercise.name, exercise.digest or "unknown", verdict.status)
     room = _room()
     notes = (*record.take_notes(), *(room.send(verdict) if room else ()))
-    return toolbar.shown(exercise, verdict, notes, record)
+    return toolbar.verdict_with_buttons(exercise, verdict, notes, record)
 
 
 def passed(target: Any = MISSING, answer: Any = MISSING) -> bool:
     """True where the last check of this code passed, or a check would; else prints one sentence and returns False. Never raises.
 
-    After True, what the learner's own code prints in the rest of the cell is left out (output.py).
+    After True, what the learner's own code prints in the rest of the cell is left out (cell_output.py).
     """
     call = "its check"
     try:
         exercise = find(target, answer, sys._getframe(1), "passed")
         call = exercise.call
-        if verdicts.judge(exercise, again=False).passed:
-            output.mute_exercises(exercise.namespace)
+        if verdicts.judge(exercise, fresh=False).passed:
+            cell_output.mute_exercises(exercise.namespace)
             return True
     except Refusal as refusal:
         print(refusal)
@@ -68,8 +68,8 @@ def passed(target: Any = MISSING, answer: Any = MISSING) -> bool:
     return False
 
 
-@_refusal_shown
-def hint(target: Any = MISSING, level: int | None = None) -> Shown:
+@_refusal_displayed
+def hint(target: Any = MISSING, level: int | None = None) -> Display:
     """A hint: first a question, then where to look, then code with a blank; each call goes one further.
 
     Where the last check of this code proved a mistake, the first two are about that mistake.
@@ -84,59 +84,59 @@ def hint(target: Any = MISSING, level: int | None = None) -> Shown:
     return print_in_script(hints.hint(exercise, level, record, (more,)))
 
 
-@_refusal_shown
-def solution(target: Any = MISSING) -> Shown:
+@_refusal_displayed
+def solution(target: Any = MISSING) -> Display:
     """The course's solution: after a pass, after hint 3, or after three different attempts. After a pass, beside the learner's own."""
     return print_in_script(hints.solution(find(target, MISSING, sys._getframe(2), "solution"), _record()))
 
 
-@_refusal_shown
-def explain(mistake: Any = None) -> Shown:
+@_refusal_displayed
+def explain(mistake: Any = None) -> Display:
     """A mistake at length, by its id: explain("SM1"). Those of an exercise: explain(softmax_rows); of a lesson: explain("02"); of all."""
     if callable(mistake):
         mistake = find(mistake, MISSING, sys._getframe(2), "explain").name
     return print_in_script(hints.explain(mistake, verdicts.current_lesson()))
 
 
-def progress() -> Shown:
+def progress() -> Display:
     """The lesson at hand with each exercise's state, points and attempts; the other lessons in a line each."""
     record = _record()
     table = overview.table(record)
     room = _room()
     notes = (*record.take_notes(), *(room.status(room.current()) if room else ()))
-    return print_in_script(overview.shown(table, notes, verdicts.current_lesson()))
+    return print_in_script(overview.display(table, notes, verdicts.current_lesson()))
 
 
-@_refusal_shown
-def replay(target: Any = MISSING) -> Shown:
+@_refusal_displayed
+def replay(target: Any = MISSING) -> Display:
     """Puts the inputs on which the last check failed into variables, and a cell that runs the code on them below this one."""
     frame = sys._getframe(2)
     exercise = find(target, MISSING, frame, "replay")
-    return replaying.shown(exercise, verdicts.judge(exercise, again=False), frame.f_globals)
+    return replaying.replay_below(exercise, verdicts.judge(exercise, fresh=False), frame.f_globals)
 
 
-def predict(number: Any = "", options: Any = "", choice: Any = "") -> Shown:
+def predict(number: Any = "", options: Any = "", choice: Any = "") -> Display:
     """Buttons for a prediction's options: predict("01.1", "ABC"); with a choice, predict("01.1", "ABC", "B"), the answer."""
-    return print_in_script(predictions.shown(number, options, choice, _record()))
+    return print_in_script(predictions.display(number, options, choice, _record()))
 
 
-@_refusal_shown
-def reset(target: Any = MISSING, code: str | None = None) -> Shown:
+@_refusal_displayed
+def reset(target: Any = MISSING, code: str | None = None) -> Display:
     """Asks, then puts one exercise's cell back as the course has it; the learner's code is kept as a copy.
 
     code: what the question gave; it counts once, so that Run All never resets anything.
     """
     frame = sys._getframe(2)
     exercise = find(target, MISSING, frame, "reset")
-    if code is None and toolbar.possible():
+    if code is None and toolbar.can_show_buttons():
         return toolbar.reset_question(exercise, _record())
-    return resetting.shown(exercise.name, code, frame.f_globals)
+    return resetting.reset(exercise.name, code, frame.f_globals)
 
 
 def _room() -> Any:
     """The module of rooms where the learner may be in one; else None, and nothing of it is loaded."""
-    known = "grader.notebook.room" in sys.modules or default_path().with_name(ROOM_FILE).exists()
-    return importlib.import_module("grader.notebook.room") if known else None
+    known = "grader.notebook.room_client" in sys.modules or default_path().with_name(ROOM_FILE).exists()
+    return importlib.import_module("grader.notebook.room_client") if known else None
 
 
 def _record() -> Record:

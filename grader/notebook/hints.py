@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from grader.course import references
 from grader.course.spec import Exercise
 from grader.notebook import verdicts
+from grader.notebook.display import Display, colored, sentence
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
-from grader.notebook.showing import Shown, colored, sentence
 from grader.notebook.target import Target
 from grader.reports import html, text
 from grader.reports.html import render
 from grader.source.definitions import parse
-from grader.util.words import counted
+from grader.util.words import join_names, pluralize
 
 HINTS = 3
 ATTEMPTS = 3  # different states of the code, after which the solution opens
@@ -25,9 +25,9 @@ _LOOPS = (ast.For, ast.While, ast.comprehension)
 _SIGNS = {ast.MatMult: "@", ast.Pow: "**", ast.Div: "/", ast.FloorDiv: "//", ast.BitAnd: "&", ast.Invert: "~"}
 
 
-def hint(target: Target, level: int, record: Record, more: tuple[str, ...] = ()) -> Shown:
+def hint(target: Target, level: int, record: Record, more: tuple[str, ...] = ()) -> Display:
     """A hint, which the record notes: about the mistake that the last check proved, else the exercise's own. more: what to do next."""
-    record.hinted(target.name, level)
+    record.add_hint(target.name, level)
     words = _hint_text(target, level)
     is_code = level == HINTS and "```" not in words  # the third may be bare code, or prose with a fenced block
     title = f"Hint {level} of {HINTS} for {target.name}"
@@ -53,7 +53,7 @@ def _hint_text(target: Target, level: int) -> str:
 # --- mistakes ---------------------------------------------------------------------------------------------------
 
 
-def explain(query: str | None, current: str | None = None) -> Shown:
+def explain(query: str | None, current: str | None = None) -> Display:
     """What explain() answers.
 
     query: an id, two with a plus, an exercise, a lesson's number or name, None for everything. current: the lesson that is unfolded.
@@ -65,7 +65,7 @@ def explain(query: str | None, current: str | None = None) -> Shown:
     if query is not None:
         lessons = tuple(name for name in lessons if str(query) in (name, name[:2], name[:2].lstrip("0")))[:1]
     if not lessons:
-        return _at_length([id.strip() for id in str(query).split("+")])
+        return _explain_ids([id.strip() for id in str(query).split("+")])
     titles = {name: f"{name[:2]} · {course.lesson(name).title}" for name in lessons}
     groups = [(titles[name], _ids(course.lesson(name).exercises)) for name in lessons]
     return _list(groups, titles.get(lessons[0] if query is not None else current or "", ""))
@@ -77,16 +77,16 @@ def _ids(exercises: Sequence[Exercise]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ids))
 
 
-def _list(groups: Sequence[tuple[str, Sequence[str]]], unfolded: str) -> Shown:
+def _list(groups: Sequence[tuple[str, Sequence[str]]], unfolded: str) -> Display:
     """Mistakes in a line each, under the titles of their groups."""
     mistakes = [(title, [kernel_course().mistake_text(id) for id in ids]) for title, ids in groups]
     lines = ['Known mistakes; explain("SM1") explains one at length.']
     for title, members in mistakes:
         lines += ["", title, *(f"  {one.id:<5} {one.sentence}" for one in members)]
-    return Shown("\n".join(lines), html.explanations(mistakes, unfolded))
+    return Display("\n".join(lines), html.explanations(mistakes, unfolded))
 
 
-def _at_length(ids: Sequence[str]) -> Shown:
+def _explain_ids(ids: Sequence[str]) -> Display:
     known = {id.upper(): id for id in kernel_course().shared_texts()}
     if not all(id.upper() in known for id in ids):  # only then is every lesson imported
         known = {id.upper(): id for id in kernel_course().mistake_ids()}
@@ -96,18 +96,18 @@ def _at_length(ids: Sequence[str]) -> Shown:
         near = difflib.get_close_matches(unknown.upper(), family or known, n=3, cutoff=0.3)
         nearest = f" Near it: {', '.join(near)}." if near else ""
         return sentence(f"No mistake has the id {unknown[:60]!r}.{nearest} explain() lists all of them.")
-    mistakes = [references.explained(kernel_course(), known[id.upper()]) for id in ids]
-    return Shown("\n\n".join(map(text.explanation, mistakes)), "".join(map(html.explanation, mistakes)))
+    mistakes = [references.explain(kernel_course(), known[id.upper()]) for id in ids]
+    return Display("\n\n".join(map(text.explanation, mistakes)), "".join(map(html.explanation, mistakes)))
 
 
 # --- the solution -----------------------------------------------------------------------------------------------
 
 
-def solution(target: Target, record: Record) -> Shown:
+def solution(target: Target, record: Record) -> Display:
     """The course's solution, after a pass beside the learner's own; while it is closed, what opens it."""
     name, entry = target.name, record.entry(target.name)
     if not (entry.passed or entry.hints >= HINTS or entry.attempts >= ATTEMPTS):
-        so_far = f"{counted(entry.hints, 'hint')} and {counted(entry.attempts, 'different attempt')}"
+        so_far = f"{pluralize(entry.hints, 'hint')} and {pluralize(entry.attempts, 'different attempt')}"
         closed = (
             f"The solution of {name} opens after a pass, after hint {HINTS}, or after {ATTEMPTS} different "
             f"attempts. So far: {so_far}. hint({target.argument}) gives the next hint."
@@ -128,13 +128,13 @@ def own_code(target: Target) -> str:
     return "\n\n".join(each for each in own if not each.startswith(("import ", "from ")))
 
 
-def _comparison(name: str, own: str, course: str, notes: Sequence[str]) -> Shown:
+def _comparison(name: str, own: str, course: str, notes: Sequence[str]) -> Display:
     title, difference, course = f"Two ways to write {name}", _difference(own, course), _without_docstrings(course)
     codes = (("Yours", own), ("The course's", course))
     plain = [f"{whose}\n\n{textwrap.indent(text.clean(code), '    ')}" for whose, code in codes]
     columns = [(whose, colored(code)) for whose, code in codes]
     body = render("beside.html", title=title, noticed=difference, columns=columns, notes=notes)
-    return Shown("\n\n".join([title, difference, *plain, *notes]), html.STYLE + body)
+    return Display("\n\n".join([title, difference, *plain, *notes]), html.STYLE + body)
 
 
 def _difference(own: str, course: str) -> str:
@@ -142,12 +142,12 @@ def _difference(own: str, course: str) -> str:
     trees = [parse(code) or ast.Module([], []) for code in (own, course)]
     loops, others = (sum(isinstance(node, _LOOPS) for node in ast.walk(tree)) for tree in trees)
     if loops and not others:
-        return f"Notice: yours has {counted(loops, 'loop')}; the course's has none and works on whole arrays instead."
+        return f"Notice: yours has {pluralize(loops, 'loop')}; the course's has none and works on whole arrays instead."
     if others and not loops:
-        return f"Notice: the course's has {counted(others, 'loop')}; yours has none."
+        return f"Notice: the course's has {pluralize(others, 'loop')}; yours has none."
     mine, theirs = map(_operations, trees)
     only = [
-        f"only {whose} uses {text.listed([f'`{one}`' for one in sorted(operations)], 3)}"
+        f"only {whose} uses {join_names([f'`{one}`' for one in sorted(operations)], 3)}"
         for whose, operations in (("the course's", theirs - mine), ("yours", mine - theirs))
         if operations
     ]

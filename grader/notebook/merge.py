@@ -153,9 +153,8 @@ def _with_unique_ids(cells: Sequence[Cell], by_id: Mapping[str, Cell]) -> list[C
     for cell in cells:
         id = cell.get("id") or "added"
         stem, number = id[:58], 1
-        while (
-            id in taken or number == 1 and _role(cell) == "" and id in by_id
-        ):  # the course's ids are for its own cells
+        # The course's ids are for its own cells.
+        while id in taken or number == 1 and _role(cell) == "" and id in by_id:
             number += 1
             id = f"{stem}-{number}"
         taken.add(id)

@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Any
 
 from grader.notebook import OFFERED, ROOM
+from grader.notebook.cell_history import CellHistory, describe_failure
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.merge import stubs_of
-from grader.notebook.runs import Runs, ended_by
 from grader.notebook.target import nearest
 from grader.source.definitions import parse, root
 
@@ -20,7 +20,9 @@ ABOVE = "the menu Run › Run All Above Selected Cell runs every cell above this
 _ID = re.compile(r"[A-Za-z]{2,3}\d{1,3}")  # of a mistake
 
 
-def sentence(error: NameError, trace: TracebackType | None, namespace: Mapping[str, Any], runs: Runs) -> str | None:
+def sentence(
+    error: NameError, trace: TracebackType | None, namespace: Mapping[str, Any], history: CellHistory
+) -> str | None:
     """What to do about a name that is not known, in Markdown; None where no call of the course's own is at fault.
 
     error, trace: what a cell raised; namespace: the notebook's names.
@@ -32,15 +34,15 @@ def sentence(error: NameError, trace: TracebackType | None, namespace: Mapping[s
         return f"`{name}` is for rooms and must be imported first: `from grader import {name}`."
     if name in OFFERED:
         return f"`{name}` is not known in this kernel: run the cell near the top that imports it; {ABOVE}."
-    broken = runs.broken.get(name)
-    if broken is not None and broken.failure is not None:
-        message, line = ended_by(broken.failure)
-        at = f" in its line {broken.failure.line_number}, `{line}`" if line else ""
+    definition = history.stale.get(name)
+    if definition is not None and definition.failure is not None:
+        message, line = describe_failure(definition.failure)
+        at = f" in its line {definition.failure.line_number}, `{line}`" if line else ""
         return f"`{name}` is not defined: the last run of its cell failed{at} ({message}). Fix that cell and run it."
     course = kernel_course()
     if name in course.exercise_names():
         stubs = stubs_of(course.pristine(course.lesson_of(name))["cells"])
-        others = broken.defines if broken is not None else runs.defined_by(stubs[name]["id"]) - {name}
+        others = definition.defines if definition is not None else history.defined_by(stubs[name]["id"]) - {name}
         if others:
             listed = " and ".join(f"`{each}`" for each in sorted(others))
             must = f"The exercise is called {name}; its function must have that name."

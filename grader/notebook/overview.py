@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from grader.notebook.display import Display
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
-from grader.notebook.showing import Shown
 from grader.reports import html, text
 from grader.reports.html import render
 
@@ -35,21 +35,21 @@ def table(record: Record, lessons: Sequence[str] | None = None) -> tuple[Line, .
             points = {}
         for name in course.exercises[lesson]:
             entry = record.entry(name)
-            status = "passed" if entry.passed else entry.status if entry.status in text.WORDS else "failed"
+            status = "passed" if entry.passed else entry.status if entry.status in text.STATUS_WORDS else "failed"
             further = name in course.further(lesson)
             lines.append(Line(lesson, name, status, points.get(name), entry.attempts, further))
     return tuple(lines)
 
 
-def shown(lines: Sequence[Line], notes: Sequence[str] = (), current: str | None = None) -> Shown:
+def display(lines: Sequence[Line], notes: Sequence[str] = (), current: str | None = None) -> Display:
     """A lesson's exercises, then every other lesson in a line. current: the lesson; None: of the next exercise."""
-    following = _following(lines, current)
-    current = current or (following or lines[0]).lesson
+    next_line = _next_line(lines, current)
+    current = current or (next_line or lines[0]).lesson
     lessons = {name: list(group) for name, group in groupby(lines, lambda line: line.lesson)}
     exercises = [
         (
             f"{line.exercise}{' (further)' if line.further else ''}",
-            f"{html.LOOKS[line.status][0]} {text.WORDS[line.status]}",
+            f"{html.STATUS_STYLES[line.status][0]} {text.STATUS_WORDS[line.status]}",
             "?" if line.points is None else _points([line]),
             str(line.attempts or ""),
         )
@@ -63,17 +63,17 @@ def shown(lines: Sequence[Line], notes: Sequence[str] = (), current: str | None 
         plain.append(f"  {name:<{wide}}  {state:<20}  {points:>6}  {attempts:>8}".rstrip())
     wide = max(map(len, lessons), default=0)
     plain += ["", *(f"{name:<{wide}}  {passed:<29}  {points:>6}" for name, passed, points in others), ""]
-    if following is None:
+    if next_line is None:
         plain.append("Every exercise passed.")
     else:
-        where = "this lesson" if following.lesson == current else f"lesson {following.lesson}"
-        plain.append(f"Next: {following.exercise}, in {where}.")
-    values = {"exercises": exercises, "following": following, "others": others, "notes": notes}
+        where = "this lesson" if next_line.lesson == current else f"lesson {next_line.lesson}"
+        plain.append(f"Next: {next_line.exercise}, in {where}.")
+    values = {"exercises": exercises, "next_line": next_line, "others": others, "notes": notes}
     table = render("progress.html", score=score, lesson=current, **values)
-    return Shown("\n".join([*plain, *notes]), html.STYLE + table)
+    return Display("\n".join([*plain, *notes]), html.STYLE + table)
 
 
-def _following(lines: Sequence[Line], current: str | None) -> Line | None:
+def _next_line(lines: Sequence[Line], current: str | None) -> Line | None:
     """The first exercise that is not passed, the core's before the further ones, then of the current lesson and those after it
     before the earlier ones."""
     left = [line for line in lines if line.status != "passed"]

@@ -10,15 +10,15 @@ from typing import Any
 
 from grader.course import prose
 from grader.notebook import toolbar
+from grader.notebook.display import Display, sentence
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
-from grader.notebook.showing import Shown, sentence
 
 EXAMPLE = 'predict("01.1", "ABC")'
 _NUMBER = re.compile(r"(\d\d)\.([1-9])")
 
 
-def shown(number: Any, options: Any, choice: Any, record: Record) -> Shown:
+def display(number: Any, options: Any, choice: Any, record: Record) -> Display:
     """What predict() gives: buttons, or the answer once an option was chosen.
 
     number: '01.2' is lesson 01's second prediction. options: its letters. choice: one of them, for who has no buttons.
@@ -34,7 +34,7 @@ def shown(number: Any, options: Any, choice: Any, record: Record) -> Shown:
         return Answer(key, record)
     choose = f"Choose {', '.join(options[:-1])} or {options[-1]}, then unfold the answer above."
     words = sentence(f"{choose} To keep your choice, add it to the call, {as_in}")
-    return Buttons(key, options, words, record) if toolbar.possible() else words
+    return Buttons(key, options, words, record) if toolbar.can_show_buttons() else words
 
 
 def _key(number: str) -> str:
@@ -46,10 +46,10 @@ def _key(number: str) -> str:
 def _keep(key: str, letter: str, record: Record) -> None:
     """Notes a choice, and tells a room of it; the first one counts."""
     if not record.prediction(key):
-        record.predicted(key, letter)
-        from grader.notebook import room
+        record.add_prediction(key, letter)
+        from grader.notebook import room_client
 
-        room.send_prediction(key, letter)
+        room_client.send_prediction(key, letter)
 
 
 def _prediction(key: str) -> prose.Prediction | None:
@@ -58,13 +58,13 @@ def _prediction(key: str) -> prose.Prediction | None:
     try:
         values = iter(course.quoted_values(name))
         cells = [cell for cell in prose.learner_cells(course.cells(name)) if cell.role == "prose"]
-        texts = [prose.filled(cell.text, values) for cell in cells]
+        texts = [prose.fill_values(cell.text, values) for cell in cells]
         return prose.prediction([text for text in texts if prose.is_prediction(text)][int(at) - 1])
     except (OSError, LookupError, prose.MissingValue):
         return None
 
 
-class Answer(Shown):
+class Answer(Display):
     """What the learner chose, and the prediction's answer."""
 
     def __init__(self, key: str, record: Record) -> None:
@@ -79,10 +79,10 @@ class Answer(Shown):
         return {"text/plain": self.text, "text/markdown": self.markdown}  # Markdown, for its formulas
 
 
-class Buttons(Shown):
+class Buttons(Display):
     """A button for each option; a press keeps the choice and shows the answer below. words: for where no widget runs."""
 
-    def __init__(self, key: str, options: str, words: Shown, record: Record) -> None:
+    def __init__(self, key: str, options: str, words: Display, record: Record) -> None:
         super().__init__(words.text, words.html)
         self._key, self._options, self._record = key, options, record
 
@@ -91,7 +91,7 @@ class Buttons(Shown):
 
         self._status, self._output = HTML(), Output()
         self._row = HBox([toolbar.button(letter, f"Predict {letter}", self._press) for letter in self._options])
-        toolbar.display_widget(VBox([self._row, self._status, self._output]), self)
+        toolbar.show_widget(VBox([self._row, self._status, self._output]), self)
 
     def _press(self, button: Any) -> None:
         letter, first = button.description, self._record.prediction(self._key)

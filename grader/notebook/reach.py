@@ -107,7 +107,7 @@ class _NoOwnFiles:
 
 
 @contextlib.contextmanager
-def own_files_hidden() -> Iterator[None]:
+def hide_own_files() -> Iterator[None]:
     """For so long, no import finds a module of the notebook's folder."""
     hidden = {name: module for name, module in list(sys.modules.items()) if "." not in name and own_file(name)}
     try:

@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from grader.notebook.kernel_course import kernel_course
-from grader.util.files import json_object, only_writer, write_whole
+from grader.util.files import json_object, lock_file, write_atomically
 
 FORMAT = 1
 FOLDER = ".attention-course"
 ROOM_FILE = "room.json"  # beside the record, where the learner is in a room
-VARIABLE = "ATTENTION_COURSE_PROGRESS"
+PROGRESS_ENV = "ATTENTION_COURSE_PROGRESS"
 # Where Colab keeps notebooks, once Drive is mounted; its own disk is lost.
-HOSTED = Path("/content/drive/MyDrive/Colab Notebooks")
+COLAB_FOLDER = Path("/content/drive/MyDrive/Colab Notebooks")
 MAX_ATTEMPTS = 100  # of one exercise that are kept; the oldest go first
 MAX_BYTES = 5_000_000  # a larger file is not this record
 
@@ -50,15 +50,15 @@ def default_path(here: Path | None = None) -> Path:
     ATTENTION_COURSE_PROGRESS names a file instead. Where a parent already has a record, or the folder holds a folder
     `notebooks` of the course, that one is used, so that one learner has one record; in Colab it is the Drive's, once that is mounted.
     """
-    named = os.environ.get(VARIABLE)
+    named = os.environ.get(PROGRESS_ENV)
     if named:
         return Path(named).expanduser()
     here = here or Path.cwd()
     if not has_lessons(here):
         if has_lessons(here / "notebooks"):
             here = here / "notebooks"
-        elif HOSTED.is_dir():
-            here = HOSTED
+        elif COLAB_FOLDER.is_dir():
+            here = COLAB_FOLDER
         else:
             here = next((folder for folder in (here, *here.parents) if (folder / FOLDER).is_dir()), here)
     return here / FOLDER / "progress.json"
@@ -94,9 +94,9 @@ class Record:
         """What is known of an exercise."""
         return _entry(_dict_at(self._read()["exercises"], exercise))
 
-    def attempted(self, exercise: str, digest: str, status: str) -> None:
+    def add_attempt(self, exercise: str, digest: str, status: str) -> None:
         """Notes a verdict on one state of the code, known by its digest."""
-        with self._changing("exercises", exercise) as entry:
+        with self._edit("exercises", exercise) as entry:
             attempts = entry.get("attempts")
             if not isinstance(attempts, dict):
                 attempts = {}
@@ -108,14 +108,14 @@ class Record:
             now = datetime.now(UTC).isoformat(timespec="seconds")
             entry["passed"] = entry.get("passed") or (now if status == "passed" else None)
 
-    def hinted(self, exercise: str, level: int) -> None:
+    def add_hint(self, exercise: str, level: int) -> None:
         """Notes that the hints up to `level` were seen."""
-        with self._changing("exercises", exercise) as entry:
+        with self._edit("exercises", exercise) as entry:
             entry["hints"] = max(_entry(entry).hints, level)
 
-    def predicted(self, number: str, choice: str) -> None:
+    def add_prediction(self, number: str, choice: str) -> None:
         """Notes what a learner chose in a prediction; the first choice counts."""
-        with self._changing("predictions", number) as entry:
+        with self._edit("predictions", number) as entry:
             entry.setdefault("choice", choice)
 
     def prediction(self, number: str) -> str:
@@ -129,7 +129,7 @@ class Record:
         return notes
 
     @contextlib.contextmanager
-    def _changing(self, section: str, name: str) -> Iterator[dict[str, Any]]:
+    def _edit(self, section: str, name: str) -> Iterator[dict[str, Any]]:
         """An entry to change; the record is written at the end, and lives in memory from then on where it cannot be."""
         with self._lock():
             data = self._read()
@@ -140,7 +140,7 @@ class Record:
                 return
             try:
                 make_folder(self.path.parent)
-                write_whole(self.path, json.dumps(data, indent=1, ensure_ascii=True))
+                write_atomically(self.path, json.dumps(data, indent=1, ensure_ascii=True))
             except OSError as error:
                 self._keep_in_memory(data, f"Progress cannot be written to {self.path} ({error.strerror})")
 
@@ -152,7 +152,7 @@ class Record:
                 with contextlib.suppress(OSError):
                     make_folder(self.path.parent)
                     file = stack.enter_context((self.path.parent / "progress.lock").open("ab"))
-                    only_writer(file, wait=True)
+                    lock_file(file, wait=True)
             yield
 
     def _read(self) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from typing import Any
 
 from grader.course.spec import SEED, Case, Exercise
 from grader.judging.baseline import baseline_of
+from grader.notebook.cell_history import describe_failure
+from grader.notebook.display import Display, ipython, say, sentence
 from grader.notebook.kernel_course import kernel_course
-from grader.notebook.runs import ended_by
-from grader.notebook.showing import Shown, ipython, say, sentence
 from grader.notebook.target import Target
 from grader.reports.text import clean
 from grader.worker.observe import failure_from, materialise
@@ -22,32 +22,32 @@ from grader.worker.values import Part
 _earlier: dict[str, Any] = {}  # what earlier replays put into the notebook, by name
 
 
-def shown(target: Target, verdict: Any, names: dict[str, Any]) -> Shown:
+def replay_below(target: Target, verdict: Any, names: dict[str, Any]) -> Display:
     """Says what was set, and offers the lines as the next cell. names: the notebook's, where the variables go."""
     title, words, code = _prepare(target, verdict, names)
     shell = ipython()
     if code and shell is not None:
         shell.set_next_input(code, replace=False)
     if code:
-        words += f"\n\n{'These lines run' if shell is None else 'The cell below runs'} {_described(target, code)}"
+        words += f"\n\n{'These lines run' if shell is None else 'The cell below runs'} {_describe(target, code)}"
     return say(words, title)
 
 
-def run(target: Target, verdict: Any) -> Shown:
+def replay_here(target: Target, verdict: Any) -> Display:
     """The same in a notebook, with the lines run at once, and what they gave."""
     names = ipython().user_ns
     title, words, code = _prepare(target, verdict, names)
     if code:
-        words += f"\n\nThese lines, which work in any cell, run {_described(target, code)}\n\n{_outcome(code, names)}"
+        words += f"\n\nThese lines, which work in any cell, run {_describe(target, code)}\n\n{_outcome(code, names)}"
     return sentence(words, title)
 
 
-def possible(target: Target, verdict: Any) -> bool:
+def can_replay(target: Target, verdict: Any) -> bool:
     """Whether there is a failed input to replay."""
     return not verdict.passed and bool(verdict.case) and not target.is_answer
 
 
-def _described(target: Target, code: str) -> str:
+def _describe(target: Target, code: str) -> str:
     return f"`{target.name}` on them, without the grader.\n\n```python\n{code}\n```"
 
 
@@ -85,7 +85,7 @@ def _outcome(code: str, names: dict[str, Any]) -> str:
             value = repr(eval(compile(ast.unparse(last), "<replay>", "eval"), names))
     except (Exception, KeyboardInterrupt) as error:
         failure = failure_from(error)
-        message, line = ended_by(failure)
+        message, line = describe_failure(failure)
         place = f", in line {failure.line_number} of your cell: `{line}`" if line else ""
         return f"They ended here: {message}{place}"
     return f"They gave:\n\n```text\n{clean(output.getvalue() + value)}\n```"

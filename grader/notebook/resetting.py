@@ -12,10 +12,10 @@ from typing import Any
 
 from grader.course.stubs import digest
 from grader.notebook import workspace
+from grader.notebook.display import Display, ipython, say, sentence
 from grader.notebook.hints import own_code
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record, default_path
-from grader.notebook.showing import Shown, ipython, say, sentence
 from grader.notebook.target import Target
 from grader.reports.html import render
 from grader.reports.text import plain
@@ -47,7 +47,7 @@ def demand_code(what: str, place: Path, code: str | None, call: str) -> None:
     )
 
 
-def shown(name: str, code: str | None, names: dict[str, Any]) -> Shown:
+def reset(name: str, code: str | None, names: dict[str, Any]) -> Display:
     """Asks, and with the code that it gave does it once. names: the notebook's; the old definition goes, so that no check judges it.
 
     The file is changed, and what the browser shows is read from it anew: where the file is older than this very call,
@@ -55,9 +55,9 @@ def shown(name: str, code: str | None, names: dict[str, Any]) -> Shown:
     """
     lesson = kernel_course().lesson_of(name)
     if not Path(f"{lesson}.ipynb").is_file():
-        return _below(name, lesson)
+        return _insert_below(name, lesson)
     try:
-        if code is not None and (advice := unsaved(lesson)):
+        if code is not None and (advice := save_advice(lesson)):
             return say(advice, f"{name} was not changed")
         _demand_code(name, code)
         change = workspace.reset_exercise(name, Path("."))
@@ -75,7 +75,7 @@ def _demand_code(name: str, code: str | None) -> None:
     demand_code(name, Path("."), code, f'`reset("{name}", "CODE")`')
 
 
-def by_code(name: str) -> str:
+def how_to_reset(name: str) -> str:
     """How to reset where no buttons are."""
     try:
         _demand_code(name, None)
@@ -84,10 +84,10 @@ def by_code(name: str) -> str:
     return "There is nothing to reset in the notebook's file."
 
 
-def unsaved(lesson: str) -> str:
+def save_advice(lesson: str) -> str:
     """What to do first where a lesson's file does not hold the cell that runs now; '' where it does, and outside of a notebook."""
     path, shell = Path(f"{lesson}.ipynb"), ipython()
-    if shell is None or not path.is_file() or workspace.holds(path, shell.history_manager.input_hist_raw[-1]):
+    if shell is None or not path.is_file() or workspace.has_cell(path, shell.history_manager.input_hist_raw[-1]):
         return ""
     return (
         f"Save the notebook first (Ctrl+S, on a Mac ⌘S), then run this cell again, in {path}: `reset` works on the file, "
@@ -95,7 +95,7 @@ def unsaved(lesson: str) -> str:
     )
 
 
-def _below(name: str, lesson: str) -> Shown:
+def _insert_below(name: str, lesson: str) -> Display:
     """Where the notebook's file is not at hand, the stub comes as a new cell."""
     stub, shell = workspace.stub(name), ipython()
     if shell is not None:
@@ -104,7 +104,7 @@ def _below(name: str, lesson: str) -> Shown:
     return say(f"{lesson}.ipynb is not in this folder, {advice}\n\n```python\n{stub}\n```", name)
 
 
-def question(name: str, record: Record) -> Shown:
+def question(name: str, record: Record) -> Display:
     """What is asked before the course's original cell takes the place of the learner's."""
     passed = " This exercise has passed; the original cell is not a solution." if record.entry(name).passed else ""
     return sentence(
@@ -114,13 +114,13 @@ def question(name: str, record: Record) -> Shown:
     )
 
 
-def in_the_cell(name: str, names: dict[str, Any]) -> Shown:
+def reset_cell(name: str, names: dict[str, Any]) -> Display:
     """Restores the cell in the open notebook itself, so that nothing has to be saved before or loaded after; the file stays as it is.
 
     Where the front end lets no script of ours reach the cell (any but JupyterLab and Notebook 7), the original is shown for pasting.
     """
     code = own_code(Target(name, names.get(name), names, name in names))
-    copy = workspace.keep(Path("."), kernel_course().lesson_of(name), name, code)
+    copy = workspace.keep_copy(Path("."), kernel_course().lesson_of(name), name, code)
     names.pop(name, None)
     kept = f" Your code is kept in {copy}." if copy else ""
     stub = workspace.stub(name)
@@ -133,4 +133,4 @@ def in_the_cell(name: str, names: dict[str, Any]) -> Shown:
         stub=stub,
         defines=rf"^(?:def|class)\s+{name}\b|^{name}\s*(?::[^=\n]+)?=(?!=)",
     )
-    return Shown(plain(by_hand), html)
+    return Display(plain(by_hand), html)

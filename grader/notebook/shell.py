@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from grader.notebook.showing import ipython
+from grader.notebook.display import ipython
 
 
 def attach() -> Any:
@@ -38,31 +38,31 @@ def listen() -> None:
 
 
 def _before(shell: Any, info: Any) -> None:
-    from grader.notebook.verdicts import runs
+    from grader.notebook.verdicts import history
 
     # Ids of the cells that were deleted since the last run: JupyterLab and Notebook say so with each cell that they run.
     request = shell.get_parent() if hasattr(shell, "get_parent") else {}
     deleted = [each for each in (request or {}).get("metadata", {}).get("deletedCells", ()) if isinstance(each, str)]
-    runs.begin(info.raw_cell, getattr(info, "cell_id", None), shell.user_ns, deleted)
+    history.begin(info.raw_cell, getattr(info, "cell_id", None), shell.user_ns, deleted)
 
 
 def _after(shell: Any, result: Any) -> None:
-    from grader.notebook.output import unmute
-    from grader.notebook.verdicts import runs
+    from grader.notebook.cell_output import unmute
+    from grader.notebook.verdicts import history
 
     unmute()
     info, error = result.info, result.error_before_exec or result.error_in_exec
-    runs.end(info.raw_cell, getattr(info, "cell_id", None), error, shell.user_ns)
+    history.end(info.raw_cell, getattr(info, "cell_id", None), error, shell.user_ns)
 
 
 def _name_error(shell: Any, kind: type, error: NameError, trace: Any, tb_offset: int | None = None) -> None:
     """Shows a sentence where a call of the course's own is at fault, else the traceback as it always is."""
     from grader.notebook import name_errors
-    from grader.notebook.showing import sentence
-    from grader.notebook.verdicts import runs
+    from grader.notebook.display import sentence
+    from grader.notebook.verdicts import history
 
     try:
-        advice = None if _is_foreign(shell) else name_errors.sentence(error, trace, shell.user_ns, runs)
+        advice = None if _is_foreign(shell) else name_errors.sentence(error, trace, shell.user_ns, history)
     except Exception:  # nothing of ours stands between a learner and their traceback
         advice = None
     if advice is None:
@@ -108,9 +108,9 @@ def _grader(line: str) -> None:
 def _before_reset(words: list[str]) -> str:
     """What is to be done before `%grader reset`, as before reset(); '' for nothing."""
     from grader.notebook.kernel_course import kernel_course
-    from grader.notebook.resetting import unsaved
+    from grader.notebook.resetting import save_advice
 
     if words[:1] != ["reset"] or "--confirm" not in words:
         return ""
     lessons = kernel_course().exercises.items()
-    return next((unsaved(name) for name, exercises in lessons if words[1] in (name, name[:2], *exercises)), "")
+    return next((save_advice(name) for name, exercises in lessons if words[1] in (name, name[:2], *exercises)), "")

@@ -13,8 +13,8 @@ from typing import Any
 
 from grader.course.stubs import digest
 from grader.notebook.kernel_course import kernel_course
-from grader.notebook.live import own_name, sources
-from grader.source.definitions import normal
+from grader.notebook.live_object import own_name, sources
+from grader.source.definitions import normalize
 from grader.source.policy import Sources
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "(looked up by name)"})()
@@ -55,7 +55,7 @@ class Target:
             if self.is_answer:
                 text = _value(self.obj) if self.exists else ""
             else:
-                text = "\n".join(normal(cell) for cell in self.sources.cells) if self.sources else ""
+                text = "\n".join(normalize(cell) for cell in self.sources.cells) if self.sources else ""
             return digest(text) if text else ""
         except Exception:  # objects of a learner's may raise from anything
             return ""

@@ -14,18 +14,18 @@ from functools import partial
 from typing import Any
 
 from grader.notebook import hints, overview, replaying, resetting
+from grader.notebook.display import Display, ipython, print_in_script, sentence
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.record import Record
-from grader.notebook.showing import Shown, ipython, print_in_script, sentence
 from grader.notebook.target import Target
 from grader.reports import html, text
 from grader.reports.html import render, style
 
-Action = tuple[str, str, Callable[[], Shown]]  # a button's label, what it does in a sentence, and what does it
+Action = tuple[str, str, Callable[[], Display]]  # a button's label, what it does in a sentence, and what does it
 _bars: dict[tuple[bool, str], Toolbar] = {}  # the latest of each exercise: an older one is about code that is no more
 
 
-def possible() -> bool:
+def can_show_buttons() -> bool:
     """Whether somebody may press a button: in a kernel whose client can also be asked for input.
 
     Clients that only execute (nbval, nbclient, `grader build`) send allow_stdin false; what they store has no widgets. Colab asks
@@ -38,23 +38,23 @@ def possible() -> bool:
     return "google.colab" in sys.modules or bool((request() or {}).get("content", {}).get("allow_stdin"))
 
 
-def shown(target: Target, verdict: Any, notes: tuple[str, ...], record: Record) -> Shown:
+def verdict_with_buttons(target: Target, verdict: Any, notes: tuple[str, ...], record: Record) -> Display:
     """A verdict with its buttons; without any where nobody can press them, or none would do something."""
-    plain = text.verdict(verdict, notes)
-    if not possible() or verdict.status == "could_not_grade":
-        return print_in_script(Shown(plain, html.verdict(verdict, notes), verdict))
+    plain = text.render_verdict(verdict, notes)
+    if not can_show_buttons() or verdict.status == "could_not_grade":
+        return print_in_script(Display(plain, html.render_verdict(verdict, notes), verdict))
     above, words = verdict, f"solution({target.argument}) shows the course's solution, or what opens it."
-    if "hint(" in verdict.look and not verdict.passed:  # it offers calls, and the bar does so
-        above, words = replace(verdict, look=""), verdict.look
+    if "hint(" in verdict.next_step and not verdict.passed:  # it offers calls, and the bar does so
+        above, words = replace(verdict, next_step=""), verdict.next_step
     bar = Toolbar(target, verdict, record, words)
-    return WithButtons(plain, html.verdict(above, notes), bar, verdict, text.verdict(above, notes))
+    return DisplayWithButtons(plain, html.render_verdict(above, notes), bar, verdict, text.render_verdict(above, notes))
 
 
-def reset_question(target: Target, record: Record) -> Shown:
+def reset_question(target: Target, record: Record) -> Display:
     """What reset() shows: whether to do it, and two buttons."""
     question = resetting.question(target.name, record)
-    bar = Toolbar(target, None, record, resetting.by_code(target.name))
-    return WithButtons(question.text, question.html, bar)
+    bar = Toolbar(target, None, record, resetting.how_to_reset(target.name))
+    return DisplayWithButtons(question.text, question.html, bar)
 
 
 def button(label: str, purpose: str, press: Callable[[Any], None]) -> Any:
@@ -66,7 +66,7 @@ def button(label: str, purpose: str, press: Callable[[Any], None]) -> Any:
     return widget
 
 
-def display_widget(widget: Any, words: Shown) -> None:
+def show_widget(widget: Any, words: Display) -> None:
     """Shows a widget as an output of the cell that runs; words: for where no widget runs."""
     from IPython.display import display
 
@@ -75,7 +75,7 @@ def display_widget(widget: Any, words: Shown) -> None:
     display({**bundle, "text/plain": words.text, "text/html": words.html}, raw=True)
 
 
-class WithButtons(Shown):
+class DisplayWithButtons(Display):
     """A verdict or a question, and the bar below it. above: the text without what the bar says in words where it has no buttons."""
 
     def __init__(self, text: str, html: str, bar: Toolbar, verdict: Any = None, above: str = "") -> None:
@@ -103,9 +103,9 @@ class Toolbar:
             return
         if not verdict.passed:
             yield self._hint_label(), f"Shows the next hint for {name}", self._next_hint
-        if replaying.possible(target, verdict):
+        if replaying.can_replay(target, verdict):
             purpose = f"Runs your {name} on the input for which the check failed"
-            yield "Replay", purpose, lambda: replaying.run(target, verdict)
+            yield "Replay", purpose, lambda: replaying.replay_here(target, verdict)
         if verdict.mistakes:
             ids = "+".join(dict.fromkeys(id for one in verdict.mistakes for id in one.split("+")))
             yield f"Explain {ids.replace('+', ', ')}", "Explains the mistake at length", partial(hints.explain, ids)
@@ -117,13 +117,13 @@ class Toolbar:
     def _hint_label(self) -> str:
         return f"Hint {self._hint} of {hints.HINTS}"
 
-    def _next_hint(self) -> Shown:
+    def _next_hint(self) -> Display:
         answer = hints.hint(self._target, self._hint, self._record)
         self._hint = self._hint % hints.HINTS + 1
         self._row.children[0].description = self._hint_label()
         return answer
 
-    def _ask_to_reset(self) -> Shown:
+    def _ask_to_reset(self) -> Display:
         from ipywidgets import HBox
 
         self._further.children = [HBox([self._button(*each) for each in self._answers()]).add_class("attn-bar")]
@@ -131,15 +131,15 @@ class Toolbar:
 
     def _answers(self) -> list[Action]:
         restore = ("Restore the original cell", "Your code is kept as a copy", self._reset)
-        return [restore, ("Keep my code", "Nothing is changed", lambda: Shown("", ""))]
+        return [restore, ("Keep my code", "Nothing is changed", lambda: Display("", ""))]
 
-    def _reset(self) -> Shown:
+    def _reset(self) -> Display:
         from ipywidgets import Output
 
-        answer = resetting.in_the_cell(self._target.name, ipython().user_ns)
+        answer = resetting.reset_cell(self._target.name, ipython().user_ns)
         self._further.children = [output := Output()]  # unlike an HTML widget it runs the script
         output.append_display_data(answer)
-        return Shown("", "")
+        return Display("", "")
 
     def display(self) -> None:
         """Shows the bar as an output of the cell that runs."""
@@ -153,7 +153,7 @@ class Toolbar:
         self._progress, self._result, self._further = HTML(self._progress_line()), HTML(), VBox()
         self._row = HBox([*buttons, self._progress]).add_class("attn-bar")
         self._box = VBox([self._row, self._result, self._further]).add_class("attn-tools")
-        display_widget(self._box, sentence(self._words))
+        show_widget(self._box, sentence(self._words))
 
     def _empty(self) -> None:
         """Takes the buttons away. The box stays: JupyterLab would hide what takes its place when a cell runs again."""
@@ -161,10 +161,10 @@ class Toolbar:
         for widget in (*self._row.children, *mine):
             widget.close()
 
-    def _button(self, label: str, purpose: str, action: Callable[[], Shown]) -> Any:
+    def _button(self, label: str, purpose: str, action: Callable[[], Display]) -> Any:
         return button(label, purpose, lambda widget: self._press(widget.description, action))
 
-    def _press(self, label: str, action: Callable[[], Shown]) -> None:
+    def _press(self, label: str, action: Callable[[], Display]) -> None:
         """Shows what a press gives below the bar. Nothing that it raises gets lost in a log."""
         further = self._further.children
         try:
@@ -175,7 +175,7 @@ class Toolbar:
             answer = sentence(f"{label} failed: {type(error).__name__}: {error}")
         if self._further.children is further:  # the answers to another question
             self._further.children = []
-        self._result.value = render("pressed.html", label=label, shown=answer.html) if answer.text else ""
+        self._result.value = render("pressed.html", label=label, result=answer.html) if answer.text else ""
         self._progress.value = self._progress_line()
 
     def _progress_line(self) -> str:
@@ -184,6 +184,5 @@ class Toolbar:
         lines = overview.table(self._record, (lesson,))
         mine = next(line for line in lines if line.exercise == name)
         now = self._verdict is not None and self._verdict.passed
-        return render(
-            "standing.html", mine=mine, now=now, hints=self._record.entry(name).hints, lines=lines, lesson=lesson
-        )
+        hints = self._record.entry(name).hints
+        return render("standing.html", mine=mine, now=now, hints=hints, lines=lines, lesson=lesson)

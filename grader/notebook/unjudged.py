@@ -26,9 +26,9 @@ def predict(*_: Any, **__: Any) -> None:
     print("Choose one of the options, then unfold the answer above.")
 
 
-def closed(*_: Any, **__: Any) -> None:
+def unavailable(*_: Any, **__: Any) -> None:
     """Says why nothing else answers."""
     print(f"That is not available here: {ELSEWHERE}")
 
 
-hint = solution = explain = progress = replay = reset = join = leave = stuck = fine = closed
+hint = solution = explain = progress = replay = reset = join = leave = stuck = fine = unavailable

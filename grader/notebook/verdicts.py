@@ -12,30 +12,30 @@ from typing import Any
 from grader.course import references
 from grader.course.spec import Exercise
 from grader.judging import wording
-from grader.judging.verdict import Line, Verdict
+from grader.judging.verdict import FAILING, Line, Verdict
 from grader.notebook import reach
+from grader.notebook.cell_history import NOTHING, CellHistory, describe_failure
+from grader.notebook.cell_output import running_sign
 from grader.notebook.kernel_course import kernel_course
-from grader.notebook.live import Live
-from grader.notebook.output import running_sign
-from grader.notebook.runs import NOTHING, Runs, ended_by
+from grader.notebook.live_object import LiveObject
 from grader.notebook.target import Target
-from grader.util.lacking import require, why
+from grader.util.libraries import explain_error, require
 from grader.worker.observe import failure_from, same_random_state
 from grader.worker.values import Failure
 
 verdicts: dict[str, tuple[object, Any]] = {}  # exercise -> the key of the code and the verdict of its last check
-runs = Runs()  # hears of every cell by shell.py, where there are cells
+history = CellHistory()  # is told of every cell by shell.py, where there are cells
 _last_checked: list[str] = []  # the exercise that was checked last
 
 
-def judge(target: Target, again: bool = True) -> Any:
-    """The verdict. again: judge anew; without it, the verdict of the last check counts where the code is the same."""
+def judge(target: Target, fresh: bool = True) -> Any:
+    """The verdict. fresh: judge anew; without it, the verdict of the last check counts where the code is the same."""
     _last_checked[:] = [target.name]
-    for earlier in (_stale, _without_cell, *([] if again else [last])):
+    for earlier in (_stale, _without_cell, *([] if fresh else [last])):
         verdict = earlier(target)
         if verdict:
             return verdict
-    verdict = _with_causes(_judge(target), target)
+    verdict = _name_cause(_judge(target), target)
     if target.digest and verdict.status != "missing":
         verdicts[target.name] = (_key(target), verdict)
     return verdict
@@ -49,7 +49,7 @@ def last(target: Target) -> Any:
 
 def _key(target: Target) -> object:
     """What a verdict depends on: the text of the code, and which of the names that it reads grading has not."""
-    return target.digest, [name for name in reach.names_read(target.obj, target.namespace) if runs.is_absent(name)]
+    return target.digest, [name for name in reach.names_read(target.obj, target.namespace) if history.is_absent(name)]
 
 
 def current_lesson() -> str | None:
@@ -67,38 +67,39 @@ def is_attempt(verdict: Any) -> bool:
 
 def _stale(target: Target) -> Any:
     """The verdict where the exercise, or something that it calls, is older than what its cell now says; else None."""
-    if not target.exists or not runs.broken:
+    if not target.exists or not history.stale:
         return None
     objects = ((target.name, target.obj), *reach.names_read(target.obj, target.namespace).items())
-    name, broken = next(((name, broken) for name, obj in objects if (broken := runs.stale(name, obj))), ("", None))
-    if broken is None:
+    stale = ((name, history.stale_definition(name, obj)) for name, obj in objects)
+    name, definition = next((pair for pair in stale if pair[1]), ("", None))
+    if definition is None:
         return None
     line = None
-    if broken.failure is None:
-        now = ", ".join(f"`{each}`" for each in sorted(broken.defines)) or "nothing"
+    if definition.failure is None:
+        now = ", ".join(f"`{each}`" for each in sorted(definition.defines)) or "nothing"
         headline = f"The cell that defined `{name}` no longer does: it now defines {now}."
     else:
-        message, text = ended_by(broken.failure)
-        line = Line(text, broken.failure.line_number) if text else None
+        message, text = describe_failure(definition.failure)
+        line = Line(text, definition.failure.line_number) if text else None
         stop = "" if message[-1:] in "?!" else "."
         headline = f"The last run of the cell that defines `{name}` failed: {message.rstrip('.')}{stop}"
     if name != target.name:
         headline = f"{target.name} calls `{name}`. {headline}"
     earlier = f"The earlier `{name}` is still in the kernel, but it was not judged."
-    look = f"Fix that cell and run it, then {target.call} judges what it says."
-    return Verdict(target.name, "error", headline, "stale", line=line, details=(earlier,), look=look)
+    next_step = f"Fix that cell and run it, then {target.call} judges what it says."
+    return Verdict(target.name, "error", headline, "stale", line=line, details=(earlier,), next_step=next_step)
 
 
 def _without_cell(target: Target) -> Any:
     """The verdict where no cell defines an exercise in grading, or one that ends there before it does; else None."""
     name = target.name
-    if not target.exists or not runs.is_absent(name) or target.namespace.get(name, NOTHING) is not target.obj:
+    if not target.exists or not history.is_absent(name) or target.namespace.get(name, NOTHING) is not target.obj:
         return None
-    absence = runs.absences[name]
+    absence = history.absences[name]
     headline = f"`{name}` {absence.why}"
     if absence.deleted:
-        return Verdict(name, "missing", headline, "attempted", look=_run_its_cell(target))
-    return Verdict(name, "error", headline, "runs", look=f"Then run {target.call} again.")
+        return Verdict(name, "missing", headline, "attempted", next_step=_run_its_cell(target))
+    return Verdict(name, "error", headline, "runs", next_step=f"Then run {target.call} again.")
 
 
 def _run_its_cell(target: Target) -> str:
@@ -117,34 +118,33 @@ def _judge(target: Target) -> Any:
         require(*exercise.needs)
         with (
             running_sign(target.call),
-            _state_restored(),
-            _swapped(target.obj, {name: absence.graded for name, absence in runs.absences.items()}),
-            reach.own_files_hidden(),
+            _restore_state(),
+            _replace_globals(target.obj, {name: absence.graded for name, absence in history.absences.items()}),
+            reach.hide_own_files(),
             _candidate(target, exercise) as candidate,
         ):
             return judge(exercise, candidate)
     except KeyboardInterrupt as stop:
         return _interrupted(target, stop)
     except Exception as error:  # ours, never the learner's: the judge lets none of theirs out
-        lacks = why(error)
+        lacks = explain_error(error)
         if lacks:
-            look = "Once that is done, restart the kernel and run the notebook again."
-            return Verdict(name, "could_not_grade", f"{name} cannot be judged here. {lacks}", look=look)
+            next_step = "Once that is done, restart the kernel and run the notebook again."
+            return Verdict(name, "could_not_grade", f"{name} cannot be judged here. {lacks}", next_step=next_step)
         return Verdict(
             name,
             "could_not_grade",
             f"The check itself failed, which says nothing about {name}.",
             details=(f"{type(error).__name__}: {str(error)[:300]}",),
-            look="Restart the kernel and run the notebook again; if that does not help, report it with these lines.",
+            next_step="Restart the kernel and run the notebook again; if that does not help, report it with these lines.",
         )
 
 
 def _candidate(target: Target, exercise: Exercise) -> contextlib.AbstractContextManager[Any]:
     name, problem = target.name, None
     if not target.exists:
-        problem = Failure(
-            "missing", message=f"{name} is not defined in this notebook yet: run the cell that defines it."
-        )
+        message = f"{name} is not defined in this notebook yet: run the cell that defines it."
+        problem = Failure("missing", message=message)
     elif target.is_answer and target.obj is None:
         problem = Failure("not_started")
     elif exercise.process == "own" and target.sources is not None:
@@ -152,10 +152,9 @@ def _candidate(target: Target, exercise: Exercise) -> contextlib.AbstractContext
 
         return own_process.candidate(name, target.sources)
     elif exercise.process == "own":
-        problem = Failure(
-            "missing", message=f"The text of {name} is not known here: write it into a cell, and run that."
-        )
-    return contextlib.nullcontext(Live(name, target.obj, problem, target.sources))
+        message = f"The text of {name} is not known here: write it into a cell, and run that."
+        problem = Failure("missing", message=message)
+    return contextlib.nullcontext(LiveObject(name, target.obj, problem, target.sources))
 
 
 def _interrupted(target: Target, stop: KeyboardInterrupt) -> Any:
@@ -171,27 +170,24 @@ def _interrupted(target: Target, stop: KeyboardInterrupt) -> Any:
             "That line was running when it was stopped: look for a loop or a recursion around it that never ends, or for "
             "work that grows with every call."
         )
-    headline, look = f"The check of {target.name} was interrupted.", f"To try again, run {target.call}."
-    return Verdict(target.name, "timeout", headline, "interrupted", line=line, details=(advice,), look=look)
+    headline, next_step = f"The check of {target.name} was interrupted.", f"To try again, run {target.call}."
+    return Verdict(target.name, "timeout", headline, "interrupted", line=line, details=(advice,), next_step=next_step)
 
 
 # --- causes outside of the exercise itself ------------------------------------------------------------------------
 
 
-def _with_causes(verdict: Any, target: Target) -> Any:
+def _name_cause(verdict: Any, target: Target) -> Any:
     """A failing verdict says first what the code uses that grading has not, else which other exercise it calls whose own check fails."""
     if verdict.status == "missing":
-        return replace(verdict, look=_run_its_cell(target))
-    if verdict.status not in ("failed", "error", "timeout"):
+        return replace(verdict, next_step=_run_its_cell(target))
+    if verdict.status not in FAILING:
         return verdict
     names = reach.names_read(target.obj, target.namespace)
-    absent = [
-        f"`{name}` {runs.absences[name].why}"
-        for name in names
-        if runs.is_absent(name) and f"`{name}` " not in verdict.headline
-    ] or [
-        f"{target.name} imports `{file}`. {reach.ABSENT}" for file in reach.imported_files(target.obj, *names.values())
-    ]
+    unsaid = [name for name in names if history.is_absent(name) and f"`{name}` " not in verdict.headline]
+    files = [] if unsaid else reach.imported_files(target.obj, *names.values())
+    absent = [f"`{name}` {history.absences[name].why}" for name in unsaid]
+    absent += [f"{target.name} imports `{file}`. {reach.ABSENT}" for file in files]
     if absent and verdict.status == "error":
         return replace(verdict, headline=" ".join((*absent, verdict.headline)))
     if absent:  # it came to an end without that
@@ -199,27 +195,26 @@ def _with_causes(verdict: Any, target: Target) -> Any:
     others = set(kernel_course().exercises[kernel_course().lesson_of(target.name)]) - {target.name}
     failing = [name for name in names if name in others and _fails(Target(name, names[name], target.namespace))]
     if failing and _passes_with_references(target, failing):
-        first = f"{target.name} calls `{failing[0]}`, whose check fails: start there, with check({failing[0]})."
+        first = wording.blame_callee(target.name, failing[0], f"check({failing[0]})")
         return replace(verdict, headline=f"{first} {verdict.headline}")
     return verdict
 
 
 def _passes_with_references(target: Target, names: Sequence[str]) -> bool:
     """Whether an exercise would pass if what it calls under these names was the course's own."""
-    with _swapped(target.obj, {name: references.reference(kernel_course().exercise(name)) for name in names}):
+    with _replace_globals(target.obj, {name: references.reference(kernel_course().exercise(name)) for name in names}):
         return bool(_judge(target).passed)
 
 
 def _fails(target: Target) -> bool:
-    verdict = last(target) or _judge(target)
-    return verdict.status in ("failed", "error", "timeout")
+    return (last(target) or _judge(target)).status in FAILING
 
 
 # --- for the time of a check --------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
-def _swapped(obj: Any, others: Mapping[str, Any]) -> Iterator[None]:
+def _replace_globals(obj: Any, others: Mapping[str, Any]) -> Iterator[None]:
     """For so long, the globals of an object's code have these values in place of their own, NOTHING for none."""
     names = next((function.__globals__ for function in reach.functions_of(obj)), {}) if others else {}
     own = {name: names[name] for name in others if name in names and names[name] is not obj}
@@ -234,7 +229,7 @@ def _swapped(obj: Any, others: Mapping[str, Any]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _state_restored() -> Iterator[None]:
+def _restore_state() -> Iterator[None]:
     """Leaves random states, thread settings and torch's modes as the learner had them; what judges makes its tensors as grading does, in
     float32 on the CPU."""
     torch = sys.modules.get("torch")

@@ -21,18 +21,18 @@ from grader.notebook.kernel_course import kernel_course
 from grader.notebook.merge import exercise_of, merge, stubs_of, text_of, work_on
 from grader.notebook.record import has_lessons
 from grader.util import links
-from grader.util.command import called
+from grader.util.command import command_name
 from grader.util.errors import WorkspaceError
 from grader.util.names import BACKUPS
 
-VARIABLE = "ATTENTION_COURSE_FOLDER"
+FOLDER_ENV = "ATTENTION_COURSE_FOLDER"
 
 
 @dataclass(frozen=True)
 class Change:
     """What was done to a lesson's notebook.
 
-    kept: names of exercises whose cells are the learner's; noted: how the cells begin that hold what the learner wrote in the
+    kept: names of exercises whose cells are the learner's; beginnings: how the cells begin that hold what the learner wrote in the
     course's own.
     """
 
@@ -40,16 +40,16 @@ class Change:
     backup: Path | None
     kept: tuple[str, ...] = ()
     changed: bool = True
-    noted: tuple[str, ...] = ()
+    beginnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if not self.changed:
             return f"{self.path.stem} is up to date; nothing was changed."
         kept = f", with your work on {', '.join(self.kept)}" if self.kept else ""
         backup = f"; the earlier notebook is kept: {self.backup}" if self.backup else ""
-        beginnings = ", ".join(self.noted)
+        beginnings = ", ".join(self.beginnings)
         below = f" What you wrote in the course's cells stands below them, in cells of your own: {beginnings}."
-        return f"{self.path} is the lesson of this version{kept}{backup}.{below if self.noted else ''}"
+        return f"{self.path} is the lesson of this version{kept}{backup}.{below if self.beginnings else ''}"
 
 
 def folder(path: Path | None) -> Path:
@@ -74,7 +74,7 @@ def session_folder() -> Path | None:
 
     In another folder of lessons, that one is meant.
     """
-    named = os.environ.get(VARIABLE)
+    named = os.environ.get(FOLDER_ENV)
     if not named or not os.path.isdir(named) or has_lessons(Path()) and not os.path.samefile(named, "."):
         return None
     try:
@@ -91,7 +91,7 @@ def reset(lesson: str, place: Path) -> Change:
     """
     path = place / f"{lesson}.ipynb"
     backup = _back_up(path)
-    _write(path, place, encode(kernel_course().handed_out(lesson)).encode())
+    _write(path, place, encode(kernel_course().handout_notebook(lesson)).encode())
     return Change(path, backup)
 
 
@@ -102,7 +102,7 @@ def reset_exercise(name: str, place: Path) -> str:
     """
     lesson = kernel_course().lesson_of(name)
     path = place / f"{lesson}.ipynb"
-    theirs, ours = _read(path), kernel_course().handed_out(lesson)
+    theirs, ours = _read(path), kernel_course().handout_notebook(lesson)
     stubs = stubs_of(ours["cells"])
     answers = [at for at, cell in enumerate(theirs["cells"]) if exercise_of(cell, stubs) == name]
     if answers:
@@ -121,7 +121,7 @@ def has_work(lesson: str, exercises: Sequence[str] | None, place: Path) -> bool:
     """Whether a lesson's notebook holds a learner's work on these exercises; None: or any cell that is not the course's."""
     path = place / f"{lesson}.ipynb"
     try:
-        theirs, ours = _read(path)["cells"], kernel_course().handed_out(lesson)["cells"]
+        theirs, ours = _read(path)["cells"], kernel_course().handout_notebook(lesson)["cells"]
     except WorkspaceError:
         return os.path.lexists(path)  # what cannot be read may be anything
     if exercises is None:
@@ -135,26 +135,26 @@ def stub(name: str) -> str:
     return text_of(stubs_of(kernel_course().pristine(kernel_course().lesson_of(name))["cells"])[name])
 
 
-def holds(path: Path, text: str) -> bool:
+def has_cell(path: Path, text: str) -> bool:
     """Whether some cell of a notebook's file has exactly this text. Raises: WorkspaceError."""
     return any(text_of(cell).strip() == text.strip() for cell in _read(path)["cells"])
 
 
-def keep(place: Path, lesson: str, name: str, code: str) -> Path | None:
+def keep_copy(place: Path, lesson: str, name: str, code: str) -> Path | None:
     """Copies a lesson's notebook to backups/, or the code of an exercise where the file does not hold it as it ran.
 
     Returns: the copy, None where there is nothing to copy.
     """
     path = place / f"{lesson}.ipynb"
     try:
-        if not code or os.path.lexists(path) and holds(path, code):
+        if not code or os.path.lexists(path) and has_cell(path, code):
             return _back_up(path)
     except WorkspaceError:  # a file that can't be read as a notebook: then the code itself
         pass
-    return _dated(place, name, ".py", code.encode("utf-8", "replace"))
+    return _write_dated(place, name, ".py", code.encode("utf-8", "replace"))
 
 
-def lay_glossary(place: Path) -> Path | None:
+def write_glossary(place: Path) -> Path | None:
     """Puts this version's glossary beside the notebooks. Returns: the copy of one that was different, None for none.
 
     Raises: WorkspaceError, as reset() does.
@@ -167,7 +167,7 @@ def lay_glossary(place: Path) -> Path | None:
     return backup
 
 
-def present(place: Path) -> tuple[str, ...]:
+def lessons_in(place: Path) -> tuple[str, ...]:
     """The lessons whose notebook is in a folder, under the name that it has or had."""
     return tuple(
         name
@@ -185,15 +185,15 @@ def update(lesson: str, place: Path) -> Change:
     path = place / f"{lesson}.ipynb"
     names = (lesson, *kernel_course().former_names(lesson))
     source = next((old for name in names if os.path.lexists(old := place / f"{name}.ipynb")), path)
-    theirs, ours = _read(source), kernel_course().handed_out(lesson)
-    merged, kept, noted = merge(theirs["cells"], ours["cells"])
+    theirs, ours = _read(source), kernel_course().handout_notebook(lesson)
+    merged, kept, beginnings = merge(theirs["cells"], ours["cells"])
     if source == path and merged == theirs["cells"] and theirs["metadata"].get("grader") == ours["metadata"]["grader"]:
         return Change(path, None, changed=False)
     backup = _back_up(source)
     _write(path, place, encode({**ours, "cells": merged}).encode())
     if source != path:
         source.unlink()  # its copy is in backups/
-    return Change(path, backup, kept, noted=noted)
+    return Change(path, backup, kept, beginnings=beginnings)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def _read(path: Path) -> dict[str, Any]:
 
     data = _bytes(path)
     if data is None:
-        raise WorkspaceError(f"{path} is not there; `{called()} reset {path.stem}` creates it.")
+        raise WorkspaceError(f"{path} is not there; `{command_name()} reset {path.stem}` creates it.")
     try:
         notebook = nbformat.reads(data.decode("utf-8"), as_version=4)
         # Half a surrogate pair, which JSON can name, stands in no file.
@@ -210,7 +210,7 @@ def _read(path: Path) -> dict[str, Any]:
         nbformat.validate(plain)
     except Exception as error:  # nbformat raises many kinds for what is no notebook
         reason = str(error).partition("\n")[0][:200]
-        advice = f"`{called()} reset {path.stem}` replaces it with a fresh one and keeps this one"
+        advice = f"`{command_name()} reset {path.stem}` replaces it with a fresh one and keeps this one"
         raise WorkspaceError(f"{path} can't be read as a notebook ({reason}); {advice}.") from None
     return plain
 
@@ -221,8 +221,8 @@ def _bytes(path: Path) -> bytes | None:
         file = links.read(path, path.parent, sys.maxsize)
     except FileNotFoundError:
         return None
-    except links.Linked as error:
-        raise _refused(error) from None
+    except links.LinkError as error:
+        raise _link_error(error) from None
     if file.data is None:
         raise WorkspaceError(f"{path} is not a regular file; nothing was changed. Move it away first.")
     return file.data
@@ -231,10 +231,10 @@ def _bytes(path: Path) -> bytes | None:
 def _back_up(path: Path) -> Path | None:
     """Copies a file, dated to the second, into backups/ beside it. Returns: the copy; None for no file."""
     data = _bytes(path)
-    return None if data is None else _dated(path.parent, path.stem, path.suffix, data, like=path)
+    return None if data is None else _write_dated(path.parent, path.stem, path.suffix, data, like=path)
 
 
-def _dated(place: Path, stem: str, suffix: str, data: bytes, like: Path | None = None) -> Path:
+def _write_dated(place: Path, stem: str, suffix: str, data: bytes, like: Path | None = None) -> Path:
     stem += datetime.now().strftime("-%Y-%m-%d-%H%M%S")
     names = (f"{stem}-{number}" if number > 1 else stem for number in count(1))
     copy = next(copy for name in names if not os.path.lexists(copy := place / BACKUPS / f"{name}{suffix}"))
@@ -245,9 +245,9 @@ def _dated(place: Path, stem: str, suffix: str, data: bytes, like: Path | None =
 def _write(path: Path, place: Path, data: bytes, like: Path | None = None) -> None:
     try:
         links.write(path, place, data, like)
-    except links.Linked as error:
-        raise _refused(error) from None
+    except links.LinkError as error:
+        raise _link_error(error) from None
 
 
-def _refused(error: links.Linked) -> WorkspaceError:
+def _link_error(error: links.LinkError) -> WorkspaceError:
     return WorkspaceError(f"{error} Nothing was changed: remove the link, or name the folder itself with --folder.")

@@ -9,44 +9,45 @@ from grader.judging.verdict import Report, SubmissionReport
 from grader.reports import sheet, similarity, text
 from grader.reports.class_summary import ClassSummary
 from grader.reports.html import render as rendered
+from grader.util.words import join_names
 
 TITLE = "Before you import the grades"
 MOST = 20  # learners in the terminal
 
 
 def render(report: Report) -> str:
-    return sheet.write(
-        [("learner", "why"), *((who, why) for who, reasons in entries(ClassSummary(report)) for why in reasons)]
-    )
+    rows = [(who, why) for who, reasons in entries(ClassSummary(report)) for why in reasons]
+    return sheet.write([("learner", "why"), *rows])
 
 
-def entries(room: ClassSummary) -> list[tuple[str, list[str]]]:
+def entries(summary: ClassSummary) -> list[tuple[str, list[str]]]:
     """Who is to be looked at, in the report's order, and why."""
-    named = [(label, list(_reasons(one))) for label, one in zip(room.labels, room.report.submissions, strict=True)]
-    for who in room.alike:
+    pairs = zip(summary.labels, summary.report.submissions, strict=True)
+    named = [(label, list(_reasons(one))) for label, one in pairs]
+    for who in summary.same_names:
         named[who][1].append(
             "Another learner's name differs only in case, spaces or invisible characters: find out whose work this is."
         )
     rows = [(label, reasons) for label, reasons in named if reasons]
-    return [*rows, *((name, [why]) for name, why in room.report.not_graded)]
+    return [*rows, *((name, [why]) for name, why in summary.report.not_graded)]
 
 
 def _reasons(one: SubmissionReport) -> Iterator[str]:
-    yield from filter(None, [one.late, similarity.of_course(one)])
-    yield from text.by_hand(one)
+    yield from filter(None, [one.late, similarity.solution_remark(one)])
+    yield from text.hand_marks(one)
     failed: dict[tuple[str, ...], list[str]] = {}
     for verdict in one.verdicts:
         if verdict.status == "could_not_grade":
             failed.setdefault(verdict.details[:1], []).append(verdict.exercise)
     for why, names in failed.items():
-        yield f"Could not be graded: {text.listed(names)}. {' '.join(why)}".strip()
+        yield f"Could not be graded: {join_names(names)}. {' '.join(why)}".strip()
     yield from one.attention
 
 
-def section(room: ClassSummary) -> str:
+def section(summary: ClassSummary) -> str:
     """The list as HTML; '' where there is nobody on it."""
-    numbers = {label: number for number, label in enumerate(room.labels)}
-    rows = [(numbers.get(who), who, reasons) for who, reasons in entries(room)]
+    numbers = {label: number for number, label in enumerate(summary.labels)}
+    rows = [(numbers.get(who), who, reasons) for who, reasons in entries(summary)]
     return rendered("attention.html", entries=rows) if rows else ""
 
 

@@ -19,11 +19,12 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from grader.judging.verdict import Report
-from grader.reports import sheet, text
+from grader.reports import sheet
 from grader.reports.class_summary import ClassSummary
 from grader.reports.gradebook import Gradebook
-from grader.submission.enrolled import Enrolled, Person
 from grader.submission.platforms import CANVAS
+from grader.submission.roster import Person, Roster
+from grader.util.words import join_names
 
 IDS = ("canvas", "number", "login")
 POSSIBLE = "    Points Possible"  # with these four spaces, as Canvas exports it
@@ -31,42 +32,42 @@ POSSIBLE = "    Points Possible"  # with these four spaces, as Canvas exports it
 
 def render(report: Report, gradebook: Gradebook = Gradebook()) -> str:
     """The CSV: the heading, the row of points possible, and a row a learner who has a score."""
-    room = ClassSummary(report)
-    rows: list[list[sheet.Cell]] = [[*CANVAS.gradebook, gradebook.title(room)]]
-    rows.append([sheet.Verbatim(POSSIBLE), "", "", "", "", gradebook.possible(room)])
-    for entry in gradebook.entries(room):
+    summary = ClassSummary(report)
+    rows: list[list[sheet.Cell]] = [[*CANVAS.gradebook, gradebook.title(summary)]]
+    rows.append([sheet.Verbatim(POSSIBLE), "", "", "", "", gradebook.possible(summary)])
+    for entry in gradebook.entries(summary):
         if entry.person is None:
             rows.append([entry.label, "", "", entry.label, "", entry.points])
-        elif _is_known(entry.person, gradebook.enrolled):
+        elif _is_known(entry.person, gradebook.roster):
             rows.append([*map(entry.cell, CANVAS.gradebook.values()), entry.points])
     return sheet.write(rows)
 
 
-def remark(room: ClassSummary, gradebook: Gradebook) -> str:
+def remark(summary: ClassSummary, gradebook: Gradebook) -> str:
     """Sentences on who has no row, and on an assignment that is another in Canvas' own export, where that is the roster; '' for none."""
-    unclear = [entry.label for entry in gradebook.entries(room) if not _is_known(entry.person, gradebook.enrolled)]
-    sentence = _assignment_remark(room, gradebook)
+    unclear = [entry.label for entry in gradebook.entries(summary) if not _is_known(entry.person, gradebook.roster)]
+    sentence = _assignment_remark(summary, gradebook)
     if not unclear:
         return sentence
     why = "the roster has no id of theirs that Canvas knows (ID, SIS User ID or SIS Login ID), and no name that is theirs alone"
-    return f"canvas.csv has no row for {text.listed(unclear, 20)}: {why}. Use Canvas' own export as the roster. {sentence}".strip()
+    return f"canvas.csv has no row for {join_names(unclear, 20)}: {why}. Use Canvas' own export as the roster. {sentence}".strip()
 
 
-def _is_known(person: Person | None, enrolled: Enrolled | None) -> bool:
+def _is_known(person: Person | None, roster: Roster | None) -> bool:
     """Whether Canvas takes them for nobody else: by an id, or by a name that is theirs alone."""
-    if person is None or enrolled is None or any(person[field] for field in IDS):
+    if person is None or roster is None or any(person[field] for field in IDS):
         return True
-    return bool(person.names) and all(enrolled.person("name", name) is person for name in person.names)
+    return bool(person.names) and all(roster.person("name", name) is person for name in person.names)
 
 
-def _assignment_remark(room: ClassSummary, gradebook: Gradebook) -> str:
-    theirs, title = gradebook.enrolled.possible if gradebook.enrolled else {}, gradebook.assignment
+def _assignment_remark(summary: ClassSummary, gradebook: Gradebook) -> str:
+    theirs, title = gradebook.roster.possible if gradebook.roster else {}, gradebook.assignment
     if not theirs or not title:
         return ""
     if title not in theirs:
         near = get_close_matches(title, theirs, 1, 0.4) or list(theirs)[:1]
         return f"Canvas' export has no column {title!r}, such as {near[0]!r}; Canvas would offer to create a new assignment."
-    most, points = gradebook.possible(room), theirs[title]
+    most, points = gradebook.possible(summary), theirs[title]
     try:
         if not points or float(points) == most:
             return ""

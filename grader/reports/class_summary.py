@@ -15,14 +15,15 @@ from statistics import mean, median
 from typing import NamedTuple
 
 from grader.course.spec import MistakeText
-from grader.judging.verdict import Report, SubmissionReport, Verdict
+from grader.judging.verdict import FAILING, Report, SubmissionReport, Verdict
 from grader.reports import text
-from grader.submission.enrolled import Enrolled
-from grader.util.names import labels, of_learner, same_name
+from grader.submission.roster import Roster
+from grader.util.names import labels, learner_name, same_name_groups
+from grader.util.words import join_names
 
 NAME_BYTES = 80  # of a learner's file name: with ending and scratch prefix far below the 255 that file systems take
 RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
-ATTEMPTED = ("passed", "failed", "error", "timeout", "memory", "forbidden")
+ATTEMPTED = ("passed", *FAILING, "forbidden")
 
 
 class Column(NamedTuple):
@@ -33,7 +34,7 @@ class Column(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Frequent:
+class FrequentMistake:
     """A mistake that was met. learners: their numbers in the report, from 0; exercises: where, in order."""
 
     id: str
@@ -44,20 +45,20 @@ class Frequent:
 
 @dataclass(frozen=True, eq=False)
 class ClassSummary:
-    """The class as counts; a learner is known by a number, the place in the report, and by a label. enrolled: the roster."""
+    """The class as counts; a learner is known by a number, the place in the report, and by a label."""
 
     report: Report
-    enrolled: Enrolled | None = None
+    roster: Roster | None = None
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """Each learner's name on one line, no two alike; see names.labels()."""
-        return labels([text.one_line(of_learner(one.name), 120) or "(no name)" for one in self.report.submissions])
+        return labels([text.one_line(learner_name(one.name), 120) or "(no name)" for one in self.report.submissions])
 
     @cached_property
     def people(self) -> tuple[str, ...]:
         """Each learner's name on the roster, as 'Ada Lovelace'; '' where that is not known, or the label itself."""
-        persons = [self.enrolled.of(label) if self.enrolled else None for label in self.labels]
+        persons = [self.roster.person("key", label) if self.roster else None for label in self.labels]
         names = [text.one_line(" ".join(one.first_last).strip() or one["name"], 120) if one else "" for one in persons]
         return tuple("" if name == label else name for name, label in zip(names, self.labels, strict=True))
 
@@ -66,9 +67,9 @@ class ClassSummary:
         return stems(self.labels)
 
     @cached_property
-    def alike(self) -> list[int]:
+    def same_names(self) -> list[int]:
         """Learners, by number, whose names are one but for case, spaces, or what is not seen."""
-        return sorted(chain(*same_name([of_learner(one.name) for one in self.report.submissions])))
+        return sorted(chain(*same_name_groups([learner_name(one.name) for one in self.report.submissions])))
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -84,7 +85,7 @@ class ClassSummary:
     def verdicts(self) -> tuple[Mapping[Column, Verdict], ...]:
         """For each learner the verdict of an exercise, where that was asked for."""
         return tuple(
-            {Column(lesson.name, judged.exercise): judged for lesson in one.lessons for judged in lesson.verdicts}
+            {Column(lesson.name, verdict.exercise): verdict for lesson in one.lessons for verdict in lesson.verdicts}
             for one in self.report.submissions
         )
 
@@ -107,22 +108,23 @@ class ClassSummary:
     def median(self) -> float | None:
         return median(self.shares) if self.shares else None
 
-    def of(self, column: Column) -> list[tuple[int, Verdict]]:
+    def verdicts_on(self, column: Column) -> list[tuple[int, Verdict]]:
         """Who was asked for the exercise, by number, and what came of it."""
         return [(who, mine[column]) for who, mine in enumerate(self.verdicts) if column in mine]
 
     @cached_property
-    def mistakes(self) -> tuple[Frequent, ...]:
+    def mistakes(self) -> tuple[FrequentMistake, ...]:
         """The mistakes met, by how many learners made them. Of several that fit alike the likeliest counts, of a
         pair that only together fits both halves."""
         met: dict[str, tuple[str, dict[int, None], dict[str, None]]] = {}
         for column in self.columns:
-            for who, judged in self.of(column):
-                for id, sentence in likeliest(judged):
+            for who, verdict in self.verdicts_on(column):
+                for id, sentence in likeliest(verdict):
                     _, learners, exercises = met.setdefault(id, (sentence, {}, {}))
                     learners[who] = exercises[column.exercise] = None
         mistakes = (
-            Frequent(id, sentence, tuple(sorted(who)), tuple(where)) for id, (sentence, who, where) in met.items()
+            FrequentMistake(id, sentence, tuple(sorted(who)), tuple(where))
+            for id, (sentence, who, where) in met.items()
         )
         return tuple(sorted(mistakes, key=lambda one: (-len(one.learners), one.id)))
 
@@ -151,38 +153,38 @@ def _safe(name: str) -> str:
     return kept
 
 
-def remarks(room: ClassSummary) -> tuple[str, ...]:
+def remarks(summary: ClassSummary) -> tuple[str, ...]:
     """What whoever reads the marks is to know first: which lessons were taken, and who has no score."""
-    return (*room.report.notes, *filter(None, [ungraded(room)]))
+    return (*summary.report.notes, *filter(None, [ungraded(summary)]))
 
 
-def ungraded(room: ClassSummary) -> str:
+def ungraded(summary: ClassSummary) -> str:
     """A sentence that names who has no score; '' where everybody has one."""
-    if not room.ungraded:
+    if not summary.ungraded:
         return ""
-    who = [f"{room.labels[at]} ({text.listed(room.report.submissions[at].ungraded)})" for at in room.ungraded]
+    who = [f"{summary.labels[at]} ({join_names(summary.report.submissions[at].ungraded)})" for at in summary.ungraded]
     return (
-        f"Not graded in whole, which is the grader's failure and no learner's: {text.listed(who, 20)}. "
+        f"Not graded in whole, which is the grader's failure and no learner's: {join_names(who, 20)}. "
         "Without a score they have no number for a grade book; grade them again."
     )
 
 
-def likeliest(judged: Verdict) -> list[tuple[str, str]]:
+def likeliest(verdict: Verdict) -> list[tuple[str, str]]:
     """(id, sentence) of the mistakes that a verdict counts for."""
-    if not judged.mistakes:
+    if not verdict.mistakes:
         return []
-    ids = judged.mistakes[0].split("+")
-    sentence = judged.sentences[0] if judged.sentences and len(ids) == 1 else ""
+    ids = verdict.mistakes[0].split("+")
+    sentence = verdict.sentences[0] if verdict.sentences and len(ids) == 1 else ""
     return [(id, sentence) for id in ids]
 
 
-def explain(met: Frequent) -> MistakeText:
+def explain(met: FrequentMistake) -> MistakeText:
     """What the course says of the mistake; where it knows none of that id, what the verdict said."""
     from grader.course import references
     from grader.course.course import open_course
 
     try:
-        return references.explained(open_course(), met.id)
+        return references.explain(open_course(), met.id)
     except KeyError:
         return MistakeText(met.id, met.sentence, "")
 

@@ -36,11 +36,11 @@ def section(
     lessons = []
     for lesson in one.lessons:
         short: dict[str, list[str]] = {}
-        for judged in lesson.verdicts:
-            if not _in_full(judged):
-                short.setdefault(judged.status, []).append(judged.exercise)
-        marked = list(filter(None, (text.marked(lesson, judged) for judged in lesson.verdicts)))
-        full = [(each.exercise, feedback(each, pictured=pictures)) for each in lesson.verdicts if _in_full(each)]
+        for verdict in lesson.verdicts:
+            if not _is_in_full(verdict):
+                short.setdefault(verdict.status, []).append(verdict.exercise)
+        marked = list(filter(None, (text.mark_reason(lesson, verdict) for verdict in lesson.verdicts)))
+        full = [(each.exercise, feedback(each, pictured=pictures)) for each in lesson.verdicts if _is_in_full(each)]
         lessons.append((lesson, short, marked, full))
     return render(
         "learner.html",
@@ -55,6 +55,6 @@ def section(
     )
 
 
-def _in_full(judged: Verdict) -> bool:
+def _is_in_full(verdict: Verdict) -> bool:
     """True where feedback is given in full: something was attempted and did not pass, or missing needs its reason."""
-    return judged.status not in ("passed", "not_started")
+    return verdict.status not in ("passed", "not_started")

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from grader.judging.verdict import SubmissionReport, hundredths
 from grader.reports import sheet, text
 from grader.reports.class_summary import ClassSummary, plain, share
-from grader.submission.enrolled import Enrolled, Person
+from grader.submission.roster import Person, Roster
+from grader.util.words import join_names
 
 _IDENTIFIER = re.compile(r"[\w.+@-]+", re.ASCII)  # nothing that a spreadsheet could compute with
 
@@ -22,42 +23,44 @@ class Gradebook:
     """What grade books are told.
 
     max_points: each total is scaled to it in proportion, rounded to 2 decimals; None: the course's points.
-    assignment: its name there; by default the course's. enrolled: who is on the roster; None: every learner is taken.
+    assignment: its name there; by default the course's. roster: who is on the roster; None: every learner is taken.
     handed_in: of each learner of the report, the paths in the platform's download.
     """
 
     max_points: float | None = None
     assignment: str = ""
-    enrolled: Enrolled | None = None
+    roster: Roster | None = None
     handed_in: Sequence[tuple[str, ...]] = ()
 
-    def entries(self, room: ClassSummary) -> Iterator[Entry]:
+    def entries(self, summary: ClassSummary) -> Iterator[Entry]:
         """A learner each who has a score and, where there is a roster, is on it."""
-        for label, one in zip(room.labels, room.report.submissions, strict=True):
-            person = self.enrolled.of(label) if self.enrolled else None
-            if not one.ungraded and (person or not self.enrolled):
+        for label, one in zip(summary.labels, summary.report.submissions, strict=True):
+            person = self.roster.person("key", label) if self.roster else None
+            if not one.ungraded and (person or not self.roster):
                 points = one.score or 0 if self.max_points is None else hundredths(share(one) * self.max_points)
                 yield Entry(label, one, person, points)
 
-    def possible(self, room: ClassSummary) -> float:
+    def possible(self, summary: ClassSummary) -> float:
         """The points of full marks."""
-        most = max((one.max_score for one in room.report.submissions), default=0)
+        most = max((one.max_score for one in summary.report.submissions), default=0)
         return most if self.max_points is None else plain(self.max_points)
 
-    def title(self, room: ClassSummary) -> sheet.Verbatim:
-        return sheet.Verbatim(text.one_line(self.assignment or room.report.course))
+    def title(self, summary: ClassSummary) -> sheet.Verbatim:
+        return sheet.Verbatim(text.one_line(self.assignment or summary.report.course))
 
-    def remarks(self, room: ClassSummary) -> tuple[str, ...]:
+    def remarks(self, summary: ClassSummary) -> tuple[str, ...]:
         """Sentences on who is in the folder or on the roster alone."""
-        if self.enrolled is None:
+        if self.roster is None:
             return ()
-        here = {person.key for label in room.labels if (person := self.enrolled.of(label))}
+        here = {label: person.key for label in summary.labels if (person := self.roster.person("key", label))}
         groups = {
-            "In the folder but not on the roster": [label for label in room.labels if not self.enrolled.of(label)],
-            "On the roster but not in the folder": [one.key for one in self.enrolled.people if one.key not in here],
+            "In the folder but not on the roster": [label for label in summary.labels if label not in here],
+            "On the roster but not in the folder": [
+                one.key for one in self.roster.people if one.key not in here.values()
+            ],
         }
         return tuple(
-            f"{where}, so without a row in the grade book: {text.listed(names, 20)}."
+            f"{where}, so without a row in the grade book: {join_names(names, 20)}."
             for where, names in groups.items()
             if names
         )

@@ -9,20 +9,21 @@ from __future__ import annotations
 from grader.judging.verdict import Report
 from grader.reports import sheet, text
 from grader.reports.class_summary import ClassSummary
+from grader.util.words import join_names
 
 
 def render(report: Report) -> str:
     """The table as CSV; its first row names the columns. before: the total without the penalty."""
-    room = ClassSummary(report)
-    exercises = [column.exercise for column in room.columns]
+    summary = ClassSummary(report)
+    exercises = [column.exercise for column in summary.columns]
     points = ["total", "max", "before", "penalty"]
-    rows: list[list[sheet.Cell]] = [["learner", *room.lessons, *points, *exercises, "late", "by_hand", "message"]]
-    for label, one, mine in zip(room.labels, room.report.submissions, room.verdicts, strict=True):
+    rows: list[list[sheet.Cell]] = [["learner", *summary.lessons, *points, *exercises, "late", "by_hand", "message"]]
+    for label, one, mine in zip(summary.labels, summary.report.submissions, summary.verdicts, strict=True):
         scores = {lesson.name: lesson.score for lesson in one.lessons}
-        judged = [mine.get(column) for column in room.columns]
-        ours = f"No score: {text.listed(one.ungraded)} could not be graded." if one.ungraded else ""
-        row: list[sheet.Cell] = [label, *(scores.get(name) for name in room.lessons)]
-        row += [one.score, one.max_score, one.before, one.penalty]
-        row += [None if verdict is None else verdict.status for verdict in judged]
-        rows.append([*row, "late" if one.late else "", " ".join(text.by_hand(one)), f"{ours} {one.message}".strip()])
+        verdicts = [mine.get(column) for column in summary.columns]
+        ours = f"No score: {join_names(one.ungraded)} could not be graded." if one.ungraded else ""
+        row: list[sheet.Cell] = [label, *(scores.get(name) for name in summary.lessons)]
+        row += [one.score, one.max_score, one.unpenalized_score, one.penalty]
+        row += [None if verdict is None else verdict.status for verdict in verdicts]
+        rows.append([*row, "late" if one.late else "", " ".join(text.hand_marks(one)), f"{ours} {one.message}".strip()])
     return sheet.write(rows)

@@ -37,33 +37,33 @@ def render(report: Report, max_points: float | None = None, visibility: str = "v
     lines += [text.clean(one.message) for one in submissions if one.message]
     lines += [f"{lesson.name}: {text.clean(note)}" for lesson in lessons for note in text.notes(lesson)]
     lines.append(f"Isolation while grading: {text.one_line(report.isolation)}.")
-    pairs = [(lesson, judged) for lesson in lessons for judged in lesson.verdicts]
+    pairs = [(lesson, verdict) for lesson in lessons for verdict in lesson.verdicts]
     results = {
         "score": _points(score, factor),
-        "execution_time": round(float(sum(judged.seconds for _, judged in pairs)), 3),
+        "execution_time": round(float(sum(verdict.seconds for _, verdict in pairs)), 3),
         "output": text.clean("\n".join(lines)),
         "output_format": "text",
         "visibility": visibility,
         "stdout_visibility": "hidden",
         "extra_data": {
             "seed": report.seed,
-            "mistakes": {judged.exercise: list(judged.mistakes) for _, judged in pairs if judged.mistakes},
+            "mistakes": {verdict.exercise: list(verdict.mistakes) for _, verdict in pairs if verdict.mistakes},
         },
-        "tests": [_test(lesson, judged, factor, visibility) for lesson, judged in pairs],
+        "tests": [_test(lesson, verdict, factor, visibility) for lesson, verdict in pairs],
     }
     return document(results, indent=1)
 
 
-def _test(lesson: LessonReport, judged: Verdict, factor: float, visibility: str) -> dict[str, Any]:
+def _test(lesson: LessonReport, verdict: Verdict, factor: float, visibility: str) -> dict[str, Any]:
     """status: Gradescope knows 'passed' and 'failed' alone; the output's first line has the word."""
-    points = lesson.points[judged.exercise]
+    points = lesson.points[verdict.exercise]
     return {
-        "name": text.one_line(f"{lesson.name}: {judged.exercise}"),
+        "name": text.one_line(f"{lesson.name}: {verdict.exercise}"),
         "name_format": "text",
-        "score": _points(lesson.earned(judged) or 0, factor),
+        "score": _points(lesson.points_of(verdict) or 0, factor),
         "max_score": _points(points, factor),
-        "status": "passed" if judged.passed else "failed",
-        "output": text.verdict(judged),
+        "status": "passed" if verdict.passed else "failed",
+        "output": text.render_verdict(verdict),
         "output_format": "text",
         "visibility": visibility,
     }

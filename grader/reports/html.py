@@ -29,7 +29,7 @@ PAIRS = ("expected", "actual", "run")  # roles of tables that share one scale of
 Draw = Callable[[View, Scale | None], str]
 FOLDER = Path(__file__).parent / "templates"
 # status -> (symbol, colour of the rule and the symbol, style of the rule); mid tones that stand on white and on black
-LOOKS = {
+STATUS_STYLES = {
     "passed": ("✓", "#009E73", "solid"),
     "failed": ("✗", "#D55E00", "solid"),
     "error": ("!", "#B0559B", "solid"),
@@ -41,7 +41,7 @@ LOOKS = {
     "could_not_grade": ("?", "#8A8A8A", "dashed"),
     "said": ("", "#8A8A8A", "solid"),
 }
-SENTENCE = 4_000  # characters of one sentence or quoted line
+MAX_SENTENCE = 4_000  # characters of one sentence or quoted line
 _CALLS = re.compile(
     r"(?<![\w>])((?:check|hint|explain|solution|progress|replay|reset|join|leave|stuck|fine)\([^()\n]{0,80}\))(?!</code>)"
 )
@@ -56,18 +56,18 @@ def style(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
-def escape(value: object, limit: int = text.LIMIT) -> str:
+def escape(value: object, limit: int = text.MAX_TEXT) -> str:
     """Text that is safe in HTML, without control characters."""
     return html.escape(text.clean(value, limit), quote=True)
 
 
 def prose(value: object) -> str:
     """Escaped text in which `quoted` words and calls such as hint(softmax) are set as code."""
-    markup = re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(value, SENTENCE))
+    markup = re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(value, MAX_SENTENCE))
     return _CALLS.sub(r"<code>\1</code>", markup)
 
 
-def code(value: object, limit: int = text.LIMIT) -> str:
+def code(value: object, limit: int = text.MAX_TEXT) -> str:
     return f'<pre class="attn-code">{escape(value, limit)}</pre>'
 
 
@@ -95,9 +95,9 @@ def _environment() -> Environment:
     )
     for filter in (prose, code, paragraphs):
         environment.filters[filter.__name__] = lambda *given, filter=filter: Markup(filter(*given))
-    environment.filters |= {"had": text.had, "points": text.points}
+    environment.filters |= {"score_text": text.score_text, "points": text.points}
     environment.filters["dedent"] = lambda lines: textwrap.dedent(lines).strip("\n")
-    environment.globals |= {"words": text.WORDS, "looks": LOOKS}
+    environment.globals |= {"words": text.STATUS_WORDS, "looks": STATUS_STYLES}
     return environment
 
 
@@ -105,7 +105,7 @@ STYLE = f"<style>\n{style('verdict.css')}</style>"
 
 
 @dataclass(frozen=True)
-class Pictured:
+class TableHtml:
     """A verdict's tables: what went in and what is compared, both as HTML, and all of it as text; '' for none.
 
     folded: whether what went in takes much room. runs: whether two runs are compared.
@@ -123,13 +123,13 @@ def block(status: str, head: str, body: Iterable[str]) -> str:
     return STYLE + render("block.html", status=status, title=head, body=tuple(body))
 
 
-def verdict(judged: Verdict, notes: Sequence[str] = ()) -> str:
+def render_verdict(verdict: Verdict, notes: Sequence[str] = ()) -> str:
     """The feedback with its style, as check() shows it in a notebook."""
-    return STYLE + feedback(judged, notes, lambda tables: pictures(tables, image))
+    return STYLE + feedback(verdict, notes, lambda tables: pictures(tables, image))
 
 
 def feedback(
-    judged: Verdict, notes: Sequence[str] = (), pictured: Callable[[Sequence[Table]], Pictured] | None = None
+    verdict: Verdict, notes: Sequence[str] = (), pictured: Callable[[Sequence[Table]], TableHtml] | None = None
 ) -> str:
     """What failed; the experiment; expected and got; the likely mistake; where to look next. Needs STYLE once a page.
 
@@ -137,17 +137,17 @@ def feedback(
     """
     return render(
         "verdict.html",
-        judged=judged,
-        word=text.WORDS[judged.status],
+        verdict=verdict,
+        word=text.STATUS_WORDS[verdict.status],
         notes=notes,
-        line_label=wording.line_label(judged.line) if judged.line else "",
-        pictured=(pictured or pictures)(judged.tables),
-        mistakes=tuple(zip(judged.mistakes, judged.sentences, strict=False)),
-        precision="" if judged.max_difference is None else text.difference(judged.max_difference),
+        line_label=wording.line_label(verdict.line) if verdict.line else "",
+        pictured=(pictured or pictures)(verdict.tables),
+        mistakes=tuple(zip(verdict.mistakes, verdict.sentences, strict=False)),
+        precision="" if verdict.max_difference is None else text.difference(verdict.max_difference),
     )
 
 
-def pictures(tables: Sequence[Table], draw: Draw = svg) -> Pictured:
+def pictures(tables: Sequence[Table], draw: Draw = svg) -> TableHtml:
     """The tables of a verdict, drawn; expected and got share one scale, the difference has its own. draw: makes one picture."""
     shown = views(tables)
     pair = [view for view in shown if view.table.role in PAIRS]
@@ -161,11 +161,11 @@ def pictures(tables: Sequence[Table], draw: Draw = svg) -> Pictured:
     inputs = [view for view in shown if view.table.role == "input"]
     compared = [view for view in shown if view.table.role != "input"]
     numbers = (f"{view.title}{f' ({view.cut})' if view.cut else ''}\n{text.table(view)}" for view in shown)
-    return Pictured(
+    return TableHtml(
         figures(inputs),
         figures(compared, _key(compared, pair)),
         "\n\n".join(numbers),
-        sum(view.cells.size for view in inputs) > text.MUCH,
+        sum(view.cells.size for view in inputs) > text.MANY_INPUTS,
         any(view.table.role == "run" for view in compared),
     )
 
@@ -194,12 +194,12 @@ class Pictures:
     """Draws for several learners, each table once. shared: pictures go to `definitions()`, which the page must then hold once."""
 
     def __init__(self, shared: bool = False) -> None:
-        self._pictures: dict[tuple, Pictured] = {}
+        self._pictures: dict[tuple, TableHtml] = {}
         self._svgs: dict[tuple, str] = {}
         self._inner: dict[str, str] = {}
         self._shared = shared
 
-    def __call__(self, tables: Sequence[Table]) -> Pictured:
+    def __call__(self, tables: Sequence[Table]) -> TableHtml:
         """The tables as pictures makes them, known again by what they hold."""
         key = content(tables)
         if key not in self._pictures:

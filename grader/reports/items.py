@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from statistics import StatisticsError, correlation
 
 from grader.judging.verdict import LessonReport, SubmissionReport
-from grader.reports import text
 from grader.reports.class_summary import ATTEMPTED, ClassSummary, Column, likeliest
+from grader.reports.text import STATUS_WORDS
 
 FEWEST = 20  # learners; below that two standard errors are nearly half of all that the number can be
 
@@ -30,45 +30,45 @@ class Item:
     attempted: int
     graded: int
     discrimination: float | None
-    otherwise: str
-    worst: str
+    other_statuses: str
+    frequent_mistakes: str
 
 
-def items(room: ClassSummary) -> list[Item]:
+def items(summary: ClassSummary) -> list[Item]:
     """The exercises, those that fewest passed first."""
     rows = []
-    for column in room.columns:
-        submissions = room.report.submissions
-        judged = [verdict for who, verdict in room.of(column) if _lesson(submissions[who], column) is not None]
-        met: Counter[str] = Counter(verdict.status for verdict in judged)
-        mistakes = Counter(id for verdict in judged for id, _ in likeliest(verdict))
+    for column in summary.columns:
+        submissions, pairs = summary.report.submissions, summary.verdicts_on(column)
+        verdicts = [verdict for who, verdict in pairs if _lesson(submissions[who], column) is not None]
+        met: Counter[str] = Counter(verdict.status for verdict in verdicts)
+        mistakes = Counter(id for verdict in verdicts for id, _ in likeliest(verdict))
         item = Item(
             column,
             met["passed"],
             sum(met[status] for status in ATTEMPTED),
             met.total() - met["could_not_grade"],
-            discrimination(room, column),
-            ", ".join(f"{count} {text.WORDS[status]}" for status, count in met.most_common() if status != "passed"),
+            discrimination(summary, column),
+            ", ".join(f"{count} {STATUS_WORDS[status]}" for status, count in met.most_common() if status != "passed"),
             ", ".join(f"{id} ({count})" for id, count in mistakes.most_common(2)),
         )
         rows.append(item)
     return sorted(rows, key=lambda one: one.passed / max(one.graded, 1))
 
 
-def discrimination(room: ClassSummary, column: Column) -> float | None:
+def discrimination(summary: ClassSummary, column: Column) -> float | None:
     """Of learners who have a score; None for fewer than FEWEST, and where all did alike here or on everything else."""
     solved, elsewhere = [], []
-    for who, judged in room.of(column):
-        one = room.report.submissions[who]
+    for who, verdict in summary.verdicts_on(column):
+        one = summary.report.submissions[who]
         lesson = _lesson(one, column)
         if lesson is None or one.ungraded:
             continue
-        there = [each for each in one.lessons if handed_in(each)]
+        there = [each for each in one.lessons if was_handed_in(each)]
         others = sum(each.max_score for each in there) - lesson.points[column.exercise]
         if others <= 0:
             continue
-        solved.append(float(judged.passed))
-        elsewhere.append((sum(each.score or 0 for each in there) - (lesson.earned(judged) or 0)) / others)
+        solved.append(float(verdict.passed))
+        elsewhere.append((sum(each.score or 0 for each in there) - (lesson.points_of(verdict) or 0)) / others)
     if len(solved) < FEWEST:
         return None
     try:
@@ -77,19 +77,19 @@ def discrimination(room: ClassSummary, column: Column) -> float | None:
         return None
 
 
-def handed_in(lesson: LessonReport) -> bool:
+def was_handed_in(lesson: LessonReport) -> bool:
     """Whether any exercise of a lesson was there to be graded; an unreadable notebook has none."""
     return any(verdict.status != "missing" for verdict in lesson.verdicts)
 
 
 def _lesson(one: SubmissionReport, column: Column) -> LessonReport | None:
     """A learner's lesson that an exercise is of, None where they did not hand it in."""
-    return next((lesson for lesson in one.lessons if lesson.name == column.lesson and handed_in(lesson)), None)
+    return next((lesson for lesson in one.lessons if lesson.name == column.lesson and was_handed_in(lesson)), None)
 
 
-def remark(room: ClassSummary) -> str:
+def remark(summary: ClassSummary) -> str:
     """How to read the discrimination, or why it isn't shown."""
-    count = sum(not one.ungraded and any(map(handed_in, one.lessons)) for one in room.report.submissions)
+    count = sum(not one.ungraded and any(map(was_handed_in, one.lessons)) for one in summary.report.submissions)
     if count < FEWEST:
         return (
             f"How well an exercise tells learners apart (its discrimination) is not shown for {count} with a score: "

@@ -35,7 +35,7 @@ def render(report: Report, whose: str = "") -> str:
 
 
 def _message(top: ElementTree.Element, one: SubmissionReport, name: str) -> None:
-    unread = not one.lessons or any(judged.status == "missing" for judged in one.verdicts)
+    unread = not one.lessons or any(verdict.status == "missing" for verdict in one.verdicts)
     suite = _add(top, "testsuite", name=name, tests="1", failures="0", errors=str(int(unread)), skipped="0")
     case = _add(suite, "testcase", classname=name, name="can be read", time="0")
     if unread:
@@ -45,8 +45,8 @@ def _message(top: ElementTree.Element, one: SubmissionReport, name: str) -> None
 
 
 def _lesson(top: ElementTree.Element, lesson: LessonReport, prefix: str) -> None:
-    failed = [judged for judged in lesson.verdicts if not judged.passed]
-    errors = sum(judged.status in ERRORS for judged in failed)
+    failed = [verdict for verdict in lesson.verdicts if not verdict.passed]
+    errors = sum(verdict.status in ERRORS for verdict in failed)
     suite = _add(
         top,
         "testsuite",
@@ -55,22 +55,22 @@ def _lesson(top: ElementTree.Element, lesson: LessonReport, prefix: str) -> None
         failures=str(len(failed) - errors),
         errors=str(errors),
         skipped="0",
-        time=f"{sum(judged.seconds for judged in lesson.verdicts):.3f}",
+        time=f"{sum(verdict.seconds for verdict in lesson.verdicts):.3f}",
     )
-    for judged in lesson.verdicts:
-        seconds = f"{judged.seconds:.3f}"
-        case = _add(suite, "testcase", classname=prefix + lesson.name, name=judged.exercise, time=seconds)
-        if not judged.passed:
-            kind = "error" if judged.status in ERRORS else "failure"
-            message = text.summary(judged) or text.one_line(judged.headline)
-            _problem(case, kind, judged.status, message, text.verdict(judged))
+    for verdict in lesson.verdicts:
+        seconds = f"{verdict.seconds:.3f}"
+        case = _add(suite, "testcase", classname=prefix + lesson.name, name=verdict.exercise, time=seconds)
+        if not verdict.passed:
+            kind = "error" if verdict.status in ERRORS else "failure"
+            message = text.summary(verdict) or text.one_line(verdict.headline)
+            _problem(case, kind, verdict.status, message, text.render_verdict(verdict))
     if notes := text.notes(lesson):
         _add(suite, "system-out").text = _valid("\n".join(notes))
 
 
 def _problem(case: ElementTree.Element, kind: str, status: str, message: str, body: str) -> None:
     problem = _add(case, kind, type=status, message=text.one_line(message))
-    problem.text = _valid(text.clean(body, text.LIMIT - 1_000))
+    problem.text = _valid(text.clean(body, text.MAX_TEXT - 1_000))
 
 
 def _add(parent: ElementTree.Element, tag: str, **attributes: str) -> ElementTree.Element:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import text
 from grader.reports.class_summary import ClassSummary, explain, remarks
-from grader.reports.html import LOOKS
+from grader.reports.html import STATUS_STYLES
 
 # Where GitHub makes a link, a mention or a reference of text, entities or not: a space without width goes there.
 _LINKS = re.compile(r"(&#64;(?=[\w.-])|&#35;(?=\w)|&#58;(?=//)|\bwww(?=\.)|\bGH-(?=\d))", re.IGNORECASE)
@@ -22,11 +22,11 @@ MOST_BYTES = 900_000  # GitHub takes 1 MiB for a step's summary, and nothing of 
 
 def render(report: Report) -> str:
     """The report; several submissions begin with what concerns them all."""
-    room = ClassSummary(report)
+    summary = ClassSummary(report)
     several = len(report.submissions) > 1
-    parts = [*_class(room)] if several else [escape(note) for note in report.notes]
+    parts = [*_class(summary)] if several else [escape(note) for note in report.notes]
     left = MOST_BYTES - sum(len(part.encode()) + 2 for part in parts)
-    for number, (label, one) in enumerate(zip(room.labels, report.submissions, strict=True)):
+    for number, (label, one) in enumerate(zip(summary.labels, report.submissions, strict=True)):
         part = _submission(one, label)
         left -= len(part.encode()) + 2
         if left < 0 and several:
@@ -36,15 +36,15 @@ def render(report: Report) -> str:
     return "\n\n".join([*parts, text.conditions(report)]) + "\n"
 
 
-def _class(room: ClassSummary) -> Iterator[str]:
+def _class(summary: ClassSummary) -> Iterator[str]:
     """What is to be known first, everybody's points, and the mistakes that several made."""
-    yield from (escape(remark) for remark in remarks(room))
+    yield from (escape(remark) for remark in remarks(summary))
     rows = [
-        f"| {escape(label)} | {text.had(one.score)}/{one.max_score} |"
-        for label, one in zip(room.labels, room.report.submissions, strict=True)
+        f"| {escape(label)} | {text.score_text(one.score)}/{one.max_score} |"
+        for label, one in zip(summary.labels, summary.report.submissions, strict=True)
     ]
     yield "\n".join(["| submission | points |", "|---|---:|", *rows])
-    met = [one for one in room.mistakes if len(one.learners) > 1]
+    met = [one for one in summary.mistakes if len(one.learners) > 1]
     rows = [f"| {escape(one.id)} | {len(one.learners)} | {escape(explain(one).sentence)} |" for one in met]
     if rows:
         yield "\n".join(["| mistake | made by | what |", "|---|---:|---|", *rows])
@@ -65,18 +65,18 @@ def _submission(one: SubmissionReport, label: str) -> str:
 
 def _lesson(lesson: LessonReport) -> str:
     table = ["| exercise | result | points | what |", "|---|---|---:|---|"]
-    for judged in lesson.verdicts:
-        result = f"{LOOKS[judged.status][0]} {text.WORDS[judged.status]}"
+    for verdict in lesson.verdicts:
+        result = f"{STATUS_STYLES[verdict.status][0]} {text.STATUS_WORDS[verdict.status]}"
         table.append(
-            f"| {escape(judged.exercise)} | {result} | {text.part(lesson, judged)} | {escape(text.summary(judged))} |"
+            f"| {escape(verdict.exercise)} | {result} | {text.points_fraction(lesson, verdict)} | {escape(text.summary(verdict))} |"
         )
-    parts = [f"### {escape(lesson.name)} — {text.had(lesson.score)} of {lesson.max_score}", "\n".join(table)]
+    parts = [f"### {escape(lesson.name)} — {text.score_text(lesson.score)} of {lesson.max_score}", "\n".join(table)]
     parts += [f"Note: {escape(note)}" for note in text.notes(lesson)]
-    return "\n\n".join([*parts, *(_details(judged) for judged in lesson.verdicts if text.detailed(judged))])
+    return "\n\n".join([*parts, *(_details(verdict) for verdict in lesson.verdicts if text.has_details(verdict))])
 
 
-def _details(judged: Verdict) -> str:
+def _details(verdict: Verdict) -> str:
     """The whole verdict, folded. A fence longer than any in the text keeps the text inside."""
-    body = text.defuse(text.verdict(judged))
+    body = text.defuse(text.render_verdict(verdict))
     fence = "`" * (max((len(run) for run in re.findall("`+", body)), default=0) + 3)
-    return f"<details><summary>{escape(judged.exercise)}</summary>\n\n{fence}text\n{body}\n{fence}\n\n</details>"
+    return f"<details><summary>{escape(verdict.exercise)}</summary>\n\n{fence}text\n{body}\n{fence}\n\n</details>"

@@ -29,14 +29,14 @@ LARGEST = 100  # what a site takes where it does not allow more
 
 def render(report: Report, gradebook: Gradebook = Gradebook()) -> str:
     """The CSV: the heading and a row a learner who has a score."""
-    room = ClassSummary(report)
-    entries = list(gradebook.entries(room))
+    summary = ClassSummary(report)
+    entries = list(gradebook.entries(summary))
     who = _who(entries)
     rows = [
         [*cells, entry.points, feedback(entry.one)]
         for entry, cells in zip(entries, zip(*who.values(), strict=True), strict=True)
     ]
-    return sheet.write([[*who, gradebook.title(room), "Feedback"], *rows])
+    return sheet.write([[*who, gradebook.title(summary), "Feedback"], *rows])
 
 
 def _who(entries: Sequence[Entry]) -> dict[str, list[sheet.Cell]]:
@@ -47,9 +47,9 @@ def _who(entries: Sequence[Entry]) -> dict[str, list[sheet.Cell]]:
     return filled or {title: [entry.label for entry in entries]}
 
 
-def remark(room: ClassSummary, gradebook: Gradebook) -> str:
+def remark(summary: ClassSummary, gradebook: Gradebook) -> str:
     """A sentence where Moodle would refuse the grades; '' where it would not."""
-    most = max((entry.points for entry in gradebook.entries(room)), default=0)
+    most = max((entry.points for entry in gradebook.entries(summary)), default=0)
     if most <= LARGEST:
         return ""
     return f"moodle.csv has a grade of {most}, and Moodle ends an import at one above {LARGEST}; --max-points {LARGEST} scales them."
@@ -57,15 +57,15 @@ def remark(room: ClassSummary, gradebook: Gradebook) -> str:
 
 def feedback(one: SubmissionReport) -> str:
     """What passed and what did not, in one line. Moodle shows it as HTML, so signs that mean something there are written out."""
-    marked = [text.marked(lesson, judged) for lesson in one.lessons for judged in lesson.verdicts]
+    marked = [text.mark_reason(lesson, verdict) for lesson in one.lessons for verdict in lesson.verdicts]
     parts = filter(None, [text.points(one), *map(_lesson, one.lessons), *marked, text.one_line(one.message)])
     return html.escape(text.one_line(". ".join(each.removesuffix(".") for each in parts), 2_000), quote=False)
 
 
 def _lesson(lesson: LessonReport) -> str:
     failed = [
-        f"{judged.exercise}: {(text.summary(judged) or text.WORDS[judged.status]).removesuffix('.')}"
-        for judged in lesson.verdicts
-        if not judged.passed
+        f"{verdict.exercise}: {(text.summary(verdict) or text.STATUS_WORDS[verdict.status]).removesuffix('.')}"
+        for verdict in lesson.verdicts
+        if not verdict.passed
     ]
-    return f"{lesson.name} {text.had(lesson.score)} of {lesson.max_score}{': ' if failed else ''}{'; '.join(failed)}"
+    return f"{lesson.name} {text.score_text(lesson.score)} of {lesson.max_score}{': ' if failed else ''}{'; '.join(failed)}"

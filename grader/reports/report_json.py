@@ -54,23 +54,23 @@ def _lesson(lesson: LessonReport) -> dict[str, Any]:
         "score": lesson.score,
         "max_score": lesson.max_score,
         "notes": [text.clean(note) for note in lesson.notes],
-        "exercises": [_exercise(lesson, judged) for judged in lesson.verdicts],
+        "exercises": [_exercise(lesson, verdict) for verdict in lesson.verdicts],
     }
 
 
-def _exercise(lesson: LessonReport, judged: Verdict) -> dict[str, Any]:
+def _exercise(lesson: LessonReport, verdict: Verdict) -> dict[str, Any]:
     """headline: what failed; message: the whole verdict as text; cases: how many agreed, and of how many, [0, 0] where none ran."""
     return {
-        "name": judged.exercise,
-        "status": judged.status,
-        "score": lesson.earned(judged),
-        "automatic_score": lesson.automatic(judged),
-        "by_hand": text.marked(lesson, judged) if judged.exercise in lesson.by_hand else "",
-        "max_score": lesson.points[judged.exercise],
-        "cases": list(judged.cases),
-        "mistakes": list(judged.mistakes),
-        "headline": text.clean(judged.headline, 2_000),
-        "stage": judged.stage,
-        "message": text.clean(text.verdict(judged), text.LIMIT - 2_000),
-        "seconds": round(float(judged.seconds), 4),
+        "name": verdict.exercise,
+        "status": verdict.status,
+        "score": lesson.points_of(verdict),
+        "automatic_score": lesson.automatic_points(verdict),
+        "by_hand": text.mark_reason(lesson, verdict) if verdict.exercise in lesson.hand_marks else "",
+        "max_score": lesson.points[verdict.exercise],
+        "cases": list(verdict.cases),
+        "mistakes": list(verdict.mistakes),
+        "headline": text.clean(verdict.headline, 2_000),
+        "stage": verdict.stage,
+        "message": text.clean(text.render_verdict(verdict), text.MAX_TEXT - 2_000),
+        "seconds": round(float(verdict.seconds), 4),
     }

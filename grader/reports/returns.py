@@ -28,22 +28,22 @@ FEEDBACK = "feedback comments"
 GRADED = "last modified (grade)"
 
 
-def files(room: ClassSummary, gradebook: Gradebook) -> Iterator[tuple[str, str | bytes]]:
+def files(summary: ClassSummary, gradebook: Gradebook) -> Iterator[tuple[str, str | bytes]]:
     """Each file's name and content; only those for which the platform has told who is who."""
     comments, pages = {}, {}
-    for label, one, handed_in in zip(room.labels, room.report.submissions, gradebook.handed_in, strict=False):
-        alone = replace(room.report, submissions=(one,), notes=())
+    for label, one, handed_in in zip(summary.labels, summary.report.submissions, gradebook.handed_in, strict=False):
+        alone = replace(summary.report, submissions=(one,), notes=())
         if name := _name(CANVAS, handed_in):
             comments[name] = _notebook(markdown.render(alone))
         if folder := _moodle_folder(label, handed_in, gradebook):
-            pages[f"{folder}/feedback.html"] = feedback.page(one, label, room.report.course)
+            pages[f"{folder}/feedback.html"] = feedback.page(one, label, summary.report.course)
     if comments:
         yield "canvas/comments.zip", _zip(comments)
     if pages:
         yield "moodle/feedback.zip", _zip(pages)
-    heading = [title.lower() for title in gradebook.enrolled.heading] if gradebook.enrolled else []
+    heading = [title.lower() for title in gradebook.roster.heading] if gradebook.roster else []
     if {"identifier", "grade", GRADED} <= set(heading):
-        yield "moodle/worksheet.csv", _worksheet(room, gradebook, heading)
+        yield "moodle/worksheet.csv", _worksheet(summary, gradebook, heading)
 
 
 def _name(platform: Platform, handed_in: tuple[str, ...]) -> str:
@@ -52,7 +52,7 @@ def _name(platform: Platform, handed_in: tuple[str, ...]) -> str:
 
 
 def _moodle_folder(label: str, handed_in: tuple[str, ...], gradebook: Gradebook) -> str:
-    person = gradebook.enrolled.of(label) if gradebook.enrolled else None
+    person = gradebook.roster.person("key", label) if gradebook.roster else None
     match = MOODLE.match(_name(MOODLE, handed_in))
     number = re.search(r"\d+$", person["participant"]) if person else None
     if not (match or number):
@@ -75,11 +75,11 @@ def _zip(contents: dict[str, str]) -> bytes:
     return buffer.getvalue()
 
 
-def _worksheet(room: ClassSummary, gradebook: Gradebook, heading: list[str]) -> str:
-    assert gradebook.enrolled is not None
-    graded = {entry.person.key: entry for entry in gradebook.entries(room) if entry.person}
-    rows: list[list[sheet.Cell]] = [[sheet.Verbatim(title) for title in gradebook.enrolled.heading]]
-    for person in gradebook.enrolled.people:
+def _worksheet(summary: ClassSummary, gradebook: Gradebook, heading: list[str]) -> str:
+    assert gradebook.roster is not None
+    graded = {entry.person.key: entry for entry in gradebook.entries(summary) if entry.person}
+    rows: list[list[sheet.Cell]] = [[sheet.Verbatim(title) for title in gradebook.roster.heading]]
+    for person in gradebook.roster.people:
         entry = graded.get(person.key)
         new: dict[str, sheet.Cell] = {"grade": entry.points, FEEDBACK: moodle.feedback(entry.one)} if entry else {}
         cells = zip(heading, person.cells, strict=False)
@@ -87,12 +87,12 @@ def _worksheet(room: ClassSummary, gradebook: Gradebook, heading: list[str]) -> 
     return sheet.write(rows)
 
 
-def remark(room: ClassSummary, gradebook: Gradebook) -> str:
+def remark(summary: ClassSummary, gradebook: Gradebook) -> str:
     """A sentence where Moodle's worksheet is out of other points; '' where it is not."""
-    roster = gradebook.enrolled
+    roster = gradebook.roster
     cells = dict(zip(map(str.lower, roster.heading), roster.people[0].cells, strict=False)) if roster else {}
     theirs = cells.get("maximum grade", "").replace(",", ".")
-    most = gradebook.possible(room)
+    most = gradebook.possible(summary)
     if not re.fullmatch(r"\d+(\.\d+)?", theirs) or float(theirs) == most:
         return ""
     points = plain(float(theirs))

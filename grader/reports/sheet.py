@@ -29,10 +29,10 @@ def write(rows: Iterable[Sequence[Cell]]) -> str:
 def _cell(value: Cell) -> Cell:
     if value is None:
         return ""
-    return guarded(value) if isinstance(value, str) and not isinstance(value, Verbatim) else value
+    return guard(value) if isinstance(value, str) and not isinstance(value, Verbatim) else value
 
 
-def guarded(value: str) -> str:
+def guard(value: str) -> str:
     """Text for one cell: one line, and with an apostrophe before what a spreadsheet would compute.
 
     Full-width signs ('＝') count as their plain ones: some spreadsheets compute those, too. Spaces before a sign count

@@ -27,7 +27,7 @@ _NOTHING = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.ENCODING, 
 
 
 @cache
-def form(code: str) -> tuple[str, ...]:
+def normalize(code: str) -> tuple[str, ...]:
     """The tokens with numbered names; () where they are no Python, or too few."""
     numbers: dict[str, str] = {}
     tokens, last = [], ""
@@ -48,17 +48,17 @@ def form(code: str) -> tuple[str, ...]:
     return tuple(tokens) if len(tokens) >= SHORTEST else ()
 
 
-def alike(room: ClassSummary) -> list[tuple[list[int], list[str]]]:
+def find_matches(summary: ClassSummary) -> list[tuple[list[int], list[str]]]:
     """(learners, exercises in which all of them are alike), most exercises first; learner -1 is the course."""
     shared: dict[tuple[int, int], list[tuple[str, tuple[str, ...]]]] = {}
-    attempts = [_attempts(one) for one in room.report.submissions]
-    for column in room.columns:
+    attempts = [_attempts(one) for one in summary.report.submissions]
+    for column in summary.columns:
         groups: dict[tuple[str, ...], list[int]] = {}
         answers = enumerate(code.get(column.exercise, "") for code in attempts)
         for who, code in ((-1, _solution(column.exercise)), *answers):
-            if tokens := form(code):
+            if tokens := normalize(code):
                 groups.setdefault(tokens, []).append(who)
-        most = max(FEW, len(room.labels) // 3)
+        most = max(FEW, len(summary.labels) // 3)
         for tokens, group in groups.items():
             if sum(who >= 0 for who in group) <= most:
                 for pair in combinations(group, 2):
@@ -72,7 +72,7 @@ def alike(room: ClassSummary) -> list[tuple[list[int], list[str]]]:
 
 def _attempts(one: SubmissionReport) -> dict[str, str]:
     """A learner's cells by exercise, but for those that are as the lesson has them: they are alike by themselves."""
-    begun = {judged.exercise for judged in one.verdicts if judged.status not in ("not_started", "missing")}
+    begun = {verdict.exercise for verdict in one.verdicts if verdict.status not in ("not_started", "missing")}
     return {name: code for lesson in one.lessons for name, code in lesson.code.items() if name in begun}
 
 
@@ -81,11 +81,11 @@ def _solution(exercise: str) -> str:
     return references.solution_text(open_course(), exercise) if exercise in open_course().exercise_names() else ""
 
 
-def of_course(one: SubmissionReport) -> str:
+def solution_remark(one: SubmissionReport) -> str:
     """A sentence where most of a learner's longer answers are those of the course's solved notebooks; '' where chance may bring as much."""
     code = _attempts(one)
-    longer = [name for name in code if form(_solution(name))]
-    same = sum(form(code[name]) == form(_solution(name)) for name in longer)
+    longer = [name for name in code if normalize(_solution(name))]
+    same = sum(normalize(code[name]) == normalize(_solution(name)) for name in longer)
     if same < FEW or same < SHARE * len(longer):
         return ""
     return (
@@ -94,7 +94,7 @@ def of_course(one: SubmissionReport) -> str:
     )
 
 
-def render(room: ClassSummary) -> str:
-    rows, title = alike(room), "Code that is alike"
+def render(summary: ClassSummary) -> str:
+    rows, title = find_matches(summary), "Code that is alike"
     shown = {"rows": rows[:MOST], "more": len(rows[MOST:])}
-    return rendered("similarity.html", style=STYLE, title=title, room=room, **shown) + "\n"
+    return rendered("similarity.html", style=STYLE, title=title, summary=summary, **shown) + "\n"

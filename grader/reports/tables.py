@@ -131,9 +131,8 @@ def _views(table: Table, at: tuple[int, ...] | None, shape: tuple[int, ...] | No
     lead = table.shape[:-2]
     if table.role != "input" and _whole(table.shape):
         slices = [(index, marked if marked and marked[: len(lead)] == index else None) for index in np.ndindex(*lead)]
-        return [
-            View(table, part(table.array, index, (0, 0)), index, (0, 0), _mark(mark, (0, 0))) for index, mark in slices
-        ]
+        top = (0, 0)
+        return [View(table, part(table.array, index, top), index, top, _mark(mark, top)) for index, mark in slices]
     index, first = window(table, table.mark or at, table.shape if table.mark else shape)
     return [View(table, part(table.array, index, first), index, first, _mark(marked, first))]
 

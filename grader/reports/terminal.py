@@ -10,12 +10,12 @@ import textwrap
 
 from grader.judging.verdict import Report
 from grader.reports import text
-from grader.reports.html import LOOKS
+from grader.reports.html import STATUS_STYLES
 
 STYLES = {"passed": 32, "failed": 31, "error": 35, "timeout": 35, "memory": 35, "forbidden": 33, "could_not_grade": 33}
 STYLES |= {"not_started": 2, "missing": 2, "dim": 2, "bold": 1, "yellow": 33}
-_LINE = re.compile(rf"^  ({'|'.join(text.WORDS.values())}) +\S*/\S* +\w+")
-_STATUS = {word: status for status, word in text.WORDS.items()}
+_LINE = re.compile(rf"^  ({'|'.join(text.STATUS_WORDS.values())}) +\S*/\S* +\w+")
+_STATUS = {word: status for status, word in text.STATUS_WORDS.items()}
 
 
 def render(report: Report, *, coloured: bool | None = None) -> str:
@@ -38,7 +38,7 @@ def render(report: Report, *, coloured: bool | None = None) -> str:
 
 def _coloured(line: re.Match[str]) -> str:
     status = _STATUS[line[1]]
-    return paint(f"{LOOKS[status][0]}{line[0][1:]}", status)
+    return paint(f"{STATUS_STYLES[status][0]}{line[0][1:]}", status)
 
 
 def paint(string: str, style: str) -> str:

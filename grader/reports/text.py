@@ -12,12 +12,13 @@ from grader.judging import wording
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Table, Verdict
 from grader.reports.tables import View, content, views
 from grader.util.names import IGNORED
+from grader.util.words import join_names
 
 WIDTH = 96
-MUCH = 30  # numbers of inputs from which on they stand behind the results, or are folded
-PRINTED = 600  # characters of what a learner's code printed
-LIMIT = 20_000  # characters that one exercise may add to a report
-WORDS = {
+MANY_INPUTS = 30  # numbers of inputs from which on they stand behind the results, or are folded
+MAX_PRINTED = 600  # characters of what a learner's code printed
+MAX_TEXT = 20_000  # characters that one exercise may add to a report
+STATUS_WORDS = {
     "passed": "passed",
     "failed": "failed",
     "error": "error",
@@ -36,7 +37,7 @@ _CONTROL = re.compile(
 _ESCAPE = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|.)?", re.DOTALL)
 
 
-def clean(value: object, limit: int = LIMIT) -> str:
+def clean(value: object, limit: int = MAX_TEXT) -> str:
     """Text without control characters and terminal sequences, at most `limit` characters long."""
     text = str(value)[: 4 * limit]
     text = _CONTROL.sub("", _ESCAPE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
@@ -59,42 +60,42 @@ _TABLE_TEXTS: dict[tuple, list[str]] = {}
 _VERDICT_TEXTS: WeakKeyDictionary[Verdict, str] = WeakKeyDictionary()  # four formats of a class tell the same verdicts
 
 
-def verdict(judged: Verdict, notes: Sequence[str] = ()) -> str:
+def render_verdict(verdict: Verdict, notes: Sequence[str] = ()) -> str:
     """What failed; the likely mistake; the experiment; expected and got; where to look next."""
     if notes:
-        return _verdict(judged, notes)
-    if judged not in _VERDICT_TEXTS:
-        _VERDICT_TEXTS[judged] = _verdict(judged, ())
-    return _VERDICT_TEXTS[judged]
+        return _render_verdict(verdict, notes)
+    if verdict not in _VERDICT_TEXTS:
+        _VERDICT_TEXTS[verdict] = _render_verdict(verdict, ())
+    return _VERDICT_TEXTS[verdict]
 
 
-def _verdict(judged: Verdict, notes: Sequence[str]) -> str:
-    title = f"{WORDS[judged.status].upper()}: {judged.exercise}"
+def _render_verdict(verdict: Verdict, notes: Sequence[str]) -> str:
+    title = f"{STATUS_WORDS[verdict.status].upper()}: {verdict.exercise}"
     blocks = [f"{title}\n{'-' * len(title)}"]
-    if not judged.passed:
-        blocks.append(_wrapped(judged.headline))
-    if judged.line:
-        blocks.append(f"{wording.line_label(judged.line)}:\n{textwrap.indent(clean(judged.line.text), '    ')}")
-    blocks += [_wrapped(sentence) for sentence in judged.details]
-    causes = [f"{id}: {sentence}" for id, sentence in zip(judged.mistakes, judged.sentences, strict=False)]
-    several = len(judged.mistakes) > 1
+    if not verdict.passed:
+        blocks.append(_wrapped(verdict.headline))
+    if verdict.line:
+        blocks.append(f"{wording.line_label(verdict.line)}:\n{textwrap.indent(clean(verdict.line.text), '    ')}")
+    blocks += [_wrapped(sentence) for sentence in verdict.details]
+    causes = [f"{id}: {sentence}" for id, sentence in zip(verdict.mistakes, verdict.sentences, strict=False)]
+    several = len(verdict.mistakes) > 1
     heading = "Likely mistakes: each gives exactly this result" if several else "Likely mistake"
-    blocks.append(_section(heading, [*filter(None, [judged.slip]), *causes]))
-    blocks.append(_section("Experiment", [*filter(None, [judged.experiment])]))
-    blocks += _tables(judged.tables)
-    blocks.append(_section("Warnings that your code raised", [f"- {one}" for one in judged.warned]))
-    printed = clean(judged.printed, PRINTED).rstrip()
+    blocks.append(_section(heading, [*filter(None, [verdict.slip]), *causes]))
+    blocks.append(_section("Experiment", [*filter(None, [verdict.experiment])]))
+    blocks += _tables(verdict.tables)
+    blocks.append(_section("Warnings that your code raised", [f"- {one}" for one in verdict.warned]))
+    printed = clean(verdict.printed, MAX_PRINTED).rstrip()
     if printed.strip():
         blocks.append(f"\nWhat it printed\n{textwrap.indent(printed, '    ')}")
-    blocks.append(_section("Verified" if judged.passed else "What holds", [f"- {one}" for one in judged.verified]))
-    if judged.verified and judged.max_difference is not None:
-        blocks.append(f"\n{difference(judged.max_difference)}")
-    if judged.following:
-        blocks.append(f"Next: {judged.following}.")
-    if judged.look:
-        blocks.append(_wrapped(judged.look) if judged.passed else _section("Where to look", [judged.look]))
+    blocks.append(_section("Verified" if verdict.passed else "What holds", [f"- {one}" for one in verdict.verified]))
+    if verdict.verified and verdict.max_difference is not None:
+        blocks.append(f"\n{difference(verdict.max_difference)}")
+    if verdict.next_exercise:
+        blocks.append(f"Next: {verdict.next_exercise}.")
+    if verdict.next_step:
+        blocks.append(_wrapped(verdict.next_step) if verdict.passed else _section("Where to look", [verdict.next_step]))
     blocks += [_wrapped(f"Note: {note}") for note in notes]
-    return clean("\n".join(block for block in blocks if block), LIMIT - 1_000).rstrip()
+    return clean("\n".join(block for block in blocks if block), MAX_TEXT - 1_000).rstrip()
 
 
 def _tables(tables: Sequence[Table]) -> list[str]:
@@ -109,9 +110,9 @@ def _tables(tables: Sequence[Table]) -> list[str]:
         given, compared = [_table(view) for view in inputs], [_table(view) for view in others]
         if others:
             compared.insert(0, "\nTwo runs" if others[0].table.role == "run" else "\nExpected and got")
-            marked = any(view.mark for view in others) and max(view.cells.size for view in others) > 1
-            compared += ["  * the largest difference shown"] * marked
-        after = compared and sum(view.cells.size for view in inputs) > MUCH  # a module's weights take pages
+            has_mark = any(view.mark for view in others) and max(view.cells.size for view in others) > 1
+            compared += ["  * the largest difference shown"] * has_mark
+        after = compared and sum(view.cells.size for view in inputs) > MANY_INPUTS  # a module's weights take pages
         _TABLE_TEXTS[key] = [*compared, "\nThe inputs", *given] if after else [*given, *compared]
     return _TABLE_TEXTS[key]
 
@@ -184,99 +185,88 @@ def submission(one: SubmissionReport) -> str:
     if one.message:
         lines.append(_wrapped(one.message))
     for lesson in one.lessons:
-        lines += ["", f"{lesson.name}: {had(lesson.score)} of {lesson.max_score}"]
-        wide = max((len(judged.exercise) for judged in lesson.verdicts), default=0)
-        for judged in lesson.verdicts:
-            line = (
-                f"  {WORDS[judged.status]:<19}  {part(lesson, judged):>5}  {judged.exercise:<{wide}}  {summary(judged)}"
-            )
-            lines.append(line.rstrip())
+        lines += ["", f"{lesson.name}: {score_text(lesson.score)} of {lesson.max_score}"]
+        wide = max((len(verdict.exercise) for verdict in lesson.verdicts), default=0)
+        for verdict in lesson.verdicts:
+            status, fraction = STATUS_WORDS[verdict.status], points_fraction(lesson, verdict)
+            lines.append(f"  {status:<19}  {fraction:>5}  {verdict.exercise:<{wide}}  {summary(verdict)}".rstrip())
         lines += [_wrapped(f"Note: {note}", "  ") for note in notes(lesson)]
     for lesson in one.lessons:
-        lines += [f"\n{verdict(judged)}" for judged in lesson.verdicts if detailed(judged)]
+        lines += [f"\n{render_verdict(verdict)}" for verdict in lesson.verdicts if has_details(verdict)]
     return "\n".join(lines)
 
 
-def had(score: float | None) -> str:
+def score_text(score: float | None) -> str:
     """Points as they are shown: '?' where something could not be graded."""
     return "?" if score is None else str(score)
 
 
 def points(one: SubmissionReport) -> str:
     """'4 of 14 points'; of one that could not be graded, which exercises are at fault."""
-    sentence = f"{had(one.score)} of {one.max_score} points"
+    sentence = f"{score_text(one.score)} of {one.max_score} points"
     if one.penalty:
-        sentence += f" ({one.before} before {one.penalty} were taken off for being late)"
-    return f"{sentence}, because {listed(one.ungraded)} could not be graded" if one.ungraded else sentence
+        sentence += f" ({one.unpenalized_score} before {one.penalty} were taken off for being late)"
+    return f"{sentence}, because {join_names(one.ungraded)} could not be graded" if one.ungraded else sentence
 
 
-def part(lesson: LessonReport, judged: Verdict) -> str:
+def points_fraction(lesson: LessonReport, verdict: Verdict) -> str:
     """'2/2', '0/2', or '?/2' for what could not be graded."""
-    return f"{had(lesson.earned(judged))}/{lesson.points[judged.exercise]}"
+    return f"{score_text(lesson.points_of(verdict))}/{lesson.points[verdict.exercise]}"
 
 
-def marked(lesson: LessonReport, judged: Verdict) -> str:
+def mark_reason(lesson: LessonReport, verdict: Verdict) -> str:
     """A sentence where the points are not simply those of the verdict: a mark by hand, or a part; '' for none."""
-    earned, automatic, most = lesson.earned(judged), lesson.automatic(judged), lesson.points[judged.exercise]
-    given = lesson.by_hand.get(judged.exercise)
+    earned, most = lesson.points_of(verdict), lesson.points[verdict.exercise]
+    given = lesson.hand_marks.get(verdict.exercise)
     if given is not None:
         if given.points is None:
-            return f"{judged.exercise}: {given.comment}".strip()
-        mark = f"marked by hand with {earned} of {most} points; automatically {had(automatic)}."
-        return f"{judged.exercise}: {mark} {given.comment}".strip()
-    others, share = lesson.through.get(judged.exercise, ("", 0))
-    reason = f"{judged.exercise}: {earned} of {most} points, because"
+            return f"{verdict.exercise}: {given.comment}".strip()
+        mark = f"marked by hand with {earned} of {most} points; automatically {score_text(lesson.automatic_points(verdict))}."
+        return f"{verdict.exercise}: {mark} {given.comment}".strip()
+    others, share = lesson.follow_through.get(verdict.exercise, ("", 0))
+    reason = f"{verdict.exercise}: {earned} of {most} points, because"
     if others:
         return f"{reason} it passes with the course's {others} in place of the learner's, which is worth {100 * share:g} % of them."
-    if not lesson.partial or judged.passed or not earned:
+    if not lesson.partial or verdict.passed or not earned:
         return ""
-    return f"{reason} {judged.cases[0]} of {judged.cases[1]} cases agree."
+    return f"{reason} {verdict.cases[0]} of {verdict.cases[1]} cases agree."
 
 
-def by_hand(one: SubmissionReport) -> list[str]:
+def hand_marks(one: SubmissionReport) -> list[str]:
     """What a person marked, a sentence each; comments alone are none."""
     return [
-        marked(lesson, judged)
+        mark_reason(lesson, verdict)
         for lesson in one.lessons
-        for judged in lesson.verdicts
-        if (given := lesson.by_hand.get(judged.exercise)) and given.points is not None
+        for verdict in lesson.verdicts
+        if (given := lesson.hand_marks.get(verdict.exercise)) and given.points is not None
     ]
 
 
 def notes(lesson: LessonReport) -> list[str]:
     """What is to be said below a lesson's table: of marks, then of the notebook."""
-    return [*filter(None, (marked(lesson, judged) for judged in lesson.verdicts)), *lesson.notes]
+    return [*filter(None, (mark_reason(lesson, verdict) for verdict in lesson.verdicts)), *lesson.notes]
 
 
-def listed(names: Sequence[str], most: int = 5) -> str:
-    """'a, b and 3 more'; 'a and b' where all are told."""
-    if len(names) > most:
-        return f"{', '.join(names[:most])} and {len(names) - most} more"
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
-
-
-def summary(judged: Verdict) -> str:
+def summary(verdict: Verdict) -> str:
     """One line on a verdict: the mistakes where some are proven, else a beginner's slip, else what failed; '' for a pass."""
-    if judged.status in ("passed", "not_started"):
+    if verdict.status in ("passed", "not_started"):
         return ""
-    if judged.mistakes:
-        return one_line(
-            "; ".join(f"{id}: {sentence}" for id, sentence in zip(judged.mistakes, judged.sentences, strict=False))
-        )
-    return one_line(judged.slip or judged.headline)
+    if verdict.mistakes:
+        pairs = zip(verdict.mistakes, verdict.sentences, strict=False)
+        return one_line("; ".join(f"{id}: {sentence}" for id, sentence in pairs))
+    return one_line(verdict.slip or verdict.headline)
 
 
-def detailed(judged: Verdict) -> bool:
+def has_details(verdict: Verdict) -> bool:
     """True where more can be said than one line holds."""
-    return judged.status not in ("passed", "not_started", "missing")
+    return verdict.status not in ("passed", "not_started", "missing")
 
 
 def passages(markdown: str) -> list[tuple[str, str]]:
     """Markdown prose taken apart: ('prose', paragraph) and ('code', lines), fenced or indented code alike."""
     blocks: list[tuple[str, str]] = []
-    for at, part in enumerate(
-        re.split(r"^```\w*\n(.*?)^```[ ]*$", clean(markdown) + "\n", flags=re.MULTILINE | re.DOTALL)
-    ):
+    fenced = re.compile(r"^```\w*\n(.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
+    for at, part in enumerate(fenced.split(clean(markdown) + "\n")):
         if at % 2:
             blocks.append(("code", part.rstrip()))
             continue
@@ -290,9 +280,8 @@ def passages(markdown: str) -> list[tuple[str, str]]:
 
 def plain(markdown: str) -> str:
     """Markdown prose as wrapped text, its code indented."""
-    return "\n\n".join(
-        textwrap.indent(part, "    ") if kind == "code" else _wrapped(part) for kind, part in passages(markdown)
-    )
+    parts = passages(markdown)
+    return "\n\n".join(textwrap.indent(part, "    ") if kind == "code" else _wrapped(part) for kind, part in parts)
 
 
 def explanation(mistake: MistakeText) -> str:

@@ -53,7 +53,7 @@ class Board:
 
 
 @dataclass(frozen=True)
-class Wrong:
+class CommonFailure:
     """Something that several may get wrong at this moment. sentence: as in State."""
 
     exercise: str
@@ -63,7 +63,7 @@ class Wrong:
     learners: tuple[str, ...]
 
 
-def wrongs(learners: Sequence[Learner]) -> tuple[Wrong, ...]:
+def common_failures(learners: Sequence[Learner]) -> tuple[CommonFailure, ...]:
     """What the room has wrong now, the most frequent first; ties: named mistakes first."""
     groups: dict[tuple[str, str], tuple[State, list[str]]] = {}
     for learner in learners:
@@ -71,7 +71,7 @@ def wrongs(learners: Sequence[Learner]) -> tuple[Wrong, ...]:
             if state.wrong:
                 groups.setdefault((exercise, state.mistake or state.status), (state, []))[1].append(learner.name)
     result = [
-        Wrong(exercise, state.status, state.mistake, state.sentence, tuple(names))
+        CommonFailure(exercise, state.status, state.mistake, state.sentence, tuple(names))
         for (exercise, _), (state, names) in groups.items()
     ]
     return tuple(sorted(result, key=lambda wrong: (-len(wrong.learners), not wrong.mistake, wrong.exercise)))

@@ -24,14 +24,14 @@ from tornado.iostream import StreamClosedError
 from tornado.web import Application, HTTPError, RequestHandler
 
 from grader.room import message
-from grader.room.limits import PAGE, Budgets, RateLimits, sender
-from grader.room.live import MAX_OWN_PAGES, MAX_PAGES, Live
+from grader.room.board_page import page
+from grader.room.broadcast import MAX_OWN_PAGES, MAX_PAGES, Broadcast
 from grader.room.members import MAX_LEARNERS
 from grader.room.message import MessageError
-from grader.room.page import page
+from grader.room.rate_limits import PAGE, Budgets, RateLimits, sender
 from grader.util.files import json_object
-from grader.util.names import folded
-from grader.util.words import abridged, counted
+from grader.util.names import fold_name
+from grader.util.words import join_names, pluralize
 
 MAX_NEWCOMERS = 400  # learners of one address who have not checked anything yet: a lecture behind a hub's address
 POLICY = (
@@ -44,7 +44,7 @@ class JsonHandler(RequestHandler):
     """A request whose answer is JSON, refusals too."""
 
     def initialize(self) -> None:
-        self.live: Live = self.settings["live"]
+        self.live: Broadcast = self.settings["live"]
         self.limits: RateLimits = self.settings["limits"]
         self.room, self.tell = self.live.room, self.live.tell
         self.stream = self.request.connection.stream  # type: ignore[union-attr]
@@ -135,10 +135,10 @@ class Join(JsonHandler):
         data = self.request_json()
         code, token = data.get("code"), data.get("token", "")
         try:
-            name = message.learner_name(data.get("name"))
+            name = message.validate_name(data.get("name"))
         except MessageError as error:
             raise self.refuse(400, str(error)) from None
-        whose = f"{self.sender} {folded(name)}"
+        whose = f"{self.sender} {fold_name(name)}"
         self.check_budget(self.limits.wrong_codes_of_name, whose, "Too many wrong codes came from this name")
         self.check_budget(
             self.limits.wrong_codes,
@@ -239,7 +239,7 @@ class Stream(KeyHandler):
         own = names or hmac.compare_digest(projector, self.live.projector.encode())
         self.set_header("Content-Type", "text/event-stream; charset=utf-8")
         self.set_header("X-Accel-Buffering", "no")  # a proxy that stands between sends each event on at once
-        with self.live.watched(names, own) as changes:
+        with self.live.subscribe(names, own) as changes:
             if changes is None:
                 raise self.refuse(503, "This page is open in too many places.", 10)
             self.limits.connections.belongs(self.stream, PAGE, MAX_PAGES + MAX_OWN_PAGES)
@@ -272,8 +272,8 @@ class Instructor(KeyHandler):
         self.record(lambda: self.room.remove(places))
         for place in places:
             self.limits.addresses.pop(place, None)
-        names = abridged([members[place].name for place in places], 10)
-        self.tell(f"Removed {counted(len(places), 'learner')}: {names}." if places else "Nobody was removed.")
+        names = join_names([members[place].name for place in places], 10)
+        self.tell(f"Removed {pluralize(len(places), 'learner')}: {names}." if places else "Nobody was removed.")
         return {"removed": len(places)}
 
     def code(self, data: dict[str, Any]) -> dict[str, Any]:
@@ -283,7 +283,7 @@ class Instructor(KeyHandler):
         return {"code": self.room.code}
 
 
-def application(live: Live, limits: RateLimits) -> Application:
+def application(live: Broadcast, limits: RateLimits) -> Application:
     key = "/room/([A-Za-z0-9_-]{1,64})"
     routes = [
         ("/", Home),

@@ -23,7 +23,7 @@ from grader.course.course import Course
 from grader.room.board import Board, Learner, State, next_exercise
 from grader.room.message import Event, MessageError, new_code, read, to_json
 from grader.util.errors import InputError
-from grader.util.files import json_object, only_writer
+from grader.util.files import json_object, lock_file
 
 FORMAT = 1  # of a journal
 START = b'{"room": '
@@ -91,7 +91,7 @@ class RoomJournal:
         # Without a buffer: what could not be written must not follow later.
         self._file = open(path, "a+b", buffering=0, opener=lambda name, flags: os.open(name, flags, 0o600))
         try:
-            if not only_writer(self._file):
+            if not lock_file(self._file):
                 raise InputError(f"another room already uses {path}; name another file with --journal.")
             self.lines = self._read()
             if not self.lines:

@@ -18,7 +18,7 @@ from typing import Any
 from grader.course.course import Course
 from grader.judging.verdict import Statuses
 from grader.reports import text
-from grader.util.names import SPACE, UNSEEN, of_learner
+from grader.util.names import SPACE, UNSEEN, learner_name
 
 FORMAT = 1
 NOTES = ("stuck", "fine", "left")
@@ -61,7 +61,7 @@ class Event:
 FIELDS = set(Event.__dataclass_fields__)
 
 
-def of_verdict(verdict: Any, at: float) -> Event:
+def event_of(verdict: Any, at: float) -> Event:
     """What a room is told of a verdict; of several mistakes that fit alike, the likeliest."""
     mistake = verdict.mistakes[0] if verdict.mistakes else ""
     return Event(at, verdict.exercise, verdict.status, mistake if _MISTAKE.fullmatch(mistake) else "")
@@ -105,9 +105,9 @@ def read_all(course: Course, data: Any) -> tuple[Event, ...]:
     return tuple(read(course, one) for one in data)
 
 
-def learner_name(name: Any) -> str:
+def validate_name(name: Any) -> str:
     """A name as the page can show it, at most MAX_NAME characters on one line. Raises: MessageError."""
-    label = of_learner(text.one_line(name, MAX_NAME)) if isinstance(name, str) else ""
+    label = learner_name(text.one_line(name, MAX_NAME)) if isinstance(name, str) else ""
     if not label.strip(f" {UNSEEN}{SPACE}"):
         raise MessageError('A room needs a name to show, such as "ada".')
     return label

@@ -18,12 +18,12 @@ from tornado.netutil import bind_sockets
 
 from grader.course.course import Course
 from grader.room import PORT
+from grader.room.broadcast import Broadcast
 from grader.room.handlers import application
-from grader.room.limits import LimitedServer, RateLimits
-from grader.room.live import Live
 from grader.room.members import Room, RoomJournal
+from grader.room.rate_limits import LimitedServer, RateLimits
 from grader.util.errors import AuthorError, InputError
-from grader.util.words import counted
+from grader.util.words import pluralize
 
 MAX_BODY = 65_536  # bytes of a request that are read at all; what is larger than message.MAX_BYTES is then refused
 MAX_HEAD = 8_192
@@ -45,7 +45,7 @@ def serve(course: Course, path: Path, host: str, port: int, tell: Callable[[str]
         asyncio.run(_serve(course, sockets, journal, address or f"http://{_reachable(host)}:{port}", tell))
 
 
-def create_server(live: Live) -> LimitedServer:
+def create_server(live: Broadcast) -> LimitedServer:
     """A server that does not listen yet."""
     logging.getLogger("tornado").setLevel(logging.CRITICAL)  # what is no request is not to flood the terminal
     limits = RateLimits()
@@ -91,7 +91,7 @@ async def _serve(
     course: Course, sockets: list[socket.socket], journal: RoomJournal, address: str, tell: Callable[[str], None]
 ) -> None:
     room = Room(course, journal, known_mistakes(course))
-    live = Live(room, journal, address, tell)
+    live = Broadcast(room, journal, address, tell)
     server = create_server(live)
     server.add_sockets(sockets)
     for line in _welcome(live, room, journal):
@@ -114,12 +114,12 @@ async def _serve(
     tell(f"The room is closed. It is kept in {journal.path}: the same command opens it again.")
 
 
-def _welcome(live: Live, room: Room, journal: RoomJournal) -> Iterator[str]:
+def _welcome(live: Broadcast, room: Room, journal: RoomJournal) -> Iterator[str]:
     learners = len(room.board().learners)
     if learners:
-        yield f"The room in {journal.path} continues, with {counted(learners, 'learner')}."
+        yield f"The room in {journal.path} continues, with {pluralize(learners, 'learner')}."
     if journal.dropped:
-        yield f"{counted(journal.dropped, 'line')} of {journal.path} could not be read and had to be left out."
+        yield f"{pluralize(journal.dropped, 'line')} of {journal.path} could not be read and had to be left out."
     yield from (
         "Each learner runs this in a notebook, with their own name:",
         "",

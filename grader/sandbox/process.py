@@ -68,9 +68,8 @@ class Worker:
         self._channel = channel
         self._memory_bytes = memory_bytes
         self._pid = pid
-        self._start_s = self._waited_s = self._threads_s = self._limit_s = self._deadline = (
-            0.0  # of the current request
-        )
+        # Of the current request.
+        self._start_s = self._waited_s = self._threads_s = self._limit_s = self._deadline = 0.0
         self._stop = threading.Event()
         self._guard: threading.Thread | None = None
 
@@ -311,7 +310,7 @@ def end_marked(folder: str) -> None:
                 process.kill()
 
 
-def last_words(folder: str) -> str:
+def last_output(folder: str) -> str:
     """The last line that a failed start left."""
     with contextlib.suppress(OSError, IndexError):
         lines = Path(folder, "errors.txt").read_text("utf-8", "replace").strip().splitlines()

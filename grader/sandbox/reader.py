@@ -88,9 +88,8 @@ class Reader(LocalReader):
         theirs = (notebook.file, notebook.cells, notebook.lesson, notebook.notes)
         reply = self._read(notebook.file, do="plan", pristine=given, notebook=theirs)
         lesson, exercises, run, owners, absent, notes, handed_in = reply["plan"]
-        return Plan(
-            lesson, tuple(exercises), tuple(RunCell(*cell) for cell in run), owners, absent, tuple(notes), handed_in
-        )
+        cells = tuple(RunCell(*cell) for cell in run)
+        return Plan(lesson, tuple(exercises), cells, owners, absent, tuple(notes), handed_in)
 
     def sources(self, cells: Sequence[str], rules: Rules, given: Given) -> dict[str, SourceFindings]:
         """For each exercise the first offence in the code that it reaches, and what beginners let slip in it.
@@ -151,15 +150,11 @@ class Reader(LocalReader):
         if self._left_s <= 0:
             return {"late": True}
         message["limits"] = MEMORY_BYTES, CPU_S * self._patience
-        body = protocol.Body(
-            json.dumps(message, ensure_ascii=False, default=list).encode("utf-8", "surrogatepass"), b""
-        )
+        text = json.dumps(message, ensure_ascii=False, default=list)
+        body = protocol.Body(text.encode("utf-8", "surrogatepass"), b"")
         reply = self._reply(body)
-        if reply.get("lost") in (
-            "died",
-            "memory",
-            *_OURS,
-        ):  # by what the learner's other files left there, or from outside
+        # By what the learner's other files left there, or from outside.
+        if reply.get("lost") in ("died", "memory", *_OURS):
             self.end()
             reply = self._reply(body)
         if reply.get("lost") in _OURS:
@@ -195,7 +190,7 @@ class Reader(LocalReader):
         return process
 
 
-class SourcesApart:
+class RemoteSources:
     """A notebook's code as the judge asks about it; it is read for all exercises at once, when the first is judged."""
 
     def __init__(self, reader: Reader, cells: Sequence[str], rules: Rules, given: Given) -> None:

@@ -36,7 +36,7 @@ from grader.course.spec import Case
 from grader.sandbox import isolation, usage
 from grader.sandbox.isolation import LEVELS, SandboxError, TooOpen
 from grader.sandbox.process import Worker, WorkerLost, spawn
-from grader.sandbox.reader import Reader, SourcesApart
+from grader.sandbox.reader import Reader, RemoteSources
 from grader.sandbox.scratch import new_folder, remove_folder
 from grader.sandbox.session import Budget, Session
 from grader.sandbox.zygote import Forker, ZygoteChannel
@@ -48,9 +48,8 @@ if TYPE_CHECKING:
 TIMEOUT_S = 10.0
 MEMORY_BYTES = 2 << 30
 CPU_TIMES = 24  # a worker's processor time, in time limits: twice what all cells and a lesson's exercises may take
-MORE_EXERCISES = (
-    10  # a submission has the time of so many exercises more than it has, for its cells and for starting again
-)
+# A submission has the time of so many exercises more than it has, for its cells and for starting again.
+MORE_EXERCISES = 10
 
 __all__ = ["Candidate", "LEVELS", "Sandbox", "SandboxError", "TooOpen", "TIMEOUT_S", "MEMORY_BYTES"]
 
@@ -60,7 +59,7 @@ class Candidate:
     """An exercise as the judge sees it: a name, and a way to try a case on what the learner wrote."""
 
     name: str
-    sources: SourcesApart | None
+    sources: RemoteSources | None
     session: Session
 
     @property
@@ -173,7 +172,7 @@ class Sandbox:
             self._forker.close()
             self._forker = Forker(torch=True, probes=self._probes)
 
-    def candidates(self, plan: Plan, sources: SourcesApart | None = None) -> Mapping[str, Candidate]:
+    def candidates(self, plan: Plan, sources: RemoteSources | None = None) -> Mapping[str, Candidate]:
         """The exercises of one notebook, by name. Its cells run in a fresh worker when the first of them is asked.
 
         The candidates of an earlier notebook are closed by this.

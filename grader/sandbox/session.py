@@ -48,7 +48,7 @@ class Budget:
     spent_s: float = 0.0
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         return self.spent_s >= self.seconds
 
     @property
@@ -104,7 +104,7 @@ def _read(body: protocol.Body) -> Answer:
 _read_cached = lru_cache(maxsize=1024)(_read)  # in a class, many show exactly the same numbers
 
 
-class NotRun(WorkerLost):
+class SkippedCell(WorkerLost):
     """A cell that was left out because of what others had done."""
 
     def failure(self, subject: str, timeout_s: float, memory_bytes: int) -> Failure:
@@ -127,7 +127,7 @@ class Session:
         self._skipped: dict[int, WorkerLost] = {}  # cells that ended a worker, by position in the plan
         self._failures: dict[int, Failure] = {}  # cells that raised
         self._bound: dict[str, int] = {}  # the cell that last bound each exercise's name
-        self._fallen: dict[str, Failure] = {}  # exercises that ended a worker
+        self._ended: dict[str, Failure] = {}  # exercises that ended a worker
         self._used_s: dict[str, float] = {}  # by exercises
         self._shown_bytes: dict[str, int] = {}
         self._printed_much = False
@@ -142,9 +142,9 @@ class Session:
 
     def problem(self, name: str) -> Failure | None:
         """Why there is no object of this name: what its cell raised, or that no cell defines it."""
-        if name in self._fallen:
+        if name in self._ended:
             return None  # it was there; observe_all() tells what became of it
-        if self._budget.over and name not in self._used_s:  # one that has begun has a limit of its own
+        if self._budget.is_over and name not in self._used_s:  # one that has begun has a limit of its own
             return self._budget.unreached(name)
         self._run_cells()
         owner = self._plan.owners.get(name)
@@ -162,7 +162,7 @@ class Session:
         observations: list[Observation] = []
         for first in range(0, len(cases), BATCH_SIZE):
             observations += self._observe_batch(name, cases[first : first + BATCH_SIZE])
-            if name in self._fallen:
+            if name in self._ended:
                 break
         return observations
 
@@ -170,8 +170,8 @@ class Session:
         observations: list[Observation] = []
         try:
             for _ in range(2):
-                if name in self._fallen:
-                    return [Observation(failure=self._fallen[name])]
+                if name in self._ended:
+                    return [Observation(failure=self._ended[name])]
                 problem = self.problem(name)
                 if problem is not None:  # after a restart the cell did not run as it had before
                     return [Observation(failure=problem)] * len(cases)
@@ -181,8 +181,8 @@ class Session:
             raise WorkerLost("invalid", "a fresh process says that it is stale")
         except WorkerLost as lost:
             self.close()
-            self._fallen[name] = self._failure(lost, name)
-            return [*observations, Observation(failure=self._fallen[name])]
+            self._ended[name] = self._failure(lost, name)
+            return [*observations, Observation(failure=self._ended[name])]
 
     def _ask(self, name: str, cases: Sequence[Case], observations: list[Observation]) -> bool:
         """Fills `observations` with what the worker shows; False where it asks to be replaced by a fresh one."""
@@ -228,7 +228,7 @@ class Session:
     def notes(self) -> tuple[str, ...]:
         """What the notebook did that its learner should know."""
         background = (WENT_ON.format(self._background_use),) * bool(self._background_use)
-        return (PRINTED_MUCH,) * self._printed_much + background + (self._budget.note,) * self._budget.over
+        return (PRINTED_MUCH,) * self._printed_much + background + (self._budget.note,) * self._budget.is_over
 
     def _failure(self, lost: WorkerLost, subject: str) -> Failure:
         return lost.failure(subject, self._timeout_s, self._memory_bytes)
@@ -259,10 +259,10 @@ class Session:
         cell = self._plan.cells[position]
         repeated = position in self._finished
         if not repeated and self._cells_s >= self._timeout_s * CELLS_TIMES:
-            self._skipped[position] = NotRun("timeout", "the cells before it took too long")
+            self._skipped[position] = SkippedCell("timeout", "the cells before it took too long")
             return None
-        if self._budget.over:
-            self._skipped[position] = NotRun("timeout", self._budget.cause)
+        if self._budget.is_over:
+            self._skipped[position] = SkippedCell("timeout", self._budget.cause)
             return None
         request = {"do": "cell", "label": cell.label, "text": cell.text, "wanted": tuple(self._plan.exercises)}
         assert self._worker is not None
@@ -294,4 +294,4 @@ class Session:
             first = position if self._restarts <= 2 * MAX_RESTARTS else 0
             reason = f"{self._restarts} other cells ended the process"
             for later in range(first, len(self._plan.cells)):
-                self._skipped.setdefault(later, NotRun(lost.kind, reason))
+                self._skipped.setdefault(later, SkippedCell(lost.kind, reason))

@@ -21,7 +21,7 @@ from grader.sandbox.process import (
     Worker,
     end_marked,
     end_tree,
-    last_words,
+    last_output,
     start_interpreter,
     write_probes,
 )
@@ -167,7 +167,7 @@ class Forker:
         if not answer.startswith("forked "):
             channel.close()
             owner = self.zygote.channel if self.zygote is not None else self._shared
-            problem = last_words(owner.folder) if owner is not None else ""  # gone with the folder
+            problem = last_output(owner.folder) if owner is not None else ""  # gone with the folder
             self.close()
             raise SandboxError(f"no worker could be started: {problem}")
         parent, pid = map(int, answer.split()[1:])

@@ -49,7 +49,7 @@ _short = lru_cache(maxsize=128)(_parse)  # one cell is asked for its names again
 _long = lru_cache(maxsize=1)(_parse)  # a long one, too, mostly in a row
 
 
-def normal(text: str) -> str:
+def normalize(text: str) -> str:
     """A cell's text as it is compared with the course's: without space at the ends of its lines."""
     return "\n".join(map(str.rstrip, text.strip().split("\n")))
 
@@ -96,6 +96,5 @@ def used_names(text: str) -> frozenset[str]:
     tree = parse(text)
     if tree is None:
         return frozenset(re.findall(r"[^\W\d]\w*", text[:MAX_CODE]))
-    return frozenset(
-        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    )
+    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return frozenset(name.id for name in names if isinstance(name.ctx, ast.Load))

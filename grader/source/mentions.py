@@ -32,13 +32,13 @@ _DEPTH = 200  # of nested syntax that is read; nobody's attention needs more
 class Mention:
     """A node of the learner's code. called: the dotted name that it mentions.
 
-    whose: 'library', 'own' for what the learner made, 'value' where reading does not tell.
+    origin: 'library', 'own' for what the learner made, 'value' where reading does not tell.
     """
 
     statement: Statement
     node: ast.AST
     called: str
-    whose: str
+    origin: str
 
     @property
     def last(self) -> str:
@@ -127,20 +127,20 @@ class Reading:
         return mentions
 
     def _mention(self, statement: Statement, node: ast.AST) -> Mention | None:
-        called, whose = "", "library"
+        called, origin = "", "library"
         if isinstance(node, ast.Attribute):
-            called, whose = self.resolve(statement, node)
-            if node.attr in _ALL_NAMES and whose == "library":
+            called, origin = self.resolve(statement, node)
+            if node.attr in _ALL_NAMES and origin == "library":
                 called = f"{called.rpartition('.')[0]}.{HIDDEN}"
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            called, whose = self.plain_name(statement, node.id)
+            called, origin = self.plain_name(statement, node.id)
         elif isinstance(node, ast.Call):
-            called, whose = self.look_up(statement, node)
+            called, origin = self.look_up(statement, node)
         elif isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.MatMult):
             called = "@"
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             called = "solutions/" if "solutions/" in node.value.replace("\\", "/") else ""
-        return Mention(statement, node, called, whose) if called else None
+        return Mention(statement, node, called, origin) if called else None
 
     def plain_name(self, statement: Statement, name: str) -> tuple[str, str]:
         """What a name by itself mentions, where the statements that bind it do not say so."""
@@ -160,24 +160,24 @@ class Reading:
         if isinstance(node, ast.Subscript):
             table = node.value
             if isinstance(table, ast.Attribute) and table.attr == "__dict__":
-                base, whose = self.resolve(statement, table.value)
+                base, origin = self.resolve(statement, table.value)
             elif isinstance(table, ast.Call) and function_name(table) == "vars" and table.args:
-                base, whose = self.resolve(statement, table.args[0])
+                base, origin = self.resolve(statement, table.args[0])
             else:
                 return (text_of(node.slice) or HIDDEN, "library") if is_modules(table) else ("", "")
-            return f"{base}.{text_of(node.slice) or HIDDEN}", whose
+            return f"{base}.{text_of(node.slice) or HIDDEN}", origin
         function, args = self.function(statement, node), node.args
         if function in ("import_module", "__import__") and args:
             return text_of(args[0]) or HIDDEN, "library"
         if function == "vars" and args:
-            base, whose = self.resolve(statement, args[0])
-            return (f"{base}.{HIDDEN}", whose) if whose == "library" else ("", "")
+            base, origin = self.resolve(statement, args[0])
+            return (f"{base}.{HIDDEN}", origin) if origin == "library" else ("", "")
         at = 1 if function in _OF_OBJECT else 0
         if function not in _LOOK_UPS or len(args) <= at:
             return "", ""
-        base, whose = self.resolve(statement, args[0]) if at else ("?", "value")
+        base, origin = self.resolve(statement, args[0]) if at else ("?", "value")
         name = text_of(args[at])
-        return (f"{base}.{name or HIDDEN}", whose) if name is not None or whose == "library" else ("", "")
+        return (f"{base}.{name or HIDDEN}", origin) if name is not None or origin == "library" else ("", "")
 
     def function(self, statement: Statement, node: ast.Call) -> str:
         """The last part of what a call's function is called where it comes from."""
@@ -191,12 +191,12 @@ class Reading:
             node = node.value
         if isinstance(node, ast.Name):
             outside = node.id in statement.outside
-            first, whose = self._meaning(node.id) if outside else self._local(statement, node.id, _ALIASES)
+            first, origin = self._meaning(node.id) if outside else self._local(statement, node.id, _ALIASES)
         elif isinstance(node, ast.Subscript) and is_modules(node.value) and (module := text_of(node.slice)):
-            first, whose = module, "library"
+            first, origin = module, "library"
         else:
-            first, whose = "?", "value"
-        return ".".join([first, *reversed(parts)]), whose
+            first, origin = "?", "value"
+        return ".".join([first, *reversed(parts)]), origin
 
     def _local(self, statement: Statement, name: str, room: int) -> tuple[str, str]:
         """What a local variable stands for: `t = torch` makes it a library's. room: how many others may lead there."""
@@ -204,9 +204,9 @@ class Reading:
         if value is not None and room:
             first, *rest = ast.unparse(value).split(".")
             outside = first in statement.outside
-            called, whose = self._meaning(first) if outside else self._local(statement, first, room - 1)
-            if whose == "library":
-                return ".".join([called, *rest]), whose
+            called, origin = self._meaning(first) if outside else self._local(statement, first, room - 1)
+            if origin == "library":
+                return ".".join([called, *rest]), origin
         return name, "own" if name in ("self", "cls") else "value"
 
     def _meaning(self, name: str, room: int = _ALIASES) -> tuple[str, str]:
@@ -224,9 +224,9 @@ class Reading:
             meaning = by_itself  # what stands in a branch may never run and hides nothing
         elif value is not None and room:
             first, *rest = ast.unparse(value).split(".")
-            called, whose = self._meaning(first, room - 1)
-            if whose == "library":
-                meaning = ".".join([called, *rest]), whose
+            called, origin = self._meaning(first, room - 1)
+            if origin == "library":
+                meaning = ".".join([called, *rest]), origin
         elif dotted and (module := _one_of(dotted)):
             meaning = module, "library"
         elif bindings and not dotted and all(isinstance(one.node, _DEFINITIONS) for one in bindings):

@@ -13,10 +13,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from grader.source.closed import NotebookReading
 from grader.source.dependencies import TooMuch
 from grader.source.mentions import HIDDEN, TEXT_RUN, Mention
 from grader.source.slips import Slip, slips
+from grader.source.tampering import NotebookReading
 from grader.worker.operations import ATTENTION, AUTOGRAD, LIBRARIES, LOSSES, NORMALIZATION, RECURRENT, SOFTMAX
 
 LAYERS = frozenset(
@@ -69,7 +69,7 @@ WORDS = {
     "autograd": "a derivative that the library takes by itself; this exercise writes the backward pass out",
     "table": "what is computed outside of PyTorch is not on the tensors' device, and nobody sees how large it is",
 }
-TAMPERING = "tampering"  # alone, where nothing is forbidden but to reach what looks on (closed.py)
+TAMPERING = "tampering"  # alone, where nothing is forbidden but to reach what looks on (tampering.py)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Sources:
             return _TOO_LONG
         try:
             mentions = reading.mentions(name)
-            way, line = reading.reaching(name) if ruled else ("", "")
+            way, line = reading.tampering(name) if ruled else ("", "")
         except TooMuch:
             return too_long(forbids, requires)
         if way:
@@ -104,9 +104,8 @@ class Sources:
                 way,
             )
         for mention in mentions:
-            may_be_library = mention.whose == "library" or (
-                mention.whose == "value" and mention.last not in reading.members
-            )
+            is_own = mention.last in reading.members
+            may_be_library = mention.origin == "library" or (mention.origin == "value" and not is_own)
             first = _foreign(mention) or _forbidden(mention, forbids, may_be_library)
             if first is None and "einsum_products" in requires:
                 first = _other_product(mention, may_be_library)
@@ -165,7 +164,7 @@ def _forbidden(mention: Mention, forbids: tuple[str, ...], may_be_library: bool)
             continue
         if may_be_library and last in NAMES.get(group, ()):
             return _at(mention, f"`{called.lstrip('?.')}` is {WORDS[group]}.", called)
-        if mention.whose != "library":
+        if mention.origin != "library":
             continue
         asks = called in ASKING and not isinstance(mention.node, ast.Call)
         if group == "torch" and top in TENSOR_LIBRARIES and not asks:
@@ -201,7 +200,7 @@ def _foreign(mention: Mention) -> Offence | None:
         return _at(mention, "A path into `solutions` is used; the answer should be the learner's.", "solutions")
     first, _, rest = mention.called.partition(".")
     harmless = rest.partition(".")[0] in ("figures", "check", "passed")  # a payoff that the learner changed is theirs
-    if mention.whose == "library" and first in ("solutions", "grader") and not harmless:
+    if mention.origin == "library" and first in ("solutions", "grader") and not harmless:
         sentence = f"`{mention.called}` reaches into the course's own {first}; the answer should be the learner's."
         return _at(mention, sentence, mention.called)
     return None

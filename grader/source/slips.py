@@ -34,7 +34,7 @@ class Slip(NamedTuple):
           own max, min or sorted), 'left raise' (the stub's `raise` among other statements; name: of what, as in 'Class.method'),
           'calls' (another exercise; name: which), 'in place' (a parameter is changed by `+=` or its like).
     line, number: the learner's line and its number in the cell. name: the parameter, the function, the layer or the left factor.
-    other: the right factor; turned: whether it is transposed there.
+    other: the right factor; transposed: whether it is transposed there.
     """
 
     kind: str
@@ -42,7 +42,7 @@ class Slip(NamedTuple):
     number: int = 0
     name: str = ""
     other: str = ""
-    turned: bool = False
+    transposed: bool = False
 
 
 def slips(name: str, cells: Sequence[str], exercises: Collection[str] = ()) -> tuple[Slip, ...]:
@@ -75,18 +75,18 @@ class _SlipReader:
 
     def slips_of(self, node: _Function | ast.ClassDef) -> Iterator[Slip]:
         if not isinstance(node, ast.ClassDef):
-            yield from self._left_raise(node, node.name)
+            yield from self._leftover_raise(node, node.name)
             yield from self._of_function(node, False)
             return
         for method in (each for each in node.body if isinstance(each, ast.FunctionDef)):
-            yield from self._left_raise(method, f"{node.name}.{method.name}")
+            yield from self._leftover_raise(method, f"{node.name}.{method.name}")
             if method.name != "__init__":
                 yield from self._of_function(method, True)
             else:
                 yield from self._loose_layers(method)
                 yield from (self._raise(each) for each in ast.walk(method) if isinstance(each, ast.Raise))
 
-    def _left_raise(self, function: _Function, name: str) -> Iterator[Slip]:
+    def _leftover_raise(self, function: _Function, name: str) -> Iterator[Slip]:
         body = [
             each for each in function.body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
         ]
@@ -145,9 +145,9 @@ class _SlipReader:
             yield from self._of_call(node, in_forward)
         elif isinstance(node, ast.BinOp):
             if isinstance(node.op, ast.Mult) and isinstance(node.left, ast.Name):
-                right, turned = _unturned(node.right)
+                right, transposed = _untransposed(node.right)
                 if right:
-                    yield self._slip("star", node, node.left.id)._replace(other=right, turned=turned)
+                    yield self._slip("star", node, node.left.id)._replace(other=right, transposed=transposed)
             pairs = [method for side in (node.left, node.right) if (method := _method(side)) and _is_pair(side)]
             if pairs:
                 yield self._slip("max", node, pairs[0])
@@ -252,15 +252,15 @@ _KINDS: dict[str, Callable[[ast.AST], bool]] = {  # of slips that a node shows b
 }
 
 
-def _unturned(node: ast.AST) -> tuple[str, bool]:
+def _untransposed(node: ast.AST) -> tuple[str, bool]:
     """('k', True) of `k.T`, `k.mT`, `k.swapaxes(-1, -2)`; ('k', False) of `k`; ('', False) of anything else."""
-    turned: ast.AST | None = None
+    transposed: ast.AST | None = None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _method(node) in _TURNING:
-        turned = node.func.value
+        transposed = node.func.value
     elif isinstance(node, ast.Attribute) and node.attr in ("T", "mT"):
-        turned = node.value
-    name = turned or node
-    return (name.id, turned is not None) if isinstance(name, ast.Name) else ("", False)
+        transposed = node.value
+    name = transposed or node
+    return (name.id, transposed is not None) if isinstance(name, ast.Name) else ("", False)
 
 
 def _called_name(node: ast.AST) -> str:

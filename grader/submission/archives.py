@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import IO, Any, NamedTuple
 
-from grader.submission.discover import MACHINES
+from grader.submission.discover import is_from_tool
 from grader.submission.ipynb import Unreadable
 from grader.util.names import printable
 
@@ -128,11 +128,11 @@ class Archive:
             self.refused.append((printable(name), why))
         elif ".git" in parts:
             self.checkouts.add(parts[: parts.index(".git")])
-        elif not any(is_a_program_s(part) for part in parts):
+        elif not any(map(is_from_tool, parts)):
             self._bytes += size
             if self._bytes > self._quota.bytes:
                 raise _more_bytes(self._quota)
-            self.entries.append((parts, size, plausible(changed)))
+            self.entries.append((parts, size, plausible_time(changed)))
             self._streams.append(stream)
 
     def _refusal(self, name: str, parts: tuple[str, ...], size: int, link: bool) -> str:
@@ -147,18 +147,13 @@ class Archive:
         return f"is larger than {self._quota.one_file >> 20} MB" if size > self._quota.one_file else ""
 
 
-def plausible(changed: float) -> float:
+def plausible_time(changed: float) -> float:
     """A file's time, in seconds since 1970; 0 in place of one that cannot be."""
     return changed if 0 < changed < LATEST else 0
 
 
 def _more_bytes(quota: Quota) -> Unreadable:
     return Unreadable(f"holds more than {quota.bytes >> 30} GB", "")
-
-
-def is_a_program_s(part: str) -> bool:
-    """Whether a file or folder is a program's own: hidden, or one of those that no learner writes."""
-    return part.startswith(".") or part.lower() in MACHINES
 
 
 class _Bounded(io.RawIOBase):

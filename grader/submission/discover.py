@@ -8,17 +8,18 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from grader.util import links
-from grader.util.names import BACKUPS, NOBODYS, printable
-from grader.util.words import abridged, counted
+from grader.util.names import BACKUPS, RESERVED_FOLDERS, printable
+from grader.util.words import join_names, pluralize
 
 MAX_FILES = 200  # notebooks of one learner that are read
 MAX_FOLDERS = 1000  # that are looked into
 MAX_NOTES = 20
 SAME_TIME_NS = 2_000_000_000  # zip and FAT count in steps of two seconds
 DEPTH = 4  # folders below the learner's own
-MACHINES = ("__pycache__", "__macosx", "site-packages", "node_modules")  # in lower case; no learner writes there
+TOOL_FOLDERS = ("__pycache__", "__macosx", "site-packages", "node_modules")  # in lower case; no learner writes there
 POLICY = "class.toml"  # in a class's folder: what holds for the class
 COLLECTED = "collected.csv"  # in a class's folder: where `grader collect` took each file from
+NOT_LEARNERS = (*TOOL_FOLDERS, *RESERVED_FOLDERS, POLICY, COLLECTED)  # in lower case, directly in a class's folder
 ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")
 _DATED = re.compile(r".+-\d{4}-\d\d-\d\d-\d{6}(-\d+)?\.ipynb")  # as `grader reset` and `update` name their copies
 _MOST_BYTES, _END = 64 << 20, 1 << 16  # of a solution's notebook, and at its end, where its metadata stand
@@ -62,8 +63,8 @@ class FolderSearch:
         for path in self.files[MAX_FILES:]:
             self.notes.append(f"{self._name(path)} was not read: at most {MAX_FILES} notebooks are read.")
         del self.files[MAX_FILES:]
-        self.notes = some(self.links + self.notes + self.expected)
-        self.links = some(self.links)
+        self.notes = limit_notes(self.links + self.notes + self.expected)
+        self.links = limit_notes(self.links)
 
     def _name(self, path: Path) -> str:
         return printable(path.relative_to(self._top).as_posix())
@@ -76,32 +77,30 @@ class FolderSearch:
             self.notes.append(f"{self._name(folder)} cannot be opened ({error.strerror}); it was not searched.")
             return
         left = 0
-        for path in (folder / name for name in names if not name.startswith(".") and name.lower() not in MACHINES):
+        for path in (folder / name for name in names if not is_from_tool(name)):
+            name = self._name(path)
             if links.is_link(path):
                 if _is_notebook(path) or not os.path.isfile(path):
-                    self.links.append(
-                        f"{links.sentence(path, self._name(path))}; links are not followed, so it was not read."
-                    )
+                    link = links.sentence(path, name)
+                    self.links.append(f"{link}; links are not followed, so it was not read.")
             elif path.name.lower().endswith(ARCHIVES) and not os.path.isdir(path):
-                self.notes.append(
-                    f"{self._name(path)} is an archive; it was not opened. Unpack {printable(path.name)} first."
-                )
+                self.notes.append(f"{name} is an archive; it was not opened. Unpack {printable(path.name)} first.")
             elif ".ipynb." in path.name.lower() and not _is_notebook(path) and not os.path.isdir(path):
                 right = printable(path.name[: path.name.lower().index(".ipynb.") + len(".ipynb")])
-                self.notes.append(f"{self._name(path)} does not end in .ipynb; it was not read. Rename it to {right}.")
+                self.notes.append(f"{name} does not end in .ipynb; it was not read. Rename it to {right}.")
             elif self._is_ours(path):
                 left += 1
             else:
                 yield path
         if left:
             what = {"solutions": "of the course's own solutions", BACKUPS: "dated by `grader reset` or `update`"}
-            number = f"{counted(left, 'notebook')} {what[folder.name.lower()]}"
+            number = f"{pluralize(left, 'notebook')} {what[folder.name.lower()]}"
             self.expected.append(f"Not read in {self._name(folder)}/: {number}; they are not a learner's answers.")
 
     def _is_ours(self, path: Path) -> bool:
         """Whether a notebook is one of the course's solutions, by what their metadata alone say, or a dated backup."""
         place = path.parent.name.lower()
-        if place not in NOBODYS or not _is_notebook(path) or os.path.isdir(path):
+        if place not in RESERVED_FOLDERS or not _is_notebook(path) or os.path.isdir(path):
             return False
         if place == BACKUPS:
             return _DATED.fullmatch(path.name) is not None
@@ -109,6 +108,11 @@ class FolderSearch:
             return b'"built_from"' in (links.read(path, self._base, _MOST_BYTES, end=_END).data or b"")
         except OSError:
             return False
+
+
+def is_from_tool(name: str) -> bool:
+    """Whether a file or folder is a program's own: hidden, or one of those that no learner writes."""
+    return name.startswith(".") or name.lower() in TOOL_FOLDERS
 
 
 def level_of(file: Path, top: Path) -> int:
@@ -129,16 +133,16 @@ def save_order(times_ns: Iterable[int]) -> dict[int, int]:
     return ranks
 
 
-def in_place_of_notebooks(top: Path) -> str:
+def describe_contents(top: Path) -> str:
     """A sentence on what a folder without notebooks does hold; '' for an empty one. Never raises."""
     try:
-        names = sorted(name for name in os.listdir(top) if not name.startswith(".") and name.lower() not in MACHINES)
+        names = sorted(name for name in os.listdir(top) if not is_from_tool(name))
     except OSError:
         return ""
-    return f"It contains: {abridged([printable(name) for name in names])}." if names else ""
+    return f"It contains: {join_names([printable(name) for name in names])}." if names else ""
 
 
-def some(notes: list[str], most: int = MAX_NOTES) -> list[str]:
+def limit_notes(notes: list[str], most: int = MAX_NOTES) -> list[str]:
     """As many sentences on what was passed over as anybody reads."""
     more = len(notes) - most
     return notes[:most] + ([f"{more} more were not read for the same reason."] if more > 0 else [])

@@ -129,7 +129,7 @@ def within(cells: Sequence[NotebookCell], room: int) -> tuple[list[NotebookCell]
 def _bytes(path: Path, base: Path, file: str) -> tuple[bytes, list[str]]:
     try:
         content = links.read(path, base, MAX_FILE_BYTES)
-    except links.Linked as error:
+    except links.LinkError as error:
         raise Unreadable(str(error), "Hand in the notebook itself.") from None
     except OSError as error:
         raise Unreadable(f"{file} cannot be opened ({error.strerror}).") from None
@@ -141,7 +141,7 @@ def _bytes(path: Path, base: Path, file: str) -> tuple[bytes, list[str]]:
         )
     if not content.data.strip():
         raise Unreadable(f"{file} is empty.")
-    return content.data, links.hard(file, content.status)
+    return content.data, links.hard_link_note(file, content.status)
 
 
 def _text(data: bytes, file: str, notes: list[str]) -> str:

@@ -18,7 +18,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grader.source.definitions import changed_names, defined_names, normal, parse, used_names
+from grader.source.definitions import changed_names, defined_names, normalize, parse, used_names
 from grader.source.magics import without_magics
 from grader.source.scopes import names_of
 from grader.submission.ipynb import Notebook, NotebookCell, read_notebook
@@ -99,7 +99,7 @@ class Pristine:
 
     @cached_property
     def by_text(self) -> dict[str, int]:
-        return {normal(cell.text): at for at, cell in enumerate(self.cells) if cell.role != "exercise"}
+        return {normalize(cell.text): at for at, cell in enumerate(self.cells) if cell.role != "exercise"}
 
     @cached_property
     def by_exercise(self) -> dict[str, int]:
@@ -113,9 +113,8 @@ class Pristine:
     def attempts(self, notebook: Notebook) -> int:
         """In how many cells something was written for an exercise, beyond comments and spaces. No code is parsed for it."""
         stubs = {_bare(self.cells[at].text) for at in self.by_exercise.values()} | {""}
-        binds = re.compile(
-            rf"^(?:def |class |)(?:{'|'.join(map(re.escape, self.exercises)) or '(?!)'})[ \t]*[(:=]", re.MULTILINE
-        )
+        names = "|".join(map(re.escape, self.exercises)) or "(?!)"
+        binds = re.compile(rf"^(?:def |class |)(?:{names})[ \t]*[(:=]", re.MULTILINE)
         return sum(
             _bare(cell.text) not in stubs
             and (cell.role == "exercise" or not cell.role and binds.search(cell.text) is not None)
@@ -185,7 +184,7 @@ class _Overlay:
             self._lay_given(at + (role == "given"))
         if role in ("", "exercise"):
             self._own(cell, text)
-        elif at is not None and normal(self.pristine.cells[at].text) == normal(cell.text):
+        elif at is not None and normalize(self.pristine.cells[at].text) == normalize(cell.text):
             return
         elif role == "given":
             added = self._additions(text)
@@ -202,7 +201,7 @@ class _Overlay:
 
         By metadata, else by id, else by its text, else by the exercises that it defines.
         """
-        same = self.pristine.by_text.get(normal(cell.text))
+        same = self.pristine.by_text.get(normalize(cell.text))
         at = self.pristine.by_id.get(cell.id)
         role = cell.role or ("" if at is None else self.pristine.cells[at].role)
         if role == "exercise":
@@ -291,9 +290,8 @@ class _Overlay:
         """A cell that uses a name of one that cannot run here cannot run either."""
         spread = any(cell.requires for cell in self.cells)
         while spread:
-            lacking = {
-                name: cell.requires for cell in self.cells if cell.requires for name in self.defined_names(cell.text)
-            }
+            cells = [cell for cell in self.cells if cell.requires]
+            lacking = {name: cell.requires for cell in cells for name in self.defined_names(cell.text)}
             spread = False
             for at, cell in enumerate(self.cells):
                 names = lacking.keys() & used_names(cell.text) if cell.own and not cell.requires else set()

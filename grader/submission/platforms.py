@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from grader.submission.discover import ARCHIVES
 from grader.util.names import printable
-from grader.util.words import counted
+from grader.util.words import pluralize
 
 AGAIN = "then give the same command again. Nothing was graded."
 
@@ -98,12 +98,12 @@ def refusal(names: Sequence[str], least: int = 1) -> str:
             if (match := platform.match(name)) and (name.lower().endswith(".ipynb") or not platform.files_only)
         }
         if len(set(submissions.values())) >= least:
-            count, example = counted(len(submissions), "name"), printable(next(iter(submissions)))
+            count, example = pluralize(len(submissions), "name"), printable(next(iter(submissions)))
             return f"holds {count} as {platform.name} gives them, such as {example}. {platform.advice}, {AGAIN}"
     return ""
 
 
-def packed(names: Sequence[str]) -> str:
+def archive_refusal(names: Sequence[str]) -> str:
     """The same for archives: what is in one is nobody's until it is unpacked."""
     archives = sorted(name for name in names if name.lower().endswith(ARCHIVES) and not name.startswith("."))
     if not archives:

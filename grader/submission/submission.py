@@ -15,12 +15,12 @@ from pathlib import Path, PurePosixPath
 
 from grader.course.course import Course
 from grader.submission import platforms
-from grader.submission.discover import FolderSearch, in_place_of_notebooks, level_of, save_order
+from grader.submission.discover import FolderSearch, describe_contents, level_of, save_order
 from grader.submission.ipynb import Notebook, Unreadable, code_cells
 from grader.submission.plan import LocalReader, Plan, Pristine, empty_plan
 from grader.util import links
 from grader.util.errors import InputError
-from grader.util.names import of_learner, printable
+from grader.util.names import learner_name, printable
 
 
 @dataclass(frozen=True)
@@ -146,11 +146,11 @@ def read_submission(
     lessons = wanted or tuple(lesson for lesson in course.lessons() if lesson in chosen) or course.lessons()
     notes[lessons[0]] = [*notes.get(lessons[0], ()), *passed_over]
     whole = Path(os.path.abspath(path))
-    name = name or of_learner(whole.stem if path.is_file() else whole.name)
+    name = name or learner_name(whole.stem if path.is_file() else whole.name)
     return Submission(course, name, str(path), lessons, files, chosen, notes, doubts, reader)
 
 
-def nothing_handed_in(course: Course, name: str, path: str, lessons: Sequence[str] | None = None) -> Submission:
+def empty_submission(course: Course, name: str, path: str, lessons: Sequence[str] | None = None) -> Submission:
     """What stands for a learner of a class who handed in no notebook: every exercise is missing."""
     return Submission(course, name, path, _known(course, lessons) or course.lessons())
 
@@ -174,14 +174,14 @@ def _known(course: Course, lessons: Sequence[str] | None) -> tuple[str, ...] | N
 def _files_of(path: Path, base: Path) -> tuple[list[Path], list[str]]:
     """The notebooks of a path, and notes on those left aside. Raises: InputError as read_submission() does."""
     place = printable(str(path))
-    link = links.first(path, base)
+    link = links.first_link(path, base)
     if link is not None:
         why = "Links are not followed, since they may lead to another learner's work: give the path of the work itself."
         raise InputError(f"{links.sentence(link)}. {why}")
     try:
         if path.is_file():
             if path.suffix.lower() != ".ipynb":
-                unpack = " Unpack it first." if platforms.packed([path.name]) else ""
+                unpack = " Unpack it first." if platforms.archive_refusal([path.name]) else ""
                 raise InputError(f"{place} is not a notebook: a file that ends in .ipynb is expected.{unpack}")
             return [path], []
         if not path.is_dir():
@@ -193,7 +193,7 @@ def _files_of(path: Path, base: Path) -> tuple[list[Path], list[str]]:
         raise InputError(f"{place} cannot be opened: {error.strerror}.") from None
     if not search.files:
         expected = "files that end in .ipynb are expected, there, in notebooks/, or in a folder below"
-        others = filter(None, (*search.notes, in_place_of_notebooks(path)))
+        others = filter(None, (*search.notes, describe_contents(path)))
         raise InputError(" ".join((f"{place} contains no notebook: {expected}.", *others)))
     return search.files, search.notes
 

@@ -24,7 +24,7 @@ def rows(path: Path, what: str) -> list[tuple[int, list[str]]]:
         raise InputError(f"{path}, line {reader.line_num}: {error}; save it as CSV again.") from None
 
 
-def written(rows: Iterable[Sequence[str]], like: str, apart: str) -> str:
+def format_csv(rows: Iterable[Sequence[str]], like: str, apart: str) -> str:
     """The rows as CSV, with the ends of lines of a text."""
     file = io.StringIO()
     csv.writer(file, delimiter=apart, lineterminator="\r\n" if "\r\n" in like else "\n").writerows(rows)

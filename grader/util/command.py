@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 
-def called() -> str:
+def command_name() -> str:
     """'grader' where a shell finds this Python's own; in a notebook '%grader'; else by this Python: '.venv/bin/python -m grader'."""
     if in_notebook():
         return "%grader"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,11 +15,12 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 
-def write_whole(path: Path, content: str | bytes, like: Path | None = None) -> None:
+def write_atomically(path: Path, content: str | bytes, like: Path | None = None, private: bool = False) -> None:
     """Writes a file in one step, its folder too where that is missing; text is UTF-8 with '\\n'.
 
     A new file is open to whom the umask lets, one that was there to whom it was. What is no ordinary file (a pipe,
     /dev/stdout) is written to directly. like: a file as open as the new one is to be, where that is a copy of it.
+    private: whether nobody but its owner may ever read it, whatever was there.
     Raises: OSError, and then what was there is still there.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
@@ -29,9 +31,9 @@ def write_whole(path: Path, content: str | bytes, like: Path | None = None) -> N
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{path.name[:50]}.{secrets.token_hex(8)}")
     try:
-        with scratch.open("xb") as file:
+        with open(scratch, "xb", opener=partial(os.open, mode=0o600 if private else 0o666)) as file:
             model = path if path.exists() else like
-            if model is not None:
+            if model is not None and not private:
                 scratch.chmod(model.stat().st_mode & 0o777)  # before anything is in it
             file.write(data)
         os.replace(scratch, path)
@@ -40,7 +42,7 @@ def write_whole(path: Path, content: str | bytes, like: Path | None = None) -> N
         raise
 
 
-def backup_place(path: Path) -> Path:
+def free_backup_path(path: Path) -> Path:
     """The first free name beside a file or folder for a copy of it."""
     number = 1
     while (backup := path.with_name(f"{path.name}.backup-{number}")).exists():
@@ -57,7 +59,7 @@ def json_object(raw: bytes) -> dict[str, Any] | None:
     return data if isinstance(data, dict) else None
 
 
-def only_writer(file: IO[Any], wait: bool = False) -> bool:
+def lock_file(file: IO[Any], wait: bool = False) -> bool:
     """Makes this process the only one that may write to an open file; False: another one is. wait: until it is no more.
 
     The lock ends with the file. Where the system or the file system has none, nothing is done, and that counts as True.

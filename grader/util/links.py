@@ -23,7 +23,7 @@ _ALONE = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_CLOEXEC", "O_BIN
 _REPARSED = (0xA0000003, 0xA000000C)  # Windows' junctions and symbolic links
 
 
-class Linked(OSError):
+class LinkError(OSError):
     """A link lies on the way; str(): one sentence that names it and its target."""
 
 
@@ -44,7 +44,7 @@ def is_link(path: Path) -> bool:
     return stat.S_ISLNK(status.st_mode) or getattr(status, "st_reparse_tag", 0) in _REPARSED
 
 
-def first(path: Path, base: Path) -> Path | None:
+def first_link(path: Path, base: Path) -> Path | None:
     """The first link below `base` on the way to a path, the path itself included; None: there is none."""
     way = base
     for part in path.relative_to(base).parts:
@@ -63,7 +63,7 @@ def sentence(link: Path, name: str = "") -> str:
     return f"{name or printable(str(link))} is a link to {target}"
 
 
-def hard(name: str, status: os.stat_result) -> list[str]:
+def hard_link_note(name: str, status: os.stat_result) -> list[str]:
     """A sentence where a file has other names, which may be a classmate's: that is no link to be seen and not followed."""
     if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
         return []
@@ -75,20 +75,20 @@ def hard(name: str, status: os.stat_result) -> list[str]:
 def read(path: Path, base: Path, most: int, end: int = 0) -> Content:
     """What a file holds, if it has at most so many bytes; with `end` only so many at its end.
 
-    Nothing but a regular file is opened: a pipe would wait for ever. Raises: Linked; OSError as open() does.
+    Nothing but a regular file is opened: a pipe would wait for ever. Raises: LinkError; OSError as open() does.
     """
     with _opened(path.parent, base) as folder:
         name, where = (path.name, {"dir_fd": folder}) if WALKS else (os.fspath(path), {})
         before = os.stat(name, follow_symlinks=False, **where)
         if is_link(path) or stat.S_ISLNK(before.st_mode):
-            raise Linked(f"{sentence(path)}; links are not followed.")
+            raise LinkError(f"{sentence(path)}; links are not followed.")
         if not stat.S_ISREG(before.st_mode) or before.st_size > most:
             return Content(before, None)
         file = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _ALONE, **where)
         with open(file, "rb") as stream:
             status = os.fstat(file)
-            if not os.path.samestat(before, status) or not WALKS and first(path, base):
-                raise Linked(f"{printable(path.name)} was replaced while it was being opened; it was not read.")
+            if not os.path.samestat(before, status) or not WALKS and first_link(path, base):
+                raise LinkError(f"{printable(path.name)} was replaced while it was being opened; it was not read.")
             if status.st_size > most:
                 return Content(status, None)
             stream.seek(max(status.st_size - end, 0) if end else 0)
@@ -100,11 +100,11 @@ def write(path: Path, base: Path, data: bytes, like: Path | None = None) -> None
 
     like: a file as open as a new one is to be; by default a new one is open to whom the umask lets.
 
-    Raises: Linked, and OSError; what was there is then still there.
+    Raises: LinkError, and OSError; what was there is then still there.
     """
     with _opened(path.parent, base, make=True) as folder:
         if is_link(path):
-            raise Linked(f"{sentence(path)}; links are not followed.")
+            raise LinkError(f"{sentence(path)}; links are not followed.")
         at = {"dir_fd": folder} if WALKS else {}
         into = {"src_dir_fd": folder, "dst_dir_fd": folder} if WALKS else {}
         place = Path(path.name) if WALKS else path
@@ -131,9 +131,9 @@ def _opened(folder: Path, base: Path, make: bool = False) -> Iterator[int]:
     """A descriptor of a folder below `base`, each step opened from the one before; -1 where the system can't do that."""
     parts = folder.relative_to(base).parts
     if not WALKS:
-        link = first(folder, base)
+        link = first_link(folder, base)
         if link is not None:
-            raise Linked(f"{sentence(link)}; links are not followed.")
+            raise LinkError(f"{sentence(link)}; links are not followed.")
         if make:
             folder.mkdir(parents=True, exist_ok=True)
         yield -1
@@ -150,7 +150,7 @@ def _opened(folder: Path, base: Path, make: bool = False) -> Iterator[int]:
                 inner = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
             except OSError:
                 if is_link(way):
-                    raise Linked(f"{sentence(way)}; links are not followed.") from None
+                    raise LinkError(f"{sentence(way)}; links are not followed.") from None
                 raise
             os.close(here)
             here = inner

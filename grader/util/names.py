@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 BACKUPS = "backups"  # of notebooks that `grader reset` replaced, of attempts that `grader collect` found later ones of
-NOBODYS = (BACKUPS, "solutions")  # folders of no learner, in lower case
+RESERVED_FOLDERS = (BACKUPS, "solutions")  # of no learner, in lower case
 
 SPACE, UNSEEN = "\N{OPEN BOX}", "\N{REPLACEMENT CHARACTER}"
 # What Unicode lets a reader ignore though Python calls it printable, and letters that are drawn as nothing.
@@ -21,22 +21,22 @@ def printable(name: str) -> str:
     return "".join(c if c.isprintable() else UNSEEN for c in _IGNORED.sub(UNSEEN, name))[:200]
 
 
-def of_learner(name: str) -> str:
+def learner_name(name: str) -> str:
     """A learner's name, printable, its spaces at either end and those in a row seen: ' ada' is not 'ada'."""
     return re.sub(r"^ +| +$| {2,}", lambda match: SPACE * len(match[0]), printable(name))
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """What a grade book or a reader may take a name for: without regard to case, spaces, unseen and composed characters."""
     bare = unicodedata.normalize("NFKC", name.replace(UNSEEN, "").replace(SPACE, " "))
     return unicodedata.normalize("NFKC", " ".join(bare.split()).casefold())
 
 
-def same_name(names: Sequence[str]) -> list[list[int]]:
+def same_name_groups(names: Sequence[str]) -> list[list[int]]:
     """Groups of names, by their places, that are the same when folded; only those of two or more."""
     groups: dict[str, list[int]] = defaultdict(list)
     for at, name in enumerate(names):
-        groups[folded(name)].append(at)
+        groups[fold_name(name)].append(at)
     return [group for group in groups.values() if len(group) > 1]
 
 
@@ -46,17 +46,17 @@ def labels(names: Sequence[str]) -> tuple[str, ...]:
     The others get a number, and all of them where none or more than one is exact: whose it is must not be guessed.
     """
     to_number: set[int] = set()
-    for group in same_name(names):
+    for group in same_name_groups(names):
         exact = {at for at in group if _is_exact(names[at])}
         to_number |= set(group) - (exact if len(exact) == 1 else set())
-    taken = Counter(folded(name) for at, name in enumerate(names) if at not in to_number)
+    taken = Counter(fold_name(name) for at, name in enumerate(names) if at not in to_number)
     labels = list(names)
     for at in sorted(to_number):
-        number = 1 if not taken[folded(names[at])] else 2
-        while taken[folded(f"{names[at]} ({number})")]:
+        number = 1 if not taken[fold_name(names[at])] else 2
+        while taken[fold_name(f"{names[at]} ({number})")]:
             number += 1
         labels[at] = f"{names[at]} ({number})"
-        taken[folded(labels[at])] += 1
+        taken[fold_name(labels[at])] += 1
     return tuple(labels)
 
 

@@ -8,21 +8,21 @@ from difflib import get_close_matches
 ELSEWHERE = "comes from another cell of the notebook; grading starts without"  # of a name that only the course's demonstrations define
 
 
-def counted(number: int, word: str) -> str:
+def pluralize(number: int, word: str) -> str:
     """'1 hint', '2 hints'."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
-def lasting(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """'1 day 2 hours', exact to the second."""
     left, parts = int(seconds), []
     for unit, each in (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)):
         number, left = divmod(left, each)
-        parts += [counted(number, unit)] * bool(number)
-    return " ".join(parts) or counted(0, "second")
+        parts += [pluralize(number, unit)] * bool(number)
+    return " ".join(parts) or pluralize(0, "second")
 
 
-def nearest(name: str, names: Iterable[str], otherwise: str = "") -> str:
+def did_you_mean(name: str, names: Iterable[str], otherwise: str = "") -> str:
     """'; did you mean ada?'. Where none is near: '; ' and what is said otherwise, or else the end of the sentence."""
     near = get_close_matches(name, names, 1, 0.5)
     if near:
@@ -30,6 +30,8 @@ def nearest(name: str, names: Iterable[str], otherwise: str = "") -> str:
     return f"; {otherwise}" if otherwise else "."
 
 
-def abridged(names: Sequence[str], most: int = 5) -> str:
-    """'a, b, c, d, e and 3 more'."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+def join_names(names: Sequence[str], most: int = 5) -> str:
+    """'a, b and 3 more'; 'a and b' where all are told."""
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

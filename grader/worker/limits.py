@@ -88,9 +88,8 @@ def mount_quota(folder: str, size_bytes: int, files: int) -> bool:
     options = f"size={size_bytes},nr_inodes={files},mode=700".encode()
     return (
         (_libc("unshare", CLONE_NEWNS) or _own_user_namespace())
-        and _libc(
-            "mount", None, b"/", None, ctypes.c_ulong(MS_REC | MS_SLAVE), None
-        )  # nobody outside is to see what follows
+        # nobody outside is to see what follows
+        and _libc("mount", None, b"/", None, ctypes.c_ulong(MS_REC | MS_SLAVE), None)
         and _libc("mount", b"tmpfs", os.fsencode(folder), b"tmpfs", ctypes.c_ulong(MS_NOSUID | MS_NODEV), options)
     )
 

@@ -36,7 +36,7 @@ def test_a_region_becomes_a_stub_and_the_docstring_stays():
 
 def test_a_region_with_a_text_becomes_that_text():
     text = "# region solution: pair = None  # two numbers\npair = [4, 2]\n# endregion"
-    assert stubs.stubbed(text, "pair") == "pair = None  # two numbers"
+    assert stubs.stub_text(text, "pair") == "pair = None  # two numbers"
 
 
 def test_every_region_of_a_class_becomes_a_stub_at_its_own_depth():
@@ -45,7 +45,7 @@ def test_every_region_of_a_class_becomes_a_stub_at_its_own_depth():
         "        # endregion\n\n    def forward(self, x):\n        # region solution\n"
         "        return self.n * x\n        # endregion"
     )
-    stub = stubs.stubbed(text, "Twice")
+    stub = stubs.stub_text(text, "Twice")
     assert stub.count('        raise NotImplementedError("Twice is not written yet")') == 2
     assert "self.n" not in stub
     compile(stub, "stub", "exec")
@@ -173,7 +173,7 @@ def files(monkeypatch, tmp_path) -> None:
     """A course of the small lesson whose notebooks and notes are fresh."""
     small.install(monkeypatch, tmp_path)
     open_course().notebook_path(small.NAME).write_text(
-        stubs.encode(open_course().handed_out(small.NAME)), encoding="utf-8"
+        stubs.encode(open_course().handout_notebook(small.NAME)), encoding="utf-8"
     )
     solved = executed(build.solution_notebook(open_course(), small.NAME, ()))
     open_course().solution_path(small.NAME).write_text(stubs.encode(solved), encoding="utf-8")

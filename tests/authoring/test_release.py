@@ -121,9 +121,9 @@ def test_the_hand_out_holds_what_a_learner_needs(released):
         "AGENTS.md",
     } <= set(files)
     for name in CHOSEN:
-        assert json.loads((released / f"notebooks/{name}.ipynb").read_text(encoding="utf-8")) == COURSE.handed_out(
-            name, CHOSEN
-        )
+        assert json.loads(
+            (released / f"notebooks/{name}.ipynb").read_text(encoding="utf-8")
+        ) == COURSE.handout_notebook(name, CHOSEN)
     page = (released / "README.md").read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)]*)\)", page):
         assert (released / target).is_file(), target
@@ -460,7 +460,7 @@ def test_a_leaking_release_writes_nothing_and_says_where(tmp_path, monkeypatch, 
 
 
 def test_a_stub_that_keeps_its_solution_is_found(monkeypatch):
-    monkeypatch.setattr("grader.course.stubs.stubbed", lambda text, name: text)
+    monkeypatch.setattr("grader.course.stubs.stub_text", lambda text, name: text)
     files = {name: data for name, data in handout(COURSE, ["01_three_tokens"]).items() if name.endswith(".ipynb")}
     assert {leak.lesson for leak in leaks(COURSE, files)} >= {"01_three_tokens"}
 

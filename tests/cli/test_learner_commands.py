@@ -22,7 +22,7 @@ LESSON = "01_three_tokens"
 def folder(tmp_path, monkeypatch):
     """A learner's folder, with softmax_rows written."""
     monkeypatch.delenv("ATTENTION_COURSE_PROGRESS")
-    notebook, stub = open_course().handed_out(LESSON), workspace.stub("softmax_rows")
+    notebook, stub = open_course().handout_notebook(LESSON), workspace.stub("softmax_rows")
     for cell in notebook["cells"]:
         if "".join(cell["source"]) == stub:
             cell["source"] = ["def softmax_rows(scores):\n", "    return scores"]
@@ -31,7 +31,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_progress_shows_the_record_of_a_folder(folder, capsys):
-    Record(default_path(folder)).attempted("softmax_rows", "f", "passed")
+    Record(default_path(folder)).add_attempt("softmax_rows", "f", "passed")
     assert main(["progress", "--folder", str(folder)]) == 0
     said = capsys.readouterr().out
     assert said.startswith("passed: core 1 of ") and "Next: " in said
@@ -51,7 +51,7 @@ def test_a_reset_asks_and_its_code_counts_once(folder, capsys):
     written = path.read_text()
     for what in ("softmax_rows", "01"):
         command = confirmed(capsys, "reset", what, "--folder", str(folder))
-        record.attempted("softmax_rows", f"passed before {what}", "passed")
+        record.add_attempt("softmax_rows", f"passed before {what}", "passed")
         assert main(command) == 2  # what it asked about did not have a pass
         assert (
             "softmax_rows passed: the original is not a solution." in capsys.readouterr().err
@@ -68,7 +68,7 @@ def test_in_a_terminal_of_make_lab_every_command_means_the_session_s_folder(
 ):
     monkeypatch.chdir(ROOT)  # where such a terminal starts: notebooks/ is there
     monkeypatch.setenv("ATTENTION_COURSE_FOLDER", str(folder))
-    Record(default_path(folder)).attempted("softmax_rows", "f", "passed")
+    Record(default_path(folder)).add_attempt("softmax_rows", "f", "passed")
     before = (ROOT / "notebooks" / f"{LESSON}.ipynb").read_bytes()
     assert main(["progress"]) == 0 and capsys.readouterr().out.startswith("passed: core 1 of ")
     assert main(confirmed(capsys, "reset", "softmax_rows")) == 0 and main(["update"]) == 0
@@ -83,7 +83,7 @@ def test_in_a_terminal_of_make_lab_every_command_means_the_session_s_folder(
 def test_reset_puts_back_one_exercise(folder, capsys):
     assert main(confirmed(capsys, "reset", "softmax_rows", "--folder", str(folder))) == 0
     assert capsys.readouterr().out.startswith("The cell of softmax_rows in ")
-    assert workspace.holds(folder / f"{LESSON}.ipynb", workspace.stub("softmax_rows"))
+    assert workspace.has_cell(folder / f"{LESSON}.ipynb", workspace.stub("softmax_rows"))
     assert len(list((folder / "backups").iterdir())) == 1
     assert main(["reset", "softmax_rows", "--folder", str(folder)]) == 0
     assert "nothing was changed" in capsys.readouterr().out and len(list((folder / "backups").iterdir())) == 1
@@ -107,7 +107,7 @@ def test_reset_puts_back_a_cell_that_was_deleted(folder):
     kept = [cell for cell in whole["cells"] if cell["metadata"]["grader"].get("exercise") != "softmax_rows"]
     path.write_text(workspace.encode({**whole, "cells": kept}))
     workspace.reset_exercise("softmax_rows", folder)
-    assert workspace.holds(path, workspace.stub("softmax_rows")) and "{{ " not in path.read_text()
+    assert workspace.has_cell(path, workspace.stub("softmax_rows")) and "{{ " not in path.read_text()
 
 
 def test_a_misspelled_exercise_is_answered_with_the_nearest(folder, capsys):
@@ -118,11 +118,11 @@ def test_a_misspelled_exercise_is_answered_with_the_nearest(folder, capsys):
 def test_a_sentence_says_how_the_command_is_called_here(monkeypatch):
     monkeypatch.setattr(command, "in_notebook", lambda: False)
     monkeypatch.setenv("PATH", "/nowhere")
-    assert command.called().endswith(" -m grader")
+    assert command.command_name().endswith(" -m grader")
     monkeypatch.setenv("PATH", str(command.Path(sys.executable).parent))
-    assert command.called() == "grader"
+    assert command.command_name() == "grader"
     monkeypatch.setattr(command, "in_notebook", lambda: True)
-    assert command.called() == "%grader"
+    assert command.command_name() == "%grader"
 
 
 def test_make_knows_what_a_learner_needs_and_resets_nothing_unasked():

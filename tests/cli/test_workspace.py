@@ -26,7 +26,7 @@ def place(monkeypatch, tmp_path):
     """A learner's folder, in a course of the small lesson that has two exercises' worth of room to change."""
     (tmp_path / "course").mkdir()
     small.install(monkeypatch, tmp_path / "course")
-    monkeypatch.setattr(open_course(), "handed_out", lambda name: pristine(small.SOURCE))
+    monkeypatch.setattr(open_course(), "handout_notebook", lambda name: pristine(small.SOURCE))
     mine = tmp_path / "mine"
     mine.mkdir()
     return mine
@@ -42,7 +42,7 @@ def newer(monkeypatch, *changes: tuple[str, str]) -> None:
     for find, put in changes:
         assert find in text
         text = text.replace(find, put, 1)
-    monkeypatch.setattr(open_course(), "handed_out", lambda name: pristine(text))
+    monkeypatch.setattr(open_course(), "handout_notebook", lambda name: pristine(text))
 
 
 def added(text: str, id: str = "1234") -> dict:
@@ -197,7 +197,7 @@ def test_update_keeps_what_was_written_in_a_cell_that_the_course_rewrote(place, 
     demo["source"] = ["print(np.arange(7).sum())"]
     write(place, notebook)
     newer(monkeypatch, ("print(np.arange(3).sum())", "print(np.arange(5).sum())"))
-    assert workspace.update(small.NAME, place).noted == ("“print(np.arange(7).sum())”",)
+    assert workspace.update(small.NAME, place).beginnings == ("“print(np.arange(7).sum())”",)
     assert {"print(np.arange(7).sum())", "print(np.arange(5).sum())"} <= set(texts(place))
 
 
@@ -219,7 +219,7 @@ def test_update_takes_no_text_of_the_course_for_the_learner_s(place, monkeypatch
         ("One line.", "Two lines."),
     )
     change = workspace.update(small.NAME, place)
-    assert change.changed and change.noted == () and len(texts(place)) == len(notebook["cells"])
+    assert change.changed and change.beginnings == () and len(texts(place)) == len(notebook["cells"])
 
 
 def test_update_keeps_both_halves_of_a_split_cell(place, monkeypatch):
@@ -456,14 +456,14 @@ def glossary(place):
 
 
 def test_the_glossary_is_laid_beside_the_lessons(glossary, place):
-    assert workspace.lay_glossary(place) is None
+    assert workspace.write_glossary(place) is None
     assert glossary.read_text() == "# Glossary, new\n"
-    assert workspace.lay_glossary(place) is None and not (place / "backups").exists()
+    assert workspace.write_glossary(place) is None and not (place / "backups").exists()
 
 
 def test_what_a_learner_wrote_into_the_glossary_is_kept(glossary, place):
     glossary.write_text("# Glossary\n\nmy own words\n")
-    kept = workspace.lay_glossary(place)
+    kept = workspace.write_glossary(place)
     assert kept.read_text() == "# Glossary\n\nmy own words\n" and kept.parent.name == "backups" and kept.suffix == ".md"
     assert glossary.read_text() == "# Glossary, new\n"
 

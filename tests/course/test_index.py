@@ -25,6 +25,13 @@ def test_an_index_that_is_broken_says_so(tmp_path):
         Course(tmp_path)
 
 
+def test_a_course_toml_that_is_broken_is_named_and_not_the_index(tmp_path):
+    small.write(tmp_path)
+    (tmp_path / "solutions" / "course.toml").write_text("title = ")
+    with pytest.raises(InputError, match=r"course\.toml: (?!.*grader build)"):
+        Course(tmp_path)
+
+
 def test_lessons_whose_cells_import_torch_need_it():
     assert not open_course().needs_torch("01_three_tokens") and not open_course().needs_torch("13_attention_backward")
     assert open_course().needs_torch("05_numpy_to_pytorch") and open_course().needs_torch("11_gpu")

@@ -39,7 +39,7 @@ def mine(tmp_path) -> Path:
     folder = own_course.written(tmp_path)
     course = Course(folder)
     (folder / "notebooks").mkdir()
-    course.notebook_path(NAME).write_text(json.dumps(course.handed_out(NAME)), encoding="utf-8")
+    course.notebook_path(NAME).write_text(json.dumps(course.handout_notebook(NAME)), encoding="utf-8")
     return folder
 
 
@@ -63,7 +63,7 @@ def test_it_is_a_course_as_the_installed_one_is(mine):
     assert course.lessons() == (NAME,) and course.exercise_names() == ("center_rows",)
     assert course.lesson(NAME).title == "Centered rows" and course.title == "mine"
     assert course.given_names == (("np", "numpy"),) and not course.needs_torch(NAME)
-    assert references.explained(course, "CR1").wrong == "return x - x.mean(axis=0, keepdims=True)"
+    assert references.explain(course, "CR1").wrong == "return x - x.mean(axis=0, keepdims=True)"
     assert "glossary" not in course.nav_links(NAME).lower(), "this course has none"
     assert installed.title == "attention" and "center_rows" not in installed.exercise_names()
     with pytest.raises(KeyError):

@@ -175,7 +175,7 @@ def test_a_source_without_notes_for_instructors_is_refused():
     [r"$\frac{{ a }}{{ b }}$", r"$x^{{ n }}_{{ k }}$", r"$\{{ x }\}$", r"$\sqrt{{{ y }}}$", "{ x }", r"$\mathbf{{W}}$"],
 )
 def test_latex_is_no_quoted_number(text):
-    assert prose.quotes(text) == [] and prose.filled(text, iter(())) == text and prose.half_open(text) == []
+    assert prose.quotes(text) == [] and prose.fill_values(text, iter(())) == text and prose.broken_quotes(text) == []
 
 
 def test_what_pythons_f_strings_write_may_be_quoted():
@@ -183,7 +183,7 @@ def test_what_pythons_f_strings_write_may_be_quoted():
     assert [one.text for one in prose.quotes(text)] == ["a[0, 2]:.3f", 'd["k"][1:2]!r:>8', "p:.1%"]
     assert not any(prose.syntax_error(one.text) for one in prose.quotes(text))
     values = iter([("a[0, 2]:.3f", "1.000"), ('d["k"][1:2]!r:>8', "x"), ("p:.1%", "5.0%")])
-    assert prose.filled(text, values) == "one 1.000, **x**, $p = 5.0%$"
+    assert prose.fill_values(text, values) == "one 1.000, **x**, $p = 5.0%$"
 
 
 def test_an_answer_is_markdown_inside_of_html():
@@ -271,7 +271,7 @@ def test_other_numbers_of_the_same_run_change_no_cell_s_id_and_make_nothing_stal
 
 
 def test_a_learner_s_notebook_is_made_without_running_anything(built):
-    assert open_course().handed_out(small.NAME) == built[0]
+    assert open_course().handout_notebook(small.NAME) == built[0]
     codes = [
         [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
         for notebook in (open_course().pristine(small.NAME), built[0])
@@ -292,7 +292,7 @@ def test_a_lesson_that_was_not_built_says_so(built, spoil):
     with pytest.raises(
         AuthorError, match=r"solutions/01_small.ipynb: it has no value for \{\{ total:d \}\}; run `grader build 01`"
     ):
-        open_course().handed_out(small.NAME)
+        open_course().handout_notebook(small.NAME)
     assert open_course().pristine(small.NAME)["cells"]  # grading needs no prose
 
 
@@ -392,7 +392,7 @@ def test_numbers_that_prose_quotes_are_those_of_the_stored_run(name):
     assert [expression for expression, _ in open_course().quoted_values(name)] == asked
     said = iter(open_course().quoted_values(name))
     wanted = [
-        prose.filled(cell.text, said)
+        prose.fill_values(cell.text, said)
         for cell in prose.learner_cells(open_course().cells(name))
         if cell.role == "prose" and prose.quotes(cell.text)
     ]

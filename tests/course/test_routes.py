@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
 import pytest
 
 from grader.authoring import reading, teaching
 from grader.course.course import open_course
+from grader.util.errors import AuthorError
 from tests import small_lesson as small
 
 STOPS = [stop for route in teaching.routes(open_course()) for stop in route.stops]
@@ -34,6 +36,20 @@ def test_a_route_fits_its_time(route):
     )
     lessons = [stop.lesson for stop in route.stops]
     assert lessons == sorted(lessons)
+
+
+@pytest.mark.parametrize(
+    "table, key",
+    [
+        ({"titel": "x"}, "'titel'"),
+        ({"stops": [{"lesson": "01_x", "untill": "y"}]}, "'untill'"),
+        ({"stops": [{"until": "y"}]}, "'lesson'"),
+    ],
+)
+def test_a_key_of_a_route_that_is_misspelt_or_missing_is_named_with_its_file(table, key):
+    course = SimpleNamespace(about={"routes": [{"title": "x", "minutes": 9, "about": "", "stops": []} | table]})
+    with pytest.raises(AuthorError, match=f"solutions/course.toml: .*{key}"):
+        teaching.routes(course)
 
 
 def test_reading_ends_where_the_next_exercise_begins(monkeypatch, tmp_path):

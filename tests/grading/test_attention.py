@@ -13,11 +13,11 @@ import pytest
 from grader.course import references
 from grader.course.course import open_course
 from grader.grading import batch, grade as grading
+from grader.grading.class_folder import ClassEntry, pack
 from grader.grading.journal import from_line
-from grader.grading.roster import RosterEntry, pack
 from grader.judging.verdict import LessonReport, SubmissionReport, Verdict
 from grader.reports import similarity
-from grader.util import lacking
+from grader.util import libraries
 from tests import toy_course as toy
 from tests.grading.test_handed_in import FIRST, SECOND, hand_in
 
@@ -140,7 +140,7 @@ def test_who_is_below_the_score_that_was_asked_for_is_named(graded, tmp_path, ca
 
 def test_without_torch_nothing_is_graded(graded, tmp_path, capsys, monkeypatch):
     folder = hand_in(tmp_path / "class", ada=(FIRST, SECOND), bob=(FIRST, SECOND))
-    monkeypatch.setattr(lacking, "find_spec", lambda name: None)
+    monkeypatch.setattr(libraries, "find_spec", lambda name: None)
     assert graded(folder, tmp_path / "out") == 2 and graded.ran == [] and not (tmp_path / "out").exists()
     told = capsys.readouterr().err
     assert (
@@ -173,18 +173,18 @@ def test_what_was_to_be_expected_is_not_on_the_list(monkeypatch, tmp_path):
     assert grading.grade_submission(open_course(), toy.write(tmp_path / "01_toy.ipynb", toy.solved())).attention == ()
     (tmp_path / "ada" / "backups").mkdir(parents=True)
     toy.write(tmp_path / "ada" / "backups" / "01_toy-2026-01-01-120000.ipynb", toy.solved())
-    packed = pack(RosterEntry("ada", "ada", tmp_path / "ada"))
+    packed = pack(ClassEntry("ada", "ada", tmp_path / "ada"))
     assert packed.notes[0].startswith("Not read in backups/") and packed.attention == packed.notes[1:]
 
 
 def test_what_was_not_read_reaches_the_list_and_what_this_machine_lacks_is_not_tried_twice(tmp_path, monkeypatch):
     folder = hand_in(tmp_path / "class", ada=(FIRST,))
     (folder / "ada" / "more.zip").write_bytes(b"PK")
-    packed, tries, real = pack(RosterEntry("ada", "ada", folder / "ada")), [], batch._attempt
-    monkeypatch.setattr(batch, "_attempt", lambda *given: tries.append(1) or real(*given))
+    packed, tries, real = pack(ClassEntry("ada", "ada", folder / "ada")), [], batch._try_grade
+    monkeypatch.setattr(batch, "_try_grade", lambda *given: tries.append(1) or real(*given))
     absent = Verdict(NAMES[0], "could_not_grade", "x", stage=grading.ENVIRONMENT)
     monkeypatch.setattr(
-        grading, "_unless_it_lacks", lambda verdict, plan: absent if verdict.exercise == NAMES[0] else verdict
+        grading, "_excuse_missing_library", lambda verdict, plan: absent if verdict.exercise == NAMES[0] else verdict
     )
     try:
         report = from_line(batch.grade_packed(packed, batch.Settings(open_course(), (FIRST,)))).report
@@ -206,7 +206,7 @@ def answers(**others: str) -> dict[str, str]:
 
 def sentence(texts: dict[str, str]) -> str:
     verdicts = tuple(Verdict(name, "passed", "x") for name in texts)
-    return similarity.of_course(SubmissionReport("ada", "ada", (LessonReport(FIRST, verdicts, {}, code=texts),)))
+    return similarity.solution_remark(SubmissionReport("ada", "ada", (LessonReport(FIRST, verdicts, {}, code=texts),)))
 
 
 def test_the_course_s_answers_are_recognized_whatever_their_comments_and_spaces():
@@ -239,4 +239,4 @@ def test_the_course_s_answers_reach_the_report(tmp_path):
     content = json.loads(open_course().solution_path(FIRST).read_text())
     (tmp_path / f"{FIRST}.ipynb").write_text(json.dumps(content))
     report = grading.grade_submission(open_course(), tmp_path / f"{FIRST}.ipynb")
-    assert report.score == report.max_score and "course's solved notebooks" in similarity.of_course(report)
+    assert report.score == report.max_score and "course's solved notebooks" in similarity.solution_remark(report)

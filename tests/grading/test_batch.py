@@ -15,7 +15,7 @@ import pytest
 
 from grader.cli import main
 from grader.course.course import open_course
-from grader.grading import batch, roster
+from grader.grading import batch, class_folder
 from grader.grading.journal import from_line, load
 from grader.sandbox import isolation
 from grader.submission.submission import read_submission
@@ -199,10 +199,10 @@ def test_learners_are_folders_and_notebooks_but_no_links(tmp_path):
     (folder / "__pycache__").mkdir()
     (folder / "list.txt").write_text("names")
     (folder / "Ada" / "01.ipynb").symlink_to(tmp_path / "outside" / "secret" / f"{LESSON}.ipynb")
-    found, passed_over = roster.entries(folder)
+    found, passed_over = class_folder.entries(folder)
     assert {one.key for one in found} == {"Ada", "ada", "e\u0301ve", "\u00e9ve", "zoe.ipynb", "link", "loop", "same"}
     assert len(found) == 8 and passed_over == ["list.txt"]
-    packed = {one.key: roster.pack(one) for one in found}
+    packed = {one.key: class_folder.pack(one) for one in found}
     targets = {"link": tmp_path / "outside" / "secret", "loop": folder / "loop", "same": folder / "Ada"}
     for name, target in targets.items():
         assert not packed[name].files
@@ -214,7 +214,7 @@ def test_learners_are_folders_and_notebooks_but_no_links(tmp_path):
 
 def test_a_pipe_in_a_notebooks_place_is_that_learners_result(tmp_path):
     os.mkfifo(tmp_path / "eve.ipynb")
-    laid = roster.unpack(roster.pack(roster.entries(tmp_path)[0][0]), tmp_path / "laid")
+    laid = class_folder.unpack(class_folder.pack(class_folder.entries(tmp_path)[0][0]), tmp_path / "laid")
     assert "eve.ipynb is not a regular file" in read_submission(open_course(), laid).message
 
 
@@ -224,7 +224,7 @@ def test_a_digest_changes_with_what_a_result_depends_on_and_nothing_else(tmp_pat
     (folder / "ada" / "copy.ipynb").write_text(notebook(WRONG))
 
     def digest() -> str:
-        return roster.pack(roster.entries(folder)[0][0]).digest
+        return class_folder.pack(class_folder.entries(folder)[0][0]).digest
 
     os.utime(path, (1000, 1000))
     first = digest()
@@ -244,16 +244,17 @@ def test_a_packed_submission_is_laid_out_as_it_was(tmp_path):
     with open(folder / "ada" / "large.ipynb", "wb") as file:
         file.truncate(200 << 20)
     os.mkfifo(folder / "ada" / "pipe.ipynb")
-    packed = roster.pack(roster.entries(folder)[0][0])
+    packed = class_folder.pack(class_folder.entries(folder)[0][0])
     assert sum(len(file.data or b"") for file in packed.files) < 100_000, "what isn't read needs not travel"
-    laid = roster.unpack(packed, tmp_path / "laid")
+    laid = class_folder.unpack(packed, tmp_path / "laid")
     assert (laid / f"{LESSON}.ipynb").read_bytes() == (folder / "ada" / f"{LESSON}.ipynb").read_bytes()
     assert (laid / "notebooks" / "b.ipynb").read_bytes() == b"\xff\x00"
     assert (laid / "large.ipynb").stat().st_size == 200 << 20 and (laid / "pipe.ipynb").is_fifo()
     for place in (("..", "x"), ("", "etc"), ("a/../../b",)):
         with pytest.raises(ValueError):
-            roster.unpack(
-                roster.PackedSubmission("k", "n", "p", False, (roster.Packed(place, b"", 0, 0),)), tmp_path / "bad"
+            class_folder.unpack(
+                class_folder.PackedSubmission("k", "n", "p", False, (class_folder.PackedFile(place, b"", 0, 0),)),
+                tmp_path / "bad",
             )
 
 
@@ -294,14 +295,14 @@ class Fragile:
 
 @pytest.mark.parametrize("width, again", [(1, ["c"]), (4, ["b", "c"])])
 def test_a_process_that_ends_once_costs_nothing(tmp_path, width, again):
-    found = [roster.RosterEntry(key, key, tmp_path / key, "not read") for key in "abcdef"]
+    found = [class_folder.ClassEntry(key, key, tmp_path / key, "not read") for key in "abcdef"]
     pool = Fragile(width, once={"c"})
     assert sorted(batch.grade_all(found, batch.Settings(open_course()), pool)) == sorted("abcdef")
     assert pool.renewed == 1 and sorted(key for key in "abcdef" if pool.tried.count(key) == 2) == again
 
 
 def test_what_ends_its_process_twice_could_not_be_graded_and_harms_no_other(tmp_path):
-    found = [roster.RosterEntry(key, key, tmp_path / key, "not read") for key in "abcdef"]
+    found = [class_folder.ClassEntry(key, key, tmp_path / key, "not read") for key in "abcdef"]
     pool = Fragile(1, always={"c"})
     lines = list(batch.grade_all(found, batch.Settings(open_course(), lessons=(LESSON,)), pool))
     assert sorted(line for line in lines if isinstance(line, str)) == sorted("abdef")
@@ -314,8 +315,8 @@ def test_a_grading_process_that_is_killed_costs_nothing(tmp_path):
     import psutil
 
     folder = hand_in(tmp_path / "class", **CODES)
-    found, _ = roster.entries(folder)
-    pool = batch.Local(1)
+    found, _ = class_folder.entries(folder)
+    pool = batch.LocalPool(1)
     keys = []
     try:
         settings = batch.Settings(open_course(), lessons=(LESSON,), timeout_s=2.0)
@@ -367,7 +368,7 @@ def test_a_sandbox_refuses_below_the_level_asked_for(monkeypatch):
     real = batch.Sandbox
     monkeypatch.setattr(batch, "Sandbox", lambda *a, **k: real(*a, **k, walls=False))
     with pytest.raises(batch.TooOpen):
-        batch.level(batch.Settings(open_course(), require="full"))
+        batch.isolation_level(batch.Settings(open_course(), require="full"))
     batch.close_sandboxes()
 
 

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from grader.cli import main
-from grader.grading.collecting import attempts, placed, sources
-from grader.grading.collecting.recognized import metadata
+from grader.grading.class_folder import entries
+from grader.grading.collecting import attempts, collection, sources
+from grader.grading.collecting.recognition import metadata
 from grader.grading.collecting.sources import Member, Sources
-from grader.grading.roster import entries
-from tests.submission.test_enrolled import CANVAS, MOODLE
+from tests.submission.test_roster import CANVAS, MOODLE
 
 LESSON = "01_three_tokens"
 GITHUB = "identifier,github_username,github_id,name\nA,adal,1,Ada Lovelace\nG,g-hop,2,Grace Hopper\n"
@@ -764,7 +764,7 @@ def test_a_bomb_in_a_learner_s_archive_costs_that_archive_its_opening(tmp_path, 
 
 
 def test_a_full_disk_is_said_before_anything_is_written(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(placed.shutil, "disk_usage", lambda place: type("Usage", (), {"free": 1 << 20})())
+    monkeypatch.setattr(collection.shutil, "disk_usage", lambda place: type("Usage", (), {"free": 1 << 20})())
     assert collect(tmp_path, packed(tmp_path / "s.zip", {"ada/a.ipynb": "A"})) == 2
     assert "make room. Nothing was collected." in capsys.readouterr().err and not (tmp_path / "collected").exists()
 

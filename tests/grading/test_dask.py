@@ -174,7 +174,9 @@ def mine(tmp_path):
     folder = own_course.written(tmp_path)
     course = Course(folder)
     (folder / "notebooks").mkdir()
-    course.notebook_path(own_course.NAME).write_text(json.dumps(course.handed_out(own_course.NAME)), encoding="utf-8")
+    course.notebook_path(own_course.NAME).write_text(
+        json.dumps(course.handout_notebook(own_course.NAME)), encoding="utf-8"
+    )
     for name, code in (("ada", own_course.RIGHT), ("eve", own_course.WRONG)):
         own_course.hand_in(folder, tmp_path / "class" / name, code)
     return folder

@@ -40,14 +40,14 @@ def test_whose_fault_it_is_that_an_exercise_was_not_reached(endless, other, stat
     deadline = Deadline(60, clock)
     spend(deadline, clock, endless, "timeout")
     spend(deadline, clock, other, "passed")
-    assert deadline.over and deadline.verdict("softmax_rows").status == status
+    assert deadline.is_over and deadline.verdict("softmax_rows").status == status
 
 
 def test_without_a_deadline_nothing_ends():
     clock = Clock()
     deadline = Deadline(None, clock)
     clock.now += 1e9
-    assert not deadline.over
+    assert not deadline.is_over
 
 
 @pytest.mark.timeout(120)

@@ -11,9 +11,9 @@ import pytest
 from grader.course import references
 from grader.course.course import open_course
 from grader.grading import batch
+from grader.grading.class_folder import ClassEntry, pack
 from grader.grading.grade import grade_submission
 from grader.grading.journal import from_line, to_line
-from grader.grading.roster import RosterEntry, pack
 from grader.judging.verdict import LessonReport
 from grader.reports import text
 from grader.sandbox.sandbox import Sandbox
@@ -59,41 +59,46 @@ def graded(sandbox, path: Path, share: float = 0.5) -> LessonReport:
 def test_what_a_helper_alone_was_in_the_way_of_earns_its_share_and_stays_failed(sandbox, tmp_path, helper):
     lesson = graded(sandbox, written(tmp_path, softmax_rows=helper))
     by_name = {verdict.exercise: verdict for verdict in lesson.verdicts}
-    assert lesson.through["three_token_attention"] == ("softmax_rows", 0.5) and "softmax_rows" not in lesson.through
+    assert (
+        lesson.follow_through["three_token_attention"] == ("softmax_rows", 0.5)
+        and "softmax_rows" not in lesson.follow_through
+    )
     judged = by_name["three_token_attention"]
-    assert not judged.passed and lesson.earned(judged) == lesson.points["three_token_attention"] / 2
-    assert text.marked(lesson, judged) == (
-        f"three_token_attention: {lesson.earned(judged)} of {lesson.points['three_token_attention']} points, because it passes "
+    assert not judged.passed and lesson.points_of(judged) == lesson.points["three_token_attention"] / 2
+    assert text.mark_reason(lesson, judged) == (
+        f"three_token_attention: {lesson.points_of(judged)} of {lesson.points['three_token_attention']} points, because it passes "
         "with the course's softmax_rows in place of the learner's, which is worth 50 % of them."
     )
-    assert lesson.earned(by_name["softmax_rows"]) == 0
-    assert graded(sandbox, written(tmp_path, softmax_rows=helper), 0).through == {}, "nobody asked for it"
+    assert lesson.points_of(by_name["softmax_rows"]) == 0
+    assert graded(sandbox, written(tmp_path, softmax_rows=helper), 0).follow_through == {}, "nobody asked for it"
 
 
 def test_two_helpers_are_both_replaced(sandbox, tmp_path):
     scale = "def scale_scores(scores, d_k):\n    return scores / d_k"
     lesson = graded(sandbox, written(tmp_path, softmax_rows=WRONG, scale_scores=scale))
-    assert lesson.through["three_token_attention"] == ("scale_scores and softmax_rows", 0.5)
+    assert lesson.follow_through["three_token_attention"] == ("scale_scores and softmax_rows", 0.5)
 
 
 def test_a_mistake_of_one_s_own_earns_nothing(sandbox, tmp_path):
     assert (
         "three_token_attention"
-        not in graded(sandbox, written(tmp_path, softmax_rows=WRONG, three_token_attention=OWN)).through
+        not in graded(sandbox, written(tmp_path, softmax_rows=WRONG, three_token_attention=OWN)).follow_through
     )
-    assert graded(sandbox, written(tmp_path, three_token_attention=OWN)).through.keys() <= {"corrected_first_row"}
+    assert graded(sandbox, written(tmp_path, three_token_attention=OWN)).follow_through.keys() <= {
+        "corrected_first_row"
+    }
 
 
 def test_a_cell_that_holds_both_is_left_as_it_is(sandbox, tmp_path):
     both = f"{WRONG}\n\n{references.solution_text(open_course(), 'three_token_attention')}"
     lesson = graded(sandbox, written(tmp_path, softmax_rows="# below", three_token_attention=both))
-    assert "three_token_attention" not in lesson.through
+    assert "three_token_attention" not in lesson.follow_through
 
 
 def test_nothing_that_runs_beside_the_course_s_answer_is_told(sandbox, tmp_path):
     lesson = graded(sandbox, written(tmp_path, softmax_rows=WRONG, three_token_attention=THIEF))
     solution = references.solution_text(open_course(), "softmax_rows").splitlines()[-1].strip()
-    assert solution not in "".join(text.verdict(verdict) + verdict.printed for verdict in lesson.verdicts)
+    assert solution not in "".join(text.render_verdict(verdict) + verdict.printed for verdict in lesson.verdicts)
     assert solution not in str(lesson.code)
 
 
@@ -102,7 +107,7 @@ def test_a_journal_keeps_it_and_a_run_for_each_learner_has_other_inputs(tmp_path
     monkeypatch.setattr(
         batch, "grade_submission", lambda *given, seed, **more: drawn.append(seed) or real(*given, seed=seed, **more)
     )
-    packed = [pack(RosterEntry(name, name, written(tmp_path / name, softmax_rows=WRONG).parent)) for name in ("a", "b")]
+    packed = [pack(ClassEntry(name, name, written(tmp_path / name, softmax_rows=WRONG).parent)) for name in ("a", "b")]
     settings = batch.Settings(open_course(), (FIRST,), follow_through=1.0, seed_per_learner=True)
     assert settings.seed_of("a") != settings.seed_of("b") and settings.seed_of("a") == settings.seed_of("a")
     assert batch.Settings(open_course(), seed=8).seed_of("a") == batch.Settings(open_course(), seed=8).seed_of("b") == 8
@@ -112,7 +117,7 @@ def test_a_journal_keeps_it_and_a_run_for_each_learner_has_other_inputs(tmp_path
         batch.close_sandboxes()
     for entry in entries:
         (lesson,) = entry.report.lessons
-        assert lesson.through["three_token_attention"] == ("softmax_rows", 1.0)
-        assert from_line(to_line(entry)).report.lessons[0].through == lesson.through
+        assert lesson.follow_through["three_token_attention"] == ("softmax_rows", 1.0)
+        assert from_line(to_line(entry)).report.lessons[0].follow_through == lesson.follow_through
         assert lesson.code["softmax_rows"] == WRONG
     assert drawn == [settings.seed_of("a"), settings.seed_of("b")]

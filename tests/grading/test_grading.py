@@ -252,11 +252,11 @@ def test_several_submissions_become_one_report(monkeypatch, tmp_path):
 
 
 def test_text_of_a_verdict_is_limited():
-    verdict = Verdict("double", "error", "x" * 30_000, details=("y" * 30_000, "z"), look="look")
-    cut = grading.limited(verdict)
+    verdict = Verdict("double", "error", "x" * 30_000, details=("y" * 30_000, "z"), next_step="look")
+    cut = grading.limit_text(verdict)
     assert len(cut.headline) <= 20_000 and cut.headline.endswith("…")
-    assert sum(map(len, (cut.headline, cut.experiment, cut.look, *cut.details))) <= 20_000
-    assert grading.limited(Verdict("double", "error", "short")).headline == "short"
+    assert sum(map(len, (cut.headline, cut.experiment, cut.next_step, *cut.details))) <= 20_000
+    assert grading.limit_text(Verdict("double", "error", "short")).headline == "short"
 
 
 def test_an_exercise_that_ends_in_one_which_fails_says_so(graded):

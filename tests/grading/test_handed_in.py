@@ -12,8 +12,8 @@ import pytest
 
 from grader.cli import main
 from grader.course.course import open_course
+from grader.grading.class_folder import choose_lessons, entries
 from grader.grading.journal import load
-from grader.grading.roster import choice, entries
 from grader.submission.submission import read_submission
 from grader.util.errors import InputError
 
@@ -30,7 +30,7 @@ def hand_in(folder: Path, **learners: tuple[str, ...]) -> Path:
 
 
 def chosen(folder: Path, kept=None):
-    return choice(open_course(), entries(folder)[0], kept)
+    return choose_lessons(open_course(), entries(folder)[0], kept)
 
 
 # --- which lessons ---------------------------------------------------------------------------

@@ -205,9 +205,9 @@ def test_a_download_s_times_and_names_end_nothing(tmp_path, capsys):
 
 
 def test_one_learner_with_more_files_than_anybody_has_is_told(tmp_path, capsys, monkeypatch):
-    from grader.grading.collecting import placed
+    from grader.grading.collecting import collection
 
-    monkeypatch.setattr(placed, "LEARNER_FILES", 5)
+    monkeypatch.setattr(collection, "LEARNER_FILES", 5)
     files: dict[str, bytes | str] = {f"eve/{number}.ipynb": "E" for number in range(9)}
     assert collect(tmp_path, packed(Path(tmp_path / "s.zip"), {**files, "zoe/a.ipynb": "Z"})) == 1
     there = tree(tmp_path / "collected")

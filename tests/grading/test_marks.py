@@ -10,7 +10,7 @@ import pytest
 
 from grader.course.course import open_course
 from grader.grading.journal import load
-from grader.grading.marks import read_weights, valued
+from grader.grading.marks import apply_weights, read_weights
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import feedback
 from grader.reports.html import Pictures
@@ -121,22 +121,24 @@ def part(agreed: int, of: int, **points: float) -> SubmissionReport:
 def test_part_of_the_cases_is_part_of_the_points_only_where_asked_for(agreed, of, earned):
     whole = Report((part(agreed, of),), 7)
     assert whole.submissions[0].score == 3
-    shared = valued(whole, partial=True)
+    shared = apply_weights(whole, partial=True)
     assert shared.submissions[0].score == earned and shared.submissions[0].max_score == 6
     assert "share of its cases" in shared.notes[0]
 
 
 def test_sums_of_parts_have_two_decimals_and_whole_numbers_none():
-    one = valued(Report((part(1, 3),), 7), {"a": 0.1, "b": 0.2, "c": 0.7}, partial=True).submissions[0]
+    one = apply_weights(Report((part(1, 3),), 7), {"a": 0.1, "b": 0.2, "c": 0.7}, partial=True).submissions[0]
     assert (one.score, one.max_score, str(one.max_score)) == (0.23, 1, "1")
 
 
 def test_a_weight_is_shown_as_it_was_written_and_a_learner_reads_what_the_part_was_for():
-    made = valued(Report((part(1, 3),), 7), {"a": 5.0, "b": 2.5}, partial=True)
+    made = apply_weights(Report((part(1, 3),), 7), {"a": 5.0, "b": 2.5}, partial=True)
     assert json.dumps(dict(made.submissions[0].lessons[0].points)) == '{"a": 5, "b": 2.5, "c": 1}'
     said = feedback.section(made.submissions[0], "ada", Pictures())
     assert "a: 1.67 of 5 points, because 1 of 3 cases agree." in said and "b: " not in said and "c: " not in said
-    assert "cases agree" not in feedback.section(valued(Report((part(1, 3),), 7)).submissions[0], "ada", Pictures())
+    assert "cases agree" not in feedback.section(
+        apply_weights(Report((part(1, 3),), 7)).submissions[0], "ada", Pictures()
+    )
 
 
 def test_the_option_reaches_the_reports(graded, tmp_path):
@@ -247,7 +249,7 @@ def test_no_report_of_an_anonymous_run_names_anybody(graded, tmp_path, capsys):
 
 
 def test_what_the_grader_says_of_a_learner_loses_the_name_and_other_words_stay(tmp_path):
-    from grader.grading.pseudonyms import anonymous, chosen
+    from grader.grading.pseudonyms import choose, pseudonymize
 
     lesson = LessonReport("01_x", (), {}, ("ana/x.ipynb was passed over in the analysis.",))
     made = Report(
@@ -257,13 +259,13 @@ def test_what_the_grader_says_of_a_learner_loses_the_name_and_other_words_stay(t
         ),
         7,
     )
-    aliases = chosen(tmp_path, ["ana", "=cmd"])
-    one = next(one for one in anonymous(made, aliases).submissions if one.name == aliases["ana"])
+    aliases = choose(tmp_path, ["ana", "=cmd"])
+    one = next(one for one in pseudonymize(made, aliases).submissions if one.name == aliases["ana"])
     assert (
         one.lessons[0].notes == (f"{aliases['ana']}/x.ipynb was passed over in the analysis.",)
         and one.message == f"{aliases['ana']} cannot be opened."
     )
-    assert '"\'=cmd"' in (tmp_path / "names.csv").read_text() and chosen(tmp_path, ["=cmd"])["=cmd"] == aliases["=cmd"]
+    assert '"\'=cmd"' in (tmp_path / "names.csv").read_text() and choose(tmp_path, ["=cmd"])["=cmd"] == aliases["=cmd"]
     (tmp_path / "names.csv").write_text("something,else\n")
     with pytest.raises(InputError, match="is not a list of pseudonyms"):
-        chosen(tmp_path, ["ana"])
+        choose(tmp_path, ["ana"])

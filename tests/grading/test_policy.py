@@ -12,14 +12,14 @@ import pytest
 
 from grader.cli import main, options
 from grader.course.course import open_course
-from grader.grading.collected import CollectedNotes
-from grader.grading.collecting.recognized import committed
+from grader.grading.collecting.recognition import commit_time
 from grader.grading.journal import load
+from grader.grading.lateness import CollectedWork
 from grader.grading.scheme import MarkingScheme
 from grader.judging.verdict import Verdict
 from tests.conftest import ROOT
 from tests.grading.test_handed_in import FIRST, SECOND, hand_in
-from tests.submission.test_enrolled import CANVAS
+from tests.submission.test_roster import CANVAS
 
 ONE, TWO, *_ = open_course().exercises[FIRST]
 FULL = 2 * len(open_course().exercises[FIRST])
@@ -176,7 +176,7 @@ def test_every_setting_of_a_class_can_stand_in_the_file():
 
 
 def late(when: str, *, full: float = 10, marked: bool = False, who: str = "ada", **scheme) -> tuple[str, float]:
-    notes = CollectedNotes({"a.ipynb": (marked, when)})
+    notes = CollectedWork({"a.ipynb": (marked, when)})
     return notes.late(
         MarkingScheme(**{"due": "2026-10-01T09:00:00+00:00", "penalty": (10, True)} | scheme), (who,), full
     )
@@ -286,8 +286,8 @@ def test_nothing_that_a_checkout_says_is_run(tmp_path):
         f"[core]\n\trepositoryformatversion = 0\n\tfsmonitor = touch {tmp_path}/ran\n\tsshCommand = touch {tmp_path}/ran\n"
         f"[log]\n\tshowSignature = true\n[gpg]\n\tprogram = touch {tmp_path}/ran\n"
     )
-    assert committed(git, tmp_path) == "2026-10-01 09:00:00+00:00" and not (tmp_path / "ran").exists()
+    assert commit_time(git, tmp_path) == "2026-10-01 09:00:00+00:00" and not (tmp_path / "ran").exists()
     for said in ("", "ref: ../../../x", "ref: refs/../../x", "0" * 40, "--help", "ref: refs/heads/none"):
         (git / ".git" / "HEAD").write_text(said)
-        assert committed(git, tmp_path) == ""
-    assert committed(tmp_path / "none", tmp_path) == ""
+        assert commit_time(git, tmp_path) == ""
+    assert commit_time(tmp_path / "none", tmp_path) == ""

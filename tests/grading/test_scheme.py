@@ -13,7 +13,7 @@ from grader.grading import batch, dask_pool
 from grader.grading.journal import load
 from grader.judging.verdict import Verdict
 from tests.grading.test_handed_in import FIRST, hand_in
-from tests.submission.test_enrolled import CANVAS
+from tests.submission.test_roster import CANVAS
 
 ONE, TWO, *_ = open_course().exercises[FIRST]
 CHOICES = {  # of each option a value, and another one

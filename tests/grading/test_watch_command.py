@@ -17,15 +17,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from grader.cli import live, main
+from grader.cli import main, servers
 from grader.course.course import IMPORT_LOCK, open_course
 from grader.grading.watch.screen import draw, lines
 from grader.grading.watch.watcher import LearnerState, News, WatchedRoom, Watcher, board_of, learners, next_step
 from grader.grading.watch.worker_threads import Task, WatchResult, WorkerThreads, stamp_of
 from grader.judging.verdict import LessonReport, Verdict
 from grader.reports.terminal import paint
-from grader.room.board import wrongs
-from grader.room.page import content
+from grader.room.board import common_failures
+from grader.room.board_page import content
 from grader.worker import observe
 from tests import toy_course as toy
 from tests.conftest import children, heed_interrupts
@@ -54,7 +54,7 @@ def until(watcher: Watcher, holds, within_s: float = 20.0) -> WatchedRoom:
     """The first room for which something holds."""
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
-        room = watcher.look(0.1)
+        room = watcher.poll(0.1)
         if room is not None and holds(room):
             return room
     raise AssertionError("it did not come to hold")
@@ -99,7 +99,7 @@ def test_what_was_not_saved_is_not_graded_again(watching, tmp_path):
     save(tmp_path / "grace", toy.pristine())
     watcher = watching()
     until(watcher, idle)
-    assert all(watcher.look(0.05) is None for _ in range(5))
+    assert all(watcher.poll(0.05) is None for _ in range(5))
     save(tmp_path / "grace", toy.solved())
     room = until(watcher, idle)
     assert [news.learner for news in room.news] == ["grace"]
@@ -130,7 +130,7 @@ def test_one_who_saves_all_the_time_keeps_nobody_waiting(watching, tmp_path):
             os.utime(path, ns=(0, time.time_ns() + 86_400 * 10**9 + save_number))
         if save_number == 9:
             save(tmp_path / "ada", toy.solved())
-        watcher.look(0.01)
+        watcher.poll(0.01)
         graded.append(by_hand.grade_one())
     assert sorted(graded[:5]) == ["ada", "bob", "cyd", "dan", "eve"]
     assert set(graded[5:9]) == {"eve"} and "ada" in graded[9:12]
@@ -144,7 +144,7 @@ def test_a_half_written_save_keeps_the_last_result_and_is_read_again(watching, t
     path.write_text(whole[: len(whole) // 2])
     deadline = time.monotonic() + 1.2
     while time.monotonic() < deadline:
-        room = watcher.look(0.1)
+        room = watcher.poll(0.1)
         assert room is None or statuses(room) == ["passed"] * 3
     path.write_text(whole)
     assert statuses(until(watcher, lambda room: room.news)) == ["passed", "failed", "passed"]
@@ -213,7 +213,7 @@ def test_an_endless_loop_costs_its_learner_and_the_others_go_on(watching, tmp_pa
     assert [news.learner for news in room.news] == ["grace"]  # ada's loop still runs
     room = until(watcher, lambda room: room.news)
     assert room.news[0].learner == "ada" and statuses(room) == ["timeout", "passed", "passed"]
-    found = wrongs(board_of(room).learners)
+    found = common_failures(board_of(room).learners)
     assert {(wrong.exercise, wrong.status, wrong.learners) for wrong in found} == {
         ("double", "timeout", ("ada",)),
         ("row_sums", "failed", ("grace",)),
@@ -399,7 +399,7 @@ def test_no_line_is_lost_while_another_thread_has_put_the_output_aside(capsys):
     thread.start()
     aside.wait(10)
     room = WatchedRoom("class", (), alone=False, waiting=0)
-    live._line_by_line(iter([room]))
+    servers._line_by_line(iter([room]))
     printed.set()
     thread.join()
     assert capsys.readouterr().out

@@ -16,7 +16,7 @@ import pytest
 
 from grader.cli import main
 from grader.course.course import open_course
-from grader.grading import roster
+from grader.grading import class_folder
 from grader.grading.grade import grade, grade_submission
 from grader.grading.watch.watcher import Watcher, learners
 from grader.notebook import workspace
@@ -107,14 +107,14 @@ def told_in(submission) -> str:
 @pytest.mark.parametrize("place, aim", CASES)
 def test_a_class_follows_none_and_tells_each(small, tmp_path, place, aim):
     link = class_with(tmp_path / "class", place, aim)
-    found, _ = roster.entries(tmp_path / "class")
+    found, _ = class_folder.entries(tmp_path / "class")
     assert {one.name for one in found} == {"ada", "eve"}
-    packed = {one.name: roster.pack(one) for one in found}
+    packed = {one.name: class_folder.pack(one) for one in found}
     assert HERS.encode() in b"".join(file.data for file in packed["ada"].files)
     assert packed["eve"].files == ()
     name = place.partition("/")[2] or place
     assert any(f"{name} is a link to {os.readlink(link)}" in note for note in packed["eve"].notes), packed["eve"].notes
-    laid = roster.unpack(packed["ada"], tmp_path / "laid")
+    laid = class_folder.unpack(packed["ada"], tmp_path / "laid")
     assert HERS in code_of(read_submission(open_course(), laid)) and not any(
         path.is_symlink() for path in (tmp_path / "laid").rglob("*")
     )
@@ -160,7 +160,7 @@ def test_who_types_a_path_answers_for_what_is_above_it(reading, tmp_path, monkey
     class_with(tmp_path / "class", "eve", "a classmate")
     (tmp_path / "mine").symlink_to("class")
     assert HERS in code_of(read_submission(open_course(), tmp_path / "mine" / "ada"))
-    assert {one.name for one in roster.entries(tmp_path / "mine")[0]} == {"ada", "eve"}
+    assert {one.name for one in class_folder.entries(tmp_path / "mine")[0]} == {"ada", "eve"}
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="mine is a link to class. Links are not followed"):
         read_submission(open_course(), "mine/ada")
@@ -181,15 +181,15 @@ def test_a_link_put_there_between_finding_and_reading_is_not_followed(reading, t
     own = folder / "eve" / "notebooks"
     own.mkdir(parents=True)
     toy.write(own / FILE, toy.pristine())
-    (one,) = [each for each in roster.entries(folder)[0] if each.name == "eve"]
-    files = roster.FolderSearch(folder / "eve").files
+    (one,) = [each for each in class_folder.entries(folder)[0] if each.name == "eve"]
+    files = class_folder.FolderSearch(folder / "eve").files
     (folder / place).rename(tmp_path / "away")
     (folder / place).symlink_to(folder / Path("ada", *Path(place).parts[1:]))
     assert (own / FILE).read_bytes() == (folder / "ada" / "notebooks" / FILE).read_bytes()
     with pytest.raises(Unreadable):
         read_notebook(own / FILE, folder)
-    monkeypatch.setattr(roster, "_notebooks", lambda path: (files, [], []))
-    packed = roster.pack(one)
+    monkeypatch.setattr(class_folder, "_notebooks", lambda path: (files, [], []))
+    packed = class_folder.pack(one)
     assert packed.files == () and "not read" in packed.notes[0]
 
 
@@ -233,9 +233,9 @@ def test_a_hard_link_is_told(reading, tmp_path):
     (folder / "eve").mkdir()
     os.link(folder / "ada" / "notebooks" / FILE, folder / "eve" / FILE)
     note = "has 2 names on the disk (hard links); the same file may also be in another learner's folder."
-    for one in roster.entries(folder)[0]:
+    for one in class_folder.entries(folder)[0]:
         if one.name in ("ada", "eve"):
-            assert any(note in said for said in roster.pack(one).notes)
+            assert any(note in said for said in class_folder.pack(one).notes)
             assert note in told_in(read_submission(open_course(), one.path))
 
 
@@ -337,4 +337,4 @@ def test_a_class_folder_of_links_alone_is_told(tmp_path):
     (tmp_path / "class").mkdir()
     (tmp_path / "class" / "list.txt").symlink_to("/etc/passwd")
     with pytest.raises(InputError, match="contains no learner"):
-        roster.entries(tmp_path / "class")
+        class_folder.entries(tmp_path / "class")

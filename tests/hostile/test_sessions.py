@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from grader.course.course import open_course
-from grader.grading import batch, grade, roster
+from grader.grading import batch, class_folder, grade
 from grader.grading.journal import from_line
 from grader.grading.watch.worker_threads import Task, WorkerThreads
 from grader.sandbox import usage
@@ -36,8 +36,8 @@ def by_grade(folder: Path) -> list[str]:
 
 def by_class(folder: Path) -> list[str]:
     """As `grader class` and Dask's workers do it, in the sandbox of this thread, which stays warm for the next submission."""
-    found, _ = roster.entries(folder.parent)
-    line = batch.grade_packed(roster.pack(found[0]), batch.Settings(open_course(), timeout_s=3.0))
+    found, _ = class_folder.entries(folder.parent)
+    line = batch.grade_packed(class_folder.pack(found[0]), batch.Settings(open_course(), timeout_s=3.0))
     return [verdict.status for verdict in from_line(line).report.verdicts]
 
 

@@ -70,7 +70,7 @@ def test_a_line_of_a_helper_says_whose_it_is():
         2,
         "return [y @ y for y in [x]]",
     )
-    assert "Your line in `helper` (line 2 of its cell):\n    return" in text.verdict(verdict)
+    assert "Your line in `helper` (line 2 of its cell):\n    return" in text.render_verdict(verdict)
 
 
 def test_a_verdict_knows_the_case_that_failed():

@@ -18,8 +18,8 @@ from grader.judging.baseline import baseline_of
 from grader.judging.judge import judge
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import gradescope, html, terminal, text
-from grader.reports.folder import files
 from grader.reports.gradebook import Gradebook
+from grader.reports.report_files import files
 from grader.worker.values import Observation, Part
 from tests.conftest import ROOT, WHOLE_GRID
 
@@ -127,7 +127,7 @@ def show(*verdicts: Verdict) -> None:
         assert all(dict(files(one, Gradebook(max_points=10.0))).values()) and gradescope.render(one)
         assert all(terminal.render(one, coloured=rich) for rich in (True, False))
     for judged in verdicts:
-        assert text.verdict(judged) and html.verdict(judged)
+        assert text.render_verdict(judged) and html.render_verdict(judged)
 
 
 @pytest.mark.filterwarnings("error")

@@ -11,7 +11,7 @@ import pytest
 from grader.course.spec import Case
 from grader.judging import evidence
 from grader.judging.baseline import baseline_of
-from grader.judging.judge import _Judging, judge
+from grader.judging.judge import _Judgement, judge
 from grader.reports import html, text
 from grader.source.policy import Sources
 from grader.worker.observe import observe
@@ -37,7 +37,7 @@ def test_a_right_answer_passes_and_says_what_was_verified():
     assert verdict.passed and verdict.max_difference == 0.0
     assert verdict.verified[:2] == ("type, shape and dtype are as expected", "each row sums to 1")
     assert "extremes hold: scores of 1000" in verdict.verified
-    assert verdict.following == "weighted_sum"
+    assert verdict.next_exercise == "weighted_sum"
 
 
 @pytest.mark.parametrize("id", ["SM1", "SM3", "SM5", "TY1"])
@@ -45,7 +45,7 @@ def test_a_known_mistake_is_named_with_its_sentence(id):
     verdict = verdict_on(toy.build(id))
     assert verdict.status == "failed"
     assert verdict.mistakes == (id,) and verdict.sentences == (f"This is {id}.",)
-    assert f'explain("{id}")' in verdict.look
+    assert f'explain("{id}")' in verdict.next_step
 
 
 def test_two_mistakes_at_once_are_both_named():
@@ -183,8 +183,8 @@ class Came(Live):
 
 
 def test_what_was_shown_before_is_judged_once(monkeypatch):
-    judged, kept = [], _Judging._judged
-    monkeypatch.setattr(_Judging, "_judged", lambda self: judged.append(self) or kept(self))
+    judged, kept = [], _Judgement._judge_observations
+    monkeypatch.setattr(_Judgement, "_judge_observations", lambda self: judged.append(self) or kept(self))
 
     def on(obj, kind=Came, seed=1):
         return judge(toy.EXERCISE, kind("softmax_rows", obj), seed)
@@ -266,9 +266,9 @@ def test_a_call_that_fails_before_a_line_ran_is_told_by_the_parameters():
 
 def test_a_missing_notebook_is_told_by_its_lesson_and_not_by_the_sentence():
     sentence = "No notebook of lesson 09_nine was handed in."
-    assert verdict_on(None, problem=Failure("missing", message=sentence)).look.startswith("`grader reset`")
+    assert verdict_on(None, problem=Failure("missing", message=sentence)).next_step.startswith("`grader reset`")
     assert (
-        verdict_on(None, problem=Failure("missing", message="Nothing.", lesson="09_nine")).look
+        verdict_on(None, problem=Failure("missing", message="Nothing.", lesson="09_nine")).next_step
         == "Hand in 09_nine.ipynb."
     )
 
@@ -296,7 +296,7 @@ def test_two_runs_that_are_compared_stand_side_by_side():
         ("result, first run", "run", (1,)),
         ("result, second run", "run", (1,)),
     ]
-    assert "Two runs" in text.verdict(replace(verdict_on(toy.build("SM1")), tables=shown))
+    assert "Two runs" in text.render_verdict(replace(verdict_on(toy.build("SM1")), tables=shown))
 
 
 def test_a_claim_is_told_in_words_and_never_drawn():
@@ -328,7 +328,7 @@ def test_what_was_printed_and_warned_is_shown_folded():
     assert len(verdict.warned) == 1 and verdict.warned[0].startswith(
         "RuntimeWarning: divide by zero encountered in log (line "
     )
-    said, page = text.verdict(verdict), html.verdict(verdict)
+    said, page = text.render_verdict(verdict), html.render_verdict(verdict)
     assert (
         "What it printed\n    before the softmax: (2, 3)" in said
         and "Warnings that your code raised\n  - RuntimeWarning" in said
@@ -338,7 +338,7 @@ def test_what_was_printed_and_warned_is_shown_folded():
         and "<summary>Warnings that your code raised</summary>" in page
     )
     quiet = verdict_on(lambda scores: np.zeros(scores.shape))
-    assert (quiet.printed, quiet.warned) == ("", ()) and "printed" not in text.verdict(quiet)
+    assert (quiet.printed, quiet.warned) == ("", ()) and "printed" not in text.render_verdict(quiet)
 
 
 def test_of_two_runs_the_item_is_shown_whose_inputs_did_not_change():

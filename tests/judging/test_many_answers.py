@@ -41,7 +41,7 @@ def test_the_course_s_own_answer_is_one_of_many_and_is_not_shown():
 def test_what_is_no_query_is_told_by_what_came_back(body, said):
     verdict = verdict_on(body)
     assert said in verdict.headline
-    assert "(3,)" not in text.verdict(verdict)  # the shape of the weights, which nobody asked the learner for
+    assert "(3,)" not in text.render_verdict(verdict)  # the shape of the weights, which nobody asked the learner for
 
 
 @pytest.mark.parametrize("body", ["keys[target] * 1e30", "(keys[target] * 1e12).astype(np.float32)"])

@@ -88,7 +88,7 @@ def test_which_part_is_right():
         i: replace(one, parts={name: second(part) if part.items else part for name, part in one.parts.items()})
         for i, one in observed("project_qkv").items()
     }
-    assert found("project_qkv", shown)["RS18"] == "Right in every experiment: `q`, `v`. Wrong: `k`."
+    assert found("project_qkv", shown)["RS18"] == "Right in every experiment: `q` and `v`. Wrong: `k`."
 
 
 def test_what_all_wrong_experiments_have_in_common():
@@ -151,4 +151,4 @@ def test_it_is_said_with_its_experiment():
     assert verdict.sentences == (
         "In every experiment the first entry along axis 0 is right; the wrong numbers stand elsewhere.",
     )
-    assert 'explain("RS25")' in verdict.look
+    assert 'explain("RS25")' in verdict.next_step

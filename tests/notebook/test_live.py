@@ -8,8 +8,8 @@ from itertools import count, product
 
 import pytest
 
-from grader.notebook import live
-from grader.notebook.live import Live, sources
+from grader.notebook import live_object
+from grader.notebook.live_object import LiveObject, sources
 from grader.source.policy import Sources
 from tests.live import offence
 
@@ -106,8 +106,8 @@ def test_outside_ipython_the_file_counts():
 
 
 def test_a_live_object_is_a_candidate():
-    live = Live("attend", None)
-    assert (live.problem, live.sources) == (None, None) and list(live.observe_all(())) == []
+    live_object = LiveObject("attend", None)
+    assert (live_object.problem, live_object.sources) == (None, None) and list(live_object.observe_all(())) == []
 
 
 def test_in_a_shell_results_display_themselves_and_nothing_is_printed(shell, capsys):
@@ -176,7 +176,7 @@ EINSUM = {
 
 def _by_both(monkeypatch, *cells: str):
     """The offence that grade finds in these cells, and the one that check finds where they ran."""
-    monkeypatch.setattr("grader.notebook.live.ipython", object)
+    monkeypatch.setattr("grader.notebook.live_object.ipython", object)
     ran = sources("attend", None, {"In": list(cells)})
     return [offence("attend", (), ("einsum_products",), each) for each in (Sources(cells), ran)]
 
@@ -196,7 +196,7 @@ def test_check_and_grade_find_the_same(monkeypatch, beside):
 
 def test_a_line_of_many_statements_is_kept_once_each(monkeypatch):
     cells = ["one = 1; two = one; 'é'; attend = two", "three = 3"]
-    monkeypatch.setattr("grader.notebook.live.ipython", object)
+    monkeypatch.setattr("grader.notebook.live_object.ipython", object)
     assert sources("attend", None, {"In": cells}).cells == ("one = 1", "two = one", "attend = two")
 
 
@@ -216,7 +216,7 @@ def test_what_is_refused_anywhere_is_refused_by_check_where_the_exercise_does_no
 def test_the_lessons_own_cells_may_do_what_a_learners_may_not(shell, monkeypatch):
     names = run(shell, BLINDS, "def attention_einsum(q, k, v):\n    return q")
     for own, refused in ((frozenset({"sys.setprofile(None)"}), False), (frozenset(), True)):
-        monkeypatch.setattr("grader.notebook.live._of_the_lesson", lambda name, own=own: own)
+        monkeypatch.setattr("grader.notebook.live_object._lesson_cells", lambda name, own=own: own)
         found = sources("attention_einsum", names["attention_einsum"], names).offence(
             "attention_einsum", ("attention",), ()
         )
@@ -224,5 +224,5 @@ def test_the_lessons_own_cells_may_do_what_a_learners_may_not(shell, monkeypatch
 
 
 def test_the_statements_of_a_lessons_own_cells_are_known():
-    assert any("in Home().named_parameters()" in text for text in live._of_the_lesson("SelfAttention"))
-    assert live._of_the_lesson("no_exercise") == frozenset()
+    assert any("in Home().named_parameters()" in text for text in live_object._lesson_cells("SelfAttention"))
+    assert live_object._lesson_cells("no_exercise") == frozenset()

@@ -13,7 +13,7 @@ from grader.course.course import open_course
 from grader.grading import grade
 from grader.notebook import own_process, verdicts
 from grader.notebook.target import Target
-from grader.util import lacking
+from grader.util import libraries
 from tests.conftest import ROOT
 from tests.notebook.test_live import run, shell
 
@@ -101,11 +101,11 @@ def test_without_triton_each_check_says_what_is_needed_and_nobody_gets_a_zero(
     shell, monkeypatch, tmp_path, system, said
 ):
     names = run(shell, given(), KERNEL + WRAPPER)
-    monkeypatch.setattr(lacking, "installed", lambda module: module != "triton")
-    monkeypatch.setattr(lacking.sys, "platform", system)
+    monkeypatch.setattr(libraries, "installed", lambda module: module != "triton")
+    monkeypatch.setattr(libraries.sys, "platform", system)
     verdict = verdicts.judge(Target("triton_add", names["triton_add"], names))
     assert verdict.status == "could_not_grade" and said in verdict.headline
-    monkeypatch.setattr(lacking.sys, "platform", "linux")
+    monkeypatch.setattr(libraries.sys, "platform", "linux")
     handed_in = tmp_path / "15_kernel.ipynb"
     handed_in.write_text(json.dumps(open_course().pristine("15_kernel")), encoding="utf-8")
     report = grade.grade_submission(open_course(), handed_in)

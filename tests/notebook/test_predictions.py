@@ -10,7 +10,7 @@ import pytest
 from grader.authoring.kernel import WIDGET, Kernel
 from grader.course import prose
 from grader.course.course import open_course
-from grader.notebook import api, predictions, room
+from grader.notebook import api, predictions, room_client
 from grader.notebook.record import Record
 
 CALL = 'predict("01.1", "ABC")'
@@ -40,7 +40,7 @@ def test_options_are_a_list_of_letters(question, letters):
 
 @pytest.mark.parametrize("name", open_course().lessons())
 def test_below_each_prediction_with_options_is_its_own_cell_and_its_answer_is_one_of_them(name):
-    cells = open_course().handed_out(name)["cells"]
+    cells = open_course().handout_notebook(name)["cells"]
     asked = [at for at, cell in enumerate(cells) if prose.is_folded("".join(cell["source"]))]
     calls = [
         at for at, cell in enumerate(cells) if cell["cell_type"] == "code" and "predict(" in "".join(cell["source"])
@@ -65,7 +65,7 @@ def test_a_choice_shows_the_answer_and_the_first_one_counts(record):
     assert api.predict("01.1", "ABC").text == api.predict("01.1", "ABC", "C").text == shown.text
     assert json.loads(record.path.read_text())["predictions"] == {"01_three_tokens.1": {"choice": "B"}}
     assert set(shown._repr_mimebundle_()) == {"text/plain", "text/markdown"}  # Markdown has its formulas set
-    record.attempted("softmax_rows", "x", "failed")
+    record.add_attempt("softmax_rows", "x", "failed")
     assert (
         Record(record.path).prediction("01_three_tokens.1") == "B"
         and Record(record.path).prediction("01_three_tokens.5") == ""
@@ -93,7 +93,7 @@ def test_what_is_no_prediction_or_no_option_gets_a_sentence(record, arguments, s
 def test_a_record_that_was_damaged_has_no_choice_and_takes_one(record, predicted):
     record.path.write_text(json.dumps({"format": 1, "exercises": {}, "predictions": predicted}))
     assert record.prediction("01.1") == ""
-    record.predicted("01.2", "A")
+    record.add_prediction("01.2", "A")
     assert record.prediction("01.2") == "A"
 
 
@@ -106,7 +106,7 @@ def test_without_the_text_the_answer_is_the_folded_one(record, monkeypatch, numb
 
 def test_a_press_keeps_the_choice_and_says_so(record, monkeypatch):
     pytest.importorskip("ipywidgets")
-    monkeypatch.setattr(predictions.toolbar, "possible", lambda: True)
+    monkeypatch.setattr(predictions.toolbar, "can_show_buttons", lambda: True)
     bundles = []
     monkeypatch.setattr("IPython.display.display", lambda bundle, raw: bundles.append(bundle))
     buttons = api.predict("01.1", "ABC")
@@ -145,7 +145,7 @@ def test_who_only_executes_a_notebook_stores_no_widget(tmp_path, monkeypatch):
 
 def test_the_room_hears_of_the_first_choice_alone(record, monkeypatch):
     told = []
-    monkeypatch.setattr(room, "send_prediction", lambda *said: told.append(said))
+    monkeypatch.setattr(room_client, "send_prediction", lambda *said: told.append(said))
     for letter in ("b", "C"):
-        predictions.shown("01.1", "ABC", letter, record)
+        predictions.display("01.1", "ABC", letter, record)
     assert told == [("01_three_tokens.1", "B")]

@@ -22,12 +22,12 @@ def path(tmp_path):
 def test_attempts_are_counted_by_code_and_a_pass_stays(path):
     record = Record(path)
     assert record.entry("softmax") == ExerciseRecord()
-    record.attempted("softmax", "a", "failed")
-    record.attempted("softmax", "a", "failed")
-    record.attempted("softmax", "b", "passed")
-    record.attempted("softmax", "c", "error")
-    record.hinted("softmax", 2)
-    record.hinted("softmax", 1)
+    record.add_attempt("softmax", "a", "failed")
+    record.add_attempt("softmax", "a", "failed")
+    record.add_attempt("softmax", "b", "passed")
+    record.add_attempt("softmax", "c", "error")
+    record.add_hint("softmax", 2)
+    record.add_hint("softmax", 1)
     assert Record(path).entry("softmax") == ExerciseRecord("error", passed=True, hints=2, attempts=3)
     assert Record(path).entry("log_softmax") == ExerciseRecord()
     assert record.take_notes() == ()
@@ -35,12 +35,12 @@ def test_attempts_are_counted_by_code_and_a_pass_stays(path):
 
 def test_an_untouched_stub_is_no_attempt(path):
     record = Record(path)
-    record.attempted("softmax", "stub", "not_started")
+    record.add_attempt("softmax", "stub", "not_started")
     assert record.entry("softmax") == ExerciseRecord("not_started", attempts=0)
 
 
 def test_file_is_what_the_documentation_says(path):
-    Record(path).attempted("softmax", "a", "failed")
+    Record(path).add_attempt("softmax", "a", "failed")
     data = json.loads(path.read_text())
     assert data == {
         "format": 1,
@@ -53,7 +53,7 @@ def test_file_is_what_the_documentation_says(path):
 def test_the_number_of_attempts_is_bounded(path):
     record = Record(path)
     for i in range(module.MAX_ATTEMPTS + 5):
-        record.attempted("softmax", str(i), "failed")
+        record.add_attempt("softmax", str(i), "failed")
     kept = json.loads(path.read_text())["exercises"]["softmax"]["attempts"]
     assert len(kept) == module.MAX_ATTEMPTS and "0" not in kept and str(module.MAX_ATTEMPTS + 4) in kept
 
@@ -75,7 +75,7 @@ def test_a_broken_file_is_kept_aside_and_said_once(path, broken):
     path.parent.mkdir()
     path.write_bytes(broken)
     record = Record(path)
-    record.attempted("softmax", "a", "passed")
+    record.add_attempt("softmax", "a", "passed")
     assert record.entry("softmax").passed and Record(path).entry("softmax").passed
     (backup,) = path.parent.glob("progress.json.bak-*")
     assert backup.read_bytes() == broken
@@ -88,7 +88,7 @@ def test_a_device_in_the_place_of_the_record_stays_where_it_is(monkeypatch):
     """Somebody who wants no record kept names /dev/null; root could move it away."""
     monkeypatch.setattr(module.os, "replace", lambda *_: pytest.fail("the device was to be moved"))
     record = Record(Path(os.devnull))
-    record.attempted("softmax", "a", "failed")
+    record.add_attempt("softmax", "a", "failed")
     assert record.entry("softmax").attempts == 1
     assert "is not a regular file" in record.take_notes()[0]
 
@@ -99,15 +99,15 @@ def test_odd_values_inside_a_readable_file_count_as_nothing(path):
     path.write_text(json.dumps({"format": 1, "exercises": {"softmax": odd}}))
     record = Record(path)
     assert record.entry("softmax") == ExerciseRecord()
-    record.hinted("softmax", 1)
-    record.attempted("softmax", "a", "failed")
+    record.add_hint("softmax", 1)
+    record.add_attempt("softmax", "a", "failed")
     assert record.entry("softmax") == ExerciseRecord("failed", hints=1, attempts=1)
 
 
 def test_what_this_version_does_not_know_is_kept(path):
     path.parent.mkdir()
     path.write_text('{"format": 1, "theme": "x", "exercises": {"softmax": {"stars": 5}, "future": {"hints": 1}}}')
-    Record(path).attempted("softmax", "a", "failed")
+    Record(path).add_attempt("softmax", "a", "failed")
     data = json.loads(path.read_text())
     assert (
         data["theme"] == "x"
@@ -122,7 +122,7 @@ def test_a_newer_format_is_left_alone(path):
     path.write_text(newer)
     record = Record(path)
     assert record.entry("softmax").passed
-    record.hinted("softmax", 3)
+    record.add_hint("softmax", 3)
     assert record.entry("softmax").hints == 3 and path.read_text() == newer
     (note,) = record.take_notes()
     assert note.endswith(
@@ -133,8 +133,8 @@ def test_a_newer_format_is_left_alone(path):
 def test_a_folder_that_cannot_be_written_is_said_once(tmp_path):
     (tmp_path / "file").write_text("")
     record = Record(tmp_path / "file" / ".attention-course" / "progress.json")  # no folder can be made below a file
-    record.attempted("softmax", "a", "failed")
-    record.attempted("softmax", "b", "failed")
+    record.add_attempt("softmax", "a", "failed")
+    record.add_attempt("softmax", "b", "failed")
     assert record.entry("softmax").attempts == 2
     (note,) = record.take_notes()
     assert note.startswith("Progress cannot be ") and note.endswith("; it is kept only until this kernel ends.")
@@ -142,14 +142,14 @@ def test_a_folder_that_cannot_be_written_is_said_once(tmp_path):
 
 def test_a_full_disk_loses_nothing(path, monkeypatch):
     record = Record(path)
-    record.attempted("softmax", "a", "failed")
+    record.add_attempt("softmax", "a", "failed")
     before = path.read_text()
 
     def full(*args):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(module.os, "replace", full)
-    record.attempted("softmax", "b", "passed")
+    record.add_attempt("softmax", "b", "passed")
     assert record.entry("softmax") == ExerciseRecord("passed", passed=True, attempts=2)
     assert path.read_text() == before and not [
         one for one in path.parent.iterdir() if one.name.startswith(f".{path.name}")
@@ -163,7 +163,7 @@ def test_kernels_that_write_at_once_lose_nothing(path):
     program = (
         "import sys; from pathlib import Path; from grader.notebook.record import Record\n"
         "record = Record(Path(sys.argv[1]))\n"
-        "for i in range(40): record.attempted('softmax', f'{sys.argv[2]}-{i}', 'failed')\n"
+        "for i in range(40): record.add_attempt('softmax', f'{sys.argv[2]}-{i}', 'failed')\n"
     )
     kernels = [subprocess.Popen([sys.executable, "-c", program, str(path), str(kernel)]) for kernel in range(2)]
     assert [kernel.wait(60) for kernel in kernels] == [0, 0]
@@ -175,7 +175,7 @@ def test_a_folder_that_another_kernel_makes_at_the_same_moment_is_used(path, mon
     seen = iter([False])  # as it was a moment ago
     monkeypatch.setattr(Path, "is_dir", lambda folder: next(seen, True))
     record = Record(path)
-    record.attempted("softmax", "a", "failed")
+    record.add_attempt("softmax", "a", "failed")
     assert record.take_notes() == () and "failed" in path.read_text()
 
 
@@ -194,7 +194,7 @@ def test_one_learner_has_one_record_wherever_python_starts(monkeypatch, tmp_path
     assert beside == Path(notebooks / ".attention-course" / "progress.json")
     monkeypatch.chdir(tmp_path / "course")
     assert default_path() == beside
-    Record(beside).hinted("softmax", 1)
+    Record(beside).add_hint("softmax", 1)
     (notebooks / "scratch").mkdir()
     monkeypatch.chdir(notebooks / "scratch")
     assert default_path() == beside

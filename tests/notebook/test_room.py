@@ -18,11 +18,11 @@ import pytest
 import grader
 from grader import check, fine, join, leave, progress, stuck
 from grader.cli import main
-from grader.notebook import ROOM, room as rooms, sending, verdicts
-from grader.notebook.sending import Sender
-from grader.room import limits
-from grader.room.limits import Budgets
+from grader.notebook import ROOM, event_sender, room_client as rooms, verdicts
+from grader.notebook.event_sender import Sender
+from grader.room import rate_limits
 from grader.room.message import Event
+from grader.room.rate_limits import Budgets
 from tests.live import from_cells
 from tests.room.running import Running, running, until
 
@@ -34,11 +34,11 @@ WRONG = RIGHT.replace("argmax", "argmin")
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
     monkeypatch.setattr(verdicts, "verdicts", {})
-    monkeypatch.setattr(rooms, "_kernel", rooms._Kernel())
-    monkeypatch.setattr(sending, "PAUSES_S", (0.05,))
+    monkeypatch.setattr(rooms, "_state", rooms._RoomState())
+    monkeypatch.setattr(event_sender, "PAUSES_S", (0.05,))
     yield
-    if rooms._kernel.sender is not None:
-        rooms._kernel.sender.close()
+    if rooms._state.sender is not None:
+        rooms._state.sender.close()
 
 
 @pytest.fixture
@@ -114,22 +114,22 @@ def test_without_a_room_nothing_is_sent_and_nothing_of_it_is_loaded(sent):
     checked(WRONG)
     for call in (leave, stuck, fine):
         assert "you are not in" in said(call()).lower()
-    assert not sent and rooms._kernel.sender is None
+    assert not sent and rooms._state.sender is None
 
 
 def test_after_leave_nothing_is_sent_in_no_notebook(room, sent, monkeypatch):
     join(room.address, room.room.code, "ada")
     checked(WRONG)
     until(lambda: states(room))
-    mine, other = rooms._kernel, rooms._Kernel()
-    monkeypatch.setattr(rooms, "_kernel", other)  # another notebook of the same learner
+    mine, other = rooms._state, rooms._RoomState()
+    monkeypatch.setattr(rooms, "_state", other)  # another notebook of the same learner
     checked(RIGHT)
     until(lambda: states(room) == {"hard_lookup": "passed"})
-    monkeypatch.setattr(rooms, "_kernel", mine)
+    monkeypatch.setattr(rooms, "_state", mine)
     assert "nothing more is sent" in said(leave())
     del sent[:]
     checked(WRONG)
-    monkeypatch.setattr(rooms, "_kernel", other)
+    monkeypatch.setattr(rooms, "_state", other)
     checked(RIGHT)
     other.sender.put(Event(1.0, note="stuck"))  # even one that had waited
     time.sleep(0.3)
@@ -149,7 +149,7 @@ def test_progress_says_that_it_is_on(room, capsys):
 
 def test_a_restarted_kernel_says_so_once_and_goes_on(room, monkeypatch):
     join(room.address, room.room.code, "ada")
-    monkeypatch.setattr(rooms, "_kernel", rooms._Kernel())
+    monkeypatch.setattr(rooms, "_state", rooms._RoomState())
     assert "You are in the room" in said(checked(WRONG))
     assert "You are in the room" not in said(checked(RIGHT))
     until(lambda: states(room) == {"hard_lookup": "passed"})
@@ -292,7 +292,7 @@ def test_a_check_waits_for_no_network():
     started = time.monotonic()
     for number in range(3):
         checked(WRONG.replace("return", f"x = {number}\n    return"))
-    assert time.monotonic() - started < sending.TIMEOUT_S / 2
+    assert time.monotonic() - started < event_sender.TIMEOUT_S / 2
     silent.socket.close()
 
 
@@ -301,12 +301,12 @@ def test_a_network_that_fails_is_one_line_and_loses_nothing(tmp_path):
         join(room.address, room.room.code, "ada")
         port = room.port
     lines = [said(checked(RIGHT.replace("return", f"x = {number}\n    return"))) for number in range(2)]
-    until(lambda: rooms._kernel.sender.failing)
+    until(lambda: rooms._state.sender.failing)
     lines += [said(checked(WRONG.replace("return", f"x = {number}\n    return"))) for number in range(3)]
     assert sum("does not answer at the moment" in line for line in lines) == 1
     assert all(line.startswith(("PASSED", "FAILED", "ERROR")) for line in lines)
     with running(tmp_path / "room.jsonl", port) as again:
-        until(lambda: rooms._kernel.sender.drain(0.1))
+        until(lambda: rooms._state.sender.drain(0.1))
         kept = [json.loads(line) for line in (tmp_path / "room.jsonl").read_text().splitlines()]
         assert [line["status"] for line in kept if "exercise" in line] == [
             "passed",
@@ -320,7 +320,7 @@ def test_a_network_that_fails_is_one_line_and_loses_nothing(tmp_path):
 
 def test_an_answer_that_is_lost_counts_once(room, monkeypatch):
     join(room.address, room.room.code, "ada")
-    post, lost = sending.post, []
+    post, lost = event_sender.post, []
 
     def losing(address, path, data):
         found = post(address, path, data)
@@ -329,9 +329,9 @@ def test_an_answer_that_is_lost_counts_once(room, monkeypatch):
             raise ConnectionResetError
         return found
 
-    monkeypatch.setattr(sending, "post", losing)
+    monkeypatch.setattr(event_sender, "post", losing)
     checked(RIGHT)
-    assert until(lambda: lost and rooms._kernel.sender.drain(1))
+    assert until(lambda: lost and rooms._state.sender.drain(1))
     assert len(room.room._members[0].seen) == 1
 
 
@@ -351,17 +351,17 @@ def test_a_learner_who_thinks_for_long_reads_nothing_of_a_connection_that_ended(
 def test_joining_again_keeps_what_waits(room):
     join(room.address, room.room.code, "ada")
     checked(WRONG)
-    sender = rooms._kernel.sender
+    sender = rooms._state.sender
     join(room.address, room.room.code, "ada")  # as Run All does
     checked(RIGHT)
     until(lambda: states(room) == {"hard_lookup": "passed"})
-    assert rooms._kernel.sender is sender and len(room.room._members) == 1
+    assert rooms._state.sender is sender and len(room.room._members) == 1
 
 
 def test_who_was_refused_can_join_again(room):
     rooms._save(rooms.Membership(room.address, "ada", "5.unknown", time.time() + 100))
     checked(WRONG)
-    until(lambda: rooms._kernel.sender.refused)
+    until(lambda: rooms._state.sender.refused)
     assert "You are in the room" in said(join(room.address, room.room.code, "ada"))
     checked(RIGHT)
     until(lambda: states(room) == {"hard_lookup": "passed"})
@@ -370,7 +370,7 @@ def test_who_was_refused_can_join_again(room):
 def test_a_room_that_knows_a_learner_no_more_is_told_once(room, sent):
     rooms._save(rooms.Membership(room.address, "ada", "5.unknown", time.time() + 100))
     checked(WRONG)
-    until(lambda: rooms._kernel.sender.refused)
+    until(lambda: rooms._state.sender.refused)
     shown = said(checked(RIGHT))
     assert (
         "accepts nothing more from this notebook: The room does not know this notebook. join() joins it again." in shown
@@ -384,7 +384,7 @@ def test_a_removed_learner_is_told_so(room):
     join(room.address, room.room.code, "ada")
     assert room.post(f"/room/{room.live.key_with_names}/remove", places=[0]) == (200, {"removed": 1})
     checked(WRONG)
-    until(lambda: rooms._kernel.sender.refused)
+    until(lambda: rooms._state.sender.refused)
     assert (
         "The room accepts nothing more from this notebook: The instructor removed you from the room. join() joins it again."
         in said(checked(RIGHT))
@@ -397,7 +397,7 @@ def test_a_removed_learner_is_told_so(room):
 
 
 def test_a_queue_has_an_end_and_keeps_the_newest(monkeypatch, unused):
-    monkeypatch.setattr(sending, "MAX_WAITING", 10)
+    monkeypatch.setattr(event_sender, "MAX_WAITING", 10)
     sender = Sender(f"http://127.0.0.1:{unused}", "0.x")
     for number in range(50):
         sender.put(Event(float(number + 1), note="stuck"))
@@ -408,7 +408,7 @@ def test_a_queue_has_an_end_and_keeps_the_newest(monkeypatch, unused):
 @pytest.fixture
 def patient(monkeypatch):
     """A room that takes ten times as many events a second, so that a flood has ended in a second or two."""
-    monkeypatch.setattr(limits, "Budgets", lambda burst, per_s: Budgets(burst, 10 * per_s))
+    monkeypatch.setattr(rate_limits, "Budgets", lambda burst, per_s: Budgets(burst, 10 * per_s))
 
 
 def test_a_flood_is_sent_later(patient, room):
@@ -439,10 +439,10 @@ def test_a_file_that_is_torn_is_no_membership(content, sent):
 
 
 def test_a_folder_that_cannot_be_written_holds_for_the_kernel(room, monkeypatch):
-    def full(*_):
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(rooms, "write_whole", full)
+    monkeypatch.setattr(rooms, "write_atomically", full)
     assert "No space left" in said(join(room.address, room.room.code, "ada"))
     checked(RIGHT)
     until(lambda: states(room) == {"hard_lookup": "passed"})
@@ -501,7 +501,7 @@ def test_a_check_judges_as_ever_while_much_is_sent(room):
 
 
 def test_a_script_that_ends_sends_what_waits(room):
-    slowly = "import time, grader.notebook.sending as s; post = s.post; s.post = lambda *given: (time.sleep(0.3), post(*given))[1]; "
+    slowly = "import time, grader.notebook.event_sender as s; post = s.post; s.post = lambda *given: (time.sleep(0.3), post(*given))[1]; "
     program = (
         slowly
         + f"from grader import join, check; join({room.address!r}, {room.room.code!r}, 'ada'); check('hard_lookup', lambda *_: 0)"
@@ -525,7 +525,7 @@ def test_a_cell_that_breaks_sockets_breaks_no_check(room, monkeypatch):
     monkeypatch.setattr(socket, "create_connection", lambda *_, **__: 1 / 0)
     monkeypatch.setattr(http.client.HTTPConnection, "request", lambda *_, **__: 1 / 0)
     assert checked(RIGHT)
-    until(lambda: rooms._kernel.sender.failing)
+    until(lambda: rooms._state.sender.failing)
     assert not checked(WRONG)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from grader.course.course import open_course
 from grader.grading.grade import grade_submission
-from grader.notebook import output, verdicts, workspace
+from grader.notebook import cell_output, verdicts, workspace
 
 IMPORTS = (
     "import numpy as np\nfrom grader import check, explain, figures, hint, passed, progress, replay, reset, solution"
@@ -49,7 +49,7 @@ def cells(capsys, monkeypatch, tmp_path):
     interactive = pytest.importorskip("IPython.core.interactiveshell")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(verdicts, "verdicts", {})
-    monkeypatch.setattr(verdicts, "runs", verdicts.Runs())
+    monkeypatch.setattr(verdicts, "history", verdicts.CellHistory())
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # the shell takes its place
     made = interactive.InteractiveShell.instance()
     made.history_manager.enabled = False
@@ -286,14 +286,14 @@ def test_a_payoff_leaves_out_what_the_exercise_prints(cells):
 
 def test_a_check_that_takes_long_shows_that_it_runs(cells, monkeypatch):
     seen = []
-    monkeypatch.setattr(output, "PATIENCE_S", 0.02)
+    monkeypatch.setattr(cell_output, "PATIENCE_S", 0.02)
     monkeypatch.setattr(cells.shell, "kernel", object(), raising=False)
     monkeypatch.setattr("IPython.display.DisplayHandle.display", lambda self, shown: seen.append(str(shown)))
     monkeypatch.setattr("IPython.display.DisplayHandle.update", lambda self, shown: seen.append(str(shown)))
     cells.run("import time\n" + RIGHT.replace("    e =", "    time.sleep(0.02)\n    e ="), "s")
     cells.run("check(softmax_rows)")
     assert seen == ["check(softmax_rows) is running; the stop button (the square) in the toolbar stops it.", ""]
-    monkeypatch.setattr(output, "PATIENCE_S", 60)
+    monkeypatch.setattr(cell_output, "PATIENCE_S", 60)
     cells.run(RIGHT, "s")
     cells.run("check(softmax_rows)")
     assert len(seen) == 2

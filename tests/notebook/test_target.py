@@ -26,7 +26,7 @@ CHANGES = [
 
 @pytest.fixture(autouse=True)
 def in_ipython(monkeypatch):
-    monkeypatch.setattr("grader.notebook.live.ipython", object)
+    monkeypatch.setattr("grader.notebook.live_object.ipython", object)
 
 
 def digest(*cells: str) -> str:

@@ -21,7 +21,7 @@ STUB = 'def softmax_rows(scores):\n    raise NotImplementedError("softmax_rows i
 
 @pytest.fixture
 def notebook(cells, monkeypatch, tmp_path):  # noqa: F811
-    monkeypatch.setattr(toolbar, "possible", lambda: True)
+    monkeypatch.setattr(toolbar, "can_show_buttons", lambda: True)
     monkeypatch.setattr(toolbar, "_bars", {})
     record = Record(tmp_path / "progress.json")
     monkeypatch.setattr(api, "_record", lambda: record)
@@ -31,7 +31,7 @@ def notebook(cells, monkeypatch, tmp_path):  # noqa: F811
 def bar_of(notebook, code: str) -> toolbar.Toolbar:
     notebook.run(code, "s")
     shown = notebook.shell.run_cell("check(softmax_rows)").result
-    assert isinstance(shown, toolbar.WithButtons)
+    assert isinstance(shown, toolbar.DisplayWithButtons)
     return shown._bar
 
 
@@ -103,7 +103,7 @@ def test_a_replay_that_raises_names_the_line(notebook):
 
 def test_what_a_button_raises_is_said_where_it_was_pressed(notebook, monkeypatch):
     bar = bar_of(notebook, WRONG)
-    monkeypatch.setattr(toolbar.replaying, "run", lambda *_: 1 / 0)
+    monkeypatch.setattr(toolbar.replaying, "replay_here", lambda *_: 1 / 0)
     bar._row.children[1].click()
     assert plain(bar._result.value).endswith("Replay failed: ZeroDivisionError: division by zero")
 
@@ -149,7 +149,7 @@ def test_a_front_end_without_widgets_gets_the_line_of_words(notebook, monkeypatc
         first.comm is None and further._row.comm is not None and slider.comm is not None
     )  # a new check takes only its own buttons away
     assert (
-        shown[0]["text/plain"] == bar._verdict.look
+        shown[0]["text/plain"] == bar._verdict.next_step
         and 'explain("SM1")' in plain(shown[0]["text/html"])
         and WIDGET in shown[0]
     )

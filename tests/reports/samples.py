@@ -13,8 +13,8 @@ import numpy as np
 from grader.course import references
 from grader.course.course import open_course
 from grader.course.spec import Case
-from grader.grading.collected import CollectedNotes
 from grader.grading.grade import Deadline
+from grader.grading.lateness import CollectedWork
 from grader.grading.scheme import MarkingScheme
 from grader.judging.judge import judge
 from grader.judging.verdict import LessonReport, Line, Report, SubmissionReport, Table, Verdict
@@ -92,7 +92,7 @@ HOSTILE = Verdict(
     "values",
     "</pre>\u202eevil",
     line=Line("```\n::warning::x\n</details>\x00"),
-    look="]]> &amp; \ud800",
+    next_step="]]> &amp; \ud800",
 )
 OURS = Deadline(60, clock=iter((0.0, 61.0)).__next__).verdict("log_softmax")
 SLOW = ended("softmax_jacobian", "timeout")
@@ -170,7 +170,7 @@ CLASS = Report(
                 "<b>.ipynb.txt does not end in .ipynb; it was not read. Rename it to <b>.ipynb.",
                 "=1+1|2 is a link.",
             ),
-            late=CollectedNotes({"01_three_tokens.ipynb": (True, "")}).late(MarkingScheme(), (), 0)[0],
+            late=CollectedWork({"01_three_tokens.ipynb": (True, "")}).late(MarkingScheme(), (), 0)[0],
         ),
         SubmissionReport(
             "grace@example.org",
@@ -199,6 +199,7 @@ def golden() -> dict[str, str]:
     from grader.reports import (
         attention,
         canvas,
+        class_page,
         feedback,
         grades_csv,
         gradescope,
@@ -206,18 +207,17 @@ def golden() -> dict[str, str]:
         junit,
         markdown,
         moodle,
-        page,
         report_json,
         terminal,
         text,
     )
     from grader.reports.gradebook import Gradebook
 
-    files = {f"{name}.txt": text.verdict(judged) + "\n" for name, judged in VERDICTS.items()}
-    files |= {"proven.html": html.verdict(PROVEN) + "\n", "report.json": report_json.render(REPORT)}
+    files = {f"{name}.txt": text.render_verdict(judged) + "\n" for name, judged in VERDICTS.items()}
+    files |= {"proven.html": html.render_verdict(PROVEN) + "\n", "report.json": report_json.render(REPORT)}
     files |= {"report.xml": junit.render(REPORT), "report.md": markdown.render(REPORT)}
     files |= {
-        "class.html": page.render(CLASS),
+        "class.html": class_page.render(CLASS),
         "class.md": markdown.render(CLASS),
         "grades.csv": grades_csv.render(CLASS),
     }

@@ -20,14 +20,14 @@ from grader.course.course import open_course
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports import (
     canvas,
+    class_page,
     feedback,
-    folder,
     grades_csv,
     gradescope,
     junit,
     markdown,
     moodle,
-    page,
+    report_files,
     sheet,
     terminal,
 )
@@ -58,7 +58,7 @@ def test_a_pair_counts_for_both_of_its_halves():
     both = replace(PROVEN, mistakes=("SD1+SM1",), sentences=("First. Also: Second.",))
     room = ClassSummary(Report((SubmissionReport("a", "a", (lesson("01_x", both),)),), 7))
     assert [one.id for one in room.mistakes] == ["SD1", "SM1"]
-    made = page.mistakes(room)
+    made = class_page.mistakes(room)
     assert open_course().mistake_text("SD1").sentence in made and "Softmax ran over the queries" in made
 
 
@@ -100,7 +100,7 @@ def test_gradescope_adds_up(scaled):
 
 
 def test_the_page_says_what_the_room_gets_wrong_and_whom_to_ask():
-    read = Elements(page.render(CLASS))
+    read = Elements(class_page.render(CLASS))
     said = " ".join(read.said.split())
     assert "Attention: report of the class" in said and "Isolation while grading: full" in said
     assert "2 of 3 SM1: Softmax ran over the queries; each query needs its own distribution over the keys." in said
@@ -111,7 +111,7 @@ def test_the_page_says_what_the_room_gets_wrong_and_whom_to_ask():
 
 
 def test_the_page_is_valid_where_it_matters():
-    made = page.render(CLASS)
+    made = class_page.render(CLASS)
     read = Elements(made)
     ids = [value for name, value in read.attributes if name == "id"]
     links = [value for name, value in read.attributes if name == "href"]
@@ -130,24 +130,26 @@ def html_style() -> str:
 
 
 def test_the_table_reads_without_colour_and_by_ear():
-    made = page.matrix(ClassSummary(CLASS))
+    made = class_page.matrix(ClassSummary(CLASS))
     assert made.count('scope="row"') == 3 and made.count('scope="colgroup"') == 2 and made.count('scope="col"') == 9
-    assert len(set(page.SIGNS.values())) == len(page.SIGNS)
+    assert len(set(class_page.SIGNS.values())) == len(class_page.SIGNS)
     assert '<td class="failed"><span aria-hidden="true">✗</span><span class="unseen">failed</span></td>' in made
     assert made.count("not asked for") == 2
 
 
 def test_the_scores_picture_says_its_counts():
-    assert page.counts(ClassSummary(CLASS)) == [1, 1, 0, 0, 0, 0, 0, 1, 0, 0]
-    assert "0–9 %: 1; 10–19 %: 1; 70–79 %: 1." in page.distribution(ClassSummary(CLASS))
+    assert class_page.counts(ClassSummary(CLASS)) == [1, 1, 0, 0, 0, 0, 0, 1, 0, 0]
+    assert "0–9 %: 1; 10–19 %: 1; 70–79 %: 1." in class_page.distribution(ClassSummary(CLASS))
     full = Report((SubmissionReport("a", "a", (lesson("01_x", PASSED),)),), 7)
-    assert page.counts(ClassSummary(full))[-1] == 1
+    assert class_page.counts(ClassSummary(full))[-1] == 1
 
 
 def test_what_many_share_is_drawn_once():
     same = replace(PROVEN)
     one, two = (
-        page.render(Report(tuple(SubmissionReport(f"a{n}", "a", (lesson("01_x", same),)) for n in range(count)), 7))
+        class_page.render(
+            Report(tuple(SubmissionReport(f"a{n}", "a", (lesson("01_x", same),)) for n in range(count)), 7)
+        )
         for count in (2, 40)
     )
     assert one.count("<g id=") == two.count("<g id=") == 4
@@ -156,10 +158,10 @@ def test_what_many_share_is_drawn_once():
 
 def test_a_report_of_nobody_is_a_report():
     empty = Report((), 7)
-    for name, content in folder.files(empty):
+    for name, content in report_files.files(empty):
         assert content, name
     alone = Report((SubmissionReport("a", "a", (), "No notebook was found."),), 7)
-    made = page.render(alone)
+    made = class_page.render(alone)
     assert "No notebook was found." in made and "<table" not in made and "seed 7" in made
 
 
@@ -174,17 +176,17 @@ def test_suites_and_rows_of_learners_who_read_alike_stay_apart():
     twins = Report(
         tuple(SubmissionReport(name, "x", (lesson("01_x", PASSED),)) for name in (" a", "a", "A\u00ad", "a (2)")), 7
     )
-    assert ClassSummary(twins).labels == ("␣a (3)", "a", "A\ufffd (4)", "a (2)") and ClassSummary(twins).alike == [
+    assert ClassSummary(twins).labels == ("␣a (3)", "a", "A\ufffd (4)", "a (2)") and ClassSummary(twins).same_names == [
         0,
         1,
         2,
     ]
     assert junit.render(twins).count('<testsuite name="a.01_x"') == 1
-    assert "find out whose work this is" in page.render(twins)
+    assert "find out whose work this is" in class_page.render(twins)
 
 
 def test_write_all_writes_every_format(tmp_path):
-    written = folder.write_all(CLASS, tmp_path / "out", gradebook=Gradebook(100))
+    written = report_files.write_all(CLASS, tmp_path / "out", gradebook=Gradebook(100))
     names = [path.relative_to(tmp_path / "out").as_posix() for path in written]
     assert names[:8] == [
         "report.html",
@@ -206,10 +208,10 @@ def test_write_all_writes_every_format(tmp_path):
 
 
 def test_files_of_learners_who_left_the_class_go_and_others_stay(tmp_path):
-    folder.write_all(CLASS, tmp_path)
+    report_files.write_all(CLASS, tmp_path)
     (tmp_path / "feedback" / "notes.txt").write_text("my own")
     fewer = replace(CLASS, submissions=CLASS.submissions[1:])
-    written = folder.write_all(fewer, tmp_path)
+    written = report_files.write_all(fewer, tmp_path)
     kept = {path for kind in ("feedback", "junit", "gradescope") for path in (tmp_path / kind).iterdir()}
     assert kept == {path for path in written if path.parent != tmp_path} | {tmp_path / "feedback" / "notes.txt"}
 
@@ -227,14 +229,16 @@ def test_the_terminal_tells_the_mistakes_of_a_pair_in_the_course_s_words():
 
 
 def test_the_same_report_gives_the_same_files(tmp_path):
-    first, again = ({path.name: path.read_bytes() for path in folder.write_all(CLASS, tmp_path / n)} for n in "ab")
+    first, again = (
+        {path.name: path.read_bytes() for path in report_files.write_all(CLASS, tmp_path / n)} for n in "ab"
+    )
     assert first == again
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="can't be written.*name another folder"):
-        folder.write_all(CLASS, tmp_path / "file")
+        report_files.write_all(CLASS, tmp_path / "file")
 
 
 # --- what could not be graded ----------------------------------------------------------------
@@ -259,19 +263,19 @@ EVERYWHERE = [(who, judged.exercise) for who, one in enumerate(CLASS.submissions
 @pytest.mark.parametrize("who, exercise", EVERYWHERE)
 @pytest.mark.parametrize("most", [None, 10.0])
 def test_what_could_not_be_graded_is_no_number_in_any_file(tmp_path, who, exercise, most):
-    folder.write_all(CLASS, tmp_path, gradebook=Gradebook(most))  # an earlier run, whose files are not to stay
+    report_files.write_all(CLASS, tmp_path, gradebook=Gradebook(most))  # an earlier run, whose files are not to stay
     report = failing(who, exercise)
     label = ClassSummary(report).labels[who]
-    folder.write_all(report, tmp_path, gradebook=Gradebook(most))
+    report_files.write_all(report, tmp_path, gradebook=Gradebook(most))
     files = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir() if path.is_file()}
     stem = ClassSummary(report).stems[who]
-    cell = sheet.guarded(label)
+    cell = sheet.guard(label)
 
     assert [row[0] for row in read(files["moodle.csv"])[1:]] == [
-        sheet.guarded(one) for one in ClassSummary(report).labels if one != label
+        sheet.guard(one) for one in ClassSummary(report).labels if one != label
     ]
     assert [row[0] for row in read(files["canvas.csv"])[2:]] == [
-        sheet.guarded(one) for one in ClassSummary(report).labels if one != label
+        sheet.guard(one) for one in ClassSummary(report).labels if one != label
     ]
     assert read(files["canvas.csv"])[1] == read(canvas.render(CLASS, Gradebook(most)))[1]
     rows = read(files["grades.csv"])
@@ -305,7 +309,7 @@ def test_who_could_not_be_graded_is_named_wherever_marks_are_read(who, exercise)
     score = f"? of {report.submissions[who].max_score} points, because {exercise} could not be graded"
     summary = class_summary(report, Path("out"))
     assert named in summary.splitlines()[0]
-    told = Elements(page.render(report))
+    told = Elements(class_page.render(report))
     assert named in told.said and f"{label} {score}" in told.said
     said = markdown.render(report)
     assert markdown.escape(named) in said and markdown.escape(score) in said
@@ -326,15 +330,15 @@ def test_what_could_not_be_graded_counts_for_nobody():
         and room.mean == pytest.approx(sum(whole.shares[:2]) / 2)
         and room.ungraded == (2,)
     )
-    assert sum(page.counts(room)) == 2 and "not counted here: 1." in page.distribution(room)
-    row = next(row for row in page.exercises(room).split("<tr>") if ">softmax_rows<" in row)
+    assert sum(class_page.counts(room)) == 2 and "not counted here: 1." in class_page.distribution(room)
+    row = next(row for row in class_page.exercises(room).split("<tr>") if ">softmax_rows<" in row)
     assert "0 of 2" in row and "1 could not be graded" in row
     nobody = Report((SubmissionReport("bob", "b", (lesson("01_x", OURS),)), *CLASS.submissions[:1]), 7)
-    assert "nothing attempted" not in page.others(ClassSummary(nobody)), "it isn't known what bob attempted"
+    assert "nothing attempted" not in class_page.others(ClassSummary(nobody)), "it isn't known what bob attempted"
     alone = Report(nobody.submissions[:1], 7)  # a class of which nobody has a score: that is no mean of 0 %
     assert ClassSummary(alone).mean is None and ClassSummary(alone).median is None
     assert "1 learner, nobody has a score; isolation" in class_summary(alone, Path("out"))
-    assert dict(page._figures(ClassSummary(alone)))["mean"] == "–"
+    assert dict(class_page._figures(ClassSummary(alone)))["mean"] == "–"
 
 
 def test_file_names_are_safe_and_no_two_alike_anywhere():
@@ -407,13 +411,13 @@ def test_three_hundred_learners_and_forty_exercises():
         spent = []
         for _ in range(2):
             started = time.process_time()
-            page.render(of)
+            class_page.render(of)
             spent.append(time.process_time() - started)
         return min(spent)
 
     # six times the learners take no more than six times as long, on any machine
     assert seconds(report) < 6 * seconds(replace(report, submissions=report.submissions[:50]))
-    made = page.render(report)
+    made = class_page.render(report)
     assert len(made.encode()) < 25_000_000
 
 
@@ -428,13 +432,13 @@ def test_many_learners_are_folded_and_their_code_stands_on_their_own_pages(tmp_p
                 for at in range(count)
             ),
         )
-        for count in (page.MOST_OPEN, page.MOST_OPEN + 1)
+        for count in (class_page.MOST_OPEN, class_page.MOST_OPEN + 1)
     )
-    made = {name: page.render(report) for name, report in (("few", few), ("many", many))}
+    made = {name: class_page.render(report) for name, report in (("few", few), ("many", many))}
     assert 'href="#learner-3-code-softmax_rows"' in made["few"] and 'id="learner-3-code-softmax_rows"' in made["few"]
     assert "own = 3" in made["few"] and '<details class="whole">' not in made["few"]
-    assert made["many"].count('<details class="whole">') == page.MOST_OPEN + 1 and "own = 3" not in made["many"]
-    folder.write_all(many, tmp_path)
+    assert made["many"].count('<details class="whole">') == class_page.MOST_OPEN + 1 and "own = 3" not in made["many"]
+    report_files.write_all(many, tmp_path)
     for target in set(re.findall(r'href="(feedback/[^"#]+)#(code-\w+)"', made["many"])):
         assert f'id="{target[1]}"' in (tmp_path / target[0]).read_text()
     assert 'href="feedback/l3.html#code-softmax_rows"' in made["many"]
@@ -444,10 +448,10 @@ def test_many_learners_are_folded_and_their_code_stands_on_their_own_pages(tmp_p
 
 
 def test_names_of_the_roster_stand_beside_logins(tmp_path):
-    from grader.submission.enrolled import read as roster
+    from grader.submission.roster import read_roster as roster
 
     (tmp_path / "roster.csv").write_text('login,name\nada,"Lovelace, Ada"\ngrace@example.org,grace@example.org\n')
-    made = page.render(CLASS, roster(tmp_path / "roster.csv"))
+    made = class_page.render(CLASS, roster(tmp_path / "roster.csv"))
     assert made.count('<span class="person">Ada Lovelace</span>') == 2, "in the table and above what is said of her"
     assert made.count('class="person"') == 2, "a name that is the login itself stands once"
-    assert 'class="person"' not in page.render(CLASS)
+    assert 'class="person"' not in class_page.render(CLASS)

@@ -11,13 +11,13 @@ from dataclasses import replace
 import pytest
 
 from grader.judging.verdict import Report, SubmissionReport
-from grader.reports import canvas, folder, grades_csv, gradescope, junit, moodle, report_json
+from grader.reports import canvas, grades_csv, gradescope, junit, moodle, report_files, report_json
 from grader.reports.class_summary import ClassSummary
 from grader.reports.gradebook import Gradebook
-from grader.submission.enrolled import read
+from grader.submission.roster import read_roster
 from tests.grading.test_handed_in import FIRST, hand_in
 from tests.reports.samples import OURS, PASSED, PROVEN, lesson
-from tests.submission.test_enrolled import CANVAS
+from tests.submission.test_roster import CANVAS
 
 
 def learner(name: str, *judged) -> SubmissionReport:
@@ -40,7 +40,7 @@ def rows(said: str) -> list[list[str]]:
 @pytest.fixture
 def gradebook(tmp_path):
     (tmp_path / "roster.csv").write_text(CANVAS)
-    return Gradebook(10, "Homework (815)", read(tmp_path / "roster.csv"))
+    return Gradebook(10, "Homework (815)", read_roster(tmp_path / "roster.csv"))
 
 
 # --- Canvas ----------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ def test_canvas_finds_its_students_and_its_assignment(gradebook):
 
 def test_a_login_is_no_formula_and_other_text_may_be_one(tmp_path):
     (tmp_path / "r.csv").write_text('Student,ID,SIS User ID,SIS Login ID,Section\n"=cmd|x",1,-7,-ada,@home\n')
-    made = canvas.render(Report((learner("-ada", PASSED),), 7), Gradebook(enrolled=read(tmp_path / "r.csv")))
+    made = canvas.render(Report((learner("-ada", PASSED),), 7), Gradebook(roster=read_roster(tmp_path / "r.csv")))
     assert rows(made)[2][:5] == ["'=cmd|x", "1", "-7", "-ada", "@home"]
 
 
@@ -83,7 +83,7 @@ def test_a_login_is_no_formula_and_other_text_may_be_one(tmp_path):
 )
 def test_an_assignment_that_canvas_s_export_has_otherwise_is_told(tmp_path, title, points, told):
     (tmp_path / "roster.csv").write_text(CANVAS)
-    said = canvas.remark(ClassSummary(TWO), Gradebook(points, title, read(tmp_path / "roster.csv")))
+    said = canvas.remark(ClassSummary(TWO), Gradebook(points, title, read_roster(tmp_path / "roster.csv")))
     assert told in said and bool(told) == bool(said)
 
 
@@ -144,7 +144,7 @@ def test_gradescope_keeps_seed_and_mistakes_where_nobody_sees_them_and_shows_the
 
 
 def test_junit_files_of_a_class_are_told_apart_where_they_are_read_together(tmp_path):
-    folder.write_all(TWO, tmp_path)
+    report_files.write_all(TWO, tmp_path)
     names = [
         re.findall(r'testsuite name="([^"]+)"', path.read_text()) for path in sorted((tmp_path / "junit").iterdir())
     ]
@@ -159,7 +159,7 @@ def test_junit_files_of_a_class_are_told_apart_where_they_are_read_together(tmp_
 
 def exported(report: Report, gradebook: Gradebook) -> dict[str, str]:
     """Everything that leaves, by what reads it."""
-    files = dict(folder.files(report, gradebook))
+    files = dict(report_files.files(report, gradebook))
     files["canvas without a roster"], files["moodle without a roster"] = canvas.render(report), moodle.render(report)
     files["gradescope"] = gradescope.render(report)
     files["grade --csv"], files["grade --json"], files["grade --junit"] = (
@@ -239,7 +239,7 @@ NAMELESS = {  # rosters without an id that Canvas knows; who then has no row
 @pytest.mark.parametrize("roster, left", NAMELESS.values(), ids=NAMELESS)
 def test_whom_canvas_could_take_for_another_has_no_row_there_and_is_named(tmp_path, roster, left):
     (tmp_path / "roster.csv").write_text(roster)
-    about, everyone = Gradebook(10, "", read(tmp_path / "roster.csv")), ["li1@x.org", "li2@x.org", "ada@x.org"]
+    about, everyone = Gradebook(10, "", read_roster(tmp_path / "roster.csv")), ["li1@x.org", "li2@x.org", "ada@x.org"]
     report = Report(tuple(learner(name, PASSED) for name in everyone), 7)
     _, _, *students = rows(canvas.render(report, about))
     assert len(students) == 3 - len(left) and all(row[0] or row[1] for row in students), "each row says who it is"
@@ -285,9 +285,9 @@ def test_a_run_with_a_roster_names_who_is_left_out(graded, tmp_path, capsys):
         (("--roster", "{there}", "--by", "Student"), "has no learner whose name stands in the column 'Student' of"),
         (
             ("--roster", "{there}", "--by", "ID"),
-            "The column has 4711, 4712; the folder has ada. Name another column with --by, or sort the work anew",
+            "The column has 4711 and 4712; the folder has ada. Name another column with --by, or sort the work anew",
         ),
-        (("--roster", "{there}"), "The column has ada.lovelace, g.hopper; the folder has ada."),
+        (("--roster", "{there}"), "The column has ada.lovelace and g.hopper; the folder has ada."),
         (
             ("--roster", "{there}", "--by", "Homework (815)"),
             "has nothing in its column 'Homework (815)'; name another column with --by: Student, ID",

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from grader.judging.verdict import Line, Report, SubmissionReport, Verdict
-from grader.reports import canvas, folder, grades_csv, moodle, sheet
+from grader.reports import canvas, grades_csv, moodle, report_files, sheet
 from grader.reports.gradebook import Gradebook
 from tests.reports.samples import HOSTILE, PROVEN, lesson
 
@@ -76,8 +76,8 @@ def attacked(said: str) -> Report:
         ("SM1", said),
         (said, said),
         (said,),
-        look=said,
-        following=said,
+        next_step=said,
+        next_exercise=said,
         line=Line(said, 3),
     )
     mine = SubmissionReport(
@@ -116,7 +116,11 @@ class Tags(HTMLParser):
 
 def pages(said: str) -> list[tuple[str, str]]:
     """The class's page, the learner's own, the neighbour's."""
-    return [(name, content) for name, content in folder.files(attacked(said), Gradebook(100)) if name.endswith(".html")]
+    return [
+        (name, content)
+        for name, content in report_files.files(attacked(said), Gradebook(100))
+        if name.endswith(".html")
+    ]
 
 
 PLAIN = [Tags(content).met for _, content in pages("word")]
@@ -133,7 +137,7 @@ def test_a_page_has_no_element_or_attribute_from_a_learner(said):
 
 @pytest.mark.parametrize("said", ATTACKS, ids=ascii)
 def test_no_file_holds_a_control_character(said):
-    for name, content in folder.files(attacked(said), Gradebook(100)):
+    for name, content in report_files.files(attacked(said), Gradebook(100)):
         content.encode("utf-8")
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\ufffe\ud800-\udfff]", content), name
 
@@ -152,7 +156,7 @@ def test_no_cell_of_a_sheet_begins_a_formula(said):
 
 @pytest.mark.parametrize("said", ATTACKS, ids=ascii)
 def test_data_formats_stay_whole_and_hold_no_command(said):
-    for name, content in folder.files(attacked(said)):
+    for name, content in report_files.files(attacked(said)):
         if name.endswith((".json", ".xml", ".md")):
             assert not re.search(r"(?m)::[a-z-]+ ?[^:\n]*::|##\w*\[", content), name
         if name.endswith(".json"):
@@ -173,7 +177,7 @@ def test_data_formats_stay_whole_and_hold_no_command(said):
 
 @pytest.mark.parametrize("said", ATTACKS, ids=ascii)
 def test_files_stay_in_their_folder(said, tmp_path):
-    written = folder.write_all(attacked(said), tmp_path / "out")
+    written = report_files.write_all(attacked(said), tmp_path / "out")
     assert len(written) == 14
     assert {path.parent.relative_to(tmp_path / "out").as_posix() for path in written} == {
         ".",
@@ -185,9 +189,9 @@ def test_files_stay_in_their_folder(said, tmp_path):
 
 
 def test_guarded_keeps_harmless_text():
-    assert sheet.guarded("ada") == "ada" and sheet.guarded("a=b") == "a=b" and sheet.guarded("") == ""
-    assert sheet.guarded("=1") == "'=1" and sheet.guarded("\tada") == "'ada"
+    assert sheet.guard("ada") == "ada" and sheet.guard("a=b") == "a=b" and sheet.guard("") == ""
+    assert sheet.guard("=1") == "'=1" and sheet.guard("\tada") == "'ada"
 
 
 def test_a_template_is_not_filled_in():
-    assert "{{7*7}}" in dict(folder.files(attacked("{{7*7}}")))["report.html"]
+    assert "{{7*7}}" in dict(report_files.files(attacked("{{7*7}}")))["report.html"]

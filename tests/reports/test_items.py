@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from grader.judging.verdict import Report, SubmissionReport
-from grader.reports import items, page
+from grader.reports import class_page, items
 from grader.reports.class_summary import ClassSummary
 from tests.reports.samples import CLASS, NOT_STARTED, OURS, PASSED, PROVEN, lesson
 from tests.reports.test_reports import Elements
@@ -51,7 +51,11 @@ def test_one_who_could_not_be_graded_is_counted_nowhere():
     ours = SubmissionReport("o", "o", (lesson("01_x", *(replace(OURS, exercise=f"e{n}") for n in range(4))),))
     assert value(room(*LARGE, ours), "e0") == value(room(*LARGE), "e0")
     found = next(one for one in items.items(room(*LARGE, ours)) if one.column.exercise == "e0")
-    assert (found.passed, found.attempted, found.graded) == (10, 20, 20) and "1 could not be graded" in found.otherwise
+    assert (found.passed, found.attempted, found.graded) == (
+        10,
+        20,
+        20,
+    ) and "1 could not be graded" in found.other_statuses
 
 
 @pytest.mark.parametrize("message", ["", "ada.ipynb is not JSON."])  # nothing handed in; handed in, and unreadable
@@ -80,13 +84,13 @@ def test_a_stub_is_no_attempt():
 
 @pytest.mark.parametrize("count, shown", [(19, False), (20, True)])
 def test_a_small_class_is_told_that_it_is_one(count, shown):
-    said = page.exercises(room(*LARGE[20 - count :]))
+    said = class_page.exercises(room(*LARGE[20 - count :]))
     assert (">discrimination<" in said) is shown
     assert ("is not shown for 19 with a score" in said) is not shown and ("about ±0.5" in said) is shown
 
 
 def test_where_everybody_did_alike_there_is_no_number_and_a_minus_is_one():
-    said = Elements(page.exercises(room(*LARGE))).said.replace("\n", "")
+    said = Elements(class_page.exercises(room(*LARGE))).said.replace("\n", "")
     assert "e301_x20 of 2020–" in said and "e001_x10 of 2020−0." in said
 
 
@@ -99,4 +103,6 @@ def test_weights_count_in_the_rest_and_the_order_is_hardest_first():
 
 
 def test_the_page_has_it():
-    assert "attempted" in Elements(page.render(CLASS)).said and "is not shown for 3 with a score" in page.render(CLASS)
+    assert "attempted" in Elements(
+        class_page.render(CLASS)
+    ).said and "is not shown for 3 with a score" in class_page.render(CLASS)

@@ -13,7 +13,7 @@ import pytest
 
 from grader.course.spec import MistakeText
 from grader.judging.verdict import Report, SubmissionReport
-from grader.reports import heatmap, html, junit, markdown, page, report_json, terminal, text
+from grader.reports import class_page, heatmap, html, junit, markdown, report_json, terminal, text
 from grader.reports.tables import views
 from tests.reports import samples
 from tests.reports.samples import HOSTILE, NAN, REPORT, VERDICTS, compared
@@ -24,7 +24,7 @@ RENDERERS = {
     "markdown": markdown,
     "terminal": terminal,
     "text": text,
-    "html": page,
+    "html": class_page,
 }
 
 
@@ -159,7 +159,7 @@ class Elements(HTMLParser):
 
 
 def test_html_escapes_everything():
-    read = Elements(html.verdict(HOSTILE, notes=["<img src=x onerror=alert(1)>"]))
+    read = Elements(html.render_verdict(HOSTILE, notes=["<img src=x onerror=alert(1)>"]))
     assert not {"script", "img", "a"} & set(read.names) and not read.open
     assert not [name for name, _ in read.attributes if name.startswith("on")]
     assert "<script>alert(1)</script>" in read.said and "\u202e" not in read.said and "\x1b" not in read.said
@@ -168,17 +168,23 @@ def test_html_escapes_everything():
 @pytest.mark.parametrize("name", VERDICTS)
 def test_html_says_what_the_text_says(name):
     judged = VERDICTS[name]
-    said = " ".join(Elements(html.verdict(judged)).said.split())
-    for part in (judged.exercise, judged.experiment, *judged.sentences, *judged.verified, text.WORDS[judged.status]):
+    said = " ".join(Elements(html.render_verdict(judged)).said.split())
+    for part in (
+        judged.exercise,
+        judged.experiment,
+        *judged.sentences,
+        *judged.verified,
+        text.STATUS_WORDS[judged.status],
+    ):
         assert " ".join(part.replace("`", "").split()) in said
     assert not re.search("[\U0001f000-\U0001faff\u2600-\u26ff\ufe0f]", said)
 
 
 def test_the_outcomes_look_different():
     shown = ("passed", "proven", "unproven", "error", "not_started", "forbidden")
-    frames = {html.LOOKS[VERDICTS[name].status] for name in shown}
+    frames = {html.STATUS_STYLES[VERDICTS[name].status] for name in shown}
     assert len(frames) == 5  # the two failures differ in what they say of the mistake
-    for told in (html.verdict, text.verdict):  # a heading is for what can be said below it
+    for told in (html.render_verdict, text.render_verdict):  # a heading is for what can be said below it
         assert "Likely mistake" in told(VERDICTS["proven"]) and "Likely mistake" not in told(VERDICTS["unproven"])
 
 
@@ -199,10 +205,10 @@ def test_pictures_speak():
 
 
 def test_nothing_of_a_verdict_falls_apart_in_a_notebook_that_is_not_trusted():
-    assert "img" in Elements(html.verdict(VERDICTS["proven"])).names
+    assert "img" in Elements(html.render_verdict(VERDICTS["proven"])).names
     for judged in VERDICTS.values():
         assert not {"svg", "text", "script"} & set(
-            Elements(html.verdict(judged)).names
+            Elements(html.render_verdict(judged)).names
         )  # of these their words would stay
 
 
@@ -236,12 +242,12 @@ def test_long_text_is_cut_in_every_format():
     report = Report((SubmissionReport("ada", "a", (samples.lesson("02_softmax", judged),)),), 7)
     plain = Report((SubmissionReport("ada", "a", (samples.lesson("02_softmax", samples.GONE),)),), 7)
     for name, renderer in RENDERERS.items():
-        assert len(renderer.render(report)) - len(renderer.render(plain)) <= text.LIMIT + 500, name
+        assert len(renderer.render(report)) - len(renderer.render(plain)) <= text.MAX_TEXT + 500, name
     assert "(shortened)" in text.render(report)
 
 
 def test_a_page_stands_alone():
-    read = Elements(page.render(REPORT))
+    read = Elements(class_page.render(REPORT))
     assert not read.open and read.names[0] == "html" and "link" not in read.names and "img" not in read.names
     assert (
         "ada 2 of 14 points" in read.said

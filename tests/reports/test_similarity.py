@@ -10,7 +10,7 @@ from grader.course import references
 from grader.course.course import open_course
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
 from grader.reports.class_summary import ClassSummary
-from grader.reports.similarity import alike, form, render
+from grader.reports.similarity import find_matches, normalize, render
 from tests.reports.test_reports import Elements
 
 LESSON = "01_three_tokens"
@@ -44,28 +44,28 @@ def room(status: str = "passed", **codes: str) -> ClassSummary:
 
 
 def test_names_comments_docstrings_and_spaces_are_no_difference_and_what_is_computed_is():
-    assert form(OWN) == form(RENAMED) != form(OTHER) and len(form(OWN)) > 30
-    assert form(OWN.replace("np.exp", "np.log")) != form(OWN), (
+    assert normalize(OWN) == normalize(RENAMED) != normalize(OTHER) and len(normalize(OWN)) > 30
+    assert normalize(OWN.replace("np.exp", "np.log")) != normalize(OWN), (
         "what a module's function is called is no name of one's own"
     )
-    assert form(OWN.replace("rows.append", "scores.append")) != form(OWN)
+    assert normalize(OWN.replace("rows.append", "scores.append")) != normalize(OWN)
 
 
 def test_cells_that_nobody_began_are_alike_by_themselves_and_so_are_not_told():
-    assert alike(room(ada=OWN, bob=RENAMED)) and not alike(room("not_started", ada=OWN, bob=RENAMED))
+    assert find_matches(room(ada=OWN, bob=RENAMED)) and not find_matches(room("not_started", ada=OWN, bob=RENAMED))
 
 
 @pytest.mark.parametrize(
     "code", ["", "def f(:\n", "x = '''", "\0", "(" * 5_000, "    x\n  y\n z", "def f(x):\n    return x @ x"]
 )
 def test_what_is_no_python_or_short_is_like_nothing(code):
-    assert form(code) == ()
+    assert normalize(code) == ()
 
 
 def test_learners_are_compared_with_each_other_and_with_the_course():
     solution = references.solution_text(open_course(), "softmax_rows")
     made = room(ada=OWN, bob=OTHER, cyd=RENAMED, dan=solution.replace("shifted", "moved"), eve="")
-    assert alike(made) == [([-1, 3], ["softmax_rows"]), ([0, 2], ["softmax_rows"])]
+    assert find_matches(made) == [([-1, 3], ["softmax_rows"]), ([0, 2], ["softmax_rows"])]
     page = render(made)
     assert Elements(page) and "the course's solutions" in page and "proves nothing" in page
     assert 'href="report.html#learner-3">dan</a>' in page and ">bob<" not in page
@@ -74,10 +74,10 @@ def test_learners_are_compared_with_each_other_and_with_the_course():
 
 def test_what_a_third_of_the_class_has_says_nothing():
     same = {f"l{at}": OWN for at in range(4)}
-    assert alike(room(**same)) == []
-    assert alike(room(**dict(list(same.items())[:3]))) == [([0, 1, 2], ["softmax_rows"])]
+    assert find_matches(room(**same)) == []
+    assert find_matches(room(**dict(list(same.items())[:3]))) == [([0, 1, 2], ["softmax_rows"])]
     others = {f"o{at}": OTHER.replace("- np", f"- {at} * np") for at in range(8)}
-    assert alike(room(**same, **others)) == [([0, 1, 2, 3], ["softmax_rows"])], "four of twelve is a third"
+    assert find_matches(room(**same, **others)) == [([0, 1, 2, 3], ["softmax_rows"])], "four of twelve is a third"
 
 
 def test_who_is_most_alike_stands_first():
@@ -88,6 +88,7 @@ def test_who_is_most_alike_stands_first():
 
     made = room(ada=OWN)
     report = replace(made.report, submissions=(two("a", OWN, OTHER), two("b", RENAMED, OTHER), two("c", OWN, RENAMED)))
-    assert alike(ClassSummary(report)) == [([0, 1], ["softmax_rows", "query_for"]), ([0, 1, 2], ["softmax_rows"])], (
-        "what all three have, and what two have beyond it"
-    )
+    assert find_matches(ClassSummary(report)) == [
+        ([0, 1], ["softmax_rows", "query_for"]),
+        ([0, 1, 2], ["softmax_rows"]),
+    ], "what all three have, and what two have beyond it"

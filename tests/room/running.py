@@ -15,7 +15,7 @@ from typing import Any
 from tornado.netutil import bind_sockets
 
 from grader.course.course import open_course
-from grader.room.live import Live
+from grader.room.broadcast import Broadcast
 from grader.room.members import Room, RoomJournal
 from grader.room.server import create_server
 
@@ -39,7 +39,7 @@ class Running:
         self.port = socket.getsockname()[1]
         with contextlib.closing(RoomJournal(self._path)) as journal:
             self.room = Room(open_course(), journal, SAID)
-            self.live = Live(self.room, journal, f"http://127.0.0.1:{self.port}", self.told.append)
+            self.live = Broadcast(self.room, journal, f"http://127.0.0.1:{self.port}", self.told.append)
             self.server = made = create_server(self.live)
             made.add_socket(socket)
             showing = asyncio.create_task(self.live.run())

@@ -48,7 +48,7 @@ def room_of(count: int, lesson: str = "01_three_tokens", joined: bool = True) ->
 def main(folder: Path, lesson: str = "01_three_tokens") -> None:
     from playwright.sync_api import sync_playwright
 
-    from grader.room.page import page
+    from grader.room.board_page import page
     from tests.find_chromium import find_chromium
 
     folder.mkdir(parents=True, exist_ok=True)

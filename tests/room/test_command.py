@@ -16,7 +16,7 @@ import pytest
 
 from grader.cli import main
 from grader.course.course import open_course
-from grader.notebook.sending import Sender
+from grader.notebook.event_sender import Sender
 from grader.room import server
 from grader.room.message import Event
 from tests.conftest import ROOT, heed_interrupts
@@ -145,7 +145,7 @@ def test_without_tornado_it_says_what_to_install(tmp_path, monkeypatch, capsys):
         name
         for name in sys.modules
         if name.partition(".")[0] == "tornado"
-        or name in ("grader.room.server", "grader.room.handlers", "grader.room.limits")
+        or name in ("grader.room.server", "grader.room.handlers", "grader.room.rate_limits")
     ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "tornado", None)

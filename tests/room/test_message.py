@@ -10,8 +10,8 @@ import pytest
 from grader.course.course import open_course
 from grader.judging.verdict import Line, Statuses, Table, Verdict
 from grader.room import message
-from grader.room.limits import MAX_KEYS, Budgets, sender
 from grader.room.message import Event, MessageError
+from grader.room.rate_limits import MAX_KEYS, Budgets, sender
 
 RIGHT = {"at": 12.5, "exercise": "softmax_rows", "status": "failed", "mistake": "SM1"}
 
@@ -51,18 +51,18 @@ def test_of_a_verdict_nothing_that_a_learner_wrote_is_told():
         mistakes=("SM1", "SM2"),
         sentences=(secret, secret),
         verified=(secret,),
-        look=secret,
+        next_step=secret,
         line=Line(secret, 1, secret),
         slip=secret,
         printed=secret,
         warned=(secret,),
     )
-    told = message.to_json(message.of_verdict(verdict, 12.5))
+    told = message.to_json(message.event_of(verdict, 12.5))
     assert told == RIGHT and secret not in str(told)
 
 
 def test_a_mistake_that_is_no_id_is_not_told():
-    assert message.of_verdict(Verdict("softmax_rows", "failed", "", mistakes=("my code",)), 1.0).mistake == ""
+    assert message.event_of(Verdict("softmax_rows", "failed", "", mistakes=("my code",)), 1.0).mistake == ""
 
 
 @pytest.mark.parametrize("status", Statuses)
@@ -113,12 +113,12 @@ def test_what_is_no_message_is_refused(wrong):
 
 
 def test_names_are_one_line_that_can_be_seen():
-    assert message.learner_name("  ada\n  lovelace ") == "ada lovelace"
-    assert len(message.learner_name("x" * 1000)) <= message.MAX_NAME
+    assert message.validate_name("  ada\n  lovelace ") == "ada lovelace"
+    assert len(message.validate_name("x" * 1000)) <= message.MAX_NAME
     for nothing in ("", "  ", "\u200b\u202e", "\x00\x1b", None, 7, "\u2800"):
         with pytest.raises(MessageError, match="needs a name"):
-            message.learner_name(nothing)
-    assert "\x1b" not in message.learner_name("\x1b[2Jada") and "\u202e" not in message.learner_name("a\u202eda")
+            message.validate_name(nothing)
+    assert "\x1b" not in message.validate_name("\x1b[2Jada") and "\u202e" not in message.validate_name("a\u202eda")
 
 
 # --- the code -----------------------------------------------------------------------------------

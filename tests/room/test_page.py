@@ -10,9 +10,9 @@ from grader.cli import main
 from grader.course.course import open_course
 from grader.grading.watch.watcher import LearnerState, WatchedRoom, board_of
 from grader.judging.verdict import LessonReport, Verdict
-from grader.reports.text import WORDS
-from grader.room.board import Board, Learner, State, lessons_at_work, next_exercise, tiles, wrongs
-from grader.room.page import UNEXPLAINED, PageFile, page
+from grader.reports.text import STATUS_WORDS
+from grader.room.board import Board, Learner, State, common_failures, lessons_at_work, next_exercise, tiles
+from grader.room.board_page import UNEXPLAINED, PageFile, page
 from grader.util.errors import InputError
 from tests.room.samples import NAMES, room_of, thirty
 
@@ -42,7 +42,7 @@ def test_what_is_wrong_now_is_gathered_by_mistake_the_most_frequent_first():
         Learner(name, {FIRST: State("failed", "AT1", "Said."), SECOND: State("error")}) for name in ("ada", "grace")
     ]
     learners.append(Learner("mary", {FIRST: State("failed", "AT1", "Said."), SECOND: State("passed")}))
-    assert [(one.exercise, one.mistake, one.sentence, len(one.learners)) for one in wrongs(learners)] == [
+    assert [(one.exercise, one.mistake, one.sentence, len(one.learners)) for one in common_failures(learners)] == [
         (FIRST, "AT1", "Said.", 3),
         (SECOND, "", "", 2),
     ]
@@ -115,7 +115,7 @@ def test_an_unexplained_result_does_not_quote_the_learner_s_own_words():
 
 
 def test_every_status_has_a_sentence():
-    assert set(UNEXPLAINED) == set(WORDS) - {"passed", "not_started", "missing"}
+    assert set(UNEXPLAINED) == set(STATUS_WORDS) - {"passed", "not_started", "missing"}
 
 
 def test_nothing_comes_from_elsewhere():
@@ -163,7 +163,7 @@ def test_a_disk_that_fails_meanwhile_is_told_once(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("grader.room.page.write_whole", full)
+    monkeypatch.setattr("grader.room.board_page.write_atomically", full)
     assert "No space left" in file.show(thirty())
     assert file.show(Board(())) == ""
     monkeypatch.undo()
@@ -178,7 +178,7 @@ def test_the_command_refuses_what_it_cannot_write(tmp_path, capsys):
 
 
 def test_a_watch_writes_the_page_with_every_change(tmp_path):
-    from grader.cli.live import _rooms
+    from grader.cli.servers import _rooms
 
     def room(status: str) -> WatchedRoom:
         report = LessonReport(LESSON, (Verdict(FIRST, status, ""),), {FIRST: 1})
@@ -188,7 +188,7 @@ def test_a_watch_writes_the_page_with_every_change(tmp_path):
         def __init__(self):
             self._rooms = iter([room("not_started"), None, None, room("error")])
 
-        def look(self):
+        def poll(self):
             return next(self._rooms)
 
     rooms = _rooms(Watcher(), PageFile(open_course(), tmp_path / "room.html"))

@@ -273,7 +273,7 @@ def test_a_page_without_names_hears_none(room):
 
 
 def test_pages_that_are_closed_are_forgotten_and_too_many_are_refused(room, monkeypatch):
-    monkeypatch.setattr("grader.room.live.MAX_PAGES", 3)
+    monkeypatch.setattr("grader.room.broadcast.MAX_PAGES", 3)
     token = room.joined("ada")
     opened = [Stream(room, names=False) for _ in range(3)]
     assert all(each.next() for each in opened)

@@ -288,7 +288,7 @@ def test_an_exercise_that_has_begun_keeps_its_time(quick):
     quick.budget.seconds = 0.2
     candidates = quick.candidates(plan(NAPS.format(0.02), "def g(x): return x"))
     assert [one.failure for one in candidates["f"].observe_all([CASE] * 40)] == [None] * 40
-    assert quick.budget.over and candidates["g"].observe(CASE).failure.kind == "timeout"
+    assert quick.budget.is_over and candidates["g"].observe(CASE).failure.kind == "timeout"
     quick.end_submission()
 
 

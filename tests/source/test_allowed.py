@@ -9,7 +9,7 @@ import pytest
 
 from grader.course.course import open_course
 from grader.course.spec import Case
-from grader.judging.runtime_policy import einsum_missing
+from grader.judging.runtime_policy import missing_einsum
 from grader.source.policy import Sources
 from grader.worker.values import Observation
 from tests.live import offence
@@ -148,12 +148,12 @@ def test_a_product_besides_einsum_is_found(text):
 def test_both_products_by_einsum_are_needed():
     case = Case("c", "c", (np.ones((2, 3, 4)), np.ones((2, 5, 4)), np.ones((2, 5, 6))))
     both, scores = 2 * 3 * 5 * (4 + 6), 2 * 3 * 5 * 4
-    assert einsum_missing(case, Observation(calls=(f"einsum {scores} 40", f"einsum {both - scores} 60"))) is None
-    assert einsum_missing(case, Observation(calls=(f"einsum {both} 60",))) is None
-    assert "only a part" in einsum_missing(case, Observation(calls=(f"einsum {scores} 40",))).sentence
-    assert "neither" in einsum_missing(case, Observation(calls=())).sentence
+    assert missing_einsum(case, Observation(calls=(f"einsum {scores} 40", f"einsum {both - scores} 60"))) is None
+    assert missing_einsum(case, Observation(calls=(f"einsum {both} 60",))) is None
+    assert "only a part" in missing_einsum(case, Observation(calls=(f"einsum {scores} 40",))).sentence
+    assert "neither" in missing_einsum(case, Observation(calls=())).sentence
     multiplied_out = Observation(calls=("einsum 120 120", "einsum 180 180"))
-    assert "neither" in einsum_missing(case, multiplied_out).sentence
+    assert "neither" in missing_einsum(case, multiplied_out).sentence
 
 
 def test_an_operand_larger_than_the_inputs_may_stand_beside_another():
@@ -163,18 +163,18 @@ def test_an_operand_larger_than_the_inputs_may_stand_beside_another():
     ones = "einsum 120 40", "einsum 210 70"  # values with a column of ones
     diagonal = "einsum 480 40", "einsum 180 60"  # bqd,de,bke->bqk
     for calls in (padded, flat, ones, diagonal):
-        assert einsum_missing(case, Observation(calls=calls)) is None, calls
+        assert missing_einsum(case, Observation(calls=calls)) is None, calls
 
 
 def test_scores_that_are_formed_again_are_no_second_product():
     case = Case("c", "c", (np.ones((2, 3, 4)), np.ones((2, 5, 4)), np.ones((2, 5, 6))))
-    assert "only a part" in einsum_missing(case, Observation(calls=("einsum 120 40",) * 3)).sentence
-    assert einsum_missing(case, Observation(calls=("einsum 120 40", "einsum 120 40", "einsum 180 60"))) is None
+    assert "only a part" in missing_einsum(case, Observation(calls=("einsum 120 40",) * 3)).sentence
+    assert missing_einsum(case, Observation(calls=("einsum 120 40", "einsum 120 40", "einsum 180 60"))) is None
 
 
 def test_a_single_query_tells_nothing():
     case = Case("c", "c", (np.ones((2, 1, 4)), np.ones((2, 5, 4)), np.ones((2, 5, 6))))
-    assert einsum_missing(case, Observation(calls=())) is None
+    assert missing_einsum(case, Observation(calls=())) is None
 
 
 @pytest.mark.parametrize("text", ["def f(:", "x = " + "(" * 300 + ")" * 300, "\0"])

@@ -6,10 +6,10 @@ import pytest
 
 from grader.cli import main
 from grader.course.course import open_course
-from grader.grading.roster import entries, pack, unpack
+from grader.grading.class_folder import entries, pack, unpack
 from grader.submission.ipynb import code_cells, read_notebook
 from grader.submission.plan import Pristine
-from grader.submission.platforms import packed, refusal
+from grader.submission.platforms import archive_refusal, refusal
 from grader.submission.submission import read_submission
 from tests.small_class import LESSON, RIGHT, WRONG, hand_in, notebook
 
@@ -50,7 +50,7 @@ def test_their_names_are_recognized(name):
 
 @pytest.mark.parametrize("name", OURS)
 def test_a_learners_name_is_not_taken_for_one(name):
-    assert refusal([name]) == packed([name]) == ""
+    assert refusal([name]) == archive_refusal([name]) == ""
 
 
 @pytest.mark.parametrize(

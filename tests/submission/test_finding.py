@@ -9,7 +9,7 @@ import pytest
 
 from grader.course.course import open_course
 from grader.submission import discover
-from grader.submission.discover import FolderSearch, in_place_of_notebooks
+from grader.submission.discover import FolderSearch, describe_contents
 
 
 def lay(top: Path, *places: str) -> Path:
@@ -103,10 +103,10 @@ def test_an_endless_folder_is_not_walked_to_its_end(tmp_path, monkeypatch):
 
 
 def test_what_lies_there_in_place_of_notebooks(tmp_path):
-    assert in_place_of_notebooks(tmp_path) == in_place_of_notebooks(tmp_path / "gone") == ""
-    assert in_place_of_notebooks(lay(tmp_path / "a", "b.txt", ".hidden", "__MACOSX/x")) == "It contains: b.txt."
-    assert in_place_of_notebooks(lay(tmp_path / "z", "work.zip")) == "It contains: work.zip."
-    many = in_place_of_notebooks(lay(tmp_path / "m", *(f"{i}\n.txt" for i in range(8))))
+    assert describe_contents(tmp_path) == describe_contents(tmp_path / "gone") == ""
+    assert describe_contents(lay(tmp_path / "a", "b.txt", ".hidden", "__MACOSX/x")) == "It contains: b.txt."
+    assert describe_contents(lay(tmp_path / "z", "work.zip")) == "It contains: work.zip."
+    many = describe_contents(lay(tmp_path / "m", *(f"{i}\n.txt" for i in range(8))))
     assert many.endswith("and 3 more.") and "\n" not in many
 
 

@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 import pytest
 
 from grader.course.course import open_course
-from grader.grading.roster import RosterEntry, pack, unpack
+from grader.grading.class_folder import ClassEntry, pack, unpack
 from grader.judging.verdict import LessonReport, Report, SubmissionReport, Verdict
-from grader.reports import feedback, grades_csv, junit, page, terminal
+from grader.reports import class_page, feedback, grades_csv, junit, terminal
 from grader.sandbox.reader import Reader
 from grader.submission import ipynb
 from grader.submission.submission import read_submission
@@ -263,7 +263,7 @@ def test_the_newest_copy_with_work_in_it_counts_and_the_choice_is_told(tmp_path,
     assert ElementTree.fromstring(junit_of).find(".//error") is None
     everywhere = (
         feedback.page(report, "ada", "toy"),
-        page.render(Report((report, report), 7)),
+        class_page.render(Report((report, report), 7)),
         terminal.render(Report((report,), 7)),
         grades_csv.render(Report((report,), 7)),
     )
@@ -439,7 +439,7 @@ def test_a_notebook_that_is_large_in_its_outputs_alone_is_read_without_them(tmp_
     (tmp_path / "class" / "ada").mkdir(parents=True)
     toy.write(tmp_path / "class" / "ada" / "01_toy.ipynb", content)
     (tmp_path / "laid").mkdir()
-    packed = pack(RosterEntry("ada", "ada", tmp_path / "class" / "ada"))
+    packed = pack(ClassEntry("ada", "ada", tmp_path / "class" / "ada"))
     with Reader() as reader:
         submission = read_submission(open_course(), unpack(packed, tmp_path / "laid"), reader=reader)
         plan = submission.plan(toy.NAME)

@@ -11,7 +11,7 @@ import pytest
 from grader.cli import main
 from grader.notebook import workspace
 from grader.notebook.record import Record
-from grader.util.files import write_whole
+from grader.util.files import write_atomically
 from tests import toy_course as toy
 from tests.small_class import LEVEL, Here
 
@@ -30,9 +30,9 @@ def umask(request):
 
 
 def test_a_new_file_and_its_folder_follow_the_umask(tmp_path, umask):
-    write_whole(tmp_path / "new" / "file", "x")
+    write_atomically(tmp_path / "new" / "file", "x")
     assert mode(tmp_path / "new" / "file") == 0o666 & ~umask and mode(tmp_path / "new") == 0o777 & ~umask
-    Record(tmp_path / "mine" / "progress.json").attempted("softmax", "a", "failed")
+    Record(tmp_path / "mine" / "progress.json").add_attempt("softmax", "a", "failed")
     assert mode(tmp_path / "mine" / "progress.json") == 0o666 & ~umask
 
 
@@ -44,21 +44,32 @@ def test_a_file_that_is_there_stays_as_open_as_it_was_and_is_never_more_so(tmp_p
     met = []
     real = os.replace
     monkeypatch.setattr(os, "replace", lambda old, new: (met.append(mode(Path(old))), real(old, new)))
-    write_whole(path, "new")
+    write_atomically(path, "new")
     assert (path.read_text(), mode(path), met) == ("new", rights, [rights])
     assert os.listdir(tmp_path) == ["file"]
 
 
+def test_a_private_file_is_its_owner_s_from_the_first_byte_on(tmp_path, umask, monkeypatch):
+    path = tmp_path / "file"
+    path.write_text("old")
+    path.chmod(0o666)
+    met = []
+    real = os.open
+    monkeypatch.setattr(os, "open", lambda *args, **rest: (met.append(rest["mode"]), real(*args, **rest))[1])
+    write_atomically(path, "new", private=True)
+    assert (path.read_text(), mode(path), met) == ("new", 0o600, [0o600])
+
+
 def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
     path = tmp_path / ("n" * 200)
-    write_whole(path, "old")
+    write_atomically(path, "old")
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="No space"):
-        write_whole(path, "new")
+        write_atomically(path, "new")
     assert path.read_text() == "old" and len(os.listdir(tmp_path)) == 1
 
 

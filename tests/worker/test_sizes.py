@@ -183,7 +183,7 @@ def test_only_where_sizes_were_looked_at_is_it_said(exercise, looked_at):
     verdict = judge(
         open_course().exercise(exercise), Live(exercise, references.reference(open_course().exercise(exercise)))
     )
-    assert verdict.passed and (wording.SMALL in verdict.verified) == looked_at, verdict.verified
+    assert verdict.passed and (wording.NO_LARGE_TENSOR in verdict.verified) == looked_at, verdict.verified
 
 
 def test_an_expanded_mask_is_allowed():

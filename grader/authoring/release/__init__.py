@@ -29,8 +29,8 @@ from grader.authoring.release.wheel import (
 )
 from grader.course.course import Course
 from grader.util.errors import InputError
-from grader.util.files import write_whole
-from grader.util.words import counted
+from grader.util.files import write_atomically
+from grader.util.words import pluralize
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -67,11 +67,11 @@ def release(
     data = gradescope(course, lessons) if bundle else b""
     _write_folder(place, files)
     if bundle:
-        write_whole(bundle, data)
+        write_atomically(bundle, data)
     everything = sorted({*lessons, *earlier})
     values = {
         "place": place,
-        "count": counted(len(everything), "lesson"),
+        "count": pluralize(len(everything), "lesson"),
         "files": len(files),
         "bundle": bundle,
         "points": sum(exercise.points for name in lessons for exercise in course.lesson(name).exercises),

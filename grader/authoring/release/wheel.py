@@ -18,7 +18,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from grader.course.course import GLOSSARY, Course, installed_folder
+from grader.course.course import GLOSSARY, Course
+from grader.course.course_folder import installed_folder
 from grader.course.stubs import encode, notebook
 
 ENGINE = Path(__file__).resolve().parents[2]
@@ -58,7 +59,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def notebook_files(course: Course, lessons: Sequence[str]) -> dict[str, bytes]:
     """The learner's notebooks of these lessons and the glossary, by path."""
-    files = {f"notebooks/{name}.ipynb": encode(course.handed_out(name, lessons)).encode() for name in lessons}
+    files = {f"notebooks/{name}.ipynb": encode(course.handout_notebook(name, lessons)).encode() for name in lessons}
     if course.glossary(lessons):
         files[f"notebooks/{GLOSSARY}"] = course.glossary(lessons).encode()
     return files

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.course.course import Course
-from grader.grading.roster import defining, lesson_of
+from grader.grading.class_folder import lesson_of, lessons_by_exercise
 from grader.submission.discover import SAME_TIME_NS
 from grader.submission.ipynb import MAX_BYTES
 from grader.util import links
@@ -44,7 +44,7 @@ class LearnerFolder:
     """One learner's folder, and the older attempts among the backups.
 
     sources: of each file that was collected, from which download, when. Files of one download are one attempt.
-    Raises: Linked where a link stands on the way.
+    Raises: LinkError where a link stands on the way.
     """
 
     def __init__(self, course: Course, to: Path, name: str, sources: Mapping[str, tuple[str, str]]) -> None:
@@ -137,10 +137,10 @@ class LearnerFolder:
 
 
 def refuse_links(path: Path, to: Path) -> None:
-    """Raises: Linked where a link stands on the way to the path."""
-    link = links.first(path, to)
+    """Raises: LinkError where a link stands on the way to the path."""
+    link = links.first_link(path, to)
     if link is not None:
-        raise links.Linked(f"{links.sentence(link)}; links are not followed")
+        raise links.LinkError(f"{links.sentence(link)}; links are not followed")
 
 
 def _files(folder: Path) -> Iterator[Parts]:
@@ -167,7 +167,7 @@ def _newest(base: Path, files: Iterable[Parts]) -> float:
 
 
 def _lessons(course: Course, base: Path, files: Iterable[Parts]) -> set[str]:
-    lessons, names = set(), defining(course)
+    lessons, names = set(), lessons_by_exercise(course)
     for parts in files:
         path = base.joinpath(*parts)
         if path.suffix.lower() == ".ipynb" and not links.is_link(path) and path.is_file():

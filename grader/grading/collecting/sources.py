@@ -19,7 +19,8 @@ from typing import Any
 from grader.sandbox.process import SandboxError
 from grader.sandbox.reader import Reader
 from grader.sandbox.scratch import new_folder, remove_folder
-from grader.submission.archives import DEEPEST, Quota, is_a_program_s, plausible
+from grader.submission.archives import DEEPEST, Quota, plausible_time
+from grader.submission.discover import is_from_tool
 from grader.submission.ipynb import Unreadable
 from grader.util import links
 from grader.util.errors import InputError
@@ -176,7 +177,7 @@ def _add_folder(folder: Path, top: Path, contents: Contents, left: list[int] | N
         left = left or [LEARNER_FILES]
     for path, about in listed:
         parts, why = path.relative_to(top).parts, ""
-        if is_a_program_s(path.name):
+        if is_from_tool(path.name):
             continue
         if left is not None and left[0] <= 0:
             if left[0] == 0:  # said once
@@ -198,7 +199,8 @@ def _add_folder(folder: Path, top: Path, contents: Contents, left: list[int] | N
         elif len(contents.members) >= MOST_FILES:
             raise Unreadable(f"holds more than {MOST_FILES:,} files", "")
         else:
-            contents.members.append(Member(parts, about.st_size, plausible(about.st_mtime), partial(_data, path, top)))
+            changed = plausible_time(about.st_mtime)
+            contents.members.append(Member(parts, about.st_size, changed, partial(_data, path, top)))
             if left is not None:
                 left[0] -= 1
             continue

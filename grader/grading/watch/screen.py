@@ -15,14 +15,14 @@ from grader.grading.watch.watcher import LearnerState, WatchedRoom, board_of, ne
 from grader.judging import wording
 from grader.judging.verdict import LessonReport, SubmissionReport
 from grader.reports import text
-from grader.reports.html import LOOKS
+from grader.reports.html import STATUS_STYLES
 from grader.reports.terminal import paint
-from grader.room.board import Wrong, lessons_at_work, tiles, wrongs
-from grader.util.words import abridged, counted
+from grader.room.board import CommonFailure, common_failures, lessons_at_work, tiles
+from grader.util.words import join_names, pluralize
 
 NAMES = 4  # learners that are named beside a mistake
 MISTAKES = 8  # of the room that are shown
-SIGNS = [LOOKS[status][0] for status in ("passed", "failed", "not_started")]
+SIGNS = [STATUS_STYLES[status][0] for status in ("passed", "failed", "not_started")]
 
 
 # --- words, for both -------------------------------------------------------------------------
@@ -37,20 +37,20 @@ def next_lines(course: Course, learner: LearnerState) -> list[str]:
     lines = [f"Next: {verdict.exercise}, in lesson {lesson}."]
     if verdict.status == "not_started":
         task = course.exercise(verdict.exercise).task
-        return [*lines, *([task] if task else []), text.one_line(verdict.look)]
+        return [*lines, *([task] if task else []), text.one_line(verdict.next_step)]
     lines.append(text.one_line(verdict.headline, 600))
     if verdict.line:
         lines.append(f"{wording.line_label(verdict.line)}: {text.one_line(verdict.line.text)}")
     lines += [text.one_line(detail) for detail in verdict.details[: 1 if verdict.line else 2]]
     lines += [text.one_line(verdict.slip, 600)] if verdict.slip else []
     lines += [f"{id}: {text.one_line(sentence, 600)}" for id, sentence in zip(verdict.mistakes[:2], verdict.sentences)]
-    return [*lines, *([text.one_line(verdict.look)] if verdict.look else [])]
+    return [*lines, *([text.one_line(verdict.next_step)] if verdict.next_step else [])]
 
 
-def wrong_line(wrong: Wrong) -> str:
+def wrong_line(wrong: CommonFailure) -> str:
     """'5 × softmax_rows, failed. SM1: … (ada, grace, linus, mary and 1 more)'."""
-    names = abridged([text.one_line(name, 40) for name in wrong.learners], NAMES)
-    head = f"{len(wrong.learners)} × {wrong.exercise}, {text.WORDS[wrong.status]}."
+    names = join_names([text.one_line(name, 40) for name in wrong.learners], NAMES)
+    head = f"{len(wrong.learners)} × {wrong.exercise}, {text.STATUS_WORDS[wrong.status]}."
     mistake = ": ".join(part for part in (wrong.mistake, wrong.sentence) if part)
     return f"{head} {text.one_line(mistake)} ({names})"
 
@@ -59,11 +59,11 @@ def nothing_wrong(room: WatchedRoom) -> str:
     unreadable = sum(bool(learner.notes) for learner in room.learners)
     if not unreadable:
         return "Nobody in the room has anything wrong now."
-    return f"The notebooks of {counted(unreadable, 'learner')} cannot be read; nobody else has anything wrong now."
+    return f"The notebooks of {pluralize(unreadable, 'learner')} cannot be read; nobody else has anything wrong now."
 
 
 def points(one: LessonReport | SubmissionReport) -> str:
-    return f"{text.had(one.score)}/{one.max_score}"
+    return f"{text.score_text(one.score)}/{one.max_score}"
 
 
 # --- line by line ----------------------------------------------------------------------------
@@ -78,7 +78,7 @@ def lines(course: Course, room: WatchedRoom, last: WatchedRoom | None) -> Iterat
         before = {verdict.exercise: verdict.status for verdict in news.before.verdicts} if news.before else {}
         for verdict in news.lesson.verdicts:
             if verdict.status != before.get(verdict.exercise, "not_started"):
-                what = f"{text.WORDS[verdict.status]:<13}  {verdict.exercise}  {text.summary(verdict)}"
+                what = f"{text.STATUS_WORDS[verdict.status]:<13}  {verdict.exercise}  {text.summary(verdict)}"
                 yield f"  {what}".rstrip()
     old_notes = {note for learner in last.learners for note in learner.notes} if last else set()
     for learner in room.learners:
@@ -93,7 +93,7 @@ def lines(course: Course, room: WatchedRoom, last: WatchedRoom | None) -> Iterat
     if room.alone:
         yield from (f"  {line}" for learner in room.learners for line in next_lines(course, learner))
     else:
-        frequent = wrongs(board_of(room).learners)[:MISTAKES]
+        frequent = common_failures(board_of(room).learners)[:MISTAKES]
         yield "  The room now:" if frequent else f"  {nothing_wrong(room)}"
         yield from (f"  {wrong_line(wrong)}" for wrong in frequent)
 
@@ -126,16 +126,15 @@ def _alone(course: Course, learner: LearnerState) -> Iterator[Styled]:
     name = learner.latest or (step[0] if step else min(learner.lessons, default=""))
     if name in learner.lessons:
         lesson = learner.lessons[name]
-        yield f"{name}: {text.had(lesson.score)} of {lesson.max_score} points", "bold"
-        for judged in lesson.verdicts:
-            result = f"{LOOKS[judged.status][0]} {text.WORDS[judged.status]}"
-            yield f"  {result:<22}{judged.exercise}  {text.part(lesson, judged)}", judged.status
+        yield f"{name}: {text.score_text(lesson.score)} of {lesson.max_score} points", "bold"
+        for verdict in lesson.verdicts:
+            result = f"{STATUS_STYLES[verdict.status][0]} {text.STATUS_WORDS[verdict.status]}"
+            yield f"  {result:<22}{verdict.exercise}  {text.points_fraction(lesson, verdict)}", verdict.status
         yield from ((f"Note: {text.one_line(note)}", "dim") for note in lesson.notes[:3])
     for at, line in enumerate(next_lines(course, learner)):
         yield from [("", "")] * (not at)
-        yield from (
-            (part, "" if at else "bold") for part in textwrap.wrap(line, text.WIDTH, initial_indent="  " * bool(at))
-        )
+        for part in textwrap.wrap(line, text.WIDTH, initial_indent="  " * bool(at)):
+            yield part, "" if at else "bold"
     yield from ((text.one_line(note, 600), "yellow") for note in learner.notes)
     others = [f"{other[:2]} {points(report)}" for other, report in learner.lessons.items() if other != name]
     if others:
@@ -146,19 +145,17 @@ def _everyone(course: Course, room: WatchedRoom, height: int) -> Iterator[Styled
     """The exercises as on the page for a projector, with who is at each; below, what the room gets wrong."""
     learners = board_of(room).learners
     at_work = lessons_at_work(course, learners) or tuple({name for one in room.learners for name in one.lessons})
-    frequent = wrongs(learners)[:MISTAKES]
+    frequent = common_failures(learners)[:MISTAKES]
     yield f"{len(learners)} learners · {', '.join(sorted(at_work))}", "bold"
-    rows = [tile for lesson in at_work for tile in tiles(course, learners, lesson)][
-        : max(height - len(frequent) - 3, 3)
-    ]
+    most = max(height - len(frequent) - 3, 3)
+    rows = [tile for lesson in at_work for tile in tiles(course, learners, lesson)][:most]
     wide = max((len(tile.exercise) for tile in rows), default=0)
     for tile in rows:
         counts = f"{SIGNS[0]} {tile.passed:>3}  {SIGNS[1]} {tile.wrong:>3}  {SIGNS[2]} {tile.open:>3}"
-        here = abridged([text.one_line(one.name, 30) for one in tile.here], NAMES)
+        here = join_names([text.one_line(one.name, 30) for one in tile.here], NAMES)
         yield f"{tile.exercise:<{wide}}  {counts}  {here}".rstrip(), ""
     yield "What the room has wrong now" if frequent else nothing_wrong(room), "bold"
     yield from ((wrong_line(wrong), "") for wrong in frequent)
     for learner in room.learners:
-        yield from (
-            (f"{text.one_line(learner.name, 40)}: {text.one_line(note)}", "yellow") for note in learner.notes[:1]
-        )
+        for note in learner.notes[:1]:
+            yield f"{text.one_line(learner.name, 40)}: {text.one_line(note)}", "yellow"

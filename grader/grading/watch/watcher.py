@@ -20,16 +20,15 @@ from grader.grading.watch.worker_threads import Stamp, Task, WatchResult, Worker
 from grader.judging.verdict import LessonReport, Verdict
 from grader.room.board import Board, Learner, State
 from grader.sandbox.sandbox import TIMEOUT_S
-from grader.submission.discover import MACHINES, FolderSearch, some
+from grader.submission.discover import NOT_LEARNERS, FolderSearch, limit_notes
 from grader.util import links
 from grader.util.errors import InputError
-from grader.util.names import NOBODYS, of_learner, printable
+from grader.util.names import learner_name, printable
 
-LOOK_S = 0.3  # between two looks at the folder
+POLL_S = 0.3  # between two looks at the folder
 TORN_S = 3.0  # an unreadable file may be half written; after so long it is what was saved
 MAX_LINKS = 5  # links that nobody is led by
-GONE_LOOKS = 3  # editors save by replacing a file, which is away for a moment
-NOT_LEARNERS = ("notebooks", *NOBODYS, *MACHINES)
+GONE_POLLS = 3  # editors save by replacing a file, which is away for a moment
 
 
 def learners(folder: Path) -> tuple[dict[Path, dict[Path, Stamp]], bool, list[str]]:
@@ -42,7 +41,8 @@ def learners(folder: Path) -> tuple[dict[Path, dict[Path, Stamp]], bool, list[st
     theirs, notes = {}, mine.links
     for name in sorted(os.listdir(folder)):
         inner = folder / name
-        if name[0] != "." and name not in NOT_LEARNERS and os.path.isdir(inner) and not links.is_link(inner):
+        is_learner = name[0] != "." and name.lower() not in ("notebooks", *NOT_LEARNERS)
+        if is_learner and os.path.isdir(inner) and not links.is_link(inner):
             with contextlib.suppress(OSError):
                 work = FolderSearch(inner)
                 theirs[inner] = _stamps(work.files)
@@ -159,12 +159,12 @@ class Watcher:
         """Ends all grading; no process and no file stays behind."""
         self._threads.close()
 
-    def look(self, wait_s: float = LOOK_S) -> WatchedRoom | None:
+    def poll(self, wait_s: float = POLL_S) -> WatchedRoom | None:
         """Waits so long for a result, then looks at the folder. Returns the room where it has changed, else None."""
         news = tuple(self._take(wait_s))
         self._scan()
         states = tuple(
-            LearnerState(of_learner(learner.name), known.lessons, known.latest, tuple(known.notes))
+            LearnerState(learner_name(learner.name), known.lessons, known.latest, tuple(known.notes))
             for learner, known in sorted(self._known.items())
         )
         room = WatchedRoom(self._shown_folder, states, self._alone, len(self._under_way), (), self._note)
@@ -193,7 +193,7 @@ class Watcher:
             return None  # gone, or saved again meanwhile: the next look sees to it
         if result.problem:
             now = time.monotonic()
-            file.torn_at, file.not_before = file.torn_at or now, now + LOOK_S
+            file.torn_at, file.not_before = file.torn_at or now, now + POLL_S
             if now - file.torn_at >= TORN_S:
                 file.graded, file.problem, file.torn_at = result.stamp, result.problem, 0.0
             return None
@@ -206,12 +206,12 @@ class Watcher:
         file.slow = any(verdict.status == "timeout" for verdict in result.lesson.verdicts)
         known.lessons = dict(sorted({**known.lessons, name: result.lesson}.items()))
         known.latest = name if again else known.latest
-        return News(of_learner(task.learner.name), result.lesson, before, result.seconds)
+        return News(learner_name(task.learner.name), result.lesson, before, result.seconds)
 
     def _scan(self) -> None:
         try:
             notebooks, self._alone, notes = learners(self.folder)
-            self._note = " ".join(some(notes, MAX_LINKS))
+            self._note = " ".join(limit_notes(notes, MAX_LINKS))
         except OSError as error:  # a drive that is away for a moment: what is known stays
             self._note = f"{self._shown_folder} cannot be read ({error.strerror}); trying again."
             return
@@ -238,7 +238,7 @@ class Watcher:
         known = self._known[learner]
         for path in [path for path in known.files if path not in there]:
             known.files[path].gone += 1
-            if known.files[path].gone >= GONE_LOOKS:
+            if known.files[path].gone >= GONE_POLLS:
                 lesson = known.files.pop(path).lesson
                 copies = [file for file in known.files.values() if file.lesson == lesson]
                 for file in copies:

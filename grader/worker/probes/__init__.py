@@ -148,9 +148,8 @@ def run_on(function: Any, run: Run) -> Any:
 
 def called(function: Any, run: Run, *args: Any) -> Any:
     """What the function makes of these. Option by_name: the parameters' names, by which to pass them."""
-    if "by_name" in run.options and not getattr(
-        function, "_forward_pre_hooks", None
-    ):  # such a hook sees what goes by position
+    # A hook of a module sees what goes by position.
+    if "by_name" in run.options and not getattr(function, "_forward_pre_hooks", None):
         try:
             return function(**dict(zip(run.options["by_name"], args, strict=False)), **run.kwargs)
         except TypeError:

@@ -10,8 +10,8 @@ import torch
 
 from grader.course.course import open_course
 from grader.judging.judge import judge
-from grader.source.closed import CLOSED_MODULES, CLOSED_NAMES, CLOSED_TORCH, FINDING
 from grader.source.policy import Sources
+from grader.source.tampering import CLOSED_MODULES, CLOSED_NAMES, CLOSED_TORCH, FINDING
 from tests.live import from_cells, offence
 
 GIVEN = open_course().given_names
@@ -211,7 +211,7 @@ def test_what_finds_objects_may_be_looked_at_and_not_used(name):
     assert refused(f"def attend(q, k, v):\n    return thing.{name}['op'](q)")
 
 
-LOOKS = {
+STATUS_STYLES = {
     "a frame's name and line": "f = sys._getframe(1)\nprint(f.f_code.co_name, f.f_lineno, f.f_back)",
     "a module of one's own dropped": "import sys\nfor m in [m for m in sys.modules if m.startswith('helper')]:\n    del sys.modules[m]",
     "by its items": "import sys\nfor m, _ in list(sys.modules.items()):\n    if m.startswith('helper'):\n        del sys.modules[m]",
@@ -241,7 +241,7 @@ LOOKS = {
 }
 
 
-@pytest.mark.parametrize("text", LOOKS.values(), ids=LOOKS.keys())
+@pytest.mark.parametrize("text", STATUS_STYLES.values(), ids=STATUS_STYLES.keys())
 def test_a_cell_that_only_looks_is_no_offence(text):
     assert offence("attend", ("attention",), (), Sources((text, OWN), GIVEN)) is None
     assert offence("attend", ("attention",), (), Sources((OWN, text), GIVEN)) is None

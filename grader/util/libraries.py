@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from grader.util.command import in_notebook
 
 # What can be lacking: where the core alone is installed, or less than that, as in a browser's Python. Module -> what brings it.
-_BROUGHT_BY = {
+_EXTRAS = {
     "torch": "attention-course[torch]",
     "distributed": "attention-course[dask]",
     "gguf": "attention-course[model]",
@@ -31,15 +31,15 @@ def installed(module: str) -> bool:
         return False
 
 
-def sentence(module: str) -> str:
+def how_to_install(module: str) -> str:
     """'torch is not installed in this Python; `python -m pip install 'attention-course[torch]'` installs it.'"""
     pip = "%pip" if in_notebook() else "python -m pip"
     if module == "triton" and sys.platform != "linux":
         return (
             "triton runs on Linux alone, with a GPU or without: Colab, Codespaces and WSL are such places, and "
-            f"`pip install '{_BROUGHT_BY[module]}'` installs it there."
+            f"`pip install '{_EXTRAS[module]}'` installs it there."
         )
-    return f"{module} is not installed in this Python; `{pip} install '{_BROUGHT_BY[module]}'` installs it."
+    return f"{module} is not installed in this Python; `{pip} install '{_EXTRAS[module]}'` installs it."
 
 
 def require(*modules: str) -> None:
@@ -49,7 +49,7 @@ def require(*modules: str) -> None:
             raise ModuleNotFoundError(f"No module named {module!r}", name=module)
 
 
-def why(error: BaseException) -> str | None:
+def explain_error(error: BaseException) -> str | None:
     """The sentence for an import that failed for want of one of the course's libraries; None for every other error."""
     module = (getattr(error, "name", None) or "").partition(".")[0] if isinstance(error, ImportError) else ""
-    return sentence(module) if module in _BROUGHT_BY and not installed(module) else None
+    return how_to_install(module) if module in _EXTRAS and not installed(module) else None

@@ -9,16 +9,16 @@ import time
 from collections.abc import Callable, Iterator
 
 from grader.room.board import Board
+from grader.room.board_page import content
 from grader.room.members import Room, RoomJournal
-from grader.room.page import content
 
-SHOW_S = 0.5  # between two looks at what changed
-BEAT_S = 15.0  # after which a page hears that the room still stands
+REFRESH_S = 0.5  # between two looks at what changed
+HEARTBEAT_S = 15.0  # after which a page hears that the room still stands
 MAX_PAGES = 40  # that learners may look at
 MAX_OWN_PAGES = 10  # the instructor's and the projector's, which no other page takes the place of
 
 
-class Live:
+class Broadcast:
     """address: as learners reach the server, such as 'http://192.168.1.20:8765'. projector: what the projector's page shows to have a
     place of its own; only the terminal tells it. tell: called with sentences for the terminal."""
 
@@ -40,13 +40,12 @@ class Live:
     def journal_failed(self, error: OSError) -> None:
         """Tells the terminal, once."""
         if not self._failing:
-            self.tell(
-                f"The journal can't be written ({error.strerror}); until it can, learners' notebooks keep their messages."
-            )
+            until = "until it can, learners' notebooks keep their messages."
+            self.tell(f"The journal can't be written ({error.strerror}); {until}")
         self._failing = True
 
     @contextlib.contextmanager
-    def watched(self, names: bool, own: bool) -> Iterator[asyncio.Queue[str] | None]:
+    def subscribe(self, names: bool, own: bool) -> Iterator[asyncio.Queue[str] | None]:
         """For a page that is open: a queue of what to send to it, the newest alone; None: there are too many.
 
         own: it is the instructor's or the projector's.
@@ -66,7 +65,7 @@ class Live:
         """Shows changes for as long as it runs, and has the disk keep them."""
         shown_at, minute = time.monotonic(), ""
         while True:
-            await asyncio.sleep(SHOW_S)
+            await asyncio.sleep(REFRESH_S)
             if self._unsynced:
                 self._unsynced = False
                 with contextlib.suppress(OSError):  # the next write tells of it
@@ -78,7 +77,7 @@ class Live:
                     if page.full():  # a page that reads slowly misses what is no longer so
                         page.get_nowait()
                     page.put_nowait(events[names])
-            elif time.monotonic() - shown_at > BEAT_S:
+            elif time.monotonic() - shown_at > HEARTBEAT_S:
                 shown_at = time.monotonic()
                 for page in self._pages:
                     if page.empty():

@@ -16,7 +16,7 @@ from typing import Any
 
 from grader.notebook import reach
 from grader.notebook.kernel_course import kernel_course
-from grader.source.definitions import defined_names, normal, parse
+from grader.source.definitions import defined_names, normalize, parse
 from grader.source.dependencies import IMPORTS
 from grader.source.scopes import imported, names_of
 from grader.util.words import ELSEWHERE
@@ -30,15 +30,16 @@ NOTHING: Any = type("Nothing", (), {"__repr__": lambda self: "(not defined)"})()
 
 
 @dataclass(frozen=True, eq=False)
-class Broken:
+class StaleDefinition:
     """The last run of a name's cell, which did not define it.
 
     failure: what ended the run; None where it ran to its end and defines the name no more.
-    stood: what the name was before and still is, NOTHING where there is nothing of that name. defines: the names that the cell now defines.
+    earlier_value: what the name was before and still is, NOTHING where there is nothing of that name.
+    defines: the names that the cell now defines.
     """
 
     failure: Failure | None
-    stood: Any
+    earlier_value: Any
     defines: frozenset[str]
 
 
@@ -54,17 +55,16 @@ class Absence:
     deleted: bool = False
 
 
-class Runs:
+class CellHistory:
     """Told of every cell before and after it runs; says which names are older than their cells, and which grading has not."""
 
     def __init__(self) -> None:
-        self.broken: dict[str, Broken] = {}
+        self.stale: dict[str, StaleDefinition] = {}
         self.absences: dict[str, Absence] = {}
         self._before: dict[str, Any] = {}
         self._absent_before: dict[str, Absence] = {}
-        self._names_of_cell: dict[
-            str, frozenset[str]
-        ] = {}  # a cell's id -> what it defined when it last ran to its end
+        # What a cell, by its id, defined when it last ran to its end.
+        self._names_of_cell: dict[str, frozenset[str]] = {}
         self._last_cell: dict[str, str] = {}  # a name -> the id of the cell that bound it last
         self._deletions: set[str] = set()
 
@@ -78,8 +78,8 @@ class Runs:
         self._before = {name: namespace.get(name, NOTHING) for name in names}
         self._absent_before = {name: self.absences[name] for name in names & self.absences.keys()}
         for name in names:
-            self.broken.pop(name, None)
-            if normal(text) not in _not_graded():
+            self.stale.pop(name, None)
+            if normalize(text) not in _not_graded():
                 self.absences.pop(name, None)
 
     def end(self, text: str, cell_id: str | None, error: BaseException | None, namespace: Mapping[str, Any]) -> None:
@@ -87,20 +87,20 @@ class Runs:
         defines = defined_names(text)
         failure = failure_from(error) if error is not None else None
         absences = self._absences(text)
-        for name, stood in self._before.items():
-            replaced = namespace.get(name, NOTHING) is not stood
+        for name, earlier_value in self._before.items():
+            replaced = namespace.get(name, NOTHING) is not earlier_value
             earlier = self._absent_before.get(name)
             if replaced or (failure is None and name in defines):
                 if cell_id:
                     self._last_cell[name] = cell_id
                 self.absences.pop(name, None)
                 if name in absences:
-                    graded = earlier.graded if earlier is not None else stood if replaced else NOTHING
+                    graded = earlier.graded if earlier is not None else earlier_value if replaced else NOTHING
                     self.absences[name] = Absence(absences[name], graded)
             elif earlier is not None:
                 self.absences[name] = earlier
             if not replaced and (failure is not None or name not in defines):
-                self.broken[name] = Broken(failure, stood, defines)
+                self.stale[name] = StaleDefinition(failure, earlier_value, defines)
         self._before = {}
         if cell_id:
             earlier_names = frozenset() if error is None else self.defined_by(cell_id)
@@ -108,7 +108,7 @@ class Runs:
 
     def _absences(self, text: str) -> dict[str, str]:
         """Of the names that a cell binds those that grading will not have from it, and why."""
-        if normal(text) in _not_graded():
+        if normalize(text) in _not_graded():
             return dict.fromkeys(defined_names(text), f"{ELSEWHERE} it.")
         tree = parse(text) if self.absences or "passed" in text or "import" in text else None
         bound: set[str] = set()
@@ -150,17 +150,17 @@ class Runs:
                     self.absences[name] = Absence(why, deleted=True)
         self._deletions = cells
 
-    def stale(self, name: str, obj: Any) -> Broken | None:
+    def stale_definition(self, name: str, obj: Any) -> StaleDefinition | None:
         """The run after which this object of that name is an old one, None where it is as its cell has it."""
-        broken = self.broken.get(name)
-        return broken if broken is not None and broken.stood is obj else None
+        definition = self.stale.get(name)
+        return definition if definition is not None and definition.earlier_value is obj else None
 
     def defined_by(self, cell_id: str) -> frozenset[str]:
         """What a cell defined when it last ran; nothing of one that never did."""
         return self._names_of_cell.get(cell_id, frozenset())
 
 
-def ended_by(failure: Failure) -> tuple[str, str]:
+def describe_failure(failure: Failure) -> tuple[str, str]:
     """("SyntaxError: '(' was never closed", 'exps = np.exp((scores') of a run that failed: what was raised, and the line."""
     if failure.type == "KeyboardInterrupt":
         return "it was interrupted", failure.line
@@ -172,7 +172,7 @@ def ended_by(failure: Failure) -> tuple[str, str]:
 def _not_graded() -> frozenset[str]:
     """The texts of the course's cells that grading does not run: demonstrations, checks and payoffs."""
     cells = (cell for lesson in kernel_course().lessons() for cell in kernel_course().cells(lesson))
-    return frozenset(normal(cell.text) for cell in cells if cell.role in ("demo", "check", "payoff"))
+    return frozenset(normalize(cell.text) for cell in cells if cell.role in ("demo", "check", "payoff"))
 
 
 def _is_payoff(statement: ast.stmt) -> bool:

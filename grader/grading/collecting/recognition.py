@@ -24,8 +24,8 @@ from functools import partial
 from pathlib import Path
 
 from grader.grading.collecting.sources import Contents, Member
-from grader.submission.enrolled import Enrolled, Person
 from grader.submission.platforms import CANVAS, MOODLE, Platform
+from grader.submission.roster import Person, Roster
 from grader.util import links
 from grader.util.names import printable
 
@@ -55,12 +55,12 @@ class LearnerId:
     ids: tuple[tuple[str, str], ...] = ()
     hints: tuple[tuple[str, str], ...] = ()
 
-    def of(self, roster: Enrolled) -> Person | None:
+    def person_on(self, roster: Roster) -> Person | None:
         """The person on the roster; None where it has none, or several who could be meant.
 
         A name is a guess that another can make come true. So where the roster has a column of an id, the ids alone decide.
         """
-        ids = [(field, value) for field, value in self.ids if roster.has(field)]
+        ids = [(field, value) for field, value in self.ids if roster.has_column(field)]
         people = {one.key: one for field, value in ids if (one := roster.person(field, value))}
         if ids:
             return next(iter(people.values())) if len(people) == 1 else None
@@ -102,7 +102,7 @@ class Download:
     others: tuple[tuple[str, str], ...]
 
 
-def recognize(contents: Contents, roster: Enrolled | None = None) -> Download:
+def recognize(contents: Contents, roster: Roster | None = None) -> Download:
     """Looks at the names, below at most two folders that hold everything."""
     for level in range(3):
         if len({member.parts[:level] for member in contents.members if len(member.parts) > level}) != 1:
@@ -213,7 +213,7 @@ def _scalar(text: str) -> str:
     return "" if text in ("~", "null") else text
 
 
-def _github(roster: Enrolled | None, contents: Contents, level: int) -> list[SubmittedFile]:
+def _github(roster: Roster | None, contents: Contents, level: int) -> list[SubmittedFile]:
     inside = [member for member in contents.members if len(member.parts) > level + 1]
     names = {member.parts[level] for member in inside}
     above = contents.source
@@ -228,7 +228,7 @@ def _github(roster: Enrolled | None, contents: Contents, level: int) -> list[Sub
     if folder := contents.folder:
         way = inside[0].parts[:level]
         checkouts = {name for name in names if (*way, name) in contents.checkouts}
-        when = {name: committed(folder.joinpath(*way, name), folder) for name in checkouts}
+        when = {name: commit_time(folder.joinpath(*way, name), folder) for name in checkouts}
     return [
         SubmittedFile(
             member,
@@ -241,7 +241,7 @@ def _github(roster: Enrolled | None, contents: Contents, level: int) -> list[Sub
     ]
 
 
-def _prefix(names: set[str], assignment: str, roster: Enrolled | None) -> str:
+def _prefix(names: set[str], assignment: str, roster: Roster | None) -> str:
     """What stands before the login in all of an assignment's repositories.
 
     One prefix for all of them: were each searched for an end that somebody has, evil-ada's work would be ada's. assignment: the
@@ -258,7 +258,7 @@ def _prefix(names: set[str], assignment: str, roster: Enrolled | None) -> str:
         return prefixes[-1] if prefixes else ""
 
     def enrolled_logins(prefix: str) -> int:
-        return sum(_login(name[len(prefix) :]).of(roster) is not None for name in names)
+        return sum(_login(name[len(prefix) :]).person_on(roster) is not None for name in names)
 
     return max(["", *prefixes], key=enrolled_logins)
 
@@ -268,13 +268,13 @@ def _login(login: str) -> LearnerId:
     return LearnerId(login, (("github", login),), (("login", login), ("key", login)))
 
 
-def _folders(contents: Contents, roster: Enrolled | None) -> Iterator[SubmittedFile]:
+def _folders(contents: Contents, roster: Roster | None) -> Iterator[SubmittedFile]:
     """A folder a learner, or a notebook a learner; the archive's own folder is nobody."""
     tops = {member.parts[0] for member in contents.members}
-    enrolled = roster is not None and any(roster.of(top) or roster.person("name", top) for top in tops)
+    named = roster is not None and any(roster.person(field, top) for top in tops for field in ("key", "name"))
     inside = {member.parts[1] for member in contents.members if len(member.parts) > 2}
     only_folders = all(len(member.parts) > 1 for member in contents.members)
-    level = int(len(tops) == 1 and len(inside) > 1 and only_folders and not enrolled)
+    level = int(len(tops) == 1 and len(inside) > 1 and only_folders and not named)
     for member in contents.members:
         name, *rest = member.parts[level:]
         if not rest:
@@ -285,14 +285,14 @@ def _folders(contents: Contents, roster: Enrolled | None) -> Iterator[SubmittedF
         yield SubmittedFile(member, (LearnerId(name, hints=hints),), tuple(rest), order=member.changed)
 
 
-def committed(checkout: Path, top: Path) -> str:
+def commit_time(checkout: Path, top: Path) -> str:
     """When the last commit of a checkout was made, in UTC, by the committer's own clock; '' where it isn't known.
 
     top: the folder below which no link is followed.
     """
     try:
         commit, folder = _head(checkout / ".git", top), checkout / ".git" / "objects"
-        if not _COMMIT.fullmatch(commit) or links.first(folder, top) is not None:
+        if not _COMMIT.fullmatch(commit) or links.first_link(folder, top) is not None:
             return ""
         with tempfile.TemporaryDirectory() as own:  # a repository of ours, with the objects of theirs
             for name in ("objects", "refs"):

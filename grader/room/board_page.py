@@ -13,10 +13,10 @@ from pathlib import Path
 
 from grader.course.course import Course
 from grader.reports import text
-from grader.reports.html import LOOKS, render
-from grader.room.board import Board, Learner, Tile, lessons_at_work, tiles, wrongs
+from grader.reports.html import STATUS_STYLES, render
+from grader.room.board import Board, Learner, Tile, common_failures, lessons_at_work, tiles
 from grader.util.errors import InputError
-from grader.util.files import write_whole
+from grader.util.files import write_atomically
 from grader.util.names import labels
 
 GENERATOR = "attention course: a room"  # by which an earlier page is known from a file that is somebody's work
@@ -57,9 +57,8 @@ def page(course: Course, board: Board, *, names: bool = False, ended: bool = Fal
 
 def content(course: Course, board: Board, *, names: bool = False, ended: bool = False) -> str:
     """What changes on the page."""
-    learners = [
-        replace(one, name=name) for name, one in zip(labels([one.name for one in board.learners]), board.learners)
-    ]
+    unique = labels([one.name for one in board.learners])
+    learners = [replace(one, name=name) for name, one in zip(unique, board.learners)]
     at_work, idle = lessons_at_work(course, learners), _idle_tiles(learners)
     lessons = _lessons_that_fit(course, at_work, MAX_TILES - len(idle)) or course.lessons()[:1]
     all_tiles = (*(tile for lesson in lessons for tile in tiles(course, learners, lesson)), *idle)
@@ -78,11 +77,11 @@ def content(course: Course, board: Board, *, names: bool = False, ended: bool = 
         others=[(_title(course, name), places.count(name)) for name in sorted(set(at_work) - set(lessons))],
         tiles=[(tile, _marks(tile, names)) for tile in all_tiles],
         columns=2 if len(all_tiles) > 3 else 1,
-        wrongs=wrongs(learners)[:MAX_WRONG],
+        failures=common_failures(learners)[:MAX_WRONG],
         unexplained=UNEXPLAINED,
-        passed=LOOKS["passed"][0],
-        wrong=LOOKS["failed"][0],
-        idle=LOOKS["not_started"][0],
+        passed=STATUS_STYLES["passed"][0],
+        wrong=STATUS_STYLES["failed"][0],
+        idle=STATUS_STYLES["not_started"][0],
     )
 
 
@@ -122,7 +121,7 @@ def _marks(tile: Tile, names: bool) -> list[Mark]:
         name = learner.name if names else ""
         status = learner.states[tile.exercise].status if tile.exercise in learner.states else "not_started"
         noted = learner.note and Mark(learner.note, "", name, learner.note)
-        marks.append(noted or Mark(status, LOOKS[status][0], name, text.WORDS[status]))
+        marks.append(noted or Mark(status, STATUS_STYLES[status][0], name, text.STATUS_WORDS[status]))
     return sorted(marks, key=lambda mark: (URGENCY.get(mark.kind, 1), mark.sign))[:MAX_MARKS]
 
 
@@ -154,7 +153,7 @@ class PageFile:
             return ""
         self._board, self._minute = board, ""
         try:
-            write_whole(self.path, page(self.course, board, names=self.names))
+            write_atomically(self.path, page(self.course, board, names=self.names))
         except OSError as error:  # a full disk, a drive that is away: the next change tries again
             failing, self._failing = self._failing, True
             return "" if failing else f"{self.path} can't be written ({error.strerror}); the next change tries again."
@@ -164,4 +163,4 @@ class PageFile:
     def end(self) -> None:
         """The last page says that it is the last, and no longer reads itself anew."""
         with contextlib.suppress(OSError):
-            write_whole(self.path, page(self.course, self._board, names=self.names, ended=True))
+            write_atomically(self.path, page(self.course, self._board, names=self.names, ended=True))

@@ -11,13 +11,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from grader.course.course import Course
-from grader.grading.roster import RosterEntry
+from grader.grading.class_folder import ClassEntry
 from grader.grading.scheme import MarkingScheme
 from grader.judging.verdict import SubmissionReport, hundredths
 from grader.submission.discover import COLLECTED
 from grader.submission.submission import lesson_of_name
 from grader.util.names import BACKUPS, printable
-from grader.util.words import lasting, nearest
+from grader.util.words import did_you_mean, format_duration
 
 MOST_BYTES = 64 << 20
 NEEDED = {"learner", "file", "state", "late"}  # columns; a table of an earlier version lacks others
@@ -25,7 +25,7 @@ DAY_S = 86_400
 
 
 @dataclass
-class CollectedNotes:
+class CollectedWork:
     """files: by name, whether the platform marked the latest late, and when it was handed in, as far as the platform says.
 
     older: whether earlier attempts are kept. paths: of the files, in the platform's download.
@@ -50,7 +50,7 @@ class CollectedNotes:
         by = last - due if last and due else timedelta()
         if last is None or by <= timedelta(seconds=scheme.grace):
             return "", 0
-        sentence = f"Handed in at {last:%Y-%m-%d %H:%M} UTC, {lasting(by.total_seconds())} after it was due."
+        sentence = f"Handed in at {last:%Y-%m-%d %H:%M} UTC, {format_duration(by.total_seconds())} after it was due."
         if not scheme.penalty:
             return sentence, 0
         days = -(-by // timedelta(seconds=DAY_S))
@@ -67,9 +67,9 @@ def _due(scheme: MarkingScheme, who: Collection[str]) -> datetime | None:
     return datetime.fromisoformat(scheme.due) + timedelta(seconds=longer) if scheme.due else None
 
 
-def noted(
-    mine: Sequence[CollectedNotes],
-    learners: Sequence[RosterEntry],
+def add_lateness(
+    mine: Sequence[CollectedWork],
+    learners: Sequence[ClassEntry],
     reports: Sequence[SubmissionReport],
     scheme: MarkingScheme,
 ) -> tuple[tuple[SubmissionReport, ...], list[str]]:
@@ -82,12 +82,12 @@ def noted(
         )
     here = {name for one in learners for name in (one.key, one.name)}
     for name in [name for name in scheme.extensions or () if name not in here]:
-        sentences.append(f"an extension is for {printable(name)}, who is not in the folder{nearest(name, here)}")
+        sentences.append(f"an extension is for {printable(name)}, who is not in the folder{did_you_mean(name, here)}")
     submissions = []
     for report, notes, one in zip(reports, mine, learners, strict=True):
         older = ["Earlier attempts are kept among the backups of `grader collect`."] if notes.older else []
         late, off = notes.late(scheme, (one.key, one.name), report.max_score)
-        penalty, attention = min(hundredths(off), report.before or 0), (*report.attention, *older)
+        penalty, attention = min(hundredths(off), report.unpenalized_score or 0), (*report.attention, *older)
         submissions.append(replace(report, late=late, penalty=penalty, attention=attention))
     return tuple(submissions), sentences
 
@@ -107,14 +107,14 @@ def rows(folder: Path) -> list[dict[str, str]] | None:
     return rows if set(table.fieldnames or ()) >= NEEDED else None
 
 
-def read(course: Course, folder: Path, lessons: Collection[str]) -> dict[str, CollectedNotes] | None:
+def read(course: Course, folder: Path, lessons: Collection[str]) -> dict[str, CollectedWork] | None:
     """By the learner's cell in collected.csv; of files whose name tells another lesson than those graded, nothing. None: another table."""
     table = rows(folder)
     if table is None:
         return None
-    noted: dict[str, CollectedNotes] = {}
+    work: dict[str, CollectedWork] = {}
     for row in table:
-        notes = noted.setdefault(row["learner"] or "", CollectedNotes())
+        notes = work.setdefault(row["learner"] or "", CollectedWork())
         file, state = row["file"] or "", row["state"] or ""
         lesson = lesson_of_name(course, Path(file))
         if lesson and lesson not in lessons:
@@ -124,7 +124,7 @@ def read(course: Course, folder: Path, lessons: Collection[str]) -> dict[str, Co
         else:  # a later row is of a later file
             notes.files[file] = bool(row["late"]), row.get("submitted") or ""
             notes.paths[file] = row.get("original") or ""
-    return noted
+    return work
 
 
 def _moment(text: str) -> datetime | None:

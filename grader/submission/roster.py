@@ -10,10 +10,10 @@ from functools import cached_property
 from pathlib import Path
 
 from grader.submission import table
-from grader.submission.discover import COLLECTED, POLICY
+from grader.submission.discover import NOT_LEARNERS
 from grader.submission.platforms import FIELDS
 from grader.util.errors import InputError
-from grader.util.names import NOBODYS, folded, printable
+from grader.util.names import fold_name, printable
 
 KEYS = ("login", "email", "github", "number", "participant", "canvas")  # what tells learners apart, the best first
 POSSIBLE = "points possible"
@@ -26,7 +26,6 @@ class Person:
     """One learner. key: what names the folder and stands in reports; values: what the roster has, by FIELDS; cells: all of it."""
 
     key: str
-    line: int
     values: Mapping[str, str]
     cells: tuple[str, ...] = ()
 
@@ -51,7 +50,7 @@ class Person:
 
 
 @dataclass(frozen=True)
-class Enrolled:
+class Roster:
     """The learners of a roster. field: of which kind the key is; column: its heading; notes: sentences on rows without one.
 
     heading: of all columns. possible: of Canvas' export the points of each assignment, by its heading; '' where it doesn't tell them.
@@ -65,21 +64,18 @@ class Enrolled:
     possible: Mapping[str, str] = dataclasses.field(default_factory=dict)
     heading: tuple[str, ...] = ()
 
-    def of(self, key: str) -> Person | None:
-        """The learner of a folder's name, which may differ in case and spaces; None where no single one has it."""
-        return self.person("key", key)
-
     def person(self, field: str, value: str) -> Person | None:
         """The only learner who has this; None where none or several have.
 
-        field: one of FIELDS, of which 'name' is in any order of its parts; 'key'; 'joined': the name without spaces and signs, as
+        field: one of FIELDS, of which 'name' is in any order of its parts; 'key': the folder's name, but for case and spaces;
+        'joined': the name without spaces and signs, as
         Canvas writes it ('lovelaceada').
         """
-        value = folded(_bare(value) if field == "joined" else value)
+        value = fold_name(_bare(value) if field == "joined" else value)
         people = self._index.get((field, value), ())
         return people[0] if value and len(people) == 1 else None
 
-    def has(self, field: str) -> bool:
+    def has_column(self, field: str) -> bool:
         """Whether it has such a column, and something in it."""
         return field in self._columns
 
@@ -94,7 +90,7 @@ class Enrolled:
         for one in self.people:
             pairs = [("key", one.key), *one.values.items()]
             pairs += [pair for name in one.names for pair in (("name", name), ("joined", _bare(name)))]
-            for pair in {(field, folded(value)) for field, value in pairs}:
+            for pair in {(field, fold_name(value)) for field, value in pairs}:
                 index.setdefault(pair, []).append(one)
         return index
 
@@ -103,7 +99,7 @@ def _bare(name: str) -> str:
     return re.sub(r"[\W_]", "", name)
 
 
-def read(path: Path, by: str = "") -> Enrolled:
+def read_roster(path: Path, by: str = "") -> Roster:
     """Reads a roster. by: the heading of the column that names the folders; by default the first of KEYS that it has.
 
     Raises: InputError, which says what to do.
@@ -126,12 +122,12 @@ def read(path: Path, by: str = "") -> Enrolled:
         if not key:
             blank.append(line)
             continue
-        if (other := lines.setdefault(folded(_usable(key, path, line)), line)) != line:
+        if (other := lines.setdefault(fold_name(_usable(key, path, line)), line)) != line:
             raise InputError(
                 f"{path}: lines {other} and {line} both have {key!r} as {heading[1][at]}; "
                 "keep only one of them, or name another column with --by."
             )
-        people.append(Person(key, line, values, tuple(cells)))
+        people.append(Person(key, values, tuple(cells)))
     if blank and not people:
         raise InputError(
             f"{path} has nothing in its column {heading[1][at]!r}; name another column with --by: {_titles(heading[1])}."
@@ -143,7 +139,7 @@ def read(path: Path, by: str = "") -> Enrolled:
         if blank
         else ()
     )
-    return Enrolled(str(path), tuple(people), field, heading[1][at], notes, possible, tuple(heading[1]))
+    return Roster(str(path), tuple(people), field, heading[1][at], notes, possible, tuple(heading[1]))
 
 
 def _columns(heading: Sequence[str]) -> dict[str, int]:
@@ -179,7 +175,7 @@ def _titles(heading: Sequence[str]) -> str:
 def _usable(key: str, path: Path, line: int) -> str:
     """The key, where a folder can be called so on every system and shows as it is."""
     odd = key != printable(key) or key.startswith(".") or key.endswith(".") or set(key) & set('/\\:*?"<>|')
-    if odd or folded(key) in (*NOBODYS, COLLECTED, POLICY):
+    if odd or fold_name(key) in NOT_LEARNERS:
         raise InputError(
             f"{path}, line {line}: {printable(key)!r} can't be a folder's name; name another column with --by."
         )

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any, TextIO
 
+from grader.notebook.display import Display, ipython
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.reach import code_files
-from grader.notebook.showing import Shown, ipython
-from grader.util.words import counted
+from grader.util.words import pluralize
 
 PATIENCE_S = 1.0
 
@@ -28,7 +28,7 @@ def running_sign(call: str) -> Iterator[None]:
 
     text = f"{call} is running; the stop button (the square) in the toolbar stops it."
     sign, handle = (
-        Shown(text, f'<p class="attn-running" style="opacity: .75; margin: 2px 0">{text}</p>'),
+        Display(text, f'<p class="attn-running" style="opacity: .75; margin: 2px 0">{text}</p>'),
         DisplayHandle(),
     )
     lock, ended, visible = threading.Lock(), threading.Event(), threading.Event()
@@ -50,7 +50,7 @@ def running_sign(call: str) -> Iterator[None]:
         with lock:
             ended.set()
         if visible.is_set():
-            handle.update(Shown("", ""))
+            handle.update(Display("", ""))
 
 
 def mute_exercises(namespace: Mapping[str, Any]) -> None:
@@ -70,19 +70,19 @@ def unmute() -> None:
     """The cell has run: says what was left out, if anything was."""
     muted = sys.stdout
     if isinstance(muted, _Muted):
-        sys.stdout = muted.shown
+        sys.stdout = muted.stream
         for name, lines in muted.lines.items():
-            print(f"Left out here: {counted(lines, 'line')} that {name} prints; a print() is still in it.")
+            print(f"Left out here: {pluralize(lines, 'line')} that {name} prints; a print() is still in it.")
 
 
 class _Muted:
     """Standard output without what is written while an exercise's code runs.
 
-    shown: where all else goes. names: the file, or cell, of an exercise's code -> the exercise.
+    stream: where all else goes. names: the file, or cell, of an exercise's code -> the exercise.
     """
 
-    def __init__(self, shown: TextIO, names: Mapping[str, str]) -> None:
-        self.shown, self._names = shown, names
+    def __init__(self, stream: TextIO, names: Mapping[str, str]) -> None:
+        self.stream, self._names = stream, names
         self.lines: Counter[str] = Counter()
 
     def write(self, text: str) -> int:
@@ -93,7 +93,7 @@ class _Muted:
                 self.lines[self._names[code.co_filename]] += text.count("\n")
                 return len(text)
             frame = frame.f_back
-        return self.shown.write(text)
+        return self.stream.write(text)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.shown, name)
+        return getattr(self.stream, name)

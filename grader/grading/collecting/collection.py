@@ -15,31 +15,29 @@ from datetime import datetime
 from pathlib import Path
 
 from grader.course.course import Course
-from grader.grading import collected
+from grader.grading import lateness
 from grader.grading.collecting.attempts import LearnerFolder, Parts
-from grader.grading.collecting.recognized import Download, SubmittedFile
+from grader.grading.collecting.recognition import Download, SubmittedFile
 from grader.grading.collecting.sources import LEARNER_BYTES, LEARNER_FILES, Sources
-from grader.grading.roster import NOT_LEARNERS
 from grader.reports import sheet
-from grader.submission.discover import ARCHIVES, COLLECTED
-from grader.submission.enrolled import Enrolled
+from grader.submission.discover import ARCHIVES, COLLECTED, NOT_LEARNERS
+from grader.submission.roster import Roster
 from grader.submission.submission import lesson_of_name
 from grader.util import links
 from grader.util.errors import InputError
-from grader.util.names import folded, printable
+from grader.util.names import fold_name, printable
 
 COLUMNS = ("learner", "file", "state", "late", "source", "original", "collected", "submitted")
 SPARE = 64 << 20  # bytes that are to stay free on the disk
 MOST_ATTEMPTS = 100  # at one file, which are compared with each other
-_AGAIN = re.compile(
-    r"(.+)-\d+(\.ipynb)", re.IGNORECASE
-)  # '01_three_tokens-1.ipynb': Canvas and browsers number what is there already
+# '01_three_tokens-1.ipynb': Canvas and browsers number what is there already.
+_NUMBERED = re.compile(r"(.+)-\d+(\.ipynb)", re.IGNORECASE)
 _FORBIDDEN = re.compile(r'[<>:"|?*\\/\x00-\x1f\x7f]')
 _WINDOWS = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
 
 
 @dataclass
-class Collected:
+class LearnerOutcome:
     """What became of one learner's files, by their paths in the learner's folder.
 
     placed: new there. same: there already. kept: earlier attempts, by where they are now. replaced: where what they took the place of
@@ -60,13 +58,13 @@ class Collection:
     learners: by folder. others: (path, why) of what was not placed. Raises: InputError where collected.csv is another table.
     """
 
-    def __init__(self, course: Course, to: Path, roster: Enrolled | None, sources: Sources) -> None:
-        before = collected.rows(to)
+    def __init__(self, course: Course, to: Path, roster: Roster | None, sources: Sources) -> None:
+        before = lateness.rows(to)
         if before is None:
             raise InputError(
                 f"{to / COLLECTED} is not a table that `grader collect` wrote; move it elsewhere. Nothing was collected."
             )
-        self.learners: dict[str, Collected] = {}
+        self.learners: dict[str, LearnerOutcome] = {}
         self.others: list[tuple[str, str]] = []
         self._course, self._to, self._roster, self._sources = course, to, roster, sources
         self._before, self._rows = before, list[dict[str, str]]()  # of collected.csv
@@ -88,7 +86,7 @@ class Collection:
         for name, files in submitted.items():
             self._sources.begin()
             learner = self.learners[name]
-            attempts = self._within_limits(learner, _by_path(self._course, self._unpacked(files)))
+            attempts = self._within_limits(learner, _by_path(self._course, self._unpack(files)))
             learner.late |= any(one.late for several in attempts.values() for one in several)
             latest = {}
             for parts, several in attempts.items():
@@ -109,11 +107,11 @@ class Collection:
     def _folders(self, file: SubmittedFile, ambiguous: Mapping[str, Sequence[str]]) -> Iterator[str]:
         """The learners' folders that a file belongs to: several where a group handed it in."""
         for learner in file.learners:
-            person = learner.of(self._roster) if self._roster else None
+            person = learner.person_on(self._roster) if self._roster else None
             name = person.key if person else _part(learner.name)
             if not person and name.lower() in NOT_LEARNERS:  # what a class's folder has beside its learners
                 name = f"learner {name}"
-            same = self._names.get(folded(name), name)
+            same = self._names.get(fold_name(name), name)
             if self._roster and not person:
                 why = f"belongs to {learner}, who is not on the roster, or not with certainty"
             elif name in ambiguous:
@@ -124,13 +122,13 @@ class Collection:
             elif same != name:
                 why = f"is of {printable(name)}, whose folder would have the same name as that of {printable(same)}"
             else:
-                self._names[folded(name)] = name
-                self.learners.setdefault(name, Collected(name))
+                self._names[fold_name(name)] = name
+                self.learners.setdefault(name, LearnerOutcome(name))
                 yield name
                 continue
             self.others.append((file.member.name, why))
 
-    def _unpacked(self, files: Iterable[SubmittedFile]) -> Iterator[SubmittedFile]:
+    def _unpack(self, files: Iterable[SubmittedFile]) -> Iterator[SubmittedFile]:
         """An archive that a learner handed in is what it holds, in a folder of its name; one in that one stays as it is."""
         for file in files:
             if not file.rest[-1].lower().endswith(ARCHIVES):
@@ -149,7 +147,7 @@ class Collection:
                 yield replace(file, member=member, packed=file.member.changed, rest=(*file.rest[:-1], stem, *parts))
 
     def _within_limits(
-        self, learner: Collected, attempts: dict[Parts, list[SubmittedFile]]
+        self, learner: LearnerOutcome, attempts: dict[Parts, list[SubmittedFile]]
     ) -> dict[Parts, list[SubmittedFile]]:
         """What of them one learner may hand in; the rest is told."""
         allowed: dict[Parts, list[SubmittedFile]] = {}
@@ -169,7 +167,7 @@ class Collection:
         return allowed
 
     def _place_attempt(
-        self, files: Mapping[Parts, SubmittedFile], latest: bool, learner: Collected, source: str
+        self, files: Mapping[Parts, SubmittedFile], latest: bool, learner: LearnerOutcome, source: str
     ) -> None:
         """latest: whether no other attempt of this download comes after it."""
         rows = {
@@ -225,7 +223,7 @@ def _by_path(course: Course, files: Iterable[SubmittedFile]) -> dict[Parts, list
     attempts: dict[Parts, list[SubmittedFile]] = {}
     for file in files:
         *folders, name = file.rest
-        again = _AGAIN.fullmatch(name)
+        again = _NUMBERED.fullmatch(name)
         if again and lesson_of_name(course, Path(f"{again[1]}.ipynb")) == again[1]:
             name = again[1] + again[2]
         attempts.setdefault(tuple(map(_part, (*folders, name))), []).append(file)
@@ -238,14 +236,13 @@ def check(to: Path, sources: Sequence[Path]) -> None:
     """Raises: InputError where the folder can't take what is collected."""
     if to.exists() and not to.is_dir():
         raise InputError(f"{to} is a file; --to needs a folder.")
-    for source in sources:
-        if source.is_dir() and (
-            to.resolve().is_relative_to(source.resolve()) or source.resolve().is_relative_to(to.resolve())
-        ):
+    for source in filter(Path.is_dir, sources):
+        inner, outer = to.resolve(), source.resolve()
+        if inner.is_relative_to(outer) or outer.is_relative_to(inner):
             raise InputError(f"one of {to} and {source} is inside the other; --to needs a folder outside it.")
 
 
-def room(to: Path, files: Iterable[SubmittedFile]) -> None:
+def check_disk_space(to: Path, files: Iterable[SubmittedFile]) -> None:
     """Raises: InputError where the disk has less room than the files need, of which those of one learner have a limit."""
     sizes: dict[object, int] = {}
     for one in files:
@@ -260,11 +257,11 @@ def room(to: Path, files: Iterable[SubmittedFile]) -> None:
         )
 
 
-def _ambiguous(files: Iterable[SubmittedFile], roster: Enrolled) -> dict[str, list[str]]:
+def _ambiguous(files: Iterable[SubmittedFile], roster: Roster) -> dict[str, list[str]]:
     """By the folder's name the identities that a download has for one person, where there are several: one of them is another's."""
     identities: dict[str, set[str]] = {}
     for learner in {learner for file in files for learner in file.learners}:
-        if person := learner.of(roster):
+        if person := learner.person_on(roster):
             identities.setdefault(person.key, set()).add(printable(learner.name))
     return {key: sorted(names) for key, names in identities.items() if len(names) > 1}
 

@@ -11,13 +11,13 @@ from grader.judging.verdict import Report
 from grader.reports import (
     attention,
     canvas,
+    class_page,
     feedback,
     grades_csv,
     gradescope,
     junit,
     markdown,
     moodle,
-    page,
     report_json,
     returns,
     similarity,
@@ -26,7 +26,7 @@ from grader.reports.class_summary import ClassSummary
 from grader.reports.gradebook import Gradebook
 from grader.reports.html import Pictures
 from grader.util.errors import InputError
-from grader.util.files import write_whole
+from grader.util.files import write_atomically
 
 NAMED = ("canvas.csv", "moodle.csv", "canvas/*", "moodle/*")  # what a grade book reads learners' names in
 
@@ -54,7 +54,7 @@ def write_all(
             data = content.encode("utf-8") if isinstance(content, str) else content
             if (folder / name).is_file() and (folder / name).read_bytes() != data:
                 warn()
-            write_whole(folder / name, data)
+            write_atomically(folder / name, data)
         except OSError as error:
             raise InputError(
                 f"{folder / name} can't be written: {error.strerror or error}. What was graded is kept; "
@@ -74,18 +74,18 @@ def files(report: Report, gradebook: Gradebook = Gradebook(), named: bool = True
 
     JUnit is a file a learner: readers of one that holds a whole class give up at its size (GitLab at 250,000 objects).
     """
-    room, pictures = ClassSummary(report, gradebook.enrolled), Pictures()
-    yield "report.html", page.render(report, gradebook.enrolled)
-    yield "similarity.html", similarity.render(room)
+    summary, pictures = ClassSummary(report, gradebook.roster), Pictures()
+    yield "report.html", class_page.render(report, gradebook.roster)
+    yield "similarity.html", similarity.render(summary)
     yield "grades.csv", grades_csv.render(report)
     yield "attention.csv", attention.render(report)
     if named:
         yield "canvas.csv", canvas.render(report, gradebook)
         yield "moodle.csv", moodle.render(report, gradebook)
-        yield from returns.files(room, gradebook)
+        yield from returns.files(summary, gradebook)
     yield "report.json", report_json.render(report)
     yield "summary.md", markdown.render(report)
-    for stem, label, one in zip(room.stems, room.labels, report.submissions, strict=True):
+    for stem, label, one in zip(summary.stems, summary.labels, report.submissions, strict=True):
         alone = replace(report, submissions=(one,))
         yield f"feedback/{stem}.html", feedback.page(one, label, report.course, pictures)
         yield f"junit/{stem}.xml", junit.render(alone, label)

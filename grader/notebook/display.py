@@ -32,7 +32,7 @@ _CODE_STYLE = "".join(
 )
 
 
-class Shown:
+class Display:
     """An answer that displays itself: HTML in a notebook, text elsewhere. True where it is a pass."""
 
     def __init__(self, text: str, html: str, verdict: Any = None) -> None:
@@ -58,18 +58,18 @@ def ipython() -> Any:
         return None
 
 
-def say(text: str, title: str = "", more: tuple[str, ...] = ()) -> Shown:
+def say(text: str, title: str = "", more: tuple[str, ...] = ()) -> Display:
     """Markdown prose below a title; more: further paragraphs. Printed in a script."""
     return print_in_script(sentence(text, title, more=more))
 
 
-def sentence(text: str, title: str = "", code: bool = False, more: tuple[str, ...] = ()) -> Shown:
+def sentence(text: str, title: str = "", code: bool = False, more: tuple[str, ...] = ()) -> Display:
     """Markdown prose, or code, below a title; not printed."""
     from grader.reports import html, text as plainly
 
     plain = "\n\n".join(part for part in (title, plainly.clean(text) if code else plainly.plain(text), *more) if part)
     body = [colored(text) if code else html.paragraphs(text), *(f"<p>{html.prose(each)}</p>" for each in more)]
-    return Shown(plain, html.block("said", f'<span class="attn-name">{html.escape(title)}</span>', body))
+    return Display(plain, html.block("said", f'<span class="attn-name">{html.escape(title)}</span>', body))
 
 
 def colored(code: str) -> str:
@@ -85,9 +85,9 @@ def colored(code: str) -> str:
     return f'<style>{_CODE_STYLE}</style><pre class="attn-code">{body}</pre>'
 
 
-def print_in_script(shown: Shown) -> Shown:
+def print_in_script(result: Display) -> Display:
     """Prints the text where nothing else would show it: in a script, which displays no results."""
     if ipython() is None and not hasattr(sys, "ps1"):
         encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # a console may lack the minus sign or the root
-        print(shown.text.encode(encoding, "replace").decode(encoding))
-    return shown
+        print(result.text.encode(encoding, "replace").decode(encoding))
+    return result

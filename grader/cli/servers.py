@@ -40,7 +40,7 @@ def run_mark(options: argparse.Namespace) -> int:
 def run_watch(options: argparse.Namespace) -> int:
     from grader.grading.watch.watcher import Watcher
     from grader.notebook.workspace import folder
-    from grader.room.page import PageFile
+    from grader.room.board_page import PageFile
 
     if hasattr(signal, "SIGTERM"):
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as cleanly as Ctrl-C
@@ -66,7 +66,7 @@ def _rooms(watcher: Any, page: Any) -> Iterator[Any]:
 
     board = None
     while True:
-        room = watcher.look()
+        room = watcher.poll()
         board = board_of(room) if room is not None else board
         if page is not None and board is not None:
             trouble = page.show(board)

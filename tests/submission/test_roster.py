@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.submission.enrolled import read
+from grader.submission.roster import read_roster
 from grader.util.errors import InputError
 
 CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,Homework (815),Current Score
@@ -44,14 +44,14 @@ FORMS = {
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_each_grade_book_s_roster_is_read(tmp_path, said, field, keys, encoding):
     (tmp_path / "roster.csv").write_bytes(said.encode(encoding))
-    found = read(tmp_path / "roster.csv")
+    found = read_roster(tmp_path / "roster.csv")
     assert (found.field, [one.key for one in found.people], found.notes) == (field, keys, ())
 
 
 @pytest.mark.parametrize("form", ["canvas", "moodle worksheet", "moodle users", "gradescope", "tabs"])
 def test_a_name_is_found_in_any_order_of_its_parts(tmp_path, form):
     (tmp_path / "roster.csv").write_text(FORMS[form][0])
-    found = read(tmp_path / "roster.csv")
+    found = read_roster(tmp_path / "roster.csv")
     for name in ("Ada Lovelace", "ada  lovelace", "ADA LOVELACE"):
         assert found.person("name", name) is found.people[0]
     assert found.person("name", "Ada") is None and found.person("name", "") is None
@@ -59,7 +59,7 @@ def test_a_name_is_found_in_any_order_of_its_parts(tmp_path, form):
 
 def test_canvas_ids_are_those_of_canvas(tmp_path):
     (tmp_path / "roster.csv").write_text(CANVAS)
-    ada = read(tmp_path / "roster.csv").person("canvas", "4711")
+    ada = read_roster(tmp_path / "roster.csv").person("canvas", "4711")
     assert (ada["name"], ada["number"], ada["login"], ada["section"]) == (
         "Lovelace, Ada",
         "1815-12-10",
@@ -70,24 +70,26 @@ def test_canvas_ids_are_those_of_canvas(tmp_path):
 
 def test_the_column_that_names_the_folders_may_be_named(tmp_path):
     (tmp_path / "roster.csv").write_text(CANVAS)
-    found = read(tmp_path / "roster.csv", "sis user id")
+    found = read_roster(tmp_path / "roster.csv", "sis user id")
     assert [one.key for one in found.people] == ["1815-12-10", "1906-12-09"] and found.notes == ()
-    assert found.field == "number" and found.of("1815-12-10")["login"] == "ada.lovelace"
+    assert found.field == "number" and found.person("key", "1815-12-10")["login"] == "ada.lovelace"
 
 
 def test_two_of_one_name_are_nobody(tmp_path):
     (tmp_path / "roster.csv").write_text("Username,Full name\nli1,Li Na\nli2,Li Na\n")
-    found = read(tmp_path / "roster.csv")
+    found = read_roster(tmp_path / "roster.csv")
     assert (
         found.person("name", "Li Na") is None
-        and found.of("li1") is found.people[0]
-        and found.of("LI2 ") is found.people[1]
+        and found.person("key", "li1") is found.people[0]
+        and found.person("key", "LI2 ") is found.people[1]
     )
 
 
 def test_rows_without_the_key_are_told(tmp_path):
     (tmp_path / "roster.csv").write_text("Username,Full name\nada,Ada\n,Grace\n")
-    assert read(tmp_path / "roster.csv").notes == (f"{tmp_path / 'roster.csv'}: no Username in line 3; left out.",)
+    assert read_roster(tmp_path / "roster.csv").notes == (
+        f"{tmp_path / 'roster.csv'}: no Username in line 3; left out.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,10 +115,10 @@ def test_rows_without_the_key_are_told(tmp_path):
 def test_a_roster_that_is_none_is_a_sentence(tmp_path, said, by, told):
     (tmp_path / "roster.csv").write_bytes(said)
     with pytest.raises(InputError) as error:
-        read(tmp_path / "roster.csv", by)
+        read_roster(tmp_path / "roster.csv", by)
     assert told in str(error.value)
 
 
 def test_a_folder_is_no_roster(tmp_path):
     with pytest.raises(InputError, match="is a folder; a roster is a CSV file"):
-        read(tmp_path)
+        read_roster(tmp_path)

@@ -10,10 +10,10 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from grader.course.spec import Case
+from grader.notebook.display import ipython
 from grader.notebook.kernel_course import kernel_course
 from grader.notebook.reach import code_files
-from grader.notebook.showing import ipython
-from grader.source.definitions import normal, parse
+from grader.source.definitions import normalize, parse
 from grader.source.dependencies import Dependencies, Effects, TooMuch
 from grader.source.policy import Sources, reading_of
 from grader.worker.observe import observe, same_random_state
@@ -21,7 +21,7 @@ from grader.worker.values import Failure, Observation
 
 
 @dataclass(eq=False)
-class Live:
+class LiveObject:
     """What the judge asks of a candidate, around an object of this kernel."""
 
     name: str
@@ -52,16 +52,15 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
     cells = _history(obj, namespace)
     if not cells:
         return None
-    lessons_own = _of_the_lesson(name)
-    statements = [each for cell in cells if normal(cell) not in lessons_own for each in _statements(cell)]
+    lessons_own = _lesson_cells(name)
+    statements = [each for cell in cells if normalize(cell) not in lessons_own for each in _statements(cell)]
     own = own_name(obj)
     if own and own.isidentifier() and own != name and not any(name in each.effects.gives for each in statements):
         statements += _statements(f"{name} = {own}")
     dependencies = Dependencies(each.effects.copy_at(at) for at, each in enumerate(statements))
-    needed = _refused(statements, name)
-    needed |= {
-        effects.at for effects in dependencies.statements if "*" in effects.imports
-    }  # anything may come from there
+    needed = _refused_statements(statements, name)
+    # Anything may come from a star.
+    needed |= {effects.at for effects in dependencies.statements if "*" in effects.imports}
     try:
         needed |= {binding.statement.at for binding in dependencies.walk(name)}
     except TooMuch:
@@ -73,21 +72,21 @@ def sources(name: str, obj: Any, namespace: Mapping[str, Any]) -> Sources | None
     )
 
 
-def _refused(statements: Sequence[Statement], name: str) -> set[int]:
+def _refused_statements(statements: Sequence[Statement], name: str) -> set[int]:
     """Positions of those statements, but for the lesson's own, that are refused wherever they stand."""
-    lessons_own = {each.text for cell in _of_the_lesson(name) for each in _statements(cell)}
+    lessons_own = {each.text for cell in _lesson_cells(name) for each in _statements(cell)}
     own = [at for at, each in enumerate(statements) if each.text not in lessons_own]
     return {own[at] for at in reading_of(tuple(statements[at].text for at in own)).offences}
 
 
 @cache
-def _of_the_lesson(name: str) -> frozenset[str]:
+def _lesson_cells(name: str) -> frozenset[str]:
     """The texts of the lesson's own cells, which are no learner's."""
     try:
         cells = kernel_course().cells(kernel_course().lesson_of(name))
     except KeyError:  # no exercise of the course
         return frozenset()
-    return frozenset(normal(cell.text) for cell in cells if cell.role not in ("prose", "exercise"))
+    return frozenset(normalize(cell.text) for cell in cells if cell.role not in ("prose", "exercise"))
 
 
 def own_name(obj: Any) -> str | None:

@@ -11,65 +11,65 @@ from collections.abc import Callable
 from grader.judging.verdict import Report, Verdict
 from grader.reports import attention, feedback, text
 from grader.reports.class_summary import ATTEMPTED, ClassSummary, explain, plain, remarks
-from grader.reports.html import LOOKS, STYLE, Pictures, escape, render as rendered
+from grader.reports.html import STATUS_STYLES, STYLE, Pictures, escape, render as rendered
 from grader.reports.items import FEWEST, items, remark
-from grader.submission.enrolled import Enrolled
+from grader.submission.roster import Roster
 
 BINS = 10  # of the scores' distribution
 WIDTH, HEIGHT, LEFT, TOP, BASE = 700, 210, 8, 24, 172  # of its picture, and of where its bars stand
 MOST = 8  # mistakes told at once, the rest folded
 MOST_OPEN = 30  # learners told in whole; of more each is folded to a line, and the code stands on their own pages
 # One sign a status, no two alike, each drawn by common fonts: meaning never stands in a colour alone.
-SIGNS = {status: LOOKS[status][0] for status in text.WORDS}
+SIGNS = {status: STATUS_STYLES[status][0] for status in text.STATUS_WORDS}
 SIGNS |= {"timeout": "T", "memory": "M", "not_started": "·", "missing": "–"}
 
 
-def render(report: Report, enrolled: Enrolled | None = None) -> str:
-    """The page of the class; of one submission alone, what is said of it. enrolled: whose names stand beside the folders'."""
-    room = ClassSummary(report, enrolled)
+def render(report: Report, roster: Roster | None = None) -> str:
+    """The page of the class; of one submission alone, what is said of it. roster: whose names stand beside the folders'."""
+    summary = ClassSummary(report, roster)
     if len(report.submissions) == 1:
-        return feedback.page(report.submissions[0], room.labels[0], report.course, report=report)
+        return feedback.page(report.submissions[0], summary.labels[0], report.course, report=report)
     pictures = Pictures(shared=True)
     parts = [
-        ("attention", attention.TITLE, attention.section(room)),
-        ("scores", "Scores", distribution(room)),
-        ("mistakes", "What the class got wrong", mistakes(room) + others(room)),
-        ("exercises", "Exercises, hardest first", exercises(room)),
-        ("table", "Learners × exercises", matrix(room)),
-        ("learners", "Each learner", _learners(room, pictures)),
+        ("attention", attention.TITLE, attention.section(summary)),
+        ("scores", "Scores", distribution(summary)),
+        ("mistakes", "What the class got wrong", mistakes(summary) + others(summary)),
+        ("exercises", "Exercises, hardest first", exercises(summary)),
+        ("table", "Learners × exercises", matrix(summary)),
+        ("learners", "Each learner", _learners(summary, pictures)),
     ]
     about = {
         "title": f"{report.course[:1].upper()}{report.course[1:]}: report of the class",
         "parts": [part for part in parts if part[2]],
-        "remarks": remarks(room),
-        "figures": _figures(room),
+        "remarks": remarks(summary),
+        "figures": _figures(summary),
         "definitions": pictures.definitions(),
     }
     return rendered("class.html", style=STYLE, report=report, **about) + "\n"
 
 
-def _figures(room: ClassSummary) -> list[tuple[str, str]]:
-    full = sum(one.max_score > 0 and one.score == one.max_score for one in room.report.submissions)
+def _figures(summary: ClassSummary) -> list[tuple[str, str]]:
+    full = sum(one.max_score > 0 and one.score == one.max_score for one in summary.report.submissions)
     return [
-        ("learners", f"{len(room.report.submissions)}"),
-        ("mean", percent(room.mean)),
-        ("median", percent(room.median)),
+        ("learners", f"{len(summary.report.submissions)}"),
+        ("mean", percent(summary.mean)),
+        ("median", percent(summary.median)),
         ("everything passed", f"{full}"),
-        ("exercises", f"{len(room.columns)}"),
+        ("exercises", f"{len(summary.columns)}"),
     ]
 
 
-def counts(room: ClassSummary) -> list[int]:
+def counts(summary: ClassSummary) -> list[int]:
     """Learners who have a score by tenths of what they could reach; 100 % is in the last."""
     bins = [0] * BINS
-    for part in room.shares:
+    for part in summary.shares:
         bins[min(int(part * BINS + 1e-9), BINS - 1)] += 1
     return bins
 
 
-def distribution(room: ClassSummary) -> str:
+def distribution(summary: ClassSummary) -> str:
     """The distribution of scores as inline SVG: a bar for each tenth, its count above it, the median marked; the counts in words, too."""
-    bins = counts(room)
+    bins = counts(summary)
     step = (WIDTH - 2 * LEFT) / BINS
     shapes = [f'<line x1="{LEFT}" y1="{BASE}" x2="{WIDTH - LEFT}" y2="{BASE}"/>']
     labels = [f'<text x="{WIDTH / 2:g}" y="{BASE + 35}">share of the points, %</text>']
@@ -77,17 +77,16 @@ def distribution(room: ClassSummary) -> str:
         x, high = LEFT + at * step, (BASE - TOP) * count / max(*bins, 1)
         labels.append(f'<text x="{x + step / 2:g}" y="{BASE + 17}">{label(at)}</text>')
         if count:
-            shapes.append(
-                f'<rect x="{x + 3:g}" y="{BASE - high:.1f}" width="{step - 6:g}" height="{high:.1f}" rx="2"/>'
-            )
-            labels.append(f'<text class="count" x="{x + step / 2:g}" y="{BASE - high - 6:.1f}">{count}</text>')
-    if room.median is not None:
-        x = LEFT + room.median * (WIDTH - 2 * LEFT)
+            top, width = BASE - high, step - 6
+            shapes.append(f'<rect x="{x + 3:g}" y="{top:.1f}" width="{width:g}" height="{high:.1f}" rx="2"/>')
+            labels.append(f'<text class="count" x="{x + step / 2:g}" y="{top - 6:.1f}">{count}</text>')
+    if summary.median is not None:
+        x = LEFT + summary.median * (WIDTH - 2 * LEFT)
         shapes.append(f'<line class="mark" x1="{x:.1f}" y1="6" x2="{x:.1f}" y2="{BASE}"/>')
     words = "; ".join(f"{label(at)} %: {count}" for at, count in enumerate(bins) if count)
     spoken = f"Learners by share of the points. {words or 'Nobody'}."
     shapes += labels  # above the bars and the median's line
-    left_out = f" Without a score, and not counted here: {len(room.ungraded)}." if room.ungraded else ""
+    left_out = f" Without a score, and not counted here: {len(summary.ungraded)}." if summary.ungraded else ""
     return (
         f'<figure style="margin: 0"><svg class="chart" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'aria-label="{escape(spoken)}">{"".join(shapes)}</svg>'
@@ -105,73 +104,75 @@ def percent(part: float | None) -> str:
     return "–" if part is None else f"{plain(round(100 * part))} %"
 
 
-def mistakes(room: ClassSummary) -> str:
+def mistakes(summary: ClassSummary) -> str:
     """Each mistake: how many made it, the sentence, why, and who."""
-    return rendered("mistakes.html", room=room, told=[(met, explain(met)) for met in room.mistakes], most=MOST)
+    return rendered("mistakes.html", summary=summary, told=[(met, explain(met)) for met in summary.mistakes], most=MOST)
 
 
-def others(room: ClassSummary) -> str:
+def others(summary: ClassSummary) -> str:
     """Who needs something that no mistake names; what is to be looked at before grades are imported stands above."""
 
     def learners(holds: Callable[[Verdict], bool]) -> list[int]:
-        return [who for who, mine in enumerate(room.verdicts) if any(map(holds, mine.values()))]
+        return [who for who, mine in enumerate(summary.verdicts) if any(map(holds, mine.values()))]
 
     attempted = learners(lambda one: one.status in (*ATTEMPTED, "could_not_grade"))
     groups = {
         "a note on their submission: a lesson is missing, or something could not be read": [
-            who for who, one in enumerate(room.report.submissions) if one.message
+            who for who, one in enumerate(summary.report.submissions) if one.message
         ],
-        "nothing attempted": [who for who in range(len(room.labels)) if who not in attempted],
+        "nothing attempted": [who for who in range(len(summary.labels)) if who not in attempted],
         "used what an exercise does not allow": learners(lambda one: one.status == "forbidden"),
         "code that does not end, or takes too much memory": learners(lambda one: one.status in ("timeout", "memory")),
         "a wrong result that no known mistake explains": learners(
             lambda one: one.status == "failed" and not one.mistakes
         ),
     }
-    return rendered("others.html", room=room, groups=[(title, who) for title, who in groups.items() if who])
+    return rendered("others.html", summary=summary, groups=[(title, who) for title, who in groups.items() if who])
 
 
-def exercises(room: ClassSummary) -> str:
+def exercises(summary: ClassSummary) -> str:
     """The exercises, those that fewest passed first, with what each tells of the class."""
-    return rendered("exercises.html", items=items(room), remark=remark(room), tells=len(room.shares) >= FEWEST)
+    return rendered("exercises.html", items=items(summary), remark=remark(summary), tells=len(summary.shares) >= FEWEST)
 
 
-def matrix(room: ClassSummary) -> str:
+def matrix(summary: ClassSummary) -> str:
     """Learners × exercises: the legend and the table; it scrolls in its own box, names and headings stay."""
-    if not room.columns:
+    if not summary.columns:
         return "<p>No exercise was graded.</p>"
-    lessons = Counter(column.lesson for column in room.columns)
-    before = (None, *(column.lesson for column in room.columns))
+    lessons = Counter(column.lesson for column in summary.columns)
+    before = (None, *(column.lesson for column in summary.columns))
     width = sum(max(len(name), 4 * count) for name, count in lessons.items())
-    code = [f"#learner-{who}-code-" for who in range(len(room.labels))]
-    if len(room.labels) > MOST_OPEN:
-        code = [f"feedback/{stem}.html#code-" for stem in room.stems]
+    code = [f"#learner-{who}-code-" for who in range(len(summary.labels))]
+    if len(summary.labels) > MOST_OPEN:
+        code = [f"feedback/{stem}.html#code-" for stem in summary.stems]
     return rendered(
         "matrix.html",
         signs=SIGNS,
-        met={judged.status for mine in room.verdicts for judged in mine.values()},
+        met={verdict.status for mine in summary.verdicts for verdict in mine.values()},
         few=width <= 90,  # characters: every lesson's whole name fits above its columns
         lessons=list(lessons.items()),
-        columns=[(column, column.lesson != last) for column, last in zip(room.columns, before, strict=False)],
-        rows=list(zip(range(len(room.labels)), room.labels, room.report.submissions, room.verdicts, strict=True)),
+        columns=[(column, column.lesson != last) for column, last in zip(summary.columns, before, strict=False)],
+        rows=list(
+            zip(range(len(summary.labels)), summary.labels, summary.report.submissions, summary.verdicts, strict=True)
+        ),
         code=code,  # for each learner where it stands, without the exercise's name
-        room=room,
-        by_hand=any(lesson.by_hand for one in room.report.submissions for lesson in one.lessons),
+        summary=summary,
+        by_hand=any(lesson.hand_marks for one in summary.report.submissions for lesson in one.lessons),
     )
 
 
-def _learners(room: ClassSummary, pictures: Pictures) -> str:
-    many = len(room.labels) > MOST_OPEN
+def _learners(summary: ClassSummary, pictures: Pictures) -> str:
+    many = len(summary.labels) > MOST_OPEN
     return "".join(
         feedback.section(
             one,
-            room.labels[who],
+            summary.labels[who],
             pictures,
             level=3,
             id=f"learner-{who}",
-            person=room.people[who],
+            person=summary.people[who],
             folded=many,
-            code_at=f"feedback/{room.stems[who]}.html" if many else "",
+            code_at=f"feedback/{summary.stems[who]}.html" if many else "",
         )
-        for who, one in enumerate(room.report.submissions)
+        for who, one in enumerate(summary.report.submissions)
     )

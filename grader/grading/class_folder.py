@@ -18,25 +18,23 @@ from pathlib import Path
 
 from grader.course.course import Course
 from grader.grading.journal import JournalEntry
-from grader.reports.text import listed
 from grader.submission import platforms
-from grader.submission.discover import COLLECTED, MACHINES, POLICY, FolderSearch, in_place_of_notebooks, save_order
+from grader.submission.discover import NOT_LEARNERS, FolderSearch, describe_contents, save_order
 from grader.submission.ipynb import MAX_FILE_BYTES
 from grader.submission.submission import lesson_of_name
 from grader.util import links
 from grader.util.errors import InputError
-from grader.util.names import BACKUPS, NOBODYS, labels, of_learner, printable, same_name
-from grader.util.words import abridged, nearest
+from grader.util.names import labels, learner_name, printable, same_name_groups
+from grader.util.words import did_you_mean, join_names
 
 MOST_BYTES = 128 << 20  # of one submission's notebooks together
-LOOKED_THROUGH = 400_000  # bytes of a notebook that are looked through for what it defines
+MAX_SEARCHED_BYTES = 400_000  # bytes of a notebook that are looked through for what it defines
 # A notebook's own metadata, as `build` writes them; in a cell's text the quotation marks would stand behind a backslash.
 _LESSON = re.compile(rb'"grader"\s*:\s*\{[^{}]*"lesson"\s*:\s*"(\w+)"')
-NOT_LEARNERS = (*MACHINES, *NOBODYS, POLICY)  # in lower case, directly in a class's folder
 
 
 @dataclass(frozen=True)
-class RosterEntry:
+class ClassEntry:
     """One learner's place in the folder. key: the entry's name as it is; name: for reports; note: why it isn't read."""
 
     key: str
@@ -46,7 +44,7 @@ class RosterEntry:
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedFile:
     """One file. place: its path within the submission; data: None for a file too large or of no ordinary kind."""
 
     place: tuple[str, ...]
@@ -66,7 +64,7 @@ class PackedSubmission:
     name: str
     path: str
     alone: bool
-    files: tuple[Packed, ...]
+    files: tuple[PackedFile, ...]
     notes: tuple[str, ...] = ()
     attention: tuple[str, ...] = ()
 
@@ -81,7 +79,7 @@ class PackedSubmission:
         return digest.hexdigest()[:32]
 
 
-def entries(folder: Path) -> tuple[list[RosterEntry], list[str]]:
+def entries(folder: Path) -> tuple[list[ClassEntry], list[str]]:
     """The learners of a class's folder, sorted by name, and the names of what was passed over.
 
     Raises: InputError where there is no such folder, none of its entries can be a learner's, or they are as a learning
@@ -93,7 +91,7 @@ def entries(folder: Path) -> tuple[list[RosterEntry], list[str]]:
     except FileNotFoundError:
         raise InputError(f"there is no folder {place}.") from None
     except NotADirectoryError:
-        packed = platforms.packed([folder.name])
+        packed = platforms.archive_refusal([folder.name])
         raise InputError(
             f"{place} is an archive, which is not opened: `grader collect ARCHIVE --to collected` sorts it into "
             "one folder per learner; name that."
@@ -103,45 +101,46 @@ def entries(folder: Path) -> tuple[list[RosterEntry], list[str]]:
         ) from None
     except OSError as error:
         raise InputError(f"{place} can't be opened: {error.strerror}.") from None
-    refused = platforms.refusal(listed) or platforms.packed([key for key in listed if not os.path.isdir(folder / key)])
+    files = [key for key in listed if not os.path.isdir(folder / key)]
+    refused = platforms.refusal(listed) or platforms.archive_refusal(files)
     if refused:
         raise InputError(f"{place} {refused}")
     learners = [entry for key in listed if (entry := _entry(folder / key, key))]
-    taken = {one.key for one in learners}
-    passed = [printable(key) for key in listed if key not in taken and not key.startswith(".")]
     if not learners:
         raise InputError(f"{place} contains no learner; expected one subfolder or one .ipynb file for each.")
     learners.sort(key=lambda one: (unicodedata.normalize("NFKC", one.name).casefold(), one.key))
-    return learners, [name for name in passed if name.lower() not in (*MACHINES, BACKUPS, COLLECTED, POLICY)]
+    expected = {*NOT_LEARNERS} - {"solutions"}  # which may be somebody's
+    others = {key for key in listed if key[0] != "." and key.lower() not in expected} - {one.key for one in learners}
+    return learners, [printable(key) for key in sorted(others)]
 
 
-def _entry(path: Path, key: str) -> RosterEntry | None:
+def _entry(path: Path, key: str) -> ClassEntry | None:
     if key.startswith(".") or key.lower() in NOT_LEARNERS:
         return None
     notebook = path.suffix.lower() == ".ipynb"
-    name = of_learner(path.stem if notebook else key)
+    name = learner_name(path.stem if notebook else key)
     if links.is_link(path):
         note = f"{links.sentence(path, printable(key))}; links are not followed, so it was not read."
-        return RosterEntry(key, name, path, note) if notebook or not os.path.isfile(path) else None
-    return RosterEntry(key, name, path) if notebook or os.path.isdir(path) else None
+        return ClassEntry(key, name, path, note) if notebook or not os.path.isfile(path) else None
+    return ClassEntry(key, name, path) if notebook or os.path.isdir(path) else None
 
 
-def same_names(learners: Sequence[RosterEntry]) -> list[str]:
+def same_name_warnings(learners: Sequence[ClassEntry]) -> list[str]:
     """A sentence on each group of learners whose names a grade book may take for one, and what stands for them."""
     names = [one.name for one in learners]
     shown_as = labels(names)
     return [
         f"{', '.join(names[at] for at in group)} differ at most in case, spaces, or invisible characters; the reports "
         f"call them {', '.join(shown_as[at] for at in group)}: find out whose work each one is before you import grades."
-        for group in same_name(names)
+        for group in same_name_groups(names)
     ]
 
 
-def pack(entry: RosterEntry) -> PackedSubmission:
+def pack(entry: ClassEntry) -> PackedSubmission:
     """Reads what an entry holds; whatever can't be read is a note. Never raises for what lies there."""
     if entry.note:
         return PackedSubmission(entry.key, entry.name, str(entry.path), False, (), (entry.note,), (entry.note,))
-    files: list[Packed] = []
+    files: list[PackedFile] = []
     paths: list[Path] = []
     notes: list[str] = []
     expected: list[str] = []
@@ -155,7 +154,7 @@ def pack(entry: RosterEntry) -> PackedSubmission:
         name = printable("/".join(place))
         try:
             content = links.read(path, entry.path.parent, min(MAX_FILE_BYTES, left))
-        except links.Linked as error:
+        except links.LinkError as error:
             notes.append(f"{error} It was not read.")
             continue
         except OSError as error:
@@ -171,8 +170,8 @@ def pack(entry: RosterEntry) -> PackedSubmission:
             notes.append(f"{name} was not read: the notebooks together have more than {MOST_BYTES >> 20} MB.")
             continue
         left -= len(data or b"")
-        files.append(Packed(place, data, size, about.st_mtime_ns))
-        notes += links.hard(name, about)
+        files.append(PackedFile(place, data, size, about.st_mtime_ns))
+        notes += links.hard_link_note(name, about)
     alone = paths == [entry.path] and any(file.size >= 0 for file in files)
     attention = tuple(note for note in notes if note not in expected)
     return PackedSubmission(entry.key, entry.name, str(entry.path), alone, tuple(files), tuple(notes), attention)
@@ -183,7 +182,7 @@ def _notebooks(path: Path) -> tuple[list[Path], list[str], list[str]]:
     if not os.path.isdir(path):
         return [path], [], []
     search = FolderSearch(path)
-    instead = "" if search.files or search.notes else in_place_of_notebooks(path)
+    instead = "" if search.files or search.notes else describe_contents(path)
     return search.files, [*search.notes, *filter(None, [instead])], search.expected
 
 
@@ -208,28 +207,26 @@ def unpack(packed: PackedSubmission, folder: Path) -> Path | None:
     return folder.joinpath(*packed.files[0].place) if packed.alone else folder
 
 
-def choice(
-    course: Course, learners: Sequence[RosterEntry], kept: Sequence[str] | None = None
+def choose_lessons(
+    course: Course, learners: Sequence[ClassEntry], kept: Sequence[str] | None = None
 ) -> tuple[list[str], list[str]]:
     """The lessons that at least half of the learners handed in, and sentences: what was taken, what every other lesson would change.
 
     kept: those of the run that goes on, whatever came since.
     Raises: InputError where no lesson was handed in by half of them: any choice would be a guess that decides the marks.
     """
-    names = defining(course)
+    names = lessons_by_exercise(course)
     counts = Counter(lesson for one in learners for lesson in _lessons(course, pack(one).files, names))
     taken = kept or sorted(lesson for lesson, count in counts.items() if 2 * count >= len(learners))
     if not taken:
-        had = (
-            ", ".join(f"lesson {lesson[:2]} by {counts[lesson]}" for lesson in sorted(counts)) or "there is no notebook"
-        )
+        had = ", ".join(f"lesson {name[:2]} by {counts[name]}" for name in sorted(counts)) or "there is no notebook"
         example = _numbers(sorted(counts) or course.lessons()[:1])
         raise InputError(
             f"no lesson was handed in by at least half of the {len(learners)} learners ({had}). Say which to grade, "
             f"such as --lessons {example}; a lesson that was not handed in counts as missing."
         )
     which, are, them = ("Lessons", "are", "them") if len(taken) > 1 else ("Lesson", "is", "it")
-    numbers = listed([lesson[:2] for lesson in taken], len(taken))
+    numbers = join_names([lesson[:2] for lesson in taken], len(taken))
     sentences = [
         f"{which} {numbers} {are} graded: at least half of the learners had handed {them} in when this run began. "
         "A lesson that was not handed in counts as missing."
@@ -242,7 +239,7 @@ def choice(
     return list(taken), sentences
 
 
-def _lessons(course: Course, files: Sequence[Packed], names: Mapping[bytes, str]) -> set[str]:
+def _lessons(course: Course, files: Sequence[PackedFile], names: Mapping[bytes, str]) -> set[str]:
     return {lesson for file in files if (lesson := lesson_of(course, file.place[-1], file.data or b"", names))}
 
 
@@ -254,12 +251,12 @@ def lesson_of(course: Course, file: str, data: bytes, names: Mapping[bytes, str]
         return lesson
     if lesson := lesson_of_name(course, Path(file)):
         return lesson
-    defined = re.findall(rb'(?:\bdef |\bclass |")(\w+) ?[(:=]', data[:LOOKED_THROUGH])
+    defined = re.findall(rb'(?:\bdef |\bclass |")(\w+) ?[(:=]', data[:MAX_SEARCHED_BYTES])
     counts = Counter(names[name] for name in set(defined) if name in names)
     return max(sorted(counts), key=counts.__getitem__, default="")
 
 
-def defining(course: Course) -> dict[bytes, str]:
+def lessons_by_exercise(course: Course) -> dict[bytes, str]:
     """The lesson of each exercise."""
     return {name.encode(): lesson for lesson in course.lessons() for name in course.exercises[lesson]}
 
@@ -269,14 +266,14 @@ def _numbers(lessons: Iterable[str]) -> str:
 
 
 def plan_resume(
-    learners: Sequence[RosterEntry], graded: Mapping[str, JournalEntry], again: Collection[str] = ()
-) -> tuple[dict[str, JournalEntry], list[RosterEntry], list[str]]:
+    learners: Sequence[ClassEntry], graded: Mapping[str, JournalEntry], again: Collection[str] = ()
+) -> tuple[dict[str, JournalEntry], list[ClassEntry], list[str]]:
     """Of a run that goes on: which results stay, by key, who is graded now, and sentences on why.
 
     learners: who is in the class's folder now. graded: the journal's results. again: keys of those to grade whatever was found.
     """
     kept: dict[str, JournalEntry] = {}
-    left: list[RosterEntry] = []
+    left: list[ClassEntry] = []
     why: dict[str, list[str]] = {}
     for one in learners:
         result = graded.get(one.key)
@@ -296,10 +293,10 @@ def plan_resume(
     here = {one.key for one in learners}
     if gone := [result.report.name for key, result in graded.items() if key not in here]:
         why["No longer in the folder, and in no report"] = gone
-    return kept, left, [f"{reason}: {abridged(names)}." for reason, names in why.items()] if graded else []
+    return kept, left, [f"{reason}: {join_names(names)}." for reason, names in why.items()] if graded else []
 
 
-def keys_of(names: Sequence[str], learners: Sequence[RosterEntry]) -> frozenset[str]:
+def keys_of(names: Sequence[str], learners: Sequence[ClassEntry]) -> frozenset[str]:
     """The keys of learners who are named as in the folder or as in the reports.
 
     Raises: InputError, with the nearest name, for one who isn't there.
@@ -308,7 +305,7 @@ def keys_of(names: Sequence[str], learners: Sequence[RosterEntry]) -> frozenset[
     for name in names:
         theirs = {one.key for one in learners if name in (one.key, one.name)}
         if not theirs:
-            near = nearest(name, [one.name for one in learners])
+            near = did_you_mean(name, [one.name for one in learners])
             raise InputError(f"there is no learner {printable(name)!r} in the folder{near}")
         keys |= theirs
     return frozenset(keys)

@@ -1,4 +1,4 @@
-"""Whether a room loses an event: `python benchmarks/room.py`; docs/instructors.md quotes it.
+"""Whether a room loses an event: `python benchmarks/room_load.py`; docs/instructors.md quotes it.
 
 A real `grader room` in a process of its own; learners as their notebooks have it, each with the sender's own thread, each
 checking once a second at a moment of its own; and two open pages, one of them with names. Both processes
@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import psutil
 
 from grader.course.course import open_course
-from grader.notebook.sending import Sender, now, post
+from grader.notebook.event_sender import Sender, now, post
 from grader.room.message import Event
 
 STATUSES = ("failed", "failed", "error", "passed", "not_started")

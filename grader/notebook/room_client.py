@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from grader.notebook.display import Display, say
+from grader.notebook.event_sender import RoomError, Sender, now, post
 from grader.notebook.record import ROOM_FILE, default_path, make_folder
-from grader.notebook.sending import RoomError, Sender, now, post
-from grader.notebook.showing import Shown, say
 from grader.reports import text
 from grader.room import message
 from grader.room.message import Event, MessageError
-from grader.util.files import json_object, write_whole
+from grader.util.files import json_object, write_atomically
 
 DURATION_S = 12 * 3600.0  # a workshop's day; nobody is to be in a room next week who forgot to leave
 JOIN_TIMEOUT_S = 6.0
@@ -45,7 +45,7 @@ class Membership:
         return time.time() < self.until
 
 
-class _Kernel:
+class _RoomState:
     """What this process keeps of its room. shown: what was said once. unsaved: memberships whose file can't be written."""
 
     def __init__(self) -> None:
@@ -54,17 +54,17 @@ class _Kernel:
         self.unsaved: dict[Path, Membership] = {}
 
 
-_kernel = _Kernel()
+_state = _RoomState()
 
 
-def join(address: Any = "", code: Any = "", name: Any = "") -> Shown:
+def join(address: Any = "", code: Any = "", name: Any = "") -> Display:
     """Joins a room: from now on each check tells it the name, the exercise, its status, the mistake's id and the time.
 
     address, code: as the instructor's page shows them; name: what the room is to call you.
     """
     where = _address(address)
     try:
-        label = message.learner_name(name)
+        label = message.validate_name(name)
     except MessageError:
         label = ""
     if where is None or not label or not isinstance(code, str) or not code.strip():
@@ -94,26 +94,26 @@ def join(address: Any = "", code: Any = "", name: Any = "") -> Shown:
     )
 
 
-def leave() -> Shown:
+def leave() -> Display:
     """Leaves the room: nothing more is sent."""
     mine = current()
     if mine is None or not mine.active:
         return say("You are not in a room; nothing is sent.")
-    heard = _put(mine, Event(now(), note="left")) and _kernel.sender is not None and _kernel.sender.drain(LEAVE_S)
+    heard = _put(mine, Event(now(), note="left")) and _state.sender is not None and _state.sender.drain(LEAVE_S)
     note = _save(replace(mine, until=0.0))
-    if _kernel.sender is not None:
-        _kernel.sender.close()
+    if _state.sender is not None:
+        _state.sender.close()
     unheard = () if heard else ("The room did not answer, so its page may still show you.",)
     return say("You have left the room; nothing more is sent.", more=(*unheard, *note))
 
 
-def stuck(*words: object) -> Shown:
+def stuck(*words: object) -> Display:
     """The red note on the laptop: asks for help. words: are not sent, and the answer says so."""
     shows = "The room's page shows that somebody is stuck where you are."
     return _send_note("stuck", f"{shows} `fine()` takes this back, and so does a check that passes.", words)
 
 
-def fine(*words: object) -> Shown:
+def fine(*words: object) -> Display:
     """The green note on the laptop: all is well. words: as of stuck()."""
     return _send_note("fine", "The room's page shows that you are fine.", words)
 
@@ -130,7 +130,7 @@ def send(verdict: Any) -> tuple[str, ...]:
         problems = _problems(mine)
         of_this_code = verdict.status != "missing" and verdict.stage != "stale"
         if of_this_code and not _refused():
-            _put(mine, message.of_verdict(verdict, now()))
+            _put(mine, message.event_of(verdict, now()))
         return problems or _once(f"on {mine.token}", *status(mine))
     except Exception:  # a room must never stand between a learner and their check
         return ()
@@ -154,8 +154,8 @@ def status(mine: Membership | None) -> tuple[str, ...]:
 def current(file: Path | None = None) -> Membership | None:
     """The learner's membership, also one that has ended; None where the file holds none. file: by default the one of this folder."""
     file = file or membership_file()
-    if file in _kernel.unsaved:
-        return _kernel.unsaved[file]
+    if file in _state.unsaved:
+        return _state.unsaved[file]
     try:
         data = json_object(file.read_bytes()) or {}
         mine = Membership(data["address"], data["name"], data["token"], float(data["until"]))
@@ -169,7 +169,7 @@ def membership_file() -> Path:
     return default_path().with_name(ROOM_FILE)
 
 
-def _send_note(note: str, done: str, words: tuple[object, ...]) -> Shown:
+def _send_note(note: str, done: str, words: tuple[object, ...]) -> Display:
     mine = current()
     if mine is None or not mine.active:
         return say(f"{note}() needs a room, and you are not in one; join it like this: `{EXAMPLE}`.")
@@ -184,12 +184,12 @@ def _send_note(note: str, done: str, words: tuple[object, ...]) -> Shown:
 
 def _put(mine: Membership, event: Event) -> bool:
     """Queues an event. Returns: whether it can be sent at all."""
-    sender = _kernel.sender
+    sender = _state.sender
     if sender is None or sender.closed or (sender.address, sender.token) != (mine.address, mine.token):
         if sender is not None:
             sender.close()
         file = membership_file()
-        sender = _kernel.sender = Sender(mine.address, mine.token, lambda: _is_member(file, mine.token))
+        sender = _state.sender = Sender(mine.address, mine.token, lambda: _is_member(file, mine.token))
     try:
         sender.put(event)
     except RuntimeError:
@@ -205,7 +205,7 @@ def _is_member(file: Path, token: str) -> bool:
 
 def _problems(mine: Membership) -> tuple[str, ...]:
     """What a learner is to know of the room, once."""
-    sender = _kernel.sender
+    sender = _state.sender
     if sender is None:
         return ()
     if sender.refused:
@@ -221,13 +221,13 @@ def _problems(mine: Membership) -> tuple[str, ...]:
 
 
 def _refused() -> bool:
-    return _kernel.sender is not None and bool(_kernel.sender.refused)
+    return _state.sender is not None and bool(_state.sender.refused)
 
 
 def _once(about: str, *sentences: str) -> tuple[str, ...]:
-    if about in _kernel.shown:
+    if about in _state.shown:
         return ()
-    _kernel.shown.add(about)
+    _state.shown.add(about)
     return sentences
 
 
@@ -235,20 +235,18 @@ def _save(mine: Membership) -> tuple[str, ...]:
     """Writes the membership; where that fails it holds in this kernel. Returns: a sentence on that."""
     file = membership_file()
     if mine.active:
-        _kernel.shown.add(f"on {mine.token}")  # what join says at length need not be said again
+        _state.shown.add(f"on {mine.token}")  # what join says at length need not be said again
         if _refused():
-            _kernel.sender = None
+            _state.sender = None
     try:
         make_folder(file.parent)
-        write_whole(file, json.dumps(asdict(mine)))
-        with suppress(OSError):
-            file.chmod(0o600)  # the token is the learner's own
+        write_atomically(file, json.dumps(asdict(mine)), private=True)  # the token is the learner's own
     except OSError as error:
-        _kernel.unsaved[file] = mine
+        _state.unsaved[file] = mine
         return (
             f"This can't be saved in {file} ({error.strerror}); it applies to this notebook only, until its kernel ends.",
         )
-    _kernel.unsaved.pop(file, None)
+    _state.unsaved.pop(file, None)
     return ()
 
 

@@ -51,7 +51,7 @@ _LOOKING = (*IMPORTS, ast.Expr, ast.For, ast.If, ast.Try, ast.With)  # may find 
 class NotebookReading(Reading):
     """A notebook's cells, and what they mention that is closed."""
 
-    def reaching(self, name: str) -> tuple[str, str]:
+    def tampering(self, name: str) -> tuple[str, str]:
         """By what a cell, or what the exercise `name` is made of, reaches what watches it; with its line."""
         refused, looks = self._reaching
         if not refused and looks:
@@ -89,8 +89,8 @@ class NotebookReading(Reading):
         if isinstance(node, IMPORTS):
             return _closed_import(node)
         if isinstance(node, ast.Attribute):
-            called, whose = self.resolve(statement, node)
-            of_torch = called.partition(".")[0] == "torch" or (node.attr == "_C" and whose == "value")
+            called, origin = self.resolve(statement, node)
+            of_torch = called.partition(".")[0] == "torch" or (node.attr == "_C" and origin == "value")
             if (node.attr in CLOSED_TORCH and of_torch) or called == "sys.__dict__":
                 return called.lstrip("?.")
             if node.attr in ("sys", "_sys"):
@@ -109,12 +109,12 @@ class NotebookReading(Reading):
         return ""
 
     def _closed_look_up(self, statement: Statement, node: ast.Call | ast.Subscript) -> str:
-        called, whose = self.look_up(statement, node)
+        called, origin = self.look_up(statement, node)
         if called == "sys":
             return "a second name for sys"
         if called == f"sys.{HIDDEN}":
             return "something of sys by a name put together at run time"
-        if whose == "library" and (closed := _closed_module(called)):
+        if origin == "library" and (closed := _closed_module(called)):
             return closed
         if isinstance(node, ast.Subscript):
             return _replaced(node.slice) if is_modules(node.value) and not isinstance(node.ctx, ast.Load) else ""

@@ -1,0 +1,61 @@
+"""Where a course's folder is, and what is wrong with one before anything in it runs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+NEEDED = "solutions/NN_name/ with lesson.py, lesson.toml and exercises/, as in 90_mine"
+_LESSON = re.compile(r"[0-9][0-9]_\w+")
+
+
+def installed_folder() -> Path:
+    """The folder of the course that comes with the engine: the checkout, or the wheel's own copy."""
+    package = Path(__file__).resolve().parents[1]
+    checkout = package.parent
+    if (checkout / "solutions").is_dir() and (checkout / "pyproject.toml").is_file():
+        return checkout
+    return package / "_course"
+
+
+def folder_problems(root: Path) -> Iterator[str]:
+    """What is wrong with a course's folder before anything in it runs."""
+    if not root.is_dir():
+        yield f"--course {root}: there is no such folder."
+        return
+    if root != installed_folder() and any(root.is_relative_to(place) for place in _open_to_submissions()):
+        yield f"--course {root}: it is inside Python's libraries, which a submission may read; move it elsewhere."
+    folders = sorted(path.name for path in (root / "solutions").glob("[0-9][0-9]_*") if path.is_dir())
+    whole = [name for name in folders if (root / "solutions" / name / "lesson.py").is_file()]
+    if not whole and not (root / "solutions" / "index.json").is_file():
+        half = f"solutions/{folders[0]} has no lesson.py; " if folders else ""
+        yield f"--course {root}: it contains no lesson; {half}a lesson needs {NEEDED}."
+    for name in whole:
+        if not _LESSON.fullmatch(name):
+            yield f"--course {root}: a lesson is called NN_name, in letters, digits and underscores; {name} is not."
+    numbers = Counter(name[:2] for name in whole)
+    for number in (number for number, count in numbers.items() if count > 1):
+        names = " and ".join(name for name in whole if name[:2] == number)
+        yield f"--course {root}: {names} have the same number; each lesson needs its own."
+    if len(numbers) == len(whole):
+        yield from _exercises_twice(root)
+
+
+def _exercises_twice(root: Path) -> Iterator[str]:
+    """Exercises that two lessons specify, with both places."""
+    places: dict[str, str] = {}
+    for path in sorted(root.glob("solutions/[0-9][0-9]_*/exercises/*.py")):
+        place = path.relative_to(root).as_posix()
+        if path.stem in places:
+            yield f"{place}: {places[path.stem]} is an exercise {path.stem}, too; choose another name."
+        places.setdefault(path.stem, place)
+
+
+def _open_to_submissions() -> tuple[str, ...]:
+    """The places that the walls around a worker leave open, where this system has such walls."""
+    from grader.worker import kernel_walls
+
+    return kernel_walls.readable() if sys.platform == "linux" else ()
