@@ -115,9 +115,7 @@ def test_speed_is_drawn_from_a_run_and_never_without_one(figures, monkeypatch, c
     figures.speed(figures.newest_run(Bench))
     assert "a card" in drawn[0] and "the course's kernel: 1 ms (2 TFLOP/s) at 512, 2 ms (3 TFLOP/s) at 1024" in drawn[0]
     times["fused operator"] = {"512": 0.5, "1024": 1.0}
-    told = (
-        "With 512 tokens on {} is 2 times as fast as eager attention, and takes 2.0 times as long as the fused operator."
-    )
+    told = "With 512 tokens on {} is 2 times as fast as eager attention, and takes 2.0 times as long as the fused operator."
     assert figures.compared(figures.newest_run(Bench)) == told.format("a card the course's kernel")
     Bench.RUN = {"kernel": measured}
     assert figures.newest_run(Bench)["machine"] == "this card"

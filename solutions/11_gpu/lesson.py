@@ -598,8 +598,8 @@ if passed(time_ms) and passed(FastCausalMultiHeadAttention):
 
 # %% [markdown]
 # With the fused operator the model reads 64 tokens {{ gains[64]:.2f; it < 1.6 }} times as fast, and 2,048 tokens
-# {{ gains[2048]:.1f; it > 1.5 }} times. In a short text the projections, the feed-forward network and the calls take the time, on a fast GPU
-# in a longer one, too. A faster attention makes a faster model only as far as the model waits for attention.
+# {{ gains[2048]:.1f; it > 1.5 }} times. In a short text the projections, the feed-forward network and the calls take the time, on a fast
+# GPU in a longer one, too. A faster attention makes a faster model only as far as the model waits for attention.
 
 # %% [markdown]
 # ## Further: Which machine runs what

@@ -587,7 +587,8 @@ if passed(ring_attention):
 #     torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint FIRST:29500 several_devices.py
 #
 # With NVIDIA GPUs the program uses NCCL, one GPU a rank. The course has tried both commands on one computer, on its CPUs, and one rank on
-# a GPU, but not several machines or GPUs. In your own programs, `dist.all_reduce(tensor)` is torch's all-reduce; it overwrites its argument.
+# a GPU, but not several machines or GPUs. In your own programs, `dist.all_reduce(tensor)` is torch's all-reduce; it overwrites its
+# argument.
 
 # %% [markdown]
 # ## Further: who waits in a causal ring
