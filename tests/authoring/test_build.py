@@ -317,7 +317,7 @@ def test_lessons_are_built_together_and_those_that_measure_times_alone(monkeypat
     """A lesson beside another one has half a machine, and its times would be the machine's, not the code's."""
     names = [f"0{number}_some" for number in range(6)]
     texts = {name: "import timeit" if name[1] in "14" else "x = 1" for name in names}
-    monkeypatch.setattr(author, "chosen", lambda asked: names)
+    monkeypatch.setattr(author, "chosen_lessons", lambda asked: names)
     monkeypatch.setattr(open_course(), "source", texts.__getitem__)
     monkeypatch.setattr(open_course(), "write_index", lambda: None)
     monkeypatch.setattr(teaching, "write_overview", lambda course: None)
@@ -342,7 +342,7 @@ def test_lessons_are_built_together_and_those_that_measure_times_alone(monkeypat
 
 def test_a_lesson_that_is_not_built_fails_the_build_and_keeps_no_other_back(monkeypatch, capsys):
     names = ["01_some", "02_some"]
-    monkeypatch.setattr(author, "chosen", lambda asked: names)
+    monkeypatch.setattr(author, "chosen_lessons", lambda asked: names)
     monkeypatch.setattr(open_course(), "source", lambda name: "")
     monkeypatch.setattr(open_course(), "write_index", lambda: None)
     monkeypatch.setattr(teaching, "write_overview", lambda course: None)
